@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Names under which clang is looked for, if `CLANG` names none.
-const CLANGS: [&str; 7] = ["clang", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16"];
+const CLANGS: [&str; 7] = [
+    "clang", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16",
+];
 
 fn main() {
     println!("cargo::rerun-if-changed=bpf");
@@ -18,13 +20,27 @@ fn main() {
     let clang = clang();
     for name in ["plan", "efs", "count", "cost_plan", "cost_efs"] {
         let source = format!("bpf/{name}.bpf.c");
-        compile(&clang, Path::new(&source), &include, &out.join(format!("{name}.bpf.o")));
+        compile(
+            &clang,
+            Path::new(&source),
+            &include,
+            &out.join(format!("{name}.bpf.o")),
+        );
     }
 }
 
 fn compile(clang: &str, source: &Path, include: &OsStr, object: &Path) {
     let done = Command::new(clang)
-        .args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror", "-Wno-missing-declarations"])
+        .args([
+            "-target",
+            "bpf",
+            "-mcpu=v3",
+            "-O2",
+            "-g",
+            "-Wall",
+            "-Werror",
+            "-Wno-missing-declarations",
+        ])
         .args(["-Ibpf", "-I"])
         .arg(include)
         .arg("-c")
@@ -42,7 +58,8 @@ fn compile(clang: &str, source: &Path, include: &OsStr, object: &Path) {
 /// What a compiler prints if it is asked for something; nothing where it can't be asked.
 fn told(clang: &str, asked: &[&str]) -> String {
     let told = Command::new(clang).args(asked).output();
-    told.map(|told| String::from_utf8_lossy(&told.stdout).into_owned()).unwrap_or_default()
+    told.map(|told| String::from_utf8_lossy(&told.stdout).into_owned())
+        .unwrap_or_default()
 }
 
 /// The compiler, with BPF among its targets.
@@ -52,8 +69,12 @@ fn clang() -> String {
     }
     let works = |name: &&&str| {
         let macros = told(name, &["-dM", "-E", "-xc", "/dev/null"]);
-        let version = macros.lines().find_map(|line| line.strip_prefix("#define __clang_major__ "));
-        let is_new = version.and_then(|version| version.trim().parse().ok()).is_some_and(|version: u32| version >= 16);
+        let version = macros
+            .lines()
+            .find_map(|line| line.strip_prefix("#define __clang_major__ "));
+        let is_new = version
+            .and_then(|version| version.trim().parse().ok())
+            .is_some_and(|version: u32| version >= 16);
         is_new && told(name, &["--print-targets"]).contains("bpf")
     };
     match CLANGS.iter().find(works) {

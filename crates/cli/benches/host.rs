@@ -24,7 +24,9 @@ fn main() {
     for (jobs, policy) in [(24, "round-robin"), (1_000, "round-robin")] {
         memory(jobs, policy);
     }
-    let mut help: Vec<f64> = (0..20).map(|_| timed(Command::new(COSCHED).arg("--help"))).collect();
+    let mut help: Vec<f64> = (0..20)
+        .map(|_| timed(Command::new(COSCHED).arg("--help")))
+        .collect();
     row("start-up of cosched --help [ms]", &mut help);
 }
 
@@ -34,12 +36,19 @@ fn row(what: &str, values: &mut [f64]) {
         println!("{what:<58}{:>12}", "absent");
         return;
     };
-    println!("{what:<58}{:>12.3}{:>12.3}{max:>12.3}", values[0], values[values.len() / 2]);
+    println!(
+        "{what:<58}{:>12.3}{:>12.3}{max:>12.3}",
+        values[0],
+        values[values.len() / 2]
+    );
 }
 
 fn timed(command: &mut Command) -> f64 {
     let start = Instant::now();
-    command.stdout(Stdio::null()).status().expect("cosched starts");
+    command
+        .stdout(Stdio::null())
+        .status()
+        .expect("cosched starts");
     start.elapsed().as_secs_f64() * 1e3
 }
 
@@ -52,7 +61,9 @@ fn quantum(policy: &str, freeze: &str) {
     let (mut parts, mut cpu) = (Vec::new(), Vec::new());
     for _ in 0..RUNS {
         let done = Command::new(COSCHED)
-            .args(["run", "-f", "jobs", "--policy", policy, "--freeze", freeze, "--jobs", "24"])
+            .args([
+                "run", "-f", "jobs", "--policy", policy, "--freeze", freeze, "--jobs", "24",
+            ])
             .args(["--param", "quantum_s=0.02", "--format", "json", "--quiet"])
             .env("COSCHED", COSCHED)
             .env("COSCHED_HISTORY", "off")
@@ -65,7 +76,8 @@ fn quantum(policy: &str, freeze: &str) {
         let record: serde_json::Value = serde_json::from_slice(&done.stdout).expect("a record");
         let overhead = &record["overhead"];
         let p50 = |what: &str| overhead[what]["p50"].as_f64();
-        if let (Some(a), Some(b), Some(c)) = (p50("observe_us"), p50("decide_us"), p50("apply_us")) {
+        if let (Some(a), Some(b), Some(c)) = (p50("observe_us"), p50("decide_us"), p50("apply_us"))
+        {
             parts.push((a + b + c) / 1e3);
         }
         if let (Some(share), Some(turnaround), Some(quanta)) = (
@@ -76,8 +88,14 @@ fn quantum(policy: &str, freeze: &str) {
             cpu.push(share * turnaround / quanta * 1e3);
         }
     }
-    row(&format!("observe + decide + apply, 24 jobs, {policy}, {freeze} [ms]"), &mut parts);
-    row("CPU of cosched per quantum, starting jobs included [ms]", &mut cpu);
+    row(
+        &format!("observe + decide + apply, 24 jobs, {policy}, {freeze} [ms]"),
+        &mut parts,
+    );
+    row(
+        "CPU of cosched per quantum, starting jobs included [ms]",
+        &mut cpu,
+    );
 }
 
 /// Highest resident memory with `jobs` jobs live at once.
@@ -87,7 +105,16 @@ fn memory(jobs: usize, policy: &str) {
     let mut peaks = Vec::new();
     for _ in 0..3 {
         let mut run = Command::new(COSCHED)
-            .args(["run", "-f", "jobs", "--policy", policy, "--jobs", &jobs.to_string(), "--quiet"])
+            .args([
+                "run",
+                "-f",
+                "jobs",
+                "--policy",
+                policy,
+                "--jobs",
+                &jobs.to_string(),
+                "--quiet",
+            ])
             .args(["--param", "quantum_s=0.01"])
             .env("COSCHED_HISTORY", "off")
             .current_dir(dir.path())
@@ -101,11 +128,20 @@ fn memory(jobs: usize, policy: &str) {
             std::thread::sleep(Duration::from_millis(100));
         }
         let text = std::fs::read_to_string(Path::new(&status)).unwrap_or_default();
-        let kib = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
+        let kib = text.lines().find_map(|line| {
+            line.strip_prefix("VmHWM:")?
+                .trim()
+                .strip_suffix(" kB")?
+                .parse()
+                .ok()
+        });
         peaks.extend(kib.map(|kib: f64| kib / 1024.0));
         let pid = run.id().to_string();
         let _ = Command::new("kill").args(["-TERM", &pid]).status();
         let _ = run.wait();
     }
-    row(&format!("resident memory, {jobs} live jobs [MiB]"), &mut peaks);
+    row(
+        &format!("resident memory, {jobs} live jobs [MiB]"),
+        &mut peaks,
+    );
 }

@@ -58,26 +58,56 @@ fn walk(caller: &Caller, path: &Path, is_file: bool) -> io::Result<Result<Place,
     let mut links = 0;
     let called = |folder: &Path| {
         let is_it = folder == path;
-        if is_it { "it".to_owned() } else { format!("the folder {} on the way to it", told(folder)) }
+        if is_it {
+            "it".to_owned()
+        } else {
+            format!("the folder {} on the way to it", told(folder))
+        }
     };
-    let safe = |path: PathBuf| Ok(Ok(Place { path, follows: false }));
+    let safe = |path: PathBuf| {
+        Ok(Ok(Place {
+            path,
+            follows: false,
+        }))
+    };
     loop {
         let folder = at.metadata()?;
         // The folder itself has this name, whichever links lead to it.
-        let what = if left.is_empty() { "it".to_owned() } else { called(&at) };
+        let what = if left.is_empty() {
+            "it".to_owned()
+        } else {
+            called(&at)
+        };
         let is_strict = caller.user == 0 || left.is_empty();
         if is_strict && !caller.trusts(folder.uid()) {
-            return Ok(Err(format!("{what} belongs to another user (number {})", folder.uid())));
+            return Ok(Err(format!(
+                "{what} belongs to another user (number {})",
+                folder.uid()
+            )));
         }
-        let open = if is_strict { caller.others_may_write(&folder) } else { folder.mode() & 0o002 != 0 };
-        let open = || open.then(|| format!("others may write to {what} (mode {:o})", folder.mode() & 0o7777));
-        let Some(name) = left.pop() else { return open().map_or_else(|| safe(at), |why| Ok(Err(why))) };
+        let open = if is_strict {
+            caller.others_may_write(&folder)
+        } else {
+            folder.mode() & 0o002 != 0
+        };
+        let open = || {
+            open.then(|| {
+                format!(
+                    "others may write to {what} (mode {:o})",
+                    folder.mode() & 0o7777
+                )
+            })
+        };
+        let Some(name) = left.pop() else {
+            return open().map_or_else(|| safe(at), |why| Ok(Err(why)));
+        };
         let is_sticky = folder.mode() & 0o1000 != 0;
         if name == ".." {
             at.pop();
             continue;
         }
-        let is_in_proc = is_file && rustix::fs::statfs(&at).is_ok_and(|system| system.f_type == PROC_SUPER_MAGIC);
+        let is_in_proc = is_file
+            && rustix::fs::statfs(&at).is_ok_and(|system| system.f_type == PROC_SUPER_MAGIC);
         at.push(name);
         let entry = match at.symlink_metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -88,8 +118,15 @@ fn walk(caller: &Caller, path: &Path, is_file: bool) -> io::Result<Result<Place,
             entry => entry?,
         };
         let is_file = is_file && left.is_empty();
-        if entry.is_symlink() && (is_strict || is_file || open().is_some()) && !caller.trusts_maker(entry.uid()) {
-            let what = if at == path { "it".to_owned() } else { format!("{} on the way to it", told(&at)) };
+        if entry.is_symlink()
+            && (is_strict || is_file || open().is_some())
+            && !caller.trusts_maker(entry.uid())
+        {
+            let what = if at == path {
+                "it".to_owned()
+            } else {
+                format!("{} on the way to it", told(&at))
+            };
             return Ok(Err(format!("{what} is a link that another user made")));
         }
         if let Some(why) = open() {
@@ -97,11 +134,18 @@ fn walk(caller: &Caller, path: &Path, is_file: bool) -> io::Result<Result<Place,
                 return Ok(Err(why));
             }
             if !caller.trusts_maker(entry.uid()) && !is_device(&entry) {
-                return Ok(Err(format!("{} belongs to another user (number {})", called(&at), entry.uid())));
+                return Ok(Err(format!(
+                    "{} belongs to another user (number {})",
+                    called(&at),
+                    entry.uid()
+                )));
             }
         }
         if entry.is_symlink() && is_file && is_in_proc {
-            return Ok(Ok(Place { path: at, follows: true }));
+            return Ok(Ok(Place {
+                path: at,
+                follows: true,
+            }));
         }
         if entry.is_symlink() {
             links += 1;
@@ -116,7 +160,10 @@ fn walk(caller: &Caller, path: &Path, is_file: bool) -> io::Result<Result<Place,
             left.extend(names(&target));
         } else if is_file {
             if !caller.trusts_maker(entry.uid()) && !is_device(&entry) {
-                return Ok(Err(format!("it belongs to another user (number {})", entry.uid())));
+                return Ok(Err(format!(
+                    "it belongs to another user (number {})",
+                    entry.uid()
+                )));
             }
             // Anybody may have given it this name, where the kernel allows that (`fs.protected_hardlinks`).
             if entry.is_file() && entry.nlink() > 1 && open().is_some() {
@@ -158,7 +205,9 @@ impl Caller {
         Ok(Caller {
             user: rustix::process::geteuid().as_raw(),
             first: Path::new("/").metadata()?.uid(),
-            strangers: strangers.and_then(|number| number.trim().parse().ok()).unwrap_or(65_534),
+            strangers: strangers
+                .and_then(|number| number.trim().parse().ok())
+                .unwrap_or(65_534),
         })
     }
 
@@ -177,7 +226,12 @@ impl Caller {
         let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
         folder.mode() & 0o002 != 0
             || folder.mode() & 0o020 != 0
-                && !is_private(folder.gid(), self.user, &read("/etc/passwd"), &read("/etc/group"))
+                && !is_private(
+                    folder.gid(),
+                    self.user,
+                    &read("/etc/passwd"),
+                    &read("/etc/group"),
+                )
     }
 }
 
@@ -185,14 +239,28 @@ impl Caller {
 /// write to all that the user makes. It has the user's name or number.
 fn is_private(group: u32, user: u32, passwd: &str, groups: &str) -> bool {
     let number = |field: Option<&str>| field.and_then(|field| field.parse::<u32>().ok());
-    let users: Vec<Vec<&str>> = passwd.lines().map(|line| line.split(':').collect()).collect();
+    let users: Vec<Vec<&str>> = passwd
+        .lines()
+        .map(|line| line.split(':').collect())
+        .collect();
     let field = |user: &[&str], ix: usize| number(user.get(ix).copied());
-    let own = users.iter().find(|line| field(line, 2) == Some(user)).map_or("", |line| line[0]);
-    let shared = users.iter().any(|line| field(line, 3) == Some(group) && field(line, 2) != Some(user));
-    let line = groups.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let own = users
+        .iter()
+        .find(|line| field(line, 2) == Some(user))
+        .map_or("", |line| line[0]);
+    let shared = users
+        .iter()
+        .any(|line| field(line, 3) == Some(group) && field(line, 2) != Some(user));
+    let line = groups
+        .lines()
+        .map(|line| line.split(':').collect::<Vec<_>>());
     let line = line.into_iter().find(|line| field(line, 2) == Some(group));
-    let (name, members) = line.map_or(("", ""), |line| (line[0], line.get(3).copied().unwrap_or_default()));
-    let alone = members.split(',').all(|member| member.is_empty() || member == own);
+    let (name, members) = line.map_or(("", ""), |line| {
+        (line[0], line.get(3).copied().unwrap_or_default())
+    });
+    let alone = members
+        .split(',')
+        .all(|member| member.is_empty() || member == own);
     let is_named = !own.is_empty() && name == own;
     group != 0 && !shared && alone && (is_named || group == user)
 }
@@ -218,18 +286,39 @@ mod tests {
         std::fs::create_dir_all(&logs).unwrap();
         assert_eq!(danger(&logs).unwrap(), None);
         mode(&open, 0o777);
-        let expected = format!("others may write to the folder {} on the way to it (mode 777)", open.display());
+        let expected = format!(
+            "others may write to the folder {} on the way to it (mode 777)",
+            open.display()
+        );
         assert_eq!(why(&logs), expected);
-        assert_eq!(why(&open.join("new")), expected, "what is to be made there could be moved away as well");
+        assert_eq!(
+            why(&open.join("new")),
+            expected,
+            "what is to be made there could be moved away as well"
+        );
         assert_eq!(why(&open.join("own/../own/logs")), expected);
         symlink(&logs, dir.join("link")).unwrap();
-        assert_eq!(why(&dir.join("link")), expected, "where a link leads counts");
+        assert_eq!(
+            why(&dir.join("link")),
+            expected,
+            "where a link leads counts"
+        );
         mode(&open, 0o1777);
-        assert_eq!((danger(&logs).unwrap(), danger(&open.join("new")).unwrap()), (None, None));
-        assert_eq!(why(&open), "others may write to it (mode 1777)", "to the folder itself, sticky or not");
+        assert_eq!(
+            (danger(&logs).unwrap(), danger(&open.join("new")).unwrap()),
+            (None, None)
+        );
+        assert_eq!(
+            why(&open),
+            "others may write to it (mode 1777)",
+            "to the folder itself, sticky or not"
+        );
         symlink("loop", dir.join("loop")).unwrap();
         assert!(danger(&dir.join("loop")).is_err());
-        assert!(danger(&dir.join("link/../../x")).unwrap().is_none(), "what follows a link counts from its target");
+        assert!(
+            danger(&dir.join("link/../../x")).unwrap().is_none(),
+            "what follows a link counts from its target"
+        );
     }
 
     /// Where the kernel lets anybody give other users' files further names.
@@ -242,10 +331,21 @@ mod tests {
         mode(&sticky, 0o1777);
         std::fs::write(&file, "precious").unwrap();
         std::fs::hard_link(&file, sticky.join("file")).unwrap();
-        assert!(danger_of_file(&file).unwrap().is_ok(), "nobody else can make names here");
-        assert!(danger_of_file(&sticky.join("file")).unwrap().unwrap_err().contains("hard link"));
+        assert!(
+            danger_of_file(&file).unwrap().is_ok(),
+            "nobody else can make names here"
+        );
+        assert!(
+            danger_of_file(&sticky.join("file"))
+                .unwrap()
+                .unwrap_err()
+                .contains("hard link")
+        );
         std::fs::remove_file(&file).unwrap();
-        assert!(danger_of_file(&sticky.join("file")).unwrap().is_ok(), "it has this name alone");
+        assert!(
+            danger_of_file(&sticky.join("file")).unwrap().is_ok(),
+            "it has this name alone"
+        );
     }
 
     #[test]
@@ -257,8 +357,10 @@ mod tests {
         if let Err(error) = chown(&theirs, Some(2_000_001), None) {
             return eprintln!("skipped, because only root may give files away: {error}");
         }
-        let on_the_way =
-            format!("the folder {} on the way to it belongs to another user (number 2000001)", theirs.display());
+        let on_the_way = format!(
+            "the folder {} on the way to it belongs to another user (number 2000001)",
+            theirs.display()
+        );
         assert_eq!(why(&theirs.join("logs")), on_the_way);
         assert_eq!(why(&theirs), "it belongs to another user (number 2000001)");
         let sticky = dir.join("sticky");
@@ -268,8 +370,14 @@ mod tests {
         symlink(dir.join("own"), sticky.join("link")).unwrap();
         assert_eq!(danger(&sticky.join("link/logs")).unwrap(), None);
         std::os::unix::fs::lchown(sticky.join("link"), Some(2_000_001), None).unwrap();
-        assert!(why(&sticky.join("link/logs")).ends_with("link on the way to it is a link that another user made"));
-        assert_eq!(why(&sticky.join("link")), "it is a link that another user made");
+        assert!(
+            why(&sticky.join("link/logs"))
+                .ends_with("link on the way to it is a link that another user made")
+        );
+        assert_eq!(
+            why(&sticky.join("link")),
+            "it is a link that another user made"
+        );
     }
 
     /// As in the project folder of a group.
@@ -282,8 +390,14 @@ mod tests {
         mode(&project, 0o2775);
         let user = dir.metadata().unwrap().uid();
         let why = |user: u32, path: &Path| {
-            let caller = Caller { user, ..Caller::look().unwrap() };
-            walk(&caller, path, false).unwrap().err().unwrap_or_default()
+            let caller = Caller {
+                user,
+                ..Caller::look().unwrap()
+            };
+            walk(&caller, path, false)
+                .unwrap()
+                .err()
+                .unwrap_or_default()
         };
         let ordinary = if user == 0 { 2_000_001 } else { user };
         assert_eq!(why(ordinary, &logs.join("run")), "");
@@ -292,22 +406,30 @@ mod tests {
         assert!(why(ordinary, &logs.join("run")).contains("others may write to the folder"));
         mode(&logs, 0o775);
         mode(&project, 0o755);
-        assert!(!why(ordinary, &logs).is_empty(), "the folder itself is its own");
+        assert!(
+            !why(ordinary, &logs).is_empty(),
+            "the folder itself is its own"
+        );
     }
 
     #[test]
     fn the_users_own_group_is_nobody_else() {
-        let passwd =
-            "root:x:0:0::/:/bin/sh\nann:x:1000:1000::/:/bin/sh\nbob:x:1001:1005::/:/bin/sh\nc:x:1002:100::/:\n";
+        let passwd = "root:x:0:0::/:/bin/sh\nann:x:1000:1000::/:/bin/sh\nbob:x:1001:1005::/:/bin/sh\nc:x:1002:100::/:\n";
         let groups = "root:x:0:\nann:x:1000:\nbob:x:1005:bob\nlab:x:1002:ann,bob\nusers:x:100:\n";
         let private = |group, user| is_private(group, user, passwd, groups);
-        assert!(private(1000, 1000) && private(1005, 1001), "the same number, the same name");
+        assert!(
+            private(1000, 1000) && private(1005, 1001),
+            "the same number, the same name"
+        );
         assert!(private(5000, 5000), "a user whom a server knows");
         assert!(!private(1002, 1002), "others are in it");
         assert!(!private(100, 1002), "a group for all");
         assert!(!private(1000, 1001) && !private(0, 0) && !private(5001, 5000));
         let with_guest = format!("{passwd}guest:x:1003:1000::/:\n");
-        assert!(!is_private(1000, 1000, &with_guest, groups), "it is the group of another user as well");
+        assert!(
+            !is_private(1000, 1000, &with_guest, groups),
+            "it is the group of another user as well"
+        );
     }
 
     /// A user namespace shows all users that it does not know, the superuser too, by one number.
@@ -324,10 +446,17 @@ mod tests {
                 return eprintln!("skipped, because only root may give files away: {error}");
             }
         }
-        let caller = |strangers| Caller { user: 0, first: stranger, strangers };
+        let caller = |strangers| Caller {
+            user: 0,
+            first: stranger,
+            strangers,
+        };
         let safe = |strangers, path: &Path| walk(&caller(strangers), path, true).unwrap().is_ok();
         assert!(safe(65_534, &link), "it is the superuser by another number");
         assert!(!safe(stranger, &link), "it can be anybody");
-        assert!(safe(stranger, &folder.join("out")), "the folders above are theirs as well");
+        assert!(
+            safe(stranger, &folder.join("out")),
+            "the folders above are theirs as well"
+        );
     }
 }

@@ -65,7 +65,11 @@ impl std::error::Error for Failure {}
 /// An error and its causes, in one line. Some errors show their cause themselves; it is not shown twice.
 pub(crate) fn told(error: &anyhow::Error) -> String {
     let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string).filter(|cause| !cause.is_empty()) {
+    for cause in error
+        .chain()
+        .map(ToString::to_string)
+        .filter(|cause| !cause.is_empty())
+    {
         if text.is_empty() {
             text = cause;
         } else if !text.ends_with(&cause) {
@@ -77,17 +81,33 @@ pub(crate) fn told(error: &anyhow::Error) -> String {
 
 /// An error in the command line or an input file.
 pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
-    Failure { exit: Exit::Usage, message: message.into() }.into()
+    Failure {
+        exit: Exit::Usage,
+        message: message.into(),
+    }
+    .into()
 }
 
 /// An error in the command of a job: the exit code is a shell's if the command is the whole command line.
 pub(crate) fn no_program(code: u8, is_all: bool, message: String) -> anyhow::Error {
-    Failure { exit: if is_all { Exit::OnlyJob(code) } else { Exit::Usage }, message }.into()
+    Failure {
+        exit: if is_all {
+            Exit::OnlyJob(code)
+        } else {
+            Exit::Usage
+        },
+        message,
+    }
+    .into()
 }
 
 /// An error for something that this machine can't do.
 pub(crate) fn incapable(message: impl Into<String>) -> anyhow::Error {
-    Failure { exit: Exit::Incapable, message: message.into() }.into()
+    Failure {
+        exit: Exit::Incapable,
+        message: message.into(),
+    }
+    .into()
 }
 
 /// The table for `--help` and the manual.
@@ -109,9 +129,19 @@ mod tests {
 
     #[test]
     fn every_code_is_in_the_table() {
-        let all = [Exit::Success, Exit::Failure, Exit::Usage, Exit::Incapable, Exit::Permission, Exit::TimedOut];
+        let all = [
+            Exit::Success,
+            Exit::Failure,
+            Exit::Usage,
+            Exit::Incapable,
+            Exit::Permission,
+            Exit::TimedOut,
+        ];
         for exit in all {
-            assert!(TABLE.contains(&format!("\n  {:<7}", exit.code())), "{exit:?}");
+            assert!(
+                TABLE.contains(&format!("\n  {:<7}", exit.code())),
+                "{exit:?}"
+            );
         }
         assert_eq!(Exit::Signal(2).code(), 130);
         assert_eq!(Exit::Signal(15).code(), 143);
@@ -121,9 +151,18 @@ mod tests {
     fn a_cause_that_an_error_shows_itself_is_shown_once() {
         let cause = || std::io::Error::from_raw_os_error(24);
         let plain = anyhow::Error::new(cause()).context("taking signals");
-        assert_eq!(told(&plain), "taking signals: Too many open files (os error 24)");
-        let itself = anyhow::Error::new(cosched_linux::HostError::System { what: "taking signals", source: cause() });
+        assert_eq!(
+            told(&plain),
+            "taking signals: Too many open files (os error 24)"
+        );
+        let itself = anyhow::Error::new(cosched_linux::HostError::System {
+            what: "taking signals",
+            source: cause(),
+        });
         assert_eq!(told(&itself), told(&plain));
-        assert_eq!(told(&itself.context("a run")), "a run: taking signals: Too many open files (os error 24)");
+        assert_eq!(
+            told(&itself.context("a run")),
+            "a run: taking signals: Too many open files (os error 24)"
+        );
     }
 }

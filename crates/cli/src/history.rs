@@ -15,7 +15,12 @@ pub(crate) struct HistoryArgs {
     ///
     /// Later runs use it for the time left, the order of jobs and the memory that they need [default:
     /// ~/.local/share/cosched/history.sqlite]
-    #[arg(long, value_name = "FILE|off", env = "COSCHED_HISTORY", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "FILE|off",
+        env = "COSCHED_HISTORY",
+        hide_short_help = true
+    )]
     #[arg(value_parser = OsStringValueParser::new().try_map(named))]
     pub(crate) history: Option<OsString>,
 }
@@ -42,7 +47,10 @@ fn named(file: OsString) -> Result<OsString, &'static str> {
 /// The file in the user's data folder. A relative name of that folder does not count, as its specification says.
 fn default_place(data: Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
     let data = data.map(PathBuf::from).filter(|data| data.is_absolute());
-    let home = || home.filter(|home| home.is_absolute()).map(|home| home.join(".local/share"));
+    let home = || {
+        home.filter(|home| home.is_absolute())
+            .map(|home| home.join(".local/share"))
+    };
     Some(data.or_else(home)?.join("cosched/history.sqlite"))
 }
 
@@ -66,11 +74,18 @@ pub(crate) fn open(path: &Path, patience: Patience) -> Result<Store, Error> {
 
 /// Checks that nobody else could put something in the place of the file, or beside it.
 fn check(path: &Path) -> Result<(), Error> {
-    let at = |problem: Problem| Error { path: path.to_owned(), problem };
-    let Some(folder) = path.parent() else { return Ok(()) };
+    let at = |problem: Problem| Error {
+        path: path.to_owned(),
+        problem,
+    };
+    let Some(folder) = path.parent() else {
+        return Ok(());
+    };
     match danger(folder) {
         Ok(None) => Ok(()),
-        Ok(Some(why)) => Err(at(Problem::Unsafe(format!("its folder can't be trusted: {why}")))),
+        Ok(Some(why)) => Err(at(Problem::Unsafe(format!(
+            "its folder can't be trusted: {why}"
+        )))),
         // A file on the way stands where a folder should be.
         Err(error) => Err(at(error.into())),
     }
@@ -86,12 +101,23 @@ mod tests {
             let place = default_place(data.map(OsString::from), home.map(PathBuf::from));
             place.map(|place| place.to_string_lossy().into_owned())
         };
-        assert_eq!(place(Some("/d"), Some("/h")).unwrap(), "/d/cosched/history.sqlite");
+        assert_eq!(
+            place(Some("/d"), Some("/h")).unwrap(),
+            "/d/cosched/history.sqlite"
+        );
         for data in [None, Some(""), Some("rel")] {
-            assert_eq!(place(data, Some("/h")).unwrap(), "/h/.local/share/cosched/history.sqlite");
+            assert_eq!(
+                place(data, Some("/h")).unwrap(),
+                "/h/.local/share/cosched/history.sqlite"
+            );
         }
-        assert_eq!((place(None, None), place(Some("x"), Some(""))), (None, None));
-        let args = |history: &str| HistoryArgs { history: Some(history.into()) };
+        assert_eq!(
+            (place(None, None), place(Some("x"), Some(""))),
+            (None, None)
+        );
+        let args = |history: &str| HistoryArgs {
+            history: Some(history.into()),
+        };
         assert_eq!(args("off").place(), None);
         assert_eq!(args("./off").place().unwrap().file_name().unwrap(), "off");
     }

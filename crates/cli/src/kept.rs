@@ -25,7 +25,9 @@ pub(crate) fn open_file(path: &Path) -> anyhow::Result<File> {
     let named = |problem: &dyn std::fmt::Display| usage(format!("{}: {problem}", told(path)));
     let kind = std::fs::metadata(path).map_err(|error| named(&error))?;
     if !kind.is_file() {
-        return Err(named(&"it is no regular file; name a log folder, a record or a series"));
+        return Err(named(
+            &"it is no regular file; name a log folder, a record or a series",
+        ));
     }
     File::open(path).map_err(|error| named(&error))
 }
@@ -57,13 +59,18 @@ pub(crate) fn series_of(run: Option<&Path>) -> anyhow::Result<PathBuf> {
         return in_folder(path);
     }
     if !path.exists() {
-        let named = path.to_str().filter(|name| !name.contains('/')).map(|name| meant(&Root::default(), name));
+        let named = path
+            .to_str()
+            .filter(|name| !name.contains('/'))
+            .map(|name| meant(&Root::default(), name));
         return match named {
             Some(Ok(run)) => of_live(&run),
             Some(Err(_)) => {
-                let advice =
-                    "name a log folder, a record or a series, or a run that goes on as `cosched status` lists it";
-                Err(usage(format!("{}: there is no such file, and no such run goes on; {advice}", told(path))))
+                let advice = "name a log folder, a record or a series, or a run that goes on as `cosched status` lists it";
+                Err(usage(format!(
+                    "{}: there is no such file, and no such run goes on; {advice}",
+                    told(path)
+                )))
             }
             None => Err(usage(format!("{}: No such file or directory", told(path)))),
         };
@@ -86,7 +93,11 @@ pub(crate) fn series_of(run: Option<&Path>) -> anyhow::Result<PathBuf> {
 fn is_joblog(path: &Path) -> bool {
     let mut begin = Vec::new();
     let header = JOBLOG_HEADER.trim_end().as_bytes();
-    let read = open_file(path).is_ok_and(|file| file.take(header.len() as u64).read_to_end(&mut begin).is_ok());
+    let read = open_file(path).is_ok_and(|file| {
+        file.take(header.len() as u64)
+            .read_to_end(&mut begin)
+            .is_ok()
+    });
     read && begin == header
 }
 
@@ -99,14 +110,30 @@ fn in_folder(folder: &Path) -> anyhow::Result<PathBuf> {
         Some(newest) => format!("the last of the runs in it is {}", told(&newest)),
         None => "give the log folder of a run (`--logs`), or its series; a run with `--no-logs` leaves none".to_owned(),
     };
-    Err(usage(format!("{}: there is no {SERIES} in it; {advice}", told(folder))))
+    Err(usage(format!(
+        "{}: there is no {SERIES} in it; {advice}",
+        told(folder)
+    )))
 }
 
 fn of_live(run: &Known) -> anyhow::Result<PathBuf> {
     let told_run = |why: &str| usage(format!("run {}: {why}", run.run.run));
     let (status, _) = run.status.as_ref().map_err(|why| told_run(why))?;
-    let absent = || told_run(status.run.absent.why("series").unwrap_or("it keeps no series"));
-    status.run.series.as_ref().map(PathBuf::from).ok_or_else(absent)
+    let absent = || {
+        told_run(
+            status
+                .run
+                .absent
+                .why("series")
+                .unwrap_or("it keeps no series"),
+        )
+    };
+    status
+        .run
+        .series
+        .as_ref()
+        .map(PathBuf::from)
+        .ok_or_else(absent)
 }
 
 fn by_default() -> anyhow::Result<PathBuf> {
@@ -114,9 +141,14 @@ fn by_default() -> anyhow::Result<PathBuf> {
         return Ok(newest.join(SERIES));
     }
     let own = rustix::process::geteuid().as_raw();
-    match &known(&Root::default(), |run: &LiveRun| run.owner == own && run.has_window())[..] {
+    match &known(&Root::default(), |run: &LiveRun| {
+        run.owner == own && run.has_window()
+    })[..]
+    {
         [only] => of_live(only),
-        [] => Err(usage(format!("there is no run in {LOGS} here, and none goes on; name the log folder of one"))),
+        [] => Err(usage(format!(
+            "there is no run in {LOGS} here, and none goes on; name the log folder of one"
+        ))),
         _ => Err(usage(format!(
             "there is no run in {LOGS} here, and several go on; name one of them, as `cosched status` lists them"
         ))),
@@ -126,7 +158,12 @@ fn by_default() -> anyhow::Result<PathBuf> {
 /// The run in a folder of runs whose series was written last.
 fn newest_in(folder: &Path) -> Option<PathBuf> {
     let written = |run: PathBuf| Some((run.join(SERIES).metadata().ok()?.modified().ok()?, run));
-    folder.read_dir().ok()?.filter_map(|entry| written(entry.ok()?.path())).max().map(|(_, run)| run)
+    folder
+        .read_dir()
+        .ok()?
+        .filter_map(|entry| written(entry.ok()?.path()))
+        .max()
+        .map(|(_, run)| run)
 }
 
 /// The series beside a record. In a log folder it is `series.jsonl`, beside the file of `--record` it has its name; that file
@@ -135,14 +172,23 @@ pub(crate) fn series_beside(record: &Path) -> Option<PathBuf> {
     let name = record.file_name()?.to_str()?;
     let named = record.with_file_name(format!("{}.series.jsonl", name.strip_suffix(".json")?));
     let in_folder = record.with_file_name(SERIES);
-    Some(if name == RECORD && (in_folder.is_file() || !named.is_file()) { in_folder } else { named })
+    Some(
+        if name == RECORD && (in_folder.is_file() || !named.is_file()) {
+            in_folder
+        } else {
+            named
+        },
+    )
 }
 
 /// What the record beside a series is called.
 pub(crate) fn record_beside(series: &Path) -> Option<PathBuf> {
     let name = series.file_name()?.to_str()?;
-    let record =
-        if name == SERIES { RECORD.to_owned() } else { format!("{}.json", name.strip_suffix(".series.jsonl")?) };
+    let record = if name == SERIES {
+        RECORD.to_owned()
+    } else {
+        format!("{}.json", name.strip_suffix(".series.jsonl")?)
+    };
     Some(series.with_file_name(record))
 }
 
@@ -152,12 +198,26 @@ mod tests {
 
     #[test]
     fn records_and_series_lie_beside_each_other() {
-        for (record, series) in
-            [("L/run.json", "L/series.jsonl"), ("r.json", "r.series.jsonl"), ("a.b.json", "a.b.series.jsonl")]
-        {
-            assert_eq!(series_beside(Path::new(record)).as_deref(), Some(Path::new(series)));
-            assert_eq!(record_beside(Path::new(series)).as_deref(), Some(Path::new(record)));
+        for (record, series) in [
+            ("L/run.json", "L/series.jsonl"),
+            ("r.json", "r.series.jsonl"),
+            ("a.b.json", "a.b.series.jsonl"),
+        ] {
+            assert_eq!(
+                series_beside(Path::new(record)).as_deref(),
+                Some(Path::new(series))
+            );
+            assert_eq!(
+                record_beside(Path::new(series)).as_deref(),
+                Some(Path::new(record))
+            );
         }
-        assert_eq!((series_beside(Path::new("r.txt")), record_beside(Path::new("r.jsonl"))), (None, None));
+        assert_eq!(
+            (
+                series_beside(Path::new("r.txt")),
+                record_beside(Path::new("r.jsonl"))
+            ),
+            (None, None)
+        );
     }
 }

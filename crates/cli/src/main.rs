@@ -62,16 +62,25 @@ fn main() -> ExitCode {
     let mut cli = Cli::command();
     let words: Vec<std::ffi::OsString> = std::env::args_os().collect();
     if let Some(advice) = words::foreign_option(&cli, &words) {
-        stderr::say(format_args!("cosched: {}", cosched_report::visible_lines(&advice)));
+        stderr::say(format_args!(
+            "cosched: {}",
+            cosched_report::visible_lines(&advice)
+        ));
         return Exit::Usage.into();
     }
     let words = words::mark_command(&cli, words);
-    if words.iter().take_while(|word| *word != "--").any(|word| word == "-h") {
+    if words
+        .iter()
+        .take_while(|word| *word != "--")
+        .any(|word| word == "-h")
+    {
         cli = words::short_help(cli);
     }
     let parsed = cli.try_get_matches_from_mut(words).and_then(|matches| {
         let mut parsed = Cli::from_arg_matches(&matches)?;
-        if let (Verb::Run(args), Some(matches)) = (&mut parsed.verb, matches.subcommand_matches("run")) {
+        if let (Verb::Run(args), Some(matches)) =
+            (&mut parsed.verb, matches.subcommand_matches("run"))
+        {
             args.forget_habits(matches);
         }
         Ok(parsed)
@@ -86,7 +95,11 @@ fn main() -> ExitCode {
             } else {
                 let _ = error.print();
             }
-            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Success.into() };
+            return if error.use_stderr() {
+                Exit::Usage.into()
+            } else {
+                Exit::Success.into()
+            };
         }
     };
     let done = match parsed.verb {
@@ -114,13 +127,21 @@ fn main() -> ExitCode {
     done.unwrap_or_else(|error| {
         // A closed pipe is no error: nobody reads the output any more.
         let is_pipe = error.chain().any(|cause| {
-            cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+            cause
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
         });
         if is_pipe {
             return Exit::Success.into();
         }
-        stderr::say(format_args!("cosched: {}", cosched_report::visible_lines(&exit::told(&error))));
-        error.downcast_ref::<Failure>().map_or(Exit::Failure, |failure| failure.exit).into()
+        stderr::say(format_args!(
+            "cosched: {}",
+            cosched_report::visible_lines(&exit::told(&error))
+        ));
+        error
+            .downcast_ref::<Failure>()
+            .map_or(Exit::Failure, |failure| failure.exit)
+            .into()
     })
 }
 

@@ -33,9 +33,12 @@ impl Made {
         match self {
             Made::Page => {
                 let begin = String::from_utf8_lossy(begin);
-                begin.starts_with("<!DOCTYPE html>") && begin.contains("<meta name=\"generator\" content=\"cosched ")
+                begin.starts_with("<!DOCTYPE html>")
+                    && begin.contains("<meta name=\"generator\" content=\"cosched ")
             }
-            Made::Svg => begin.starts_with(b"<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"chart-"),
+            Made::Svg => {
+                begin.starts_with(b"<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"chart-")
+            }
             Made::Png => {
                 let text = begin.get(PNG_MAKER_AT..).unwrap_or_default();
                 begin.starts_with(b"\x89PNG\r\n\x1a\n") && text.starts_with(PNG_MAKER)
@@ -72,10 +75,19 @@ pub(crate) fn check_output(option: &str, out: &Path, made: Made) -> anyhow::Resu
         _ => Path::new("."),
     };
     if !folder.is_dir() {
-        return Err(usage(format!("{option} {name}: there is no folder {}", told(folder))));
+        return Err(usage(format!(
+            "{option} {name}: there is no folder {}",
+            told(folder)
+        )));
     }
-    let Ok(there) = out.symlink_metadata() else { return Ok(()) };
-    let stdout = if made.is_one_file() { format!("; `{option} -` is standard output") } else { String::new() };
+    let Ok(there) = out.symlink_metadata() else {
+        return Ok(());
+    };
+    let stdout = if made.is_one_file() {
+        format!("; `{option} -` is standard output")
+    } else {
+        String::new()
+    };
     let what = if there.is_symlink() {
         format!("it is a link; name the file that it leads to{stdout}")
     } else if there.is_dir() {
@@ -85,8 +97,14 @@ pub(crate) fn check_output(option: &str, out: &Path, made: Made) -> anyhow::Resu
     } else {
         match begin_of(out) {
             Some(begin) if begin.is_empty() || made.begins(&begin) => return Ok(()),
-            Some(_) => format!("this file is not {} that cosched made, and stays as it is; name another", made.what()),
-            None => format!("it can't be read, so it may be something else than {}; name another", made.what()),
+            Some(_) => format!(
+                "this file is not {} that cosched made, and stays as it is; name another",
+                made.what()
+            ),
+            None => format!(
+                "it can't be read, so it may be something else than {}; name another",
+                made.what()
+            ),
         }
     };
     Err(usage(format!("{option} {name}: {what}")))
@@ -94,7 +112,10 @@ pub(crate) fn check_output(option: &str, out: &Path, made: Made) -> anyhow::Resu
 
 fn begin_of(file: &Path) -> Option<Vec<u8>> {
     let mut begin = Vec::new();
-    open_regular(file)?.take(BEGINNING).read_to_end(&mut begin).ok()?;
+    open_regular(file)?
+        .take(BEGINNING)
+        .read_to_end(&mut begin)
+        .ok()?;
     Some(begin)
 }
 
@@ -114,12 +135,20 @@ mod tests {
         }
         check_output("--html", Path::new("new.html"), Made::Page).unwrap();
         for (wrong, told) in [
-            (file("link"), "link: it is a link; name the file that it leads to; `--html -` is standard output"),
+            (
+                file("link"),
+                "link: it is a link; name the file that it leads to; `--html -` is standard output",
+            ),
             (dir.path().to_owned(), ": it is a folder; name a file in it"),
-            (PathBuf::from("/dev/null"), "--html /dev/null: it is no regular file; `--html -` is standard output"),
+            (
+                PathBuf::from("/dev/null"),
+                "--html /dev/null: it is no regular file; `--html -` is standard output",
+            ),
             (file("none/new"), "there is no folder"),
         ] {
-            let error = check_output("--html", &wrong, Made::Page).unwrap_err().to_string();
+            let error = check_output("--html", &wrong, Made::Page)
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(told), "{error}");
         }
     }
@@ -131,8 +160,15 @@ mod tests {
         let all = [Made::Page, Made::Svg, Made::Png, Made::Trace];
         let html = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<title>x</title>\n";
         let page = format!("{html}<meta name=\"generator\" content=\"cosched 0.1.0\">\n");
-        let svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"chart-x-1\" viewBox=\"0 0 480 99\">";
-        let png = [b"\x89PNG\r\n\x1a\n".as_slice(), &[0; 29], PNG_MAKER, &[0; 9]].concat();
+        let svg =
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"chart-x-1\" viewBox=\"0 0 480 99\">";
+        let png = [
+            b"\x89PNG\r\n\x1a\n".as_slice(),
+            &[0; 29],
+            PNG_MAKER,
+            &[0; 9],
+        ]
+        .concat();
         for (content, is) in [
             (page.as_bytes(), Some(Made::Page)),
             (html.as_bytes(), None),
@@ -146,14 +182,26 @@ mod tests {
             std::fs::write(&file, content).unwrap();
             for made in all {
                 let checked = check_output("--to", &file, made);
-                assert_eq!(checked.is_ok(), is == Some(made), "{made:?}: {}", String::from_utf8_lossy(content));
+                assert_eq!(
+                    checked.is_ok(),
+                    is == Some(made),
+                    "{made:?}: {}",
+                    String::from_utf8_lossy(content)
+                );
                 if let Err(error) = checked {
                     let error = error.to_string();
-                    assert!(error.contains("that cosched made, and stays as it is; name another"), "{error}");
+                    assert!(
+                        error.contains("that cosched made, and stays as it is; name another"),
+                        "{error}"
+                    );
                 }
             }
         }
         std::fs::write(&file, "").unwrap();
-        assert!(all.into_iter().all(|made| check_output("--to", &file, made).is_ok()), "there is nothing to lose");
+        assert!(
+            all.into_iter()
+                .all(|made| check_output("--to", &file, made).is_ok()),
+            "there is nothing to lose"
+        );
     }
 }

@@ -5,18 +5,33 @@
 
 use std::ops::RangeInclusive;
 
-const BINARY: &[(&str, u64)] = &[("", 1), ("B", 1), ("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40)];
-const DECIMAL: &[(&str, u64)] =
-    &[("", 1), ("K", 1_000), ("M", 1_000_000), ("G", 1_000_000_000), ("T", 1_000_000_000_000)];
+const BINARY: &[(&str, u64)] = &[
+    ("", 1),
+    ("B", 1),
+    ("K", 1 << 10),
+    ("M", 1 << 20),
+    ("G", 1 << 30),
+    ("T", 1 << 40),
+];
+const DECIMAL: &[(&str, u64)] = &[
+    ("", 1),
+    ("K", 1_000),
+    ("M", 1_000_000),
+    ("G", 1_000_000_000),
+    ("T", 1_000_000_000_000),
+];
 
 /// Bytes from a text such as `4096`, `64K`, `1.5G` or `8MiB`. A fraction of a byte is dropped.
 ///
 /// # Errors
 /// What is expected, worded to follow "invalid value '...': ".
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
-    let short = text.strip_suffix("iB").filter(|rest| rest.ends_with(|c: char| c.is_ascii_alphabetic()));
-    parse_scaled(short.unwrap_or(text), BINARY)
-        .ok_or_else(|| "expected a size such as 4096, 64K, 8M or 1.5G (K, M, G and T are powers of 1024)".into())
+    let short = text
+        .strip_suffix("iB")
+        .filter(|rest| rest.ends_with(|c: char| c.is_ascii_alphabetic()));
+    parse_scaled(short.unwrap_or(text), BINARY).ok_or_else(|| {
+        "expected a size such as 4096, 64K, 8M or 1.5G (K, M, G and T are powers of 1024)".into()
+    })
 }
 
 /// A count from a text such as `150000000`, `150M` or `1.5G`. A fraction of one is dropped.
@@ -24,25 +39,38 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
 /// # Errors
 /// What is expected, worded to follow "invalid value '...': ".
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
-    parse_scaled(text, DECIMAL)
-        .ok_or_else(|| "expected a count such as 2000, 64K, 8M or 1.5G (K, M, G and T are powers of 1000)".into())
+    parse_scaled(text, DECIMAL).ok_or_else(|| {
+        "expected a count such as 2000, 64K, 8M or 1.5G (K, M, G and T are powers of 1000)".into()
+    })
 }
 
 /// A parser of sizes for the command line that also checks the range, both ends included.
-pub(crate) fn size_within(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone {
+pub(crate) fn size_within(
+    range: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<u64, String> + Clone {
     move |text| {
         let size = parse_size(text)?;
         let (least, most) = (format_size(*range.start()), format_size(*range.end()));
-        if range.contains(&size) { Ok(size) } else { Err(format!("must be from {least} to {most}")) }
+        if range.contains(&size) {
+            Ok(size)
+        } else {
+            Err(format!("must be from {least} to {most}"))
+        }
     }
 }
 
 /// A parser of counts for the command line that also checks the range, both ends included.
-pub(crate) fn count_within(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone {
+pub(crate) fn count_within(
+    range: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<u64, String> + Clone {
     move |text| {
         let count = parse_count(text)?;
         let (least, most) = (format_count(*range.start()), format_count(*range.end()));
-        if range.contains(&count) { Ok(count) } else { Err(format!("must be from {least} to {most}")) }
+        if range.contains(&count) {
+            Ok(count)
+        } else {
+            Err(format!("must be from {least} to {most}"))
+        }
     }
 }
 
@@ -60,17 +88,28 @@ pub(crate) fn format_count(count: u64) -> String {
 }
 
 fn format_scaled(amount: u64, units: &[(&str, u64)]) -> String {
-    let (suffix, unit) = units.iter().rev().find(|(_, unit)| amount >= *unit).unwrap_or(&units[0]);
+    let (suffix, unit) = units
+        .iter()
+        .rev()
+        .find(|(_, unit)| amount >= *unit)
+        .unwrap_or(&units[0]);
     let hundredths = u128::from(amount) * 100 / u128::from(*unit);
     let text = format!("{}.{:02}", hundredths / 100, hundredths % 100);
-    format!("{}{suffix}", text.trim_end_matches('0').trim_end_matches('.'))
+    format!(
+        "{}{suffix}",
+        text.trim_end_matches('0').trim_end_matches('.')
+    )
 }
 
 /// Uses integer arithmetic only: `1.1G` computed with floating point could be off by a byte.
 fn parse_scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let digits_end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let digits_end = text
+        .find(|c: char| c.is_ascii_alphabetic())
+        .unwrap_or(text.len());
     let (number, suffix) = text.split_at(digits_end);
-    let (_, unit) = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(suffix))?;
+    let (_, unit) = units
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(suffix))?;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     if !all_digits(whole) || !all_digits(fraction) || fraction.len() > 18 {
@@ -103,7 +142,12 @@ mod tests {
         ] {
             assert_eq!(parse_size(text), Ok(size), "{text}");
         }
-        for (text, count) in [("7", 7), ("2K", 2000), ("1.25m", 1_250_000), ("3G", 3_000_000_000)] {
+        for (text, count) in [
+            ("7", 7),
+            ("2K", 2000),
+            ("1.25m", 1_250_000),
+            ("3G", 3_000_000_000),
+        ] {
             assert_eq!(parse_count(text), Ok(count), "{text}");
         }
     }
@@ -128,7 +172,10 @@ mod tests {
             "1.2.3",
             "∞",
         ] {
-            assert!(parse_size(text).is_err_and(|why| why.contains("64K")), "{text}");
+            assert!(
+                parse_size(text).is_err_and(|why| why.contains("64K")),
+                "{text}"
+            );
         }
         assert!(parse_count("8B").is_err(), "a count has no bytes");
         assert!(parse_count("8MiB").is_err(), "a count has no binary units");

@@ -15,8 +15,14 @@ use std::path::{Path, PathBuf};
 /// its writer, and a link could lead to anybody's file.
 pub(crate) fn open_regular(path: &Path) -> Option<File> {
     let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits()).ok()?;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
-    file.metadata().is_ok_and(|meta| meta.is_file()).then_some(file)
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)
+        .ok()?;
+    file.metadata()
+        .is_ok_and(|meta| meta.is_file())
+        .then_some(file)
 }
 
 /// As [`open_regular`], of what runs of the caller wrote. The superuser reads nobody else's, since that
@@ -41,12 +47,21 @@ pub(crate) fn read_own(path: &Path) -> Option<Vec<u8>> {
 /// An error of the system, or something else than a regular file has the name.
 pub(crate) fn write_regular(path: &Path, how: OFlags) -> std::io::Result<File> {
     let odd = || std::io::Error::other("it is not a regular file, so nothing is written to it");
-    let flags = how | OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let flags = how
+        | OFlags::WRONLY
+        | OFlags::CREATE
+        | OFlags::NOFOLLOW
+        | OFlags::NONBLOCK
+        | OFlags::CLOEXEC;
     let file = match openat(CWD, path, flags, Mode::from_raw_mode(0o666)) {
         Err(Errno::LOOP | Errno::NXIO) => return Err(odd()),
         opened => File::from(opened?),
     };
-    if file.metadata()?.is_file() { Ok(file) } else { Err(odd()) }
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(odd())
+    }
 }
 
 /// Writes a file whole or not at all. Whatever has its name is replaced: no link is followed, and no pipe or device is
@@ -62,7 +77,11 @@ pub(crate) fn write_whole(path: &Path, content: &[u8]) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// An error of the system.
-pub(crate) fn write_whole_in(folder: impl AsFd, path: &Path, content: &[u8]) -> std::io::Result<()> {
+pub(crate) fn write_whole_in(
+    folder: impl AsFd,
+    path: &Path,
+    content: &[u8],
+) -> std::io::Result<()> {
     let new = begin(&folder, path)?;
     let written = (&new.file).write_all(content);
     new.end(&folder, path, written)
@@ -72,7 +91,10 @@ pub(crate) fn write_whole_in(folder: impl AsFd, path: &Path, content: &[u8]) -> 
 ///
 /// # Errors
 /// Those of `write`, and an error of the system, all but those of a user's input with the file's name.
-pub(crate) fn stream_whole<T>(path: &Path, write: impl FnOnce(&File) -> anyhow::Result<T>) -> anyhow::Result<T> {
+pub(crate) fn stream_whole<T>(
+    path: &Path,
+    write: impl FnOnce(&File) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let named = || format!("can't write {}", told(path));
     let new = begin(CWD, path).with_context(named)?;
     let written = write(&new.file);
@@ -102,7 +124,12 @@ fn begin(folder: impl AsFd, path: &Path) -> std::io::Result<New> {
 
 impl New {
     /// Puts the file in its place if all was written, else removes it.
-    fn end<T, E: From<std::io::Error>>(self, folder: impl AsFd, path: &Path, written: Result<T, E>) -> Result<T, E> {
+    fn end<T, E: From<std::io::Error>>(
+        self,
+        folder: impl AsFd,
+        path: &Path,
+        written: Result<T, E>,
+    ) -> Result<T, E> {
         let put = |value| match renameat(&folder, &self.name, &folder, path) {
             Ok(()) => Ok(value),
             Err(error) => Err(E::from(error.into())),
@@ -132,7 +159,9 @@ mod tests {
         assert_eq!(read_own(Path::new("/dev/zero")), None);
         match std::os::unix::fs::chown(&file, Some(2_000_001), None) {
             Ok(()) => assert_eq!(read_own(&file), None, "root, and somebody else's"),
-            Err(error) => eprintln!("skipped in part, because only root may give files away: {error}"),
+            Err(error) => {
+                eprintln!("skipped in part, because only root may give files away: {error}")
+            }
         }
         assert_eq!(read_own(&dir.path().join("nothing")), None);
     }
@@ -147,13 +176,25 @@ mod tests {
             Err(std::io::Error::other("the disk is full").into())
         });
         let told = crate::exit::told(&failed.unwrap_err());
-        assert!(told.contains("can't write") && told.ends_with("file: the disk is full"), "{told}");
+        assert!(
+            told.contains("can't write") && told.ends_with("file: the disk is full"),
+            "{told}"
+        );
         assert_eq!(std::fs::read(&file).unwrap(), b"before");
-        let refused = stream_whole(&file, |_| -> anyhow::Result<()> { Err(crate::exit::usage("line 3")) });
+        let refused = stream_whole(&file, |_| -> anyhow::Result<()> {
+            Err(crate::exit::usage("line 3"))
+        });
         assert_eq!(crate::exit::told(&refused.unwrap_err()), "line 3");
         let written = stream_whole(&file, |mut out| Ok(out.write(b"after")?));
-        assert_eq!((written.unwrap(), std::fs::read(&file).unwrap()), (5, b"after".to_vec()));
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
+        assert_eq!(
+            (written.unwrap(), std::fs::read(&file).unwrap()),
+            (5, b"after".to_vec())
+        );
+        assert_eq!(
+            std::fs::read_dir(dir.path()).unwrap().count(),
+            1,
+            "nothing else is left"
+        );
         assert!(stream_whole(&dir.path().join("none/file"), |_| Ok(())).is_err());
     }
 
@@ -163,7 +204,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (file, precious) = (dir.path().join("file"), dir.path().join("precious"));
         std::fs::write(&precious, "kept").unwrap();
-        let is_text = || file.symlink_metadata().unwrap().is_file() && std::fs::read(&file).unwrap() == b"text";
+        let is_text = || {
+            file.symlink_metadata().unwrap().is_file() && std::fs::read(&file).unwrap() == b"text"
+        };
         for target in [precious.as_path(), Path::new("/dev/null")] {
             let _ = std::fs::remove_file(&file);
             symlink(target, &file).unwrap();
@@ -178,6 +221,10 @@ mod tests {
         write_whole(&file, b"text").unwrap();
         assert!(is_text(), "nobody waits for the reader of a pipe");
         assert_eq!(std::fs::read(&precious).unwrap(), b"kept");
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "nothing else is left");
+        assert_eq!(
+            std::fs::read_dir(dir.path()).unwrap().count(),
+            2,
+            "nothing else is left"
+        );
     }
 }

@@ -18,8 +18,15 @@ enum Word {
 }
 
 /// The verb `run` and its words up to the first of the command, or to `--`; `None` if the verb is another.
-fn words_of_run<'a>(cli: &'a Command, words: &'a [OsString]) -> Option<(&'a Command, impl Iterator<Item = Word>)> {
-    let at = words.iter().skip(1).position(|word| !starts_with_dash(word)).map(|pos| pos + 1)?;
+fn words_of_run<'a>(
+    cli: &'a Command,
+    words: &'a [OsString],
+) -> Option<(&'a Command, impl Iterator<Item = Word>)> {
+    let at = words
+        .iter()
+        .skip(1)
+        .position(|word| !starts_with_dash(word))
+        .map(|pos| pos + 1)?;
     let run = cli.find_subcommand("run").filter(|_| words[at] == "run")?;
     let mut next = Some(at + 1);
     let each = std::iter::from_fn(move || {
@@ -65,8 +72,14 @@ pub(crate) fn short_help(cli: Command) -> Command {
             arg.hide_default_value(true).hide_possible_values(true)
         };
         let run = run.mut_args(brief).max_term_width(80);
-        let help = Arg::new("help").short('h').long("help").action(ArgAction::HelpShort);
-        run.disable_help_flag(true).arg(help.help("Print this help; --help prints all").help_heading(None::<&str>))
+        let help = Arg::new("help")
+            .short('h')
+            .long("help")
+            .action(ArgAction::HelpShort);
+        run.disable_help_flag(true).arg(
+            help.help("Print this help; --help prints all")
+                .help_heading(None::<&str>),
+        )
     })
 }
 
@@ -80,9 +93,13 @@ pub(crate) fn foreign_option(cli: &Command, words: &[OsString]) -> Option<String
             Some(long) => {
                 let name = long.split('=').next().unwrap_or_default();
                 let known = run.get_arguments().any(|arg| has_long(arg, name)) || name == "help";
-                (!known).then(|| parallel::advice(&format!("--{name}"))).flatten()
+                (!known)
+                    .then(|| parallel::advice(&format!("--{name}")))
+                    .flatten()
             }
-            None => unknown_short(run, &text).and_then(|letter| parallel::advice(&format!("-{letter}"))),
+            None => {
+                unknown_short(run, &text).and_then(|letter| parallel::advice(&format!("-{letter}")))
+            }
         }
     })
 }
@@ -106,11 +123,17 @@ fn takes_value(arg: &Arg) -> bool {
 }
 
 fn has_long(arg: &Arg, name: &str) -> bool {
-    arg.get_long() == Some(name) || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&name))
+    arg.get_long() == Some(name)
+        || arg
+            .get_all_aliases()
+            .is_some_and(|aliases| aliases.contains(&name))
 }
 
 fn has_short(arg: &Arg, letter: char) -> bool {
-    arg.get_short() == Some(letter) || arg.get_all_short_aliases().is_some_and(|aliases| aliases.contains(&letter))
+    arg.get_short() == Some(letter)
+        || arg
+            .get_all_short_aliases()
+            .is_some_and(|aliases| aliases.contains(&letter))
 }
 
 fn starts_with_dash(word: &OsStr) -> bool {
@@ -124,12 +147,19 @@ fn takes_next(run: &Command, word: &OsStr) -> bool {
         if long.contains('=') {
             return false;
         }
-        return run.get_arguments().find(|arg| has_long(arg, long)).is_some_and(takes_value);
+        return run
+            .get_arguments()
+            .find(|arg| has_long(arg, long))
+            .is_some_and(takes_value);
     }
     // Among short options in one word, the first that takes a value takes the rest of the word, or the next word.
     let letters: Vec<char> = text.chars().skip(1).collect();
     for (ix, letter) in letters.iter().enumerate() {
-        if run.get_arguments().find(|arg| has_short(arg, *letter)).is_some_and(takes_value) {
+        if run
+            .get_arguments()
+            .find(|arg| has_short(arg, *letter))
+            .is_some_and(takes_value)
+        {
             return ix + 1 == letters.len();
         }
     }
@@ -150,15 +180,39 @@ mod tests {
             let marked = mark_command(&cli, words);
             assert_eq!(marked.join(OsStr::new(" ")), expected);
         };
-        check("cosched run --policy fair gzip -k {} ::: a", "cosched run --policy fair -- gzip -k {} ::: a");
-        check("cosched run --policy=fair gzip -k", "cosched run --policy=fair -- gzip -k");
-        check("cosched run -q -pfair -j 4 -vj4 gzip -9", "cosched run -q -pfair -j 4 -vj4 -- gzip -9");
-        check("cosched run mix.toml --policy fair", "cosched run mix.toml --policy fair");
-        check("cosched run --dry-run mix.toml -q", "cosched run --dry-run mix.toml -q");
-        check("cosched run -f - --policy fair", "cosched run -f - --policy fair");
+        check(
+            "cosched run --policy fair gzip -k {} ::: a",
+            "cosched run --policy fair -- gzip -k {} ::: a",
+        );
+        check(
+            "cosched run --policy=fair gzip -k",
+            "cosched run --policy=fair -- gzip -k",
+        );
+        check(
+            "cosched run -q -pfair -j 4 -vj4 gzip -9",
+            "cosched run -q -pfair -j 4 -vj4 -- gzip -9",
+        );
+        check(
+            "cosched run mix.toml --policy fair",
+            "cosched run mix.toml --policy fair",
+        );
+        check(
+            "cosched run --dry-run mix.toml -q",
+            "cosched run --dry-run mix.toml -q",
+        );
+        check(
+            "cosched run -f - --policy fair",
+            "cosched run -f - --policy fair",
+        );
         check("cosched run -- x.toml -k", "cosched run -- x.toml -k");
-        check("cosched run -j -2 -P3 -N 2 x", "cosched run -j -2 -P3 -N 2 -- x");
-        check("cosched run -k --max-procs 3 -a f x", "cosched run -k --max-procs 3 -a f -- x");
+        check(
+            "cosched run -j -2 -P3 -N 2 x",
+            "cosched run -j -2 -P3 -N 2 -- x",
+        );
+        check(
+            "cosched run -k --max-procs 3 -a f x",
+            "cosched run -k --max-procs 3 -a f -- x",
+        );
         check("cosched run", "cosched run");
         check("cosched workload chase", "cosched workload chase");
         check("cosched --help", "cosched --help");
@@ -201,7 +255,9 @@ mod tests {
         for name in parallel::names() {
             let known = match name.strip_prefix("--") {
                 Some(long) => run.get_arguments().any(|arg| has_long(arg, long)),
-                None => run.get_arguments().any(|arg| has_short(arg, name.chars().nth(1).unwrap())),
+                None => run
+                    .get_arguments()
+                    .any(|arg| has_short(arg, name.chars().nth(1).unwrap())),
             };
             assert!(!known, "{name} is an option of cosched");
         }

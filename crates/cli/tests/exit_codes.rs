@@ -11,20 +11,35 @@ fn failures_time_outs_and_halt() {
     let folder = tempdir().expect("a folder");
     let failed = cosched(&folder, &["run", "echo broken disk >&2; exit 3"]);
     assert_eq!(failed.status.code(), Some(3));
-    assert!(err(&failed).contains("broken disk") && err(&failed).contains("exit 3"), "{}", err(&failed));
+    assert!(
+        err(&failed).contains("broken disk") && err(&failed).contains("exit 3"),
+        "{}",
+        err(&failed)
+    );
     let late = cosched(&folder, &["run", "--timeout", "0.2", "sleep", "600"]);
     assert_eq!(late.status.code(), Some(124), "{}", err(&late));
     for rule in ["now,fail=1", "soon,fail=1"] {
         write(&folder, "list", "false\ntouch started\n");
-        let halted = cosched(&folder, &["run", "--jobs", "1", "--halt", rule, "-f", "list"]);
+        let halted = cosched(
+            &folder,
+            &["run", "--jobs", "1", "--halt", rule, "-f", "list"],
+        );
         assert_eq!(halted.status.code(), Some(1), "{rule}: {}", err(&halted));
         assert!(!folder.path().join("started").exists(), "{rule}");
     }
     let dry = cosched(&folder, &["run", "--dry-run", "touch", "started"]);
-    assert!(dry.status.success() && out(&dry).contains("nothing was started"), "{}", out(&dry));
+    assert!(
+        dry.status.success() && out(&dry).contains("nothing was started"),
+        "{}",
+        out(&dry)
+    );
     assert!(!folder.path().join("started").exists());
     let quiet = cosched(&folder, &["run", "-q", "true"]);
-    assert!(quiet.status.success() && out(&quiet).is_empty() && err(&quiet).is_empty(), "{}", err(&quiet));
+    assert!(
+        quiet.status.success() && out(&quiet).is_empty() && err(&quiet).is_empty(),
+        "{}",
+        err(&quiet)
+    );
 }
 
 #[test]
@@ -38,8 +53,16 @@ fn nobody_left_to_read_is_no_failure() {
     ] {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
-        let output = command(folder.path(), words).stdout(writer).stderr(Stdio::piped()).output().expect("it runs");
-        assert!(output.status.success() && !err(&output).contains("panicked"), "{words:?}: {}", err(&output));
+        let output = command(folder.path(), words)
+            .stdout(writer)
+            .stderr(Stdio::piped())
+            .output()
+            .expect("it runs");
+        assert!(
+            output.status.success() && !err(&output).contains("panicked"),
+            "{words:?}: {}",
+            err(&output)
+        );
     }
 }
 
@@ -47,8 +70,13 @@ fn nobody_left_to_read_is_no_failure() {
 fn a_reader_who_has_gone_changes_no_exit_code() {
     let folder = tempdir().expect("a folder");
     for format in ["text", "json"] {
-        let words = ["run", "--format", format, "--logs", format, "sh", "-c", "exit {}", ":::", "1", "2"];
-        let mut run = command(folder.path(), &words).stdout(Stdio::piped()).spawn().expect("it runs");
+        let words = [
+            "run", "--format", format, "--logs", format, "sh", "-c", "exit {}", ":::", "1", "2",
+        ];
+        let mut run = command(folder.path(), &words)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it runs");
         drop(run.stdout.take());
         assert_eq!(run.wait().expect("it ends").code(), Some(1), "{format}");
         assert!(folder.path().join(format).join("run.json").exists());
@@ -67,21 +95,36 @@ fn a_standard_error_that_takes_nothing_changes_no_exit_code() {
         (&["run", "-r", "-a", "none", "echo"], 0),
         (&["run", "exit 3"], 3),
         (&["run", "--output", "live", "exit 3"], 3),
-        (&["model", "solo", "--measured", "0.5,0.4", "--total", "5"], 0),
+        (
+            &["model", "solo", "--measured", "0.5,0.4", "--total", "5"],
+            0,
+        ),
         (&["workload", "chase", "--working-set", "1000000GiB"], 2),
         (&["list", "no-such-list"], 2),
     ];
     for (words, code) in cases {
-        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+        let full = std::fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .expect("/dev/full");
         let (reader, unread) = std::io::pipe().expect("a pipe");
         drop(reader);
         for stderr in [Stdio::from(full), Stdio::from(unread)] {
-            let ended = command(folder.path(), words).stdout(Stdio::null()).stderr(stderr).status().expect("it runs");
+            let ended = command(folder.path(), words)
+                .stdout(Stdio::null())
+                .stderr(stderr)
+                .status()
+                .expect("it runs");
             assert_eq!(ended.code(), Some(code), "{words:?}");
         }
         // These are the codes that a standard error that takes everything gets.
         let output = cosched(&folder, words);
-        assert_eq!(output.status.code(), Some(code), "{words:?}: {}", err(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{words:?}: {}",
+            err(&output)
+        );
         assert!(!err(&output).is_empty(), "{words:?} says nothing");
     }
 }
@@ -109,11 +152,19 @@ fn with_one_job_the_exit_code_is_the_job_s() {
         let run = cosched(&folder, &[&["run", "-q", "--"], words].concat());
         assert_eq!(run.status.code(), Some(code), "{words:?}: {}", err(&run));
     }
-    assert!(err(&cosched(&folder, &["run", "--", "./plain"])).contains("./plain is not executable (chmod +x ./plain)"));
-    let late = cosched(&folder, &["run", "-q", "--timeout", "0.1", "--", "sleep", "60"]);
+    assert!(
+        err(&cosched(&folder, &["run", "--", "./plain"]))
+            .contains("./plain is not executable (chmod +x ./plain)")
+    );
+    let late = cosched(
+        &folder,
+        &["run", "-q", "--timeout", "0.1", "--", "sleep", "60"],
+    );
     assert_eq!(late.status.code(), Some(124));
     // The last of several jobs is not the only one.
-    let resumed = ["run", "-q", "--joblog", "J", "--resume", "sh", "-c", "exit {}", ":::", "0", "7", "0"];
+    let resumed = [
+        "run", "-q", "--joblog", "J", "--resume", "sh", "-c", "exit {}", ":::", "0", "7", "0",
+    ];
     for _ in 0..2 {
         assert_eq!(cosched(&folder, &resumed).status.code(), Some(1));
     }
@@ -126,23 +177,39 @@ fn a_working_folder_that_vanishes_is_named() {
     let mix = "[[job]]\nname = \"first\"\ncommand = [\"rmdir\", \"gone\"]\n\
         [[job]]\nname = \"late\"\ncommand = [\"true\"]\ncwd = \"gone\"\n";
     write(&folder, "mix.toml", mix);
-    let output = cosched(&folder, &["run", "mix.toml", "--policy", "fifo", "--jobs", "1"]);
+    let output = cosched(
+        &folder,
+        &["run", "mix.toml", "--policy", "fifo", "--jobs", "1"],
+    );
     assert_eq!(output.status.code(), Some(1));
     let text = err(&output);
-    assert!(text.contains("/gone: No such file or directory") && !text.contains("Broken pipe"), "{text}");
+    assert!(
+        text.contains("/gone: No such file or directory") && !text.contains("Broken pipe"),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_run_that_can_not_be_started_leaves_no_files() {
     let folder = tempdir().expect("a folder");
     std::fs::create_dir(folder.path().join("j.runs")).expect("a folder");
-    let words = ["run", "-q", "--record", "r.json", "--events", "e", "--joblog", "j", "--", "true"];
+    let words = [
+        "run", "-q", "--record", "r.json", "--events", "e", "--joblog", "j", "--", "true",
+    ];
     let left = |names: &[&str]| {
         let refused = cosched(&folder, &words);
         assert_eq!(refused.status.code(), Some(2));
-        assert!(err(&refused).contains("nothing was started"), "{}", err(&refused));
-        let entries = std::fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry"));
-        let mut found: Vec<String> = entries.map(|entry| entry.file_name().into_string().expect("a name")).collect();
+        assert!(
+            err(&refused).contains("nothing was started"),
+            "{}",
+            err(&refused)
+        );
+        let entries = std::fs::read_dir(folder.path())
+            .expect("a folder")
+            .map(|entry| entry.expect("an entry"));
+        let mut found: Vec<String> = entries
+            .map(|entry| entry.file_name().into_string().expect("a name"))
+            .collect();
         found.sort();
         assert_eq!(found, names);
     };
@@ -158,28 +225,76 @@ fn limits_that_are_too_low_are_refused() {
     let limited = |limit: &str, words: &[&str]| {
         let line = format!("ulimit {limit} && exec \"$0\" run -q \"$@\"");
         let mut shell = Command::new("sh");
-        shell.args(["-c", &line, env!("CARGO_BIN_EXE_cosched")]).args(words).current_dir(folder.path());
-        common::without_settings(&mut shell).stdin(Stdio::null()).output().expect("a shell")
+        shell
+            .args(["-c", &line, env!("CARGO_BIN_EXE_cosched")])
+            .args(words)
+            .current_dir(folder.path());
+        common::without_settings(&mut shell)
+            .stdin(Stdio::null())
+            .output()
+            .expect("a shell")
     };
-    for (limit, option) in [("-n 12", "`ulimit -Hn`"), ("-n 18", "`ulimit -Hn`"), ("-f 1", "`ulimit -f`")] {
+    for (limit, option) in [
+        ("-n 12", "`ulimit -Hn`"),
+        ("-n 18", "`ulimit -Hn`"),
+        ("-f 1", "`ulimit -f`"),
+    ] {
         let refused = limited(limit, &["--joblog", "j", "touch started"]);
         let text = err(&refused);
         assert_eq!(refused.status.code(), Some(3), "{limit}: {text}");
-        assert!(text.contains(option) && text.contains("nothing was started"), "{limit}: {text}");
-        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0, "{limit} leaves something");
+        assert!(
+            text.contains(option) && text.contains("nothing was started"),
+            "{limit}: {text}"
+        );
+        assert_eq!(
+            std::fs::read_dir(folder.path()).expect("a folder").count(),
+            0,
+            "{limit} leaves something"
+        );
     }
     // What is said to be needed is enough, for jobs that are not counted and whatever may be written.
     let text = err(&limited("-n 12", &["true"]));
-    let needed = text.split("a run needs ").nth(1).and_then(|rest| rest.split(';').next()).expect("what is needed");
-    let words =
-        ["--output", "live", "--events", "e", "--joblog", "j", "--record", "r", "-j", "20", "-p", "round-robin"];
+    let needed = text
+        .split("a run needs ")
+        .nth(1)
+        .and_then(|rest| rest.split(';').next())
+        .expect("what is needed");
+    let words = [
+        "--output",
+        "live",
+        "--events",
+        "e",
+        "--joblog",
+        "j",
+        "--record",
+        "r",
+        "-j",
+        "20",
+        "-p",
+        "round-robin",
+    ];
     let values: Vec<String> = (1..=20).map(|number| number.to_string()).collect();
-    let jobs = ["(sleep 0.05 & wait); echo {}", ":::"].into_iter().chain(values.iter().map(String::as_str));
-    let few = limited(&format!("-n {needed}"), &words.into_iter().chain(jobs).collect::<Vec<_>>());
-    assert_eq!((few.status.code(), out(&few).lines().count()), (Some(0), 20), "{needed}: {}", err(&few));
+    let jobs = ["(sleep 0.05 & wait); echo {}", ":::"]
+        .into_iter()
+        .chain(values.iter().map(String::as_str));
+    let few = limited(
+        &format!("-n {needed}"),
+        &words.into_iter().chain(jobs).collect::<Vec<_>>(),
+    );
+    assert_eq!(
+        (few.status.code(), out(&few).lines().count()),
+        (Some(0), 20),
+        "{needed}: {}",
+        err(&few)
+    );
     // A limit that may be raised is, for the run alone.
     let soft = limited("-Sn 12", &["--output", "live", "ulimit -Sn"]);
-    assert_eq!((soft.status.code(), out(&soft).trim()), (Some(0), "12"), "{}", err(&soft));
+    assert_eq!(
+        (soft.status.code(), out(&soft).trim()),
+        (Some(0), "12"),
+        "{}",
+        err(&soft)
+    );
 }
 
 #[test]
@@ -189,12 +304,22 @@ fn the_list_of_processes_needs_room_for_the_jobs_at_once() {
         let line = "ulimit -f 20 && exec \"$0\" run -q --logs logs -j \"$1\" true ::: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 \
             21 22 23 24 25 26 27 28 29 30";
         let mut shell = Command::new("bash");
-        shell.args(["-c", line, env!("CARGO_BIN_EXE_cosched"), jobs]).current_dir(folder.path());
-        common::without_settings(&mut shell).stdin(Stdio::null()).output()
+        shell
+            .args(["-c", line, env!("CARGO_BIN_EXE_cosched"), jobs])
+            .current_dir(folder.path());
+        common::without_settings(&mut shell)
+            .stdin(Stdio::null())
+            .output()
     };
-    let Ok(refused) = run("30") else { return eprintln!("skipped, because there is no bash") };
+    let Ok(refused) = run("30") else {
+        return eprintln!("skipped, because there is no bash");
+    };
     assert_eq!(refused.status.code(), Some(3), "{}", err(&refused));
-    assert!(err(&refused).contains("20480 bytes") && err(&refused).contains("24064"), "{}", err(&refused));
+    assert!(
+        err(&refused).contains("20480 bytes") && err(&refused).contains("24064"),
+        "{}",
+        err(&refused)
+    );
     assert!(!folder.path().join("logs").exists());
     let fewer = run("10").expect("bash");
     assert!(!err(&fewer).contains("not started"), "{}", err(&fewer));
@@ -206,16 +331,46 @@ fn the_answer_is_shown_even_where_the_record_can_not_be_kept() {
     let summary = cosched(&folder, &["run", "--record", "/dev/full", "--", "true"]);
     assert_eq!(summary.status.code(), Some(1));
     assert!(out(&summary).contains("1 ended well"), "{}", out(&summary));
-    assert!(err(&summary).contains("can't write /dev/full: No space left on device"), "{}", err(&summary));
-    let record = cosched(&folder, &["run", "--record", "/dev/full", "--format", "json", "--", "true"]);
-    assert_eq!((record.status.code(), json(&record)["jobs"][0]["exit"].as_i64()), (Some(1), Some(0)));
+    assert!(
+        err(&summary).contains("can't write /dev/full: No space left on device"),
+        "{}",
+        err(&summary)
+    );
+    let record = cosched(
+        &folder,
+        &[
+            "run",
+            "--record",
+            "/dev/full",
+            "--format",
+            "json",
+            "--",
+            "true",
+        ],
+    );
+    assert_eq!(
+        (
+            record.status.code(),
+            json(&record)["jobs"][0]["exit"].as_i64()
+        ),
+        (Some(1), Some(0))
+    );
 }
 
 #[test]
 fn a_halt_on_successes_is_a_success_whatever_failed_before() {
     let folder = tempdir().expect("a folder");
-    for (rule, code) in [("soon,success=1", 0), ("now,success=1", 0), ("soon,fail=1", 1)] {
-        let run = cosched(&folder, &["run", "-q", "-j", "1", "--halt", rule, "exit {}", ":::", "3", "0", "5"]);
+    for (rule, code) in [
+        ("soon,success=1", 0),
+        ("now,success=1", 0),
+        ("soon,fail=1", 1),
+    ] {
+        let run = cosched(
+            &folder,
+            &[
+                "run", "-q", "-j", "1", "--halt", rule, "exit {}", ":::", "3", "0", "5",
+            ],
+        );
         assert_eq!(run.status.code(), Some(code), "{rule}: {}", err(&run));
     }
 }
@@ -225,7 +380,15 @@ fn a_halt_on_successes_is_a_success_whatever_failed_before() {
 fn what_a_machine_lacks_is_told_last() {
     let folder = tempdir().expect("a folder");
     let run = |more: &[&str]| {
-        cosched(&folder, &[&["run", "--actuator", "sched-ext", "--no-logs"], more, &["true", ":::", "1"]].concat())
+        cosched(
+            &folder,
+            &[
+                &["run", "--actuator", "sched-ext", "--no-logs"],
+                more,
+                &["true", ":::", "1"],
+            ]
+            .concat(),
+        )
     };
     let wrong = run(&["--policy", "efs", "--param", "c_local=x"]);
     assert_eq!(wrong.status.code(), Some(2), "{}", err(&wrong));
@@ -237,10 +400,21 @@ fn what_a_machine_lacks_is_told_last() {
     let told = err(&started);
     match started.status.code() {
         Some(3 | 4) => {
-            assert!(told.contains("--actuator sched-ext: ") && told.contains("nothing was started"), "{told}");
+            assert!(
+                told.contains("--actuator sched-ext: ") && told.contains("nothing was started"),
+                "{told}"
+            );
             let why = told.trim().strip_prefix("cosched: ").expect("a message");
-            assert!(out(&shown).contains(&format!("refused   {why}\n")), "{}", out(&shown));
+            assert!(
+                out(&shown).contains(&format!("refused   {why}\n")),
+                "{}",
+                out(&shown)
+            );
         }
-        code => assert_eq!((code, out(&shown).contains("refused")), (Some(0), false), "{told}"),
+        code => assert_eq!(
+            (code, out(&shown).contains("refused")),
+            (Some(0), false),
+            "{told}"
+        ),
     }
 }

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::process::Output;
 
 fn cosched(folder: &Path, words: &[&str]) -> Output {
-    common::command(folder, words).output().expect("the binary runs")
+    common::command(folder, words)
+        .output()
+        .expect("the binary runs")
 }
 
 /// Asserts that the command fails with this code, says all of `parts` in one error, and leaves the folder as it was.
@@ -19,25 +21,44 @@ fn check(files: &[(&str, &str)], words: &[&str], code: i32, parts: &[&str]) {
     let output = cosched(folder.path(), words);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{words:?}: {stderr}");
-    assert!(output.stdout.is_empty(), "{words:?} prints on standard output");
-    let errors = stderr.lines().filter(|line| line.starts_with("cosched: ") || line.starts_with("error: "));
+    assert!(
+        output.stdout.is_empty(),
+        "{words:?} prints on standard output"
+    );
+    let errors = stderr
+        .lines()
+        .filter(|line| line.starts_with("cosched: ") || line.starts_with("error: "));
     assert_eq!(errors.count(), 1, "{words:?}: {stderr}");
     for part in parts {
         assert!(stderr.contains(part), "{words:?}: no {part:?} in: {stderr}");
     }
     let mut before: Vec<String> = files.iter().map(|(name, _)| (*name).to_owned()).collect();
     let entries = std::fs::read_dir(folder.path()).expect("the folder");
-    let mut after: Vec<String> =
-        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    let mut after: Vec<String> = entries
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
     before.sort();
     after.sort();
-    assert_eq!(after, before, "{words:?} started something or left something behind");
+    assert_eq!(
+        after, before,
+        "{words:?} started something or left something behind"
+    );
 }
 
 #[test]
 fn mix_files() {
     let cases: &[(&str, i32, &[&str])] = &[
-        ("[[job]]\ncomand = \"touch m\"\n", 2, &["mix.toml:2", "`comand`", "`command`", "[[job]]"]),
+        (
+            "[[job]]\ncomand = \"touch m\"\n",
+            2,
+            &["mix.toml:2", "`comand`", "`command`", "[[job]]"],
+        ),
         (
             "[[job]]\nname = \"a\"\ncommand = \"touch m\"\n[[job]]\nname = \"a\"\ncommand = \"touch m\"\n",
             2,
@@ -48,9 +69,21 @@ fn mix_files() {
             2,
             &["mix.toml:3", "no-such-program", "PATH", "as in"],
         ),
-        ("[[job]]\ncommand = \"touch m\"\ncpus = 60000\n", 3, &["mix.toml:1", "60000", "cpus = 1"]),
-        ("[[job]]\ncommand = \"touch m\"\ncwd = \"nowhere\"\n", 2, &["mix.toml:1", "cwd", "nowhere"]),
-        ("[[job]]\ncommand = \"touch m\"\nstdin = \"nowhere\"\n", 2, &["mix.toml:1", "stdin", "nowhere"]),
+        (
+            "[[job]]\ncommand = \"touch m\"\ncpus = 60000\n",
+            3,
+            &["mix.toml:1", "60000", "cpus = 1"],
+        ),
+        (
+            "[[job]]\ncommand = \"touch m\"\ncwd = \"nowhere\"\n",
+            2,
+            &["mix.toml:1", "cwd", "nowhere"],
+        ),
+        (
+            "[[job]]\ncommand = \"touch m\"\nstdin = \"nowhere\"\n",
+            2,
+            &["mix.toml:1", "stdin", "nowhere"],
+        ),
         ("", 2, &["mix.toml", "[[job]]", "command"]),
     ];
     for (text, code, parts) in cases {
@@ -61,21 +94,61 @@ fn mix_files() {
 #[test]
 fn options_of_run() {
     let cases: &[(&[&str], &[&str])] = &[
-        (&["--policy", "nope"], &["--policy", "`nope`", "fifo", "perf-fair", "as in --policy fair"]),
-        (&["--policy", "fair", "--param", "quantm_s=1"], &["--param", "`quantm_s`", "quantum_s=0.2"]),
-        (&["--policy", "fair", "--param", "quantum_s=0"], &["--param", "`0`", "from 0.001", "as in"]),
-        (&["--param", "quantum_s"], &["--param", "NAME=VALUE", "quantum_s=0.1"]),
         (
-            &["--policy", "efs", "--param", "objective=foo"],
-            &["--param", "`objective`", "`foo`", "energy or edp", ", as in --param objective=energy\n"],
+            &["--policy", "nope"],
+            &[
+                "--policy",
+                "`nope`",
+                "fifo",
+                "perf-fair",
+                "as in --policy fair",
+            ],
         ),
         (
-            &["--policy", "fair", "--param", "quantum_s=0.1", "--param", "quantum_s=0.3"],
-            &["--param", "`quantum_s` is given twice, as 0.1 and as 0.3", "as in --param quantum_s=0.3"],
+            &["--policy", "fair", "--param", "quantm_s=1"],
+            &["--param", "`quantm_s`", "quantum_s=0.2"],
+        ),
+        (
+            &["--policy", "fair", "--param", "quantum_s=0"],
+            &["--param", "`0`", "from 0.001", "as in"],
+        ),
+        (
+            &["--param", "quantum_s"],
+            &["--param", "NAME=VALUE", "quantum_s=0.1"],
+        ),
+        (
+            &["--policy", "efs", "--param", "objective=foo"],
+            &[
+                "--param",
+                "`objective`",
+                "`foo`",
+                "energy or edp",
+                ", as in --param objective=energy\n",
+            ],
+        ),
+        (
+            &[
+                "--policy",
+                "fair",
+                "--param",
+                "quantum_s=0.1",
+                "--param",
+                "quantum_s=0.3",
+            ],
+            &[
+                "--param",
+                "`quantum_s` is given twice, as 0.1 and as 0.3",
+                "as in --param quantum_s=0.3",
+            ],
         ),
         (
             &["--policy", "lucky", "--param", "big_idle_w=100"],
-            &["--param: ", "`big_idle_w`", " is 100, above `big_busy_w`, which is 18.9", "--param big_idle_w=18.9\n"],
+            &[
+                "--param: ",
+                "`big_idle_w`",
+                " is 100, above `big_busy_w`, which is 18.9",
+                "--param big_idle_w=18.9\n",
+            ],
         ),
         (
             &["--policy", "lucky", "--param", "small_busy_w=0.5"],
@@ -86,102 +159,312 @@ fn options_of_run() {
                 "--param small_idle_w=0.5\n",
             ],
         ),
-        (&["--seed", "-1"], &["--seed", "'-1'", "expected a whole number from 0 to 18446744073709551615, as in 42"]),
-        (&["--seed", "1.5"], &["--seed", "'1.5'", "expected a whole number"]),
-        (&["--halt", "later"], &["--halt", "`later`", "as in `soon,fail=1`"]),
-        (&["--timeout", "soon"], &["--timeout", "'soon'", "as in 90s"]),
+        (
+            &["--seed", "-1"],
+            &[
+                "--seed",
+                "'-1'",
+                "expected a whole number from 0 to 18446744073709551615, as in 42",
+            ],
+        ),
+        (
+            &["--seed", "1.5"],
+            &["--seed", "'1.5'", "expected a whole number"],
+        ),
+        (
+            &["--halt", "later"],
+            &["--halt", "`later`", "as in `soon,fail=1`"],
+        ),
+        (
+            &["--timeout", "soon"],
+            &["--timeout", "'soon'", "as in 90s"],
+        ),
         (&["--timeout", "0"], &["--timeout", "above zero"]),
-        (&["--cpus", "60000"], &["--cpus", "60000", "not exist", "can be used, as in --cpus "]),
+        (
+            &["--cpus", "60000"],
+            &["--cpus", "60000", "not exist", "can be used, as in --cpus "],
+        ),
         (&["--cpus", ""], &["--cpus", "empty", "as in `0-3,8`"]),
         (&["--cpus", "3-1"], &["--cpus", "`3-1`", "as in `0-3,8`"]),
-        (&["--emulate-small", "1"], &["--emulate-small", "CPUS:SHARE", "2-3:0.25"]),
-        (&["--event", "nonsense"], &["--event nonsense", "`mm=0x4844`"]),
-        (&["--event", "foo=0x12"], &["--event foo=0x12", "`instructions`", "as in"]),
+        (
+            &["--emulate-small", "1"],
+            &["--emulate-small", "CPUS:SHARE", "2-3:0.25"],
+        ),
+        (
+            &["--event", "nonsense"],
+            &["--event nonsense", "`mm=0x4844`"],
+        ),
+        (
+            &["--event", "foo=0x12"],
+            &["--event foo=0x12", "`instructions`", "as in"],
+        ),
         (&["--jobs", "x"], &["--jobs", "0 for all", "+N", "50%"]),
         (&["--load", "0"], &["--load", "as in 4 or 80%"]),
         (&["--timeout", "0%"], &["--timeout", "as in 200%"]),
         (&["--retries", "0"], &["--retries", "1.."]),
         (&["--delay", "x"], &["--delay", "as in 90s"]),
-        (&["--colsep", "[,;]"], &["--colsep", "not a pattern", "'\\t'"]),
+        (
+            &["--colsep", "[,;]"],
+            &["--colsep", "not a pattern", "'\\t'"],
+        ),
         (&["-n", "0"], &["--max-args", "1.."]),
-        (&["--keep-order", "--output", "live"], &["--keep-order", "--output group"]),
-        (&["--bar"], &["--bar is an option of GNU parallel", "progress line", "cosched man parallel"]),
-        (&["-S", "host"], &["-S is an option of GNU parallel", "this machine only"]),
-        (&["--pipe"], &["--pipe is an option of GNU parallel", "split -n"]),
+        (
+            &["--keep-order", "--output", "live"],
+            &["--keep-order", "--output group"],
+        ),
+        (
+            &["--bar"],
+            &[
+                "--bar is an option of GNU parallel",
+                "progress line",
+                "cosched man parallel",
+            ],
+        ),
+        (
+            &["-S", "host"],
+            &["-S is an option of GNU parallel", "this machine only"],
+        ),
+        (
+            &["--pipe"],
+            &["--pipe is an option of GNU parallel", "split -n"],
+        ),
         (&["-kX"], &["-X is an option of GNU parallel", "-n N"]),
         (&["--mem-keep", "lots"], &["--mem-keep", "'lots'", "64K"]),
-        (&["--joblog", "+log"], &["--joblog log --resume", "--joblog ./+log"]),
+        (
+            &["--joblog", "+log"],
+            &["--joblog log --resume", "--joblog ./+log"],
+        ),
         (&["-N", "0"], &["--max-replace-args", "1.."]),
-        (&["-N", "1", "-n", "1"], &["--max-args", "--max-replace-args"]),
+        (
+            &["-N", "1", "-n", "1"],
+            &["--max-args", "--max-replace-args"],
+        ),
         (&["--polcy", "fair"], &["--polcy", "--policy"]),
         (&["--resume"], &["--joblog"]),
-        (&["--profile", "nowhere.toml"], &["nowhere.toml", "can't be read"]),
-        (&["--solo", "nowhere.json"], &["nowhere.json", "can't be read"]),
+        (
+            &["--profile", "nowhere.toml"],
+            &["nowhere.toml", "can't be read"],
+        ),
+        (
+            &["--solo", "nowhere.json"],
+            &["nowhere.json", "can't be read"],
+        ),
     ];
     for (options, parts) in cases {
-        check(&[], &[&["run"], *options, &["touch", "m"]].concat(), 2, parts);
+        check(
+            &[],
+            &[&["run"], *options, &["touch", "m"]].concat(),
+            2,
+            parts,
+        );
     }
 }
 
 #[test]
 fn files_that_options_name() {
     let cases: &[(&[&str], &str, &[&str])] = &[
-        (&["--logs", "f"], "", &["--logs", "/f", "nothing was started", "as in"]),
-        (&["--logs", "f/x"], "", &["--logs", "/f/x", "nothing was started"]),
-        (&["--record", "f/x"], "", &["--record f/x", "nothing was started"]),
-        (&["--events", "f/x", "--logs", "new/er"], "", &["--events f/x", "nothing was started"]),
-        (&["--joblog", "f/x"], "", &["--joblog f/x", "nothing was started"]),
-        (&["--profile", "f"], "[params]\nquantum_s = 0\n", &["f:2", "`quantum_s`", "from 0.001"]),
+        (
+            &["--logs", "f"],
+            "",
+            &["--logs", "/f", "nothing was started", "as in"],
+        ),
+        (
+            &["--logs", "f/x"],
+            "",
+            &["--logs", "/f/x", "nothing was started"],
+        ),
+        (
+            &["--record", "f/x"],
+            "",
+            &["--record f/x", "nothing was started"],
+        ),
+        (
+            &["--events", "f/x", "--logs", "new/er"],
+            "",
+            &["--events f/x", "nothing was started"],
+        ),
+        (
+            &["--joblog", "f/x"],
+            "",
+            &["--joblog f/x", "nothing was started"],
+        ),
+        (
+            &["--profile", "f"],
+            "[params]\nquantum_s = 0\n",
+            &["f:2", "`quantum_s`", "from 0.001"],
+        ),
         (
             &["--policy", "lucky", "--profile", "f"],
             "[params]\nbig_busy_w = 1\n",
-            &["--profile f: ", "`big_idle_w`", " is 3, above `big_busy_w`, which is 1;", "--param big_idle_w=1\n"],
+            &[
+                "--profile f: ",
+                "`big_idle_w`",
+                " is 3, above `big_busy_w`, which is 1;",
+                "--param big_idle_w=1\n",
+            ],
         ),
-        (&["--profile", "f"], "[params]\np0_w = 1e308\n", &["f:2", "parameter `p0_w` of policy `even` is `1e308`;"]),
-        (&["--profile", "f"], "[params]\nquantm_s = 1\n", &["f:2", "`quantm_s`", "[params]"]),
-        (&["--joblog", "f", "--resume"], "Seq\tHost\n", &["f:1", "9 columns", "GNU parallel"]),
-        (&["--solo", "f"], "{\"a\": 1}\n", &["--solo f", "cosched.run/1", "cosched.solo/1", "found no `schema`"]),
+        (
+            &["--profile", "f"],
+            "[params]\np0_w = 1e308\n",
+            &["f:2", "parameter `p0_w` of policy `even` is `1e308`;"],
+        ),
+        (
+            &["--profile", "f"],
+            "[params]\nquantm_s = 1\n",
+            &["f:2", "`quantm_s`", "[params]"],
+        ),
+        (
+            &["--joblog", "f", "--resume"],
+            "Seq\tHost\n",
+            &["f:1", "9 columns", "GNU parallel"],
+        ),
+        (
+            &["--solo", "f"],
+            "{\"a\": 1}\n",
+            &[
+                "--solo f",
+                "cosched.run/1",
+                "cosched.solo/1",
+                "found no `schema`",
+            ],
+        ),
         (
             &["--solo", "f"],
             "{\"schema\": \"cosched.series/1\"}\n[\"b\",0,0]\n",
-            &["--solo f", "cosched.run/1", "cosched.solo/1", "found `cosched.series/1`"],
+            &[
+                "--solo f",
+                "cosched.run/1",
+                "cosched.solo/1",
+                "found `cosched.series/1`",
+            ],
         ),
-        (&["--solo", "f"], "nonsense\n", &["--solo f", "line 1", "cosched.run/1", "cosched.solo/1"]),
+        (
+            &["--solo", "f"],
+            "nonsense\n",
+            &["--solo f", "line 1", "cosched.run/1", "cosched.solo/1"],
+        ),
         (
             &["--solo", "f"],
             "{\"schema\": \"cosched.solo/1\", \"cosched_version\": \"0\", \"machine\": \"m\", \"jobs\": [{\"name\": \"j\", \
              \"command\": null, \"time_s\": 0.0, \"mm_reads_per_us\": null, \"trace\": null}]}\n",
-            &["--solo f", "`jobs[0].time_s`", "found 0", "a number from 1e-9"],
+            &[
+                "--solo f",
+                "`jobs[0].time_s`",
+                "found 0",
+                "a number from 1e-9",
+            ],
         ),
-        (&["--solo", "f"], "{\"schema\": \"cosched.solo/1\"}\n", &["--solo f", "`cosched_version`"]),
+        (
+            &["--solo", "f"],
+            "{\"schema\": \"cosched.solo/1\"}\n",
+            &["--solo f", "`cosched_version`"],
+        ),
     ];
     for (options, text, parts) in cases {
-        check(&[("f", text)], &[&["run"], *options, &["touch", "m"]].concat(), 2, parts);
+        check(
+            &[("f", text)],
+            &[&["run"], *options, &["touch", "m"]].concat(),
+            2,
+            parts,
+        );
     }
 }
 
 #[test]
 fn sources_of_jobs() {
     check(&[], &["run"], 2, &["no job", "-f FILE", "cosched run gzip"]);
-    check(&[], &["run", "nowhere.toml"], 2, &["nowhere.toml", "can't be read", "as in `cosched run jobs.toml`"]);
+    check(
+        &[],
+        &["run", "nowhere.toml"],
+        2,
+        &[
+            "nowhere.toml",
+            "can't be read",
+            "as in `cosched run jobs.toml`",
+        ],
+    );
     check(
         &[],
         &["run", "-f", "nowhere.txt"],
         2,
-        &["nowhere.txt", "can't be read", "as in `cosched run -f commands.txt`"],
+        &[
+            "nowhere.txt",
+            "can't be read",
+            "as in `cosched run -f commands.txt`",
+        ],
     );
-    check(&[("l", "# no job\n\n")], &["run", "-f", "l"], 2, &["no job"]);
-    check(&[("l", "touch m\n")], &["run", "-f", "l", "touch", "m"], 2, &["only one of them"]);
-    check(&[], &["run", "touch", ":::"], 2, &["`cosched run gzip -k {} ::: a.txt b.txt`"]);
-    check(&[], &["run", ":::", "m"], 2, &["before `:::`", "-f commands.txt"]);
-    check(&[], &["run", "touch", "::::", "nowhere"], 2, &["nowhere", "can't be read"]);
-    check(&[], &["run", "touch", ":::+", "m"], 2, &["`:::+` links a list to the one before it"]);
-    check(&[], &["run", "touch", "{}"], 2, &["standard input holds no value", ":::", "-r"]);
-    check(&[], &["run", "touch", "m{%}", ":::", "a"], 2, &["{%} has no meaning here", "COSCHED_JOB"]);
-    check(&[], &["run", "touch", "m{2}", ":::", "a"], 2, &["{2} is the value of list 2", "one list"]);
-    check(&[], &["run", "echo `touch {}`", ":::", "m"], 2, &["column 13", "between backquotes", "$(...)"]);
-    check(&[], &["run", "sh", "-c", "echo {}", ":::", "$(touch m)"], 2, &["read as code", "sh -c 'echo \"$1\"' sh {}"]);
-    check(&[("l", "touch m\n")], &["run", "-n", "2", "-f", "l"], 2, &["takes no values", "as in `cosched run -a"]);
+    check(
+        &[("l", "# no job\n\n")],
+        &["run", "-f", "l"],
+        2,
+        &["no job"],
+    );
+    check(
+        &[("l", "touch m\n")],
+        &["run", "-f", "l", "touch", "m"],
+        2,
+        &["only one of them"],
+    );
+    check(
+        &[],
+        &["run", "touch", ":::"],
+        2,
+        &["`cosched run gzip -k {} ::: a.txt b.txt`"],
+    );
+    check(
+        &[],
+        &["run", ":::", "m"],
+        2,
+        &["before `:::`", "-f commands.txt"],
+    );
+    check(
+        &[],
+        &["run", "touch", "::::", "nowhere"],
+        2,
+        &["nowhere", "can't be read"],
+    );
+    check(
+        &[],
+        &["run", "touch", ":::+", "m"],
+        2,
+        &["`:::+` links a list to the one before it"],
+    );
+    check(
+        &[],
+        &["run", "touch", "{}"],
+        2,
+        &["standard input holds no value", ":::", "-r"],
+    );
+    check(
+        &[],
+        &["run", "touch", "m{%}", ":::", "a"],
+        2,
+        &["{%} has no meaning here", "COSCHED_JOB"],
+    );
+    check(
+        &[],
+        &["run", "touch", "m{2}", ":::", "a"],
+        2,
+        &["{2} is the value of list 2", "one list"],
+    );
+    check(
+        &[],
+        &["run", "echo `touch {}`", ":::", "m"],
+        2,
+        &["column 13", "between backquotes", "$(...)"],
+    );
+    check(
+        &[],
+        &["run", "sh", "-c", "echo {}", ":::", "$(touch m)"],
+        2,
+        &["read as code", "sh -c 'echo \"$1\"' sh {}"],
+    );
+    check(
+        &[("l", "touch m\n")],
+        &["run", "-n", "2", "-f", "l"],
+        2,
+        &["takes no values", "as in `cosched run -a"],
+    );
 }
 
 #[test]
@@ -199,10 +482,18 @@ fn what_users_type_does_not_control_the_terminal() {
         let output = cosched(folder.path(), words);
         // A program that is not there has a shell's code.
         assert!(matches!(output.status.code(), Some(2 | 127)), "{words:?}");
-        assert!(!output.stderr.contains(&0x1b), "{words:?}: {:?}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            !output.stderr.contains(&0x1b),
+            "{words:?}: {:?}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
     let dry = cosched(folder.path(), &["run", "--dry-run", "echo", "\u{1b}[2J"]);
-    assert!(dry.status.success() && !dry.stdout.contains(&0x1b), "{:?}", String::from_utf8_lossy(&dry.stdout));
+    assert!(
+        dry.status.success() && !dry.stdout.contains(&0x1b),
+        "{:?}",
+        String::from_utf8_lossy(&dry.stdout)
+    );
 }
 
 #[test]
@@ -218,22 +509,45 @@ fn names_in_a_snapshot_do_not_control_the_terminal() {
     std::fs::write(folder.path().join("s"), hostile).expect("a file");
     let output = cosched(folder.path(), &["decide", "s", "--policy", "fair"]);
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && text.contains("\\x1b[2J") && !text.contains('\u{1b}'), "{text}");
+    assert!(
+        output.status.success() && text.contains("\\x1b[2J") && !text.contains('\u{1b}'),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_mix_of_nothing_but_brackets_is_refused() {
     let text = "[".repeat(1 << 22);
-    check(&[("mix.toml", &text)], &["run", "mix.toml"], 2, &["mix.toml:1", "nested too deeply", "[[job]]"]);
+    check(
+        &[("mix.toml", &text)],
+        &["run", "mix.toml"],
+        2,
+        &["mix.toml:1", "nested too deeply", "[[job]]"],
+    );
 }
 
 #[test]
 fn snapshots() {
     check(&[], &["decide", "nowhere"], 2, &["nowhere"]);
-    check(&[("s", "\n")], &["decide", "s"], 2, &["s:", "cosched.event/1"]);
-    check(&[("s", "{\"a\": 1}\n")], &["decide", "s"], 2, &["s, line 1", "`schema`", "cosched.event/1"]);
+    check(
+        &[("s", "\n")],
+        &["decide", "s"],
+        2,
+        &["s:", "cosched.event/1"],
+    );
+    check(
+        &[("s", "{\"a\": 1}\n")],
+        &["decide", "s"],
+        2,
+        &["s, line 1", "`schema`", "cosched.event/1"],
+    );
     let text = "{\"schema\": \"cosched.event/1\", \"snapshot\": {\"machine\": 5}}\n";
-    check(&[("s", text)], &["decide", "s"], 2, &["line 1", "`snapshot.machine`"]);
+    check(
+        &[("s", text)],
+        &["decide", "s"],
+        2,
+        &["line 1", "`snapshot.machine`"],
+    );
 }
 
 /// The question that docs/formats.md shows.
@@ -241,62 +555,130 @@ fn question() -> String {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
     let page = std::fs::read_to_string(page).expect("the page");
     let (_, rest) = page.split_once("```event\n").expect("the example");
-    rest.split_once("```").expect("the end of the example").0.to_owned()
+    rest.split_once("```")
+        .expect("the end of the example")
+        .0
+        .to_owned()
 }
 
 #[test]
 fn a_decision_that_is_not_in_the_file() {
-    let numbered = |seq: u64| question().replacen("\"schema\"", &format!("\"seq\": {seq}, \"schema\""), 1);
+    let numbered =
+        |seq: u64| question().replacen("\"schema\"", &format!("\"seq\": {seq}, \"schema\""), 1);
     let text: String = (5..8).map(numbered).collect();
-    let told = ["s: there is no decision with number 99999", "the file holds 3, with numbers from 5 to 7"];
-    check(&[("s", &text)], &["decide", "s", "--seq", "99999"], 2, &told);
+    let told = [
+        "s: there is no decision with number 99999",
+        "the file holds 3, with numbers from 5 to 7",
+    ];
+    check(
+        &[("s", &text)],
+        &["decide", "s", "--seq", "99999"],
+        2,
+        &told,
+    );
 }
 
 #[test]
 fn snapshots_that_contradict_themselves() {
     let question = question();
     let cases: &[(&str, &str, &[&str])] = &[
-        ("\"id\": 1, \"name\"", "\"id\": 0, \"name\"", &["`snapshot.tasks[1].id`", "found 0 after 0", "sort them"]),
-        ("\"core\": 0", "\"core\": 5", &["`snapshot.machine`", "CPU 0"]),
-        ("\"cpus\": 1,", "\"cpus\": 0,", &["`snapshot.tasks[0].cpus`", "at least 1"]),
+        (
+            "\"id\": 1, \"name\"",
+            "\"id\": 0, \"name\"",
+            &["`snapshot.tasks[1].id`", "found 0 after 0", "sort them"],
+        ),
+        (
+            "\"core\": 0",
+            "\"core\": 5",
+            &["`snapshot.machine`", "CPU 0"],
+        ),
+        (
+            "\"cpus\": 1,",
+            "\"cpus\": 0,",
+            &["`snapshot.tasks[0].cpus`", "at least 1"],
+        ),
     ];
     for (from, to, parts) in cases {
         assert!(question.contains(from), "{from}");
         let parts = [&["s, line 1"], *parts].concat();
-        check(&[("s", &question.replacen(from, to, 1))], &["decide", "s", "--policy", "fair"], 2, &parts);
+        check(
+            &[("s", &question.replacen(from, to, 1))],
+            &["decide", "s", "--policy", "fair"],
+            2,
+            &parts,
+        );
     }
 }
 
 #[test]
 fn variables_that_can_not_be_set() {
-    for (env, part) in
-        [("\"A=B\" = \"y\"", "`A=B` can't be the name of a variable"), ("COSCHED_JOB = \"x\"", "set by cosched")]
-    {
+    for (env, part) in [
+        ("\"A=B\" = \"y\"", "`A=B` can't be the name of a variable"),
+        ("COSCHED_JOB = \"x\"", "set by cosched"),
+    ] {
         let mix = format!("[[job]]\ncommand = [\"touch\", \"m\"]\nenv = {{ {env} }}\n");
-        check(&[("mix.toml", &mix)], &["run", "mix.toml"], 2, &["mix.toml:1", part]);
+        check(
+            &[("mix.toml", &mix)],
+            &["run", "mix.toml"],
+            2,
+            &["mix.toml:1", part],
+        );
     }
 }
 
 #[test]
 fn policies_that_the_machine_cannot_feed() {
-    check(&[], &["run", "--policy", "oracle", "touch", "m"], 3, &["policy oracle", "solo trace of each job", "--solo"]);
+    check(
+        &[],
+        &["run", "--policy", "oracle", "touch", "m"],
+        3,
+        &["policy oracle", "solo trace of each job", "--solo"],
+    );
     let one = ["--cpus", &one_cpu()];
     for policy in ["lucky", "bias", "big-fair"] {
         // A single CPU has a single type, on any machine.
         let words = [&["run", "--policy", policy], &one[..], &["touch", "m"]].concat();
-        check(&[], &words, 3, &["policy", policy, "cores of two types", "all cores are of one type"]);
+        check(
+            &[],
+            &words,
+            3,
+            &[
+                "policy",
+                policy,
+                "cores of two types",
+                "all cores are of one type",
+            ],
+        );
     }
 }
 
 #[test]
 fn counters_that_are_required_and_missing() {
     let folder = tempfile::tempdir().expect("a folder");
-    if cosched(folder.path(), &["run", "--require", "counters", "--dry-run", "true"]).status.success() {
+    if cosched(
+        folder.path(),
+        &["run", "--require", "counters", "--dry-run", "true"],
+    )
+    .status
+    .success()
+    {
         println!("skipped, because this machine has counters");
         return;
     }
     let words = ["run", "--require", "counters", "touch", "m"];
-    let code = cosched(folder.path(), &words).status.code().expect("an exit code");
+    let code = cosched(folder.path(), &words)
+        .status
+        .code()
+        .expect("an exit code");
     assert!(code == 3 || code == 4, "{code}");
-    check(&[], &words, code, &["--require counters", "nothing was started", "cosched doctor"]);
+    check(
+        &[],
+        &words,
+        code,
+        &[
+            "--require counters",
+            "nothing was started",
+            "cosched doctor",
+        ],
+    );
 }

@@ -11,18 +11,35 @@ use tempfile::tempdir;
 fn a_log_folder_that_is_used_again_keeps_the_runs_apart() {
     let folder = tempdir().expect("a folder");
     for round in ["one", "two"] {
-        write(&folder, "mix.toml", &format!("[[job]]\nname = \"say\"\ncommand = \"echo {round}\"\n"));
-        let run = cosched(&folder, &["run", "mix.toml", "--logs", "L", "--output", "group"]);
+        write(
+            &folder,
+            "mix.toml",
+            &format!("[[job]]\nname = \"say\"\ncommand = \"echo {round}\"\n"),
+        );
+        let run = cosched(
+            &folder,
+            &["run", "mix.toml", "--logs", "L", "--output", "group"],
+        );
         assert_eq!(out(&run), format!("{round}\n"), "{}", err(&run));
     }
-    assert_eq!((read(&folder, "L/say.out"), read(&folder, "L/earlier-1/say.out")), ("two\n".into(), "one\n".into()));
+    assert_eq!(
+        (
+            read(&folder, "L/say.out"),
+            read(&folder, "L/earlier-1/say.out")
+        ),
+        ("two\n".into(), "one\n".into())
+    );
     assert!(read(&folder, "L/earlier-1/run.json").contains("echo one"));
 }
 
 #[test]
 fn files_that_are_not_ours_are_not_touched() {
     let folder = tempdir().expect("a folder");
-    write(&folder, "mix.toml", "[[job]]\nname = \"say\"\ncommand = \"echo hi\"\n");
+    write(
+        &folder,
+        "mix.toml",
+        "[[job]]\nname = \"say\"\ncommand = \"echo hi\"\n",
+    );
     std::fs::create_dir(folder.path().join("L")).expect("a folder");
     write(&folder, "L/say.out", "theirs");
     let run = cosched(&folder, &["run", "mix.toml", "--logs", "L"]);
@@ -37,7 +54,11 @@ fn files_that_are_not_ours_are_not_touched() {
         let before = read(&folder, "mix.toml");
         let run = cosched(&folder, &["run", "mix.toml", option, "./mix.toml"]);
         assert_eq!(run.status.code(), Some(2));
-        assert!(err(&run).contains("this run reads this file, which would be overwritten"), "{}", err(&run));
+        assert!(
+            err(&run).contains("this run reads this file, which would be overwritten"),
+            "{}",
+            err(&run)
+        );
         assert_eq!(read(&folder, "mix.toml"), before);
     }
 }
@@ -45,7 +66,10 @@ fn files_that_are_not_ours_are_not_touched() {
 #[test]
 fn a_record_for_a_pipe_is_the_record_alone() {
     let folder = tempdir().expect("a folder");
-    let run = cosched(&folder, &["run", "-q", "--no-logs", "--record", "/dev/stdout", "true"]);
+    let run = cosched(
+        &folder,
+        &["run", "-q", "--no-logs", "--record", "/dev/stdout", "true"],
+    );
     assert!(run.status.success(), "{}", err(&run));
     assert_eq!(json(&run)["totals"]["succeeded"], 1);
 }
@@ -53,12 +77,28 @@ fn a_record_for_a_pipe_is_the_record_alone() {
 #[test]
 fn no_logs_overrides_the_environment() {
     let folder = tempdir().expect("a folder");
-    let run = command(folder.path(), &["run", "-q", "--no-logs", "echo", "a"]).env("COSCHED_LOGS", "L").output();
+    let run = command(folder.path(), &["run", "-q", "--no-logs", "echo", "a"])
+        .env("COSCHED_LOGS", "L")
+        .output();
     let run = run.expect("it runs");
-    assert_eq!((run.status.code(), out(&run).as_str()), (Some(0), "a\n"), "{}", err(&run));
-    assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0);
+    assert_eq!(
+        (run.status.code(), out(&run).as_str()),
+        (Some(0), "a\n"),
+        "{}",
+        err(&run)
+    );
+    assert_eq!(
+        std::fs::read_dir(folder.path())
+            .expect("the folder")
+            .count(),
+        0
+    );
     let run = cosched(&folder, &["run", "--no-logs", "--logs", "L", "echo", "a"]);
-    assert!(run.status.code() == Some(2) && err(&run).contains("leave one of them out"), "{}", err(&run));
+    assert!(
+        run.status.code() == Some(2) && err(&run).contains("leave one of them out"),
+        "{}",
+        err(&run)
+    );
 }
 
 #[test]
@@ -67,17 +107,45 @@ fn a_run_without_logs_shows_its_output_and_leaves_nothing() {
     let temporary = folder.path().join("tmp");
     std::fs::create_dir(&temporary).expect("a folder");
     // One at a time, or either could end first.
-    let words = ["run", "-j1", "--no-logs", "echo {}; exit {}", ":::", "0", "3"];
-    let output = command(folder.path(), &words).env("TMPDIR", &temporary).output().expect("the binary runs");
-    assert_eq!((output.status.code(), out(&output).as_str()), (Some(1), "0\n3\n"), "{}", err(&output));
+    let words = [
+        "run",
+        "-j1",
+        "--no-logs",
+        "echo {}; exit {}",
+        ":::",
+        "0",
+        "3",
+    ];
+    let output = command(folder.path(), &words)
+        .env("TMPDIR", &temporary)
+        .output()
+        .expect("the binary runs");
+    assert_eq!(
+        (output.status.code(), out(&output).as_str()),
+        (Some(1), "0\n3\n"),
+        "{}",
+        err(&output)
+    );
     let left = |folder: &Path| std::fs::read_dir(folder).expect("a folder").count();
-    assert_eq!((left(folder.path()), left(&temporary)), (1, 0), "{}", err(&output));
+    assert_eq!(
+        (left(folder.path()), left(&temporary)),
+        (1, 0),
+        "{}",
+        err(&output)
+    );
     // Meanwhile the output is nobody else's.
     let words = ["run", "-q", "--no-logs", "stat -c %a $TMPDIR/cosched-*"];
-    let output = command(folder.path(), &words).env("TMPDIR", &temporary).output().expect("the binary runs");
+    let output = command(folder.path(), &words)
+        .env("TMPDIR", &temporary)
+        .output()
+        .expect("the binary runs");
     assert_eq!(out(&output), "700\n", "{}", err(&output));
     for _ in 0..3 {
-        assert!(cosched(&folder, &["run", "-q", "--keep-logs", "2", "--", "true"]).status.success());
+        assert!(
+            cosched(&folder, &["run", "-q", "--keep-logs", "2", "--", "true"])
+                .status
+                .success()
+        );
     }
     assert_eq!(left(&folder.path().join("cosched-logs")), 2);
 }
@@ -88,26 +156,47 @@ fn folders_that_others_may_change_hold_no_logs_unless_asked() {
     let folder = tempdir().expect("a folder");
     let open = folder.path().join("open");
     std::fs::create_dir(&open).expect("a folder");
-    let mode = |mode| std::fs::set_permissions(&open, std::fs::Permissions::from_mode(mode)).expect("the owner may");
+    let mode = |mode| {
+        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(mode))
+            .expect("the owner may")
+    };
     mode(0o777);
-    let refused = command(&open, &["run", "-q", "--", "true"]).output().expect("the binary runs");
+    let refused = command(&open, &["run", "-q", "--", "true"])
+        .output()
+        .expect("the binary runs");
     let text = err(&refused);
     assert_eq!(refused.status.code(), Some(2), "{text}");
-    assert!(text.contains("others may write to the folder") && text.contains("--shared-logs"), "{text}");
+    assert!(
+        text.contains("others may write to the folder") && text.contains("--shared-logs"),
+        "{text}"
+    );
     assert!(!open.join("cosched-logs").exists());
-    let allowed = command(&open, &["run", "-q", "--shared-logs", "--", "true"]).output().expect("the binary runs");
-    assert!(allowed.status.success() && open.join("cosched-logs").exists(), "{}", err(&allowed));
+    let allowed = command(&open, &["run", "-q", "--shared-logs", "--", "true"])
+        .output()
+        .expect("the binary runs");
+    assert!(
+        allowed.status.success() && open.join("cosched-logs").exists(),
+        "{}",
+        err(&allowed)
+    );
     std::fs::remove_dir_all(open.join("cosched-logs")).expect("its own");
     // As /tmp is.
     mode(0o1777);
-    let sticky = command(&open, &["run", "-q", "--", "true"]).output().expect("the binary runs");
+    let sticky = command(&open, &["run", "-q", "--", "true"])
+        .output()
+        .expect("the binary runs");
     assert!(sticky.status.success(), "{}", err(&sticky));
     // What looks like a log folder, with a pipe that nobody writes to.
     let old = open.join("cosched-logs/20200101-000000-5");
     std::fs::create_dir(&old).expect("a folder");
-    let made = Command::new("mkfifo").arg(old.join(".cosched-run")).status().expect("mkfifo");
+    let made = Command::new("mkfifo")
+        .arg(old.join(".cosched-run"))
+        .status()
+        .expect("mkfifo");
     assert!(made.success());
-    let next = command(&open, &["run", "-q", "--keep-logs", "1", "--", "true"]).output().expect("the binary runs");
+    let next = command(&open, &["run", "-q", "--keep-logs", "1", "--", "true"])
+        .output()
+        .expect("the binary runs");
     assert!(next.status.success() && old.exists(), "{}", err(&next));
 }
 
@@ -123,10 +212,18 @@ fn names_of_files_and_folders_do_not_forge_messages() {
     let below = |file: &str| format!("{name}/{file}");
     let (inside, none) = (below("x"), below("none/x"));
     write(&folder, &below("bad"), "no job log, no record, no list\n");
-    write(&folder, "mix.toml", "[[job]]\nname = \"j\"\ncommand = \"true\"\nprogram = \"./none\"\n");
+    write(
+        &folder,
+        "mix.toml",
+        "[[job]]\nname = \"j\"\ncommand = \"true\"\nprogram = \"./none\"\n",
+    );
     let bad = below("bad");
     let toml = below("mix.toml");
-    write(&folder, &toml, "[[job]]\nname = \"j\"\nprogram = \"./none.toml\"\n");
+    write(
+        &folder,
+        &toml,
+        "[[job]]\nname = \"j\"\nprogram = \"./none.toml\"\n",
+    );
     let calls: [&[&str]; 15] = [
         &["run", "--logs", name, "true"],
         &["run", "--logs", &inside, "true"],
@@ -148,14 +245,26 @@ fn names_of_files_and_folders_do_not_forge_messages() {
         let run = cosched(&folder, words);
         let text = err(&run);
         assert!(!run.status.success(), "{words:?}");
-        assert!(!text.lines().any(|line| line.starts_with("cosched: FAKE")), "{words:?}: {text}");
-        assert!(text.contains(r"n\ncosched: FAKE\x1b[2J"), "{words:?}: {text}");
+        assert!(
+            !text.lines().any(|line| line.starts_with("cosched: FAKE")),
+            "{words:?}: {text}"
+        );
+        assert!(
+            text.contains(r"n\ncosched: FAKE\x1b[2J"),
+            "{words:?}: {text}"
+        );
     }
 }
 
 /// Makes a pipe.
 fn pipe(path: &Path) {
-    assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo").success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(path)
+            .status()
+            .expect("mkfifo")
+            .success()
+    );
 }
 
 #[test]
@@ -163,36 +272,62 @@ fn files_beside_named_ones_are_never_reached_through_links() {
     use std::os::unix::fs::symlink;
     let folder = tempdir().expect("a folder");
     write(&folder, "precious", "kept");
-    let words = ["run", "-q", "--logs", "L", "--joblog", "out", "--record", "r.json", "--", "touch", "ran"];
+    let words = [
+        "run", "-q", "--logs", "L", "--joblog", "out", "--record", "r.json", "--", "touch", "ran",
+    ];
     for beside in ["out.runs", "r.series.jsonl"] {
         let beside = folder.path().join(beside);
         for shared in [false, true] {
             let words: Vec<&str> = words
                 .into_iter()
-                .flat_map(|word| if word == "-q" && shared { vec!["-q", "--shared-logs"] } else { vec![word] })
+                .flat_map(|word| {
+                    if word == "-q" && shared {
+                        vec!["-q", "--shared-logs"]
+                    } else {
+                        vec![word]
+                    }
+                })
                 .collect();
             symlink("precious", &beside).expect("a link");
             let run = cosched(&folder, &words);
             assert_eq!(run.status.code(), Some(2));
             assert!(
-                err(&run).contains("is not a regular file") && err(&run).contains("nothing was started"),
+                err(&run).contains("is not a regular file")
+                    && err(&run).contains("nothing was started"),
                 "{}",
                 err(&run)
             );
             std::fs::remove_file(&beside).expect("a link");
             pipe(&beside);
             let run = cosched(&folder, &words);
-            assert!(run.status.code() == Some(2) && err(&run).contains("is not a regular file"), "{}", err(&run));
+            assert!(
+                run.status.code() == Some(2) && err(&run).contains("is not a regular file"),
+                "{}",
+                err(&run)
+            );
             std::fs::remove_file(&beside).expect("a pipe");
         }
     }
-    assert_eq!((read(&folder, "precious").as_str(), folder.path().join("ran").exists()), ("kept", false));
-    assert!(!folder.path().join("L").exists() && !folder.path().join("out").exists(), "nothing is left");
+    assert_eq!(
+        (
+            read(&folder, "precious").as_str(),
+            folder.path().join("ran").exists()
+        ),
+        ("kept", false)
+    );
+    assert!(
+        !folder.path().join("L").exists() && !folder.path().join("out").exists(),
+        "nothing is left"
+    );
     // One that is put there while the run goes on.
     let late = "ln -s precious r.series.jsonl";
-    let run = cosched(&folder, &["run", "-q", "--logs", "L", "--record", "r.json", late]);
+    let run = cosched(
+        &folder,
+        &["run", "-q", "--logs", "L", "--record", "r.json", late],
+    );
     assert!(
-        run.status.code() == Some(1) && err(&run).contains("r.series.jsonl: it is not a regular file"),
+        run.status.code() == Some(1)
+            && err(&run).contains("r.series.jsonl: it is not a regular file"),
         "{}",
         err(&run)
     );
@@ -221,19 +356,54 @@ fn named_files_in_folders_of_others_are_refused_unless_asked() {
         let run = command(&theirs, &words).output().expect("it runs");
         let text = err(&run);
         assert_eq!(run.status.code(), Some(2), "{text}");
-        assert!(text.contains(&format!("{option} out: the folder {}", theirs.display())), "{text}");
-        assert!(text.contains("belongs to another user (number 2000001)") && text.contains("--shared-logs"), "{text}");
+        assert!(
+            text.contains(&format!("{option} out: the folder {}", theirs.display())),
+            "{text}"
+        );
+        assert!(
+            text.contains("belongs to another user (number 2000001)")
+                && text.contains("--shared-logs"),
+            "{text}"
+        );
         assert!(!theirs.join("out").exists() && !folder.path().join("L").exists());
-        let shared = ["run", "-q", "--logs", logs, "--shared-logs", option, "out", "--", "true"];
+        let shared = [
+            "run",
+            "-q",
+            "--logs",
+            logs,
+            "--shared-logs",
+            option,
+            "out",
+            "--",
+            "true",
+        ];
         let run = command(&theirs, &shared).output().expect("it runs");
-        assert!(run.status.success() && theirs.join("out").exists(), "{}", err(&run));
+        assert!(
+            run.status.success() && theirs.join("out").exists(),
+            "{}",
+            err(&run)
+        );
         std::fs::remove_file(theirs.join("out")).expect("a file");
         std::fs::remove_dir_all(logs).expect("a folder");
         let mix = folder.path().join("mix.toml");
         let mix = mix.to_str().expect("UTF-8");
-        let simulated = ["run", mix, "--on", "xeon-e5645", "-q", "--logs", logs, option, "out"];
+        let simulated = [
+            "run",
+            mix,
+            "--on",
+            "xeon-e5645",
+            "-q",
+            "--logs",
+            logs,
+            option,
+            "out",
+        ];
         let run = command(&theirs, &simulated).output().expect("it runs");
-        assert!(run.status.code() == Some(2) && err(&run).contains("belongs to another user"), "{}", err(&run));
+        assert!(
+            run.status.code() == Some(2) && err(&run).contains("belongs to another user"),
+            "{}",
+            err(&run)
+        );
         assert!(!theirs.join("out").exists());
     }
     // In a folder where anybody may make files, as in /tmp.
@@ -244,9 +414,17 @@ fn named_files_in_folders_of_others_are_refused_unless_asked() {
     write(&folder, "precious", "kept");
     for option in ["--joblog", "--record", "--events"] {
         let refused = |what: &str| {
-            let run = command(&sticky, &["run", "-q", "--logs", logs, option, "out", "--", "true"]).output();
+            let run = command(
+                &sticky,
+                &["run", "-q", "--logs", logs, option, "out", "--", "true"],
+            )
+            .output();
             let run = run.expect("it runs");
-            assert!(run.status.code() == Some(2) && err(&run).contains(what), "{}", err(&run));
+            assert!(
+                run.status.code() == Some(2) && err(&run).contains(what),
+                "{}",
+                err(&run)
+            );
             std::fs::remove_file(sticky.join("out")).expect("it is there");
         };
         symlink("../precious", sticky.join("out")).expect("a link");
@@ -262,7 +440,11 @@ fn named_files_in_folders_of_others_are_refused_unless_asked() {
         symlink("../new", sticky.join("out")).expect("a link");
         let words = ["run", "-q", "--logs", logs, option, "out", "--", "true"];
         let run = command(&sticky, &words).output().expect("it runs");
-        assert!(run.status.success() && !read(&folder, "new").is_empty(), "{}", err(&run));
+        assert!(
+            run.status.success() && !read(&folder, "new").is_empty(),
+            "{}",
+            err(&run)
+        );
         std::fs::remove_file(sticky.join("out")).expect("a link");
         std::fs::remove_file(folder.path().join("new")).expect("a file");
     }
@@ -270,7 +452,9 @@ fn named_files_in_folders_of_others_are_refused_unless_asked() {
     // What lies beside the job log, and whose it is.
     write(&folder, "sticky/out.runs", "");
     chown(sticky.join("out.runs"), Some(2_000_001), None).expect("root may");
-    let words = ["run", "-q", "--logs", logs, "--joblog", "out", "--resume", "--", "true"];
+    let words = [
+        "run", "-q", "--logs", logs, "--joblog", "out", "--resume", "--", "true",
+    ];
     let run = command(&sticky, &words).output().expect("it runs");
     assert!(
         run.status.code() == Some(2) && err(&run).contains("out.runs: it belongs to another user"),
@@ -283,26 +467,66 @@ fn named_files_in_folders_of_others_are_refused_unless_asked() {
 fn pipes_and_descriptors_are_written_to() {
     let folder = tempdir().expect("a folder");
     for option in ["--joblog", "--record", "--events"] {
-        let run = cosched(&folder, &["run", "-q", "--no-logs", option, "/dev/null", "--", "true"]);
-        assert!(run.status.success() && err(&run).is_empty(), "{option}: {}", err(&run));
-        let run = cosched(&folder, &["run", "-q", "--no-logs", option, "/dev/stdout", "--", "true"]);
-        assert!(run.status.success() && !run.stdout.is_empty(), "{option}: {}", err(&run));
+        let run = cosched(
+            &folder,
+            &["run", "-q", "--no-logs", option, "/dev/null", "--", "true"],
+        );
+        assert!(
+            run.status.success() && err(&run).is_empty(),
+            "{option}: {}",
+            err(&run)
+        );
+        let run = cosched(
+            &folder,
+            &[
+                "run",
+                "-q",
+                "--no-logs",
+                option,
+                "/dev/stdout",
+                "--",
+                "true",
+            ],
+        );
+        assert!(
+            run.status.success() && !run.stdout.is_empty(),
+            "{option}: {}",
+            err(&run)
+        );
         // The descriptor leads to a file.
         let out = std::fs::File::create(folder.path().join("file")).expect("a file");
         let words = ["run", "-q", "--no-logs", option, "/dev/fd/1", "--", "true"];
-        let run = command(folder.path(), &words).stdout(out).output().expect("it runs");
-        assert!(run.status.success() && !read(&folder, "file").is_empty(), "{option}: {}", err(&run));
+        let run = command(folder.path(), &words)
+            .stdout(out)
+            .output()
+            .expect("it runs");
+        assert!(
+            run.status.success() && !read(&folder, "file").is_empty(),
+            "{option}: {}",
+            err(&run)
+        );
         let fifo = folder.path().join("fifo");
         pipe(&fifo);
         let words = ["run", "-q", "--no-logs", option, "fifo", "--", "true"];
         let mut run = command(folder.path(), &words).spawn().expect("it runs");
         // It is read once, from its start to its end.
-        assert!(!std::fs::read(&fifo).expect("a pipe").is_empty(), "{option}");
+        assert!(
+            !std::fs::read(&fifo).expect("a pipe").is_empty(),
+            "{option}"
+        );
         assert!(run.wait().expect("it ends").success());
         std::fs::remove_file(&fifo).expect("a pipe");
     }
-    assert!(Path::new("/dev/stdout").symlink_metadata().is_ok_and(|meta| meta.is_symlink()), "it is still the link");
-    assert!(!Path::new("/dev/fd/1.runs").exists() && std::fs::read_dir(folder.path()).expect("a folder").count() == 1);
+    assert!(
+        Path::new("/dev/stdout")
+            .symlink_metadata()
+            .is_ok_and(|meta| meta.is_symlink()),
+        "it is still the link"
+    );
+    assert!(
+        !Path::new("/dev/fd/1.runs").exists()
+            && std::fs::read_dir(folder.path()).expect("a folder").count() == 1
+    );
 }
 
 #[test]
@@ -315,18 +539,49 @@ fn a_signal_while_a_pipe_has_no_reader_leaves_nothing() {
             std::fs::create_dir(&temporary).expect("a folder");
             pipe(&folder.path().join("fifo"));
             // The other one can be opened at once, and goes again.
-            let other = if option == "--events" { "--record" } else { "--events" };
-            let words = ["run", "--no-logs", option, "fifo", other, "other", "--", "touch", "ran"];
+            let other = if option == "--events" {
+                "--record"
+            } else {
+                "--events"
+            };
+            let words = [
+                "run",
+                "--no-logs",
+                option,
+                "fifo",
+                other,
+                "other",
+                "--",
+                "touch",
+                "ran",
+            ];
             let mut run = command(folder.path(), &words);
-            let run = run.env("TMPDIR", &temporary).stderr(std::process::Stdio::piped()).spawn().expect("it runs");
+            let run = run
+                .env("TMPDIR", &temporary)
+                .stderr(std::process::Stdio::piped())
+                .spawn()
+                .expect("it runs");
             let entries = |folder: &Path| std::fs::read_dir(folder).expect("a folder").count();
             until("its folder is there", || entries(&temporary) == 1);
             let pid = Pid::from_child(&run);
             kill_process(pid, signal).expect("it waits");
             let ended = run.wait_with_output().expect("it ends");
-            assert_eq!(ended.status.code(), Some(128 + signal.as_raw()), "{}", err(&ended));
-            assert!(err(&ended).contains("before anything was started"), "{}", err(&ended));
-            assert_eq!((entries(&temporary), entries(folder.path())), (0, 2), "{option}");
+            assert_eq!(
+                ended.status.code(),
+                Some(128 + signal.as_raw()),
+                "{}",
+                err(&ended)
+            );
+            assert!(
+                err(&ended).contains("before anything was started"),
+                "{}",
+                err(&ended)
+            );
+            assert_eq!(
+                (entries(&temporary), entries(folder.path())),
+                (0, 2),
+                "{option}"
+            );
         }
     }
 }
@@ -335,24 +590,48 @@ fn a_signal_while_a_pipe_has_no_reader_leaves_nothing() {
 #[test]
 fn results_are_one_folder() {
     let folder = tempdir().expect("a folder");
-    for (name, part) in [("res/{}", "one folder for all jobs"), ("r{1}", "one folder"), ("out.csv", "--joblog FILE")] {
+    for (name, part) in [
+        ("res/{}", "one folder for all jobs"),
+        ("r{1}", "one folder"),
+        ("out.csv", "--joblog FILE"),
+    ] {
         for option in ["--results", "--logs"] {
             let run = cosched(&folder, &["run", option, name, "echo", ":::", "a"]);
-            assert!(run.status.code() == Some(2) && err(&run).contains(part), "{name}: {}", err(&run));
+            assert!(
+                run.status.code() == Some(2) && err(&run).contains(part),
+                "{name}: {}",
+                err(&run)
+            );
         }
     }
     std::fs::create_dir(folder.path().join("old.json")).expect("a folder");
-    assert_eq!(cosched(&folder, &["run", "-q", "--results", "old.json", "true"]).status.code(), Some(0));
-    assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 1);
+    assert_eq!(
+        cosched(&folder, &["run", "-q", "--results", "old.json", "true"])
+            .status
+            .code(),
+        Some(0)
+    );
+    assert_eq!(
+        std::fs::read_dir(folder.path())
+            .expect("the folder")
+            .count(),
+        1
+    );
 }
 
 #[test]
 fn a_temporary_directory_that_is_not_there_is_not_made() {
     let folder = tempdir().expect("a folder");
     let temporary = folder.path().join("no/such");
-    let run = command(folder.path(), &["run", "-q", "--no-logs", "true"]).env("TMPDIR", &temporary).output();
+    let run = command(folder.path(), &["run", "-q", "--no-logs", "true"])
+        .env("TMPDIR", &temporary)
+        .output();
     let run = run.expect("it runs");
     assert_eq!(run.status.code(), Some(2));
-    assert!(err(&run).contains("TMPDIR") && err(&run).contains("nothing was started"), "{}", err(&run));
+    assert!(
+        err(&run).contains("TMPDIR") && err(&run).contains("nothing was started"),
+        "{}",
+        err(&run)
+    );
     assert!(!folder.path().join("no").exists());
 }

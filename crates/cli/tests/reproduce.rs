@@ -4,7 +4,10 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 fn cosched(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_cosched")).args(words).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_cosched"))
+        .args(words)
+        .output()
+        .unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -27,7 +30,10 @@ fn threads_change_nothing_and_seeds_do() {
     assert_ne!(one.stdout, small(&["--seed", "7"]).stdout);
     assert!(text(&one.stderr).is_empty(), "{}", text(&one.stderr));
     let shown = text(&one.stdout);
-    assert!(shown.contains("Verdicts") && shown.contains("within a") && shown.contains('±'), "{shown}");
+    assert!(
+        shown.contains("Verdicts") && shown.contains("within a") && shown.contains('±'),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -36,8 +42,9 @@ fn a_folder_gets_the_document_its_data_and_its_figures() {
     let out = folder.path().join("new/folder");
     let json = small(&["--out", out.to_str().unwrap(), "--format", "json"]).stdout;
     let beside = out.join("reproduction");
-    let read =
-        |path: &Path| std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let read = |path: &Path| {
+        std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
     assert_eq!(read(&beside.join("reproduction.json")), text(&json));
     let found: serde_json::Value = serde_json::from_slice(&json).unwrap();
     assert_eq!(found["schema"], "cosched.reproduction/1");
@@ -45,7 +52,9 @@ fn a_folder_gets_the_document_its_data_and_its_figures() {
     let verdict = &found["chapters"][0]["verdicts"][0];
     assert_eq!(verdict["figure"]["ours"]["repetitions"], 2);
     assert!(
-        ["agrees", "roughly", "same-sign", "not-shown", "differs"].iter().any(|known| verdict["agreement"] == *known),
+        ["agrees", "roughly", "same-sign", "not-shown", "differs"]
+            .iter()
+            .any(|known| verdict["agreement"] == *known),
         "{verdict}"
     );
     // Each figure that the document shows is there, with its numbers.
@@ -66,7 +75,9 @@ fn a_folder_gets_the_document_its_data_and_its_figures() {
     let again = small(&["--out", out.to_str().unwrap(), "--format", "json", "-q"]);
     assert_eq!(again.stdout, json);
     assert!(
-        text(&again.stderr).trim_end().ends_with("holds what this run did not write: old.svg"),
+        text(&again.stderr)
+            .trim_end()
+            .ends_with("holds what this run did not write: old.svg"),
         "{}",
         text(&again.stderr)
     );
@@ -79,23 +90,47 @@ fn wrong_words_are_told_before_any_work() {
     std::fs::write(&file, "").unwrap();
     let below = file.join("out");
     for (words, told) in [
-        (&["reproduce", "perf-fair", "--policies", "nosuch"][..], "there is no policy `nosuch`"),
+        (
+            &["reproduce", "perf-fair", "--policies", "nosuch"][..],
+            "there is no policy `nosuch`",
+        ),
         (&["reproduce", "nosuch"], "perf-fair"),
         (&["reproduce", "--seeds", "0"], "--seeds"),
         (&["reproduce", "--out", below.to_str().unwrap()], "--out"),
     ] {
         let output = cosched(words);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", text(&output.stderr));
-        assert!(text(&output.stderr).contains(told), "{words:?}: {}", text(&output.stderr));
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{words:?}: {}",
+            text(&output.stderr)
+        );
+        assert!(
+            text(&output.stderr).contains(told),
+            "{words:?}: {}",
+            text(&output.stderr)
+        );
         assert!(output.stdout.is_empty());
     }
 }
 
 #[test]
 fn a_policy_that_the_machine_does_not_suit_is_refused() {
-    let output = cosched(&["reproduce", "perf-fair", "--quick", "--seeds", "1", "--policies", "lucky"]);
+    let output = cosched(&[
+        "reproduce",
+        "perf-fair",
+        "--quick",
+        "--seeds",
+        "1",
+        "--policies",
+        "lucky",
+    ]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains("`lucky` can't run on xeon-e5645"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("`lucky` can't run on xeon-e5645"),
+        "{}",
+        text(&output.stderr)
+    );
 }
 
 #[test]
@@ -118,7 +153,10 @@ fn a_signal_ends_it_and_nothing_is_written() {
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(143), "{}", text(&output.stderr));
-    assert_eq!(text(&output.stderr), "cosched: interrupted; nothing was written\n");
+    assert_eq!(
+        text(&output.stderr),
+        "cosched: interrupted; nothing was written\n"
+    );
     assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0);
     assert!(output.stdout.is_empty());
 }
@@ -130,26 +168,55 @@ fn runs_are_kept_as_comparisons_and_nothing_else_changes() {
     let kept = small(&["--runs", runs.to_str().unwrap()]);
     assert!(kept.status.success(), "{}", text(&kept.stderr));
     assert_eq!(text(&kept.stdout), text(&small(&[]).stdout));
-    let mut grids: Vec<_> = std::fs::read_dir(&runs).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut grids: Vec<_> = std::fs::read_dir(&runs)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     grids.sort();
     assert!(grids.len() > 1, "{grids:?}");
     for grid in &grids {
         let report = cosched(&["report", grid.to_str().unwrap(), "--format", "json"]);
         assert!(report.status.success(), "{}", text(&report.stderr));
         let found: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
-        let (mixes, candidates) = (&found["compared"]["mixes"], &found["compared"]["candidates"]);
-        let names: std::collections::BTreeSet<_> =
-            candidates.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
-        assert_eq!(names.len(), candidates.as_array().unwrap().len(), "each has a name of its own: {candidates}");
+        let (mixes, candidates) = (
+            &found["compared"]["mixes"],
+            &found["compared"]["candidates"],
+        );
+        let names: std::collections::BTreeSet<_> = candidates
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            names.len(),
+            candidates.as_array().unwrap().len(),
+            "each has a name of its own: {candidates}"
+        );
         let all = mixes.as_array().unwrap().len() * candidates.as_array().unwrap().len();
         let blocks = found["blocks"].as_u64().unwrap() as usize;
-        assert_eq!(found["runs"].as_array().unwrap().len(), all * blocks, "{grid:?}");
+        assert_eq!(
+            found["runs"].as_array().unwrap().len(),
+            all * blocks,
+            "{grid:?}"
+        );
         assert!(blocks > 0 && all > 1);
         // Every job has its slowdown.
-        let jobs = cosched(&["report", grid.to_str().unwrap(), "--jsonl", "--table", "jobs"]);
+        let jobs = cosched(&[
+            "report",
+            grid.to_str().unwrap(),
+            "--jsonl",
+            "--table",
+            "jobs",
+        ]);
         for line in text(&jobs.stdout).lines().take(100) {
             let job: serde_json::Value = serde_json::from_str(line).unwrap();
-            assert!(job["slowdown"].as_f64().is_some_and(|slowdown| slowdown > 0.3), "{line}");
+            assert!(
+                job["slowdown"]
+                    .as_f64()
+                    .is_some_and(|slowdown| slowdown > 0.3),
+                "{line}"
+            );
         }
     }
     let again = cosched(&[&SMALL[..], &["--runs", runs.to_str().unwrap()]].concat());

@@ -18,14 +18,34 @@ fn a_run_is_shown_with_its_jobs_by_any_of_its_names() {
         assert_eq!(same["run"], by_pid["run"], "{name}");
     }
     assert_eq!(by_pid["schema"], "cosched.status/1");
-    assert_eq!((&by_pid["run"]["policy"], &by_pid["totals"]["jobs"]), (&"round-robin".into(), &5.into()));
+    assert_eq!(
+        (&by_pid["run"]["policy"], &by_pid["totals"]["jobs"]),
+        (&"round-robin".into(), &5.into())
+    );
     let waiting = waiting(&by_pid).next().expect("more jobs than CPUs");
-    assert!(waiting["reason"]["text"].as_str().is_some_and(|text| text.ends_with('.')), "{waiting}");
+    assert!(
+        waiting["reason"]["text"]
+            .as_str()
+            .is_some_and(|text| text.ends_with('.')),
+        "{waiting}"
+    );
     let figures = &waiting["figures"];
-    assert!(figures["latest_s"].as_f64() > figures["waiting_since_s"].as_f64(), "{figures}");
+    assert!(
+        figures["latest_s"].as_f64() > figures["waiting_since_s"].as_f64(),
+        "{figures}"
+    );
     assert!(figures["resident_bytes"].as_f64() > Some(1e5), "{figures}");
-    let text = out(&command(run.folder(), &["status", &run.pid()]).output().expect("text"));
-    for part in ["round-robin on CPUs", "of 5 jobs done", "loop-1", "exit 3", "waits", "at the latest"] {
+    let text = out(&command(run.folder(), &["status", &run.pid()])
+        .output()
+        .expect("text"));
+    for part in [
+        "round-robin on CPUs",
+        "of 5 jobs done",
+        "loop-1",
+        "exit 3",
+        "waits",
+        "at the latest",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     run.end();
@@ -39,8 +59,20 @@ fn without_logs_and_in_a_solo_run_it_can_be_looked_at_too() {
     run.end();
     let folder = tempdir().expect("a folder");
     std::fs::write(folder.path().join("going"), "").expect("a file");
-    let words = ["run", "--solo", "only", "--quiet", "--", "sh", "-c", "while [ -e going ]; do :; done"];
-    let mut solo = command(folder.path(), &words).stdout(Stdio::null()).spawn().expect("a run");
+    let words = [
+        "run",
+        "--solo",
+        "only",
+        "--quiet",
+        "--",
+        "sh",
+        "-c",
+        "while [ -e going ]; do :; done",
+    ];
+    let mut solo = command(folder.path(), &words)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("a run");
     let mut told = None;
     until("a state", || {
         told = status(&solo.id().to_string());
@@ -60,24 +92,39 @@ fn what_does_not_go_on_is_an_error() {
         assert!(err(&output).contains("cosched status"), "{}", err(&output));
     }
     assert!(cosched(&folder, &["status"]).status.success());
-    assert_eq!(json(&cosched(&folder, &["status", "--format", "json"]))["schema"], "cosched.runs-now/1");
+    assert_eq!(
+        json(&cosched(&folder, &["status", "--format", "json"]))["schema"],
+        "cosched.runs-now/1"
+    );
 }
 
 /// A run that stands still answers nobody: what was last seen is told, or why nothing is known.
 #[test]
 fn a_suspended_run_is_told_to_be_so() {
     let run = Run::start(&[]);
-    let stop = |what: &str| assert!(Command::new("kill").args([what, &run.pid()]).status().expect("kill").success());
+    let stop = |what: &str| {
+        assert!(
+            Command::new("kill")
+                .args([what, &run.pid()])
+                .status()
+                .expect("kill")
+                .success()
+        )
+    };
     stop("-STOP");
     // A state that is hardly older than the question is as good as a new one.
     until("its silence is told", || {
-        let output = command(run.folder(), &["status", &run.pid()]).output().expect("text");
+        let output = command(run.folder(), &["status", &run.pid()])
+            .output()
+            .expect("text");
         assert!(output.status.success());
         out(&output).contains("it has not answered since")
     });
     stop("-CONT");
     until("it answers again", || {
-        let output = command(run.folder(), &["status", &run.pid()]).output().expect("text");
+        let output = command(run.folder(), &["status", &run.pid()])
+            .output()
+            .expect("text");
         !out(&output).contains("it has not answered since")
     });
     run.end();

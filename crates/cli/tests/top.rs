@@ -58,17 +58,43 @@ impl Screen {
         let name = ptsname(&master, Vec::new()).unwrap();
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let terminal = File::from(rustix::fs::open(name, flags, Mode::empty()).unwrap());
-        tcsetwinsize(&terminal, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        tcsetwinsize(
+            &terminal,
+            Winsize {
+                ws_row: 24,
+                ws_col: 80,
+                ws_xpixel: 0,
+                ws_ypixel: 0,
+            },
+        )
+        .unwrap();
         let mut command = Command::new("setsid");
         common::without_settings(&mut command);
-        command.args(["--ctty", "env", "--default-signal=INT,QUIT,HUP,TERM", env!("CARGO_BIN_EXE_cosched"), "top"]);
-        command.env("TERM", "xterm").envs(environment.iter().copied());
+        command.args([
+            "--ctty",
+            "env",
+            "--default-signal=INT,QUIT,HUP,TERM",
+            env!("CARGO_BIN_EXE_cosched"),
+            "top",
+        ]);
+        command
+            .env("TERM", "xterm")
+            .envs(environment.iter().copied());
         let ours = || terminal.try_clone().unwrap();
-        let child = command.args(words).stdin(ours()).stdout(ours()).stderr(ours()).spawn().unwrap();
+        let child = command
+            .args(words)
+            .stdin(ours())
+            .stdout(ours())
+            .stderr(ours())
+            .spawn()
+            .unwrap();
         let keys = File::from(master);
         let (rows, columns) = (NonZero::new(24).unwrap(), NonZero::new(80).unwrap());
         let screen = vt100::Parser::new(rows, columns, 0);
-        let seen = Arc::new(Mutex::new(Seen { sent: Vec::new(), screen }));
+        let seen = Arc::new(Mutex::new(Seen {
+            sent: Vec::new(),
+            screen,
+        }));
         let (mut reader, into) = (keys.try_clone().unwrap(), seen.clone());
         std::thread::spawn(move || {
             let mut piece = [0; 4096];
@@ -78,7 +104,12 @@ impl Screen {
                 seen.screen.process(&piece[..got]);
             }
         });
-        Some(Screen { child, keys, terminal, seen })
+        Some(Screen {
+            child,
+            keys,
+            terminal,
+            seen,
+        })
     }
 
     fn text(&self) -> String {
@@ -86,22 +117,46 @@ impl Screen {
     }
 
     fn is_shown(&self, word: &str) -> bool {
-        self.seen.lock().unwrap().screen.screen().contents().contains(word)
+        self.seen
+            .lock()
+            .unwrap()
+            .screen
+            .screen()
+            .contents()
+            .contains(word)
     }
 
     fn shows(&self, word: &str) {
         let end = Instant::now() + PATIENCE;
         while !self.is_shown(word) {
             let seen = || self.seen.lock().unwrap().screen.screen().contents();
-            assert!(Instant::now() < end, "waited in vain for {word}:\n{}", seen());
+            assert!(
+                Instant::now() < end,
+                "waited in vain for {word}:\n{}",
+                seen()
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 
     fn resize(&self, rows: u16, columns: u16) {
         let size = [rows, columns].map(|size| NonZero::new(size).unwrap());
-        self.seen.lock().unwrap().screen.screen_mut().set_size(size[0], size[1]);
-        tcsetwinsize(&self.terminal, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        self.seen
+            .lock()
+            .unwrap()
+            .screen
+            .screen_mut()
+            .set_size(size[0], size[1]);
+        tcsetwinsize(
+            &self.terminal,
+            Winsize {
+                ws_row: rows,
+                ws_col: columns,
+                ws_xpixel: 0,
+                ws_ypixel: 0,
+            },
+        )
+        .unwrap();
         self.send(Signal::WINCH);
     }
 
@@ -115,7 +170,10 @@ impl Screen {
 
     /// Whether the terminal gathers lines, as it does for a shell.
     fn is_usual(&self) -> bool {
-        tcgetattr(&self.terminal).unwrap().local_modes.contains(LocalModes::ICANON | LocalModes::ECHO)
+        tcgetattr(&self.terminal)
+            .unwrap()
+            .local_modes
+            .contains(LocalModes::ICANON | LocalModes::ECHO)
     }
 
     fn code(&mut self) -> Option<i32> {
@@ -139,14 +197,26 @@ impl Drop for Screen {
 }
 
 fn skipped(why: &str) {
-    drop(std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("skipped, because {why}\n")));
+    drop(std::io::Write::write_fmt(
+        &mut std::io::stderr(),
+        format_args!("skipped, because {why}\n"),
+    ));
 }
 
 #[test]
 fn a_run_is_seen_until_its_end_and_after() {
     let run = Run::start(&[]);
-    let Some(mut screen) = Screen::start(&[&run.pid(), "--interval", "200ms"]) else { return run.end() };
-    for word in ["round-robin", "loop-1", "loop-2", "waiting", "running", "quit"] {
+    let Some(mut screen) = Screen::start(&[&run.pid(), "--interval", "200ms"]) else {
+        return run.end();
+    };
+    for word in [
+        "round-robin",
+        "loop-1",
+        "loop-2",
+        "waiting",
+        "running",
+        "quit",
+    ] {
         screen.shows(word);
     }
     assert!(!screen.is_usual(), "keys come as they are pressed");
@@ -156,11 +226,15 @@ fn a_run_is_seen_until_its_end_and_after() {
     screen.shows("filter");
     let before = screen.text().len();
     screen.resize(20, 40);
-    until("it is drawn anew", || screen.text()[before..].contains("first"));
+    until("it is drawn anew", || {
+        screen.text()[before..].contains("first")
+    });
     let _folder = run.end_and_keep();
     screen.shows("ENDED: 5 jobs in");
     // What was seen last before the end is no state of a run that is over.
-    until("all agrees", || screen.is_shown("5/5 done") && !screen.is_shown("running") && !screen.is_shown("waiting"));
+    until("all agrees", || {
+        screen.is_shown("5/5 done") && !screen.is_shown("running") && !screen.is_shown("waiting")
+    });
     until("it waits for the user", || screen.state() == Some('S'));
     screen.press("q");
     assert_eq!(screen.code(), Some(0));
@@ -169,7 +243,9 @@ fn a_run_is_seen_until_its_end_and_after() {
 #[test]
 fn a_run_that_is_killed_is_told_to_be_so() {
     let run = Run::start(&[]);
-    let Some(mut screen) = Screen::start(&[&run.pid(), "--interval", "200ms"]) else { return run.end() };
+    let Some(mut screen) = Screen::start(&[&run.pid(), "--interval", "200ms"]) else {
+        return run.end();
+    };
     screen.shows("loop-1");
     let pid: i32 = run.pid().parse().unwrap();
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
@@ -182,7 +258,9 @@ fn a_run_that_is_killed_is_told_to_be_so() {
 
 #[test]
 fn where_nothing_can_be_placed_it_is_refused() {
-    let Some(mut screen) = Screen::start_in(&[], &[("TERM", "dumb")]) else { return };
+    let Some(mut screen) = Screen::start_in(&[], &[("TERM", "dumb")]) else {
+        return;
+    };
     screen.shows("TERM=dumb");
     assert_eq!(ended(&mut screen.child).code(), Some(2));
 }
@@ -190,11 +268,17 @@ fn where_nothing_can_be_placed_it_is_refused() {
 #[test]
 fn a_job_is_ended_after_a_confirmation() {
     let run = Run::start(&[]);
-    let Some(mut screen) = Screen::start(&[&run.pid(), "--interval", "200ms"]) else { return run.end() };
+    let Some(mut screen) = Screen::start(&[&run.pid(), "--interval", "200ms"]) else {
+        return run.end();
+    };
     screen.shows("loop-1");
     let has_ended = |name: &str| {
         let status = common::looping::status(&run.pid()).expect("a state");
-        status["jobs"].as_array().expect("jobs").iter().any(|job| job["name"] == name && job["state"] == "ended")
+        status["jobs"]
+            .as_array()
+            .expect("jobs")
+            .iter()
+            .any(|job| job["name"] == name && job["state"] == "ended")
     };
     // The filter leaves one job to choose.
     screen.press("/loop-1\re");
@@ -214,7 +298,9 @@ fn a_job_is_ended_after_a_confirmation() {
 fn signals_leave_the_terminal_as_it_was() {
     let run = Run::start(&[]);
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
-        let Some(mut screen) = Screen::start(&[&run.pid()]) else { break };
+        let Some(mut screen) = Screen::start(&[&run.pid()]) else {
+            break;
+        };
         screen.shows("loop-1");
         screen.send(signal);
         assert_eq!(screen.code(), Some(code));
@@ -230,7 +316,9 @@ fn signals_leave_the_terminal_as_it_was() {
 #[test]
 fn it_stops_and_goes_on_as_other_programs_do() {
     let run = Run::start(&[]);
-    let Some(mut screen) = Screen::start(&[&run.pid()]) else { return run.end() };
+    let Some(mut screen) = Screen::start(&[&run.pid()]) else {
+        return run.end();
+    };
     screen.shows("loop-1");
     for stop in ["key", "signal"] {
         match stop {
@@ -241,7 +329,9 @@ fn it_stops_and_goes_on_as_other_programs_do() {
         assert!(screen.is_usual(), "{stop}");
         let before = screen.text().len();
         screen.send(Signal::CONT);
-        until("it goes on", || screen.text()[before..].contains("loop-1") && !screen.is_usual());
+        until("it goes on", || {
+            screen.text()[before..].contains("loop-1") && !screen.is_usual()
+        });
     }
     screen.press("q");
     assert_eq!(screen.code(), Some(0));
@@ -251,7 +341,9 @@ fn it_stops_and_goes_on_as_other_programs_do() {
 #[test]
 fn one_of_several_runs_is_chosen() {
     let (first, second) = (Run::start(&[]), Run::start(&[]));
-    let Some(mut screen) = Screen::start(&[]) else { return };
+    let Some(mut screen) = Screen::start(&[]) else {
+        return;
+    };
     screen.shows("Several");
     screen.shows(&first.pid());
     screen.shows(&second.pid());
@@ -267,7 +359,15 @@ fn without_a_terminal_it_points_to_what_needs_none() {
     let folder = tempdir().expect("a folder");
     let output = cosched(&folder, &["top"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(err(&output).contains("`cosched status`"), "{}", err(&output));
+    assert!(
+        err(&output).contains("`cosched status`"),
+        "{}",
+        err(&output)
+    );
     let output = cosched(&folder, &["top", "--interval", "10ms"]);
-    assert!(output.status.code() == Some(2) && err(&output).contains("0.2 s"), "{}", err(&output));
+    assert!(
+        output.status.code() == Some(2) && err(&output).contains("0.2 s"),
+        "{}",
+        err(&output)
+    );
 }

@@ -17,25 +17,38 @@ use tempfile::{TempDir, tempdir};
 fn traced(folder: &TempDir, run: &str) -> Decoded {
     let output = cosched(folder, &["trace", run, "--perfetto", "out.pftrace"]);
     assert!(output.status.success(), "{run}: {}", err(&output));
-    assert!(out(&output).starts_with("out.pftrace: ") && out(&output).contains("https://ui.perfetto.dev"));
+    assert!(
+        out(&output).starts_with("out.pftrace: ")
+            && out(&output).contains("https://ui.perfetto.dev")
+    );
     let bytes = std::fs::read(folder.path().join("out.pftrace")).expect("the trace");
     checked(&bytes)
 }
 
 fn checked(bytes: &[u8]) -> Decoded {
     let decoded = decode(bytes).expect("a trace");
-    decoded.check().unwrap_or_else(|problem| panic!("{problem}"));
+    decoded
+        .check()
+        .unwrap_or_else(|problem| panic!("{problem}"));
     decoded
 }
 
 fn track<'a>(decoded: &'a Decoded, parent: &str, name: &str) -> &'a Track {
-    decoded.track(parent, name).unwrap_or_else(|| panic!("no {parent} / {name}"))
+    decoded
+        .track(parent, name)
+        .unwrap_or_else(|| panic!("no {parent} / {name}"))
 }
 
 /// What a counter comes to over time: the sum of value x time.
 fn integral(decoded: &Decoded, track: &Track) -> f64 {
-    let points: Vec<(u64, f64)> = decoded.on(track).filter_map(|event| Some((event.at, event.value?))).collect();
-    points.windows(2).map(|pair| pair[0].1 * (pair[1].0 - pair[0].0) as f64 / 1e9).sum()
+    let points: Vec<(u64, f64)> = decoded
+        .on(track)
+        .filter_map(|event| Some((event.at, event.value?)))
+        .collect();
+    points
+        .windows(2)
+        .map(|pair| pair[0].1 * (pair[1].0 - pair[0].0) as f64 / 1e9)
+        .sum()
 }
 
 fn near(a: f64, b: f64) -> bool {
@@ -48,25 +61,67 @@ fn compare(decoded: &Decoded, record: &Value, what: &str) {
     for job in jobs {
         let name = job["name"].as_str().expect("a name");
         let track = track(decoded, "Jobs", name);
-        let end = decoded.on(track).find(|event| event.name.starts_with("ended: ")).expect("it ended");
+        let end = decoded
+            .on(track)
+            .find(|event| event.name.starts_with("ended: "))
+            .expect("it ended");
         let finish = job["finish_s"].as_f64().expect("a time");
-        assert!(near(end.at as f64 / 1e9, finish), "{what}, {name}: {} {finish}", end.at);
-        let slowdown = end.args.iter().find(|(name, _)| name == "slowdown").map(|(_, value)| value.as_str());
-        assert_eq!(slowdown.and_then(|text| text.parse().ok()), job["slowdown"].as_f64(), "{what}, {name}");
+        assert!(
+            near(end.at as f64 / 1e9, finish),
+            "{what}, {name}: {} {finish}",
+            end.at
+        );
+        let slowdown = end
+            .args
+            .iter()
+            .find(|(name, _)| name == "slowdown")
+            .map(|(_, value)| value.as_str());
+        assert_eq!(
+            slowdown.and_then(|text| text.parse().ok()),
+            job["slowdown"].as_f64(),
+            "{what}, {name}"
+        );
         let slices = decoded.slices(track);
-        assert_eq!(slices.first().map(|slice| slice.0 as f64 / 1e9), job["arrival_s"].as_f64(), "{what}, {name}");
-        assert_eq!(slices.last().map(|slice| slice.1), Some(end.at), "{what}, {name}");
-        assert!(slices.windows(2).all(|pair| pair[0].1 == pair[1].0), "{what}, {name}: {slices:?}");
+        assert_eq!(
+            slices.first().map(|slice| slice.0 as f64 / 1e9),
+            job["arrival_s"].as_f64(),
+            "{what}, {name}"
+        );
+        assert_eq!(
+            slices.last().map(|slice| slice.1),
+            Some(end.at),
+            "{what}, {name}"
+        );
+        assert!(
+            slices.windows(2).all(|pair| pair[0].1 == pair[1].0),
+            "{what}, {name}: {slices:?}"
+        );
     }
-    let sum = |key: &str| jobs.iter().map(|job| job[key].as_f64().expect("a value")).sum::<f64>();
+    let sum = |key: &str| {
+        jobs.iter()
+            .map(|job| job[key].as_f64().expect("a value"))
+            .sum::<f64>()
+    };
     let used = integral(decoded, track(decoded, "Machine", "busy CPUs"));
     assert!(near(used, sum("cpu_s")), "{what}: {used} {}", sum("cpu_s"));
-    let reads: f64 = jobs.iter().map(|job| job["counts"]["mm_reads"].as_f64().expect("a count") * 64.0).sum();
+    let reads: f64 = jobs
+        .iter()
+        .map(|job| job["counts"]["mm_reads"].as_f64().expect("a count") * 64.0)
+        .sum();
     let read = integral(decoded, track(decoded, "Machine", "read bandwidth"));
     assert!(near(read, reads), "{what}: {read} {reads}");
     let of_jobs: f64 = jobs
         .iter()
-        .map(|job| integral(decoded, track(decoded, job["name"].as_str().expect("a name"), "read bandwidth")))
+        .map(|job| {
+            integral(
+                decoded,
+                track(
+                    decoded,
+                    job["name"].as_str().expect("a name"),
+                    "read bandwidth",
+                ),
+            )
+        })
         .sum();
     // A job that is paused and not stopped has no value meanwhile, and the last one is counted on here.
     assert!(of_jobs >= 0.999 * reads, "{what}: {of_jobs} {reads}");
@@ -77,8 +132,15 @@ fn traces_of_simulated_runs_are_what_their_records_tell() {
     let folder = with_mix();
     for (nth, policy) in POLICIES.iter().map(|entry| entry.name).enumerate() {
         let (seed, logs) = (nth.to_string(), format!("L-{policy}"));
-        let machine = if ["bias", "big-fair", "lucky"].contains(&policy) { "big1-small3" } else { MACHINE };
-        let mut words = vec!["run", "mix.toml", "--on", machine, "-p", policy, "--seed", &seed, "--logs", &logs, "-q"];
+        let machine = if ["bias", "big-fair", "lucky"].contains(&policy) {
+            "big1-small3"
+        } else {
+            MACHINE
+        };
+        let mut words = vec![
+            "run", "mix.toml", "--on", machine, "-p", policy, "--seed", &seed, "--logs", &logs,
+            "-q",
+        ];
         for plans in [false, true] {
             if plans {
                 words.extend(["--actuation", "plans"]);
@@ -86,9 +148,15 @@ fn traces_of_simulated_runs_are_what_their_records_tell() {
             let run = cosched(&folder, &words);
             assert!(run.status.success(), "{policy}: {}", err(&run));
             let decoded = traced(&folder, &logs);
-            let record: Value = serde_json::from_str(&read(&folder, &format!("{logs}/run.json"))).expect("a record");
+            let record: Value = serde_json::from_str(&read(&folder, &format!("{logs}/run.json")))
+                .expect("a record");
             compare(&decoded, &record, &format!("{policy}, plans {plans}"));
-            assert!(decoded.tracks.values().any(|track| track.name.ends_with("(simulated)")));
+            assert!(
+                decoded
+                    .tracks
+                    .values()
+                    .any(|track| track.name.ends_with("(simulated)"))
+            );
         }
     }
 }
@@ -98,50 +166,102 @@ fn traces_of_simulated_runs_are_what_their_records_tell() {
 fn a_run_that_goes_on_is_traced_up_to_now() {
     let folder = tempdir().expect("a folder");
     let words = ["run", "-q", "--logs", "L", "--grace", "1", "sleep", "600"];
-    let mut run = command(folder.path(), &words).stdout(Stdio::null()).spawn().expect("it runs");
+    let mut run = command(folder.path(), &words)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it runs");
     let series = folder.path().join("L/series.jsonl");
     let told = |what: &str| std::fs::read_to_string(&series).is_ok_and(|text| text.contains(what));
     until("a started job", || told("\n[\"b\""));
     let decoded = traced(&folder, "L");
     assert!(!folder.path().join("L/run.json").exists());
     let job = track(&decoded, "Jobs", "sleep");
-    let open = decoded.on(job).filter(|event| event.kind == Kind::End).last().expect("an end");
-    assert_eq!(open.args, [("series_ends_here".to_owned(), "true".to_owned())]);
-    assert!(decoded.on(job).all(|event| !event.name.starts_with("ended")));
+    let open = decoded
+        .on(job)
+        .filter(|event| event.kind == Kind::End)
+        .last()
+        .expect("an end");
+    assert_eq!(
+        open.args,
+        [("series_ends_here".to_owned(), "true".to_owned())]
+    );
+    assert!(
+        decoded
+            .on(job)
+            .all(|event| !event.name.starts_with("ended"))
+    );
     let pid = rustix::process::Pid::from_child(&run);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
     ended(&mut run);
     let decoded = traced(&folder, "L/series.jsonl");
     let job = track(&decoded, "Jobs", "sleep");
-    let end = decoded.on(job).find(|event| event.name.starts_with("ended: ")).expect("it has ended");
-    assert_eq!((end.name.as_str(), end.category.as_str()), ("ended: SIGTERM", "failed"));
-    assert!(decoded.events.iter().any(|event| event.category == "warning"), "the end of the run is told");
+    let end = decoded
+        .on(job)
+        .find(|event| event.name.starts_with("ended: "))
+        .expect("it has ended");
+    assert_eq!(
+        (end.name.as_str(), end.category.as_str()),
+        ("ended: SIGTERM", "failed")
+    );
+    assert!(
+        decoded
+            .events
+            .iter()
+            .any(|event| event.category == "warning"),
+        "the end of the run is told"
+    );
 }
 
 #[test]
 fn a_series_is_enough_and_a_record_only_adds() {
     let folder = with_mix();
-    let run = cosched(&folder, &["run", "mix.toml", "--on", MACHINE, "--logs", "L", "-q", "--record", "r.json"]);
+    let run = cosched(
+        &folder,
+        &[
+            "run", "mix.toml", "--on", MACHINE, "--logs", "L", "-q", "--record", "r.json",
+        ],
+    );
     assert!(run.status.success(), "{}", err(&run));
     let trace = |run: &str| cosched(&folder, &["trace", run, "--perfetto", "-"]);
     let whole = trace("L");
-    assert!(err(&whole).is_empty() && checked(&whole.stdout).events.len() > 100, "{}", err(&whole));
+    assert!(
+        err(&whole).is_empty() && checked(&whole.stdout).events.len() > 100,
+        "{}",
+        err(&whole)
+    );
     traced(&folder, "L");
-    assert_eq!(std::fs::read(folder.path().join("out.pftrace")).expect("the trace"), whole.stdout);
+    assert_eq!(
+        std::fs::read(folder.path().join("out.pftrace")).expect("the trace"),
+        whole.stdout
+    );
     // The record beside a series of another name, and the same series without any.
     assert_eq!(trace("r.series.jsonl").stdout, whole.stdout);
     assert_eq!(trace("r.json").stdout, whole.stdout);
     let slowdowns = |trace: &[u8]| {
-        checked(trace).events.iter().filter(|event| event.args.iter().any(|(name, _)| name == "slowdown")).count()
+        checked(trace)
+            .events
+            .iter()
+            .filter(|event| event.args.iter().any(|(name, _)| name == "slowdown"))
+            .count()
     };
     std::fs::remove_file(folder.path().join("r.json")).expect("the record");
     let alone = trace("r.series.jsonl");
-    assert!(alone.status.success() && err(&alone).is_empty(), "{}", err(&alone));
-    assert_eq!((slowdowns(&whole.stdout), slowdowns(&alone.stdout)), (10, 0));
+    assert!(
+        alone.status.success() && err(&alone).is_empty(),
+        "{}",
+        err(&alone)
+    );
+    assert_eq!(
+        (slowdowns(&whole.stdout), slowdowns(&alone.stdout)),
+        (10, 0)
+    );
     // What can't be used is told, and the trace is as without it.
     let mut other: Value = serde_json::from_str(&read(&folder, "L/run.json")).expect("a record");
     other["seed"] = 7.into();
-    for (record, told) in [("{", "line 1: EOF"), (&other.to_string(), "it is the record of another run")] {
+    for (record, told) in [
+        ("{", "line 1: EOF"),
+        (&other.to_string(), "it is the record of another run"),
+    ] {
         write(&folder, "r.json", record);
         let output = trace("r.series.jsonl");
         assert!(
@@ -164,7 +284,10 @@ fn a_series_is_enough_and_a_record_only_adds() {
 #[test]
 fn what_can_not_be_traced_is_told_and_nothing_is_written() {
     let folder = with_mix();
-    let run = cosched(&folder, &["run", "mix.toml", "--on", MACHINE, "--logs", "L/1", "-q"]);
+    let run = cosched(
+        &folder,
+        &["run", "mix.toml", "--on", MACHINE, "--logs", "L/1", "-q"],
+    );
     assert!(run.status.success(), "{}", err(&run));
     let series = read(&folder, "L/1/series.jsonl");
     let damaged = |line: usize, text: &str| {
@@ -174,7 +297,11 @@ fn what_can_not_be_traced_is_told_and_nothing_is_written() {
     };
     write(&folder, "damaged", &damaged(40, "[\"p\",1,2,"));
     write(&folder, "unknown", &damaged(41, "[\"b\",1,77]"));
-    write(&folder, "later", &series.replacen("cosched.series/1", "cosched.series/2", 1));
+    write(
+        &folder,
+        "later",
+        &series.replacen("cosched.series/1", "cosched.series/2", 1),
+    );
     write(&folder, "none", "");
     std::fs::create_dir(folder.path().join("empty")).expect("a folder");
     std::os::unix::fs::symlink("out", folder.path().join("link")).expect("a link");
@@ -185,14 +312,34 @@ fn what_can_not_be_traced_is_told_and_nothing_is_written() {
     let cases: [(&str, &str, &[&str]); 15] = [
         ("damaged", "out", &["damaged, line 40: ", "`head -n 39`"]),
         ("damaged", "-", &["damaged, line 40: ", "`head -n 39`"]),
-        ("unknown", "out", &["unknown, line 41: column `task`: 77, but the header has 10"]),
-        ("later", "out", &["found `cosched.series/2`", "needs that version"]),
+        (
+            "unknown",
+            "out",
+            &["unknown, line 41: column `task`: 77, but the header has 10"],
+        ),
+        (
+            "later",
+            "out",
+            &["found `cosched.series/2`", "needs that version"],
+        ),
         ("none", "out", &["none: expected a series", "log folder"]),
-        ("L", "out", &["L: there is no series.jsonl in it; the last of the runs in it is L/1"]),
-        ("empty", "out", &["empty: there is no series.jsonl in it; give the log folder"]),
+        (
+            "L",
+            "out",
+            &["L: there is no series.jsonl in it; the last of the runs in it is L/1"],
+        ),
+        (
+            "empty",
+            "out",
+            &["empty: there is no series.jsonl in it; give the log folder"],
+        ),
         ("absent", "out", &["absent: there is no such file"]),
         ("absent/run", "out", &["absent/run: No such file"]),
-        ("L/1", "L/1/run.json", &["this file is not a trace that cosched made, and stays as it is; name another"]),
+        (
+            "L/1",
+            "L/1/run.json",
+            &["this file is not a trace that cosched made, and stays as it is; name another"],
+        ),
         ("L/1", "L/1/series.jsonl", &["this file is not a trace"]),
         ("L/1", "L/1/x.out", &["this file is not a trace"]),
         ("L/1", "empty", &["it is a folder"]),
@@ -201,20 +348,49 @@ fn what_can_not_be_traced_is_told_and_nothing_is_written() {
     ];
     for (run, target, told) in cases {
         let output = cosched(&folder, &["trace", run, "--perfetto", target]);
-        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{run} {target}: {}", err(&output));
-        assert!(told.iter().all(|part| err(&output).contains(part)), "{run} {target}: {}", err(&output));
+        assert_eq!(
+            (output.status.code(), output.stdout.len()),
+            (Some(2), 0),
+            "{run} {target}: {}",
+            err(&output)
+        );
+        assert!(
+            told.iter().all(|part| err(&output).contains(part)),
+            "{run} {target}: {}",
+            err(&output)
+        );
     }
-    assert_eq!(std::fs::read(folder.path().join("out")).expect("a trace"), before, "an earlier one stays");
+    assert_eq!(
+        std::fs::read(folder.path().join("out")).expect("a trace"),
+        before,
+        "an earlier one stays"
+    );
     assert_eq!(read(&folder, "L/1/series.jsonl"), series);
     assert_eq!(read(&folder, "L/1/x.out"), "what a job wrote\n");
     assert!(read(&folder, "L/1/run.json").starts_with("{"));
-    assert!(cosched(&folder, &["trace", "L/1", "--perfetto", "out"]).status.success(), "a trace is replaced");
+    assert!(
+        cosched(&folder, &["trace", "L/1", "--perfetto", "out"])
+            .status
+            .success(),
+        "a trace is replaced"
+    );
     assert!(!folder.path().join("out.new").exists());
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .expect("/dev/full");
     let words = ["trace", "L/1", "--perfetto", "-"];
-    let output = command(folder.path(), &words).stdout(full).stderr(Stdio::piped()).output().expect("it runs");
+    let output = command(folder.path(), &words)
+        .stdout(full)
+        .stderr(Stdio::piped())
+        .output()
+        .expect("it runs");
     assert_eq!(output.status.code(), Some(1), "{}", err(&output));
-    assert!(err(&output).contains("the trace can't be written"), "{}", err(&output));
+    assert!(
+        err(&output).contains("the trace can't be written"),
+        "{}",
+        err(&output)
+    );
     let without = cosched(&folder, &["trace", "L/1"]);
     assert_eq!(without.status.code(), Some(2), "{}", err(&without));
 }
@@ -239,9 +415,20 @@ fn no_trace_is_written_to_a_terminal() {
         }
     };
     let name = name.to_str().expect("a name").to_owned();
-    let screen = std::fs::OpenOptions::new().write(true).open(name).expect("the terminal");
+    let screen = std::fs::OpenOptions::new()
+        .write(true)
+        .open(name)
+        .expect("the terminal");
     let words = ["trace", ".", "--perfetto", "-"];
-    let output = command(folder.path(), &words).stdout(screen).stderr(Stdio::piped()).output().expect("it runs");
+    let output = command(folder.path(), &words)
+        .stdout(screen)
+        .stderr(Stdio::piped())
+        .output()
+        .expect("it runs");
     assert_eq!(output.status.code(), Some(2));
-    assert!(err(&output).contains("a trace is no text for a terminal"), "{}", err(&output));
+    assert!(
+        err(&output).contains("a trace is no text for a terminal"),
+        "{}",
+        err(&output)
+    );
 }

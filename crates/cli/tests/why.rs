@@ -14,7 +14,17 @@ const MIX: &str = "[[job]]\nprogram = 'gcc'\ncopies = 3\nwork_instructions = 3e9
 fn simulated() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     write(&folder, "mix.toml", MIX);
-    let words = ["run", "mix.toml", "--on", "epyc-2cpu", "-p", "fair", "-q", "--events", "events.jsonl"];
+    let words = [
+        "run",
+        "mix.toml",
+        "--on",
+        "epyc-2cpu",
+        "-p",
+        "fair",
+        "-q",
+        "--events",
+        "events.jsonl",
+    ];
     let run = cosched(&folder, &words);
     assert!(run.status.success(), "{}", err(&run));
     folder
@@ -24,15 +34,30 @@ fn simulated() -> TempDir {
 #[test]
 fn every_state_is_that_of_the_series() {
     let folder = simulated();
-    let logs = folder.path().join("cosched-logs").read_dir().unwrap().next().unwrap().unwrap().path();
+    let logs = folder
+        .path()
+        .join("cosched-logs")
+        .read_dir()
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
     let series = std::fs::read_to_string(logs.join("series.jsonl")).unwrap();
-    let rows: Vec<Value> = series.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let rows: Vec<Value> = series
+        .lines()
+        .skip(1)
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     let header: Value = serde_json::from_str(series.lines().next().unwrap()).unwrap();
     let mut seen = std::collections::BTreeSet::new();
     for ms in [0, 350, 777, 1_500, 4_000] {
         for (task, job) in header["tasks"].as_array().unwrap().iter().enumerate() {
             let mut expected = "queued";
-            for row in rows.iter().filter(|row| row[1].as_u64().unwrap() <= ms * 1_000_000 && row[2] == task) {
+            for row in rows
+                .iter()
+                .filter(|row| row[1].as_u64().unwrap() <= ms * 1_000_000 && row[2] == task)
+            {
                 expected = match row[0].as_str().unwrap() {
                     "p" => "runs",
                     "x" => "waits",
@@ -43,13 +68,22 @@ fn every_state_is_that_of_the_series() {
             }
             let name = job["name"].as_str().unwrap();
             let at = format!("{ms}ms");
-            let answer = json(&cosched(&folder, &["why", name, "--at", &at, "--format", "json"]));
+            let answer = json(&cosched(
+                &folder,
+                &["why", name, "--at", &at, "--format", "json"],
+            ));
             assert_eq!(answer["state"], expected, "{name} at {at}");
             let is_waiting = ["waits", "queued"].contains(&expected);
             assert_eq!(answer["latest"].is_null(), !is_waiting, "{name} at {at}");
             seen.insert(expected);
-            let text = out(&cosched(&folder, &["why", name, logs.to_str().unwrap(), "--at", &at]));
-            assert!(text.starts_with(&format!("{name} at {:.3} s: ", ms as f64 / 1e3)), "{text}");
+            let text = out(&cosched(
+                &folder,
+                &["why", name, logs.to_str().unwrap(), "--at", &at],
+            ));
+            assert!(
+                text.starts_with(&format!("{name} at {:.3} s: ", ms as f64 / 1e3)),
+                "{text}"
+            );
             assert_eq!(text.contains("  latest: "), is_waiting, "{text}");
         }
     }
@@ -68,15 +102,23 @@ fn what_can_not_be_answered_is_told() {
     assert!(error(&["why", "gvc-1"]).contains("is it gcc-1?"));
     assert!(error(&["why", "gcc-1", "nowhere"]).contains("no such file, and no such run goes on"));
     assert!(error(&["why", "gcc-1", "mix.toml"]).contains("expected a series"));
-    write(&folder, "jobs.log", "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n");
+    write(
+        &folder,
+        "jobs.log",
+        "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n",
+    );
     let told = error(&["why", "gcc-1", "jobs.log"]);
     assert!(
-        told.contains("jobs.log: this is a job log") && told.contains("name the log folder of one of them"),
+        told.contains("jobs.log: this is a job log")
+            && told.contains("name the log folder of one of them"),
         "{told}"
     );
     // Which run is meant here depends on which runs go on meanwhile; none has such a job.
     let empty = tempfile::tempdir().unwrap();
-    assert_eq!(cosched(&empty, &["why", "no such job"]).status.code(), Some(2));
+    assert_eq!(
+        cosched(&empty, &["why", "no such job"]).status.code(),
+        Some(2)
+    );
 }
 
 #[test]
@@ -85,22 +127,51 @@ fn a_run_that_goes_on_is_asked() {
     write(&folder, "going", "");
     let cpu = common::one_cpu();
     let job = "while test -e going; do :; done; : {}";
-    let words = ["run", "-q", "--cpus", &cpu, "-j2", "-p", "round-robin", job, ":::", "a", "b"];
-    let mut run = common::command(folder.path(), &words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let words = [
+        "run",
+        "-q",
+        "--cpus",
+        &cpu,
+        "-j2",
+        "-p",
+        "round-robin",
+        job,
+        ":::",
+        "a",
+        "b",
+    ];
+    let mut run = common::command(folder.path(), &words)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let told = || out(&cosched(&folder, &["why", "a"]));
-    let is_told = |word: &str| told().lines().next().is_some_and(|line| line.contains(word));
+    let is_told = |word: &str| {
+        told()
+            .lines()
+            .next()
+            .is_some_and(|line| line.contains(word))
+    };
     until("a runs and waits in turn", || is_told("runs on CPU"));
     let by_process = cosched(&folder, &["why", "a", &run.id().to_string()]);
     assert!(by_process.status.success(), "{}", err(&by_process));
     let logs = cosched(&folder, &["why", "a", "cosched-logs"]);
-    assert!(err(&logs).contains("the last of the runs in it is cosched-logs/"), "{}", err(&logs));
+    assert!(
+        err(&logs).contains("the last of the runs in it is cosched-logs/"),
+        "{}",
+        err(&logs)
+    );
     until("a waits", || {
         let text = told();
         text.contains(": waits,") && text.contains("instead: b on CPU") && text.contains("latest: ")
     });
     std::fs::remove_file(folder.path().join("going")).unwrap();
     assert!(ended(&mut run).success());
-    assert!(told().contains("a at ") && told().contains("ended at"), "{}", told());
+    assert!(
+        told().contains("a at ") && told().contains("ended at"),
+        "{}",
+        told()
+    );
 }
 
 #[test]
@@ -109,24 +180,45 @@ fn decisions_are_found_by_time_and_told_of_one_job() {
     let decide = |words: &[&str]| cosched(&folder, &[&["decide", "events.jsonl"], words].concat());
     let at = json(&decide(&["--at", "900ms", "--format", "json"]));
     let seq = at["seq"].to_string();
-    assert_eq!(out(&decide(&["--seq", &seq])), out(&decide(&["--at", "900ms"])));
+    assert_eq!(
+        out(&decide(&["--seq", &seq])),
+        out(&decide(&["--at", "900ms"]))
+    );
     // The next decision is later.
     let next: u64 = at["seq"].as_u64().unwrap() + 1;
     let text = out(&decide(&["--seq", &next.to_string()]));
-    let when = text.split("fair at ").nth(1).and_then(|rest| rest.split(' ').next());
+    let when = text
+        .split("fair at ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next());
     assert!(when.unwrap().parse::<f64>().unwrap() > 0.9, "{text}");
     // Of a job that waits, why, and who is placed instead; of one that does not, only that.
     let all = json(&decide(&["--at", "900ms", "--format", "json"]));
     let waits = all["decision"]["waits"].as_array().unwrap();
     let task = waits[0]["task"].as_u64().unwrap() as usize;
     let name = ["gcc-1", "gcc-2", "gcc-3", "lbm-1", "lbm-2", "lbm-3"][task];
-    let one = json(&decide(&["--at", "900ms", "--job", name, "--format", "json"]));
-    assert_eq!(one["decision"]["waits"], Value::from(vec![waits[0].clone()]));
+    let one = json(&decide(&[
+        "--at", "900ms", "--job", name, "--format", "json",
+    ]));
+    assert_eq!(
+        one["decision"]["waits"],
+        Value::from(vec![waits[0].clone()])
+    );
     assert_eq!(one["same_as_recorded"], true);
     let text = out(&decide(&["--at", "900ms", "--job", name]));
-    assert!(text.contains(&format!("wait   {name}")) && text.matches("wait   ").count() == 1, "{text}");
+    assert!(
+        text.contains(&format!("wait   {name}")) && text.matches("wait   ").count() == 1,
+        "{text}"
+    );
     let wrong = decide(&["--at", "900ms", "--job", "gcc-7"]);
     assert_eq!(wrong.status.code(), Some(2));
-    assert!(err(&wrong).contains("there is no job `gcc-7`"), "{}", err(&wrong));
-    assert_eq!(decide(&["--at", "900ms", "--seq", "1"]).status.code(), Some(2));
+    assert!(
+        err(&wrong).contains("there is no job `gcc-7`"),
+        "{}",
+        err(&wrong)
+    );
+    assert_eq!(
+        decide(&["--at", "900ms", "--seq", "1"]).status.code(),
+        Some(2)
+    );
 }

@@ -33,17 +33,31 @@ pub struct Candidate {
 impl Candidate {
     /// A policy as it is.
     pub fn policy(name: &str) -> Candidate {
-        Candidate { name: name.to_owned(), means: Means::Policy { policy: name.to_owned(), params: Vec::new() } }
+        Candidate {
+            name: name.to_owned(),
+            means: Means::Policy {
+                policy: name.to_owned(),
+                params: Vec::new(),
+            },
+        }
     }
 
     /// One candidate for each value of a parameter; they are named after it.
     pub fn sweep(&self, param: &str, values: &[&str]) -> Vec<Candidate> {
-        let Means::Policy { policy, params } = &self.means else { return vec![self.clone()] };
+        let Means::Policy { policy, params } = &self.means else {
+            return vec![self.clone()];
+        };
         let with = |value: &&str| {
             let mut params = params.clone();
             params.push((param.to_owned(), (*value).to_owned()));
             let name = format!("{} {param}={value}", self.name);
-            Candidate { name, means: Means::Policy { policy: policy.clone(), params } }
+            Candidate {
+                name,
+                means: Means::Policy {
+                    policy: policy.clone(),
+                    params,
+                },
+            }
         };
         values.iter().map(with).collect()
     }
@@ -118,7 +132,11 @@ impl Design {
         for mix in mixes {
             let mut candidates: Vec<usize> = (0..self.candidates.len()).collect();
             shuffle(&mut candidates, &mut rng);
-            trials.extend(candidates.into_iter().map(|candidate| Trial { block, mix, candidate }));
+            trials.extend(candidates.into_iter().map(|candidate| Trial {
+                block,
+                mix,
+                candidate,
+            }));
         }
         trials
     }
@@ -148,10 +166,16 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn design(mixes: usize, candidates: usize, seed: u64) -> Design {
-        let mix = |at: usize| Mix { name: format!("mix{at}"), file: format!("mix{at}.toml"), sha256: String::new() };
+        let mix = |at: usize| Mix {
+            name: format!("mix{at}"),
+            file: format!("mix{at}.toml"),
+            sha256: String::new(),
+        };
         Design {
             mixes: (0..mixes).map(mix).collect(),
-            candidates: (0..candidates).map(|at| Candidate::policy(&format!("policy-{at}"))).collect(),
+            candidates: (0..candidates)
+                .map(|at| Candidate::policy(&format!("policy-{at}")))
+                .collect(),
             on: "host".to_owned(),
             seed,
             ..Design::default()
@@ -165,7 +189,11 @@ mod tests {
             let trials = design.block(block);
             assert_eq!(trials.iter().collect::<BTreeSet<_>>().len(), 12);
             assert!(trials.iter().all(|trial| trial.block == block));
-            assert!(trials.chunks(4).all(|some| some.iter().all(|trial| trial.mix == some[0].mix)));
+            assert!(
+                trials
+                    .chunks(4)
+                    .all(|some| some.iter().all(|trial| trial.mix == some[0].mix))
+            );
             assert_eq!(trials, design.block(block));
         }
         assert_ne!(design.block(1), super::tests::design(3, 4, 2).block(1));
@@ -176,7 +204,10 @@ mod tests {
         let design = design(1, 4, 3);
         let mut first = [0; 4];
         (1..=4_000).for_each(|block| first[design.block(block)[0].candidate] += 1);
-        assert!(first.iter().all(|&times| (900..1_100).contains(&times)), "{first:?}");
+        assert!(
+            first.iter().all(|&times| (900..1_100).contains(&times)),
+            "{first:?}"
+        );
     }
 
     #[test]
@@ -184,8 +215,17 @@ mod tests {
         let swept = Candidate::policy("fair").sweep("quantum_s", &["0.1", "0.2"]);
         assert_eq!(swept[1].name, "fair quantum_s=0.2");
         let params = vec![("quantum_s".to_owned(), "0.2".to_owned())];
-        assert_eq!(swept[1].means, Means::Policy { policy: "fair".to_owned(), params });
-        let other = Candidate { name: "parallel".to_owned(), means: Means::Command("parallel -j2 < jobs".to_owned()) };
+        assert_eq!(
+            swept[1].means,
+            Means::Policy {
+                policy: "fair".to_owned(),
+                params
+            }
+        );
+        let other = Candidate {
+            name: "parallel".to_owned(),
+            means: Means::Command("parallel -j2 < jobs".to_owned()),
+        };
         assert_eq!(other.sweep("quantum_s", &["0.1"]), [other]);
     }
 }

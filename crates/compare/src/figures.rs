@@ -33,7 +33,11 @@ pub struct Outcome {
 
 impl Default for Trial {
     fn default() -> Trial {
-        Trial { block: 1, mix: 0, candidate: 0 }
+        Trial {
+            block: 1,
+            mix: 0,
+            candidate: 0,
+        }
     }
 }
 
@@ -81,7 +85,11 @@ impl Outcome {
         if CUT.contains(&record.finished_by.as_str()) {
             return None;
         }
-        let mut outcome = Outcome { trial, policy: Some(record.policy.clone()), ..Outcome::default() };
+        let mut outcome = Outcome {
+            trial,
+            policy: Some(record.policy.clone()),
+            ..Outcome::default()
+        };
         outcome.origin = Some(Origin::of(record));
         for (name, value) in record.metrics.iter() {
             match value {
@@ -92,8 +100,13 @@ impl Outcome {
         outcome.failed = Some(record.totals.failed + record.totals.unfinished);
         if record.backend == BackendKind::Host {
             outcome.load = Some(record.machine_load.clone());
-            let doubts = record.warnings.iter().filter(|warning| DOUBTS.contains(&warning.code.as_str()));
-            outcome.doubts.extend(doubts.map(|warning| warning.text.clone()));
+            let doubts = record
+                .warnings
+                .iter()
+                .filter(|warning| DOUBTS.contains(&warning.code.as_str()));
+            outcome
+                .doubts
+                .extend(doubts.map(|warning| warning.text.clone()));
             match mean_ghz(record) {
                 Ok(ghz) => drop(outcome.figures.insert(MEAN_GHZ.to_owned(), ghz)),
                 Err(why) => drop(outcome.absent.insert(MEAN_GHZ.to_owned(), why.to_owned())),
@@ -111,10 +124,18 @@ impl Outcome {
             load: run.machine_load.clone(),
             doubts: (run.exit != 0)
                 .then(|| {
-                    let last = run.errors.iter().flat_map(|text| text.lines()).rfind(|line| !line.trim().is_empty());
-                    let last =
-                        last.map(|line| format!(" (it wrote: {})", clip(line.trim(), LONGEST))).unwrap_or_default();
-                    format!("the command exited with {}{last}, so it is compared with nothing", run.exit)
+                    let last = run
+                        .errors
+                        .iter()
+                        .flat_map(|text| text.lines())
+                        .rfind(|line| !line.trim().is_empty());
+                    let last = last
+                        .map(|line| format!(" (it wrote: {})", clip(line.trim(), LONGEST)))
+                        .unwrap_or_default();
+                    format!(
+                        "the command exited with {}{last}, so it is compared with nothing",
+                        run.exit
+                    )
                 })
                 .into_iter()
                 .chain(run.doubts.iter().cloned())

@@ -36,7 +36,9 @@ pub(crate) fn mean_ghz(record: &Record) -> Result<f64, &'static str> {
         if job.multiplexed {
             return Err("the kernel multiplexed the counters");
         }
-        let (Some(&counted), Some(user), Some(system)) = (job.counts.get("cycles"), job.user_s, job.system_s) else {
+        let (Some(&counted), Some(user), Some(system)) =
+            (job.counts.get("cycles"), job.user_s, job.system_s)
+        else {
             return Err("some jobs lack counted cycles or CPU time in user mode");
         };
         cycles += counted as f64;
@@ -103,18 +105,24 @@ mod tests {
     }
 
     fn outcome(run: &Value) -> Outcome {
-        let record = Record::from_json(&run.to_string()).expect("a record, as one before there was throttling");
+        let record = Record::from_json(&run.to_string())
+            .expect("a record, as one before there was throttling");
         Outcome::of_record(Trial::default(), &record).expect("a whole run")
     }
 
     #[test]
     fn it_is_cycles_over_time_in_user_mode() {
-        let ghz = outcome(&run("host")).figure(MEAN_GHZ).expect("a mean frequency");
+        let ghz = outcome(&run("host"))
+            .figure(MEAN_GHZ)
+            .expect("a mean frequency");
         assert!((ghz - 3.0).abs() < 1e-9, "{ghz}");
         let mut unstarted = run("host");
         unstarted["jobs"][0]["start_s"] = Value::Null;
         unstarted["jobs"][0]["user_s"] = Value::Null;
-        assert!(outcome(&unstarted).figure(MEAN_GHZ).is_some(), "such a job used nothing");
+        assert!(
+            outcome(&unstarted).figure(MEAN_GHZ).is_some(),
+            "such a job used nothing"
+        );
     }
 
     #[test]
@@ -122,16 +130,30 @@ mod tests {
         let why = |key: &str, value: Value| {
             let mut run = run("host");
             run["jobs"][1][key] = value;
-            outcome(&run).absent.get(MEAN_GHZ).cloned().unwrap_or_else(|| panic!("{key} leaves a frequency"))
+            outcome(&run)
+                .absent
+                .get(MEAN_GHZ)
+                .cloned()
+                .unwrap_or_else(|| panic!("{key} leaves a frequency"))
         };
-        assert!(why("counts", json!({"cycles": null, "cycles_absent": "no counters"})).contains("some jobs lack"));
+        assert!(
+            why(
+                "counts",
+                json!({"cycles": null, "cycles_absent": "no counters"})
+            )
+            .contains("some jobs lack")
+        );
         assert!(why("counts", json!({})).contains("some jobs lack"));
         assert!(why("user_s", Value::Null).contains("some jobs lack"));
         assert!(why("multiplexed", json!(true)).contains("multiplexed"));
-        assert!(why("system_s", json!(40.0)).contains("too little"), "the kernel's samples are too few for that");
+        assert!(
+            why("system_s", json!(40.0)).contains("too little"),
+            "the kernel's samples are too few for that"
+        );
         let mut short = run("host");
         for job in [0, 1] {
-            (short["jobs"][job]["user_s"], short["jobs"][job]["system_s"]) = (json!(0.4), json!(0.0));
+            (short["jobs"][job]["user_s"], short["jobs"][job]["system_s"]) =
+                (json!(0.4), json!(0.0));
         }
         assert!(outcome(&short).absent[MEAN_GHZ].contains("too little"));
         let mut hybrid = run("host");

@@ -16,12 +16,14 @@ const RESAMPLES: usize = 2_000;
 
 /// 97.5 % quantiles of Student's t distribution for 1 to 30 degrees of freedom, and 99.5 % quantiles.
 const T_95: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+    2.052, 2.048, 2.045, 2.042,
 ];
 const T_99: [f64; 30] = [
-    63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055, 3.012, 2.977, 2.947, 2.921,
-    2.898, 2.878, 2.861, 2.845, 2.831, 2.819, 2.807, 2.797, 2.787, 2.779, 2.771, 2.763, 2.756, 2.750,
+    63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055, 3.012,
+    2.977, 2.947, 2.921, 2.898, 2.878, 2.861, 2.845, 2.831, 2.819, 2.807, 2.797, 2.787, 2.779,
+    2.771, 2.763, 2.756, 2.750,
 ];
 
 /// A quantile for so many degrees of freedom: from this table, or one of these for 31, 60 and 120 or more. Between them it is
@@ -54,7 +56,10 @@ pub fn mean_and_deviation(values: &[f64]) -> Option<(f64, f64)> {
         return None;
     }
     let mean = values.iter().sum::<f64>() / n;
-    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+    let squares: f64 = values
+        .iter()
+        .map(|value| (value - mean) * (value - mean))
+        .sum();
     Some((mean, (squares / (n - 1.0)).sqrt()))
 }
 
@@ -70,7 +75,12 @@ impl Interval {
         if n >= LEAST_FOR_BOOTSTRAP && deviation > 0.0 {
             let mut rng = Rng::new(n as u64);
             let mut means: Vec<f64> = (0..RESAMPLES)
-                .map(|_| (0..n).map(|_| values[one_of(n, rng.next_u64())]).sum::<f64>() / n as f64)
+                .map(|_| {
+                    (0..n)
+                        .map(|_| values[one_of(n, rng.next_u64())])
+                        .sum::<f64>()
+                        / n as f64
+                })
                 .collect();
             means.sort_by(f64::total_cmp);
             // A resample varies by sqrt((n - 1) / n) of what it should, and normal quantiles are nearer than those of t.
@@ -121,21 +131,40 @@ mod tests {
         let interval = Interval::of(&[1.0, 2.0, 3.0, 4.0]).unwrap();
         assert_eq!(interval.mean, 2.5);
         // s = 1.29099, s / sqrt(4) = 0.645497, t(3) = 3.182, and 5.841 for one in a hundred.
-        assert!((interval.high - 2.5 - 2.05397).abs() < 1e-4 && (2.5 - interval.low - 2.05397).abs() < 1e-4);
+        assert!(
+            (interval.high - 2.5 - 2.05397).abs() < 1e-4
+                && (2.5 - interval.low - 2.05397).abs() < 1e-4
+        );
         let moved = |by: f64| [1.0, 2.0, 3.0, 4.0].map(|value| value + by);
-        assert_eq!((is_sure(&moved(1.2)), is_sure(&moved(1.3))), (Some(false), Some(true)));
+        assert_eq!(
+            (is_sure(&moved(1.2)), is_sure(&moved(1.3))),
+            (Some(false), Some(true))
+        );
         assert_eq!((Interval::of(&[7.0]), is_sure(&[7.0])), (None, None));
-        assert_eq!((Interval::of(&[1.0, f64::NAN]), is_sure(&[1.0, f64::NAN])), (None, None));
+        assert_eq!(
+            (Interval::of(&[1.0, f64::NAN]), is_sure(&[1.0, f64::NAN])),
+            (None, None)
+        );
         let same = Interval::of(&[0.0; 20]).unwrap();
         assert_eq!(
-            (same.low, same.high, is_sure(&[0.0; 20]), is_sure(&[0.1; 20])),
+            (
+                same.low,
+                same.high,
+                is_sure(&[0.0; 20]),
+                is_sure(&[0.1; 20])
+            ),
             (0.0, 0.0, Some(false), Some(true))
         );
     }
 
     #[test]
     fn normal_shares() {
-        for (x, share) in [(0.0, 0.5), (-1.959964, 0.025), (1.0, 0.841345), (-2.575829, 0.005)] {
+        for (x, share) in [
+            (0.0, 0.5),
+            (-1.959964, 0.025),
+            (1.0, 0.841345),
+            (-2.575829, 0.005),
+        ] {
             assert!((below_normal(x) - share).abs() < 1e-6, "{x}");
         }
     }
@@ -171,7 +200,9 @@ mod tests {
         const TRIALS: u32 = 1_500;
         for _ in 0..TRIALS {
             let values: Vec<f64> = (0..n).map(|_| noise(&mut rng)).collect();
-            holds += f64::from(u8::from(Interval::of(&values).is_some_and(|interval| !interval.excludes_zero())));
+            holds += f64::from(u8::from(
+                Interval::of(&values).is_some_and(|interval| !interval.excludes_zero()),
+            ));
             equal += f64::from(u8::from(is_sure(&values) == Some(false)));
         }
         (holds / f64::from(TRIALS), equal / f64::from(TRIALS))
@@ -181,14 +212,23 @@ mod tests {
     fn nineteen_of_twenty_intervals_hold_the_true_mean() {
         for n in [2, 5, 7, 10, 20] {
             let (holds, equal) = coverage(normal, n);
-            assert!((0.93..=0.97).contains(&holds) && (0.98..=0.998).contains(&equal), "{n} normal: {holds} {equal}");
+            assert!(
+                (0.93..=0.97).contains(&holds) && (0.98..=0.998).contains(&equal),
+                "{n} normal: {holds} {equal}"
+            );
         }
         for n in [5, 10, 20] {
             let (holds, equal) = coverage(tails, n);
-            assert!((0.93..=0.975).contains(&holds) && equal >= 0.98, "{n} with tails: {holds} {equal}");
+            assert!(
+                (0.93..=0.975).contains(&holds) && equal >= 0.98,
+                "{n} with tails: {holds} {equal}"
+            );
             // A few disturbed runs make intervals wide.
             let (holds, equal) = coverage(outliers, n);
-            assert!((0.93..=0.99).contains(&holds) && equal >= 0.98, "{n} with outliers: {holds} {equal}");
+            assert!(
+                (0.93..=0.99).contains(&holds) && equal >= 0.98,
+                "{n} with outliers: {holds} {equal}"
+            );
         }
     }
 }

@@ -15,6 +15,10 @@ pub use design::{Candidate, Design, InputFile, Means, Mix, Trial};
 pub use figures::{COMMAND_SCHEMA, CommandRun, ELAPSED, Outcome};
 pub use frequency::MEAN_GHZ;
 pub use interval::{Interval, LEAST_FOR_BOOTSTRAP, is_sure, mean_and_deviation};
-pub use store::{COMMAND_FILE, COMPARE_SCHEMA, COMPARISON_FILE, Manifest, RUN_FILE, Store, StoreError, Wish};
-pub use text::{LEVELS, change_text, csv, json, markdown, meaning, number, runs_text, text, verdict_text, what};
+pub use store::{
+    COMMAND_FILE, COMPARE_SCHEMA, COMPARISON_FILE, Manifest, RUN_FILE, Store, StoreError, Wish,
+};
+pub use text::{
+    LEVELS, change_text, csv, json, markdown, meaning, number, runs_text, text, verdict_text, what,
+};
 pub use verdict::{Change, Comparison, Verdict, compare, precision};

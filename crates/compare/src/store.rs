@@ -47,7 +47,14 @@ pub struct Wish {
 
 impl Default for Wish {
     fn default() -> Wish {
-        Wish { reps: 7, until_ci: None, worth: 0.02, solo_runs: 3, fresh_solo: false, warmup: 0 }
+        Wish {
+            reps: 7,
+            until_ci: None,
+            worth: 0.02,
+            solo_runs: 3,
+            fresh_solo: false,
+            warmup: 0,
+        }
     }
 }
 
@@ -133,7 +140,10 @@ fn folders<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for name in names {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._=+".contains(c);
-        let mut plain: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
+        let mut plain: String = name
+            .chars()
+            .map(|c| if is_plain(c) { c } else { '-' })
+            .collect();
         if plain.trim_start_matches('.').is_empty() || plain.starts_with('.') {
             plain.insert(0, '-');
         }
@@ -160,7 +170,12 @@ impl Store {
         Store {
             folder: folder.to_owned(),
             mixes: folders(design.mixes.iter().map(|mix| mix.name.as_str())),
-            candidates: folders(design.candidates.iter().map(|candidate| candidate.name.as_str())),
+            candidates: folders(
+                design
+                    .candidates
+                    .iter()
+                    .map(|candidate| candidate.name.as_str()),
+            ),
             leaves: design.candidates.iter().map(leaves).collect(),
             design: design.clone(),
         }
@@ -185,12 +200,18 @@ impl Store {
         }
         let head: Head = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         if head.schema != COMPARE_SCHEMA {
-            return Err(wrong(format!("expected the schema {COMPARE_SCHEMA}, found `{}`", head.schema)));
+            return Err(wrong(format!(
+                "expected the schema {COMPARE_SCHEMA}, found `{}`",
+                head.schema
+            )));
         }
-        let manifest: Manifest = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let manifest: Manifest =
+            serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         let design = &manifest.design;
         if design.mixes.is_empty() || design.baseline >= design.candidates.len() {
-            return Err(wrong("it has no mix, or its baseline is no candidate".to_owned()));
+            return Err(wrong(
+                "it has no mix, or its baseline is no candidate".to_owned(),
+            ));
         }
         Ok((Store::new(folder, design), manifest))
     }
@@ -207,12 +228,16 @@ impl Store {
 
     /// Where a mix is kept as it was.
     pub fn mix(&self, mix: usize) -> PathBuf {
-        self.folder.join("mixes").join(format!("{}.toml", self.mixes[mix]))
+        self.folder
+            .join("mixes")
+            .join(format!("{}.toml", self.mixes[mix]))
     }
 
     /// Where what the jobs of a mix do alone is kept.
     pub fn solo(&self, mix: usize) -> PathBuf {
-        self.folder.join("solo").join(format!("{}.json", self.mixes[mix]))
+        self.folder
+            .join("solo")
+            .join(format!("{}.json", self.mixes[mix]))
     }
 
     /// The folder of a block.
@@ -222,16 +247,27 @@ impl Store {
 
     /// The folder of a run.
     pub fn run(&self, trial: Trial) -> PathBuf {
-        self.block(trial.block).join(&self.mixes[trial.mix]).join(&self.candidates[trial.candidate])
+        self.block(trial.block)
+            .join(&self.mixes[trial.mix])
+            .join(&self.candidates[trial.candidate])
     }
 
     /// What makes the times of jobs alone doubtful, in sentences.
     pub fn solo_doubts(&self) -> Vec<String> {
         let file = |mix| SoloFile::from_json(&read(&self.solo(mix)).ok()?).ok();
         let mut all = Vec::new();
-        for job in (0..self.mixes.len()).filter_map(file).flat_map(|file| file.jobs) {
-            if let Some((least, most)) = job.range_s.filter(|(least, most)| *most > (1.0 + DRIFT) * least) {
-                all.push(format!("{} took {least:.3} to {most:.3} s alone: its slowdowns are not sure", job.name));
+        for job in (0..self.mixes.len())
+            .filter_map(file)
+            .flat_map(|file| file.jobs)
+        {
+            if let Some((least, most)) = job
+                .range_s
+                .filter(|(least, most)| *most > (1.0 + DRIFT) * least)
+            {
+                all.push(format!(
+                    "{} took {least:.3} to {most:.3} s alone: its slowdowns are not sure",
+                    job.name
+                ));
             }
         }
         all
@@ -243,7 +279,9 @@ impl Store {
     /// It can't be read, is none, or is that of another run.
     pub fn record(&self, trial: Trial) -> Result<Option<Record>, StoreError> {
         let file = self.run(trial).join(RUN_FILE);
-        let Some(text) = read_if_there(&file)? else { return Ok(None) };
+        let Some(text) = read_if_there(&file)? else {
+            return Ok(None);
+        };
         let record = Record::from_json(&text).map_err(|error| wrong(&file, error.to_string()))?;
         check(&self.design, trial, &record).map_err(|problem| wrong(&file, problem))?;
         Ok(Some(record))
@@ -260,7 +298,9 @@ impl Store {
             return Ok(seen()?.map(|run| Outcome::of_command(trial, &run)));
         }
         let record = self.record(trial)?;
-        let Some(mut outcome) = record.and_then(|record| Outcome::of_record(trial, &record)) else { return Ok(None) };
+        let Some(mut outcome) = record.and_then(|record| Outcome::of_record(trial, &record)) else {
+            return Ok(None);
+        };
         if leaves == Leaves::Both {
             let Some(run) = seen()? else { return Ok(None) };
             outcome.figures.insert(ELAPSED.to_owned(), run.elapsed_s);
@@ -286,7 +326,10 @@ impl Store {
     /// The numbers of the blocks that were begun.
     fn blocks(&self) -> Result<Vec<u32>, StoreError> {
         let folder = self.folder.join("runs");
-        let system = |source| StoreError::System { file: folder.display().to_string(), source };
+        let system = |source| StoreError::System {
+            file: folder.display().to_string(),
+            source,
+        };
         let entries = match std::fs::read_dir(&folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(system)?,
@@ -294,7 +337,11 @@ impl Store {
         let mut blocks = Vec::new();
         for entry in entries {
             let name = entry.map_err(system)?.file_name();
-            blocks.extend(name.to_str().and_then(|name| name.parse::<u32>().ok()).filter(|&block| block > 0));
+            blocks.extend(
+                name.to_str()
+                    .and_then(|name| name.parse::<u32>().ok())
+                    .filter(|&block| block > 0),
+            );
         }
         blocks.sort_unstable();
         Ok(blocks)
@@ -314,12 +361,22 @@ fn check(design: &Design, trial: Trial, record: &Record) -> Result<(), String> {
             return other("policy", &record.policy, policy);
         }
         for (name, wanted) in params {
-            let found = record.setting.params.iter().find(|param| param.name == *name);
-            let (Some(found), Ok(wanted)) = (found, wanted.parse::<f64>()) else { continue };
+            let found = record
+                .setting
+                .params
+                .iter()
+                .find(|param| param.name == *name);
+            let (Some(found), Ok(wanted)) = (found, wanted.parse::<f64>()) else {
+                continue;
+            };
             if let ParamValue::Number(value) = found.value
                 && value != wanted
             {
-                return other(&format!("setting.params.{name}"), &value.to_string(), &wanted.to_string());
+                return other(
+                    &format!("setting.params.{name}"),
+                    &value.to_string(),
+                    &wanted.to_string(),
+                );
             }
         }
     }
@@ -328,41 +385,73 @@ fn check(design: &Design, trial: Trial, record: &Record) -> Result<(), String> {
         return other("seed", &record.seed.to_string(), &seed.to_string());
     }
     let mix = &design.mixes[trial.mix].sha256;
-    if let Some(input) = record.setting.input.sha256.as_ref().filter(|input| !mix.is_empty() && *input != mix) {
+    if let Some(input) = record
+        .setting
+        .input
+        .sha256
+        .as_ref()
+        .filter(|input| !mix.is_empty() && *input != mix)
+    {
         return other("setting.input.sha256", input, mix);
     }
     let turnaround = record.metrics.get("turnaround_s");
     match turnaround.filter(|turnaround| **turnaround <= 0.0 && record.totals.jobs > 0) {
-        Some(turnaround) => Err(format!("key `metrics.turnaround_s`: expected a number above 0, found {turnaround}")),
+        Some(turnaround) => Err(format!(
+            "key `metrics.turnaround_s`: expected a number above 0, found {turnaround}"
+        )),
         None => Ok(()),
     }
 }
 
 /// A run whose record can't be read.
 fn wrong(file: &Path, what: String) -> StoreError {
-    StoreError::Content { file: file.display().to_string(), what, remedy: AGAIN }
+    StoreError::Content {
+        file: file.display().to_string(),
+        what,
+        remedy: AGAIN,
+    }
 }
 
 /// What is known of a program from outside, if it is known.
 fn command(file: &Path) -> Result<Option<CommandRun>, StoreError> {
-    let Some(text) = read_if_there(file)? else { return Ok(None) };
-    let run: CommandRun = serde_json::from_str(&text).map_err(|error| wrong(file, error.to_string()))?;
+    let Some(text) = read_if_there(file)? else {
+        return Ok(None);
+    };
+    let run: CommandRun =
+        serde_json::from_str(&text).map_err(|error| wrong(file, error.to_string()))?;
     if run.schema != COMMAND_SCHEMA {
-        return Err(wrong(file, format!("expected the schema {COMMAND_SCHEMA}, found `{}`", run.schema)));
+        return Err(wrong(
+            file,
+            format!(
+                "expected the schema {COMMAND_SCHEMA}, found `{}`",
+                run.schema
+            ),
+        ));
     }
     if !run.elapsed_s.is_finite() || run.elapsed_s <= 0.0 {
-        return Err(wrong(file, format!("elapsed_s: expected a number above 0, found {}", run.elapsed_s)));
+        return Err(wrong(
+            file,
+            format!(
+                "elapsed_s: expected a number above 0, found {}",
+                run.elapsed_s
+            ),
+        ));
     }
     Ok(Some(run))
 }
 
 fn read(file: &Path) -> Result<String, StoreError> {
-    std::fs::read_to_string(file).map_err(|source| StoreError::System { file: file.display().to_string(), source })
+    std::fs::read_to_string(file).map_err(|source| StoreError::System {
+        file: file.display().to_string(),
+        source,
+    })
 }
 
 fn read_if_there(file: &Path) -> Result<Option<String>, StoreError> {
     match read(file) {
-        Err(StoreError::System { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(StoreError::System { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            Ok(None)
+        }
         read => read.map(Some),
     }
 }
@@ -373,9 +462,15 @@ mod tests {
     use crate::design::Mix;
 
     fn manifest() -> Manifest {
-        let mix = |name: &str| Mix { name: name.to_owned(), file: format!("{name}.toml"), sha256: "0".to_owned() };
-        let command =
-            Candidate { name: "GNU parallel".to_owned(), means: Means::Command("parallel < jobs".to_owned()) };
+        let mix = |name: &str| Mix {
+            name: name.to_owned(),
+            file: format!("{name}.toml"),
+            sha256: "0".to_owned(),
+        };
+        let command = Candidate {
+            name: "GNU parallel".to_owned(),
+            means: Means::Command("parallel < jobs".to_owned()),
+        };
         Manifest {
             schema: COMPARE_SCHEMA.to_owned(),
             cosched_version: "0".to_owned(),
@@ -413,9 +508,16 @@ mod tests {
         std::fs::write(store.manifest(), serde_json::to_string(&manifest).unwrap()).unwrap();
         let (store, read) = Store::open(dir.path()).unwrap();
         assert_eq!(read, manifest);
-        let trial = Trial { block: 3, mix: 1, candidate: 1 };
+        let trial = Trial {
+            block: 3,
+            mix: 1,
+            candidate: 1,
+        };
         let folder = store.run(trial);
-        assert!(folder.ends_with("runs/0003/-..-b/GNU-parallel"), "{folder:?}");
+        assert!(
+            folder.ends_with("runs/0003/-..-b/GNU-parallel"),
+            "{folder:?}"
+        );
         std::fs::create_dir_all(&folder).unwrap();
         let run = |schema: &str| CommandRun {
             schema: schema.to_owned(),
@@ -426,10 +528,18 @@ mod tests {
             errors: Some("starting\nno such file\n\n".to_owned()),
             doubts: vec!["others used the CPUs".to_owned()],
         };
-        let put = |run: &CommandRun| std::fs::write(folder.join(COMMAND_FILE), serde_json::to_string(run).unwrap());
+        let put = |run: &CommandRun| {
+            std::fs::write(
+                folder.join(COMMAND_FILE),
+                serde_json::to_string(run).unwrap(),
+            )
+        };
         put(&run(COMMAND_SCHEMA)).unwrap();
         let all = store.outcomes(&manifest.design).unwrap();
-        assert_eq!((all.len(), all[0].trial, all[0].figure("elapsed_s")), (1, trial, Some(2.5)));
+        assert_eq!(
+            (all.len(), all[0].trial, all[0].figure("elapsed_s")),
+            (1, trial, Some(2.5))
+        );
         assert_eq!(
             all[0].doubts,
             [
@@ -440,20 +550,42 @@ mod tests {
         put(&run("cosched.command/9")).unwrap();
         let error = store.outcomes(&manifest.design).unwrap_err().to_string();
         assert!(
-            error.contains("command.json: expected the schema") && error.contains("makes the run again"),
+            error.contains("command.json: expected the schema")
+                && error.contains("makes the run again"),
             "{error}"
         );
-        put(&CommandRun { elapsed_s: -1.0, ..run(COMMAND_SCHEMA) }).unwrap();
+        put(&CommandRun {
+            elapsed_s: -1.0,
+            ..run(COMMAND_SCHEMA)
+        })
+        .unwrap();
         let error = store.outcomes(&manifest.design).unwrap_err().to_string();
-        assert!(error.contains("elapsed_s: expected a number above 0, found -1"), "{error}");
+        assert!(
+            error.contains("elapsed_s: expected a number above 0, found -1"),
+            "{error}"
+        );
         std::fs::remove_dir_all(&folder).unwrap();
         // A run of a policy is made only with its record.
-        let own = store.run(Trial { block: 3, mix: 1, candidate: 0 });
+        let own = store.run(Trial {
+            block: 3,
+            mix: 1,
+            candidate: 0,
+        });
         std::fs::create_dir_all(&own).unwrap();
-        std::fs::write(own.join(COMMAND_FILE), serde_json::to_string(&run(COMMAND_SCHEMA)).unwrap()).unwrap();
+        std::fs::write(
+            own.join(COMMAND_FILE),
+            serde_json::to_string(&run(COMMAND_SCHEMA)).unwrap(),
+        )
+        .unwrap();
         assert_eq!(store.outcomes(&manifest.design).unwrap(), []);
         std::fs::write(own.join(RUN_FILE), "{").unwrap();
-        assert!(store.outcomes(&manifest.design).unwrap_err().to_string().contains("run.json: "));
+        assert!(
+            store
+                .outcomes(&manifest.design)
+                .unwrap_err()
+                .to_string()
+                .contains("run.json: ")
+        );
     }
 
     #[test]
@@ -467,9 +599,13 @@ mod tests {
         };
         assert!(told(None).contains("compare.json: No such file"));
         assert!(told(Some("[]")).contains("give the folder of a comparison"));
-        assert!(told(Some(r#"{"schema": "cosched.compare/9"}"#)).contains("found `cosched.compare/9`"));
+        assert!(
+            told(Some(r#"{"schema": "cosched.compare/9"}"#)).contains("found `cosched.compare/9`")
+        );
         let mut odd = manifest();
         odd.design.baseline = 7;
-        assert!(told(Some(&serde_json::to_string(&odd).unwrap())).contains("baseline is no candidate"));
+        assert!(
+            told(Some(&serde_json::to_string(&odd).unwrap())).contains("baseline is no candidate")
+        );
     }
 }

@@ -72,10 +72,16 @@ fn logarithms(
     (candidate, baseline): (usize, usize),
     metric: &str,
 ) -> BTreeMap<u32, f64> {
-    let figure = |outcome: &Outcome| outcome.figure(metric).filter(|figure| *figure > 0.0 && figure.is_finite());
+    let figure = |outcome: &Outcome| {
+        outcome
+            .figure(metric)
+            .filter(|figure| *figure > 0.0 && figure.is_finite())
+    };
     let mut sums: BTreeMap<u32, (usize, f64)> = BTreeMap::new();
     for ((block, _), both) in pairs(outcomes, mixes, [candidate, baseline]) {
-        let [Some(of_candidate), Some(of_baseline)] = both else { continue };
+        let [Some(of_candidate), Some(of_baseline)] = both else {
+            continue;
+        };
         if let (Some(here), Some(there)) = (figure(of_candidate), figure(of_baseline))
             && of_candidate.did_as_much_as(of_baseline)
         {
@@ -84,8 +90,12 @@ fn logarithms(
             sum.1 += libm::log(here / there);
         }
     }
-    let whole = sums.into_iter().filter(|(_, (count, _))| *count == mixes.len());
-    whole.map(|(block, (count, sum))| (block, sum / count as f64)).collect()
+    let whole = sums
+        .into_iter()
+        .filter(|(_, (count, _))| *count == mixes.len());
+    whole
+        .map(|(block, (count, sum))| (block, sum / count as f64))
+        .collect()
 }
 
 /// The runs of two candidates with these mixes, by block and mix. One that is compared with itself has one run in each block.
@@ -95,9 +105,18 @@ fn pairs<'a>(
     who: [usize; 2],
 ) -> BTreeMap<(u32, usize), [Option<&'a Outcome>; 2]> {
     let mut pairs: BTreeMap<(u32, usize), [Option<&Outcome>; 2]> = BTreeMap::new();
-    for outcome in outcomes.iter().filter(|outcome| mixes.contains(&outcome.trial.mix)) {
-        let both = pairs.entry((outcome.trial.block, outcome.trial.mix)).or_default();
-        for (side, _) in who.iter().enumerate().filter(|(_, who)| **who == outcome.trial.candidate) {
+    for outcome in outcomes
+        .iter()
+        .filter(|outcome| mixes.contains(&outcome.trial.mix))
+    {
+        let both = pairs
+            .entry((outcome.trial.block, outcome.trial.mix))
+            .or_default();
+        for (side, _) in who
+            .iter()
+            .enumerate()
+            .filter(|(_, who)| **who == outcome.trial.candidate)
+        {
             both[side] = Some(outcome);
         }
     }
@@ -109,7 +128,11 @@ pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = values.collect();
     sorted.sort_by(f64::total_cmp);
     let n = sorted.len();
-    if n == 0 { 0.0 } else { 0.5 * (sorted[(n - 1) / 2] + sorted[n / 2]) }
+    if n == 0 {
+        0.0
+    } else {
+        0.5 * (sorted[(n - 1) / 2] + sorted[n / 2])
+    }
 }
 
 fn odd_blocks(logs: &BTreeMap<u32, f64>) -> Vec<u32> {
@@ -119,13 +142,17 @@ fn odd_blocks(logs: &BTreeMap<u32, f64>) -> Vec<u32> {
     if logs.len() < 4 {
         return Vec::new();
     }
-    logs.iter().filter(|(_, log)| is_odd(**log)).map(|(block, _)| *block).collect()
+    logs.iter()
+        .filter(|(_, log)| is_odd(**log))
+        .map(|(block, _)| *block)
+        .collect()
 }
 
 /// Why there is nothing to compare.
 fn why_none(outcomes: &[Outcome], mixes: &[usize], who: [usize; 2], metric: &str) -> String {
-    let of =
-        outcomes.iter().filter(|outcome| who.contains(&outcome.trial.candidate) && mixes.contains(&outcome.trial.mix));
+    let of = outcomes.iter().filter(|outcome| {
+        who.contains(&outcome.trial.candidate) && mixes.contains(&outcome.trial.mix)
+    });
     for outcome in of {
         match (outcome.figure(metric), outcome.absent.get(metric)) {
             (None, Some(why)) => return why.clone(),
@@ -136,8 +163,12 @@ fn why_none(outcomes: &[Outcome], mixes: &[usize], who: [usize; 2], metric: &str
             _ => {}
         }
     }
-    let differ = |both: &[Option<&Outcome>; 2]| matches!(both, [Some(a), Some(b)] if !a.did_as_much_as(b));
-    if let Some([Some(a), Some(b)]) = pairs(outcomes, mixes, who).values().find(|both| differ(both)) {
+    let differ =
+        |both: &[Option<&Outcome>; 2]| matches!(both, [Some(a), Some(b)] if !a.did_as_much_as(b));
+    if let Some([Some(a), Some(b)]) = pairs(outcomes, mixes, who)
+        .values()
+        .find(|both| differ(both))
+    {
         return if [a, b].iter().any(|one| one.failed.is_none()) {
             "the command or jobs failed: it is not known that both did the same".to_owned()
         } else {
@@ -171,16 +202,29 @@ pub fn compare(
     };
     let ratio = |log: f64| libm::expm1(log);
     let Some(&first) = values.first() else {
-        comparison.change = Err(why_none(outcomes, &mixes, [candidate, design.baseline], name));
+        comparison.change = Err(why_none(
+            outcomes,
+            &mixes,
+            [candidate, design.baseline],
+            name,
+        ));
         return comparison;
     };
-    let (Some(told), Some(sure), Some((_, deviation))) =
-        (Interval::of(&values), is_sure(&values), mean_and_deviation(&values))
-    else {
-        comparison.change = Ok(Change { mean: ratio(first), interval: None });
+    let (Some(told), Some(sure), Some((_, deviation))) = (
+        Interval::of(&values),
+        is_sure(&values),
+        mean_and_deviation(&values),
+    ) else {
+        comparison.change = Ok(Change {
+            mean: ratio(first),
+            interval: None,
+        });
         return comparison;
     };
-    comparison.change = Ok(Change { mean: ratio(told.mean), interval: Some((ratio(told.low), ratio(told.high))) });
+    comparison.change = Ok(Change {
+        mean: ratio(told.mean),
+        interval: Some((ratio(told.low), ratio(told.high))),
+    });
     let lower_is_better = metric(name).is_none_or(|metric| metric.better == Better::Lower);
     comparison.verdict = Some(match sure {
         false => Verdict::NoDifference,
@@ -203,7 +247,9 @@ pub fn precision(design: &Design, outcomes: &[Outcome], metrics: &[String]) -> O
     for candidate in others {
         for name in metrics {
             let comparison = compare(design, outcomes, candidate, name, None, 1.0);
-            let Ok(change) = comparison.change else { continue };
+            let Ok(change) = comparison.change else {
+                continue;
+            };
             let (low, high) = change.interval?;
             widest = Some(widest.unwrap_or(0.0).max(0.5 * (high - low)));
         }
@@ -218,7 +264,11 @@ mod tests {
     use cosched_core::Rng;
 
     fn design(mixes: usize) -> Design {
-        let mix = |at: usize| Mix { name: format!("mix{at}"), file: format!("mix{at}.toml"), sha256: String::new() };
+        let mix = |at: usize| Mix {
+            name: format!("mix{at}"),
+            file: format!("mix{at}.toml"),
+            sha256: String::new(),
+        };
         Design {
             mixes: (0..mixes).map(mix).collect(),
             candidates: vec![Candidate::policy("linux"), Candidate::policy("even")],
@@ -231,12 +281,24 @@ mod tests {
 
     fn outcome(block: u32, mix: usize, candidate: usize, name: &str, value: f64) -> Outcome {
         let figures = [(name.to_owned(), value)].into();
-        Outcome { trial: Trial { block, mix, candidate }, figures, policy: Some("p".to_owned()), ..Outcome::default() }
+        Outcome {
+            trial: Trial {
+                block,
+                mix,
+                candidate,
+            },
+            figures,
+            policy: Some("p".to_owned()),
+            ..Outcome::default()
+        }
     }
 
     /// Nearly normal with deviation 1.
     fn normal(rng: &mut Rng) -> f64 {
-        (0..12).map(|_| rng.below(1 << 32) as f64 / 4_294_967_296.0).sum::<f64>() - 6.0
+        (0..12)
+            .map(|_| rng.below(1 << 32) as f64 / 4_294_967_296.0)
+            .sum::<f64>()
+            - 6.0
     }
 
     /// Times of both in blocks that differ by a third among each other, with this noise of each run; `ratio` is what the
@@ -246,8 +308,20 @@ mod tests {
         for block in 1..=blocks {
             for mix in 0..mixes {
                 let slow = 10.0 * (mix + 1) as f64 * libm::exp(0.3 * normal(rng));
-                all.push(outcome(block, mix, 0, "turnaround_s", slow * libm::exp(noise * normal(rng))));
-                all.push(outcome(block, mix, 1, "turnaround_s", slow * ratio * libm::exp(noise * normal(rng))));
+                all.push(outcome(
+                    block,
+                    mix,
+                    0,
+                    "turnaround_s",
+                    slow * libm::exp(noise * normal(rng)),
+                ));
+                all.push(outcome(
+                    block,
+                    mix,
+                    1,
+                    "turnaround_s",
+                    slow * ratio * libm::exp(noise * normal(rng)),
+                ));
             }
         }
         all
@@ -261,7 +335,10 @@ mod tests {
         let change = seen.change.unwrap();
         let (low, high) = change.interval.unwrap();
         assert!(low < -0.1 && -0.1 < high && high - low < 0.04, "{change:?}");
-        assert_eq!((seen.verdict, seen.blocks, seen.more_blocks), (Some(Verdict::Better), 7, None));
+        assert_eq!(
+            (seen.verdict, seen.blocks, seen.more_blocks),
+            (Some(Verdict::Better), 7, None)
+        );
         let of_one = compare(&design(2), &all, 1, "turnaround_s", Some(1), 0.02);
         assert_eq!((of_one.verdict, of_one.blocks), (Some(Verdict::Better), 7));
         // The same ratio of a metric of which more is better.
@@ -269,7 +346,10 @@ mod tests {
         for outcome in &mut other {
             outcome.figures = [("stp".to_owned(), outcome.figures["turnaround_s"])].into();
         }
-        assert_eq!(compare(&design(2), &other, 1, "stp", None, 0.02).verdict, Some(Verdict::Worse));
+        assert_eq!(
+            compare(&design(2), &other, 1, "stp", None, 0.02).verdict,
+            Some(Verdict::Worse)
+        );
     }
 
     #[test]
@@ -278,7 +358,8 @@ mod tests {
         for blocks in [3, 7, 12] {
             let shown = (0..400).filter(|_| {
                 let all = times(&mut rng, blocks, 1, 1.0, 0.05);
-                compare(&design(1), &all, 1, "turnaround_s", None, 0.02).verdict != Some(Verdict::NoDifference)
+                compare(&design(1), &all, 1, "turnaround_s", None, 0.02).verdict
+                    != Some(Verdict::NoDifference)
             });
             let shown = shown.count();
             assert!(shown <= 20, "{blocks} blocks: {shown} of 400");
@@ -286,7 +367,8 @@ mod tests {
         // It is not blind: a difference of as much as the noise is seen in most of twelve blocks.
         let seen = (0..200).filter(|_| {
             let all = times(&mut rng, 12, 1, 0.93, 0.05);
-            compare(&design(1), &all, 1, "turnaround_s", None, 0.02).verdict == Some(Verdict::Better)
+            compare(&design(1), &all, 1, "turnaround_s", None, 0.02).verdict
+                == Some(Verdict::Better)
         });
         assert!(seen.count() > 120);
     }
@@ -299,20 +381,39 @@ mod tests {
         for _ in 0..comparisons {
             let mut all = Vec::new();
             for (block, candidate) in (1..=7).flat_map(|block| [(block, 0), (block, 1)]) {
-                let figures = metrics.iter().map(|name| ((*name).to_owned(), libm::exp(0.05 * normal(&mut rng))));
-                let trial = Trial { block, mix: 0, candidate };
-                all.push(Outcome { trial, figures: figures.collect(), ..Outcome::default() });
+                let figures = metrics
+                    .iter()
+                    .map(|name| ((*name).to_owned(), libm::exp(0.05 * normal(&mut rng))));
+                let trial = Trial {
+                    block,
+                    mix: 0,
+                    candidate,
+                };
+                all.push(Outcome {
+                    trial,
+                    figures: figures.collect(),
+                    ..Outcome::default()
+                });
             }
-            let found: Vec<Comparison> =
-                metrics.iter().map(|name| compare(&design(1), &all, 1, name, None, 0.02)).collect();
+            let found: Vec<Comparison> = metrics
+                .iter()
+                .map(|name| compare(&design(1), &all, 1, name, None, 0.02))
+                .collect();
             let is_off = |one: &Comparison| {
                 let (low, high) = one.change.as_ref().unwrap().interval.unwrap();
                 low > 0.0 || high < 0.0
             };
-            sure += u32::from(found.iter().any(|one| one.verdict != Some(Verdict::NoDifference)));
+            sure += u32::from(
+                found
+                    .iter()
+                    .any(|one| one.verdict != Some(Verdict::NoDifference)),
+            );
             likely += u32::from(found.iter().any(is_off));
         }
-        (f64::from(sure) / f64::from(comparisons), f64::from(likely) / f64::from(comparisons))
+        (
+            f64::from(sure) / f64::from(comparisons),
+            f64::from(likely) / f64::from(comparisons),
+        )
     }
 
     #[test]
@@ -324,55 +425,104 @@ mod tests {
         // Of 100 such comparisons, 95 show no difference at all.
         let (_, likely) = false_alarms(&["turnaround_s"], 100);
         assert!(likely <= 0.05, "{likely}");
-        let (sure, likely) = false_alarms(&["turnaround_s", "unfairness", "antt", "energy_j"], 2_000);
+        let (sure, likely) =
+            false_alarms(&["turnaround_s", "unfairness", "antt", "energy_j"], 2_000);
         println!("four metrics: a verdict in {sure}, not sure in {likely}");
         // Of four that are judged at once, one is likelier to be wrong: 1 - 0.99^4 and 1 - 0.95^4.
-        assert!((0.02..=0.055).contains(&sure) && (0.15..=0.22).contains(&likely), "{sure} {likely}");
+        assert!(
+            (0.02..=0.055).contains(&sure) && (0.15..=0.22).contains(&likely),
+            "{sure} {likely}"
+        );
     }
 
     #[test]
     fn the_blocks_that_it_takes_are_about_right() {
         let mut rng = Rng::new(3);
         let all = times(&mut rng, 200, 1, 1.0, 0.05);
-        let told = compare(&design(1), &all[..20], 1, "turnaround_s", None, 0.02).more_blocks.unwrap();
+        let told = compare(&design(1), &all[..20], 1, "turnaround_s", None, 0.02)
+            .more_blocks
+            .unwrap();
         // The logarithm of a pair deviates by 0.05 sqrt 2: (3.418 x 0.0707 / 0.0198)^2 = 149 blocks in all.
         assert!((30..400).contains(&told), "{told}");
-        assert_eq!(compare(&design(1), &all, 1, "turnaround_s", None, 0.1).more_blocks, None);
+        assert_eq!(
+            compare(&design(1), &all, 1, "turnaround_s", None, 0.1).more_blocks,
+            None
+        );
     }
 
     #[test]
     fn what_can_not_be_compared_says_why() {
-        let mut all = vec![outcome(1, 0, 0, "antt", 2.0), outcome(1, 0, 1, "turnaround_s", 2.0)];
-        all[1].absent.insert("antt".to_owned(), "no solo time".to_owned());
+        let mut all = vec![
+            outcome(1, 0, 0, "antt", 2.0),
+            outcome(1, 0, 1, "turnaround_s", 2.0),
+        ];
+        all[1]
+            .absent
+            .insert("antt".to_owned(), "no solo time".to_owned());
         let none = compare(&design(1), &all, 1, "antt", None, 0.02);
-        assert_eq!((none.change, none.verdict, none.blocks), (Err("no solo time".to_owned()), None, 0));
+        assert_eq!(
+            (none.change, none.verdict, none.blocks),
+            (Err("no solo time".to_owned()), None, 0)
+        );
         all[1].policy = None;
         all[1].absent.clear();
         let none = compare(&design(1), &all, 1, "antt", None, 0.02);
-        assert_eq!(none.change, Err("of another program only the time of the whole is known".to_owned()));
-        let zero = [outcome(1, 0, 0, "max_wait_s", 0.0), outcome(1, 0, 1, "max_wait_s", 2.0)];
+        assert_eq!(
+            none.change,
+            Err("of another program only the time of the whole is known".to_owned())
+        );
+        let zero = [
+            outcome(1, 0, 0, "max_wait_s", 0.0),
+            outcome(1, 0, 1, "max_wait_s", 2.0),
+        ];
         let none = compare(&design(1), &zero, 1, "max_wait_s", None, 0.02);
         assert_eq!(none.change, Err("a value of zero has no ratio".to_owned()));
         // Whoever fails early is not fast.
-        let mut failing = vec![outcome(1, 0, 0, "elapsed_s", 9.0), outcome(1, 0, 1, "elapsed_s", 0.1)];
+        let mut failing = vec![
+            outcome(1, 0, 0, "elapsed_s", 9.0),
+            outcome(1, 0, 1, "elapsed_s", 0.1),
+        ];
         (failing[0].failed, failing[1].failed) = (Some(0), Some(3));
-        let told = |failing: &[Outcome]| compare(&design(1), failing, 1, "elapsed_s", None, 0.02).change;
-        assert_eq!(told(&failing), Err("more jobs failed in one than in the other".to_owned()));
+        let told =
+            |failing: &[Outcome]| compare(&design(1), failing, 1, "elapsed_s", None, 0.02).change;
+        assert_eq!(
+            told(&failing),
+            Err("more jobs failed in one than in the other".to_owned())
+        );
         failing[1].failed = Some(0);
         assert!(told(&failing).is_ok());
         // How much of the batch a command did that failed, nobody knows.
         (failing[1].failed, failing[1].exit) = (None, Some(1));
         for failed in [0, 1] {
             failing[0].failed = Some(failed);
-            assert!(told(&failing).unwrap_err().contains("it is not known that both did the same"));
+            assert!(
+                told(&failing)
+                    .unwrap_err()
+                    .contains("it is not known that both did the same")
+            );
         }
         failing[1].exit = Some(0);
-        assert!(told(&failing).is_err(), "a job failed, and it did not in the other program");
+        assert!(
+            told(&failing).is_err(),
+            "a job failed, and it did not in the other program"
+        );
         // A block that lacks a mix is left out, and one block has no interval.
         let part = [outcome(1, 0, 0, "antt", 2.0), outcome(1, 0, 1, "antt", 3.0)];
-        assert_eq!(compare(&design(2), &part, 1, "antt", None, 0.02).change, Err("no block is whole".to_owned()));
+        assert_eq!(
+            compare(&design(2), &part, 1, "antt", None, 0.02).change,
+            Err("no block is whole".to_owned())
+        );
         let one = compare(&design(1), &part, 1, "antt", None, 0.02);
-        assert_eq!((one.change, one.verdict), (Ok(Change { mean: 0.5, interval: None }), None));
+        assert_eq!(
+            (one.change, one.verdict),
+            (
+                Ok(Change {
+                    mean: 0.5,
+                    interval: None
+                }),
+                None
+            )
+        );
         assert_eq!(precision(&design(1), &part, &["antt".to_owned()]), None);
     }
 
@@ -380,18 +530,41 @@ mod tests {
     fn an_odd_block_is_named() {
         let mut rng = Rng::new(4);
         let mut all = times(&mut rng, 9, 1, 1.0, 0.003);
-        assert_eq!(compare(&design(1), &all, 1, "turnaround_s", None, 0.02).odd_blocks, [0u32; 0]);
+        assert_eq!(
+            compare(&design(1), &all, 1, "turnaround_s", None, 0.02).odd_blocks,
+            [0u32; 0]
+        );
         let value = all[9].figures.get_mut("turnaround_s").unwrap();
         *value *= 1.3;
-        assert_eq!(all[9].trial, Trial { block: 5, mix: 0, candidate: 1 });
-        assert_eq!(compare(&design(1), &all, 1, "turnaround_s", None, 0.02).odd_blocks, [5]);
+        assert_eq!(
+            all[9].trial,
+            Trial {
+                block: 5,
+                mix: 0,
+                candidate: 1
+            }
+        );
+        assert_eq!(
+            compare(&design(1), &all, 1, "turnaround_s", None, 0.02).odd_blocks,
+            [5]
+        );
     }
 
     #[test]
     fn precision_is_that_of_the_least_known() {
         let mut rng = Rng::new(5);
-        let wide = precision(&design(1), &times(&mut rng, 5, 1, 1.0, 0.05), &["turnaround_s".to_owned()]).unwrap();
-        let narrow = precision(&design(1), &times(&mut rng, 50, 1, 1.0, 0.005), &["turnaround_s".to_owned()]).unwrap();
+        let wide = precision(
+            &design(1),
+            &times(&mut rng, 5, 1, 1.0, 0.05),
+            &["turnaround_s".to_owned()],
+        )
+        .unwrap();
+        let narrow = precision(
+            &design(1),
+            &times(&mut rng, 50, 1, 1.0, 0.005),
+            &["turnaround_s".to_owned()],
+        )
+        .unwrap();
         assert!(narrow < 0.004 && wide > 5.0 * narrow, "{narrow} {wide}");
     }
 }

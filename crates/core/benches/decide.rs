@@ -103,33 +103,81 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
         let cpus: CpuSet = [cpu.id].into_iter().collect();
         task.last_cpus = cpus.clone();
         task.waiting_since = now;
-        let placement = Placement::Exclusive { cpus, whole_core: false };
-        task.running = Some(Running { placement, purpose: Purpose::Run, since: now, lease_end: None });
+        let placement = Placement::Exclusive {
+            cpus,
+            whole_core: false,
+        };
+        task.running = Some(Running {
+            placement,
+            purpose: Purpose::Run,
+            since: now,
+            lease_end: None,
+        });
     }
     // The waiting tasks ran somewhere too.
-    for (n, task) in tasks.iter_mut().filter(|task| task.running.is_none()).enumerate() {
-        task.last_cpus = [machine.cpus[n * 5 % machine.cpus.len()].id].into_iter().collect();
+    for (n, task) in tasks
+        .iter_mut()
+        .filter(|task| task.running.is_none())
+        .enumerate()
+    {
+        task.last_cpus = [machine.cpus[n * 5 % machine.cpus.len()].id]
+            .into_iter()
+            .collect();
     }
-    let memory = model::contention::Latency { most: Some(0.005 * f64::from(cpus)), rise: 0.2 };
-    let contention = model::contention::Contention { memory, ..Default::default() };
-    Snapshot { machine, now, triggers: vec![Trigger::QuantumEnd], queued: 0, admits: None, contention, tasks }
+    let memory = model::contention::Latency {
+        most: Some(0.005 * f64::from(cpus)),
+        rise: 0.2,
+    };
+    let contention = model::contention::Contention {
+        memory,
+        ..Default::default()
+    };
+    Snapshot {
+        machine,
+        now,
+        triggers: vec![Trigger::QuantumEnd],
+        queued: 0,
+        admits: None,
+        contention,
+        tasks,
+    }
 }
 
 /// The same on cores of two types, a quarter of them big, with every task on one side or the other.
 fn two_types(mut snap: Snapshot) -> Snapshot {
     let mut machine = (*snap.machine).clone();
     let big = machine.cores.len() / 4;
-    machine.cpus.iter_mut().for_each(|cpu| cpu.core_type = usize::from(cpu.core >= big));
-    machine.core_types =
-        ["big", "small"].map(|name| CoreType { name: name.to_owned(), capacity: None, max_khz: None }).to_vec();
-    let side = |kind| machine.cpus.iter().filter(|cpu| cpu.core_type == kind).map(|cpu| cpu.id).collect::<CpuSet>();
+    machine
+        .cpus
+        .iter_mut()
+        .for_each(|cpu| cpu.core_type = usize::from(cpu.core >= big));
+    machine.core_types = ["big", "small"]
+        .map(|name| CoreType {
+            name: name.to_owned(),
+            capacity: None,
+            max_khz: None,
+        })
+        .to_vec();
+    let side = |kind| {
+        machine
+            .cpus
+            .iter()
+            .filter(|cpu| cpu.core_type == kind)
+            .map(|cpu| cpu.id)
+            .collect::<CpuSet>()
+    };
     let sides = [side(0), side(1)];
     for (n, task) in snap.tasks.iter_mut().enumerate() {
         let mask = sides[usize::from(n % 4 != 0)].clone();
         task.last_cpus = mask.clone();
         task.waiting_since = snap.now;
         let placement = Placement::Shared { mask };
-        task.running = Some(Running { placement, purpose: Purpose::Run, since: snap.now, lease_end: None });
+        task.running = Some(Running {
+            placement,
+            purpose: Purpose::Run,
+            since: snap.now,
+            lease_end: None,
+        });
     }
     snap.machine = Arc::new(machine);
     snap
@@ -137,7 +185,11 @@ fn two_types(mut snap: Snapshot) -> Snapshot {
 
 /// The same when one task has just ended.
 fn one_free(mut snap: Snapshot) -> Snapshot {
-    let ended = snap.tasks.iter().position(|task| task.running.is_some()).unwrap_or_default();
+    let ended = snap
+        .tasks
+        .iter()
+        .position(|task| task.running.is_some())
+        .unwrap_or_default();
     snap.triggers = vec![Trigger::Ended(snap.tasks.remove(ended).id)];
     snap
 }
@@ -156,11 +208,24 @@ fn decide(bencher: Bencher<'_, '_>, name: &str, snap: Snapshot) {
 #[divan::bench(args = ["bias", "big-fair", "lucky"], consts = [0, 1, 2, 3])]
 fn core_type_round<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
     let (tasks, cpus) = SIZES[SIZE];
-    decide(bencher, policy, two_types(snapshot(tasks, cpus, Bandwidth::Distinct)));
+    decide(
+        bencher,
+        policy,
+        two_types(snapshot(tasks, cpus, Bandwidth::Distinct)),
+    );
 }
 
-const POLICY_NAMES: [&str; 9] =
-    ["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair", "oracle", "efs", "even"];
+const POLICY_NAMES: [&str; 9] = [
+    "linux",
+    "fifo",
+    "round-robin",
+    "bandwidth",
+    "fair",
+    "perf-fair",
+    "oracle",
+    "efs",
+    "even",
+];
 
 #[divan::bench(args = POLICY_NAMES, consts = [0, 1, 2, 3])]
 fn full_round<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
@@ -177,7 +242,11 @@ fn full_round_equal<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
 #[divan::bench(args = POLICY_NAMES, consts = [0, 3])]
 fn fill_round<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
     let (tasks, cpus) = SIZES[SIZE];
-    decide(bencher, policy, one_free(snapshot(tasks, cpus, Bandwidth::Distinct)));
+    decide(
+        bencher,
+        policy,
+        one_free(snapshot(tasks, cpus, Bandwidth::Distinct)),
+    );
 }
 
 /// The bus is hardly used, so that `efs` judges a task for each CPU.
@@ -291,7 +360,11 @@ impl Backend for Instant {
                 Counter::MmReads => Reading::Value(us * own),
                 _ => Reading::Absent(Absence::NoSuchEvent),
             });
-            Usage { cpu_time: Reading::Value(self.now), counts, ..Usage::zero(task) }
+            Usage {
+                cpu_time: Reading::Value(self.now),
+                counts,
+                ..Usage::zero(task)
+            }
         }));
     }
     fn wanting(&mut self, _: TaskId) -> Reading<u32> {
@@ -330,7 +403,12 @@ impl Backend for Instant {
         MayStart::Yes
     }
     fn traffic(&mut self, out: &mut Vec<Traffic>) {
-        out.extend(self.machine.memory_domains.iter().map(|_| Traffic::absent(Absence::NotOffered)));
+        out.extend(
+            self.machine
+                .memory_domains
+                .iter()
+                .map(|_| Traffic::absent(Absence::NotOffered)),
+        );
     }
 
     fn energy_j(&mut self) -> Reading<f64> {
@@ -354,11 +432,32 @@ fn two_hundred_turns_without_counters<const SIZE: usize>(bencher: Bencher<'_, '_
 
 fn turns<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str, counts: bool) {
     let (tasks, cpus) = SIZES[SIZE];
-    let specs: Vec<TaskSpec> = (0..tasks).map(|id| TaskSpec::new(id, &format!("task-{id}"))).collect();
+    let specs: Vec<TaskSpec> = (0..tasks)
+        .map(|id| TaskSpec::new(id, &format!("task-{id}")))
+        .collect();
     let machine = Arc::new(Machine::uniform("bench", cpus / 2, 2));
-    let world =
-        || (specs.clone(), Instant { machine: machine.clone(), now: Nanos::ZERO, turns: TURNS, counts }, build(policy));
-    bencher.with_inputs(world).bench_local_values(|(specs, mut world, mut policy)| {
-        run(&mut world, &mut *policy, &mut NullRecorder, specs, &RunConfig::default()).err()
-    });
+    let world = || {
+        (
+            specs.clone(),
+            Instant {
+                machine: machine.clone(),
+                now: Nanos::ZERO,
+                turns: TURNS,
+                counts,
+            },
+            build(policy),
+        )
+    };
+    bencher
+        .with_inputs(world)
+        .bench_local_values(|(specs, mut world, mut policy)| {
+            run(
+                &mut world,
+                &mut *policy,
+                &mut NullRecorder,
+                specs,
+                &RunConfig::default(),
+            )
+            .err()
+        });
 }

@@ -17,7 +17,9 @@ const TASKS: [usize; 3] = [4, 64, 512];
 /// Demands from 0 to 1, the same in every run.
 fn demands(tasks: usize) -> Vec<f64> {
     let mut random = ChaCha8Rng::seed_from_u64(tasks as u64);
-    (0..tasks).map(|_| f64::from(random.next_u32()) / f64::from(u32::MAX)).collect()
+    (0..tasks)
+        .map(|_| f64::from(random.next_u32()) / f64::from(u32::MAX))
+        .collect()
 }
 
 /// A gain for which there is a threshold beside these demands: half of what a task without demand would add.
@@ -58,7 +60,8 @@ fn incremental_ask(bencher: Bencher, tasks: usize) {
     let mut random = ChaCha8Rng::seed_from_u64(tasks as u64);
     let loads: Vec<(BusLoad, Gain)> = (0..64)
         .map(|_| {
-            let share = |random: &mut ChaCha8Rng| f64::from(random.next_u32()) / f64::from(u32::MAX);
+            let share =
+                |random: &mut ChaCha8Rng| f64::from(random.next_u32()) / f64::from(u32::MAX);
             let greatest = share(&mut random);
             let solo: Vec<f64> = (0..tasks).map(|_| greatest * share(&mut random)).collect();
             (loaded(&table, &solo), Gain::of(gain(&solo)).unwrap())
@@ -95,15 +98,23 @@ fn lottery_draw(bencher: Bencher, holders: u32) {
         lottery.insert(50 + holder % 200).unwrap();
     }
     let mut random = ChaCha8Rng::seed_from_u64(1);
-    bencher.with_inputs(|| random.next_u64()).bench_local_values(|random| lottery.draw(random));
+    bencher
+        .with_inputs(|| random.next_u64())
+        .bench_local_values(|random| lottery.draw(random));
 }
 
 #[divan::bench(args = [10, 10_000])]
 fn lottery_update(bencher: Bencher, holders: u32) {
     let mut lottery = Lottery::new();
-    let slots: Vec<_> = (0..holders).map(|holder| lottery.insert(50 + holder % 200).unwrap()).collect();
+    let slots: Vec<_> = (0..holders)
+        .map(|holder| lottery.insert(50 + holder % 200).unwrap())
+        .collect();
     let mut random = ChaCha8Rng::seed_from_u64(1);
-    bencher.with_inputs(|| random.next_u32()).bench_local_values(|random| {
-        lottery.set(slots[(random % holders) as usize], 50 + random % 200).unwrap();
-    });
+    bencher
+        .with_inputs(|| random.next_u32())
+        .bench_local_values(|random| {
+            lottery
+                .set(slots[(random % holders) as usize], 50 + random % 200)
+                .unwrap();
+        });
 }

@@ -14,8 +14,14 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = std::env::args_os().nth(1).map(PathBuf::from).ok_or("expected a folder to write the figures into")?;
-    for (name, svg) in [("model-throughput.svg", throughput()?), ("model-threshold.svg", admission()?)] {
+    let folder = std::env::args_os()
+        .nth(1)
+        .map(PathBuf::from)
+        .ok_or("expected a folder to write the figures into")?;
+    for (name, svg) in [
+        ("model-throughput.svg", throughput()?),
+        ("model-threshold.svg", admission()?),
+    ] {
         std::fs::write(folder.join(name), svg)?;
     }
     Ok(())
@@ -35,13 +41,27 @@ fn demands() -> impl Iterator<Item = f64> {
 /// The model's curve in EFS, Figure 4, with those of fewer tasks for comparison.
 fn throughput() -> Result<String, ModelError> {
     let curve = |tasks: usize| -> Result<Vec<(f64, f64)>, ModelError> {
-        demands().map(|b| Ok((b, bus::throughput(&vec![b; tasks])?))).collect()
+        demands()
+            .map(|b| Ok((b, bus::throughput(&vec![b; tasks])?)))
+            .collect()
     };
     let mut panel = Panel {
         left: 70.0,
         title: "Identical tasks side by side",
-        x: Axis { label: "solo bus utilisation of each task (%)", from: 0.0, to: 1.0, tick: 0.2, per_cent: true },
-        y: Axis { label: "throughput (tasks' worth of solo progress)", from: 0.0, to: 4.0, tick: 1.0, per_cent: false },
+        x: Axis {
+            label: "solo bus utilisation of each task (%)",
+            from: 0.0,
+            to: 1.0,
+            tick: 0.2,
+            per_cent: true,
+        },
+        y: Axis {
+            label: "throughput (tasks' worth of solo progress)",
+            from: 0.0,
+            to: 4.0,
+            tick: 1.0,
+            per_cent: false,
+        },
         ..Panel::default()
     };
     panel.line("4 tasks", BLUE, "", &curve(4)?);
@@ -86,9 +106,11 @@ fn admission() -> Result<String, ModelError> {
         y,
         ..Panel::default()
     };
-    for (tasks, label, colour, dashes) in
-        [(1, "1 task runs", BLUE, ""), (2, "2 tasks run", ORANGE, "7 4"), (3, "3 tasks run", GREEN, "2 3")]
-    {
+    for (tasks, label, colour, dashes) in [
+        (1, "1 task runs", BLUE, ""),
+        (2, "2 tasks run", ORANGE, "7 4"),
+        (3, "3 tasks run", GREEN, "2 3"),
+    ] {
         let (mut demand, mut load) = (Vec::new(), Vec::new());
         // At 100 % nothing is gained by any task that uses the bus at all: the curves fall to 0 there.
         for b in demands() {
@@ -100,7 +122,12 @@ fn admission() -> Result<String, ModelError> {
         by_demand.line(label, colour, dashes, &demand);
         by_load.line(label, colour, dashes, &load);
     }
-    by_demand.line("a task like those running", GREY, "1 4", &[(0.0, 0.0), (1.0, 1.0)]);
+    by_demand.line(
+        "a task like those running",
+        GREY,
+        "1 4",
+        &[(0.0, 0.0), (1.0, 1.0)],
+    );
     Ok(document(1000.0, &[by_demand, by_load]))
 }
 
@@ -118,7 +145,10 @@ impl Axis {
         let steps = ((self.to - self.from) / self.tick).round() as u32;
         (0..=steps).map(|step| {
             let value = self.from + f64::from(step) * self.tick;
-            (value, format!("{:.0}", if self.per_cent { 100.0 * value } else { value }))
+            (
+                value,
+                format!("{:.0}", if self.per_cent { 100.0 * value } else { value }),
+            )
         })
     }
 }
@@ -145,13 +175,23 @@ impl Panel {
         (self.left + WIDTH * right, TOP + HEIGHT * (1.0 - up))
     }
 
-    fn line(&mut self, label: &'static str, colour: &'static str, dashes: &'static str, points: &[(f64, f64)]) {
+    fn line(
+        &mut self,
+        label: &'static str,
+        colour: &'static str,
+        dashes: &'static str,
+        points: &[(f64, f64)],
+    ) {
         let mut path = String::new();
         for (index, &(x, y)) in points.iter().enumerate() {
             let (x, y) = self.at(x, y);
             let _ = write!(path, "{}{x:.1} {y:.1}", if index == 0 { "M" } else { "L" });
         }
-        let _ = writeln!(self.lines, r#"<path d="{path}" {}/>"#, stroke(colour, dashes));
+        let _ = writeln!(
+            self.lines,
+            r#"<path d="{path}" {}/>"#,
+            stroke(colour, dashes)
+        );
         self.legend.push((label, colour, dashes));
     }
 
@@ -160,17 +200,36 @@ impl Panel {
         let (right, bottom) = (self.left + WIDTH, TOP + HEIGHT);
         for (value, text) in self.x.ticks() {
             let (x, _) = self.at(value, self.y.from);
-            let _ = writeln!(svg, r##"<path d="M{x:.1} {TOP}V{bottom}" stroke="#e4e4e4"/>"##);
-            let _ = writeln!(svg, r#"<text x="{x:.1}" y="{:.1}" text-anchor="middle">{text}</text>"#, bottom + 18.0);
+            let _ = writeln!(
+                svg,
+                r##"<path d="M{x:.1} {TOP}V{bottom}" stroke="#e4e4e4"/>"##
+            );
+            let _ = writeln!(
+                svg,
+                r#"<text x="{x:.1}" y="{:.1}" text-anchor="middle">{text}</text>"#,
+                bottom + 18.0
+            );
         }
         for (value, text) in self.y.ticks() {
             let (_, y) = self.at(self.x.from, value);
-            let _ = writeln!(svg, r##"<path d="M{} {y:.1}H{right}" stroke="#e4e4e4"/>"##, self.left);
-            let _ =
-                writeln!(svg, r#"<text x="{:.1}" y="{:.1}" text-anchor="end">{text}</text>"#, self.left - 8.0, y + 4.5);
+            let _ = writeln!(
+                svg,
+                r##"<path d="M{} {y:.1}H{right}" stroke="#e4e4e4"/>"##,
+                self.left
+            );
+            let _ = writeln!(
+                svg,
+                r#"<text x="{:.1}" y="{:.1}" text-anchor="end">{text}</text>"#,
+                self.left - 8.0,
+                y + 4.5
+            );
         }
         svg.push_str(&self.lines);
-        let _ = writeln!(svg, r##"<path d="M{} {TOP}V{bottom}H{right}" stroke="#333" fill="none"/>"##, self.left);
+        let _ = writeln!(
+            svg,
+            r##"<path d="M{} {TOP}V{bottom}H{right}" stroke="#333" fill="none"/>"##,
+            self.left
+        );
         let middle = self.left + WIDTH / 2.0;
         let _ = writeln!(
             svg,
@@ -178,8 +237,12 @@ impl Panel {
             TOP - 16.0,
             self.title
         );
-        let _ =
-            writeln!(svg, r#"<text x="{middle}" y="{}" text-anchor="middle">{}</text>"#, bottom + 42.0, self.x.label);
+        let _ = writeln!(
+            svg,
+            r#"<text x="{middle}" y="{}" text-anchor="middle">{}</text>"#,
+            bottom + 42.0,
+            self.x.label
+        );
         let (x, y) = (self.left - 42.0, TOP + HEIGHT / 2.0);
         let _ = writeln!(
             svg,
@@ -197,8 +260,17 @@ fn legend(width: f64, y: f64, entries: &[(&str, &str, &str)]) -> String {
     let mut x = (width - total) / 2.0 + 12.0;
     let mut svg = String::new();
     for (label, colour, dashes) in entries {
-        let _ = writeln!(svg, r#"<path d="M{x:.1} {y:.1}h32" {}/>"#, stroke(colour, dashes));
-        let _ = writeln!(svg, r#"<text x="{:.1}" y="{:.1}">{label}</text>"#, x + 40.0, y + 4.5);
+        let _ = writeln!(
+            svg,
+            r#"<path d="M{x:.1} {y:.1}h32" {}/>"#,
+            stroke(colour, dashes)
+        );
+        let _ = writeln!(
+            svg,
+            r#"<text x="{:.1}" y="{:.1}">{label}</text>"#,
+            x + 40.0,
+            y + 4.5
+        );
         x += room(label);
     }
     svg

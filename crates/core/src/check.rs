@@ -73,19 +73,28 @@ pub fn check(snapshot: &Snapshot, decision: &Decision) -> Result<(), InvalidDeci
         return Err(InvalidDecision::Past { at, now });
     }
     // The state after the decision: where each task of the snapshot will be.
-    let mut after: Vec<Option<&Placement>> =
-        snapshot.tasks.iter().map(|task| task.running.as_ref().map(|running| &running.placement)).collect();
+    let mut after: Vec<Option<&Placement>> = snapshot
+        .tasks
+        .iter()
+        .map(|task| task.running.as_ref().map(|running| &running.placement))
+        .collect();
     let mut named = vec![false; snapshot.tasks.len()];
     for change in &decision.changes {
         let id = change.task();
-        let ix =
-            snapshot.tasks.binary_search_by_key(&id, |task| task.id).map_err(|_| InvalidDecision::UnknownTask(id))?;
+        let ix = snapshot
+            .tasks
+            .binary_search_by_key(&id, |task| task.id)
+            .map_err(|_| InvalidDecision::UnknownTask(id))?;
         if std::mem::replace(&mut named[ix], true) {
             return Err(InvalidDecision::NamedTwice(id));
         }
         let task = &snapshot.tasks[ix];
         match change {
-            Change::Place { placement, lease_end, .. } => {
+            Change::Place {
+                placement,
+                lease_end,
+                ..
+            } => {
                 if let Some(at) = *lease_end
                     && at <= now
                 {
@@ -104,24 +113,44 @@ pub fn check(snapshot: &Snapshot, decision: &Decision) -> Result<(), InvalidDeci
     }
     // Exclusive CPUs first, then those that whole-core tasks want idle.
     let mut owner: Vec<Option<TaskId>> = vec![None; machine.cpus.len()];
-    let placed = || snapshot.tasks.iter().zip(&after).filter_map(|(task, at)| at.map(|at| (task.id, at)));
+    let placed = || {
+        snapshot
+            .tasks
+            .iter()
+            .zip(&after)
+            .filter_map(|(task, at)| at.map(|at| (task.id, at)))
+    };
     for (id, placement) in placed() {
         if let Placement::Exclusive { cpus, .. } = placement {
             for cpu in cpus.iter() {
-                let Some(ix) = machine.index_of(cpu) else { continue };
+                let Some(ix) = machine.index_of(cpu) else {
+                    continue;
+                };
                 if let Some(other) = owner[ix].replace(id) {
-                    return Err(InvalidDecision::Collision { a: other, b: id, cpu });
+                    return Err(InvalidDecision::Collision {
+                        a: other,
+                        b: id,
+                        cpu,
+                    });
                 }
             }
         }
     }
     for (id, placement) in placed() {
-        if let Placement::Exclusive { cpus, whole_core: true } = placement {
+        if let Placement::Exclusive {
+            cpus,
+            whole_core: true,
+        } = placement
+        {
             for cpu in cpus.iter().filter_map(|cpu| machine.index_of(cpu)) {
                 for sibling in machine.cores[machine.cpus[cpu].core].iter() {
                     let other = machine.index_of(sibling).and_then(|ix| owner[ix]);
                     if let Some(other) = other.filter(|&other| other != id) {
-                        return Err(InvalidDecision::Collision { a: id, b: other, cpu: sibling });
+                        return Err(InvalidDecision::Collision {
+                            a: id,
+                            b: other,
+                            cpu: sibling,
+                        });
                     }
                 }
             }
@@ -134,7 +163,11 @@ pub fn check(snapshot: &Snapshot, decision: &Decision) -> Result<(), InvalidDeci
     Ok(())
 }
 
-fn check_placement(snapshot: &Snapshot, task: &TaskView, placement: &Placement) -> Result<(), InvalidDecision> {
+fn check_placement(
+    snapshot: &Snapshot,
+    task: &TaskView,
+    placement: &Placement,
+) -> Result<(), InvalidDecision> {
     if !task.control.place {
         return Err(InvalidDecision::NotAllowed(task.id));
     }
@@ -144,7 +177,11 @@ fn check_placement(snapshot: &Snapshot, task: &TaskView, placement: &Placement) 
         Placement::Shared { .. } => given > 0,
     };
     if !size_ok {
-        return Err(InvalidDecision::WrongSize { task: task.id, needs: task.cpus, given });
+        return Err(InvalidDecision::WrongSize {
+            task: task.id,
+            needs: task.cpus,
+            given,
+        });
     }
     for cpu in placement.cpus().iter() {
         let allowed = task.allowed.as_ref().is_none_or(|mask| mask.contains(cpu));

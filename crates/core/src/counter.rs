@@ -152,7 +152,9 @@ impl<T: Default> Default for PerCounter<T> {
 
 impl<T: fmt::Debug> fmt::Debug for PerCounter<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter().map(|(counter, value)| (counter.name(), value))).finish()
+        f.debug_map()
+            .entries(self.iter().map(|(counter, value)| (counter.name(), value)))
+            .finish()
     }
 }
 
@@ -178,9 +180,15 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for PerCounter<T> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PerCounter<T>, A::Error> {
                 let mut values = [const { None }; Counter::COUNT];
                 while let Some(key) = map.next_key::<String>()? {
-                    match Counter::ALL.into_iter().find(|counter| counter.name() == key) {
+                    match Counter::ALL
+                        .into_iter()
+                        .find(|counter| counter.name() == key)
+                    {
                         Some(counter) => {
-                            if values[counter as usize].replace(map.next_value()?).is_some() {
+                            if values[counter as usize]
+                                .replace(map.next_value()?)
+                                .is_some()
+                            {
                                 return Err(A::Error::duplicate_field(counter.name()));
                             }
                         }
@@ -196,7 +204,10 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for PerCounter<T> {
                 }
                 // No value is missing, so each one is at the place of its counter.
                 let values: Vec<T> = values.into_iter().flatten().collect();
-                values.try_into().map(PerCounter).map_err(|_| A::Error::custom("a counter is missing"))
+                values
+                    .try_into()
+                    .map(PerCounter)
+                    .map_err(|_| A::Error::custom("a counter is missing"))
             }
         }
         deserializer.deserialize_map(Values(PhantomData))
@@ -221,16 +232,32 @@ mod tests {
         let text = serde_json::to_string(&numbers).unwrap();
         let expected = r#"{"cycles":0,"instructions":1,"l1_accesses":2,"llc_accesses":3,"mm_reads":4,"mm_writes":5"#;
         assert!(text.starts_with(expected), "{text}");
-        assert_eq!(serde_json::from_str::<PerCounter<u32>>(&text).unwrap(), numbers);
-        let error = |text: &str| serde_json::from_str::<PerCounter<u32>>(text).unwrap_err().to_string();
+        assert_eq!(
+            serde_json::from_str::<PerCounter<u32>>(&text).unwrap(),
+            numbers
+        );
+        let error = |text: &str| {
+            serde_json::from_str::<PerCounter<u32>>(text)
+                .unwrap_err()
+                .to_string()
+        };
         for counter in Counter::ALL {
             let (here, elsewhere) = (format!("\"{counter}\""), "\"elsewhere\"");
             let without = text.replace(&here, elsewhere);
-            assert!(error(&without).starts_with(&format!("missing field `{counter}`")), "{without}");
+            assert!(
+                error(&without).starts_with(&format!("missing field `{counter}`")),
+                "{without}"
+            );
             let twice = text.replace('{', &format!("{{{here}:7,"));
-            assert!(error(&twice).starts_with(&format!("duplicate field `{counter}`")), "{twice}");
+            assert!(
+                error(&twice).starts_with(&format!("duplicate field `{counter}`")),
+                "{twice}"
+            );
         }
         let more = text.replace('{', "{\"of a later version\":[],");
-        assert_eq!(serde_json::from_str::<PerCounter<u32>>(&more).unwrap(), numbers);
+        assert_eq!(
+            serde_json::from_str::<PerCounter<u32>>(&more).unwrap(),
+            numbers
+        );
     }
 }

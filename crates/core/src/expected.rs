@@ -44,7 +44,14 @@ const SHORTEST: Nanos = Nanos::from_ms(100);
 impl Expected {
     /// An expectation of one run that took `time`.
     pub fn of(time: Nanos, from: ExpectedFrom) -> Expected {
-        Expected { time, least: time, greatest: time, memory: None, from, runs: 1 }
+        Expected {
+            time,
+            least: time,
+            greatest: time,
+            memory: None,
+            from,
+            runs: 1,
+        }
     }
 
     /// The class of its length. Times of one class differ by a quarter at most, so that tasks which are alike keep the
@@ -86,9 +93,15 @@ mod tests {
             if now > last {
                 first = time;
             }
-            assert!(now == 0 || time as f64 / first as f64 <= 1.25, "{first} {time} are both {now}");
+            assert!(
+                now == 0 || time as f64 / first as f64 <= 1.25,
+                "{first} {time} are both {now}"
+            );
             last = now;
         }
-        assert_eq!((class(0), class(u64::MAX) > class(1_000_000_000)), (0, true));
+        assert_eq!(
+            (class(0), class(u64::MAX) > class(1_000_000_000)),
+            (0, true)
+        );
     }
 }

@@ -39,16 +39,18 @@ pub use expected::{Expected, ExpectedFrom};
 pub use placement::{Placement, Purpose};
 pub use plan::{Filler, Payload, Plan, Schedule, Seat, Spare};
 pub use policy::{
-    Candidate, FitnessQueue, Importance, Need, POLICIES, ParamError, ParamKind, ParamSpec, ParamValue, Params, Policy,
-    PolicyEntry, Shortfall, auto_policy, auto_shortfall, find_policy, stand_in,
+    Candidate, FitnessQueue, Importance, Need, POLICIES, ParamError, ParamKind, ParamSpec,
+    ParamValue, Params, Policy, PolicyEntry, Shortfall, auto_policy, auto_shortfall, find_policy,
+    stand_in,
 };
 pub use residency::Residency;
 pub use resources::Resources;
 pub use rng::{Rng, RngState};
 pub use run::{
-    Actuation, Backend, DecisionRecord, Doing, EndedBy, Event, Halt, HaltOn, HaltParseError, HaltWhen, Histogram, Kill,
-    MayStart, NullRecorder, Occupation, Order, Overhead, PlanCounts, Recorder, Restart, RunConfig, RunError, RunNow,
-    RunResult, Switch, Switched, TaskNow, TaskResult, TimeLimit, Warning, WatchedTask, first_in_order, run,
+    Actuation, Backend, DecisionRecord, Doing, EndedBy, Event, Halt, HaltOn, HaltParseError,
+    HaltWhen, Histogram, Kill, MayStart, NullRecorder, Occupation, Order, Overhead, PlanCounts,
+    Recorder, Restart, RunConfig, RunError, RunNow, RunResult, Switch, Switched, TaskNow,
+    TaskResult, TimeLimit, Warning, WatchedTask, first_in_order, run,
 };
 pub use sample::{Counts, Sample, Usage};
 pub use snapshot::{Estimates, Learnt, ProgressBasis, Running, Snapshot, TaskView, Trigger};

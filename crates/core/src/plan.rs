@@ -87,8 +87,18 @@ impl Schedule {
     ///
     /// While a task is measured in low contention, no task fills in: idle CPUs are part of the measurement. Tasks that
     /// wait because they are ahead fill in after the others, the least ahead first.
-    pub fn of(after: &Snapshot, waits: &[Wait], admission: Option<Admission>, spare: Option<Spare>) -> Schedule {
-        let running = || after.tasks.iter().filter_map(|task| Some((task, task.running.as_ref()?)));
+    pub fn of(
+        after: &Snapshot,
+        waits: &[Wait],
+        admission: Option<Admission>,
+        spare: Option<Spare>,
+    ) -> Schedule {
+        let running = || {
+            after
+                .tasks
+                .iter()
+                .filter_map(|task| Some((task, task.running.as_ref()?)))
+        };
         let seat = |(task, running): (&TaskView, &Running)| Seat {
             task: task.id,
             placement: running.placement.clone(),
@@ -98,9 +108,18 @@ impl Schedule {
         let filler = |wait: &Wait| {
             let task = after.task(wait.task).filter(|_| !measures)?;
             // A task that has never run must be started first, which a kernel can't do.
-            let can = task.cpus == 1 && task.control.place && task.control.freeze && !task.last_cpus.is_empty();
-            let may = !matches!(wait.reason, WaitReason::Heavy { .. } | WaitReason::Unmeasured);
-            (can && may && task.running.is_none()).then(|| Filler { task: task.id, allowed: task.allowed.clone() })
+            let can = task.cpus == 1
+                && task.control.place
+                && task.control.freeze
+                && !task.last_cpus.is_empty();
+            let may = !matches!(
+                wait.reason,
+                WaitReason::Heavy { .. } | WaitReason::Unmeasured
+            );
+            (can && may && task.running.is_none()).then(|| Filler {
+                task: task.id,
+                allowed: task.allowed.clone(),
+            })
         };
         let lead = |wait: &&Wait| match wait.reason {
             WaitReason::Ahead { progress_milli, .. } => Some(progress_milli),
@@ -118,6 +137,12 @@ impl Schedule {
 
     /// Whether another task may fill the seat.
     pub fn can_be_filled(seat: &Seat) -> bool {
-        matches!(seat.placement, Placement::Exclusive { whole_core: false, .. })
+        matches!(
+            seat.placement,
+            Placement::Exclusive {
+                whole_core: false,
+                ..
+            }
+        )
     }
 }

@@ -24,10 +24,15 @@ impl Residency {
     /// The time that was added since `earlier`.
     pub fn since(&self, earlier: &Residency) -> Residency {
         let before = |task: TaskId| {
-            let found = earlier.beside.binary_search_by_key(&task, |(other, _)| *other);
+            let found = earlier
+                .beside
+                .binary_search_by_key(&task, |(other, _)| *other);
             found.map_or(Nanos::ZERO, |ix| earlier.beside[ix].1)
         };
-        let beside = self.beside.iter().map(|&(task, time)| (task, time - before(task)));
+        let beside = self
+            .beside
+            .iter()
+            .map(|&(task, time)| (task, time - before(task)));
         Residency {
             on_cpu: self.on_cpu - earlier.on_cpu,
             alone: self.alone - earlier.alone,
@@ -50,10 +55,16 @@ mod tests {
             alone: ms(on_cpu / 2),
             waiting: ms(1),
             last_on_cpu: Some(ms(on_cpu)),
-            beside: beside.iter().map(|&(task, time)| (TaskId(task), ms(time))).collect(),
+            beside: beside
+                .iter()
+                .map(|&(task, time)| (TaskId(task), ms(time)))
+                .collect(),
         };
         let news = at(50, &[(1, 30), (3, 7), (4, 5)]).since(&at(20, &[(1, 10), (3, 7)]));
-        assert_eq!((news.on_cpu, news.alone, news.waiting, news.last_on_cpu), (ms(30), ms(15), ms(0), Some(ms(50))));
+        assert_eq!(
+            (news.on_cpu, news.alone, news.waiting, news.last_on_cpu),
+            (ms(30), ms(15), ms(0), Some(ms(50)))
+        );
         assert_eq!(news.beside, [(TaskId(1), ms(20)), (TaskId(4), ms(5))]);
     }
 }

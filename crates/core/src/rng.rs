@@ -23,7 +23,10 @@ pub struct RngState {
 impl Rng {
     /// A generator at its beginning.
     pub fn new(seed: u64) -> Rng {
-        Rng { seed, inner: ChaCha8Rng::seed_from_u64(seed) }
+        Rng {
+            seed,
+            inner: ChaCha8Rng::seed_from_u64(seed),
+        }
     }
 
     /// A generator that goes on from `state`.
@@ -35,7 +38,10 @@ impl Rng {
 
     /// The position of this generator, for [`Rng::restore`].
     pub fn state(&self) -> RngState {
-        RngState { seed: self.seed, position: self.inner.get_word_pos() as u64 }
+        RngState {
+            seed: self.seed,
+            position: self.inner.get_word_pos() as u64,
+        }
     }
 
     /// 64 uniform bits.

@@ -23,7 +23,9 @@ impl Counts {
     pub fn since(&self, earlier: &Counts) -> Counts {
         Counts::from_fn(|counter| {
             self[counter].and_then(|now| match earlier[counter] {
-                Reading::Value(before) => Reading::from_option(now.checked_sub(before), Absence::WentBackwards),
+                Reading::Value(before) => {
+                    Reading::from_option(now.checked_sub(before), Absence::WentBackwards)
+                }
                 // An event that has just become readable says nothing about the interval before.
                 Reading::Absent(why) => Reading::Absent(why),
             })
@@ -100,7 +102,10 @@ pub struct Sample {
     /// The kernel multiplexed the counters, so the counts are scaled estimates.
     pub multiplexed: bool,
     /// What the memory domains of its CPUs moved meanwhile, for whoever asked.
-    #[serde(default = "TrafficRates::not_requested", skip_serializing_if = "TrafficRates::is_not_requested")]
+    #[serde(
+        default = "TrafficRates::not_requested",
+        skip_serializing_if = "TrafficRates::is_not_requested"
+    )]
     pub traffic: TrafficRates,
     /// Whether length, co-runners and `whole_core` are what the backend observed (see [`Residency`]) and not what was
     /// planned.
@@ -116,13 +121,21 @@ impl Sample {
 
     /// The rate of a count over the interval.
     pub fn rate(&self, count: Reading<u64>) -> Reading<Rate> {
-        count.and_then(|count| Reading::from_option(Rate::from_count(count, self.interval), Absence::NotYetMeasured))
+        count.and_then(|count| {
+            Reading::from_option(
+                Rate::from_count(count, self.interval),
+                Absence::NotYetMeasured,
+            )
+        })
     }
 
     /// The rate of a count over the CPU time of the interval.
     pub fn rate_on_cpu(&self, count: Reading<u64>) -> Reading<Rate> {
-        let rate = |count, time| Reading::from_option(Rate::from_count(count, time), Absence::NotYetMeasured);
-        self.cpu_time.and_then(|time| count.and_then(|count| rate(count, time)))
+        let rate = |count, time| {
+            Reading::from_option(Rate::from_count(count, time), Absence::NotYetMeasured)
+        };
+        self.cpu_time
+            .and_then(|time| count.and_then(|count| rate(count, time)))
     }
 }
 
@@ -139,10 +152,19 @@ mod tests {
         now[Counter::Instructions] = Reading::Value(5);
         now[Counter::MmReads] = Reading::Absent(Absence::CountersLost);
         let delta = now.since(&earlier);
-        assert_eq!(delta[Counter::Cycles], Reading::Absent(Absence::WentBackwards));
+        assert_eq!(
+            delta[Counter::Cycles],
+            Reading::Absent(Absence::WentBackwards)
+        );
         assert_eq!(delta[Counter::Instructions], Reading::Value(5));
-        assert_eq!(delta[Counter::MmReads], Reading::Absent(Absence::CountersLost));
+        assert_eq!(
+            delta[Counter::MmReads],
+            Reading::Absent(Absence::CountersLost)
+        );
         assert_eq!(delta.ipc(), Reading::Absent(Absence::WentBackwards));
-        assert_eq!(Counts::absent(Absence::NoCounters).ipc(), Reading::Absent(Absence::NoCounters));
+        assert_eq!(
+            Counts::absent(Absence::NoCounters).ipc(),
+            Reading::Absent(Absence::NoCounters)
+        );
     }
 }

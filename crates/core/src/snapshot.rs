@@ -143,7 +143,10 @@ pub struct Learnt {
 impl Learnt {
     /// What it asks for on a core of this type.
     pub fn asks_on(&self, core_type: usize) -> &Asks {
-        core_type.checked_sub(1).and_then(|slower| self.slower.get(slower)).unwrap_or(&self.asks)
+        core_type
+            .checked_sub(1)
+            .and_then(|slower| self.slower.get(slower))
+            .unwrap_or(&self.asks)
     }
 
     /// Time in ns for an instruction when alone on a core of the fastest type.
@@ -283,7 +286,11 @@ impl TaskView {
     /// Whether it keeps its CPUs when CPUs are given out. Between quanta (not `full`) every running task does; at the
     /// end of a quantum only a [fixed](TaskView::is_fixed) task does.
     pub fn stays(&self, full: bool) -> bool {
-        if full { self.is_fixed() } else { self.running.is_some() }
+        if full {
+            self.is_fixed()
+        } else {
+            self.running.is_some()
+        }
     }
 }
 
@@ -313,7 +320,10 @@ pub struct Snapshot {
 impl Snapshot {
     /// The task of that number.
     pub fn task(&self, id: TaskId) -> Option<&TaskView> {
-        self.tasks.binary_search_by_key(&id, |task| task.id).ok().map(|ix| &self.tasks[ix])
+        self.tasks
+            .binary_search_by_key(&id, |task| task.id)
+            .ok()
+            .map(|ix| &self.tasks[ix])
     }
 
     /// Whether all CPUs are to be given out anew. If not, only free CPUs are filled.

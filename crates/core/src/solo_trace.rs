@@ -83,7 +83,11 @@ impl SoloTrace {
             cycles.push(total);
             done = instructions;
         }
-        if points.is_empty() { Err(SoloTraceError::Empty) } else { Ok(SoloTrace { points, cycles }) }
+        if points.is_empty() {
+            Err(SoloTraceError::Empty)
+        } else {
+            Ok(SoloTrace { points, cycles })
+        }
     }
 
     /// The points, in ascending order of their instructions.
@@ -109,12 +113,18 @@ impl SoloTrace {
 
     /// The stretch in which an instruction lies.
     fn stretch(&self, instruction: u64) -> usize {
-        self.points.partition_point(|point| point.instructions <= instruction).min(self.points.len() - 1)
+        self.points
+            .partition_point(|point| point.instructions <= instruction)
+            .min(self.points.len() - 1)
     }
 
     fn cycles_to(&self, instruction: u64) -> f64 {
         let at = self.stretch(instruction);
-        let (start, cycles) = if at == 0 { (0, 0.0) } else { (self.points[at - 1].instructions, self.cycles[at - 1]) };
+        let (start, cycles) = if at == 0 {
+            (0, 0.0)
+        } else {
+            (self.points[at - 1].instructions, self.cycles[at - 1])
+        };
         cycles + (instruction - start) as f64 / self.points[at].ipc
     }
 }
@@ -143,7 +153,10 @@ mod tests {
         assert_eq!(of(&[]), SoloTraceError::Empty);
         assert_eq!(of(&[(0, 1.0)]), SoloTraceError::Order(0));
         assert_eq!(of(&[(5, 1.0), (5, 1.0)]), SoloTraceError::Order(1));
-        assert_eq!(of(&[(5, 1.0), (6, 0.0)]), SoloTraceError::Ipc { index: 1, ipc: 0.0 });
+        assert_eq!(
+            of(&[(5, 1.0), (6, 0.0)]),
+            SoloTraceError::Ipc { index: 1, ipc: 0.0 }
+        );
         assert!(matches!(of(&[(5, f64::NAN)]), SoloTraceError::Ipc { .. }));
         assert!(serde_json::from_str::<SoloTrace>("[[5,1.0],[4,1.0]]").is_err());
     }
@@ -160,11 +173,26 @@ mod tests {
     #[test]
     fn the_ipc_of_a_range_is_instructions_over_cycles() {
         let trace = SoloTrace::new(vec![(100, 1.0), (200, 0.5), (400, 2.0)]).unwrap();
-        for (from, to, cycles) in
-            [(0, 50, 50.0), (50, 150, 150.0), (0, 400, 400.0), (150, 300, 150.0), (400, 600, 100.0)]
-        {
-            assert_eq!(trace.ipc_over(from, to), (to - from) as f64 / cycles, "{from} {to}");
+        for (from, to, cycles) in [
+            (0, 50, 50.0),
+            (50, 150, 150.0),
+            (0, 400, 400.0),
+            (150, 300, 150.0),
+            (400, 600, 100.0),
+        ] {
+            assert_eq!(
+                trace.ipc_over(from, to),
+                (to - from) as f64 / cycles,
+                "{from} {to}"
+            );
         }
-        assert_eq!((trace.ipc_over(100, 100), trace.ipc_over(99, 99), trace.ipc_over(700, 700)), (0.5, 1.0, 2.0));
+        assert_eq!(
+            (
+                trace.ipc_over(100, 100),
+                trace.ipc_over(99, 99),
+                trace.ipc_over(700, 700)
+            ),
+            (0.5, 1.0, 2.0)
+        );
     }
 }

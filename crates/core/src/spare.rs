@@ -10,18 +10,31 @@ use crate::topology::CpuSet;
 /// A policy keeps CPUs idle on purpose while a task waits because it would disturb the others, and while a task is
 /// measured beside others. A task that runs alone is disturbed by nobody.
 pub fn spare_cpus(snapshot: &Snapshot, decision: &Decision) -> CpuSet {
-    if decision.waits.iter().any(|wait| wait.reason.is_deliberate()) {
+    if decision
+        .waits
+        .iter()
+        .any(|wait| wait.reason.is_deliberate())
+    {
         return CpuSet::new();
     }
     let mut after: Vec<Option<(&Placement, Purpose)>> = snapshot
         .tasks
         .iter()
-        .map(|task| task.running.as_ref().map(|running| (&running.placement, running.purpose)))
+        .map(|task| {
+            task.running
+                .as_ref()
+                .map(|running| (&running.placement, running.purpose))
+        })
         .collect();
     for change in &decision.changes {
-        if let Ok(ix) = snapshot.tasks.binary_search_by_key(&change.task(), |task| task.id) {
+        if let Ok(ix) = snapshot
+            .tasks
+            .binary_search_by_key(&change.task(), |task| task.id)
+        {
             after[ix] = match change {
-                Change::Place { placement, purpose, .. } => Some((placement, *purpose)),
+                Change::Place {
+                    placement, purpose, ..
+                } => Some((placement, *purpose)),
                 Change::Stop { .. } => None,
             };
         }
@@ -31,8 +44,18 @@ pub fn spare_cpus(snapshot: &Snapshot, decision: &Decision) -> CpuSet {
     for (placement, purpose) in after.into_iter().flatten() {
         running += 1;
         spare.remove_all(placement.cpus());
-        let is_whole = matches!(placement, Placement::Exclusive { whole_core: true, .. });
+        let is_whole = matches!(
+            placement,
+            Placement::Exclusive {
+                whole_core: true,
+                ..
+            }
+        );
         some_is_measured |= is_whole || purpose != Purpose::Run;
     }
-    if some_is_measured && running > 1 { CpuSet::new() } else { spare }
+    if some_is_measured && running > 1 {
+        CpuSet::new()
+    } else {
+        spare
+    }
 }

@@ -46,7 +46,12 @@ pub struct Control {
 
 impl Control {
     /// Everything is allowed: a task that this run started.
-    pub const FULL: Control = Control { count: true, place: true, freeze: true, kill: true };
+    pub const FULL: Control = Control {
+        count: true,
+        place: true,
+        freeze: true,
+        kill: true,
+    };
 }
 
 impl Default for Control {
@@ -179,7 +184,11 @@ impl fmt::Display for Exit {
                     Some(name) => write!(f, "{name}")?,
                     None => write!(f, "signal {signal}")?,
                 }
-                if *oom { f.write_str(" (out of memory)") } else { Ok(()) }
+                if *oom {
+                    f.write_str(" (out of memory)")
+                } else {
+                    Ok(())
+                }
             }
             Exit::ToldToEnd => f.write_str("told to end"),
             Exit::NotStarted(why) => write!(f, "not started: {why}"),

@@ -59,7 +59,10 @@ impl CpuSet {
 
     /// Takes out every CPU of the other set.
     pub fn remove_all(&mut self, other: &CpuSet) {
-        self.words.iter_mut().zip(&other.words).for_each(|(mine, others)| *mine &= !others);
+        self.words
+            .iter_mut()
+            .zip(&other.words)
+            .for_each(|(mine, others)| *mine &= !others);
         self.trim();
     }
 
@@ -72,12 +75,17 @@ impl CpuSet {
 
     /// Whether the CPU is in the set.
     pub fn contains(&self, cpu: CpuId) -> bool {
-        self.words.get(cpu.0 as usize / 64).is_some_and(|word| word & (1 << (cpu.0 % 64)) != 0)
+        self.words
+            .get(cpu.0 as usize / 64)
+            .is_some_and(|word| word & (1 << (cpu.0 % 64)) != 0)
     }
 
     /// How many CPUs are in the set.
     pub fn len(&self) -> usize {
-        self.words.iter().map(|word| word.count_ones() as usize).sum()
+        self.words
+            .iter()
+            .map(|word| word.count_ones() as usize)
+            .sum()
     }
 
     /// Whether the set is empty.
@@ -107,7 +115,14 @@ impl CpuSet {
 
     /// The CPUs that are in both sets.
     pub fn intersection(&self, other: &CpuSet) -> CpuSet {
-        let mut both = CpuSet { words: self.words.iter().zip(&other.words).map(|(a, b)| a & b).collect() };
+        let mut both = CpuSet {
+            words: self
+                .words
+                .iter()
+                .zip(&other.words)
+                .map(|(a, b)| a & b)
+                .collect(),
+        };
         both.trim();
         both
     }
@@ -148,7 +163,11 @@ impl fmt::Display for CpuSet {
                 f.write_str(",")?;
             }
             first = false;
-            if start == end { write!(f, "{start}")? } else { write!(f, "{start}-{end}")? }
+            if start == end {
+                write!(f, "{start}")?
+            } else {
+                write!(f, "{start}-{end}")?
+            }
         }
         Ok(())
     }
@@ -159,8 +178,16 @@ impl FromStr for CpuSet {
 
     /// Reads the kernel's list format; surrounding white space and an empty list are fine.
     fn from_str(text: &str) -> Result<CpuSet, CpuListError> {
-        let bad = || CpuListError { text: text.trim().to_owned() };
-        let number = |part: &str| part.trim().parse::<u32>().ok().filter(|&n| n <= MAX_CPU).ok_or_else(bad);
+        let bad = || CpuListError {
+            text: text.trim().to_owned(),
+        };
+        let number = |part: &str| {
+            part.trim()
+                .parse::<u32>()
+                .ok()
+                .filter(|&n| n <= MAX_CPU)
+                .ok_or_else(bad)
+        };
         let mut set = CpuSet::new();
         if text.trim().is_empty() {
             return Ok(set);
@@ -189,7 +216,9 @@ impl Serialize for CpuSet {
 
 impl<'de> Deserialize<'de> for CpuSet {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<CpuSet, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -279,7 +308,13 @@ impl Machine {
     /// ```
     pub fn uniform(name: &str, cores: u32, threads_per_core: u32) -> Machine {
         let cpus: Vec<Cpu> = (0..cores * threads_per_core)
-            .map(|id| Cpu { id: CpuId(id), core: (id % cores) as usize, llc: 0, memory_domain: 0, core_type: 0 })
+            .map(|id| Cpu {
+                id: CpuId(id),
+                core: (id % cores) as usize,
+                llc: 0,
+                memory_domain: 0,
+                core_type: 0,
+            })
             .collect();
         let all: CpuSet = cpus.iter().map(|cpu| cpu.id).collect();
         let mut core_sets = vec![CpuSet::new(); cores as usize];
@@ -292,7 +327,11 @@ impl Machine {
             cores: core_sets,
             llcs: vec![all.clone()],
             memory_domains: vec![all],
-            core_types: vec![CoreType { name: "core".to_owned(), capacity: None, max_khz: None }],
+            core_types: vec![CoreType {
+                name: "core".to_owned(),
+                capacity: None,
+                max_khz: None,
+            }],
             llc_bytes: Reading::Absent(Absence::NotRequested),
         }
     }
@@ -308,11 +347,15 @@ impl Machine {
         }
         for pair in self.cpus.windows(2) {
             if pair[0].id >= pair[1].id {
-                return Err(MachineError::Order { name: name(), cpu: pair[1].id.0 });
+                return Err(MachineError::Order {
+                    name: name(),
+                    cpu: pair[1].id.0,
+                });
             }
         }
         for cpu in &self.cpus {
-            let listed = |sets: &[CpuSet], ix: usize| sets.get(ix).is_some_and(|set| set.contains(cpu.id));
+            let listed =
+                |sets: &[CpuSet], ix: usize| sets.get(ix).is_some_and(|set| set.contains(cpu.id));
             let what = if !listed(&self.cores, cpu.core) {
                 "core"
             } else if !listed(&self.llcs, cpu.llc) {
@@ -324,7 +367,11 @@ impl Machine {
             } else {
                 continue;
             };
-            return Err(MachineError::Dangling { name: name(), cpu: cpu.id.0, what });
+            return Err(MachineError::Dangling {
+                name: name(),
+                cpu: cpu.id.0,
+                what,
+            });
         }
         Ok(())
     }
@@ -335,7 +382,12 @@ impl Machine {
         if self.core_types.len() < 2 || cpus.is_empty() {
             return 1.0;
         }
-        let khz = |kind: usize| self.core_types.get(kind).and_then(|kind| kind.max_khz).filter(|&khz| khz > 0);
+        let khz = |kind: usize| {
+            self.core_types
+                .get(kind)
+                .and_then(|kind| kind.max_khz)
+                .filter(|&khz| khz > 0)
+        };
         let share = |cpu: CpuId| {
             let here = khz(self.cpus[self.index_of(cpu)?].core_type)?;
             Some(here as f64 / khz(0)? as f64)
@@ -388,9 +440,13 @@ mod tests {
     #[test]
     fn intersections_and_subsets() {
         let set = |text: &str| text.parse::<CpuSet>().unwrap();
-        for (a, b, both) in
-            [("0-3", "2-200", "2-3"), ("70,130", "130", "130"), ("1,130", "1", "1"), ("5", "200", ""), ("", "3", "")]
-        {
+        for (a, b, both) in [
+            ("0-3", "2-200", "2-3"),
+            ("70,130", "130", "130"),
+            ("1,130", "1", "1"),
+            ("5", "200", ""),
+            ("", "3", ""),
+        ] {
             assert_eq!(set(a).intersection(&set(b)), set(both), "{a} {b}");
             assert_eq!(set(b).intersection(&set(a)), set(both), "{a} {b}");
             assert_eq!(set(a).is_subset(&set(b)), a == both, "{a} {b}");
@@ -398,7 +454,10 @@ mod tests {
             assert!(set(both).is_subset(&set(a)));
             let mut rest = set(a);
             rest.remove_all(&set(b));
-            assert_eq!(rest, set(a).iter().filter(|&cpu| !set(b).contains(cpu)).collect());
+            assert_eq!(
+                rest,
+                set(a).iter().filter(|&cpu| !set(b).contains(cpu)).collect()
+            );
         }
     }
 
@@ -408,7 +467,10 @@ mod tests {
         assert_eq!(good.validate(), Ok(()));
         let mut bad = good.clone();
         bad.cores[1] = CpuSet::new();
-        assert!(matches!(bad.validate(), Err(MachineError::Dangling { what: "core", .. })));
+        assert!(matches!(
+            bad.validate(),
+            Err(MachineError::Dangling { what: "core", .. })
+        ));
         let mut bad = good.clone();
         bad.cpus.swap(0, 1);
         assert!(matches!(bad.validate(), Err(MachineError::Order { .. })));
@@ -420,11 +482,18 @@ mod tests {
     #[test]
     fn a_clock_is_a_share_of_the_fastest_one() {
         let mut machine = Machine::uniform("m", 4, 1);
-        let kind = |khz: Option<u64>| CoreType { name: "core".to_owned(), capacity: None, max_khz: khz };
+        let kind = |khz: Option<u64>| CoreType {
+            name: "core".to_owned(),
+            capacity: None,
+            max_khz: khz,
+        };
         machine.core_types = vec![kind(Some(3_200_000)), kind(Some(800_000)), kind(None)];
         (1..3).for_each(|cpu| machine.cpus[cpu].core_type = 1);
         machine.cpus[3].core_type = 2;
         let share = |cpus: &str| machine.clock_share(&cpus.parse().unwrap());
-        assert_eq!(["0", "1", "0-1", "3", ""].map(share), [1.0, 0.25, 0.625, 1.0, 1.0]);
+        assert_eq!(
+            ["0", "1", "0-1", "3", ""].map(share),
+            [1.0, 0.25, 0.625, 1.0, 1.0]
+        );
     }
 }

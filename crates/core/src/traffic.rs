@@ -26,14 +26,21 @@ pub struct TrafficRates {
 impl Traffic {
     /// Nothing is known, for the same reason.
     pub fn absent(why: Absence) -> Traffic {
-        Traffic { reads: Reading::Absent(why), writes: Reading::Absent(why) }
+        Traffic {
+            reads: Reading::Absent(why),
+            writes: Reading::Absent(why),
+        }
     }
 }
 
 impl TrafficRates {
     /// Nothing is known, for the same reason.
     pub fn absent(why: Absence) -> TrafficRates {
-        TrafficRates { reads: Reading::Absent(why), writes: Reading::Absent(why), domains: 0 }
+        TrafficRates {
+            reads: Reading::Absent(why),
+            writes: Reading::Absent(why),
+            domains: 0,
+        }
     }
 
     /// Not asked for.
@@ -47,7 +54,12 @@ impl TrafficRates {
 
     /// What these domains moved from one reading of all domains to a later one, `length` apart. If either reading lacks one
     /// of them, nothing is known.
-    pub(crate) fn between(before: &[Traffic], now: &[Traffic], domains: &[usize], length: Nanos) -> TrafficRates {
+    pub(crate) fn between(
+        before: &[Traffic],
+        now: &[Traffic],
+        domains: &[usize],
+        length: Nanos,
+    ) -> TrafficRates {
         let sum = |of: fn(&Traffic) -> Reading<u64>| {
             let mut moved = 0_u64;
             for &domain in domains {
@@ -55,7 +67,9 @@ impl TrafficRates {
                     return Reading::Absent(Absence::NotYetMeasured);
                 };
                 let since = of(now).and_then(|now| {
-                    of(before).and_then(|before| Reading::from_option(now.checked_sub(before), Absence::WentBackwards))
+                    of(before).and_then(|before| {
+                        Reading::from_option(now.checked_sub(before), Absence::WentBackwards)
+                    })
                 });
                 match since {
                     Reading::Value(lines) => moved = moved.saturating_add(lines),
@@ -66,13 +80,25 @@ impl TrafficRates {
             Reading::from_option(rate, Absence::NotYetMeasured)
         };
         let domains = domains.len() as u32;
-        TrafficRates { reads: sum(|traffic| traffic.reads), writes: sum(|traffic| traffic.writes), domains }
+        TrafficRates {
+            reads: sum(|traffic| traffic.reads),
+            writes: sum(|traffic| traffic.writes),
+            domains,
+        }
     }
 
     /// All lines moved, in the mean of the domains: `accesses_p` of EFS, Eq. 18, as a rate.
     pub fn lines_of_each(&self) -> Reading<Rate> {
-        let each = |lines: u64| Reading::from_option(lines.checked_div(self.domains.into()), Absence::NotYetMeasured);
-        self.reads.and_then(|reads| self.writes.and_then(|writes| each(reads.0.saturating_add(writes.0)).map(Rate)))
+        let each = |lines: u64| {
+            Reading::from_option(
+                lines.checked_div(self.domains.into()),
+                Absence::NotYetMeasured,
+            )
+        };
+        self.reads.and_then(|reads| {
+            self.writes
+                .and_then(|writes| each(reads.0.saturating_add(writes.0)).map(Rate))
+        })
     }
 
     /// The part of the writes that is put down to a task with this rate of reads: writes are taken to be distributed over
@@ -98,11 +124,18 @@ mod tests {
     use super::*;
 
     fn moved(reads: u64, writes: u64) -> Traffic {
-        Traffic { reads: Reading::Value(reads), writes: Reading::Value(writes) }
+        Traffic {
+            reads: Reading::Value(reads),
+            writes: Reading::Value(writes),
+        }
     }
 
     fn rates(reads: u64, writes: u64) -> TrafficRates {
-        TrafficRates { reads: Reading::Value(Rate(reads)), writes: Reading::Value(Rate(writes)), domains: 1 }
+        TrafficRates {
+            reads: Reading::Value(Rate(reads)),
+            writes: Reading::Value(Rate(writes)),
+            domains: 1,
+        }
     }
 
     #[test]
@@ -118,26 +151,56 @@ mod tests {
 
     #[test]
     fn without_reads_nobody_can_be_told_to_have_written() {
-        assert_eq!(rates(0, 5).writes_of(Rate(0)), Reading::Absent(Absence::NotYetMeasured));
+        assert_eq!(
+            rates(0, 5).writes_of(Rate(0)),
+            Reading::Absent(Absence::NotYetMeasured)
+        );
         assert_eq!(rates(0, 0).writes_of(Rate(0)), Reading::Value(Rate(0)));
         let unknown = TrafficRates::absent(Absence::NoPermission);
-        assert_eq!(unknown.writes_of(Rate(7)), Reading::Absent(Absence::NoPermission));
-        assert_eq!(unknown.lines_of_each(), Reading::Absent(Absence::NoPermission));
+        assert_eq!(
+            unknown.writes_of(Rate(7)),
+            Reading::Absent(Absence::NoPermission)
+        );
+        assert_eq!(
+            unknown.lines_of_each(),
+            Reading::Absent(Absence::NoPermission)
+        );
     }
 
     #[test]
     fn rates_are_of_all_domains_that_a_task_ran_on() {
         let ms = Nanos::from_ms;
-        let (before, now) = ([moved(100, 10), moved(0, 0)], [moved(500, 30), moved(1_600, 0)]);
-        assert_eq!(TrafficRates::between(&before, &now, &[0], ms(2)), rates(200, 10));
+        let (before, now) = (
+            [moved(100, 10), moved(0, 0)],
+            [moved(500, 30), moved(1_600, 0)],
+        );
+        assert_eq!(
+            TrafficRates::between(&before, &now, &[0], ms(2)),
+            rates(200, 10)
+        );
         let both = TrafficRates::between(&before, &now, &[0, 1], ms(2));
-        assert_eq!(both, TrafficRates { domains: 2, ..rates(1_000, 10) });
+        assert_eq!(
+            both,
+            TrafficRates {
+                domains: 2,
+                ..rates(1_000, 10)
+            }
+        );
         assert_eq!(both.lines_of_each(), Reading::Value(Rate(505)));
-        let none = |domains| TrafficRates { domains, ..TrafficRates::absent(Absence::NotYetMeasured) };
-        assert_eq!(TrafficRates::between(&before, &now[..1], &[1], ms(2)), none(1));
+        let none = |domains| TrafficRates {
+            domains,
+            ..TrafficRates::absent(Absence::NotYetMeasured)
+        };
+        assert_eq!(
+            TrafficRates::between(&before, &now[..1], &[1], ms(2)),
+            none(1)
+        );
         assert_eq!(TrafficRates::between(&before, &now, &[], ms(2)), none(0));
         assert_eq!(TrafficRates::between(&before, &now, &[0], ms(0)), none(1));
-        assert_eq!(none(0).lines_of_each(), Reading::Absent(Absence::NotYetMeasured));
+        assert_eq!(
+            none(0).lines_of_each(),
+            Reading::Absent(Absence::NotYetMeasured)
+        );
     }
 
     #[test]
@@ -145,8 +208,17 @@ mod tests {
         let back = TrafficRates::between(&[moved(9, 1)], &[moved(8, 3)], &[0], Nanos::from_ms(1));
         assert_eq!(back.reads, Reading::Absent(Absence::WentBackwards));
         assert_eq!(back.writes, Reading::Value(Rate(2)));
-        let lost = [Traffic { writes: Reading::Absent(Absence::CountersLost), ..moved(9, 0) }];
+        let lost = [Traffic {
+            writes: Reading::Absent(Absence::CountersLost),
+            ..moved(9, 0)
+        }];
         let lost = TrafficRates::between(&[moved(9, 1)], &lost, &[0], Nanos::from_ms(1));
-        assert_eq!((lost.reads, lost.writes), (Reading::Value(Rate(0)), Reading::Absent(Absence::CountersLost)));
+        assert_eq!(
+            (lost.reads, lost.writes),
+            (
+                Reading::Value(Rate(0)),
+                Reading::Absent(Absence::CountersLost)
+            )
+        );
     }
 }

@@ -9,7 +9,9 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
 /// A time span, or an instant counted from the start of the run, in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 
@@ -46,7 +48,11 @@ impl Nanos {
 
     /// The share of `whole` that this span is; 0 when `whole` is zero.
     pub fn share_of(self, whole: Nanos) -> f64 {
-        if whole.0 == 0 { 0.0 } else { self.0 as f64 / whole.0 as f64 }
+        if whole.0 == 0 {
+            0.0
+        } else {
+            self.0 as f64 / whole.0 as f64
+        }
     }
 }
 
@@ -73,7 +79,9 @@ impl AddAssign for Nanos {
 /// A transaction rate in transactions per millisecond; a transaction moves one cache line of 64 bytes.
 ///
 /// The papers quote transactions per microsecond; a thousandth of that is the resolution here.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Rate(pub u64);
 

@@ -27,8 +27,17 @@ struct Watch {
 
 impl Watch {
     fn of(world: &Memory) -> Watch {
-        let big = world.machine.cpus.iter().filter(|cpu| cpu.core_type == 0).map(|cpu| cpu.id).collect();
-        Watch { big, ..Watch::default() }
+        let big = world
+            .machine
+            .cpus
+            .iter()
+            .filter(|cpu| cpu.core_type == 0)
+            .map(|cpu| cpu.id)
+            .collect();
+        Watch {
+            big,
+            ..Watch::default()
+        }
     }
 
     fn share(&self, task: u32) -> f64 {
@@ -39,10 +48,21 @@ impl Watch {
 impl Recorder for Watch {
     fn decided(&mut self, record: DecisionRecord<'_>) {
         assert!(!record.stood_in);
-        assert!(record.decision.changes.iter().all(|change| matches!(change, Change::Place { .. })), "never stops");
+        assert!(
+            record
+                .decision
+                .changes
+                .iter()
+                .all(|change| matches!(change, Change::Place { .. })),
+            "never stops"
+        );
         let mut sides = (0, 0);
         for task in &record.snapshot.tasks {
-            let change = record.decision.changes.iter().find(|change| change.task() == task.id);
+            let change = record
+                .decision
+                .changes
+                .iter()
+                .find(|change| change.task() == task.id);
             let placement = match (change, &task.running) {
                 (Some(Change::Place { placement, .. }), _) => placement,
                 (_, Some(running)) => &running.placement,
@@ -62,10 +82,18 @@ impl Recorder for Watch {
     }
 }
 
-fn watched(world: &mut Memory, policy: &str, params: &[(&str, &str)], seed: u64) -> (Watch, RunResult) {
+fn watched(
+    world: &mut Memory,
+    policy: &str,
+    params: &[(&str, &str)],
+    seed: u64,
+) -> (Watch, RunResult) {
     let mut watch = Watch::of(world);
     let specs = world.specs();
-    let config = RunConfig { seed, ..RunConfig::default() };
+    let config = RunConfig {
+        seed,
+        ..RunConfig::default()
+    };
     let result = run_specs(world, specs, policy, params, &config, &mut watch);
     assert_eq!(result.policy_faults, 0);
     (watch, result)
@@ -73,7 +101,9 @@ fn watched(world: &mut Memory, policy: &str, params: &[(&str, &str)], seed: u64)
 
 /// Four tasks that only compute, in the same number of cycles, at different IPC.
 fn computing(s: u64) -> Vec<Work> {
-    [300, 600, 1_200, 2_000].map(|ipc| Work::ms(s * 1_000).ipc(ipc).reads(0)).to_vec()
+    [300, 600, 1_200, 2_000]
+        .map(|ipc| Work::ms(s * 1_000).ipc(ipc).reads(0))
+        .to_vec()
 }
 
 /// Capacities at 1 GHz; with an idle power of 0 on the big core and not on the small one, benefits differ.
@@ -95,10 +125,16 @@ fn lucky_gives_the_big_core_in_proportion_to_tickets() {
     let (watch, result) = watched(&mut world, "lucky", &POWERS, 5);
     // benefit = 16 (0.7 + 1.45 u) / (18.9 u), where u is the share of the capacity that the task uses: by the model's own
     // equations, lucky section 3.
-    let tickets = [0.15, 0.3, 0.6, 1.0].map(|u: f64| (1_600.0 * (0.7 + 1.45 * u) / (18.9 * u)).round());
+    let tickets =
+        [0.15, 0.3, 0.6, 1.0].map(|u: f64| (1_600.0 * (0.7 + 1.45 * u) / (18.9 * u)).round());
     let sum: f64 = tickets.iter().sum();
     // The first to end leaves after about 600 s, 3,000 draws: the standard deviation of a share is below 0.01.
-    let first = result.tasks.iter().map(|task| task.finished.unwrap()).min().unwrap();
+    let first = result
+        .tasks
+        .iter()
+        .map(|task| task.finished.unwrap())
+        .min()
+        .unwrap();
     let draws = first.0 / 200_000_000;
     assert!(draws > 2_000, "{draws}");
     let mut world = self::world(1, 3, computing(4_000));
@@ -106,9 +142,15 @@ fn lucky_gives_the_big_core_in_proportion_to_tickets() {
     let (watch_until, _) = watched(&mut world, "lucky", &POWERS, 5);
     for (task, tickets) in tickets.iter().enumerate() {
         let share = watch_until.share(task as u32);
-        assert!((share - tickets / sum).abs() < 0.03, "task {task}: {share} for {tickets} of {sum} tickets");
+        assert!(
+            (share - tickets / sum).abs() < 0.03,
+            "task {task}: {share} for {tickets} of {sum} tickets"
+        );
     }
-    assert!(watch.sides.iter().all(|&(big, _)| big == 1), "the big core always has its one task");
+    assert!(
+        watch.sides.iter().all(|&(big, _)| big == 1),
+        "the big core always has its one task"
+    );
 }
 
 #[test]
@@ -121,7 +163,11 @@ fn by_default_lucky_favours_who_computes_and_shuts_nobody_out() {
     let (watch, _) = watched(&mut world, "lucky", &[], 9);
     // From the model's equations and the default coefficients: about 190 tickets and 78 on the small core, 87 on the big.
     for (task, share) in [(0, 0.145), (1, 0.355), (2, 0.145), (3, 0.355)] {
-        assert!((watch.share(task) - share).abs() < 0.04, "task {task}: {}", watch.share(task));
+        assert!(
+            (watch.share(task) - share).abs() < 0.04,
+            "task {task}: {}",
+            watch.share(task)
+        );
     }
 }
 
@@ -129,14 +175,19 @@ fn by_default_lucky_favours_who_computes_and_shuts_nobody_out() {
 fn a_swap_keeps_the_load_of_each_type() {
     for policy in HETEROGENEOUS {
         for (big, small, tasks) in [(1, 3, 4), (1, 3, 8), (2, 2, 9), (2, 6, 3), (4, 4, 24)] {
-            let work = (0..tasks).map(|i| Work::ms(60_000).reads(i % 5 * 4).ipc(500 + 90 * i)).collect();
+            let work = (0..tasks)
+                .map(|i| Work::ms(60_000).reads(i % 5 * 4).ipc(500 + 90 * i))
+                .collect();
             let mut world = world(big, small, work);
             world.interrupts = vec![Nanos::from_ms(10_000)];
             let (watch, _) = watched(&mut world, policy, &[], 1);
             let first = watch.sides[0];
             // Every CPU has its first task before any has its second.
             let layers = (tasks as usize / (big + small) as usize) as u64;
-            assert!(first.0 as u64 >= layers * u64::from(big), "{policy} {first:?}");
+            assert!(
+                first.0 as u64 >= layers * u64::from(big),
+                "{policy} {first:?}"
+            );
             assert!(
                 watch.sides.iter().all(|&sides| sides == first),
                 "{policy} {big} {small} {tasks}: {:?}",
@@ -162,22 +213,36 @@ fn lucky_is_the_same_for_the_same_seed() {
 fn bias_keeps_the_lowest_miss_ratio_on_the_big_cores() {
     // Misses per second would choose the slowest, task 3; misses per instruction choose task 2.
     let work = |reads, ipc| Work::ms(50_000).reads(reads).ipc(ipc).stalls(0.3);
-    let mut world = world(1, 3, vec![work(10, 500), work(8, 1_000), work(6, 2_000), work(4, 400)]);
+    let mut world = world(
+        1,
+        3,
+        vec![work(10, 500), work(8, 1_000), work(6, 2_000), work(4, 400)],
+    );
     world.interrupts = vec![Nanos::from_ms(20_000)];
     let (watch, _) = watched(&mut world, "bias", &[], 1);
     // The first quantum is spent on measuring.
     assert!(watch.share(2) > 0.97, "{:?}", watch.on_big);
     // Two big cores: the two lowest.
-    let mut world = self::world(2, 2, vec![work(10, 500), work(8, 1_000), work(6, 2_000), work(4, 400)]);
+    let mut world = self::world(
+        2,
+        2,
+        vec![work(10, 500), work(8, 1_000), work(6, 2_000), work(4, 400)],
+    );
     world.interrupts = vec![Nanos::from_ms(20_000)];
     let (watch, _) = watched(&mut world, "bias", &[], 1);
-    assert!(watch.share(2) > 0.97 && watch.share(1) > 0.97, "{:?}", watch.on_big);
+    assert!(
+        watch.share(2) > 0.97 && watch.share(1) > 0.97,
+        "{:?}",
+        watch.on_big
+    );
 }
 
 #[test]
 fn big_fair_gives_everybody_the_same_share() {
     for (big, small, tasks) in [(1, 3, 4), (2, 2, 4), (2, 4, 7), (3, 1, 5)] {
-        let work: Vec<Work> = (0..tasks).map(|i| Work::ms(300_000).reads(i).ipc(400 + 100 * i)).collect();
+        let work: Vec<Work> = (0..tasks)
+            .map(|i| Work::ms(300_000).reads(i).ipc(400 + 100 * i))
+            .collect();
         let mut world = world(big, small, work);
         world.interrupts = vec![Nanos::from_ms(42_100)];
         let (watch, _) = watched(&mut world, "big-fair", &[], 1);
@@ -190,14 +255,31 @@ fn big_fair_gives_everybody_the_same_share() {
 #[test]
 fn what_ends_on_the_big_cores_leaves_its_place_to_another() {
     for policy in HETEROGENEOUS {
-        let mut world = world(1, 3, (0..4).map(|i| Work::ms(1_500 + 10 * i).reads(i)).collect());
+        let mut world = world(
+            1,
+            3,
+            (0..4).map(|i| Work::ms(1_500 + 10 * i).reads(i)).collect(),
+        );
         let (watch, result) = watched(&mut world, policy, &[], 1);
         // Within a quantum after an end the big core has a task again: only then it may lack one.
-        let idle = watch.sides.iter().filter(|&&(big, small)| big == 0 && small > 0).count();
+        let idle = watch
+            .sides
+            .iter()
+            .filter(|&&(big, small)| big == 0 && small > 0)
+            .count();
         assert!(idle <= 4, "{policy}: {:?}", watch.sides);
-        assert!(result.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))));
+        assert!(
+            result
+                .tasks
+                .iter()
+                .all(|task| task.exit == Some(Exit::Code(0)))
+        );
         // 6 s of work in all, 1.75 big cores' worth of speed.
-        assert!(result.turnaround < Nanos::from_ms(5_000), "{policy}: {:?}", result.turnaround);
+        assert!(
+            result.turnaround < Nanos::from_ms(5_000),
+            "{policy}: {:?}",
+            result.turnaround
+        );
     }
 }
 
@@ -212,15 +294,38 @@ fn masks_and_gangs_stay_where_they_can_run() {
         specs[3].cpus = 2;
         specs[4].cpus = 5;
         specs[5].allowed = Some("1,2".parse().unwrap());
-        let result = run_specs(&mut world, specs, policy, &[], &RunConfig::default(), &mut NullRecorder);
+        let result = run_specs(
+            &mut world,
+            specs,
+            policy,
+            &[],
+            &RunConfig::default(),
+            &mut NullRecorder,
+        );
         assert_eq!(result.policy_faults, 0, "{policy}");
-        assert!(result.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))), "{policy}");
-        assert!(result.tasks.iter().all(|task| task.waited_max == Nanos::ZERO), "{policy}: nobody ever waits");
+        assert!(
+            result
+                .tasks
+                .iter()
+                .all(|task| task.exit == Some(Exit::Code(0))),
+            "{policy}"
+        );
+        assert!(
+            result
+                .tasks
+                .iter()
+                .all(|task| task.waited_max == Nanos::ZERO),
+            "{policy}: nobody ever waits"
+        );
         for (_, act) in &world.acts {
             match act {
                 memory::Act::Move(0 | 1 | 2 | 4, cpus) => panic!("{policy} moves to {cpus}"),
-                memory::Act::Move(5, cpus) => assert!(["1", "2"].contains(&cpus.as_str()), "{policy}: {cpus}"),
-                memory::Act::Move(3, cpus) => assert!(["0-1", "2-4"].contains(&cpus.as_str()), "{policy}: {cpus}"),
+                memory::Act::Move(5, cpus) => {
+                    assert!(["1", "2"].contains(&cpus.as_str()), "{policy}: {cpus}")
+                }
+                memory::Act::Move(3, cpus) => {
+                    assert!(["0-1", "2-4"].contains(&cpus.as_str()), "{policy}: {cpus}")
+                }
                 _ => {}
             }
         }
@@ -230,14 +335,23 @@ fn masks_and_gangs_stay_where_they_can_run() {
 #[test]
 fn one_type_of_core_is_a_shortfall_that_ends_the_run() {
     let mut capabilities = Capabilities::default();
-    capabilities.missing.insert(Capability::CoreTypes, Absence::OneCoreType);
+    capabilities
+        .missing
+        .insert(Capability::CoreTypes, Absence::OneCoreType);
     for policy in HETEROGENEOUS {
         let entry = find_policy(policy).unwrap();
         let params = Params::resolve(entry.name, entry.params, &[]).unwrap();
         let shortfalls = entry.shortfalls(&params, &capabilities);
         assert_eq!(shortfalls.len(), 1, "{policy}");
-        assert_eq!((shortfalls[0].capability, shortfalls[0].importance), (Capability::CoreTypes, Importance::Required));
-        assert!(entry.shortfalls(&params, &Capabilities::default()).is_empty());
+        assert_eq!(
+            (shortfalls[0].capability, shortfalls[0].importance),
+            (Capability::CoreTypes, Importance::Required)
+        );
+        assert!(
+            entry
+                .shortfalls(&params, &Capabilities::default())
+                .is_empty()
+        );
     }
 }
 
@@ -246,7 +360,10 @@ fn the_most_extreme_parameters_are_in_the_range_of_the_model() {
     let entry = find_policy("lucky").unwrap();
     let bound = |most: bool| -> Vec<(String, String)> {
         let value = |spec: &ParamSpec| match spec.kind {
-            ParamKind::Number { min, max, .. } => (spec.name.to_owned(), if most { max } else { min }.to_string()),
+            ParamKind::Number { min, max, .. } => (
+                spec.name.to_owned(),
+                if most { max } else { min }.to_string(),
+            ),
             ParamKind::Choice(words) => (spec.name.to_owned(), words[0].to_owned()),
         };
         entry.params.iter().map(value).collect()
@@ -256,10 +373,21 @@ fn the_most_extreme_parameters_are_in_the_range_of_the_model() {
         (entry.build)(&params);
     }
     let power = [("big_busy_w", "1e6"), ("big_idle_w", "1e6")];
-    let params = [("quantum_s", "0.2"), power[0], power[1], ("to_big_alpha", "-5"), ("to_small_alpha", "1e6")];
+    let params = [
+        ("quantum_s", "0.2"),
+        power[0],
+        power[1],
+        ("to_big_alpha", "-5"),
+        ("to_small_alpha", "1e6"),
+    ];
     let mut world = world(1, 3, computing(5));
     let result = run_policy(&mut world, "lucky", &params, &RunConfig::default());
-    assert!(result.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))));
+    assert!(
+        result
+            .tasks
+            .iter()
+            .all(|task| task.exit == Some(Exit::Code(0)))
+    );
 }
 
 #[test]
@@ -267,7 +395,12 @@ fn rates_are_those_of_the_time_on_a_cpu() {
     struct Look;
     impl Recorder for Look {
         fn decided(&mut self, record: DecisionRecord<'_>) {
-            for task in record.snapshot.tasks.iter().filter(|task| task.estimates.executed > 1) {
+            for task in record
+                .snapshot
+                .tasks
+                .iter()
+                .filter(|task| task.estimates.executed > 1)
+            {
                 // Three share a CPU, each as fast while it has it as alone: 1,000 MIPS and 6 reads a microsecond.
                 let instructions = task.estimates.cpu_instructions.value().unwrap() as f64;
                 let reads = task.estimates.cpu_mm_reads.value().unwrap().per_us();
@@ -277,9 +410,19 @@ fn rates_are_those_of_the_time_on_a_cpu() {
             }
         }
     }
-    let mut world = Memory::new(Machine::uniform("one", 1, 1), vec![Work::ms(1_000).reads(6); 3]);
+    let mut world = Memory::new(
+        Machine::uniform("one", 1, 1),
+        vec![Work::ms(1_000).reads(6); 3],
+    );
     let specs = world.specs();
     let mut events = Look;
-    let result = run_specs(&mut world, specs, "linux", &[], &RunConfig::default(), &mut events);
+    let result = run_specs(
+        &mut world,
+        specs,
+        "linux",
+        &[],
+        &RunConfig::default(),
+        &mut events,
+    );
     assert!(result.overhead.decisions > 10);
 }

@@ -11,7 +11,11 @@ const BUS: u64 = 150;
 /// Two memory domains of two cores.
 fn two_by_two() -> Machine {
     let mut machine = Machine::uniform("two by two", 4, 1);
-    machine.cpus.iter_mut().skip(2).for_each(|cpu| cpu.memory_domain = 1);
+    machine
+        .cpus
+        .iter_mut()
+        .skip(2)
+        .for_each(|cpu| cpu.memory_domain = 1);
     machine.memory_domains = vec!["0-1".parse().unwrap(), "2-3".parse().unwrap()];
     machine.validate().unwrap();
     machine
@@ -20,8 +24,15 @@ fn two_by_two() -> Machine {
 fn view(id: u32, cpu: Option<u32>, home: u32, demand: f64) -> TaskView {
     let spec = TaskSpec::new(id, "t");
     let reads = Rate((BUS as f64 * 1e3 * demand) as u64);
-    let estimates = Estimates { executed: 1, mm_reads: Reading::Value(reads), ..Estimates::default() };
-    let placement = |cpu| Placement::Exclusive { cpus: [CpuId(cpu)].into_iter().collect(), whole_core: false };
+    let estimates = Estimates {
+        executed: 1,
+        mm_reads: Reading::Value(reads),
+        ..Estimates::default()
+    };
+    let placement = |cpu| Placement::Exclusive {
+        cpus: [CpuId(cpu)].into_iter().collect(),
+        whole_core: false,
+    };
     TaskView {
         running: cpu.map(|cpu| Running {
             placement: placement(cpu),
@@ -38,12 +49,24 @@ fn view(id: u32, cpu: Option<u32>, home: u32, demand: f64) -> TaskView {
 fn power_at_rest_counts_once_and_the_other_domain_counts_too() {
     // A task that computes runs on each memory domain, and one more that misses waits at home on the first.
     let (p0, step) = (100.0, 10.0);
-    let settings = [("p0_w", "100"), ("p1_w", "10"), ("p2_w", "10"), ("p_more_w", "10")];
+    let settings = [
+        ("p0_w", "100"),
+        ("p1_w", "10"),
+        ("p2_w", "10"),
+        ("p_more_w", "10"),
+    ];
     let entry = find_policy("efs").unwrap();
-    let settings: Vec<(String, String)> = settings.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    let settings: Vec<(String, String)> = settings
+        .iter()
+        .map(|(k, v)| (k.to_string(), v.to_string()))
+        .collect();
     let mut policy = (entry.build)(&Params::resolve("efs", entry.params, &settings).unwrap());
     let demand = 0.9;
-    let tasks = vec![view(0, Some(0), 0, 0.8), view(1, Some(2), 2, 0.0), view(2, None, 1, demand)];
+    let tasks = vec![
+        view(0, Some(0), 0, 0.8),
+        view(1, Some(2), 2, 0.0),
+        view(2, None, 1, demand),
+    ];
     // All of the second domain but one CPU is taken: the waiting one may use the first only.
     let mut tasks = tasks;
     tasks[2].allowed = Some("0-1".parse().unwrap());
@@ -59,7 +82,17 @@ fn power_at_rest_counts_once_and_the_other_domain_counts_too() {
     };
     let decision = policy.decide(&snap, &mut Rng::new(1));
     assert_eq!(check(&snap, &decision), Ok(()));
-    let [Wait { reason: WaitReason::BusFull { energy_with_mj, energy_without_mj, .. }, .. }] = decision.waits[..]
+    let [
+        Wait {
+            reason:
+                WaitReason::BusFull {
+                    energy_with_mj,
+                    energy_without_mj,
+                    ..
+                },
+            ..
+        },
+    ] = decision.waits[..]
     else {
         panic!("{decision:?}")
     };
@@ -69,6 +102,12 @@ fn power_at_rest_counts_once_and_the_other_domain_counts_too() {
     let without = 120.0 / (throughput(&[0.8]).unwrap() + 1.0);
     let with = 130.0 / (throughput(&[0.8, demand]).unwrap() + 1.0);
     let near = |mj: u64, exact: f64| (mj as f64 / 1e3 / exact - 1.0).abs() < 0.02;
-    assert!(near(energy_without_mj, without), "{energy_without_mj} mJ, exactly {without} J");
-    assert!(near(energy_with_mj, with), "{energy_with_mj} mJ, exactly {with} J");
+    assert!(
+        near(energy_without_mj, without),
+        "{energy_without_mj} mJ, exactly {without} J"
+    );
+    assert!(
+        near(energy_with_mj, with),
+        "{energy_with_mj} mJ, exactly {with} J"
+    );
 }

@@ -18,7 +18,10 @@ fn four() -> Machine {
 
 fn policy(settings: &[(&str, &str)]) -> Box<dyn Policy> {
     let entry = find_policy("efs").unwrap();
-    let settings: Vec<(String, String)> = settings.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    let settings: Vec<(String, String)> = settings
+        .iter()
+        .map(|(k, v)| (k.to_string(), v.to_string()))
+        .collect();
     (entry.build)(&Params::resolve("efs", entry.params, &settings).unwrap())
 }
 
@@ -38,7 +41,10 @@ fn view(id: u32, runs_on: Option<u32>, waiting_since: Nanos) -> TaskView {
         turn: 0,
         expected: None,
         running: runs_on.map(|_| Running {
-            placement: Placement::Exclusive { cpus: cpus.clone(), whole_core: false },
+            placement: Placement::Exclusive {
+                cpus: cpus.clone(),
+                whole_core: false,
+            },
             purpose: Purpose::Run,
             since: Nanos::ZERO,
             lease_end: None,
@@ -47,7 +53,11 @@ fn view(id: u32, runs_on: Option<u32>, waiting_since: Nanos) -> TaskView {
         waiting_since,
         overdue: false,
         last_cpus: cpus,
-        estimates: Estimates { executed: 1, mm_reads: Reading::Value(Rate(1_000)), ..Estimates::default() },
+        estimates: Estimates {
+            executed: 1,
+            mm_reads: Reading::Value(Rate(1_000)),
+            ..Estimates::default()
+        },
     }
 }
 
@@ -56,7 +66,9 @@ fn admitted(machine: Machine, tasks: u32, demand: f64) -> usize {
     machine.validate().unwrap();
     let mut tasks: Vec<TaskView> = (0..tasks).map(|id| view(id, None, Nanos::ZERO)).collect();
     let rate = Rate((BUS as f64 * 1e3 * demand) as u64);
-    tasks.iter_mut().for_each(|task| task.estimates.mm_reads = Reading::Value(rate));
+    tasks
+        .iter_mut()
+        .for_each(|task| task.estimates.mm_reads = Reading::Value(rate));
     let now = Nanos::from_ms(1_000);
     let snap = Snapshot {
         machine: Arc::new(machine),
@@ -69,7 +81,11 @@ fn admitted(machine: Machine, tasks: u32, demand: f64) -> usize {
     };
     let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
     assert_eq!(check(&snap, &decision), Ok(()));
-    decision.changes.iter().filter(|change| matches!(change, Change::Place { .. })).count()
+    decision
+        .changes
+        .iter()
+        .filter(|change| matches!(change, Change::Place { .. }))
+        .count()
 }
 
 #[test]
@@ -78,7 +94,9 @@ fn the_objective_decides_between_energy_and_speed() {
     let machine = Arc::new(Machine::uniform("eight", 8, 1));
     let runs = |settings: &[(&str, &str)]| {
         let mut tasks: Vec<TaskView> = (0..8).map(|id| view(id, None, Nanos::ZERO)).collect();
-        tasks.iter_mut().for_each(|task| task.estimates.mm_reads = Reading::Value(Rate(BUS * 1_000 / 3)));
+        tasks
+            .iter_mut()
+            .for_each(|task| task.estimates.mm_reads = Reading::Value(Rate(BUS * 1_000 / 3)));
         let now = Nanos::from_ms(1_000);
         let snap = Snapshot {
             machine: machine.clone(),
@@ -90,10 +108,18 @@ fn the_objective_decides_between_energy_and_speed() {
             tasks,
         };
         let decision = policy(settings).decide(&snap, &mut Rng::new(1));
-        decision.changes.iter().filter(|change| matches!(change, Change::Place { .. })).count()
+        decision
+            .changes
+            .iter()
+            .filter(|change| matches!(change, Change::Place { .. }))
+            .count()
     };
-    let [energy, edp, throughput] = ["energy", "edp", "throughput"].map(|objective| runs(&[("objective", objective)]));
-    assert!(energy > 1 && energy < edp && edp < throughput && throughput == 8, "{energy} {edp} {throughput}");
+    let [energy, edp, throughput] =
+        ["energy", "edp", "throughput"].map(|objective| runs(&[("objective", objective)]));
+    assert!(
+        energy > 1 && energy < edp && edp < throughput && throughput == 8,
+        "{energy} {edp} {throughput}"
+    );
     // Where the first core costs little against the others, fewer run; where the others cost little, more.
     assert!(runs(&[("p0_w", "0")]) < energy && runs(&[("p2_w", "1"), ("p_more_w", "1")]) > energy);
 }
@@ -114,16 +140,24 @@ fn a_sleeper_that_wakes_comes_first_but_not_for_long() {
         };
         let decision = policy.decide(&snap, &mut Rng::new(1));
         assert_eq!(check(&snap, &decision), Ok(()));
-        let placed = decision.changes.iter().find(|change| matches!(change, Change::Place { .. })).map(Change::task);
+        let placed = decision
+            .changes
+            .iter()
+            .find(|change| matches!(change, Change::Place { .. }))
+            .map(Change::task);
         (placed, decision.next_wake.unwrap())
     };
     // Tasks 0 and 1 take turns for a minute, and task 2 sleeps.
     let (mut now, mut runs, mut since) = (Nanos::ZERO, None, [Nanos::ZERO; 3]);
     let sleeping = |now: Nanos, runs: Option<u32>, since: [Nanos; 3]| {
-        let mut tasks: Vec<TaskView> =
-            (0..3).map(|id| view(id, runs.filter(|&r| r == id).map(|_| 0), since[id as usize])).collect();
+        let mut tasks: Vec<TaskView> = (0..3)
+            .map(|id| view(id, runs.filter(|&r| r == id).map(|_| 0), since[id as usize]))
+            .collect();
         tasks[2].asleep = true;
-        tasks.iter_mut().filter(|task| task.running.is_some()).for_each(|task| task.waiting_since = now);
+        tasks
+            .iter_mut()
+            .filter(|task| task.running.is_some())
+            .for_each(|task| task.waiting_since = now);
         tasks
     };
     while now < Nanos::from_ms(60_000) {
@@ -162,7 +196,10 @@ fn a_sleeper_that_wakes_comes_first_but_not_for_long() {
     assert_eq!(turns[0], 2, "{turns:?}");
     let in_a_row = turns.iter().take_while(|&&id| id == 2).count();
     assert!((2..=5).contains(&in_a_row), "{turns:?}");
-    assert!(turns[in_a_row..].iter().filter(|&&id| id == 2).count() <= 3, "{turns:?}");
+    assert!(
+        turns[in_a_row..].iter().filter(|&&id| id == 2).count() <= 3,
+        "{turns:?}"
+    );
 }
 
 #[test]
@@ -174,9 +211,13 @@ fn a_starved_slice_is_kept_through_the_end_of_a_quantum_but_not_from_the_overdue
         // A hog in its slice, and two hogs and a light task that have waited longer.
         let mut tasks = vec![view(0, Some(0), now)];
         tasks.extend((1..4).map(|id| view(id, None, now - Nanos::from_ms(1_000))));
-        tasks[..3].iter_mut().for_each(|task| task.estimates.mm_reads = Reading::Value(Rate(BUS * 1_000)));
+        tasks[..3]
+            .iter_mut()
+            .for_each(|task| task.estimates.mm_reads = Reading::Value(Rate(BUS * 1_000)));
         tasks[0].running.as_mut().unwrap().lease_end = Some(end);
-        tasks[1..3].iter_mut().for_each(|task| task.overdue = overdue);
+        tasks[1..3]
+            .iter_mut()
+            .for_each(|task| task.overdue = overdue);
         let snap = Snapshot {
             machine: machine.clone(),
             now,
@@ -190,7 +231,12 @@ fn a_starved_slice_is_kept_through_the_end_of_a_quantum_but_not_from_the_overdue
         assert_eq!(check(&snap, &decision), Ok(()));
         let stopped = decision.changes.contains(&Change::Stop { task: TaskId(0) });
         assert_eq!(stopped, !kept);
-        let placed = |id| decision.changes.iter().any(|c| c.task() == TaskId(id) && matches!(c, Change::Place { .. }));
+        let placed = |id| {
+            decision
+                .changes
+                .iter()
+                .any(|c| c.task() == TaskId(id) && matches!(c, Change::Place { .. }))
+        };
         if kept {
             // The bus is its; who does not need it runs beside it, and all is decided anew when the slice is over.
             assert_eq!([0, 1, 2, 3].map(placed), [false, false, false, true]);
@@ -223,7 +269,15 @@ fn time_asleep_on_a_cpu_is_not_charged() {
         let state = policy.save();
         vruntimes.push([0, 1].map(|task| state["tasks"][task]["vruntime"].as_u64().unwrap()));
     }
-    assert_eq!(vruntimes, [[0, 0], [QUANTUM.0, 0], [2 * QUANTUM.0, 0], [3 * QUANTUM.0, 0]]);
+    assert_eq!(
+        vruntimes,
+        [
+            [0, 0],
+            [QUANTUM.0, 0],
+            [2 * QUANTUM.0, 0],
+            [3 * QUANTUM.0, 0]
+        ]
+    );
 }
 
 #[test]
@@ -234,17 +288,28 @@ fn a_second_thread_costs_no_core_and_each_memory_domain_has_its_bus() {
     // One hog to each bus.
     assert_eq!(admitted(four(), 4, 0.95), 1);
     let mut two = four();
-    two.cpus[2..].iter_mut().for_each(|cpu| cpu.memory_domain = 1);
+    two.cpus[2..]
+        .iter_mut()
+        .for_each(|cpu| cpu.memory_domain = 1);
     two.memory_domains = vec!["0-1".parse().unwrap(), "2-3".parse().unwrap()];
     assert_eq!(admitted(two, 4, 0.95), 2);
 }
 
 /// Where each of some waiting tasks runs on four cores of two CPUs, beside tasks that stay on these CPUs.
 fn joined(stay: &[u32], last: &[Option<u32>]) -> Vec<Option<String>> {
-    let mut tasks: Vec<TaskView> = stay.iter().zip(0..).map(|(&cpu, id)| view(id, Some(cpu), Nanos::ZERO)).collect();
-    tasks.iter_mut().for_each(|task| task.control.freeze = false);
+    let mut tasks: Vec<TaskView> = stay
+        .iter()
+        .zip(0..)
+        .map(|(&cpu, id)| view(id, Some(cpu), Nanos::ZERO))
+        .collect();
+    tasks
+        .iter_mut()
+        .for_each(|task| task.control.freeze = false);
     for (last, id) in last.iter().zip(tasks.len() as u32..) {
-        tasks.push(TaskView { running: None, ..view(id, *last, Nanos::ZERO) });
+        tasks.push(TaskView {
+            running: None,
+            ..view(id, *last, Nanos::ZERO)
+        });
     }
     // The other CPU of core n is n + 4.
     let machine = Arc::new(Machine::uniform("four by two", 4, 2));
@@ -261,11 +326,18 @@ fn joined(stay: &[u32], last: &[Option<u32>]) -> Vec<Option<String>> {
     let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
     assert_eq!(check(&snap, &decision), Ok(()));
     let place = |id: u32| {
-        let change = decision.changes.iter().find(|change| change.task() == TaskId(id))?;
-        let Change::Place { placement, .. } = change else { return None };
+        let change = decision
+            .changes
+            .iter()
+            .find(|change| change.task() == TaskId(id))?;
+        let Change::Place { placement, .. } = change else {
+            return None;
+        };
         Some(placement.cpus().to_string())
     };
-    (stay.len() as u32..(stay.len() + last.len()) as u32).map(place).collect()
+    (stay.len() as u32..(stay.len() + last.len()) as u32)
+        .map(place)
+        .collect()
 }
 
 #[test]
@@ -318,17 +390,40 @@ fn who_runs_and_why_the_others_wait_is_what_the_exact_model_says() {
     }
     assert!(running.len() > 1 && refused.len() > 1, "{running:?}");
     for (id, beside, exact) in refused {
-        let wait = decision.waits.iter().find(|wait| wait.task == TaskId(id)).unwrap();
-        let WaitReason::BusFull { demand_milli, threshold_milli, energy_with_mj, energy_without_mj, .. } = wait.reason
+        let wait = decision
+            .waits
+            .iter()
+            .find(|wait| wait.task == TaskId(id))
+            .unwrap();
+        let WaitReason::BusFull {
+            demand_milli,
+            threshold_milli,
+            energy_with_mj,
+            energy_without_mj,
+            ..
+        } = wait.reason
         else {
             panic!("{wait:?}")
         };
         let close = |ours: f64, exact: f64| (ours - exact).abs() < 0.02 * exact;
         let demand = demands[id as usize];
-        let energy = |tasks: &[f64]| 1e3 * power.watts(tasks.len()) / bus::throughput(tasks).unwrap();
-        assert!(close(f64::from(demand_milli) / 1e3, demand) && close(f64::from(threshold_milli) / 1e3, exact));
-        assert!(close(energy_without_mj as f64, energy(&beside)), "{energy_without_mj}");
-        assert!(close(energy_with_mj as f64, energy(&[&beside[..], &[demand]].concat())), "{energy_with_mj}");
+        let energy =
+            |tasks: &[f64]| 1e3 * power.watts(tasks.len()) / bus::throughput(tasks).unwrap();
+        assert!(
+            close(f64::from(demand_milli) / 1e3, demand)
+                && close(f64::from(threshold_milli) / 1e3, exact)
+        );
+        assert!(
+            close(energy_without_mj as f64, energy(&beside)),
+            "{energy_without_mj}"
+        );
+        assert!(
+            close(
+                energy_with_mj as f64,
+                energy(&[&beside[..], &[demand]].concat())
+            ),
+            "{energy_with_mj}"
+        );
     }
 }
 
@@ -351,7 +446,11 @@ fn writes_count_as_reads_do() {
             tasks,
         };
         let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
-        decision.changes.iter().filter(|change| matches!(change, Change::Place { .. })).count()
+        decision
+            .changes
+            .iter()
+            .filter(|change| matches!(change, Change::Place { .. }))
+            .count()
     };
     let half = BUS * 1_000 / 2;
     assert_eq!(runs(half, Reading::Absent(Absence::NoSuchEvent)), 2);
@@ -364,7 +463,10 @@ fn where_the_backend_admits_it_may_measure_too() {
     let mut policy = policy(&[]);
     let machine = Arc::new(four());
     let mut decide = |now: u64, measured: &[(u32, u16)]| {
-        let demand = |&(task, class): &(u32, u16)| Demand { task: TaskId(task), class };
+        let demand = |&(task, class): &(u32, u16)| Demand {
+            task: TaskId(task),
+            class,
+        };
         let snap = Snapshot {
             machine: machine.clone(),
             now: Nanos::from_ms(now),
@@ -376,7 +478,13 @@ fn where_the_backend_admits_it_may_measure_too() {
         };
         let decision = policy.decide(&snap, &mut Rng::new(1));
         assert_eq!(check(&snap, &decision), Ok(()));
-        decision.admission.map(|admission| admission.demands.iter().map(|demand| demand.class).collect::<Vec<u16>>())
+        decision.admission.map(|admission| {
+            admission
+                .demands
+                .iter()
+                .map(|demand| demand.class)
+                .collect::<Vec<u16>>()
+        })
     };
     // Nothing is known yet: one over the number of cores, as everywhere.
     let first = decide(0, &[]).unwrap();
@@ -407,31 +515,74 @@ fn where_the_backend_admits_it_has_all_tasks_and_their_demands() {
     };
     let of = |id: u32, milli: u16, mask: Option<&str>| {
         let allowed = mask.map(|mask| mask.parse().unwrap());
-        TaskView { bus_use_milli: Some(milli), allowed, ..view(id, None, Nanos::ZERO) }
+        TaskView {
+            bus_use_milli: Some(milli),
+            allowed,
+            ..view(id, None, Nanos::ZERO)
+        }
     };
-    let mut tasks = vec![of(0, 1_000, None), of(1, 1_000, None), of(2, 200, Some("1-2"))];
+    let mut tasks = vec![
+        of(0, 1_000, None),
+        of(1, 1_000, None),
+        of(2, 200, Some("1-2")),
+    ];
     let first = decide(0, Some(Vec::new()), tasks.clone());
     let placed: Vec<(TaskId, Placement)> = first
         .changes
         .iter()
         .filter_map(|change| match change {
-            Change::Place { task, placement, .. } => Some((*task, placement.clone())),
+            Change::Place {
+                task, placement, ..
+            } => Some((*task, placement.clone())),
             _ => None,
         })
         .collect();
-    let shared = |task: u32, mask: &str| (TaskId(task), Placement::Shared { mask: mask.parse().unwrap() });
-    assert_eq!(placed, [shared(0, "0-3"), shared(1, "0-3"), shared(2, "1-2")]);
+    let shared = |task: u32, mask: &str| {
+        (
+            TaskId(task),
+            Placement::Shared {
+                mask: mask.parse().unwrap(),
+            },
+        )
+    };
+    assert_eq!(
+        placed,
+        [shared(0, "0-3"), shared(1, "0-3"), shared(2, "1-2")]
+    );
     let admission = first.admission.unwrap();
-    let classes: Vec<u16> = admission.demands.iter().map(|demand| demand.class).collect();
-    assert!(classes[0] == classes[1] && classes[0] > classes[2] && classes[2] > 0, "{classes:?}");
-    assert_eq!(admission.gains.len(), 3, "for the second, third and fourth core");
+    let classes: Vec<u16> = admission
+        .demands
+        .iter()
+        .map(|demand| demand.class)
+        .collect();
+    assert!(
+        classes[0] == classes[1] && classes[0] > classes[2] && classes[2] > 0,
+        "{classes:?}"
+    );
+    assert_eq!(
+        admission.gains.len(),
+        3,
+        "for the second, third and fourth core"
+    );
     // Nothing new: nothing to be told.
     for (task, (_, placement)) in tasks.iter_mut().zip(placed) {
-        task.running = Some(Running { placement, purpose: Purpose::Run, since: Nanos::ZERO, lease_end: None });
+        task.running = Some(Running {
+            placement,
+            purpose: Purpose::Run,
+            since: Nanos::ZERO,
+            lease_end: None,
+        });
     }
     let second = decide(200, Some(Vec::new()), tasks.clone());
     assert!(second.changes.is_empty() && second.admission.is_none() && second.next_wake.is_some());
     // When the kernel does it no longer, it decides by itself again: one of the two that fill the bus waits.
     let third = decide(400, None, tasks);
-    assert!(third.changes.iter().any(|change| matches!(change, Change::Stop { .. })), "{:?}", third.changes);
+    assert!(
+        third
+            .changes
+            .iter()
+            .any(|change| matches!(change, Change::Stop { .. })),
+        "{:?}",
+        third.changes
+    );
 }

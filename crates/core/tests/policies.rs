@@ -8,7 +8,13 @@ use random::*;
 use std::collections::BTreeSet;
 
 fn is_whole_core(placement: &Placement) -> bool {
-    matches!(placement, Placement::Exclusive { whole_core: true, .. })
+    matches!(
+        placement,
+        Placement::Exclusive {
+            whole_core: true,
+            ..
+        }
+    )
 }
 
 /// CPUs on which nothing runs and that no task keeps idle on purpose.
@@ -38,8 +44,14 @@ type Settings = &'static [(&'static str, &'static str)];
 /// All policies as they are, and those that decide otherwise with another objective.
 fn variants() -> impl Iterator<Item = (&'static PolicyEntry, Settings)> {
     let energy: Settings = &[("objective", "energy")];
-    let even = POLICIES.iter().find(|entry| entry.name == "even").map(|entry| (entry, energy));
-    POLICIES.iter().map(|entry| (entry, &[] as Settings)).chain(even)
+    let even = POLICIES
+        .iter()
+        .find(|entry| entry.name == "even")
+        .map(|entry| (entry, energy));
+    POLICIES
+        .iter()
+        .map(|entry| (entry, &[] as Settings))
+        .chain(even)
 }
 
 proptest! {

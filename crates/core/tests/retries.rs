@@ -22,7 +22,8 @@ impl Recorder for Told {
         self.starts.push((now, task.id.0, run));
     }
     fn retried(&mut self, _: Nanos, result: &TaskResult) {
-        self.retried.push((result.spec.id.0, result.runs, result.timed_out));
+        self.retried
+            .push((result.spec.id.0, result.runs, result.timed_out));
     }
     fn ended(&mut self, _: Nanos, result: &TaskResult) {
         self.ended.push(result.spec.id.0);
@@ -41,7 +42,10 @@ fn told(world: &mut Memory, policy: &str, config: &RunConfig) -> (RunResult, Tol
 }
 
 fn attempts(n: u32) -> RunConfig {
-    RunConfig { attempts: n, ..RunConfig::default() }
+    RunConfig {
+        attempts: n,
+        ..RunConfig::default()
+    }
 }
 
 #[test]
@@ -57,19 +61,32 @@ fn what_fails_is_started_again_and_its_last_attempt_counts() {
     // What failed goes behind what has arrived.
     assert_eq!(told.retried, [(0, 1, false), (1, 1, false), (1, 2, false)]);
     assert_eq!(told.ended, [2, 0, 1]);
-    assert_eq!(result.tasks[0].counts[Counter::Instructions], Reading::Value(200_000_000), "of the last attempt alone");
+    assert_eq!(
+        result.tasks[0].counts[Counter::Instructions],
+        Reading::Value(200_000_000),
+        "of the last attempt alone"
+    );
 }
 
 #[test]
 fn what_can_not_be_started_or_was_told_to_end_is_left_alone() {
-    let broken = Work { broken: true, ..Work::ms(100) };
-    let once = Work { once: true, ..Work::ms(100).exit(1) };
+    let broken = Work {
+        broken: true,
+        ..Work::ms(100)
+    };
+    let once = Work {
+        once: true,
+        ..Work::ms(100).exit(1)
+    };
     let mut world = self::world(2, vec![broken, once]);
     let (result, told) = told(&mut world, "linux", &attempts(5));
     assert_eq!((result.tasks[0].runs, result.tasks[1].runs), (0, 1));
     assert!(told.retried.is_empty() && told.ended.len() == 2);
     // Only the last failure counts for the halt rule; what it ends is not started again.
-    let halt = RunConfig { halt: "now,fail=1".parse().unwrap(), ..attempts(2) };
+    let halt = RunConfig {
+        halt: "now,fail=1".parse().unwrap(),
+        ..attempts(2)
+    };
     let mut world = self::world(2, vec![Work::ms(100).exit(1), Work::ms(10_000)]);
     let result = run_policy(&mut world, "linux", &[], &halt);
     assert_eq!(result.ended_by, EndedBy::Halt);
@@ -78,7 +95,10 @@ fn what_can_not_be_started_or_was_told_to_end_is_left_alone() {
     let mut world = self::world(1, vec![Work::ms(1_000).exit(1)]);
     world.interrupts = vec![Nanos::from_ms(500)];
     let result = run_policy(&mut world, "linux", &[], &attempts(9));
-    assert_eq!((result.ended_by, result.tasks[0].runs), (EndedBy::Signal(15), 1));
+    assert_eq!(
+        (result.ended_by, result.tasks[0].runs),
+        (EndedBy::Signal(15), 1)
+    );
 }
 
 #[test]
@@ -87,7 +107,14 @@ fn a_time_limit_holds_for_each_attempt() {
     let mut late = Work::ms(1_000);
     late.second = Some(Box::new(Work::ms(250)));
     let mut world = world(1, vec![late]);
-    let (result, told) = told(&mut world, "linux", &RunConfig { timeout, ..attempts(2) });
+    let (result, told) = told(
+        &mut world,
+        "linux",
+        &RunConfig {
+            timeout,
+            ..attempts(2)
+        },
+    );
     assert_eq!(told.retried, [(0, 1, true)]);
     assert!(!result.tasks[0].timed_out && result.tasks[0].exit == Some(Exit::Code(0)));
     assert_eq!(result.tasks[0].finished, Some(Nanos::from_ms(550)));
@@ -98,7 +125,15 @@ fn a_limit_by_the_median_begins_with_the_third_end() {
     let timeout = Some(TimeLimit::PercentOfMedian(200));
     let work = [100, 100, 100, 5_000, 150].map(Work::ms).to_vec();
     let mut world = world(5, work);
-    let result = run_policy(&mut world, "linux", &[], &RunConfig { timeout, ..RunConfig::default() });
+    let result = run_policy(
+        &mut world,
+        "linux",
+        &[],
+        &RunConfig {
+            timeout,
+            ..RunConfig::default()
+        },
+    );
     let late: Vec<bool> = result.tasks.iter().map(|task| task.timed_out).collect();
     assert_eq!(late, [false, false, false, true, false]);
     assert_eq!(result.tasks[3].finished, Some(Nanos::from_ms(200)));
@@ -107,9 +142,28 @@ fn a_limit_by_the_median_begins_with_the_third_end() {
 #[test]
 fn starts_keep_their_distance() {
     let delay = Nanos::from_ms(300);
-    let mut world = world(4, vec![Work::ms(1_000), Work::ms(100), Work::ms(100).exit(1), Work::ms(100)]);
-    let (_, told) = told(&mut world, "linux", &RunConfig { delay, ..attempts(2) });
-    let starts: Vec<(u64, u32)> = told.starts.iter().map(|(at, id, _)| (at.0 / 1_000_000, *id)).collect();
+    let mut world = world(
+        4,
+        vec![
+            Work::ms(1_000),
+            Work::ms(100),
+            Work::ms(100).exit(1),
+            Work::ms(100),
+        ],
+    );
+    let (_, told) = told(
+        &mut world,
+        "linux",
+        &RunConfig {
+            delay,
+            ..attempts(2)
+        },
+    );
+    let starts: Vec<(u64, u32)> = told
+        .starts
+        .iter()
+        .map(|(at, id, _)| (at.0 / 1_000_000, *id))
+        .collect();
     assert_eq!(starts, [(0, 0), (300, 1), (600, 2), (900, 3), (1_200, 2)]);
 }
 

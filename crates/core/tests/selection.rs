@@ -21,17 +21,32 @@ struct Oracle<'a> {
 
 impl<'a> Oracle<'a> {
     fn new(snap: &'a Snapshot) -> Oracle<'a> {
-        let measured = || snap.tasks.iter().filter_map(|t| Some((t.estimates.mm_reads_mean.value()?.0, t.cpus)));
+        let measured = || {
+            snap.tasks
+                .iter()
+                .filter_map(|t| Some((t.estimates.mm_reads_mean.value()?.0, t.cpus)))
+        };
         let sum: u64 = measured().map(|(rate, _)| rate).sum();
         let over: u64 = measured().map(|(_, cpus)| u64::from(cpus)).sum();
         let cpus = snap.machine.cpus.len() as u32;
         let over_all = |sum: u64| sum.checked_div(over).unwrap_or(0);
         let (mean, target) = (over_all(sum), over_all(sum * u64::from(cpus)));
-        Oracle { snap, remain: i128::from(target), cpus, mean, chosen: Vec::new() }
+        Oracle {
+            snap,
+            remain: i128::from(target),
+            cpus,
+            mean,
+            chosen: Vec::new(),
+        }
     }
 
     fn bandwidth(&self, task: &TaskView) -> i128 {
-        i128::from(task.estimates.mm_reads.value().map_or(self.mean, |rate| rate.0 / u64::from(task.cpus)))
+        i128::from(
+            task.estimates
+                .mm_reads
+                .value()
+                .map_or(self.mean, |rate| rate.0 / u64::from(task.cpus)),
+        )
     }
 
     /// Ready tasks that are not chosen: those that wait, the longest waiting first; then those that run, the latest to
@@ -41,7 +56,14 @@ impl<'a> Oracle<'a> {
         let mut queue: Vec<&TaskView> = self.snap.tasks.iter().filter(ready).collect();
         queue.sort_by_key(|task| {
             let begun = task.running.as_ref().map(|running| Reverse(running.since));
-            (begun.is_some(), !task.overdue, begun, task.waiting_since, task.estimates.ran, task.id)
+            (
+                begun.is_some(),
+                !task.overdue,
+                begun,
+                task.waiting_since,
+                task.estimates.ran,
+                task.id,
+            )
         });
         queue
     }
@@ -58,9 +80,16 @@ impl<'a> Oracle<'a> {
     /// fit; the longest waiting of equals.
     fn fill(&mut self, condition: impl Fn(&TaskView) -> bool) {
         loop {
-            let distance = |task: &TaskView| (self.remain - self.bandwidth(task) * i128::from(self.cpus)).abs();
-            let candidates = self.queue().into_iter().filter(|task| condition(task) && task.cpus <= self.cpus);
-            let Some(fittest) = candidates.min_by_key(|task| distance(task)) else { return };
+            let distance = |task: &TaskView| {
+                (self.remain - self.bandwidth(task) * i128::from(self.cpus)).abs()
+            };
+            let candidates = self
+                .queue()
+                .into_iter()
+                .filter(|task| condition(task) && task.cpus <= self.cpus);
+            let Some(fittest) = candidates.min_by_key(|task| distance(task)) else {
+                return;
+            };
             self.take(fittest);
         }
     }
@@ -72,7 +101,10 @@ impl<'a> Oracle<'a> {
 }
 
 fn placed(decision: &Decision) -> Vec<TaskId> {
-    let places = decision.changes.iter().filter(|change| matches!(change, Change::Place { .. }));
+    let places = decision
+        .changes
+        .iter()
+        .filter(|change| matches!(change, Change::Place { .. }));
     let mut placed: Vec<TaskId> = places.map(Change::task).collect();
     placed.sort_unstable();
     placed
@@ -206,7 +238,11 @@ proptest! {
 fn who_fills_a_cpu_is_paired_with_who_runs_beside_it() {
     // Cores 0 and 1 hold a task with little and one with much L1 bandwidth; two more tasks come.
     let machine = Arc::new(Machine::uniform("two by two", 2, 2));
-    for (here, coming) in [([100, 900], [50, 800]), ([900, 100], [50, 800]), ([900, 100], [800, 50])] {
+    for (here, coming) in [
+        ([100, 900], [50, 800]),
+        ([900, 100], [50, 800]),
+        ([900, 100], [800, 50]),
+    ] {
         let task = |id: u32, l1: u64, cpu: Option<u32>| {
             let cpus: CpuSet = cpu.map(CpuId).into_iter().collect();
             TaskView {
@@ -222,7 +258,10 @@ fn who_fills_a_cpu_is_paired_with_who_runs_beside_it() {
                 turn: 0,
                 expected: None,
                 running: cpu.map(|_| Running {
-                    placement: Placement::Exclusive { cpus: cpus.clone(), whole_core: false },
+                    placement: Placement::Exclusive {
+                        cpus: cpus.clone(),
+                        whole_core: false,
+                    },
                     purpose: Purpose::Run,
                     since: Nanos::ZERO,
                     lease_end: None,
@@ -231,7 +270,11 @@ fn who_fills_a_cpu_is_paired_with_who_runs_beside_it() {
                 waiting_since: Nanos::ZERO,
                 overdue: false,
                 last_cpus: cpus,
-                estimates: Estimates { l1: Reading::Value(Rate(l1)), executed: 1, ..Estimates::default() },
+                estimates: Estimates {
+                    l1: Reading::Value(Rate(l1)),
+                    executed: 1,
+                    ..Estimates::default()
+                },
             }
         };
         let tasks = vec![
@@ -256,8 +299,18 @@ fn who_fills_a_cpu_is_paired_with_who_runs_beside_it() {
             let after = after(&snap, &decision);
             let core = |ix: usize| after[ix].as_ref().unwrap().cpus().first().unwrap().0 % 2;
             let of = |least: bool, pair: [u64; 2]| usize::from((pair[0] < pair[1]) != least);
-            assert_eq!(core(of(true, here)), core(2 + of(false, coming)), "{} {here:?} {coming:?}", entry.name);
-            assert_eq!(core(of(false, here)), core(2 + of(true, coming)), "{} {here:?} {coming:?}", entry.name);
+            assert_eq!(
+                core(of(true, here)),
+                core(2 + of(false, coming)),
+                "{} {here:?} {coming:?}",
+                entry.name
+            );
+            assert_eq!(
+                core(of(false, here)),
+                core(2 + of(true, coming)),
+                "{} {here:?} {coming:?}",
+                entry.name
+            );
         }
     }
 }
@@ -265,17 +318,34 @@ fn who_fills_a_cpu_is_paired_with_who_runs_beside_it() {
 /// Where nothing can be counted, no decision shows a number that nobody saw.
 #[test]
 fn without_counters_no_bandwidth_is_told() {
-    for (name, settings) in [("bandwidth", vec![]), ("perf-fair", vec![("estimation_share_max", "0")])] {
-        let mut world =
-            memory::Memory::new(Machine::uniform("two", 2, 1), (0..6).map(|_| memory::Work::ms(900)).collect());
-        for capability in
-            [Capability::Ipc, Capability::Counter(Counter::MmReads), Capability::Counter(Counter::LlcAccesses)]
-        {
-            world.capabilities.missing.insert(capability, Absence::NoCounters);
+    for (name, settings) in [
+        ("bandwidth", vec![]),
+        ("perf-fair", vec![("estimation_share_max", "0")]),
+    ] {
+        let mut world = memory::Memory::new(
+            Machine::uniform("two", 2, 1),
+            (0..6).map(|_| memory::Work::ms(900)).collect(),
+        );
+        for capability in [
+            Capability::Ipc,
+            Capability::Counter(Counter::MmReads),
+            Capability::Counter(Counter::LlcAccesses),
+        ] {
+            world
+                .capabilities
+                .missing
+                .insert(capability, Absence::NoCounters);
         }
         let mut told = Told::default();
         let specs = world.specs();
-        memory::run_specs(&mut world, specs, name, &settings, &RunConfig::default(), &mut told);
+        memory::run_specs(
+            &mut world,
+            specs,
+            name,
+            &settings,
+            &RunConfig::default(),
+            &mut told,
+        );
         assert!(told.decisions > 5 && told.waits > 5, "{name}");
         assert_eq!((told.bases, told.bandwidths), (0, 0), "{name}");
     }
@@ -294,8 +364,14 @@ impl Recorder for Told {
         let decision = record.decision;
         self.decisions += 1;
         self.waits += decision.waits.len();
-        self.bases += usize::from(decision.basis.target.is_some() || decision.basis.predicted.is_some());
-        let is_bandwidth = |wait: &&Wait| matches!(wait.reason, WaitReason::Fitness { .. } | WaitReason::Heavy { .. });
+        self.bases +=
+            usize::from(decision.basis.target.is_some() || decision.basis.predicted.is_some());
+        let is_bandwidth = |wait: &&Wait| {
+            matches!(
+                wait.reason,
+                WaitReason::Fitness { .. } | WaitReason::Heavy { .. }
+            )
+        };
         self.bandwidths += decision.waits.iter().filter(is_bandwidth).count();
     }
 }

@@ -15,16 +15,29 @@ struct Seen {
 
 impl Recorder for Seen {
     fn decided(&mut self, record: DecisionRecord<'_>) {
-        let mut running = record.snapshot.tasks.iter().filter(|task| task.running.is_some()).count();
+        let mut running = record
+            .snapshot
+            .tasks
+            .iter()
+            .filter(|task| task.running.is_some())
+            .count();
         for change in &record.decision.changes {
-            let was = record.snapshot.task(change.task()).is_some_and(|task| task.running.is_some());
+            let was = record
+                .snapshot
+                .task(change.task())
+                .is_some_and(|task| task.running.is_some());
             match change {
                 Change::Stop { .. } => running -= 1,
                 Change::Place { .. } => running += usize::from(!was),
             }
         }
         self.running.push(running);
-        for task in record.snapshot.tasks.iter().filter(|task| task.estimates.executed > 0) {
+        for task in record
+            .snapshot
+            .tasks
+            .iter()
+            .filter(|task| task.estimates.executed > 0)
+        {
             self.estimates.retain(|(id, _)| *id != task.id);
             self.estimates.push((task.id, task.estimates.clone()));
         }
@@ -33,13 +46,21 @@ impl Recorder for Seen {
 
 impl Seen {
     fn of(&self, task: u32) -> &Estimates {
-        &self.estimates.iter().find(|(id, _)| id.0 == task).unwrap().1
+        &self
+            .estimates
+            .iter()
+            .find(|(id, _)| id.0 == task)
+            .unwrap()
+            .1
     }
 }
 
 fn watch(world: &mut Memory, policy: &str, traffic: bool) -> Seen {
     let mut seen = Seen::default();
-    let config = RunConfig { traffic, ..RunConfig::default() };
+    let config = RunConfig {
+        traffic,
+        ..RunConfig::default()
+    };
     let specs = world.specs();
     run_specs(world, specs, policy, &[], &config, &mut seen);
     seen
@@ -52,24 +73,46 @@ fn close(reading: Reading<Rate>, per_us: f64) -> bool {
 #[test]
 fn a_domains_writes_are_put_down_to_its_readers() {
     // Nothing slows anybody down here: 30 + 10 lines are read per microsecond, and 20 + 0 written.
-    let work = || vec![Work::ms(1_000).reads(30).writes(20), Work::ms(1_000).reads(10)];
+    let work = || {
+        vec![
+            Work::ms(1_000).reads(30).writes(20),
+            Work::ms(1_000).reads(10),
+        ]
+    };
     let mut world = Memory::new(Machine::uniform("two", 2, 1), work());
     let seen = watch(&mut world, "fifo", true);
-    assert!(close(seen.of(0).mm_writes, 15.0) && close(seen.of(1).mm_writes, 5.0), "{:?}", seen.estimates);
+    assert!(
+        close(seen.of(0).mm_writes, 15.0) && close(seen.of(1).mm_writes, 5.0),
+        "{:?}",
+        seen.estimates
+    );
     for task in 0..2 {
-        assert!(close(seen.of(task).domain_lines, 60.0), "{:?}", seen.of(task));
+        assert!(
+            close(seen.of(task).domain_lines, 60.0),
+            "{:?}",
+            seen.of(task)
+        );
     }
     // Nobody asked for it.
     let mut world = Memory::new(Machine::uniform("two", 2, 1), work());
     let seen = watch(&mut world, "fifo", false);
     assert_eq!(seen.of(0).mm_writes, Reading::Absent(Absence::NoSuchEvent));
-    assert_eq!(seen.of(0).domain_lines, Reading::Absent(Absence::NotRequested));
+    assert_eq!(
+        seen.of(0).domain_lines,
+        Reading::Absent(Absence::NotRequested)
+    );
     // It was asked for, and is not there.
     let mut world = Memory::new(Machine::uniform("two", 2, 1), work());
-    world.capabilities.missing.insert(Capability::Traffic, Absence::NoPermission);
+    world
+        .capabilities
+        .missing
+        .insert(Capability::Traffic, Absence::NoPermission);
     let seen = watch(&mut world, "fifo", true);
     assert_eq!(seen.of(0).mm_writes, Reading::Absent(Absence::NoSuchEvent));
-    assert_eq!(seen.of(0).domain_lines, Reading::Absent(Absence::NoPermission));
+    assert_eq!(
+        seen.of(0).domain_lines,
+        Reading::Absent(Absence::NoPermission)
+    );
 }
 
 #[test]
@@ -77,10 +120,24 @@ fn each_task_sees_its_own_memory_domain() {
     let mut machine = Machine::uniform("two sockets", 2, 1);
     machine.cpus[1].memory_domain = 1;
     machine.memory_domains = ["0", "1"].map(|cpus| cpus.parse().unwrap()).into();
-    let mut world = Memory::new(machine, vec![Work::ms(1_000).reads(30).writes(6), Work::ms(1_000).reads(5)]);
+    let mut world = Memory::new(
+        machine,
+        vec![
+            Work::ms(1_000).reads(30).writes(6),
+            Work::ms(1_000).reads(5),
+        ],
+    );
     let seen = watch(&mut world, "fifo", true);
-    assert!(close(seen.of(0).mm_writes, 6.0) && close(seen.of(0).domain_lines, 36.0), "{:?}", seen.of(0));
-    assert!(close(seen.of(1).mm_writes, 0.0) && close(seen.of(1).domain_lines, 5.0), "{:?}", seen.of(1));
+    assert!(
+        close(seen.of(0).mm_writes, 6.0) && close(seen.of(0).domain_lines, 36.0),
+        "{:?}",
+        seen.of(0)
+    );
+    assert!(
+        close(seen.of(1).mm_writes, 0.0) && close(seen.of(1).domain_lines, 5.0),
+        "{:?}",
+        seen.of(1)
+    );
 }
 
 /// The fewest tasks that `efs` ran at once after its first measurement.
@@ -89,7 +146,11 @@ fn fewest(work: &Work, foreign: (u64, u64), traffic: bool) -> usize {
     world.bus_per_us = Some(150);
     world.foreign_per_us = foreign;
     let seen = watch(&mut world, "efs", traffic);
-    *seen.running[1..].iter().filter(|&&running| running > 0).min().unwrap()
+    *seen.running[1..]
+        .iter()
+        .filter(|&&running| running > 0)
+        .min()
+        .unwrap()
 }
 
 #[test]

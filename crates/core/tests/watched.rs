@@ -31,7 +31,12 @@ impl Recorder for Watcher {
         self.looks.push(Look {
             at: now.at,
             running: now.tasks.iter().filter(runs).map(id).collect(),
-            waiting: now.tasks.iter().filter(waits).map(|t| (id(t), t.reason.is_some(), t.latest)).collect(),
+            waiting: now
+                .tasks
+                .iter()
+                .filter(waits)
+                .map(|t| (id(t), t.reason.is_some(), t.latest))
+                .collect(),
             pending: now.pending.iter().map(|id| id.0).collect(),
             ran: now.tasks.iter().map(|task| task.ran).collect(),
             earned: now.tasks.iter().map(|task| task.earned.value()).collect(),
@@ -50,9 +55,16 @@ fn world() -> Memory {
 
 fn play(looks: &[u64], max_pause: Nanos) -> (Watcher, RunResult, Memory) {
     let mut world = world();
-    world.naps = looks.iter().map(|&ms| (Nanos::from_ms(ms), Event::Watched)).collect();
+    world.naps = looks
+        .iter()
+        .map(|&ms| (Nanos::from_ms(ms), Event::Watched))
+        .collect();
     let mut watcher = Watcher::default();
-    let config = RunConfig { jobs: 4, max_pause, ..RunConfig::default() };
+    let config = RunConfig {
+        jobs: 4,
+        max_pause,
+        ..RunConfig::default()
+    };
     let specs = world.specs();
     let result = run_specs(&mut world, specs, "round-robin", &[], &config, &mut watcher);
     (watcher, result, world)
@@ -61,13 +73,21 @@ fn play(looks: &[u64], max_pause: Nanos) -> (Watcher, RunResult, Memory) {
 #[test]
 fn a_look_tells_who_runs_who_waits_why_and_until_when() {
     let (watcher, ..) = play(&[500, 1_350], Nanos::from_ms(30_000));
-    let [first, second] = &watcher.looks[..] else { panic!("{:?}", watcher.looks) };
-    assert_eq!((first.at, &first.pending[..]), (Nanos::from_ms(500), &[4][..]));
+    let [first, second] = &watcher.looks[..] else {
+        panic!("{:?}", watcher.looks)
+    };
+    assert_eq!(
+        (first.at, &first.pending[..]),
+        (Nanos::from_ms(500), &[4][..])
+    );
     assert_eq!((first.running.len(), first.waiting.len()), (2, 2));
     for (task, has_reason, latest) in &first.waiting {
         assert!(has_reason, "task {task}");
         let latest = latest.expect("it has begun");
-        assert!(latest > Nanos::from_ms(30_000) && latest <= Nanos::from_ms(30_500), "{latest:?}");
+        assert!(
+            latest > Nanos::from_ms(30_000) && latest <= Nanos::from_ms(30_500),
+            "{latest:?}"
+        );
     }
     // Two CPUs for half a second, and what is under way counts.
     let ran: u64 = first.ran.iter().map(|ran| ran.0).sum();
@@ -85,7 +105,11 @@ fn looking_changes_nothing() {
     assert_eq!(watched.decisions, unwatched.decisions);
     assert_eq!(same.tasks, plain.tasks);
     // What was read less than a second ago is not read for a look.
-    assert!(world.reads.iter().filter(|&&tasks| tasks == 0).count() >= often.len() - 10, "{:?}", world.reads);
+    assert!(
+        world.reads.iter().filter(|&&tasks| tasks == 0).count() >= often.len() - 10,
+        "{:?}",
+        world.reads
+    );
 }
 
 #[test]
@@ -99,7 +123,14 @@ fn what_was_not_read_for_long_is_read_for_a_look() {
         }
     }
     let (mut told, specs) = (Told(None), world.specs());
-    run_specs(&mut world, specs, "fifo", &[("quantum_s", "5")], &RunConfig::default(), &mut told);
+    run_specs(
+        &mut world,
+        specs,
+        "fifo",
+        &[("quantum_s", "5")],
+        &RunConfig::default(),
+        &mut told,
+    );
     assert_eq!(told.0, Some(Nanos::from_ms(3_000)));
 }
 
@@ -107,8 +138,15 @@ fn what_was_not_read_for_long_is_read_for_a_look() {
 #[test]
 fn the_user_ends_tasks_that_have_begun() {
     let mut world = Memory::new(Machine::uniform("m", 1, 1), vec![Work::ms(1_000); 4]);
-    let end =
-        |ms: u64, id: u32, name: &str| (Nanos::from_ms(ms), Event::EndTask { task: TaskId(id), name: name.to_owned() });
+    let end = |ms: u64, id: u32, name: &str| {
+        (
+            Nanos::from_ms(ms),
+            Event::EndTask {
+                task: TaskId(id),
+                name: name.to_owned(),
+            },
+        )
+    };
     world.naps = vec![
         end(450, 0, "t0"),
         end(450, 1, "t1"),
@@ -125,14 +163,39 @@ fn the_user_ends_tasks_that_have_begun() {
     }
     let (mut told, specs) = (Told(Vec::new()), world.specs());
     let halt = "now,fail=1".parse().unwrap();
-    let config = RunConfig { jobs: 3, halt, attempts: 3, ..RunConfig::default() };
+    let config = RunConfig {
+        jobs: 3,
+        halt,
+        attempts: 3,
+        ..RunConfig::default()
+    };
     let result = run_specs(&mut world, specs, "round-robin", &[], &config, &mut told);
-    assert_eq!(told.0, [Warning::EndedByUser(TaskId(0)), Warning::EndedByUser(TaskId(1))]);
+    assert_eq!(
+        told.0,
+        [
+            Warning::EndedByUser(TaskId(0)),
+            Warning::EndedByUser(TaskId(1))
+        ]
+    );
     assert_eq!(result.ended_by, EndedBy::Completion);
     let ended: Vec<(bool, bool, u32)> = result
         .tasks
         .iter()
-        .map(|task| (task.ended_by_user, task.exit.as_ref().is_some_and(Exit::ok), task.runs))
+        .map(|task| {
+            (
+                task.ended_by_user,
+                task.exit.as_ref().is_some_and(Exit::ok),
+                task.runs,
+            )
+        })
         .collect();
-    assert_eq!(ended, [(true, false, 1), (true, false, 1), (false, true, 1), (false, true, 1)]);
+    assert_eq!(
+        ended,
+        [
+            (true, false, 1),
+            (true, false, 1),
+            (false, true, 1),
+            (false, true, 1)
+        ]
+    );
 }

@@ -15,22 +15,50 @@ fn world(cores: u32, work: Vec<Work>) -> Memory {
 
 /// The tasks of a world, all of measured width.
 fn measured(world: &Memory) -> Vec<TaskSpec> {
-    world.specs().into_iter().map(|spec| TaskSpec { width: Width::Measured, ..spec }).collect()
+    world
+        .specs()
+        .into_iter()
+        .map(|spec| TaskSpec {
+            width: Width::Measured,
+            ..spec
+        })
+        .collect()
 }
 
 fn run_measured(world: &mut Memory, policy: &str) -> RunResult {
     let specs = measured(world);
-    run_specs(world, specs, policy, &[], &RunConfig::default(), &mut NullRecorder)
+    run_specs(
+        world,
+        specs,
+        policy,
+        &[],
+        &RunConfig::default(),
+        &mut NullRecorder,
+    )
 }
 
 fn finish_ms(result: &RunResult) -> Vec<u64> {
-    result.tasks.iter().map(|task| task.finished.unwrap().0 / 1_000_000).collect()
+    result
+        .tasks
+        .iter()
+        .map(|task| task.finished.unwrap().0 / 1_000_000)
+        .collect()
 }
 
 /// The masks that were set at an instant.
 fn moves(world: &Memory, ms: u64) -> Vec<(u32, String)> {
-    let at = world.acts.iter().filter(|(at, _)| *at == Nanos::from_ms(ms));
-    at.filter_map(|(_, act)| if let Act::Move(task, cpus) = act { Some((*task, cpus.clone())) } else { None }).collect()
+    let at = world
+        .acts
+        .iter()
+        .filter(|(at, _)| *at == Nanos::from_ms(ms));
+    at.filter_map(|(_, act)| {
+        if let Act::Move(task, cpus) = act {
+            Some((*task, cpus.clone()))
+        } else {
+            None
+        }
+    })
+    .collect()
 }
 
 fn overlap(one: &CpuSet, other: &CpuSet) -> bool {
@@ -49,7 +77,10 @@ fn a_single_task_has_the_whole_machine_under_every_policy() {
 
 #[test]
 fn a_stated_width_is_all_that_a_task_gets() {
-    for entry in POLICIES.iter().filter(|entry| !["linux", "bias", "big-fair", "lucky"].contains(&entry.name)) {
+    for entry in POLICIES
+        .iter()
+        .filter(|entry| !["linux", "bias", "big-fair", "lucky"].contains(&entry.name))
+    {
         let mut world = world(4, vec![Work::ms(1_000).threads(4)]);
         let result = run_policy(&mut world, entry.name, &[], &RunConfig::default());
         assert_eq!(finish_ms(&result), [1_000], "{}", entry.name);
@@ -60,25 +91,65 @@ fn a_stated_width_is_all_that_a_task_gets() {
 #[test]
 fn spare_cpus_are_lent_and_taken_back() {
     // The third task arrives later and ends before the others do.
-    let mut world = world(3, vec![Work::ms(2_000).threads(3), Work::ms(2_000), Work::ms(300)]);
+    let mut world = world(
+        3,
+        vec![Work::ms(2_000).threads(3), Work::ms(2_000), Work::ms(300)],
+    );
     let mut specs = measured(&world);
     specs[2].arrives = Nanos::from_ms(500);
-    let result = run_specs(&mut world, specs, "fifo", &[], &RunConfig::default(), &mut NullRecorder);
-    assert_eq!(world.acts[..2].iter().map(|(_, act)| act.clone()).collect::<Vec<_>>(), [Act::Start(0), Act::Start(1)]);
-    assert_eq!(moves(&world, 500), [(0, "0".to_owned()), (1, "1".to_owned())], "the newcomer's CPU is its own");
-    assert_eq!(moves(&world, 800), [(0, "0,2".to_owned()), (1, "1-2".to_owned())], "it is lent again");
-    assert!(result.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))));
+    let result = run_specs(
+        &mut world,
+        specs,
+        "fifo",
+        &[],
+        &RunConfig::default(),
+        &mut NullRecorder,
+    );
+    assert_eq!(
+        world.acts[..2]
+            .iter()
+            .map(|(_, act)| act.clone())
+            .collect::<Vec<_>>(),
+        [Act::Start(0), Act::Start(1)]
+    );
+    assert_eq!(
+        moves(&world, 500),
+        [(0, "0".to_owned()), (1, "1".to_owned())],
+        "the newcomer's CPU is its own"
+    );
+    assert_eq!(
+        moves(&world, 800),
+        [(0, "0,2".to_owned()), (1, "1-2".to_owned())],
+        "it is lent again"
+    );
+    assert!(
+        result
+            .tasks
+            .iter()
+            .all(|task| task.exit == Some(Exit::Code(0)))
+    );
 }
 
 #[test]
 fn with_as_many_tasks_as_cpus_each_has_its_own() {
-    for entry in POLICIES.iter().filter(|entry| !["linux", "bias", "big-fair", "lucky"].contains(&entry.name)) {
+    for entry in POLICIES
+        .iter()
+        .filter(|entry| !["linux", "bias", "big-fair", "lucky"].contains(&entry.name))
+    {
         let mut world = world(2, vec![Work::ms(1_000).threads(8), Work::ms(1_000)]);
         // Nothing is measured beside others, so that nothing is bound for that.
-        world.capabilities.missing.insert(Capability::Ipc, Absence::NoCounters);
+        world
+            .capabilities
+            .missing
+            .insert(Capability::Ipc, Absence::NoCounters);
         let result = run_measured(&mut world, entry.name);
         assert_eq!(finish_ms(&result), [1_000, 1_000], "{}", entry.name);
-        assert_eq!(result.tasks[0].width, Reading::Value(8), "{}: it wanted more than it had", entry.name);
+        assert_eq!(
+            result.tasks[0].width,
+            Reading::Value(8),
+            "{}: it wanted more than it had",
+            entry.name
+        );
     }
 }
 
@@ -87,7 +158,14 @@ fn a_mask_is_kept() {
     let mut world = world(4, vec![Work::ms(1_000).threads(4)]);
     let mut specs = measured(&world);
     specs[0].allowed = Some("1,3".parse().unwrap());
-    let result = run_specs(&mut world, specs, "fifo", &[], &RunConfig::default(), &mut NullRecorder);
+    let result = run_specs(
+        &mut world,
+        specs,
+        "fifo",
+        &[],
+        &RunConfig::default(),
+        &mut NullRecorder,
+    );
     assert_eq!(finish_ms(&result), [500]);
 }
 
@@ -95,7 +173,10 @@ fn a_mask_is_kept() {
 fn a_task_that_ends_at_once_has_no_width() {
     let mut world = world(2, vec![Work::ms(50)]);
     let result = run_measured(&mut world, "fifo");
-    assert_eq!(result.tasks[0].width, Reading::Absent(Absence::NotYetMeasured));
+    assert_eq!(
+        result.tasks[0].width,
+        Reading::Absent(Absence::NotYetMeasured)
+    );
 }
 
 #[test]
@@ -103,16 +184,37 @@ fn a_sample_names_all_cpus_that_the_task_had() {
     struct Cpus(Vec<(u32, String)>);
     impl Recorder for Cpus {
         fn decided(&mut self, record: DecisionRecord<'_>) {
-            self.0.extend(record.samples.iter().map(|sample| (sample.task.0, sample.cpus.to_string())));
+            self.0.extend(
+                record
+                    .samples
+                    .iter()
+                    .map(|sample| (sample.task.0, sample.cpus.to_string())),
+            );
         }
     }
     let mut world = world(2, vec![Work::ms(1_600), Work::ms(300)]);
     let mut specs = measured(&world);
     specs[1].arrives = Nanos::from_ms(500);
     let mut cpus = Cpus(Vec::new());
-    run_specs(&mut world, specs, "fifo", &[], &RunConfig::default(), &mut cpus);
-    let of_first: Vec<&str> = cpus.0.iter().filter(|(task, _)| *task == 0).map(|(_, cpus)| cpus.as_str()).collect();
-    assert_eq!(of_first[..4], ["0-1", "0-1", "0-1", "0"], "lent for two quanta and a half: {of_first:?}");
+    run_specs(
+        &mut world,
+        specs,
+        "fifo",
+        &[],
+        &RunConfig::default(),
+        &mut cpus,
+    );
+    let of_first: Vec<&str> = cpus
+        .0
+        .iter()
+        .filter(|(task, _)| *task == 0)
+        .map(|(_, cpus)| cpus.as_str())
+        .collect();
+    assert_eq!(
+        of_first[..4],
+        ["0-1", "0-1", "0-1", "0"],
+        "lent for two quanta and a half: {of_first:?}"
+    );
 }
 
 proptest! {

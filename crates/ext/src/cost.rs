@@ -26,9 +26,12 @@ fn computing(program: &[u8]) -> Result<Object, String> {
     for at in 0..crate::intf::CPUS * SIBLINGS {
         settings.put_u16(config::SIBLING + 2 * at, NONE);
     }
-    (0..CPUS as usize).for_each(|cpu| settings.put_u16(config::SIBLING + 2 * SIBLINGS * cpu, cpu as u16));
+    (0..CPUS as usize)
+        .for_each(|cpu| settings.put_u16(config::SIBLING + 2 * SIBLINGS * cpu, cpu as u16));
     libbpf_rs::set_print(None);
-    let mut open = ObjectBuilder::default().open_memory(program).map_err(|error| error.to_string())?;
+    let mut open = ObjectBuilder::default()
+        .open_memory(program)
+        .map_err(|error| error.to_string())?;
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let set_up = match name.as_str() {
@@ -39,7 +42,9 @@ fn computing(program: &[u8]) -> Result<Object, String> {
                 assert_eq!(settings.0.len(), efs::SIZE);
                 map.set_initial_value(&settings.0)
             }
-            name if name.starts_with("cosched_efs") || name.starts_with("cosched_plan") => map.set_autocreate(false),
+            name if name.starts_with("cosched_efs") || name.starts_with("cosched_plan") => {
+                map.set_autocreate(false)
+            }
             _ => Ok(()),
         };
         set_up.map_err(|error| error.to_string())?;
@@ -53,7 +58,8 @@ fn computing(program: &[u8]) -> Result<Object, String> {
 
 fn put(object: &Object, map: &str, key: u32, image: &Image) {
     let map = object.maps().find(|found| found.name() == map).unwrap();
-    map.update(&key.to_ne_bytes(), &image.0, MapFlags::ANY).unwrap();
+    map.update(&key.to_ne_bytes(), &image.0, MapFlags::ANY)
+        .unwrap();
 }
 
 /// Nanoseconds of one call; the least, the median and the greatest of several measurements.
@@ -75,7 +81,10 @@ fn cost_of_efs() {
         Ok(object) => object,
         Err(why) => return println!("skipped, because {why}"),
     };
-    let gains = cosched_core::Admission { demands: Vec::new(), gains: vec![1_300_000; CPUS as usize] };
+    let gains = cosched_core::Admission {
+        demands: Vec::new(),
+        gains: vec![1_300_000; CPUS as usize],
+    };
     put(&object, "demands", 0, &demands::image(&gains, |_| None));
     let classes = [0, 1_200, 2_500, DemandClass::HIGHEST.number()];
     println!("ns a call: least, median, greatest");
@@ -88,7 +97,12 @@ fn cost_of_efs() {
             told.put_u32(call::ANSWER, if cpu <= running { word } else { 0 });
             run(&object, "cost_seat", &mut told).unwrap();
         }
-        for name in ["cost_nothing", "cost_threshold", "cost_change", "cost_measure"] {
+        for name in [
+            "cost_nothing",
+            "cost_threshold",
+            "cost_change",
+            "cost_measure",
+        ] {
             let [least, median, greatest] = cost(&object, name);
             println!("{running:2} others, {name}: {least:.0}, {median:.0}, {greatest:.0}");
         }
@@ -113,12 +127,18 @@ fn cost_of_plans() {
             plan.put_u16(plan::FILLER + plan::OF * ix + 2, NONE);
         }
         put(&object, "plans", 0, &plan);
-        for (what, waits) in [("its owner", 0), ("the last filler", fillers), ("nobody", u32::from(NONE))] {
+        for (what, waits) in [
+            ("its owner", 0),
+            ("the last filler", fillers),
+            ("nobody", u32::from(NONE)),
+        ] {
             let mut told = Image::new(call::SIZE);
             told.put_u32(call::ANSWER, waits);
             run(&object, "cost_plan", &mut told).unwrap();
             let [least, median, greatest] = cost(&object, "cost_choose");
-            println!("{fillers:2} fillers, {what} wants it: {least:.0}, {median:.0}, {greatest:.0}");
+            println!(
+                "{fillers:2} fillers, {what} wants it: {least:.0}, {median:.0}, {greatest:.0}"
+            );
         }
     }
 }

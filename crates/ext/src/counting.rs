@@ -40,27 +40,56 @@ impl Counting {
     /// Counts these events from now on.
     pub(crate) fn begin(object: &Object, events: CpuEvents) -> libbpf_rs::Result<Counting> {
         let missing = || libbpf_rs::Error::from(io::Error::from(io::ErrorKind::NotFound));
-        let map = |name: &str| object.maps().find(|map| map.name() == name).ok_or_else(missing);
+        let map = |name: &str| {
+            object
+                .maps()
+                .find(|map| map.name() == name)
+                .ok_or_else(missing)
+        };
         let table = map("events")?;
         for (cpu, counter, event) in events.iter() {
             let key = (counter as usize * CPUS + cpu.0 as usize) as u32;
-            table.update(&key.to_ne_bytes(), &event.as_raw_fd().to_ne_bytes(), MapFlags::ANY)?;
+            table.update(
+                &key.to_ne_bytes(),
+                &event.as_raw_fd().to_ne_bytes(),
+                MapFlags::ANY,
+            )?;
         }
-        let bits = events.counters().fold(0_u64, |bits, counter| bits | 1 << counter as u32);
+        let bits = events
+            .counters()
+            .fold(0_u64, |bits, counter| bits | 1 << counter as u32);
         let mut told = Image::new(call::SIZE);
         told.put_u64(call::SPAN, bits);
         run(object, "cosched_use_counters", &mut told).map_err(libbpf_rs::Error::from)?;
-        let attach =
-            |name: &&str| object.progs_mut().find(|program| program.name() == *name).ok_or_else(missing)?.attach();
-        let mut links = ATTACHED.iter().map(attach).collect::<libbpf_rs::Result<Vec<Link>>>()?;
-        let tick = object.progs_mut().find(|program| program.name() == TICK && program.autoload());
+        let attach = |name: &&str| {
+            object
+                .progs_mut()
+                .find(|program| program.name() == *name)
+                .ok_or_else(missing)?
+                .attach()
+        };
+        let mut links = ATTACHED
+            .iter()
+            .map(attach)
+            .collect::<libbpf_rs::Result<Vec<Link>>>()?;
+        let tick = object
+            .progs_mut()
+            .find(|program| program.name() == TICK && program.autoload());
         // Without it what goes on is measured when it ends.
         links.extend(tick.and_then(|tick| tick.attach().ok()));
-        Ok(Counting { totals: MapHandle::try_from(&map("totals")?)?, events, _links: links })
+        Ok(Counting {
+            totals: MapHandle::try_from(&map("totals")?)?,
+            events,
+            _links: links,
+        })
     }
 
     /// What was counted for a slot up to now; `None` for a counter that is not in use.
-    pub(crate) fn read(&self, object: &Object, slot: u16) -> io::Result<PerCounter<Option<Counted>>> {
+    pub(crate) fn read(
+        &self,
+        object: &Object,
+        slot: u16,
+    ) -> io::Result<PerCounter<Option<Counted>>> {
         let mut from = 0;
         loop {
             let mut told = Image::new(call::SIZE);
@@ -74,10 +103,17 @@ impl Counting {
             let here = object.progs_mut().find(|program| program.name() == HERE);
             let here = here.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
             // A CPU that was taken offline has no process that counts.
-            let _ = here.test_run(ProgramInput { cpu, flags: ON_CPU, ..ProgramInput::default() });
+            let _ = here.test_run(ProgramInput {
+                cpu,
+                flags: ON_CPU,
+                ..ProgramInput::default()
+            });
             from = cpu + 1;
         }
-        let told = self.totals.lookup(&u32::from(slot).to_ne_bytes(), MapFlags::ANY).map_err(io::Error::other)?;
+        let told = self
+            .totals
+            .lookup(&u32::from(slot).to_ne_bytes(), MapFlags::ANY)
+            .map_err(io::Error::other)?;
         let told = Image(told.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?);
         let used: Vec<Counter> = self.events.counters().collect();
         Ok(PerCounter::from_fn(|counter| {
@@ -93,16 +129,22 @@ impl Counting {
     /// The slot is given to another task.
     pub(crate) fn forget(&self, slot: u16) {
         let zero = Image::new(total::SIZE);
-        let _ = self.totals.update(&u32::from(slot).to_ne_bytes(), &zero.0, MapFlags::ANY);
+        let _ = self
+            .totals
+            .update(&u32::from(slot).to_ne_bytes(), &zero.0, MapFlags::ANY);
     }
 }
 
 /// Calls one of the programs; what it was told comes back as it left it.
 pub(crate) fn run(object: &Object, name: &str, told: &mut Image) -> io::Result<()> {
     let program = object.progs_mut().find(|program| program.name() == name);
-    let program = program.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("no program {name}")))?;
+    let program = program
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("no program {name}")))?;
     // The kernel writes the answer over what it was told.
-    let input = ProgramInput { context_in: Some(&mut told.0), ..ProgramInput::default() };
+    let input = ProgramInput {
+        context_in: Some(&mut told.0),
+        ..ProgramInput::default()
+    };
     program.test_run(input).map_err(io::Error::other)?;
     Ok(())
 }
@@ -129,7 +171,9 @@ mod tests {
         let root = Root::default();
         let own: Vec<EventOverride> = EVENTS.iter().map(|text| text.parse().unwrap()).collect();
         let events = MachineEvents::detect(&root, &own);
-        let machine = topology::read(&root, &cosched_linux::affinity(0).unwrap(), None).unwrap().machine;
+        let machine = topology::read(&root, &cosched_linux::affinity(0).unwrap(), None)
+            .unwrap()
+            .machine;
         (machine, events.unwrap_or_default())
     }
 
@@ -143,13 +187,17 @@ mod tests {
             None => "this machine has counters of its own".to_owned(),
         })?;
         libbpf_rs::set_print(None);
-        let mut open = ObjectBuilder::default().open_memory(COUNT).map_err(|error| error.to_string())?;
+        let mut open = ObjectBuilder::default()
+            .open_memory(COUNT)
+            .map_err(|error| error.to_string())?;
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
             if name == ".rodata.config" {
                 let mut config = Image::new(crate::intf::config::SIZE);
-                config
-                    .put_u32(crate::intf::config::NR_CPUS, machine.cpus.iter().map(|cpu| cpu.id.0).max().unwrap() + 1);
+                config.put_u32(
+                    crate::intf::config::NR_CPUS,
+                    machine.cpus.iter().map(|cpu| cpu.id.0).max().unwrap() + 1,
+                );
                 map.set_initial_value(&config.0).unwrap();
             }
         }
@@ -175,12 +223,18 @@ mod tests {
                 .spawn()
                 .unwrap();
             let pid = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
-            let handle = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
+            let handle =
+                rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
             let mut value = Image::new(task::SIZE);
             value.put_u32(task::SLOT, u32::from(SLOT));
             let tasks = object.maps().find(|map| map.name() == "tasks").unwrap();
-            tasks.update(&handle.as_raw_fd().to_ne_bytes(), &value.0, MapFlags::ANY).unwrap();
-            let (to, from) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+            tasks
+                .update(&handle.as_raw_fd().to_ne_bytes(), &value.0, MapFlags::ANY)
+                .unwrap();
+            let (to, from) = (
+                child.stdin.take().unwrap(),
+                BufReader::new(child.stdout.take().unwrap()),
+            );
             let mut shell = Shell { child, to, from };
             shell.does("");
             shell
@@ -216,9 +270,15 @@ mod tests {
         };
         let read = || {
             let counted = counting.read(&object, SLOT).unwrap();
-            (counted[Counter::Cycles].unwrap(), counted[Counter::MmReads].unwrap())
+            (
+                counted[Counter::Cycles].unwrap(),
+                counted[Counter::MmReads].unwrap(),
+            )
         };
-        assert_eq!(counting.read(&object, SLOT + 1).unwrap()[Counter::Cycles], Some(Counted::default()));
+        assert_eq!(
+            counting.read(&object, SLOT + 1).unwrap()[Counter::Cycles],
+            Some(Counted::default())
+        );
         let mut shell = Shell::start(&object);
         let (clock, few) = read();
         assert!(clock.value > 0, "it has become its program");
@@ -234,7 +294,10 @@ mod tests {
         let took = (ticks(shell.child.id()) - had) as f64 * 1e7;
         let told = (after.value - before.value) as f64;
         // The accounts are exact to two ticks. Without CPU time of others' making the clock is the time on the CPU.
-        assert!(told > 0.7 * took - 3e7 && took > 0.2 * told - 3e7, "{told} {took}");
+        assert!(
+            told > 0.7 * took - 3e7 && took > 0.2 * told - 3e7,
+            "{told} {took}"
+        );
         writeln!(shell.to, "while :; do :; done").unwrap();
         let mut last = read().0.value;
         for _ in 0..20 {
@@ -243,7 +306,10 @@ mod tests {
             assert!(now >= last);
             last = now;
         }
-        assert!(last > after.value, "one that never leaves its CPU is read there");
+        assert!(
+            last > after.value,
+            "one that never leaves its CPU is read there"
+        );
         shell.child.kill().unwrap();
         shell.ends();
         let end = read();
@@ -259,11 +325,20 @@ mod tests {
             Ok(both) => both,
             Err(why) => return println!("skipped, because {why}"),
         };
-        Command::new("sh").args(["-c", "head -c 4000000 /dev/zero | tail -c 3000000 >/dev/null"]).status().unwrap();
+        Command::new("sh")
+            .args([
+                "-c",
+                "head -c 4000000 /dev/zero | tail -c 3000000 >/dev/null",
+            ])
+            .status()
+            .unwrap();
         for slot in 0..4 {
             let counted = counting.read(&object, slot).unwrap();
             assert!(counted.iter().all(|(_, counted)| counted.is_none_or(|counted| counted == Counted::default())));
         }
-        assert_eq!(counting.read(&object, 0).unwrap()[Counter::Instructions], None);
+        assert_eq!(
+            counting.read(&object, 0).unwrap()[Counter::Instructions],
+            None
+        );
     }
 }

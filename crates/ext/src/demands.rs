@@ -8,16 +8,27 @@ const LINE_UNITS: f64 = (1_u64 << 20) as f64;
 
 /// What it knows of a machine, with the factors of Eqs. 22 and 23, and the lines that the bus of a memory domain moves in a
 /// microsecond, if demands are measured. Memory domains beyond the last that there can be count as the last one.
-pub(crate) fn settings(machine: &Machine, local: u64, global: u64, lines_per_us: Option<f64>) -> Image {
+pub(crate) fn settings(
+    machine: &Machine,
+    local: u64,
+    global: u64,
+    lines_per_us: Option<f64>,
+) -> Image {
     let mut image = Image::new(efs::SIZE);
     image.put_u64(efs::C_LOCAL, local);
     image.put_u64(efs::C_GLOBAL, global);
     if let Some(lines) = lines_per_us.filter(|lines| *lines > 0.0) {
-        image.put_u64(efs::LINE_TIME, ((1e3 / lines * LINE_UNITS).round() as u64).max(1));
+        image.put_u64(
+            efs::LINE_TIME,
+            ((1e3 / lines * LINE_UNITS).round() as u64).max(1),
+        );
     }
     for cpu in machine.cpus.iter().filter(|cpu| (cpu.id.0 as usize) < CPUS) {
         let at = cpu.id.0 as usize;
-        image.put_u16(efs::DOMAIN + 2 * at, cpu.memory_domain.min(DOMAINS - 1) as u16);
+        image.put_u16(
+            efs::DOMAIN + 2 * at,
+            cpu.memory_domain.min(DOMAINS - 1) as u16,
+        );
         image.0[efs::IS_OURS + at] = 1;
     }
     image
@@ -42,7 +53,9 @@ pub(crate) fn image(admission: &Admission, slot: impl Fn(TaskId) -> Option<u16>)
 /// The demands that were measured, of the tasks in these slots, in ascending order of the tasks.
 pub(crate) fn measured(told: &Image, slots: impl Iterator<Item = (TaskId, u16)>) -> Vec<Demand> {
     let of = |(task, slot): (TaskId, u16)| {
-        let class = told.u16(measured::WORD + 2 * usize::from(slot)).checked_sub(1)?;
+        let class = told
+            .u16(measured::WORD + 2 * usize::from(slot))
+            .checked_sub(1)?;
         Some(Demand { task, class })
     };
     let mut demands: Vec<Demand> = slots.filter_map(of).collect();
@@ -60,19 +73,36 @@ mod tests {
         told.put_u16(measured::WORD + 2 * 3, 1);
         told.put_u16(measured::WORD + 2, 3_001);
         let slots = [(TaskId(9), 1), (TaskId(4), 2), (TaskId(2), 3)];
-        let expected = [Demand { task: TaskId(2), class: 0 }, Demand { task: TaskId(9), class: 3_000 }];
+        let expected = [
+            Demand {
+                task: TaskId(2),
+                class: 0,
+            },
+            Demand {
+                task: TaskId(9),
+                class: 3_000,
+            },
+        ];
         assert_eq!(measured(&told, slots.into_iter()), expected);
     }
 
     #[test]
     fn each_slot_has_its_class() {
-        let demand = |task: u32, class: u16| Demand { task: TaskId(task), class };
+        let demand = |task: u32, class: u16| Demand {
+            task: TaskId(task),
+            class,
+        };
         let admission = Admission {
             demands: vec![demand(3, 2_700), demand(4, 0), demand(9, 3_329)],
             gains: vec![1_300_000, 1_250_000],
         };
-        let image = image(&admission, |task| (task.0 != 4).then_some(task.0 as u16 - 3));
-        assert_eq!((image.u32(demands::NR_GAINS), image.u32(demands::GAINS + 4)), (2, 1_250_000));
+        let image = image(&admission, |task| {
+            (task.0 != 4).then_some(task.0 as u16 - 3)
+        });
+        assert_eq!(
+            (image.u32(demands::NR_GAINS), image.u32(demands::GAINS + 4)),
+            (2, 1_250_000)
+        );
         let class = |slot: usize| image.u16(demands::CLASS + 2 * slot);
         assert_eq!([0, 1, 6].map(class), [2_700, 0, 3_329]);
     }

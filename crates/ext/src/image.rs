@@ -55,7 +55,9 @@ pub(crate) fn image(
         image.put_u16(plan::PLACES + slot * plan::PLACE + plan::MASK, NONE);
     }
     for seat in &schedule.seats {
-        let Placement::Exclusive { cpus, .. } = &seat.placement else { continue };
+        let Placement::Exclusive { cpus, .. } = &seat.placement else {
+            continue;
+        };
         let slot = slot(seat.task).ok_or(Misfit::Slots)?;
         let place = plan::PLACES + usize::from(slot) * plan::PLACE;
         match cpus.iter().next().filter(|_| cpus.len() == 1) {
@@ -66,20 +68,34 @@ pub(crate) fn image(
             let at_cpu = plan::SEATS + usize::from(number(cpu.0)?) * plan::SEAT;
             image.put_u64(at_cpu + plan::UNTIL, seat.until.map_or(0, &at));
             image.put_u16(at_cpu + plan::SLOT, slot);
-            image.put_u16(at_cpu + plan::FLAGS, if Schedule::can_be_filled(seat) { SEAT_FILL } else { 0 });
+            image.put_u16(
+                at_cpu + plan::FLAGS,
+                if Schedule::can_be_filled(seat) {
+                    SEAT_FILL
+                } else {
+                    0
+                },
+            );
         }
     }
     let mut list = |from: usize, fillers: &[Filler], image: &mut Image| {
         for (ix, filler) in fillers.iter().enumerate() {
             let at = from + ix * plan::OF;
             image.put_u16(at, slot(filler.task).ok_or(Misfit::Slots)?);
-            let mask = filler.allowed.as_ref().map_or(Ok(NONE), |allowed| masks.number(allowed))?;
+            let mask = filler
+                .allowed
+                .as_ref()
+                .map_or(Ok(NONE), |allowed| masks.number(allowed))?;
             image.put_u16(at + 2, mask);
         }
         Ok(fillers.len() as u32)
     };
     // The kernel can't judge yet who fits the memory bus beside the others, so nobody fills in where that matters.
-    let fillers = if schedule.admission.is_none() { &schedule.fillers[..] } else { &[] };
+    let fillers = if schedule.admission.is_none() {
+        &schedule.fillers[..]
+    } else {
+        &[]
+    };
     let fillers = list(plan::FILLER, fillers, &mut image)?;
     image.put_u32(plan::FILLERS, fillers);
     if let Some(spare) = &schedule.spare {
@@ -91,7 +107,10 @@ pub(crate) fn image(
         }
         for task in &spare.tasks {
             if let Some(slot) = slot(task.task) {
-                image.put_u16(plan::PLACES + usize::from(slot) * plan::PLACE + plan::IS_LOOSE, 1);
+                image.put_u16(
+                    plan::PLACES + usize::from(slot) * plan::PLACE + plan::IS_LOOSE,
+                    1,
+                );
             }
         }
     }
@@ -109,7 +128,11 @@ pub(crate) fn image(
 
 /// The number of a CPU, if there can be one with it.
 fn number(cpu: u32) -> Result<u16, Misfit> {
-    if (cpu as usize) < CPUS { Ok(cpu as u16) } else { Err(Misfit::Cpu(cpu)) }
+    if (cpu as usize) < CPUS {
+        Ok(cpu as u16)
+    } else {
+        Err(Misfit::Cpu(cpu))
+    }
 }
 
 #[cfg(test)]
@@ -122,19 +145,35 @@ mod tests {
     }
 
     fn seat(task: u32, list: &str, whole_core: bool, until: Option<u64>) -> Seat {
-        let placement = Placement::Exclusive { cpus: cpus(list), whole_core };
-        Seat { task: TaskId(task), placement, until: until.map(Nanos) }
+        let placement = Placement::Exclusive {
+            cpus: cpus(list),
+            whole_core,
+        };
+        Seat {
+            task: TaskId(task),
+            placement,
+            until: until.map(Nanos),
+        }
     }
 
     fn made(schedule: &Schedule) -> Result<Image, Misfit> {
         // Task 10 has slot 0, and so on.
-        image(7, schedule, |task| Some(task.0 as u16 - 10), |at| at.0 + 1000)
+        image(
+            7,
+            schedule,
+            |task| Some(task.0 as u16 - 10),
+            |at| at.0 + 1000,
+        )
     }
 
     /// Slot, flags and end of a CPU's seat.
     fn seat_of(image: &Image, cpu: usize) -> (u16, u16, u64) {
         let at = plan::SEATS + cpu * plan::SEAT;
-        (image.u16(at + plan::SLOT), image.u16(at + plan::FLAGS), image.u64(at + plan::UNTIL))
+        (
+            image.u16(at + plan::SLOT),
+            image.u16(at + plan::FLAGS),
+            image.u64(at + plan::UNTIL),
+        )
     }
 
     /// The CPUs of a mask.
@@ -147,10 +186,20 @@ mod tests {
     #[test]
     fn each_cpu_has_its_seat_and_each_slot_its_place() {
         let schedule = Schedule {
-            seats: vec![seat(10, "3", false, Some(50)), seat(11, "4-5,300", false, None), seat(12, "8", true, None)],
+            seats: vec![
+                seat(10, "3", false, Some(50)),
+                seat(11, "4-5,300", false, None),
+                seat(12, "8", true, None),
+            ],
             fillers: vec![
-                Filler { task: TaskId(14), allowed: Some(cpus("4-5,300")) },
-                Filler { task: TaskId(13), allowed: None },
+                Filler {
+                    task: TaskId(14),
+                    allowed: Some(cpus("4-5,300")),
+                },
+                Filler {
+                    task: TaskId(13),
+                    allowed: None,
+                },
             ],
             ..Schedule::default()
         };
@@ -161,12 +210,19 @@ mod tests {
             assert_eq!(seat_of(&image, cpu), (1, SEAT_FILL, 0));
         }
         assert_eq!(seat_of(&image, 8), (2, 0, 0), "nobody fills a whole core");
-        assert_eq!(seat_of(&image, 9), (NONE, 0, 0), "a CPU that nobody was given stays idle");
+        assert_eq!(
+            seat_of(&image, 9),
+            (NONE, 0, 0),
+            "a CPU that nobody was given stays idle"
+        );
         let place = |slot: usize| {
             let at = plan::PLACES + slot * plan::PLACE;
             (image.u16(at + plan::CPU), image.u16(at + plan::MASK))
         };
-        assert_eq!((place(0), place(2), place(3)), ((3, NONE), (8, NONE), (NONE, NONE)));
+        assert_eq!(
+            (place(0), place(2), place(3)),
+            ((3, NONE), (8, NONE), (NONE, NONE))
+        );
         let (cpu, its) = place(1);
         assert_eq!((cpu, mask(&image, its)), (NONE, cpus("4-5,300")));
         let filler = |ix: usize| {
@@ -174,15 +230,32 @@ mod tests {
             (image.u16(at), image.u16(at + 2))
         };
         assert_eq!(image.u32(plan::FILLERS), 2);
-        assert_eq!((filler(0), filler(1)), ((4, its), (3, NONE)), "in their order; a mask stands once");
+        assert_eq!(
+            (filler(0), filler(1)),
+            ((4, its), (3, NONE)),
+            "in their order; a mask stands once"
+        );
     }
 
     #[test]
     fn spare_cpus_are_for_loose_slots() {
-        let spare = Spare { cpus: cpus("1,2"), tasks: vec![Filler { task: TaskId(10), allowed: Some(cpus("0-1")) }] };
-        let schedule = Schedule { seats: vec![seat(10, "0", false, None)], spare: Some(spare), ..Schedule::default() };
+        let spare = Spare {
+            cpus: cpus("1,2"),
+            tasks: vec![Filler {
+                task: TaskId(10),
+                allowed: Some(cpus("0-1")),
+            }],
+        };
+        let schedule = Schedule {
+            seats: vec![seat(10, "0", false, None)],
+            spare: Some(spare),
+            ..Schedule::default()
+        };
         let image = made(&schedule).unwrap();
-        assert_eq!([0, 1, 2, 3].map(|cpu| seat_of(&image, cpu).1), [SEAT_FILL, SEAT_SPARE, SEAT_SPARE, 0]);
+        assert_eq!(
+            [0, 1, 2, 3].map(|cpu| seat_of(&image, cpu).1),
+            [SEAT_FILL, SEAT_SPARE, SEAT_SPARE, 0]
+        );
         assert_eq!((image.u32(plan::LOOSE), image.u16(plan::SPARE)), (1, 0));
         assert_eq!(mask(&image, image.u16(plan::SPARE + 2)), cpus("0-1"));
         assert_eq!(image.u16(plan::PLACES + plan::IS_LOOSE), 1);
@@ -190,10 +263,20 @@ mod tests {
 
     #[test]
     fn nobody_fills_in_where_the_memory_bus_decides() {
-        let fillers = vec![Filler { task: TaskId(10), allowed: None }];
-        let admission = Admission { demands: Vec::new(), gains: Vec::new() };
+        let fillers = vec![Filler {
+            task: TaskId(10),
+            allowed: None,
+        }];
+        let admission = Admission {
+            demands: Vec::new(),
+            gains: Vec::new(),
+        };
         let count = |admission| {
-            let schedule = Schedule { fillers: fillers.clone(), admission, ..Schedule::default() };
+            let schedule = Schedule {
+                fillers: fillers.clone(),
+                admission,
+                ..Schedule::default()
+            };
             made(&schedule).unwrap().u32(plan::FILLERS)
         };
         assert_eq!((count(None), count(Some(admission))), (1, 0));
@@ -202,20 +285,44 @@ mod tests {
     #[test]
     fn shared_seats_are_left_out() {
         let placement = Placement::Shared { mask: cpus("0-3") };
-        let shared = Seat { task: TaskId(10), placement, until: None };
-        let schedule = Schedule { seats: vec![shared], ..Schedule::default() };
+        let shared = Seat {
+            task: TaskId(10),
+            placement,
+            until: None,
+        };
+        let schedule = Schedule {
+            seats: vec![shared],
+            ..Schedule::default()
+        };
         assert_eq!(made(&schedule), made(&Schedule::default()));
     }
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        let with = |seats: Vec<Seat>| made(&Schedule { seats, ..Schedule::default() });
-        assert_eq!(with(vec![seat(10, "512", false, None)]), Err(Misfit::Cpu(512)));
-        let many = |count: u32| (0..count).map(|ix| seat(10 + ix, &format!("{},{}", 2 * ix, 2 * ix + 1), false, None));
+        let with = |seats: Vec<Seat>| {
+            made(&Schedule {
+                seats,
+                ..Schedule::default()
+            })
+        };
+        assert_eq!(
+            with(vec![seat(10, "512", false, None)]),
+            Err(Misfit::Cpu(512))
+        );
+        let many = |count: u32| {
+            (0..count).map(|ix| seat(10 + ix, &format!("{},{}", 2 * ix, 2 * ix + 1), false, None))
+        };
         assert!(with(many(MASKS as u32).collect()).is_ok());
         assert_eq!(with(many(MASKS as u32 + 1).collect()), Err(Misfit::Masks));
-        let full =
-            image(1, &Schedule { seats: vec![seat(10, "0", false, None)], ..Schedule::default() }, |_| None, |at| at.0);
+        let full = image(
+            1,
+            &Schedule {
+                seats: vec![seat(10, "0", false, None)],
+                ..Schedule::default()
+            },
+            |_| None,
+            |at| at.0,
+        );
         assert_eq!(full, Err(Misfit::Slots));
     }
 }

@@ -203,12 +203,22 @@ mod tests {
 
     /// Compares offsets, and the size, with those in the compiled program.
     fn check(btf: &Btf<'_>, name: &str, size: Option<usize>, members: &[(&str, usize)]) {
-        let found: Struct<'_> = btf.type_by_name(name).unwrap_or_else(|| panic!("no {name} in the program"));
-        assert!(size.is_none_or(|size| found.size() == size), "{name} has {} bytes", found.size());
+        let found: Struct<'_> = btf
+            .type_by_name(name)
+            .unwrap_or_else(|| panic!("no {name} in the program"));
+        assert!(
+            size.is_none_or(|size| found.size() == size),
+            "{name} has {} bytes",
+            found.size()
+        );
         for (member, offset) in members {
-            let its = found.iter().find(|its| its.name.is_some_and(|its| its == *member));
+            let its = found
+                .iter()
+                .find(|its| its.name.is_some_and(|its| its == *member));
             let its = its.unwrap_or_else(|| panic!("{name} has no {member}"));
-            let MemberAttr::Normal { offset: bits } = its.attr else { panic!("{name}.{member} is a bit field") };
+            let MemberAttr::Normal { offset: bits } = its.attr else {
+                panic!("{name}.{member} is a bit field")
+            };
             assert_eq!(bits as usize, 8 * offset, "{name}.{member}");
         }
     }
@@ -219,9 +229,18 @@ mod tests {
         let path = dir.path().join("plan.bpf.o");
         std::fs::write(&path, crate::scheduler::PLAN).unwrap();
         let btf = Btf::from_path(&path).unwrap();
-        let config = [("cpus", config::NR_CPUS), ("slots", config::NR_SLOTS), ("takes_all", config::TAKES_ALL)];
+        let config = [
+            ("cpus", config::NR_CPUS),
+            ("slots", config::NR_SLOTS),
+            ("takes_all", config::TAKES_ALL),
+        ];
         check(&btf, "cosched_config", Some(super::config::SIZE), &config);
-        check(&btf, "cosched_config", None, &[("siblings", super::config::SIBLING)]);
+        check(
+            &btf,
+            "cosched_config",
+            None,
+            &[("siblings", super::config::SIBLING)],
+        );
         let of_plan = [
             ("generation", plan::GENERATION),
             ("fillers", plan::FILLERS),
@@ -233,14 +252,37 @@ mod tests {
             ("masks", plan::MASK_WORDS),
         ];
         check(&btf, "cosched_plan", Some(plan::SIZE), &of_plan);
-        let of_seat = [("until", plan::UNTIL), ("slot", plan::SLOT), ("flags", plan::FLAGS)];
+        let of_seat = [
+            ("until", plan::UNTIL),
+            ("slot", plan::SLOT),
+            ("flags", plan::FLAGS),
+        ];
         check(&btf, "cosched_seat", Some(plan::SEAT), &of_seat);
-        let of_place = [("cpu", plan::CPU), ("mask", plan::MASK), ("loose", plan::IS_LOOSE)];
+        let of_place = [
+            ("cpu", plan::CPU),
+            ("mask", plan::MASK),
+            ("loose", plan::IS_LOOSE),
+        ];
         check(&btf, "cosched_place", Some(plan::PLACE), &of_place);
-        check(&btf, "cosched_filler", Some(plan::OF), &[("slot", 0), ("mask", 2)]);
+        check(
+            &btf,
+            "cosched_filler",
+            Some(plan::OF),
+            &[("slot", 0), ("mask", 2)],
+        );
         check(&btf, "cosched_mask", Some(plan::MASK_SIZE), &[("words", 0)]);
-        check(&btf, "cosched_task", Some(task::SIZE), &[("slot", task::SLOT)]);
-        check(&btf, "cosched_wish", Some(wish::SIZE), &[("free", wish::FREE)]);
+        check(
+            &btf,
+            "cosched_task",
+            Some(task::SIZE),
+            &[("slot", task::SLOT)],
+        );
+        check(
+            &btf,
+            "cosched_wish",
+            Some(wish::SIZE),
+            &[("free", wish::FREE)],
+        );
         let of_residency = [
             ("on_cpu", residency::ON_CPU),
             ("shared", residency::SHARED),
@@ -248,30 +290,68 @@ mod tests {
             ("last_on_cpu", residency::LAST_ON_CPU),
             ("beside", residency::BESIDE),
         ];
-        check(&btf, "cosched_residency", Some(residency::BESIDE + 8 * SLOTS), &of_residency);
-        let of_exit = [("kind", exit::KIND), ("reason", exit::REASON), ("message", exit::MESSAGE)];
-        check(&btf, "cosched_exit", Some(exit::MESSAGE + exit::MESSAGE_SIZE), &of_exit);
+        check(
+            &btf,
+            "cosched_residency",
+            Some(residency::BESIDE + 8 * SLOTS),
+            &of_residency,
+        );
+        let of_exit = [
+            ("kind", exit::KIND),
+            ("reason", exit::REASON),
+            ("message", exit::MESSAGE),
+        ];
+        check(
+            &btf,
+            "cosched_exit",
+            Some(exit::MESSAGE + exit::MESSAGE_SIZE),
+            &of_exit,
+        );
         check(
             &btf,
             "cosched_occupation",
             Some(occupation::SIZE),
-            &[("longest", occupation::LONGEST), ("lost", occupation::LOST), ("times", occupation::TIMES)],
+            &[
+                ("longest", occupation::LONGEST),
+                ("lost", occupation::LOST),
+                ("times", occupation::TIMES),
+            ],
         );
-        let of_count = [("enabled", total::ENABLED), ("running", total::RUNNING), ("value", total::VALUE)];
+        let of_count = [
+            ("enabled", total::ENABLED),
+            ("running", total::RUNNING),
+            ("value", total::VALUE),
+        ];
         check(&btf, "cosched_count", Some(total::COUNT), &of_count);
         check(&btf, "cosched_total", Some(total::SIZE), &[("of", 0)]);
         let header = include_str!("../bpf/intf.h");
         for (name, counter) in [("READS", Counter::MmReads), ("WRITES", Counter::MmWrites)] {
-            assert!(header.contains(&format!("#define COSCHED_{name} {}\n", counter as usize)), "{name}");
+            assert!(
+                header.contains(&format!("#define COSCHED_{name} {}\n", counter as usize)),
+                "{name}"
+            );
         }
-        let of_switch = [("at", switch::AT), ("cpu", switch::CPU), ("slot", switch::SLOT)];
+        let of_switch = [
+            ("at", switch::AT),
+            ("cpu", switch::CPU),
+            ("slot", switch::SLOT),
+        ];
         check(&btf, "cosched_switch", Some(switch::SIZE), &of_switch);
-        check(&btf, "cosched_install", Some(install::SIZE), &[("which", install::WHICH)]);
+        check(
+            &btf,
+            "cosched_install",
+            Some(install::SIZE),
+            &[("which", install::WHICH)],
+        );
         check(
             &btf,
             "cosched_call",
             Some(call::SIZE),
-            &[("slot", call::SLOT), ("answer", call::ANSWER), ("span", call::SPAN)],
+            &[
+                ("slot", call::SLOT),
+                ("answer", call::ANSWER),
+                ("span", call::SPAN),
+            ],
         );
     }
 
@@ -289,11 +369,26 @@ mod tests {
             ("is_ours", efs::IS_OURS),
         ];
         check(&btf, "cosched_efs", Some(efs::SIZE), &of_efs);
-        let of_demands = [("nr_gains", demands::NR_GAINS), ("gains", demands::GAINS), ("class", demands::CLASS)];
+        let of_demands = [
+            ("nr_gains", demands::NR_GAINS),
+            ("gains", demands::GAINS),
+            ("class", demands::CLASS),
+        ];
         check(&btf, "cosched_demands", Some(demands::SIZE), &of_demands);
-        check(&btf, "cosched_task", Some(task::SIZE), &[("slot", task::SLOT)]);
-        check(&btf, "cosched_measured", Some(measured::SIZE), &[("word", measured::WORD)]);
-        let tables = crate::tables::image(&cosched_core::model::admission_table::AdmissionTable::new());
+        check(
+            &btf,
+            "cosched_task",
+            Some(task::SIZE),
+            &[("slot", task::SLOT)],
+        );
+        check(
+            &btf,
+            "cosched_measured",
+            Some(measured::SIZE),
+            &[("word", measured::WORD)],
+        );
+        let tables =
+            crate::tables::image(&cosched_core::model::admission_table::AdmissionTable::new());
         check(&btf, "cosched_tables", Some(tables.0.len()), &[]);
     }
 }

@@ -3,14 +3,16 @@
 use crate::counting::{Counting, run};
 use crate::demands;
 use crate::image::{Misfit, image};
-use crate::intf::{Image, NONE, SIBLINGS, call, config, exit, install, occupation, residency, task, wish};
+use crate::intf::{
+    Image, NONE, SIBLINGS, call, config, exit, install, occupation, residency, task, wish,
+};
 use crate::slots::Slots;
 use crate::switches::Switches;
 use crate::tables;
 use cosched_core::model::admission_table::AdmissionTable;
 use cosched_core::{
-    Absence, CpuId, CpuSet, Demand, Machine, Nanos, Occupation, PerCounter, Reading, Residency, Schedule, Switch,
-    Switched, TaskId,
+    Absence, CpuId, CpuSet, Demand, Machine, Nanos, Occupation, PerCounter, Reading, Residency,
+    Schedule, Switch, Switched, TaskId,
 };
 use cosched_linux::counters::{Counted, CpuEvents};
 use cosched_linux::{Clock, KernelScheduler};
@@ -67,9 +69,18 @@ fn refused(what: &'static str) -> impl Fn(libbpf_rs::Error) -> ExtError {
         let said = SAID.lock().unwrap_or_else(|broken| broken.into_inner());
         // The verifier tells all that it has looked at. The last lines of that say what was wrong.
         let lines = said.iter().flat_map(|text| text.lines()).map(str::trim);
-        let lines: Vec<&str> = lines.filter(|line| !line.is_empty() && !line.starts_with("processed ")).collect();
+        let lines: Vec<&str> = lines
+            .filter(|line| !line.is_empty() && !line.starts_with("processed "))
+            .collect();
         let last = lines[lines.len().saturating_sub(5)..].join("; ");
-        ExtError::Refused { what, why: if last.is_empty() { error.to_string() } else { format!("{error}: {last}") } }
+        ExtError::Refused {
+            what,
+            why: if last.is_empty() {
+                error.to_string()
+            } else {
+                format!("{error}: {last}")
+            },
+        }
     }
 }
 
@@ -172,35 +183,63 @@ impl Scheduler {
         work: Work,
         events: Option<CpuEvents>,
     ) -> Result<Scheduler, ExtError> {
-        SAID.lock().unwrap_or_else(|broken| broken.into_inner()).clear();
+        SAID.lock()
+            .unwrap_or_else(|broken| broken.into_inner())
+            .clear();
         libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
         let slots = Slots::new(tasks);
         let settings = settings(machine, last_cpu(machine), slots.count(), takes_all)?;
-        let mut open = ObjectBuilder::default().open_memory(work.program()).map_err(refused("reading the program"))?;
+        let mut open = ObjectBuilder::default()
+            .open_memory(work.program())
+            .map_err(refused("reading the program"))?;
         let ops = work.name(takes_all);
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
             let set_up = match (name.as_str(), work) {
                 (".rodata.config", _) => map.set_initial_value(&settings.0),
-                (".rodata.tables", Work::Efs { .. }) => map.set_initial_value(&tables::image(&AdmissionTable::new()).0),
-                (".rodata.efs", Work::Efs { local, global, lines_per_us }) => {
-                    map.set_initial_value(&demands::settings(machine, local, global, lines_per_us).0)
+                (".rodata.tables", Work::Efs { .. }) => {
+                    map.set_initial_value(&tables::image(&AdmissionTable::new()).0)
                 }
-                (other, _) if other.starts_with("cosched_") && other != ops => map.set_autocreate(false),
+                (
+                    ".rodata.efs",
+                    Work::Efs {
+                        local,
+                        global,
+                        lines_per_us,
+                    },
+                ) => map
+                    .set_initial_value(&demands::settings(machine, local, global, lines_per_us).0),
+                (other, _) if other.starts_with("cosched_") && other != ops => {
+                    map.set_autocreate(false)
+                }
                 _ => Ok(()),
             };
             set_up.map_err(refused("setting up the program"))?;
         }
-        let measures = matches!(work, Work::Efs { lines_per_us: Some(_), .. });
+        let measures = matches!(
+            work,
+            Work::Efs {
+                lines_per_us: Some(_),
+                ..
+            }
+        );
         Counting::leave_out(&mut open, events.is_some(), measures);
-        let mut object = open.load().map_err(refused("loading the program into the kernel"))?;
-        let counting = events.map(|events| Counting::begin(&object, events)).transpose();
+        let mut object = open
+            .load()
+            .map_err(refused("loading the program into the kernel"))?;
+        let counting = events
+            .map(|events| Counting::begin(&object, events))
+            .transpose();
         let counting = counting.map_err(refused("counting in the kernel"))?;
         let maps = {
             let handle = |name: &str| {
                 let found = object.maps().find(|map| map.name() == name);
-                let found = found.ok_or_else(|| libbpf_rs::Error::from(io::Error::from(io::ErrorKind::NotFound)));
-                found.and_then(|map| MapHandle::try_from(&map)).map_err(refused("finding the program's data"))
+                let found = found.ok_or_else(|| {
+                    libbpf_rs::Error::from(io::Error::from(io::ErrorKind::NotFound))
+                });
+                found
+                    .and_then(|map| MapHandle::try_from(&map))
+                    .map_err(refused("finding the program's data"))
             };
             Maps {
                 told: handle(work.map())?,
@@ -209,17 +248,23 @@ impl Scheduler {
                 escapes: handle("escapes")?,
                 answers: handle("answers")?,
                 occupation: handle("occupation")?,
-                switches: Switches::of(&handle("switches")?).map_err(refused("reading the program's news"))?,
+                switches: Switches::of(&handle("switches")?)
+                    .map_err(refused("reading the program's news"))?,
                 measured: work.admits().then(|| handle("measured")).transpose()?,
                 exits: handle("exits")?,
                 bell: handle("bell")?,
             }
         };
-        let mut ops = object.maps_mut().find(|map| map.name() == ops).ok_or_else(|| ExtError::Refused {
-            what: "finding the scheduler",
-            why: "the compiled program has none".to_owned(),
-        })?;
-        let link = ops.attach_struct_ops().map_err(refused("making it the scheduler"))?;
+        let mut ops = object
+            .maps_mut()
+            .find(|map| map.name() == ops)
+            .ok_or_else(|| ExtError::Refused {
+                what: "finding the scheduler",
+                why: "the compiled program has none".to_owned(),
+            })?;
+        let link = ops
+            .attach_struct_ops()
+            .map_err(refused("making it the scheduler"))?;
         Ok(Scheduler {
             work,
             object,
@@ -247,7 +292,10 @@ impl Scheduler {
         let key = u32::from(slot).to_ne_bytes();
         let mut value = Image::new(wish::SIZE);
         value.put_u32(wish::FREE, u32::from(free));
-        self.maps.wishes.update(&key, &value.0, MapFlags::ANY).map_err(io::Error::other)
+        self.maps
+            .wishes
+            .update(&key, &value.0, MapFlags::ANY)
+            .map_err(io::Error::other)
     }
 
     /// The slot of a task, which is given one if it has none.
@@ -257,7 +305,10 @@ impl Scheduler {
         }
         let given = self.slots.give(task)?;
         let none = Image::new(size_of::<u32>());
-        let _ = self.maps.escapes.update(&u32::from(given.slot).to_ne_bytes(), &none.0, MapFlags::ANY);
+        let _ =
+            self.maps
+                .escapes
+                .update(&u32::from(given.slot).to_ne_bytes(), &none.0, MapFlags::ANY);
         if let Some(before) = given.before {
             self.keep_meetings(before, given.slot);
             let mut told = Image::new(call::SIZE);
@@ -272,9 +323,15 @@ impl Scheduler {
 
     /// Before a slot is given to another task: what others met in it was the task before.
     fn keep_meetings(&mut self, before: TaskId, slot: u16) {
-        let others: Vec<(TaskId, u16)> = self.slots.tasks().filter(|(_, other)| *other != slot).collect();
+        let others: Vec<(TaskId, u16)> = self
+            .slots
+            .tasks()
+            .filter(|(_, other)| *other != slot)
+            .collect();
         for (task, other) in others {
-            let Ok(answer) = self.ask(other) else { continue };
+            let Ok(answer) = self.ask(other) else {
+                continue;
+            };
             let time = answer.u64(residency::BESIDE + 8 * usize::from(slot));
             if time > 0 {
                 *self.met.entry(task).or_default().entry(before).or_default() += time;
@@ -286,8 +343,14 @@ impl Scheduler {
         let mut told = Image::new(call::SIZE);
         told.put_u32(call::SLOT, u32::from(slot));
         self.run("cosched_read", &mut told)?;
-        let answer = self.maps.answers.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).map_err(io::Error::other)?;
-        answer.map(Image).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+        let answer = self
+            .maps
+            .answers
+            .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+            .map_err(io::Error::other)?;
+        answer
+            .map(Image)
+            .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }
 
     fn let_out(&self, slot: u16) {
@@ -301,12 +364,24 @@ impl Scheduler {
 /// The last CPU that there can be: the kernel asks the scheduler on all of them, also on those that are not the run's.
 fn last_cpu(machine: &Machine) -> u32 {
     let possible = std::fs::read_to_string("/sys/devices/system/cpu/possible").ok();
-    let possible = possible.and_then(|list| list.trim().parse::<CpuSet>().ok()).unwrap_or_else(|| machine.all_cpus());
-    possible.iter().chain(machine.all_cpus().iter()).map(|cpu| cpu.0).max().unwrap_or(0)
+    let possible = possible
+        .and_then(|list| list.trim().parse::<CpuSet>().ok())
+        .unwrap_or_else(|| machine.all_cpus());
+    possible
+        .iter()
+        .chain(machine.all_cpus().iter())
+        .map(|cpu| cpu.0)
+        .max()
+        .unwrap_or(0)
 }
 
 /// What the program knows before it is loaded.
-fn settings(machine: &Machine, last: u32, slots: usize, takes_all: bool) -> Result<Image, ExtError> {
+fn settings(
+    machine: &Machine,
+    last: u32,
+    slots: usize,
+    takes_all: bool,
+) -> Result<Image, ExtError> {
     let mut image = Image::new(config::SIZE);
     if last as usize >= crate::intf::CPUS {
         return Err(ExtError::TooManyCpus(last));
@@ -336,22 +411,33 @@ impl KernelScheduler for Scheduler {
     }
 
     fn demands(&mut self) -> Vec<Demand> {
-        let told =
-            self.maps.measured.as_ref().and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());
-        told.map(|told| demands::measured(&Image(told), self.slots.tasks())).unwrap_or_default()
+        let told = self.maps.measured.as_ref().and_then(|map| {
+            map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+                .ok()
+                .flatten()
+        });
+        told.map(|told| demands::measured(&Image(told), self.slots.tasks()))
+            .unwrap_or_default()
     }
 
     fn take(&mut self, task: TaskId, handle: BorrowedFd<'_>) -> io::Result<()> {
-        let slot = self.slot(task).ok_or_else(|| io::Error::other("too many jobs have processes at once"))?;
+        let slot = self
+            .slot(task)
+            .ok_or_else(|| io::Error::other("too many jobs have processes at once"))?;
         self.mark_free(slot, true)?;
         let mut value = Image::new(task::SIZE);
         value.put_u32(task::SLOT, u32::from(slot));
         let key = handle.as_raw_fd().to_ne_bytes();
-        self.maps.tasks.update(&key, &value.0, MapFlags::ANY).map_err(io::Error::other)
+        self.maps
+            .tasks
+            .update(&key, &value.0, MapFlags::ANY)
+            .map_err(io::Error::other)
     }
 
     fn set_free(&mut self, task: TaskId, free: bool) {
-        let Some(slot) = self.slots.of(task) else { return };
+        let Some(slot) = self.slots.of(task) else {
+            return;
+        };
         // Where it fails the scheduler was removed.
         if self.mark_free(slot, free).is_ok() && free {
             self.let_out(slot);
@@ -367,8 +453,16 @@ impl KernelScheduler for Scheduler {
     fn adopt(&mut self, generation: u64, schedule: &Schedule, clock: &Clock) -> Result<(), String> {
         let (which, bytes) = match (self.work, &schedule.admission) {
             (Work::Plans, _) => {
-                let bytes = image(generation, schedule, |task| self.slot(task), |at| clock.kernel(at));
-                (if self.which == 0 { 1 } else { 0 }, bytes.map_err(|misfit| misfit.to_string())?)
+                let bytes = image(
+                    generation,
+                    schedule,
+                    |task| self.slot(task),
+                    |at| clock.kernel(at),
+                );
+                (
+                    if self.which == 0 { 1 } else { 0 },
+                    bytes.map_err(|misfit| misfit.to_string())?,
+                )
             }
             (Work::Efs { .. }, Some(admission)) => {
                 let seated: Vec<TaskId> = schedule.seats.iter().map(|seat| seat.task).collect();
@@ -379,14 +473,18 @@ impl KernelScheduler for Scheduler {
             }
             (Work::Efs { .. }, None) => return Err("it has no demands".to_owned()),
         };
-        let written = self.maps.told.update(&u32::to_ne_bytes(which), &bytes.0, MapFlags::ANY);
+        let written = self
+            .maps
+            .told
+            .update(&u32::to_ne_bytes(which), &bytes.0, MapFlags::ANY);
         written.map_err(|error| error.to_string())?;
         if self.work.admits() && self.which == which {
             return Ok(());
         }
         let mut told = Image::new(install::SIZE);
         told.put_u32(install::WHICH, which);
-        self.run("cosched_install", &mut told).map_err(|error| error.to_string())?;
+        self.run("cosched_install", &mut told)
+            .map_err(|error| error.to_string())?;
         self.which = which;
         Ok(())
     }
@@ -405,8 +503,12 @@ impl KernelScheduler for Scheduler {
     }
 
     fn residency(&mut self, task: TaskId, clock: &Clock) -> Reading<Residency> {
-        let Some(slot) = self.slots.of(task) else { return Reading::Absent(Absence::NotStarted) };
-        let Ok(answer) = self.ask(slot) else { return Reading::Absent(Absence::NotTold) };
+        let Some(slot) = self.slots.of(task) else {
+            return Reading::Absent(Absence::NotStarted);
+        };
+        let Ok(answer) = self.ask(slot) else {
+            return Reading::Absent(Absence::NotTold);
+        };
         let mut beside = self.met.get(&task).cloned().unwrap_or_default();
         for other in 0..self.slots.count() {
             let time = answer.u64(residency::BESIDE + 8 * other);
@@ -421,7 +523,10 @@ impl KernelScheduler for Scheduler {
             alone: Nanos(on_cpu.saturating_sub(answer.u64(residency::SHARED))),
             waiting: Nanos(answer.u64(residency::AWAKE).saturating_sub(on_cpu)),
             last_on_cpu: (last > 0).then(|| clock.run(last)),
-            beside: beside.into_iter().map(|(task, time)| (task, Nanos(time))).collect(),
+            beside: beside
+                .into_iter()
+                .map(|(task, time)| (task, Nanos(time)))
+                .collect(),
         })
     }
 
@@ -436,24 +541,49 @@ impl KernelScheduler for Scheduler {
     }
 
     fn switches(&mut self, clock: &Clock, out: &mut Vec<Switch>) {
-        let told = self.maps.occupation.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().map(Image);
+        let told = self
+            .maps
+            .occupation
+            .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+            .ok()
+            .flatten()
+            .map(Image);
         let lost = told.is_some_and(|told| told.u64(occupation::LOST) > 0);
         let last = &mut self.last_switch;
-        self.maps.switches.take(lost || self.untold, |at, cpu, slot| {
-            *last = clock.run(at);
-            // A process may have chosen a CPU for itself that is not the run's.
-            if self.cpus.contains(CpuId(cpu)) {
-                let task = (slot < crate::intf::SLOTS as u32).then(|| self.slots.owner(slot as usize)).flatten();
-                out.push(Switch { at: *last, what: Switched::To { cpu: CpuId(cpu), task } });
-            }
-        });
+        self.maps
+            .switches
+            .take(lost || self.untold, |at, cpu, slot| {
+                *last = clock.run(at);
+                // A process may have chosen a CPU for itself that is not the run's.
+                if self.cpus.contains(CpuId(cpu)) {
+                    let task = (slot < crate::intf::SLOTS as u32)
+                        .then(|| self.slots.owner(slot as usize))
+                        .flatten();
+                    out.push(Switch {
+                        at: *last,
+                        what: Switched::To {
+                            cpu: CpuId(cpu),
+                            task,
+                        },
+                    });
+                }
+            });
         if (lost || self.link.is_none()) && !std::mem::replace(&mut self.untold, true) {
-            out.push(Switch { at: *last, what: Switched::Untold });
+            out.push(Switch {
+                at: *last,
+                what: Switched::Untold,
+            });
         }
     }
 
     fn occupation(&mut self) -> Option<Occupation> {
-        let told = self.maps.occupation.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().map(Image)?;
+        let told = self
+            .maps
+            .occupation
+            .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+            .ok()
+            .flatten()
+            .map(Image)?;
         Some(Occupation {
             at_once: std::array::from_fn(|count| Nanos(told.u64(occupation::TIMES + 8 * count))),
             longest_wait: Nanos(told.u64(occupation::LONGEST)),
@@ -462,14 +592,25 @@ impl KernelScheduler for Scheduler {
 
     fn tend(&mut self) {
         let mut told = Image::new(call::SIZE);
-        told.put_u64(call::SPAN, if self.which == NO_PLAN { 1 } else { LONGEST_WAIT.0 });
+        told.put_u64(
+            call::SPAN,
+            if self.which == NO_PLAN {
+                1
+            } else {
+                LONGEST_WAIT.0
+            },
+        );
         let is_there = self.run("cosched_rescue", &mut told).is_ok();
         if is_there && told.u64(call::SPAN) > STARVED.0 && self.why_removed.is_none() {
             // The kernel's watchdog would remove it as faulty.
             self.why_removed = Some(format!(
                 "ordinary processes, which come first, have left a job no CPU for {} s{}",
                 STARVED.0 / 1_000_000_000,
-                if self.takes_all { "" } else { "; --all shares the CPUs with them" }
+                if self.takes_all {
+                    ""
+                } else {
+                    "; --all shares the CPUs with them"
+                }
             ));
         }
     }
@@ -484,13 +625,23 @@ impl KernelScheduler for Scheduler {
 
     fn removed(&mut self) -> Option<String> {
         if self.why_removed.is_none() {
-            let told = self.maps.exits.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().map(Image)?;
+            let told = self
+                .maps
+                .exits
+                .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+                .ok()
+                .flatten()
+                .map(Image)?;
             if told.u32(exit::KIND) == 0 {
                 return None;
             }
             let reason = told.text(exit::REASON, exit::REASON_SIZE);
             let message = told.text(exit::MESSAGE, exit::MESSAGE_SIZE);
-            self.why_removed = Some(if message.is_empty() { reason } else { format!("{reason}: {message}") });
+            self.why_removed = Some(if message.is_empty() {
+                reason
+            } else {
+                format!("{reason}: {message}")
+            });
         }
         self.why_removed.clone()
     }
@@ -500,7 +651,16 @@ impl KernelScheduler for Scheduler {
         let all: Vec<(TaskId, u16)> = self.slots.tasks().collect();
         for (task, slot) in all {
             let key = u32::from(slot).to_ne_bytes();
-            let Some(count) = self.maps.escapes.lookup(&key, MapFlags::ANY).ok().flatten().map(Image) else { continue };
+            let Some(count) = self
+                .maps
+                .escapes
+                .lookup(&key, MapFlags::ANY)
+                .ok()
+                .flatten()
+                .map(Image)
+            else {
+                continue;
+            };
             let now = count.u32(0);
             let before = self.escaped.entry(task).or_default();
             if now > *before {

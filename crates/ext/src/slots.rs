@@ -25,7 +25,11 @@ pub(crate) struct Given {
 impl Slots {
     /// As many slots as there are tasks, if there can be so many.
     pub(crate) fn new(tasks: usize) -> Slots {
-        Slots { of: BTreeMap::new(), owners: vec![None; tasks.clamp(1, SLOTS)], next: 0 }
+        Slots {
+            of: BTreeMap::new(),
+            owners: vec![None; tasks.clamp(1, SLOTS)],
+            next: 0,
+        }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -48,12 +52,19 @@ impl Slots {
     /// Gives a task without a slot one; `None` if all are taken.
     pub(crate) fn give(&mut self, task: TaskId) -> Option<Given> {
         let count = self.owners.len();
-        let is_taken = |slot: usize| self.owners[slot].is_some_and(|owner| self.of.get(&owner) == Some(&(slot as u16)));
-        let slot = (0..count).map(|step| (self.next + step) % count).find(|&slot| !is_taken(slot))?;
+        let is_taken = |slot: usize| {
+            self.owners[slot].is_some_and(|owner| self.of.get(&owner) == Some(&(slot as u16)))
+        };
+        let slot = (0..count)
+            .map(|step| (self.next + step) % count)
+            .find(|&slot| !is_taken(slot))?;
         self.next = (slot + 1) % count;
         let before = self.owners[slot].replace(task);
         self.of.insert(task, slot as u16);
-        Some(Given { slot: slot as u16, before })
+        Some(Given {
+            slot: slot as u16,
+            before,
+        })
     }
 
     /// Takes a slot back.
@@ -69,16 +80,27 @@ mod tests {
     #[test]
     fn slots_go_round() {
         let mut slots = Slots::new(3);
-        let give = |slots: &mut Slots, task: u32| slots.give(TaskId(task)).map(|given| (given.slot, given.before));
+        let give = |slots: &mut Slots, task: u32| {
+            slots
+                .give(TaskId(task))
+                .map(|given| (given.slot, given.before))
+        };
         assert_eq!(give(&mut slots, 7), Some((0, None)));
         assert_eq!(give(&mut slots, 8), Some((1, None)));
         slots.take_back(TaskId(7));
-        assert_eq!(give(&mut slots, 9), Some((2, None)), "the one that was never used comes first");
+        assert_eq!(
+            give(&mut slots, 9),
+            Some((2, None)),
+            "the one that was never used comes first"
+        );
         assert_eq!(slots.owner(0), Some(TaskId(7)));
         assert_eq!(give(&mut slots, 10), Some((0, Some(TaskId(7)))));
         assert_eq!(give(&mut slots, 11), None);
         slots.take_back(TaskId(9));
         assert_eq!(give(&mut slots, 11), Some((2, Some(TaskId(9)))));
-        assert_eq!((slots.of(TaskId(8)), slots.of(TaskId(9)), slots.count()), (Some(1), None, 3));
+        assert_eq!(
+            (slots.of(TaskId(8)), slots.of(TaskId(9)), slots.count()),
+            (Some(1), None, 3)
+        );
     }
 }

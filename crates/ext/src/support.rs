@@ -50,7 +50,9 @@ impl Lack {
             Lack::NoClass { .. } => "boot with CONFIG_SCHED_CLASS_EXT",
             Lack::NoTypes => "boot a kernel with CONFIG_DEBUG_INFO_BTF=y",
             Lack::TooOld { .. } => "boot Linux 6.13 or later",
-            Lack::Other { .. } => "end the program that loaded it (systemctl stop scx, or whatever started it)",
+            Lack::Other { .. } => {
+                "end the program that loaded it (systemctl stop scx, or whatever started it)"
+            }
             Lack::NoPermission => "run cosched as root",
         }
     }
@@ -76,7 +78,8 @@ pub fn lack(root: &Root) -> Option<Lack> {
 
 /// What the machine lacks, whatever this program was built with.
 fn lack_of_machine(root: &Root) -> Option<Lack> {
-    let read = |path: &str| std::fs::read_to_string(root.path(path)).map(|text| text.trim().to_owned());
+    let read =
+        |path: &str| std::fs::read_to_string(root.path(path)).map(|text| text.trim().to_owned());
     let release = || read("/proc/sys/kernel/osrelease").unwrap_or_else(|_| "?".to_owned());
     let Ok(state) = read("/sys/kernel/sched_ext/state") else {
         return Some(Lack::NoClass { release: release() });
@@ -91,16 +94,26 @@ fn lack_of_machine(root: &Root) -> Option<Lack> {
     }
     if state != "disabled" {
         // The scheduler in charge is called the root there.
-        let name = read(&["/sys/kernel/sched_ext", "root", "ops"].join("/")).ok().filter(|name| !name.is_empty());
-        return Some(Lack::Other { name: name.unwrap_or_else(|| format!("its state is {state}")) });
+        let name = read(&["/sys/kernel/sched_ext", "root", "ops"].join("/"))
+            .ok()
+            .filter(|name| !name.is_empty());
+        return Some(Lack::Other {
+            name: name.unwrap_or_else(|| format!("its state is {state}")),
+        });
     }
     let may = |status: String| {
-        let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("CapEff:"))?;
         let caps = u64::from_str_radix(line.trim(), 16).ok()?;
         let has = |cap: u32| caps >> cap & 1 == 1;
         Some(has(CAP_SYS_ADMIN) || has(CAP_BPF) && has(CAP_PERFMON))
     };
-    (!read("/proc/self/status").ok().and_then(may).unwrap_or(false)).then_some(Lack::NoPermission)
+    (!read("/proc/self/status")
+        .ok()
+        .and_then(may)
+        .unwrap_or(false))
+    .then_some(Lack::NoPermission)
 }
 
 #[cfg(test)]
@@ -117,11 +130,24 @@ mod tests {
             std::fs::write(path, text).unwrap();
         };
         write("proc/sys/kernel/osrelease", "6.12.0-amd64\n");
-        assert_eq!(lack_of_machine(&root), Some(Lack::NoClass { release: "6.12.0-amd64".to_owned() }));
+        assert_eq!(
+            lack_of_machine(&root),
+            Some(Lack::NoClass {
+                release: "6.12.0-amd64".to_owned()
+            })
+        );
         write("sys/kernel/sched_ext/state", "disabled\n");
         assert_eq!(lack_of_machine(&root), Some(Lack::NoTypes));
-        write("sys/kernel/btf/vmlinux", "\0scx_bpf_dispatch\0scx_bpf_dsq_insert_vtime\0");
-        assert_eq!(lack_of_machine(&root), Some(Lack::TooOld { release: "6.12.0-amd64".to_owned() }));
+        write(
+            "sys/kernel/btf/vmlinux",
+            "\0scx_bpf_dispatch\0scx_bpf_dsq_insert_vtime\0",
+        );
+        assert_eq!(
+            lack_of_machine(&root),
+            Some(Lack::TooOld {
+                release: "6.12.0-amd64".to_owned()
+            })
+        );
         write("sys/kernel/btf/vmlinux", "\0scx_bpf_dsq_insert\0");
         write("proc/self/status", "Name:\tx\nCapEff:\t0000000000000000\n");
         assert_eq!(lack_of_machine(&root), Some(Lack::NoPermission));
@@ -130,8 +156,21 @@ mod tests {
             assert_eq!(lack_of_machine(&root), None, "{caps}");
         }
         write("sys/kernel/sched_ext/state", "enabled\n");
-        assert_eq!(lack_of_machine(&root), Some(Lack::Other { name: "its state is enabled".to_owned() }));
-        write(&["sys/kernel/sched_ext", "root", "ops"].join("/"), "lavd_1.0\n");
-        assert_eq!(lack_of_machine(&root), Some(Lack::Other { name: "lavd_1.0".to_owned() }));
+        assert_eq!(
+            lack_of_machine(&root),
+            Some(Lack::Other {
+                name: "its state is enabled".to_owned()
+            })
+        );
+        write(
+            &["sys/kernel/sched_ext", "root", "ops"].join("/"),
+            "lavd_1.0\n",
+        );
+        assert_eq!(
+            lack_of_machine(&root),
+            Some(Lack::Other {
+                name: "lavd_1.0".to_owned()
+            })
+        );
     }
 }

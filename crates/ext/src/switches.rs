@@ -24,11 +24,16 @@ impl Switches {
         let mut builder = RingBufferBuilder::new();
         builder.add(map, move |bytes| {
             if bytes.len() >= switch::SIZE {
-                keep.lock().unwrap_or_else(|broken| broken.into_inner()).push(Image(bytes.to_vec()));
+                keep.lock()
+                    .unwrap_or_else(|broken| broken.into_inner())
+                    .push(Image(bytes.to_vec()));
             }
             0
         })?;
-        Ok(Switches { ring: builder.build()?, told })
+        Ok(Switches {
+            ring: builder.build()?,
+            told,
+        })
     }
 
     /// Tells all that came since this was last called, in the order of time: when, which CPU, which slot. With `lost`, some are
@@ -36,14 +41,23 @@ impl Switches {
     pub(crate) fn take(&self, lost: bool, mut tell: impl FnMut(u64, u32, u32)) {
         // What can't be read now is there the next time.
         let _ = self.ring.consume();
-        let mut told = std::mem::take(&mut *self.told.lock().unwrap_or_else(|broken| broken.into_inner()));
+        let mut told = std::mem::take(
+            &mut *self
+                .told
+                .lock()
+                .unwrap_or_else(|broken| broken.into_inner()),
+        );
         if lost {
             return;
         }
         // Each CPU tells for itself.
         told.sort_by_key(|image| image.u64(switch::AT));
         for image in told {
-            tell(image.u64(switch::AT), image.u32(switch::CPU), image.u32(switch::SLOT));
+            tell(
+                image.u64(switch::AT),
+                image.u32(switch::CPU),
+                image.u32(switch::SLOT),
+            );
         }
     }
 }

@@ -12,11 +12,23 @@ pub(crate) fn image(table: &AdmissionTable) -> Image {
     let mut bytes = Vec::new();
     for row in numbers.computing {
         let padding = std::iter::repeat_n(0, COLUMNS - row.len());
-        row.iter().copied().chain(padding).for_each(|h: u32| bytes.extend(h.to_ne_bytes()));
+        row.iter()
+            .copied()
+            .chain(padding)
+            .for_each(|h: u32| bytes.extend(h.to_ne_bytes()));
     }
-    numbers.octave.iter().for_each(|power| bytes.extend(power.to_ne_bytes()));
-    numbers.free.iter().for_each(|free| bytes.extend(free.to_ne_bytes()));
-    numbers.log.iter().for_each(|log| bytes.extend(log.to_ne_bytes()));
+    numbers
+        .octave
+        .iter()
+        .for_each(|power| bytes.extend(power.to_ne_bytes()));
+    numbers
+        .free
+        .iter()
+        .for_each(|free| bytes.extend(free.to_ne_bytes()));
+    numbers
+        .log
+        .iter()
+        .for_each(|log| bytes.extend(log.to_ne_bytes()));
     let classes = (0..=DemandClass::HIGHEST.number()).filter_map(DemandClass::from_number);
     classes.for_each(|class| bytes.extend(table.demand_share(class).to_ne_bytes()));
     Image(bytes)
@@ -81,8 +93,17 @@ mod tests {
         let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");
         // Whatever is undefined in C ends the program.
         let strict = ["-O1", "-Wall", "-Wextra", "-fsanitize=undefined,bounds"];
-        let strict = strict.into_iter().chain(["-fsanitize-undefined-trap-on-error", "-std=gnu11", "-I"]);
-        let status = Command::new(&compiler).args(strict).arg(headers).arg(&source).arg("-o").arg(&program).status();
+        let strict =
+            strict
+                .into_iter()
+                .chain(["-fsanitize-undefined-trap-on-error", "-std=gnu11", "-I"]);
+        let status = Command::new(&compiler)
+            .args(strict)
+            .arg(headers)
+            .arg(&source)
+            .arg("-o")
+            .arg(&program)
+            .status();
         match status {
             Ok(status) => assert!(status.success(), "bus.h does not compile"),
             Err(error) => {
@@ -90,25 +111,53 @@ mod tests {
                 return None;
             }
         }
-        let mut child = Command::new(&program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = Command::new(&program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut told = image(&AdmissionTable::new()).0;
-        cases.iter().flat_map(|case| case.0).for_each(|word| told.extend(word.to_ne_bytes()));
+        cases
+            .iter()
+            .flat_map(|case| case.0)
+            .for_each(|word| told.extend(word.to_ne_bytes()));
         let mut to = child.stdin.take().unwrap();
         let writer = std::thread::spawn(move || to.write_all(&told));
         let mut answered = Vec::new();
-        child.stdout.take().unwrap().read_to_end(&mut answered).unwrap();
+        child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_end(&mut answered)
+            .unwrap();
         let status = child.wait().unwrap();
-        assert!(status.success(), "{status} after {} answers", answered.len() / 4);
+        assert!(
+            status.success(),
+            "{status} after {} answers",
+            answered.len() / 4
+        );
         writer.join().unwrap().unwrap();
-        Some(answered.chunks_exact(4).map(|four| i32::from_ne_bytes(four.try_into().unwrap())).collect())
+        Some(
+            answered
+                .chunks_exact(4)
+                .map(|four| i32::from_ne_bytes(four.try_into().unwrap()))
+                .collect(),
+        )
     }
 
     fn check(cases: &[Case]) {
-        let Some(answers) = answers(cases) else { return };
+        let Some(answers) = answers(cases) else {
+            return;
+        };
         assert_eq!(answers.len(), cases.len());
         for (nth, ((asked, expected), got)) in cases.iter().zip(&answers).enumerate() {
             let [command, ..] = asked;
-            assert_eq!(got, expected, "question {nth}: {} {asked:?}", char::from(*command as u8));
+            assert_eq!(
+                got,
+                expected,
+                "question {nth}: {} {asked:?}",
+                char::from(*command as u8)
+            );
         }
     }
 
@@ -136,12 +185,16 @@ mod tests {
                     there.push(class);
                 } else {
                     let class = there.swap_remove(rng.below(there.len() as u64) as usize);
-                    load.remove(&table, DemandClass::from_number(class).unwrap()).unwrap();
+                    load.remove(&table, DemandClass::from_number(class).unwrap())
+                        .unwrap();
                     cases.push((['r' as u32, class.into(), 0, 0], 0));
                 }
                 for gain in [0.0, 0.9, 1.0, 1.02, 1.2, 1.5, 2.0, 4_096.0] {
                     let gain = Gain::of(gain + rng.below(1_000) as f64 * 1e-4).unwrap();
-                    cases.push((['c' as u32, gain.number(), 0, 0], number(table.ceiling(&load, gain))));
+                    cases.push((
+                        ['c' as u32, gain.number(), 0, 0],
+                        number(table.ceiling(&load, gain)),
+                    ));
                 }
             }
             for class in there {
@@ -157,7 +210,12 @@ mod tests {
         let table = AdmissionTable::new();
         let mut load = BusLoad::new();
         let cases: Vec<Case> = (0..2_100)
-            .map(|_| (['a' as u32, class.number().into(), 0, 0], i32::from(load.add(&table, class).is_ok())))
+            .map(|_| {
+                (
+                    ['a' as u32, class.number().into(), 0, 0],
+                    i32::from(load.add(&table, class).is_ok()),
+                )
+            })
             .collect();
         assert!(cases.iter().any(|case| case.1 == 0));
         check(&cases);
@@ -169,13 +227,20 @@ mod tests {
         let mut rng = Rng::new(8);
         let mut cases: Vec<Case> = Vec::new();
         let edges = [0, 1, 2, 1 << 30, (1 << 31) - 1, 1 << 31, u32::MAX];
-        let mut share =
-            |edge: usize| edges.get(edge).copied().unwrap_or_else(|| rng.below(1 << 31) as u32 >> rng.below(31));
+        let mut share = |edge: usize| {
+            edges
+                .get(edge)
+                .copied()
+                .unwrap_or_else(|| rng.below(1 << 31) as u32 >> rng.below(31))
+        };
         for nth in 0..5_000 {
             let (used, free) = (share(nth % 20), share(nth / 20 % 20));
             let class = table.class_of_measured(used, free);
             cases.push((['m' as u32, used, free, 0], class.number().into()));
-            cases.push((['s' as u32, used, 0, 0], table.class_of_share(used).number().into()));
+            cases.push((
+                ['s' as u32, used, 0, 0],
+                table.class_of_share(used).number().into(),
+            ));
             let span = (nth as u32 * 499) % (1 << 21);
             let [before, now] = [used, free].map(|share| share.min(1 << 31));
             let next = Window::next_in_kernel(before, now, span.into());

@@ -55,8 +55,15 @@ pub fn read(root: &Root, cpus: &CpuSet) -> Option<CpuAccounts> {
     let stat = root.text("/proc/stat", "CPU time").ok()??;
     let (mut all, mut found) = ([0; FIELDS], 0);
     for line in stat.lines() {
-        let Some((number, rest)) = line.strip_prefix("cpu").and_then(|line| line.split_once(' ')) else { continue };
-        let Ok(number) = number.parse::<u32>() else { continue };
+        let Some((number, rest)) = line
+            .strip_prefix("cpu")
+            .and_then(|line| line.split_once(' '))
+        else {
+            continue;
+        };
+        let Ok(number) = number.parse::<u32>() else {
+            continue;
+        };
         if !cpus.contains(cosched_core::CpuId(number)) {
             continue;
         }
@@ -73,7 +80,12 @@ pub fn read(root: &Root, cpus: &CpuSet) -> Option<CpuAccounts> {
         return None;
     }
     let time = |ticks: u64| Nanos(ticks.saturating_mul(tick));
-    Some(CpuAccounts { total: time(total), busy: time(busy), stolen: time(stolen), own: time(own(root)?) })
+    Some(CpuAccounts {
+        total: time(total),
+        busy: time(busy),
+        stolen: time(stolen),
+        own: time(own(root)?),
+    })
 }
 
 /// Numbers of a line of `/proc/stat` that do not count twice: guests are part of the user's time.
@@ -83,9 +95,15 @@ const FIELDS: usize = 8;
 fn own(root: &Root) -> Option<u64> {
     let stat = std::fs::read(root.path("/proc/self/stat")).ok()?;
     let name_end = stat.iter().rposition(|&byte| byte == b')')?;
-    let fields = std::str::from_utf8(&stat[name_end + 1..]).ok()?.split_ascii_whitespace();
+    let fields = std::str::from_utf8(&stat[name_end + 1..])
+        .ok()?
+        .split_ascii_whitespace();
     // Fields 14 to 17 of the whole line; the state is field 3.
-    let times: Vec<u64> = fields.skip(11).take(4).map_while(|field| field.parse().ok()).collect();
+    let times: Vec<u64> = fields
+        .skip(11)
+        .take(4)
+        .map_while(|field| field.parse().ok())
+        .collect();
     (times.len() == 4).then(|| times.iter().sum())
 }
 
@@ -97,7 +115,11 @@ impl CpuAccounts {
         let (busy, own) = (past(self.busy, earlier.busy)?, past(self.own, earlier.own)?);
         let stolen = past(self.stolen, earlier.stolen)?;
         // The kernel counts processes more exactly than CPUs, so the difference can be a little below zero.
-        Some(CpuUse { total, stolen, foreign: Nanos(busy.0.saturating_sub(own.0)) })
+        Some(CpuUse {
+            total,
+            stolen,
+            foreign: Nanos(busy.0.saturating_sub(own.0)),
+        })
     }
 }
 
@@ -110,7 +132,9 @@ mod tests {
         std::fs::create_dir_all(dir.path().join("proc/self")).unwrap();
         std::fs::write(dir.path().join("proc/stat"), stat).unwrap();
         let [user, system, children, kernel] = own;
-        let line = format!("9 (a) b) S 1 9 9 0 -1 4194304 1 2 3 4 {user} {system} {children} {kernel} 20 0 1 0 7");
+        let line = format!(
+            "9 (a) b) S 1 9 9 0 -1 4194304 1 2 3 4 {user} {system} {children} {kernel} 20 0 1 0 7"
+        );
         std::fs::write(dir.path().join("proc/self/stat"), line).unwrap();
         let root = Root::new(dir.path());
         (dir, root)
@@ -135,10 +159,34 @@ mod tests {
         let second = read(&root, &cpus("0-1")).unwrap();
         let used = second.since(&first).unwrap();
         // CPU 0: 70 busy, 20 idle, 10 stolen; CPU 1: 2 busy, 50 idle, 40 stolen; 40 of it all were our own.
-        assert_eq!(used, CpuUse { total: ticks(192), stolen: ticks(50), foreign: ticks(32) });
-        let half = CpuUse { total: ticks(96), stolen: ticks(60), foreign: ticks(2) };
-        assert_eq!(used.without(half), CpuUse { total: ticks(96), stolen: ticks(0), foreign: ticks(30) });
-        assert_eq!(used.without(half).and(half), CpuUse { stolen: ticks(60), ..used });
+        assert_eq!(
+            used,
+            CpuUse {
+                total: ticks(192),
+                stolen: ticks(50),
+                foreign: ticks(32)
+            }
+        );
+        let half = CpuUse {
+            total: ticks(96),
+            stolen: ticks(60),
+            foreign: ticks(2),
+        };
+        assert_eq!(
+            used.without(half),
+            CpuUse {
+                total: ticks(96),
+                stolen: ticks(0),
+                foreign: ticks(30)
+            }
+        );
+        assert_eq!(
+            used.without(half).and(half),
+            CpuUse {
+                stolen: ticks(60),
+                ..used
+            }
+        );
         assert_eq!(first.since(&first), None, "no time has passed");
         assert_eq!(first.since(&second), None, "it went backwards");
     }
@@ -162,9 +210,16 @@ mod tests {
         let (root, all) = (Root::default(), crate::affinity(0).unwrap());
         let first = read(&root, &all).unwrap();
         let mut shell = std::process::Command::new("sh");
-        shell.args(["-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"]).status().unwrap();
+        shell
+            .args(["-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"])
+            .status()
+            .unwrap();
         let second = read(&root, &all).unwrap();
         assert!(second.own > first.own, "the child is counted");
-        assert!(second.since(&first).is_some_and(|used| used.foreign <= used.total));
+        assert!(
+            second
+                .since(&first)
+                .is_some_and(|used| used.foreign <= used.total)
+        );
     }
 }

@@ -45,14 +45,24 @@ impl Leftovers {
     pub fn before() -> Leftovers {
         let all = descendants(&BTreeSet::new());
         reap(&all, None);
-        Leftovers { before: all.iter().map(life).collect() }
+        Leftovers {
+            before: all.iter().map(life).collect(),
+        }
     }
 
     /// The processes of the program: its group, and, of a process that adopts orphans, whoever descends from it.
     fn now(&self, leader: RawPid) -> Vec<Process> {
-        let mut all = if adopts() { descendants(&self.before) } else { Vec::new() };
+        let mut all = if adopts() {
+            descendants(&self.before)
+        } else {
+            Vec::new()
+        };
         let known: BTreeSet<RawPid> = all.iter().map(|process| process.pid).collect();
-        all.extend(everybody().into_iter().filter(|one| one.group == leader && !known.contains(&one.pid)));
+        all.extend(
+            everybody()
+                .into_iter()
+                .filter(|one| one.group == leader && !known.contains(&one.pid)),
+        );
         all
     }
 
@@ -62,7 +72,10 @@ impl Leftovers {
         let mut told: BTreeSet<Life> = BTreeSet::new();
         loop {
             let now = self.now(leader);
-            let new: Vec<&Process> = now.iter().filter(|one| !is_gone(one) && !told.contains(&life(one))).collect();
+            let new: Vec<&Process> = now
+                .iter()
+                .filter(|one| !is_gone(one) && !told.contains(&life(one)))
+                .collect();
             if new.is_empty() {
                 break;
             }
@@ -87,7 +100,10 @@ impl Leftovers {
         loop {
             let now = self.now(leader);
             reap(&now, Some(leader));
-            let live: Vec<&Process> = now.iter().filter(|one| one.pid != leader && !is_gone(one)).collect();
+            let live: Vec<&Process> = now
+                .iter()
+                .filter(|one| one.pid != leader && !is_gone(one))
+                .collect();
             if live.is_empty() || began.elapsed() > PATIENCE {
                 return ended.len();
             }
@@ -115,7 +131,10 @@ fn adopts() -> bool {
 
 fn everybody() -> Vec<Process> {
     let root = Root::default();
-    all_pids(&root).into_iter().filter_map(|pid| Process::read(&root, pid)).collect()
+    all_pids(&root)
+        .into_iter()
+        .filter_map(|pid| Process::read(&root, pid))
+        .collect()
 }
 
 /// The descendants of this process but for those in `without` and what descends from them.
@@ -125,7 +144,9 @@ fn descendants(without: &BTreeSet<Life>) -> Vec<Process> {
     let mut parents: BTreeSet<RawPid> = BTreeSet::from([std::process::id() as RawPid]);
     let mut found = Vec::new();
     while !parents.is_empty() {
-        let (children, rest) = others.into_iter().partition(|one: &Process| parents.contains(&one.parent));
+        let (children, rest) = others
+            .into_iter()
+            .partition(|one: &Process| parents.contains(&one.parent));
         others = rest;
         parents = children.iter().map(|one| one.pid).collect();
         found.extend(children);
@@ -136,9 +157,14 @@ fn descendants(without: &BTreeSet<Life>) -> Vec<Process> {
 /// Waits for the dead children of this process among these, but not for `keep`.
 fn reap(all: &[Process], keep: Option<RawPid>) {
     let own = std::process::id() as RawPid;
-    let dead = all.iter().filter(|one| is_gone(one) && one.parent == own && Some(one.pid) != keep);
+    let dead = all
+        .iter()
+        .filter(|one| is_gone(one) && one.parent == own && Some(one.pid) != keep);
     for pid in dead.filter_map(|one| Pid::from_raw(one.pid)) {
-        let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+        let _ = waitid(
+            WaitId::Pid(pid),
+            WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
+        );
     }
 }
 
@@ -153,19 +179,31 @@ mod tests {
         let signals = Interrupts::hold().expect("signals can be held");
         let masks = |settle: bool| {
             let mut command = Command::new("grep");
-            command.args(["-E", "^Sig(Blk|Ign)", "/proc/self/status"]).stdout(Stdio::piped());
+            command
+                .args(["-E", "^Sig(Blk|Ign)", "/proc/self/status"])
+                .stdout(Stdio::piped());
             if settle {
                 settle_child(&mut command, &signals);
             }
             let mut child = command.spawn().expect("grep starts");
             let mut text = String::new();
-            child.stdout.take().expect("a pipe").read_to_string(&mut text).expect("text");
+            child
+                .stdout
+                .take()
+                .expect("a pipe")
+                .read_to_string(&mut text)
+                .expect("text");
             assert!(child.wait().expect("it ends").success());
             text
         };
         let blocked = |text: &str| {
-            let line = text.lines().find(|line| line.starts_with("SigBlk")).expect("a line").to_owned();
-            u64::from_str_radix(line.split_whitespace().last().expect("a mask"), 16).expect("hexadecimal digits")
+            let line = text
+                .lines()
+                .find(|line| line.starts_with("SigBlk"))
+                .expect("a line")
+                .to_owned();
+            u64::from_str_radix(line.split_whitespace().last().expect("a mask"), 16)
+                .expect("hexadecimal digits")
         };
         let (with, without) = (blocked(&masks(true)), blocked(&masks(false)));
         // SIGINT would not do: what a shell starts in the background ignores it, and what is ignored is not held.

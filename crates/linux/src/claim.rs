@@ -50,23 +50,44 @@ impl Claim<'_> {
     pub(crate) fn processes_in(&self, root: &Root, look: &Look<'_>) -> Vec<Claimed> {
         let mut found: BTreeMap<RawPid, Claimed> = BTreeMap::new();
         // What is found first tells the job.
-        let mut enter = |pid: RawPid, start: RangeInclusive<u64>, job: &dyn Fn() -> Option<String>| {
-            let process = look.process(pid).filter(|process| start.contains(&process.start));
-            if let Some(process) = process.filter(|_| !found.contains_key(&pid) && self.may_claim(look, pid)) {
-                found.insert(pid, Claimed { process: *process, job: job(), sure: true });
-            }
+        let mut enter =
+            |pid: RawPid, start: RangeInclusive<u64>, job: &dyn Fn() -> Option<String>| {
+                let process = look
+                    .process(pid)
+                    .filter(|process| start.contains(&process.start));
+                if let Some(process) =
+                    process.filter(|_| !found.contains_key(&pid) && self.may_claim(look, pid))
+                {
+                    found.insert(
+                        pid,
+                        Claimed {
+                            process: *process,
+                            job: job(),
+                            sure: true,
+                        },
+                    );
+                }
+            };
+        let name = |task| {
+            self.record
+                .and_then(|record| record.name_of(task))
+                .map(str::to_owned)
         };
-        let name = |task| self.record.and_then(|record| record.name_of(task)).map(str::to_owned);
         if let Some(record) = self.numbers() {
             for (task, pid, start) in record.processes() {
                 enter(pid, start..=start, &|| name(task));
             }
             let sessions = sessions(record, look);
             for (&session, &(task, since)) in &sessions {
-                look.in_session(session).iter().for_each(|&pid| enter(pid, since..=u64::MAX, &|| name(task)));
+                look.in_session(session)
+                    .iter()
+                    .for_each(|&pid| enter(pid, since..=u64::MAX, &|| name(task)));
             }
             for (&group, &(task, since)) in &sessions {
-                let elsewhere = |pid: &&RawPid| look.process(**pid).is_some_and(|p| !sessions.contains_key(&p.session));
+                let elsewhere = |pid: &&RawPid| {
+                    look.process(**pid)
+                        .is_some_and(|p| !sessions.contains_key(&p.session))
+                };
                 let pids = look.in_group(group).iter().filter(elsewhere);
                 pids.for_each(|&pid| enter(pid, since..=u64::MAX, &|| name(task)));
             }
@@ -75,9 +96,14 @@ impl Claim<'_> {
             enter(pid, 0..=u64::MAX, &|| name(task?));
         }
         // Anybody can give a process such a mark. So the superuser's run has no marked processes of others either.
-        let is_theirs = |pid: RawPid| self.owner.is_none_or(|owner| look.users(pid).contains(&owner));
+        let is_theirs = |pid: RawPid| {
+            self.owner
+                .is_none_or(|owner| look.users(pid).contains(&owner))
+        };
         for &pid in look.of_run(&self.run).iter().filter(|&&pid| is_theirs(pid)) {
-            enter(pid, 0..=u64::MAX, &|| process::variable(root, pid, JOB_VARIABLE));
+            enter(pid, 0..=u64::MAX, &|| {
+                process::variable(root, pid, JOB_VARIABLE)
+            });
         }
         for (pid, task) in look.marked(&self.run).filter(|&(pid, _)| is_theirs(pid)) {
             enter(pid, 0..=u64::MAX, &|| name(task));
@@ -94,7 +120,9 @@ impl Claim<'_> {
     /// Continues the run's guardian if somebody stopped it: it ends when it has nothing to do any more.
     pub(crate) fn wake_guardian(&self, root: &Root) {
         let listed = self.numbers().and_then(|record| record.guardian);
-        let guardian = listed.and_then(|(pid, start)| Process::find(root, pid, start)).filter(Process::is_stopped);
+        let guardian = listed
+            .and_then(|(pid, start)| Process::find(root, pid, start))
+            .filter(Process::is_stopped);
         let may = |guardian: &Process| self.is_of_owner(|| process::users(root, guardian.pid));
         if let Some(guardian) = guardian.filter(may) {
             guardian.signal(root, Signal::CONT);
@@ -107,18 +135,29 @@ impl Claim<'_> {
 
     fn is_of_owner(&self, users: impl FnOnce() -> Vec<u32>) -> bool {
         // The superuser's list may name anybody's processes: root can start programs as others.
-        self.owner.is_none_or(|owner| owner == 0 || users().contains(&owner))
+        self.owner
+            .is_none_or(|owner| owner == 0 || users().contains(&owner))
     }
 
     /// The processes in the run's groups, with their jobs. Groups of another run that goes on are that run's affair.
     fn group_members(&self, look: &Look<'_>) -> BTreeMap<RawPid, Option<u32>> {
-        let Some(group) = self.group else { return BTreeMap::new() };
-        let enters = |name: &OsStr| cgroup::run_of(name).is_none_or(|run| look.fates.of(&run) == Fate::Dead);
-        let entries = std::fs::read_dir(group).into_iter().flatten().filter_map(Result::ok);
+        let Some(group) = self.group else {
+            return BTreeMap::new();
+        };
+        let enters =
+            |name: &OsStr| cgroup::run_of(name).is_none_or(|run| look.fates.of(&run) == Fate::Dead);
+        let entries = std::fs::read_dir(group)
+            .into_iter()
+            .flatten()
+            .filter_map(Result::ok);
         let mut members = BTreeMap::new();
         for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
             let task = task_of(&entry.path());
-            members.extend(cgroup::processes_within(&entry.path(), enters).into_iter().map(|pid| (pid, task)));
+            members.extend(
+                cgroup::processes_within(&entry.path(), enters)
+                    .into_iter()
+                    .map(|pid| (pid, task)),
+            );
         }
         members
     }
@@ -127,7 +166,11 @@ impl Claim<'_> {
     fn add_family(&self, look: &Look<'_>, found: &mut BTreeMap<RawPid, Claimed>) {
         let mut todo: VecDeque<RawPid> = found.keys().copied().collect();
         while let Some(parent) = todo.pop_front() {
-            for process in look.children(parent).iter().filter_map(|&pid| look.process(pid)) {
+            for process in look
+                .children(parent)
+                .iter()
+                .filter_map(|&pid| look.process(pid))
+            {
                 if found.contains_key(&process.pid) || !self.may_claim(look, process.pid) {
                     continue;
                 }
@@ -138,7 +181,14 @@ impl Claim<'_> {
                     continue;
                 }
                 let job = found[&parent].job.clone();
-                found.insert(process.pid, Claimed { process: *process, job, sure: false });
+                found.insert(
+                    process.pid,
+                    Claimed {
+                        process: *process,
+                        job,
+                        sure: false,
+                    },
+                );
                 todo.push_back(process.pid);
             }
         }
@@ -148,7 +198,10 @@ impl Claim<'_> {
     /// environment.
     fn is_job_of(&self, look: &Look<'_>, leader: &Process, pid: RawPid) -> bool {
         let run = self.run.led_by(leader);
-        run != self.run && look.mark(pid).is_some_and(|mark| run.marked_task(mark).is_some())
+        run != self.run
+            && look
+                .mark(pid)
+                .is_some_and(|mark| run.marked_task(mark).is_some())
     }
 }
 
@@ -156,17 +209,30 @@ impl Claim<'_> {
 /// been in it. A session whose number has been given to another process is not among them.
 fn sessions(record: &Record, look: &Look<'_>) -> BTreeMap<RawPid, (u32, u64)> {
     let mut sessions = BTreeMap::new();
-    let is_there = |session| !look.in_session(session).is_empty() || !look.in_group(session).is_empty();
+    let is_there =
+        |session| !look.in_session(session).is_empty() || !look.in_group(session).is_empty();
     let leads = |pid, start| look.process(pid).is_none_or(|leader| leader.start == start);
-    for job in record.jobs.iter().filter(|job| is_there(job.pid) && leads(job.pid, job.start)) {
+    for job in record
+        .jobs
+        .iter()
+        .filter(|job| is_there(job.pid) && leads(job.pid, job.start))
+    {
         sessions.insert(job.pid, (job.task, job.start));
     }
-    for member in record.members.iter().filter(|member| is_there(member.session)) {
+    for member in record
+        .members
+        .iter()
+        .filter(|member| is_there(member.session))
+    {
         // The leader started before the member did; a later process of that number leads another session.
-        let same = look.process(member.session).is_none_or(|leader| leader.start <= member.start);
+        let same = look
+            .process(member.session)
+            .is_none_or(|leader| leader.start <= member.start);
         let own = member.session != member.pid || leads(member.pid, member.start);
         if same && own && member.session > 1 {
-            sessions.entry(member.session).or_insert((member.task, member.start));
+            sessions
+                .entry(member.session)
+                .or_insert((member.task, member.start));
         }
     }
     sessions
@@ -174,13 +240,26 @@ fn sessions(record: &Record, look: &Look<'_>) -> BTreeMap<RawPid, (u32, u64)> {
 
 /// The number of the job that a group of a run is for.
 pub(crate) fn task_of(group: &Path) -> Option<u32> {
-    group.file_name()?.to_str()?.strip_prefix("job")?.split('.').next()?.parse().ok()
+    group
+        .file_name()?
+        .to_str()?
+        .strip_prefix("job")?
+        .split('.')
+        .next()?
+        .parse()
+        .ok()
 }
 
 /// The groups of the jobs of a run.
 pub(crate) fn job_groups(run: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(run).into_iter().flatten().filter_map(Result::ok);
-    let mut dirs: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|dir| task_of(dir).is_some()).collect();
+    let entries = std::fs::read_dir(run)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok);
+    let mut dirs: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|dir| task_of(dir).is_some())
+        .collect();
     dirs.sort();
     dirs
 }
@@ -215,15 +294,28 @@ mod tests {
     ) -> Process {
         let process = dir.join(format!("proc/{pid}"));
         std::fs::create_dir_all(&process).unwrap();
-        let stat = format!("{pid} (p) S {parent} {session} {session}{} 1 0 {start} 0", " 0".repeat(13));
+        let stat = format!(
+            "{pid} (p) S {parent} {session} {session}{} 1 0 {start} 0",
+            " 0".repeat(13)
+        );
         std::fs::write(process.join("stat"), stat).unwrap();
-        let mark = mark.map(|(run, task)| RunId::parse(run).unwrap().mark(task)).unwrap_or(1);
-        std::fs::write(process.join("limits"), format!("Max realtime timeout  {mark}  unlimited  us\n")).unwrap();
+        let mark = mark
+            .map(|(run, task)| RunId::parse(run).unwrap().mark(task))
+            .unwrap_or(1);
+        std::fs::write(
+            process.join("limits"),
+            format!("Max realtime timeout  {mark}  unlimited  us\n"),
+        )
+        .unwrap();
         Process::read(&Root::new(dir), pid).unwrap()
     }
 
     fn record(root: &Root, run: &str, jobs: &[Process], members: &[Process]) -> Record {
-        let head = Head { run: RunId::parse(run).unwrap(), group: None, cpus: "0".parse().unwrap() };
+        let head = Head {
+            run: RunId::parse(run).unwrap(),
+            group: None,
+            cpus: "0".parse().unwrap(),
+        };
         let ledger = Ledger::begin(root, &head).unwrap();
         for (task, job) in (0..).zip(jobs) {
             ledger.job(task, "job", job).unwrap();
@@ -233,7 +325,11 @@ mod tests {
     }
 
     fn claimed(root: &Root, claim: &Claim<'_>) -> Vec<RawPid> {
-        claim.processes(root).iter().map(|claimed| claimed.process.pid).collect()
+        claim
+            .processes(root)
+            .iter()
+            .map(|claimed| claimed.process.pid)
+            .collect()
     }
 
     #[test]
@@ -247,8 +343,18 @@ mod tests {
         write(dir.path(), 31, 30, 30, 91, Some((inner, 0)));
         write(dir.path(), 32, 20, 32, 92, None);
         let list = record(&root, RUN, &[leader], &[]);
-        let mut claim = Claim { run, record: Some(&list), is_here: true, group: None, owner: None };
-        assert_eq!(claimed(&root, &claim), [20, 32], "what is not of its jobs is of the job that it is");
+        let mut claim = Claim {
+            run,
+            record: Some(&list),
+            is_here: true,
+            group: None,
+            owner: None,
+        };
+        assert_eq!(
+            claimed(&root, &claim),
+            [20, 32],
+            "what is not of its jobs is of the job that it is"
+        );
         // The same in groups.
         let group = dir.path().join(format!("groups/cosched-{RUN}"));
         for (path, pid) in [
@@ -262,7 +368,11 @@ mod tests {
         }
         write(dir.path(), 33, 1, 33, 93, None);
         claim.group = Some(&group);
-        assert_eq!(claimed(&root, &claim), [20, 32, 33], "those of a dead one are free for all");
+        assert_eq!(
+            claimed(&root, &claim),
+            [20, 32, 33],
+            "those of a dead one are free for all"
+        );
     }
 
     #[test]
@@ -270,13 +380,23 @@ mod tests {
         let (dir, root) = tree();
         // Here a login session has the number of the session of a job there.
         let shell = write(dir.path(), 7, 1, 7, 50, None);
-        let member = Process { pid: 40, start: 60, ..shell };
+        let member = Process {
+            pid: 40,
+            start: 60,
+            ..shell
+        };
         write(dir.path(), 41, 7, 7, 70, None);
         write(dir.path(), 42, 1, 42, 70, Some(("10-78-600", 0)));
         for (run, expected) in [(RUN, &[7, 41][..]), ("10-78-600", &[42])] {
             let list = record(&root, run, &[shell], &[member]);
             let run = RunId::parse(run).unwrap();
-            let claim = Claim { run, record: Some(&list), is_here: run.is_here(&root), group: None, owner: None };
+            let claim = Claim {
+                run,
+                record: Some(&list),
+                is_here: run.is_here(&root),
+                group: None,
+                owner: None,
+            };
             assert_eq!(claimed(&root, &claim), expected, "{run}");
         }
     }
@@ -299,17 +419,34 @@ mod tests {
             write(dir.path(), pid, 1, pid, 90, (pid == 40).then_some((RUN, 0)));
             of(pid, 1000);
         }
-        std::fs::write(dir.path().join("proc/41/environ"), format!("COSCHED_RUN={RUN}\0COSCHED_JOB=job\0")).unwrap();
+        std::fs::write(
+            dir.path().join("proc/41/environ"),
+            format!("COSCHED_RUN={RUN}\0COSCHED_JOB=job\0"),
+        )
+        .unwrap();
         let list = record(&root, RUN, &[leader], &[]);
-        let claim = |owner| Claim { run, record: Some(&list), is_here: true, group: None, owner };
+        let claim = |owner| Claim {
+            run,
+            record: Some(&list),
+            is_here: true,
+            group: None,
+            owner,
+        };
         assert_eq!(claimed(&root, &claim(Some(0))), [20, 30]);
-        assert_eq!(claimed(&root, &claim(Some(1000))), [20, 40, 41], "their own they may");
+        assert_eq!(
+            claimed(&root, &claim(Some(1000))),
+            [20, 40, 41],
+            "their own they may"
+        );
     }
 
     #[test]
     fn a_guardian_is_woken_only_if_it_is_of_the_owner_of_the_list() {
         let real = Root::default();
-        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("1000")
+            .spawn()
+            .unwrap();
         let guardian = Process::read(&real, child.id() as RawPid).unwrap();
         let stopped = || Process::read(&real, guardian.pid).unwrap().is_stopped();
         let until = |holds: &dyn Fn() -> bool| {
@@ -321,17 +458,31 @@ mod tests {
         until(&stopped);
         let (_dir, root) = tree();
         let run = RunId::parse(RUN).unwrap();
-        let head = Head { run, group: None, cpus: "0".parse().unwrap() };
+        let head = Head {
+            run,
+            group: None,
+            cpus: "0".parse().unwrap(),
+        };
         let ledger = Ledger::begin(&root, &head).unwrap();
         ledger.guardian(&guardian);
         let list = ledger.read();
         let user = rustix::process::geteuid().as_raw();
         let wake = |owner, is_here| {
-            Claim { run, record: list.as_ref(), is_here, group: None, owner: Some(owner) }.wake_guardian(&real);
+            Claim {
+                run,
+                record: list.as_ref(),
+                is_here,
+                group: None,
+                owner: Some(owner),
+            }
+            .wake_guardian(&real);
         };
         wake(user + 1, true);
         wake(user, false);
-        assert!(stopped(), "a list of somebody else, and one whose numbers mean nothing here");
+        assert!(
+            stopped(),
+            "a list of somebody else, and one whose numbers mean nothing here"
+        );
         wake(user, true);
         until(&|| !stopped());
         guardian.signal(&real, Signal::KILL);

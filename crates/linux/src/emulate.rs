@@ -44,8 +44,15 @@ impl FromStr for SmallCores {
     fn from_str(text: &str) -> Result<SmallCores, EmulationError> {
         let bad = || EmulationError::Form(text.to_owned());
         let (cpus, share) = text.rsplit_once(':').ok_or_else(bad)?;
-        let share = share.parse().ok().filter(|share| (0.05..=0.95).contains(share)).ok_or_else(bad)?;
-        Ok(SmallCores { cpus: cpus.parse().map_err(|_| bad())?, share })
+        let share = share
+            .parse()
+            .ok()
+            .filter(|share| (0.05..=0.95).contains(share))
+            .ok_or_else(bad)?;
+        Ok(SmallCores {
+            cpus: cpus.parse().map_err(|_| bad())?,
+            share,
+        })
     }
 }
 
@@ -77,7 +84,10 @@ impl SmallCores {
             max_khz: max_khz.map(|khz| (khz as f64 * share) as u64),
         };
         machine.core_types = vec![kind("big", 1.0), kind("small (emulated)", self.share)];
-        machine.name = format!("{}, small cores emulated: CPUs {} at {}", machine.name, self.cpus, self.share);
+        machine.name = format!(
+            "{}, small cores emulated: CPUs {} at {}",
+            machine.name, self.cpus, self.share
+        );
         Ok(machine)
     }
 
@@ -90,7 +100,11 @@ impl SmallCores {
     pub(crate) fn phase(&self, now: Nanos) -> (bool, Nanos) {
         let begin = now.0 - now.0 % PERIOD.0;
         let pause = begin + (PERIOD.0 as f64 * self.share) as u64;
-        if now.0 < pause { (true, Nanos(pause)) } else { (false, Nanos(begin + PERIOD.0)) }
+        if now.0 < pause {
+            (true, Nanos(pause))
+        } else {
+            (false, Nanos(begin + PERIOD.0))
+        }
     }
 }
 
@@ -119,8 +133,13 @@ mod tests {
     #[test]
     fn the_form_is_read() {
         let small: SmallCores = "2-3:0.25".parse().unwrap();
-        assert_eq!((small.cpus.to_string().as_str(), small.share), ("2-3", 0.25));
-        for text in ["", "1", "1:", "1:0", "1:1", "1:x", "x:0.5", "1:-0.5", "1:NaN"] {
+        assert_eq!(
+            (small.cpus.to_string().as_str(), small.share),
+            ("2-3", 0.25)
+        );
+        for text in [
+            "", "1", "1:", "1:0", "1:1", "1:x", "x:0.5", "1:-0.5", "1:NaN",
+        ] {
             assert!(text.parse::<SmallCores>().is_err(), "{text}");
         }
     }
@@ -133,11 +152,26 @@ mod tests {
         assert_eq!(machine.validate(), Ok(()));
         assert_eq!(machine.name, "four, small cores emulated: CPUs 1-3 at 0.25");
         let types: Vec<usize> = machine.cpus.iter().map(|cpu| cpu.core_type).collect();
-        assert_eq!((types, machine.core_types[1].capacity), (vec![0, 1, 1, 1], Some(256)));
-        assert!(matches!(small("3-4:0.5").on(&four), Err(EmulationError::Unusable(..))));
-        assert!(matches!(small("0-3:0.5").on(&four), Err(EmulationError::OneSide(_))));
-        assert!(matches!(small(":0.5").on(&four), Err(EmulationError::OneSide(_))));
-        assert_eq!(small("1:0.5").on(&machine), Err(EmulationError::HasTypes(2)));
+        assert_eq!(
+            (types, machine.core_types[1].capacity),
+            (vec![0, 1, 1, 1], Some(256))
+        );
+        assert!(matches!(
+            small("3-4:0.5").on(&four),
+            Err(EmulationError::Unusable(..))
+        ));
+        assert!(matches!(
+            small("0-3:0.5").on(&four),
+            Err(EmulationError::OneSide(_))
+        ));
+        assert!(matches!(
+            small(":0.5").on(&four),
+            Err(EmulationError::OneSide(_))
+        ));
+        assert_eq!(
+            small("1:0.5").on(&machine),
+            Err(EmulationError::HasTypes(2))
+        );
     }
 
     #[test]

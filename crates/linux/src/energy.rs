@@ -76,7 +76,11 @@ struct Wrapping {
 
 impl Wrapping {
     fn new(largest: u64, now: u64) -> Wrapping {
-        Wrapping { largest, last: now, total: 0 }
+        Wrapping {
+            largest,
+            last: now,
+            total: 0,
+        }
     }
 
     /// Adds what was counted since the last call. A value smaller than the last one means one wrap.
@@ -103,7 +107,12 @@ impl EnergyMeter {
         let mut reason = Absence::NoEnergyMeter;
         match powercap_zones(root) {
             Ok(zones) if !zones.is_empty() => {
-                return Ok(EnergyMeter { packages: Packages::Powercap { root: root.clone(), zones } });
+                return Ok(EnergyMeter {
+                    packages: Packages::Powercap {
+                        root: root.clone(),
+                        zones,
+                    },
+                });
             }
             Ok(_) => details.push(format!("no package under {POWERCAP}")),
             Err(error) => {
@@ -114,7 +123,11 @@ impl EnergyMeter {
             }
         }
         match power_events(root) {
-            Ok(Some((scale, events))) => return Ok(EnergyMeter { packages: Packages::PowerPmu { scale, events } }),
+            Ok(Some((scale, events))) => {
+                return Ok(EnergyMeter {
+                    packages: Packages::PowerPmu { scale, events },
+                });
+            }
             Ok(None) => details.push(format!("no package event under {POWER_PMU}")),
             Err(PowerError::Read(error)) => details.push(error.to_string()),
             Err(PowerError::Open(error)) => {
@@ -180,19 +193,28 @@ fn powercap_zones(root: &Root) -> Result<Vec<Zone>, ReadError> {
     let mut zones = Vec::new();
     for name in root.names(POWERCAP, ITEM)? {
         let number = name.strip_prefix("intel-rapl:");
-        if !number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())) {
+        if !number
+            .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+        {
             continue;
         }
         let file = |file: &str| format!("{POWERCAP}/{name}/{file}");
-        if !root.text(&file("name"), ITEM)?.is_some_and(|zone| zone.starts_with("package-")) {
+        if !root
+            .text(&file("name"), ITEM)?
+            .is_some_and(|zone| zone.starts_with("package-"))
+        {
             continue;
         }
         let microjoules = |path: &str| {
-            root.number(path, ITEM)?.ok_or_else(|| root.missing(path, ITEM, "a whole number of microjoules"))
+            root.number(path, ITEM)?
+                .ok_or_else(|| root.missing(path, ITEM, "a whole number of microjoules"))
         };
         let largest = microjoules(&file("max_energy_range_uj"))?;
         let now = microjoules(&file("energy_uj"))?;
-        zones.push(Zone { file: file("energy_uj"), counter: Wrapping::new(largest, now) });
+        zones.push(Zone {
+            file: file("energy_uj"),
+            counter: Wrapping::new(largest, now),
+        });
     }
     Ok(zones)
 }
@@ -221,27 +243,49 @@ struct PackageEvent {
 
 fn package_event(root: &Root) -> Result<Option<PackageEvent>, ReadError> {
     let file = |file: &str| format!("{POWER_PMU}/{file}");
-    let Some(text) = root.text(&file("events/energy-pkg"), ITEM)? else { return Ok(None) };
+    let Some(text) = root.text(&file("events/energy-pkg"), ITEM)? else {
+        return Ok(None);
+    };
     let config = match format!("/{text}/").parse() {
         Ok(Encoding::Raw { config, .. }) => config,
-        _ => return Err(root.malformed(&file("events/energy-pkg"), ITEM, "an event, as in `event=0x02`", text)),
+        _ => {
+            return Err(root.malformed(
+                &file("events/energy-pkg"),
+                ITEM,
+                "an event, as in `event=0x02`",
+                text,
+            ));
+        }
     };
     let missing = |name: &str, expected| root.missing(&file(name), ITEM, expected);
     const TYPE: &str = "the PMU's number";
     const SCALE: &str = "joules per count";
     const MASK: &str = "a list of CPUs, as in `0,18`";
-    let type_id = root.parse(&file("type"), ITEM, TYPE)?.ok_or_else(|| missing("type", TYPE))?;
+    let type_id = root
+        .parse(&file("type"), ITEM, TYPE)?
+        .ok_or_else(|| missing("type", TYPE))?;
     let scale_file = "events/energy-pkg.scale";
-    let scale: f64 = root.parse(&file(scale_file), ITEM, SCALE)?.ok_or_else(|| missing(scale_file, SCALE))?;
+    let scale: f64 = root
+        .parse(&file(scale_file), ITEM, SCALE)?
+        .ok_or_else(|| missing(scale_file, SCALE))?;
     if !(scale.is_finite() && scale > 0.0) {
         return Err(root.malformed(&file(scale_file), ITEM, SCALE, scale.to_string()));
     }
-    let cpus = root.cpus(&file("cpumask"), ITEM)?.ok_or_else(|| missing("cpumask", MASK))?;
-    Ok(Some(PackageEvent { type_id, config, scale, cpus }))
+    let cpus = root
+        .cpus(&file("cpumask"), ITEM)?
+        .ok_or_else(|| missing("cpumask", MASK))?;
+    Ok(Some(PackageEvent {
+        type_id,
+        config,
+        scale,
+        cpus,
+    }))
 }
 
 fn power_events(root: &Root) -> Result<Option<(f64, Vec<OwnedFd>)>, PowerError> {
-    let Some(event) = package_event(root)? else { return Ok(None) };
+    let Some(event) = package_event(root)? else {
+        return Ok(None);
+    };
     let attributes = sys::Attributes {
         type_id: event.type_id,
         config: event.config,
@@ -252,7 +296,12 @@ fn power_events(root: &Root) -> Result<Option<(f64, Vec<OwnedFd>)>, PowerError> 
         read: sys::ReadFormat::Count,
     };
     let open = |cpu: cosched_core::CpuId| sys::open(&attributes, sys::Target::Cpu(cpu.0), None);
-    let events = event.cpus.iter().map(open).collect::<io::Result<Vec<OwnedFd>>>().map_err(PowerError::Open)?;
+    let events = event
+        .cpus
+        .iter()
+        .map(open)
+        .collect::<io::Result<Vec<OwnedFd>>>()
+        .map_err(PowerError::Open)?;
     Ok((!events.is_empty()).then_some((event.scale, events)))
 }
 
@@ -269,7 +318,11 @@ mod tests {
     }
 
     fn zone(dir: &Path, zone: &str, name: &str, energy: &str, largest: &str) {
-        for (file, text) in [("name", name), ("energy_uj", energy), ("max_energy_range_uj", largest)] {
+        for (file, text) in [
+            ("name", name),
+            ("energy_uj", energy),
+            ("max_energy_range_uj", largest),
+        ] {
             write(dir, &format!("sys/class/powercap/{zone}/{file}"), text);
         }
     }
@@ -277,8 +330,20 @@ mod tests {
     #[test]
     fn packages_add_up_and_nothing_is_counted_twice() {
         let dir = tempfile::tempdir().unwrap();
-        zone(dir.path(), "intel-rapl:0", "package-0", "1000000", "262143328850");
-        zone(dir.path(), "intel-rapl:1", "package-1", "5000000", "262143328850");
+        zone(
+            dir.path(),
+            "intel-rapl:0",
+            "package-0",
+            "1000000",
+            "262143328850",
+        );
+        zone(
+            dir.path(),
+            "intel-rapl:1",
+            "package-1",
+            "5000000",
+            "262143328850",
+        );
         for (other, name) in [
             ("intel-rapl:0:0", "core"),
             ("intel-rapl:1:0", "dram"),
@@ -289,14 +354,31 @@ mod tests {
             zone(dir.path(), other, name, "7", "9");
         }
         let mut meter = EnergyMeter::open(&Root::new(dir.path())).unwrap();
-        assert_eq!((meter.source(), meter.packages()), (EnergySource::Powercap, 2));
+        assert_eq!(
+            (meter.source(), meter.packages()),
+            (EnergySource::Powercap, 2)
+        );
         assert_eq!(meter.joules(), Reading::Value(0.0));
-        zone(dir.path(), "intel-rapl:0", "package-0", "3500000", "262143328850");
+        zone(
+            dir.path(),
+            "intel-rapl:0",
+            "package-0",
+            "3500000",
+            "262143328850",
+        );
         zone(dir.path(), "intel-rapl:2", "psys", "8000000", "9000000");
         assert_eq!(meter.joules(), Reading::Value(2.5));
         // The second package wraps: 262143328850 - 5000000 + 1000000 + 1 microjoules.
-        zone(dir.path(), "intel-rapl:1", "package-1", "1000000", "262143328850");
-        let Reading::Value(joules) = meter.joules() else { panic!() };
+        zone(
+            dir.path(),
+            "intel-rapl:1",
+            "package-1",
+            "1000000",
+            "262143328850",
+        );
+        let Reading::Value(joules) = meter.joules() else {
+            panic!()
+        };
         assert!((joules - (2.5 + 262_139.328_851)).abs() < 1e-6, "{joules}");
         std::fs::remove_file(dir.path().join("sys/class/powercap/intel-rapl:1/energy_uj")).unwrap();
         assert_eq!(meter.joules(), Reading::Absent(Absence::CountersLost));
@@ -306,11 +388,24 @@ mod tests {
     fn no_meter_says_where_was_looked() {
         let dir = tempfile::tempdir().unwrap();
         let error = EnergyMeter::open(&Root::new(dir.path())).unwrap_err();
-        assert_eq!((error.reason, error.details.len()), (Absence::NoEnergyMeter, 2));
-        assert!(error.to_string().contains("no package under /sys/class/powercap"), "{error}");
+        assert_eq!(
+            (error.reason, error.details.len()),
+            (Absence::NoEnergyMeter, 2)
+        );
+        assert!(
+            error
+                .to_string()
+                .contains("no package under /sys/class/powercap"),
+            "{error}"
+        );
         zone(dir.path(), "intel-rapl:0", "package-0", "much", "9");
-        let error = EnergyMeter::open(&Root::new(dir.path())).unwrap_err().to_string();
-        assert!(error.contains("says `much`; expected a whole number"), "{error}");
+        let error = EnergyMeter::open(&Root::new(dir.path()))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("says `much`; expected a whole number"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -327,14 +422,22 @@ mod tests {
             ));
             return;
         }
-        assert_eq!(EnergyMeter::open(&Root::new(dir.path())).unwrap_err().reason, Absence::NoPermission);
+        assert_eq!(
+            EnergyMeter::open(&Root::new(dir.path()))
+                .unwrap_err()
+                .reason,
+            Absence::NoPermission
+        );
     }
 
     fn power_pmu(dir: &Path, type_id: &str, event: &str, scale: &str, mask: &str) {
         let base = "sys/bus/event_source/devices/power";
-        for (file, text) in
-            [("type", type_id), ("events/energy-pkg", event), ("events/energy-pkg.scale", scale), ("cpumask", mask)]
-        {
+        for (file, text) in [
+            ("type", type_id),
+            ("events/energy-pkg", event),
+            ("events/energy-pkg.scale", scale),
+            ("cpumask", mask),
+        ] {
             write(dir, &format!("{base}/{file}"), text);
         }
     }
@@ -344,17 +447,33 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::new(dir.path());
         assert_eq!(package_event(&root).unwrap(), None);
-        power_pmu(dir.path(), "9", "event=0x02", "2.3283064365386962890625e-10", "0,18");
+        power_pmu(
+            dir.path(),
+            "9",
+            "event=0x02",
+            "2.3283064365386962890625e-10",
+            "0,18",
+        );
         let event = package_event(&root).unwrap().unwrap();
         assert_eq!((event.type_id, event.config, event.cpus.len()), (9, 2, 2));
         assert_eq!(event.scale, 1.0 / 4_294_967_296.0);
-        for (file, text) in
-            [("type", "x"), ("events/energy-pkg", "x"), ("events/energy-pkg.scale", "-1"), ("cpumask", "x")]
-        {
+        for (file, text) in [
+            ("type", "x"),
+            ("events/energy-pkg", "x"),
+            ("events/energy-pkg.scale", "-1"),
+            ("cpumask", "x"),
+        ] {
             power_pmu(dir.path(), "9", "event=0x02", "1", "0");
-            write(dir.path(), &format!("sys/bus/event_source/devices/power/{file}"), text);
+            write(
+                dir.path(),
+                &format!("sys/bus/event_source/devices/power/{file}"),
+                text,
+            );
             let error = package_event(&root).unwrap_err().to_string();
-            assert!(error.contains(file) && error.contains("expected"), "{error}");
+            assert!(
+                error.contains(file) && error.contains("expected"),
+                "{error}"
+            );
         }
     }
 
@@ -365,13 +484,22 @@ mod tests {
         power_pmu(dir.path(), "1", "event=0x00", "1e-9", "0");
         match EnergyMeter::open(&Root::new(dir.path())) {
             Ok(mut meter) => {
-                assert_eq!((meter.source(), meter.packages()), (EnergySource::PowerPmu, 1));
-                let (first, second) = (meter.joules().value().unwrap(), meter.joules().value().unwrap());
+                assert_eq!(
+                    (meter.source(), meter.packages()),
+                    (EnergySource::PowerPmu, 1)
+                );
+                let (first, second) = (
+                    meter.joules().value().unwrap(),
+                    meter.joules().value().unwrap(),
+                );
                 assert!(first > 0.0 && second > first, "{first} {second}");
             }
             Err(error) => {
                 assert_eq!(error.reason, Absence::NoPermission, "{error}");
-                drop(std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("skipped, because {error}\n")));
+                drop(std::io::Write::write_fmt(
+                    &mut std::io::stderr(),
+                    format_args!("skipped, because {error}\n"),
+                ));
             }
         }
     }

@@ -146,10 +146,12 @@ fn listen(charge: &Charge, line: &OwnedFd, beats: &mut Beats) {
     while charge.head.run.is_seen(&charge.root) {
         let mut watched = vec![PollFd::new(line, PollFlags::IN)];
         watched.extend(run.as_ref().map(|run| PollFd::new(run, PollFlags::IN)));
-        let left = beats.left(Instant::now()).map(|left| rustix::time::Timespec {
-            tv_sec: left.as_secs() as i64,
-            tv_nsec: i64::from(left.subsec_nanos()),
-        });
+        let left = beats
+            .left(Instant::now())
+            .map(|left| rustix::time::Timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: i64::from(left.subsec_nanos()),
+            });
         match poll(&mut watched, left.as_ref()) {
             Err(Errno::INTR) => continue,
             Err(_) => return,
@@ -229,7 +231,13 @@ fn free(charge: &Charge) {
             let _ = sys::kill(-job.pid, libc::SIGCONT);
         }
     }
-    let claim = Claim { run: head.run, record: record.as_ref(), is_here: true, group, owner: None };
+    let claim = Claim {
+        run: head.run,
+        record: record.as_ref(),
+        is_here: true,
+        group,
+        owner: None,
+    };
     for look in 0..LOOKS {
         let claimed = claim.processes(root);
         for member in &claimed {
@@ -256,7 +264,13 @@ fn stay(charge: &Charge) {
         let record = ledger.read();
         // Looking at all processes is left for the time when those in the list have gone.
         if gone && !record.as_ref().is_some_and(|record| record.any_lives(root)) {
-            let claim = Claim { run: head.run, record: record.as_ref(), is_here: true, group: None, owner: None };
+            let claim = Claim {
+                run: head.run,
+                record: record.as_ref(),
+                is_here: true,
+                group: None,
+                owner: None,
+            };
             if claim.processes(root).is_empty() {
                 return ledger.remove_file();
             }
@@ -273,7 +287,11 @@ fn keep_only(mut kept: Vec<RawFd>) {
     // SAFETY: nothing in this process uses the descriptors that are closed: those in `kept` are not among them.
     unsafe {
         let mut from = 3;
-        for keep in kept.iter().map(|&fd| fd.cast_unsigned()).filter(|&fd| fd > 2) {
+        for keep in kept
+            .iter()
+            .map(|&fd| fd.cast_unsigned())
+            .filter(|&fd| fd > 2)
+        {
             if keep > from {
                 libc::close_range(from, keep - 1, 0);
             }

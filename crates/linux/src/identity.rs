@@ -25,9 +25,16 @@ pub fn boot(root: &Root) -> Option<String> {
 /// Memory is rounded up to one of eight sizes between powers of two: what the kernel takes for itself differs a little
 /// between its versions.
 pub fn machine_kind(root: &Root, name: &str) -> String {
-    let cpus = root.cpus("/sys/devices/system/cpu/online", "online CPUs").ok().flatten();
-    let cpus = cpus.map(|cpus| format!(", {} CPUs", cpus.len())).unwrap_or_default();
-    let memory = meminfo::read(root).ok().map(|memory| memory.total.div_ceil(1 << 30).max(1));
+    let cpus = root
+        .cpus("/sys/devices/system/cpu/online", "online CPUs")
+        .ok()
+        .flatten();
+    let cpus = cpus
+        .map(|cpus| format!(", {} CPUs", cpus.len()))
+        .unwrap_or_default();
+    let memory = meminfo::read(root)
+        .ok()
+        .map(|memory| memory.total.div_ceil(1 << 30).max(1));
     let memory = memory.map(|gib| {
         let step = (gib.next_power_of_two() / 8).max(1);
         format!(", {} GiB", gib.div_ceil(step) * step)
@@ -36,7 +43,9 @@ pub fn machine_kind(root: &Root, name: &str) -> String {
 }
 
 fn told(root: &Root, file: &str) -> Option<String> {
-    root.text(file, "this machine").ok()?.filter(|text| !text.is_empty())
+    root.text(file, "this machine")
+        .ok()?
+        .filter(|text| !text.is_empty())
 }
 
 #[cfg(test)]
@@ -50,13 +59,24 @@ mod tests {
         assert_eq!(machine_kind(&root, "Xeon"), "Xeon");
         std::fs::create_dir_all(dir.path().join("proc")).unwrap();
         std::fs::create_dir_all(dir.path().join("sys/devices/system/cpu")).unwrap();
-        std::fs::write(dir.path().join("sys/devices/system/cpu/online"), "0-7,16-23\n").unwrap();
-        for (kb, gib) in
-            [(24_000_000u64, 24), (24_400_000, 24), (263_000_000, 256), (900_000, 1), (1_583_000_000, 1_536)]
-        {
+        std::fs::write(
+            dir.path().join("sys/devices/system/cpu/online"),
+            "0-7,16-23\n",
+        )
+        .unwrap();
+        for (kb, gib) in [
+            (24_000_000u64, 24),
+            (24_400_000, 24),
+            (263_000_000, 256),
+            (900_000, 1),
+            (1_583_000_000, 1_536),
+        ] {
             let text = format!("MemTotal: {kb} kB\nMemAvailable: 1 kB\n");
             std::fs::write(dir.path().join("proc/meminfo"), text).unwrap();
-            assert_eq!(machine_kind(&root, "Xeon"), format!("Xeon, 16 CPUs, {gib} GiB"));
+            assert_eq!(
+                machine_kind(&root, "Xeon"),
+                format!("Xeon, 16 CPUs, {gib} GiB")
+            );
         }
     }
 
@@ -64,10 +84,17 @@ mod tests {
     fn what_the_kernel_tells_of_itself() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::new(dir.path());
-        assert_eq!((host_name(&root), kernel_release(&root), boot(&root)), (None, None, None));
+        assert_eq!(
+            (host_name(&root), kernel_release(&root), boot(&root)),
+            (None, None, None)
+        );
         let folder = dir.path().join("proc/sys/kernel");
         std::fs::create_dir_all(folder.join("random")).unwrap();
-        for (file, text) in [("hostname", "node7\n"), ("osrelease", "6.18.44-x\n"), ("random/boot_id", "5f-1\n")] {
+        for (file, text) in [
+            ("hostname", "node7\n"),
+            ("osrelease", "6.18.44-x\n"),
+            ("random/boot_id", "5f-1\n"),
+        ] {
             std::fs::write(folder.join(file), text).unwrap();
         }
         let all = [host_name(&root), kernel_release(&root), boot(&root)].map(Option::unwrap);

@@ -8,7 +8,14 @@ use std::sync::OnceLock;
 
 /// Signals that end a run in good order, unless they were ignored when cosched was started. SIGPIPE means that nobody
 /// reads its output any more.
-const ENDING: [i32; 6] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE, libc::SIGXCPU];
+const ENDING: [i32; 6] = [
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGPIPE,
+    libc::SIGXCPU,
+];
 
 /// The signal that asks what runs.
 pub(crate) const ASKING: i32 = libc::SIGUSR1;
@@ -52,7 +59,10 @@ pub(crate) fn inherited() -> &'static [i32] {
 /// The signals to hold back for a run: those that end it or suspend it, as far as the caller did not ignore them, and
 /// the one that asks.
 pub(crate) fn held() -> Vec<i32> {
-    let wanted = ENDING.into_iter().chain([libc::SIGTSTP]).filter(|signal| !inherited().contains(signal));
+    let wanted = ENDING
+        .into_iter()
+        .chain([libc::SIGTSTP])
+        .filter(|signal| !inherited().contains(signal));
     wanted.chain([ASKING]).collect()
 }
 

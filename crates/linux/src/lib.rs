@@ -47,7 +47,9 @@ mod window;
 pub use cgroup::{GroupError, freezer_problem};
 pub use child::{Leftovers, adopt_orphans, settle_child};
 pub use console::{become_console, become_keeper, become_window};
-pub use host::{Clock, Freezing, Host, HostConfig, HostError, HostJob, KernelScheduler, Notice, capabilities};
+pub use host::{
+    Clock, Freezing, Host, HostConfig, HostError, HostJob, KernelScheduler, Notice, capabilities,
+};
 pub use inbox::Inbox;
 pub use interrupts::{Interrupt, Interrupts, settle_signals};
 pub use limits::{TooLow, check_file_size, check_open_files};

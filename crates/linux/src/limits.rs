@@ -17,7 +17,9 @@ pub enum TooLow {
         needed: u64,
     },
     /// Of the size of a file.
-    #[error("a file may have {most} bytes (`ulimit -f`), and the list of the run's processes needs {needed}")]
+    #[error(
+        "a file may have {most} bytes (`ulimit -f`), and the list of the run's processes needs {needed}"
+    )]
     FileSize {
         /// The limit.
         most: u64,
@@ -37,7 +39,8 @@ const RUN_FILES: u64 = 29;
 pub fn check_open_files() -> Result<(), TooLow> {
     let _ = sys::raise_file_limit();
     // The folder is open itself while it is read.
-    let open = std::fs::read_dir("/proc/self/fd").map_or(3, |files| files.count().saturating_sub(1));
+    let open =
+        std::fs::read_dir("/proc/self/fd").map_or(3, |files| files.count().saturating_sub(1));
     let needed = open as u64 + RUN_FILES;
     match getrlimit(Resource::Nofile).maximum {
         Some(most) if most < needed => Err(TooLow::OpenFiles { most, needed }),

@@ -19,7 +19,11 @@ mod tests {
         let root = Root::new(dir.path());
         assert_eq!(average(&root), None);
         std::fs::create_dir(dir.path().join("proc")).unwrap();
-        for (text, load) in [("4.25 3.10 2.00 2/512 12345\n", Some(4.25)), ("", None), ("much\n", None)] {
+        for (text, load) in [
+            ("4.25 3.10 2.00 2/512 12345\n", Some(4.25)),
+            ("", None),
+            ("much\n", None),
+        ] {
             std::fs::write(dir.path().join("proc/loadavg"), text).unwrap();
             assert_eq!(average(&root), load, "{text:?}");
         }

@@ -34,21 +34,37 @@ struct Families {
 
 impl<'a> Look<'a> {
     pub(crate) fn new(root: &'a Root) -> Look<'a> {
-        Look { root, fates: Fates::new(root), users: RefCell::default(), families: OnceCell::new() }
+        Look {
+            root,
+            fates: Fates::new(root),
+            users: RefCell::default(),
+            families: OnceCell::new(),
+        }
     }
 
     fn families(&self) -> &Families {
         self.families.get_or_init(|| {
             let own = std::process::id() as RawPid;
             let mut families = Families::default();
-            for process in process::all_pids(self.root).into_iter().filter_map(|pid| Process::read(self.root, pid)) {
+            for process in process::all_pids(self.root)
+                .into_iter()
+                .filter_map(|pid| Process::read(self.root, pid))
+            {
                 let pid = process.pid;
                 if process.is_dead() || pid == own {
                     continue;
                 }
                 families.all.insert(pid, process);
-                families.children.entry(process.parent).or_default().push(pid);
-                families.sessions.entry(process.session).or_default().push(pid);
+                families
+                    .children
+                    .entry(process.parent)
+                    .or_default()
+                    .push(pid);
+                families
+                    .sessions
+                    .entry(process.session)
+                    .or_default()
+                    .push(pid);
                 families.groups.entry(process.group).or_default().push(pid);
                 if let Some(run) = marked_run(self.root, pid) {
                     families.runs.insert(pid, run);
@@ -56,7 +72,11 @@ impl<'a> Look<'a> {
                 }
                 if let Some(mark) = process::mark(self.root, pid) {
                     families.marks.insert(pid, mark);
-                    families.by_mark.entry(without_task(mark)).or_default().push(pid);
+                    families
+                        .by_mark
+                        .entry(without_task(mark))
+                        .or_default()
+                        .push(pid);
                 }
             }
             families
@@ -91,8 +111,13 @@ impl<'a> Look<'a> {
 
     /// The processes that inherited a mark of a run, with the jobs that it is for.
     pub(crate) fn marked(&self, run: &RunId) -> impl Iterator<Item = (RawPid, u32)> {
-        let pids = self.families().by_mark.get(&run.mark(0)).map_or(&[][..], Vec::as_slice);
-        pids.iter().filter_map(move |&pid| Some((pid, run.marked_task(self.mark(pid)?)?)))
+        let pids = self
+            .families()
+            .by_mark
+            .get(&run.mark(0))
+            .map_or(&[][..], Vec::as_slice);
+        pids.iter()
+            .filter_map(move |&pid| Some((pid, run.marked_task(self.mark(pid)?)?)))
     }
 
     /// The mark that a process inherited.
@@ -102,7 +127,11 @@ impl<'a> Look<'a> {
 
     /// The users that a process runs for: its real and its saved one.
     pub(crate) fn users(&self, pid: RawPid) -> Vec<u32> {
-        self.users.borrow_mut().entry(pid).or_insert_with(|| process::users(self.root, pid)).clone()
+        self.users
+            .borrow_mut()
+            .entry(pid)
+            .or_insert_with(|| process::users(self.root, pid))
+            .clone()
     }
 }
 

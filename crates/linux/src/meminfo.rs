@@ -18,7 +18,8 @@ pub struct Memory {
 impl Memory {
     /// What new work can use: the lesser of what the machine and the cgroups have left.
     pub fn usable(&self) -> u64 {
-        self.cgroup_left.map_or(self.available, |left| left.min(self.available))
+        self.cgroup_left
+            .map_or(self.available, |left| left.min(self.available))
     }
 }
 
@@ -33,14 +34,28 @@ const BYTES: &str = "a whole number of bytes";
 /// number.
 pub fn read(root: &Root) -> Result<Memory, ReadError> {
     const EXPECTED: &str = "lines `MemTotal:` and `MemAvailable:` in kB";
-    let text = root.text(MEMINFO, ITEM)?.ok_or_else(|| root.missing(MEMINFO, ITEM, EXPECTED))?;
+    let text = root
+        .text(MEMINFO, ITEM)?
+        .ok_or_else(|| root.missing(MEMINFO, ITEM, EXPECTED))?;
     let value = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         let kb = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
-        kb.and_then(|kb| kb.checked_mul(1024))
-            .ok_or_else(|| root.malformed(MEMINFO, ITEM, EXPECTED, line.map_or("no such line", str::trim)))
+        kb.and_then(|kb| kb.checked_mul(1024)).ok_or_else(|| {
+            root.malformed(
+                MEMINFO,
+                ITEM,
+                EXPECTED,
+                line.map_or("no such line", str::trim),
+            )
+        })
     };
-    Ok(Memory { total: value("MemTotal")?, available: value("MemAvailable")?, cgroup_left: cgroup_left(root)? })
+    Ok(Memory {
+        total: value("MemTotal")?,
+        available: value("MemAvailable")?,
+        cgroup_left: cgroup_left(root)?,
+    })
 }
 
 /// How many processes the kernel has killed since boot because memory ran out.
@@ -60,8 +75,17 @@ impl OomKills {
 
     /// The number as it is now; `None` where the kernel does not tell.
     pub(crate) fn read(&mut self, root: &Root) -> Option<u64> {
-        let text = root.text("/proc/vmstat", "out-of-memory kills").ok().flatten();
-        let line = |text: &String| text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok();
+        let text = root
+            .text("/proc/vmstat", "out-of-memory kills")
+            .ok()
+            .flatten();
+        let line = |text: &String| {
+            text.lines()
+                .find_map(|line| line.strip_prefix("oom_kill "))?
+                .trim()
+                .parse()
+                .ok()
+        };
         let kills = text.as_ref().and_then(line);
         self.last = Some((Instant::now(), kills));
         kills
@@ -76,16 +100,27 @@ struct Files {
     cache: &'static str,
 }
 
-const V2: Files = Files { limit: "/memory.max", used: "/memory.current", cache: "inactive_file " };
-const V1: Files =
-    Files { limit: "/memory.limit_in_bytes", used: "/memory.usage_in_bytes", cache: "total_inactive_file " };
+const V2: Files = Files {
+    limit: "/memory.max",
+    used: "/memory.current",
+    cache: "inactive_file ",
+};
+const V1: Files = Files {
+    limit: "/memory.limit_in_bytes",
+    used: "/memory.usage_in_bytes",
+    cache: "total_inactive_file ",
+};
 
 /// The least memory that is left below a limit of this process's cgroup or of one above it.
 fn cgroup_left(root: &Root) -> Result<Option<u64>, ReadError> {
     let v2 = cgroup::top_directory(root).zip(cgroup::own_directory(root).ok());
     let v1 = cgroup::v1_directories(root, "memory");
     let mut least: Option<u64> = None;
-    for ((top, own), files) in v2.map(|of| (of, &V2)).into_iter().chain(v1.map(|of| (of, &V1))) {
+    for ((top, own), files) in v2
+        .map(|of| (of, &V2))
+        .into_iter()
+        .chain(v1.map(|of| (of, &V1)))
+    {
         for dir in own.ancestors().take_while(|dir| dir.starts_with(&top)) {
             // The names of groups are bytes, those of their files are not.
             if let Some(left) = group_left(&Root::new(dir), files)? {
@@ -101,13 +136,30 @@ fn cgroup_left(root: &Root) -> Result<Option<u64>, ReadError> {
 ///
 /// Page cache that is not in use counts as left: the kernel drops it before the limit takes effect.
 fn group_left(group: &Root, files: &Files) -> Result<Option<u64>, ReadError> {
-    let Some(limit) = group.text(files.limit, ITEM)?.filter(|limit| limit != "max") else { return Ok(None) };
-    let limit: u64 =
-        limit.parse().map_err(|_| group.malformed(files.limit, ITEM, "a whole number of bytes, or `max`", &limit))?;
-    let used = group.parse::<u64>(files.used, ITEM, BYTES)?.ok_or_else(|| group.missing(files.used, ITEM, BYTES))?;
+    let Some(limit) = group
+        .text(files.limit, ITEM)?
+        .filter(|limit| limit != "max")
+    else {
+        return Ok(None);
+    };
+    let limit: u64 = limit.parse().map_err(|_| {
+        group.malformed(
+            files.limit,
+            ITEM,
+            "a whole number of bytes, or `max`",
+            &limit,
+        )
+    })?;
+    let used = group
+        .parse::<u64>(files.used, ITEM, BYTES)?
+        .ok_or_else(|| group.missing(files.used, ITEM, BYTES))?;
     let stat = group.text("/memory.stat", ITEM)?.unwrap_or_default();
-    let cache = stat.lines().find_map(|line| line.strip_prefix(files.cache)?.trim().parse().ok());
-    Ok(Some(limit.saturating_sub(used.saturating_sub(cache.unwrap_or(0)))))
+    let cache = stat
+        .lines()
+        .find_map(|line| line.strip_prefix(files.cache)?.trim().parse().ok());
+    Ok(Some(
+        limit.saturating_sub(used.saturating_sub(cache.unwrap_or(0))),
+    ))
 }
 
 #[cfg(test)]
@@ -126,15 +178,28 @@ mod tests {
         (dir, root)
     }
 
-    const PLENTY: (&str, &str) = ("proc/meminfo", "MemTotal:  16 kB\nMemFree: 1 kB\nMemAvailable:    8 kB\n");
+    const PLENTY: (&str, &str) = (
+        "proc/meminfo",
+        "MemTotal:  16 kB\nMemFree: 1 kB\nMemAvailable:    8 kB\n",
+    );
 
-    const MOUNTED: (&str, &str) = ("proc/self/mountinfo", "31 30 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+    const MOUNTED: (&str, &str) = (
+        "proc/self/mountinfo",
+        "31 30 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+    );
 
     #[test]
     fn the_machine_alone() {
         let (_dir, root) = tree(&[PLENTY]);
         let memory = read(&root).unwrap();
-        assert_eq!(memory, Memory { total: 16 << 10, available: 8 << 10, cgroup_left: None });
+        assert_eq!(
+            memory,
+            Memory {
+                total: 16 << 10,
+                available: 8 << 10,
+                cgroup_left: None
+            }
+        );
         assert_eq!(memory.usable(), 8 << 10);
     }
 
@@ -144,7 +209,10 @@ mod tests {
             let file = |path: &str| format!("{base}/{path}");
             let (_dir, root) = tree(&[
                 PLENTY,
-                ("proc/self/mountinfo", &format!("31 30 0:27 / /{base} rw - cgroup2 cgroup2 rw\n")),
+                (
+                    "proc/self/mountinfo",
+                    &format!("31 30 0:27 / /{base} rw - cgroup2 cgroup2 rw\n"),
+                ),
                 ("proc/self/cgroup", "4:memory:/x\n0::/a/b\n"),
                 (&file("a/b/memory.max"), "max\n"),
                 (&file("a/b/memory.current"), "10\n"),
@@ -187,12 +255,18 @@ mod tests {
             let (_dir, root) = tree(&[
                 PLENTY,
                 ("proc/self/mountinfo", &mounts(part)),
-                ("proc/self/cgroup", &format!("5:cpu,cpuacct:/c\n4:memory:{own}\n0::/\n")),
+                (
+                    "proc/self/cgroup",
+                    &format!("5:cpu,cpuacct:/c\n4:memory:{own}\n0::/\n"),
+                ),
                 ("cg/memory/memory.limit_in_bytes", "9223372036854771712\n"),
                 ("cg/memory/memory.usage_in_bytes", "9000\n"),
                 ("cg/memory/slurm/memory.limit_in_bytes", "5000\n"),
                 ("cg/memory/slurm/memory.usage_in_bytes", "4500\n"),
-                ("cg/memory/slurm/memory.stat", "inactive_file 1\ntotal_inactive_file 700\n"),
+                (
+                    "cg/memory/slurm/memory.stat",
+                    "inactive_file 1\ntotal_inactive_file 700\n",
+                ),
                 ("cg/memory/slurm/job/memory.limit_in_bytes", "4000\n"),
                 ("cg/memory/slurm/job/memory.usage_in_bytes", "100\n"),
             ]);
@@ -215,13 +289,32 @@ mod tests {
     #[test]
     fn what_is_missing_or_odd_is_named() {
         let (_dir, root) = tree(&[("proc/meminfo", "MemTotal: 1 kB\n")]);
-        assert!(read(&root).unwrap_err().to_string().contains("says `no such line`"));
+        assert!(
+            read(&root)
+                .unwrap_err()
+                .to_string()
+                .contains("says `no such line`")
+        );
         let (_dir, root) = tree(&[("proc/meminfo", "MemTotal: many kB\n")]);
-        assert!(read(&root).unwrap_err().to_string().contains("says `many kB`"));
+        assert!(
+            read(&root)
+                .unwrap_err()
+                .to_string()
+                .contains("says `many kB`")
+        );
         let (_dir, root) = tree(&[]);
-        assert!(read(&root).unwrap_err().to_string().contains("proc/meminfo does not exist"));
-        let (_dir, root) =
-            tree(&[PLENTY, MOUNTED, ("proc/self/cgroup", "0::/\n"), ("sys/fs/cgroup/memory.max", "lots\n")]);
+        assert!(
+            read(&root)
+                .unwrap_err()
+                .to_string()
+                .contains("proc/meminfo does not exist")
+        );
+        let (_dir, root) = tree(&[
+            PLENTY,
+            MOUNTED,
+            ("proc/self/cgroup", "0::/\n"),
+            ("sys/fs/cgroup/memory.max", "lots\n"),
+        ]);
         assert!(read(&root).unwrap_err().to_string().contains("says `lots`"));
     }
 

@@ -111,7 +111,10 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
     let mut dead = dead_runs(root, &look, &stale);
     dead.retain(|dead| reach.covers(&dead.run) && reach.covers_user(dead.owner));
     for _ in 0..LOOKS {
-        let now: Vec<RawPid> = dead.iter().flat_map(|dead| dead.go_on(root, &look)).collect();
+        let now: Vec<RawPid> = dead
+            .iter()
+            .flat_map(|dead| dead.go_on(root, &look))
+            .collect();
         if now.is_empty() {
             break;
         }
@@ -128,7 +131,9 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
     }
     let covered = |folder: &Folder| reach.covers_user(folder.owner());
     let folders: Vec<Folder> = folders.into_iter().filter(covered).collect();
-    ledger::forget_empty(&folders, |run| reach.covers(run) && look.fates.of(run) == Fate::Dead);
+    ledger::forget_empty(&folders, |run| {
+        reach.covers(run) && look.fates.of(run) == Fate::Dead
+    });
     window::forget_dead(root, |run| reach.covers(run));
     // Each start does this before it chooses its CPUs.
     if *reach != Reach::Near {
@@ -140,9 +145,19 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
 }
 
 /// The runs whose list is here, that have no group, and that can't be seen from here.
-fn unknown_runs(root: &Root, look: &Look<'_>, reach: &Reach, stale: &[cgroup::Stale]) -> Vec<String> {
-    let lists = ledger::found(root, |run| reach.covers(run) && look.fates.of(run) == Fate::Unknown);
-    let mut runs: Vec<RunId> = lists.into_iter().map(|found| found.record.head.run).collect();
+fn unknown_runs(
+    root: &Root,
+    look: &Look<'_>,
+    reach: &Reach,
+    stale: &[cgroup::Stale],
+) -> Vec<String> {
+    let lists = ledger::found(root, |run| {
+        reach.covers(run) && look.fates.of(run) == Fate::Unknown
+    });
+    let mut runs: Vec<RunId> = lists
+        .into_iter()
+        .map(|found| found.record.head.run)
+        .collect();
     runs.retain(|run| stale.iter().all(|group| group.run != *run));
     runs.sort_unstable();
     runs.dedup();
@@ -154,8 +169,12 @@ fn stale_groups(root: &Root, reach: &Reach) -> Vec<cgroup::Stale> {
         Reach::Near => cgroup::own_directory(root).ok(),
         Reach::Everywhere | Reach::Runs(_) | Reach::RunsOf(..) => cgroup::top_directory(root),
     };
-    let mut stale = dir.map(|dir| cgroup::stale(&Fates::new(root), &dir, *reach != Reach::Near)).unwrap_or_default();
-    stale.retain(|group| reach.covers(&group.run) && owner_of(&group.dir).is_some_and(|user| reach.covers_user(user)));
+    let mut stale = dir
+        .map(|dir| cgroup::stale(&Fates::new(root), &dir, *reach != Reach::Near))
+        .unwrap_or_default();
+    stale.retain(|group| {
+        reach.covers(&group.run) && owner_of(&group.dir).is_some_and(|user| reach.covers_user(user))
+    });
     stale
 }
 
@@ -184,33 +203,65 @@ impl DeadRun {
     /// Continues those of its processes that were seen stopped; returns them.
     fn go_on(&self, root: &Root, look: &Look<'_>) -> Vec<RawPid> {
         let claimed = self.claim().processes_in(root, look);
-        let stopped = claimed.iter().map(|member| member.process).filter(Process::is_stopped);
-        stopped.filter(|process| process.signal(root, Signal::CONT)).map(|process| process.pid).collect()
+        let stopped = claimed
+            .iter()
+            .map(|member| member.process)
+            .filter(Process::is_stopped);
+        stopped
+            .filter(|process| process.signal(root, Signal::CONT))
+            .map(|process| process.pid)
+            .collect()
     }
 }
 
 /// All dead runs that left a list, a group, or a process that bears their mark.
 fn dead_runs(root: &Root, look: &Look<'_>, stale: &[cgroup::Stale]) -> Vec<DeadRun> {
     let mut runs: BTreeMap<(RunId, u32), DeadRun> = BTreeMap::new();
-    let dead = |run: RunId, owner| DeadRun { run, record: None, group: None, is_here: run.is_here(root), owner };
+    let dead = |run: RunId, owner| DeadRun {
+        run,
+        record: None,
+        group: None,
+        is_here: run.is_here(root),
+        owner,
+    };
     for Found { record, owner } in ledger::found(root, |run| look.fates.of(run) == Fate::Dead) {
         let run = record.head.run;
-        let group = record.head.group.clone().filter(|group| cgroup::is_group_of(root, group, &run));
+        let group = record
+            .head
+            .group
+            .clone()
+            .filter(|group| cgroup::is_group_of(root, group, &run));
         // All that is in a group is ended with it, so it must be theirs as well.
         let group = group.filter(|group| owner == 0 || owner_of(group) == Some(owner));
-        runs.insert((run, owner), DeadRun { group, record: Some(record), ..dead(run, owner) });
+        runs.insert(
+            (run, owner),
+            DeadRun {
+                group,
+                record: Some(record),
+                ..dead(run, owner)
+            },
+        );
     }
     for group in stale.iter().filter(|group| group.dead) {
         // It has gone if nobody owns it.
-        let Some(owner) = owner_of(&group.dir) else { continue };
-        let entry = runs.entry((group.run, owner)).or_insert_with(|| dead(group.run, owner));
+        let Some(owner) = owner_of(&group.dir) else {
+            continue;
+        };
+        let entry = runs
+            .entry((group.run, owner))
+            .or_insert_with(|| dead(group.run, owner));
         entry.group.get_or_insert_with(|| group.dir.clone());
     }
-    let marked = process::all_pids(root).into_iter().filter_map(|pid| Some((pid, marked_run(root, pid)?)));
+    let marked = process::all_pids(root)
+        .into_iter()
+        .filter_map(|pid| Some((pid, marked_run(root, pid)?)));
     for (pid, run) in marked.filter(|(_, run)| look.fates.of(run) == Fate::Dead) {
         // The superuser's runs may have processes of anybody.
         let users = look.users(pid);
-        let is_known = users.iter().chain([&0]).any(|&user| runs.contains_key(&(run, user)));
+        let is_known = users
+            .iter()
+            .chain([&0])
+            .any(|&user| runs.contains_key(&(run, user)));
         if let Some(&user) = users.first().filter(|_| !is_known) {
             runs.insert((run, user), dead(run, user));
         }
@@ -242,7 +293,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         link_namespace(dir.path(), "self", 500);
         write_stat(dir.path(), 1, 'S', 0);
-        std::fs::write(dir.path().join("proc/self/mountinfo"), "31 30 0:27 / /groups rw - cgroup2 x rw\n").unwrap();
+        std::fs::write(
+            dir.path().join("proc/self/mountinfo"),
+            "31 30 0:27 / /groups rw - cgroup2 x rw\n",
+        )
+        .unwrap();
         std::fs::write(dir.path().join("proc/self/cgroup"), "0::/\n").unwrap();
         let root = Root::new(dir.path());
         (dir, root)
@@ -253,11 +308,17 @@ mod tests {
         let folder = dir.join(format!("tmp/cosched-{user}"));
         std::fs::create_dir_all(&folder).unwrap();
         let list = folder.join(format!("run-{RUN}"));
-        let mut bytes = format!("cosched run 1\nrun {RUN}\nboot \ncpus 0\ngroup {}\n", group.display()).into_bytes();
+        let mut bytes = format!(
+            "cosched run 1\nrun {RUN}\nboot \ncpus 0\ngroup {}\n",
+            group.display()
+        )
+        .into_bytes();
         bytes.resize(8192, b' ');
         std::fs::write(&list, bytes).unwrap();
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
-        let given = [&folder, &list].into_iter().try_for_each(|path| chown(path, Some(user), None));
+        let given = [&folder, &list]
+            .into_iter()
+            .try_for_each(|path| chown(path, Some(user), None));
         given.is_ok().then_some(list)
     }
 
@@ -265,7 +326,11 @@ mod tests {
         write_stat(dir, pid, 'S', 90);
         let process = dir.join(format!("proc/{pid}"));
         std::fs::write(process.join("environ"), format!("COSCHED_RUN={RUN}\0")).unwrap();
-        std::fs::write(process.join("status"), format!("Uid:\t{user}\t{user}\t{user}\t{user}\n")).unwrap();
+        std::fs::write(
+            process.join("status"),
+            format!("Uid:\t{user}\t{user}\t{user}\t{user}\n"),
+        )
+        .unwrap();
     }
 
     #[test]
@@ -278,10 +343,19 @@ mod tests {
         }
         let user = rustix::process::geteuid().as_raw();
         write_process(dir.path(), 2_000_000_000, user);
-        for (listed, expected) in [(&evil, None), (&PathBuf::from("/"), None), (&real, Some(&real))] {
+        for (listed, expected) in [
+            (&evil, None),
+            (&PathBuf::from("/"), None),
+            (&real, Some(&real)),
+        ] {
             write_list(dir.path(), user, listed).unwrap();
             let found = dead_runs(&root, &Look::new(&root), &[]);
-            assert_eq!((found.len(), found[0].group.as_ref()), (1, expected), "{}", listed.display());
+            assert_eq!(
+                (found.len(), found[0].group.as_ref()),
+                (1, expected),
+                "{}",
+                listed.display()
+            );
         }
     }
 
@@ -298,7 +372,10 @@ mod tests {
             std::fs::write(list, "").unwrap();
         }
         mend(&root, &Reach::Near);
-        assert_eq!([&list, &alive, &foreign].map(|list| list.exists()), [false, true, true]);
+        assert_eq!(
+            [&list, &alive, &foreign].map(|list| list.exists()),
+            [false, true, true]
+        );
     }
 
     #[test]
@@ -306,22 +383,43 @@ mod tests {
         let (dir, root) = tree();
         let (one, two) = (2_000_001, 2_000_002);
         let none = Path::new("/none");
-        let (Some(of_one), Some(of_two)) = (write_list(dir.path(), one, none), write_list(dir.path(), two, none))
-        else {
+        let (Some(of_one), Some(of_two)) = (
+            write_list(dir.path(), one, none),
+            write_list(dir.path(), two, none),
+        ) else {
             return eprintln!("skipped, because only root may give files away");
         };
         write_process(dir.path(), 2_000_000_000, one);
         let found = |root: &Root| -> Vec<(u32, bool, usize)> {
             let all = dead_runs(root, &Look::new(root), &[]);
-            all.iter().map(|dead| (dead.owner, dead.record.is_some(), dead.claim().processes(root).len())).collect()
+            all.iter()
+                .map(|dead| {
+                    (
+                        dead.owner,
+                        dead.record.is_some(),
+                        dead.claim().processes(root).len(),
+                    )
+                })
+                .collect()
         };
         assert_eq!(found(&root), [(one, true, 1), (two, true, 0)]);
         mend(&root, &Reach::Everywhere);
-        assert!(of_one.exists() && !of_two.exists(), "a list is removed when what it tells of has gone");
+        assert!(
+            of_one.exists() && !of_two.exists(),
+            "a list is removed when what it tells of has gone"
+        );
         std::fs::remove_file(of_one).unwrap();
-        assert_eq!(found(&root), [(one, false, 1)], "the mark still tells of the run");
+        assert_eq!(
+            found(&root),
+            [(one, false, 1)],
+            "the mark still tells of the run"
+        );
         write_list(dir.path(), two, none);
-        assert_eq!(found(&root), [(one, false, 1), (two, true, 0)], "a list of another user does not hide it");
+        assert_eq!(
+            found(&root),
+            [(one, false, 1), (two, true, 0)],
+            "a list of another user does not hide it"
+        );
     }
 
     /// As in a list of runs that anybody could have written.
@@ -340,9 +438,17 @@ mod tests {
             eprintln!("skipped in part, because only root may give groups away");
         }
         assert_eq!((found(&of(two)), found(&of(one)), found(&of(0))), (0, 1, 1));
-        assert_eq!(found(&Reach::RunsOf(vec!["11-78-500".to_owned()], one)), 0, "it is another run");
+        assert_eq!(
+            found(&Reach::RunsOf(vec!["11-78-500".to_owned()], one)),
+            0,
+            "it is another run"
+        );
         if group.exists() {
-            assert_eq!(stale_groups(&root, &of(two)).len(), 0, "so it is not thawed");
+            assert_eq!(
+                stale_groups(&root, &of(two)).len(),
+                0,
+                "so it is not thawed"
+            );
             assert_eq!(stale_groups(&root, &of(one)).len(), 1);
             // A list of another user that names this group as its own.
             write_list(dir.path(), two, &group).unwrap();
@@ -364,11 +470,19 @@ mod tests {
         let look = Look::new(&root);
         let found = dead_runs(&root, &look, &[]);
         let claimed = |dead: &DeadRun| -> Vec<RawPid> {
-            dead.claim().processes_in(&root, &look).iter().map(|claimed| claimed.process.pid).collect()
+            dead.claim()
+                .processes_in(&root, &look)
+                .iter()
+                .map(|claimed| claimed.process.pid)
+                .collect()
         };
         assert_eq!(claimed(&found[0]), [first]);
         std::fs::remove_dir_all(dir.path().join("proc")).unwrap();
         let others: Vec<RawPid> = found.iter().flat_map(claimed).collect();
-        assert_eq!(others, (first..first + 100).collect::<Vec<_>>(), "nothing was left to read");
+        assert_eq!(
+            others,
+            (first..first + 100).collect::<Vec<_>>(),
+            "nothing was left to read"
+        );
     }
 }

@@ -75,8 +75,14 @@ pub struct Chosen {
 /// Chooses CPUs from `given`, beside the runs that go on. With `publish` others know of it from now on. Of two runs that
 /// choose at the same moment the second sees the first.
 pub fn choose_cpus(root: &Root, given: &CpuSet, share: Share, publish: bool) -> Chosen {
-    let outer = std::env::var(RUN_VARIABLE).ok().and_then(|token| RunId::parse(&token));
-    let choice = Choice { root, family: ancestors(root), outer };
+    let outer = std::env::var(RUN_VARIABLE)
+        .ok()
+        .and_then(|token| RunId::parse(&token));
+    let choice = Choice {
+        root,
+        family: ancestors(root),
+        outer,
+    };
     choice.choose(given, share, publish.then(|| RunId::own(root)).flatten())
 }
 
@@ -95,7 +101,10 @@ impl Choice<'_> {
         let _locks = lock_all(&folders);
         let mut others: Vec<Neighbour> = {
             let fates = Fates::new(self.root);
-            folders.iter().flat_map(|folder| self.neighbours(folder, &fates)).collect()
+            folders
+                .iter()
+                .flat_map(|folder| self.neighbours(folder, &fates))
+                .collect()
         };
         others.retain(|other| !other.cpus.intersection(given).is_empty());
         let mut cpus = given.clone();
@@ -117,8 +126,12 @@ impl Choice<'_> {
             folder.is_own() || users.is_empty() || users.contains(&folder.owner())
         };
         let live = live.filter(|(run, _)| folder.is_public() || is_theirs(run));
-        let other = live.filter(|(run, _)| Some(*run) != self.outer && !self.family.contains(&(run.pid, run.start)));
-        other.map(|(run, cpus)| Neighbour { pid: run.pid, cpus }).collect()
+        let other = live.filter(|(run, _)| {
+            Some(*run) != self.outer && !self.family.contains(&(run.pid, run.start))
+        });
+        other
+            .map(|(run, cpus)| Neighbour { pid: run.pid, cpus })
+            .collect()
     }
 }
 
@@ -143,7 +156,9 @@ pub(crate) fn forget_dead(root: &Root, covers: impl Fn(&RunId) -> bool) {
     let fates = Fates::new(root);
     for folder in Folder::public(root).into_iter().chain(Folder::all(root)) {
         for name in folder.names(PREFIX) {
-            let run = name.to_str().and_then(|name| RunId::parse(name.strip_prefix(PREFIX)?));
+            let run = name
+                .to_str()
+                .and_then(|name| RunId::parse(name.strip_prefix(PREFIX)?));
             if run.is_some_and(|run| covers(&run)) {
                 live(&folder, &name, &fates);
             }
@@ -153,7 +168,9 @@ pub(crate) fn forget_dead(root: &Root, covers: impl Fn(&RunId) -> bool) {
 
 impl Seat {
     fn take(root: &Root, run: &RunId, cpus: &CpuSet) -> Option<Seat> {
-        let folder = Folder::public(root).filter(Folder::is_own).or_else(|| Folder::own(root).ok())?;
+        let folder = Folder::public(root)
+            .filter(Folder::is_own)
+            .or_else(|| Folder::own(root).ok())?;
         let name = format!("{PREFIX}{run}");
         // Under another name first: a file that nobody has locked counts as that of a dead run.
         let draft = format!("new-{name}");
@@ -165,7 +182,11 @@ impl Seat {
         if !is_done {
             folder.remove(&draft);
         }
-        is_done.then_some(Seat { folder, name, _file: file })
+        is_done.then_some(Seat {
+            folder,
+            name,
+            _file: file,
+        })
     }
 }
 
@@ -250,19 +271,36 @@ mod tests {
     }
 
     fn stranger(root: &Root) -> Choice<'_> {
-        Choice { root, family: Vec::new(), outer: None }
+        Choice {
+            root,
+            family: Vec::new(),
+            outer: None,
+        }
     }
 
     #[test]
     fn cpus_are_shared_out_until_there_are_none() {
         let (_dir, root) = tree();
         let first = stranger(&root).choose(&set("0-1"), Share::Free, Some(run("10-1-5")));
-        assert_eq!((first.cpus.to_string(), first.others.len()), ("0-1".to_owned(), 0));
+        assert_eq!(
+            (first.cpus.to_string(), first.others.len()),
+            ("0-1".to_owned(), 0)
+        );
         let second = stranger(&root).choose(&set("0-3"), Share::Free, Some(run("11-1-5")));
-        assert_eq!((second.cpus.to_string(), second.others[0].pid), ("2-3".to_owned(), 10));
+        assert_eq!(
+            (second.cpus.to_string(), second.others[0].pid),
+            ("2-3".to_owned(), 10)
+        );
         let third = stranger(&root).choose(&set("0-3"), Share::Free, Some(run("12-1-5")));
         assert_eq!(third.cpus, set("0-3"), "they collide");
-        assert_eq!(third.others.iter().map(|other| other.pid).collect::<Vec<_>>(), [10, 11]);
+        assert_eq!(
+            third
+                .others
+                .iter()
+                .map(|other| other.pid)
+                .collect::<Vec<_>>(),
+            [10, 11]
+        );
         drop((first, third));
         let fourth = stranger(&root).choose(&set("0-3"), Share::Free, None);
         assert_eq!(fourth.cpus, set("0-1"), "what ended gave its CPUs back");
@@ -270,28 +308,53 @@ mod tests {
         let stubborn = stranger(&root).choose(&set("2-3"), Share::All, None);
         assert_eq!((stubborn.cpus, stubborn.others.len()), (set("2-3"), 1));
         let elsewhere = stranger(&root).choose(&set("0-1"), Share::All, None);
-        assert!(elsewhere.others.is_empty(), "only those that are in the way");
+        assert!(
+            elsewhere.others.is_empty(),
+            "only those that are in the way"
+        );
     }
 
     #[test]
     fn files_of_dead_runs_are_removed_and_nonsense_is_ignored() {
         let (dir, root) = tree();
-        let seat = stranger(&root).choose(&set("0-3"), Share::Free, Some(run("10-1-5"))).seat.unwrap();
-        let own = dir.path().join(format!("tmp/cosched-{}", rustix::process::geteuid().as_raw()));
-        let own = if own.join("cpus-10-1-5").exists() { own } else { dir.path().join("run/cosched") };
+        let seat = stranger(&root)
+            .choose(&set("0-3"), Share::Free, Some(run("10-1-5")))
+            .seat
+            .unwrap();
+        let own = dir.path().join(format!(
+            "tmp/cosched-{}",
+            rustix::process::geteuid().as_raw()
+        ));
+        let own = if own.join("cpus-10-1-5").exists() {
+            own
+        } else {
+            dir.path().join("run/cosched")
+        };
         let dead = own.join("cpus-9-1-5");
         std::fs::copy(own.join("cpus-10-1-5"), &dead).unwrap();
-        for (name, text) in [("cpus-11-1-5", "cosched cpus 1\nrun 12-1-5\ncpus 0\n"), ("cpus-x", ""), ("run-1-1-1", "")]
-        {
+        for (name, text) in [
+            ("cpus-11-1-5", "cosched cpus 1\nrun 12-1-5\ncpus 0\n"),
+            ("cpus-x", ""),
+            ("run-1-1-1", ""),
+        ] {
             std::fs::write(own.join(name), text).unwrap();
         }
         let held = File::open(own.join("cpus-11-1-5")).unwrap();
         flock(&held, FlockOperation::LockExclusive).unwrap();
         let chosen = stranger(&root).choose(&set("0-3"), Share::Free, None);
-        assert_eq!(chosen.others, [Neighbour { pid: 10, cpus: set("0-3") }]);
+        assert_eq!(
+            chosen.others,
+            [Neighbour {
+                pid: 10,
+                cpus: set("0-3")
+            }]
+        );
         assert!(!dead.exists() && own.join("run-1-1-1").exists());
         drop(seat);
-        assert!(!own.join("cpus-10-1-5").exists(), "a run that ends in good order leaves nothing");
+        assert!(
+            !own.join("cpus-10-1-5").exists(),
+            "a run that ends in good order leaves nothing"
+        );
     }
 
     #[test]
@@ -304,7 +367,9 @@ mod tests {
             .into_iter()
             .map(|text| stranger(&root).choose(&set("0-3"), Share::All, Some(run(text))))
             .collect();
-        let others = stranger(&root).choose(&set("0-3"), Share::Free, None).others;
+        let others = stranger(&root)
+            .choose(&set("0-3"), Share::Free, None)
+            .others;
         let pids: Vec<i32> = others.iter().map(|other| other.pid).collect();
         assert_eq!(pids, [10, 12], "what lives, and what can't be seen");
         drop(seats);
@@ -325,16 +390,28 @@ mod tests {
             let status = format!("Uid:\t{owner}\t{owner}\t{owner}\t{owner}\n");
             std::fs::write(dir.path().join(format!("proc/{pid}/status")), status).unwrap();
             let file = folder.join(format!("cpus-{pid}-1-5"));
-            std::fs::write(&file, format!("cosched cpus 1\nrun {pid}-1-5\ncpus {}\n", pid - 10)).unwrap();
+            std::fs::write(
+                &file,
+                format!("cosched cpus 1\nrun {pid}-1-5\ncpus {}\n", pid - 10),
+            )
+            .unwrap();
             held.push(File::open(&file).unwrap());
             if let Err(error) = chown(&file, Some(user), None) {
                 return eprintln!("skipped, because only root may give files away: {error}");
             }
         }
         chown(&folder, Some(user), None).unwrap();
-        held.iter().for_each(|file| flock(file, FlockOperation::LockExclusive).unwrap());
+        held.iter()
+            .for_each(|file| flock(file, FlockOperation::LockExclusive).unwrap());
         let chosen = stranger(&root).choose(&set("0-3"), Share::Free, None);
-        assert_eq!(chosen.others, [Neighbour { pid: 10, cpus: set("0") }], "process 11 is somebody else's");
+        assert_eq!(
+            chosen.others,
+            [Neighbour {
+                pid: 10,
+                cpus: set("0")
+            }],
+            "process 11 is somebody else's"
+        );
     }
 
     #[test]
@@ -343,15 +420,28 @@ mod tests {
         link_namespace(dir.path(), "self", 5);
         write_stat(dir.path(), 1, 'S', 0);
         write_stat(dir.path(), 10, 'S', 1);
-        let folder = Folder::public(&root).filter(Folder::is_own).or_else(|| Folder::own(&root).ok()).unwrap();
-        let seat = stranger(&root).choose(&set("0-3"), Share::All, Some(run("10-1-5"))).seat.unwrap();
+        let folder = Folder::public(&root)
+            .filter(Folder::is_own)
+            .or_else(|| Folder::own(&root).ok())
+            .unwrap();
+        let seat = stranger(&root)
+            .choose(&set("0-3"), Share::All, Some(run("10-1-5")))
+            .seat
+            .unwrap();
         for name in ["cpus-11-1-5", "cpus-12-1-5", "cpus-x"] {
             folder.create(name).unwrap();
         }
         forget_dead(&root, |dead| *dead == run("11-1-5"));
-        assert_eq!(folder.names(PREFIX), ["cpus-10-1-5", "cpus-12-1-5", "cpus-x"]);
+        assert_eq!(
+            folder.names(PREFIX),
+            ["cpus-10-1-5", "cpus-12-1-5", "cpus-x"]
+        );
         forget_dead(&root, |_| true);
-        assert_eq!(folder.names(PREFIX), ["cpus-10-1-5", "cpus-x"], "one lives, and one is nobody's");
+        assert_eq!(
+            folder.names(PREFIX),
+            ["cpus-10-1-5", "cpus-x"],
+            "one lives, and one is nobody's"
+        );
         drop(seat);
     }
 
@@ -360,11 +450,27 @@ mod tests {
         let (_dir, root) = tree();
         let _outer = stranger(&root).choose(&set("0-3"), Share::Free, Some(run("10-1-5")));
         let _inner = stranger(&root).choose(&set("0-3"), Share::Free, Some(run("20-7-5")));
-        let choice = Choice { root: &root, family: vec![(30, 9), (20, 7)], outer: Some(run("10-1-5")) };
-        assert!(choice.choose(&set("0-3"), Share::Free, None).others.is_empty());
+        let choice = Choice {
+            root: &root,
+            family: vec![(30, 9), (20, 7)],
+            outer: Some(run("10-1-5")),
+        };
+        assert!(
+            choice
+                .choose(&set("0-3"), Share::Free, None)
+                .others
+                .is_empty()
+        );
         // Another process may have had the number before.
-        let choice = Choice { root: &root, family: vec![(20, 8)], outer: None };
-        assert_eq!(choice.choose(&set("0-3"), Share::Free, None).others.len(), 2);
+        let choice = Choice {
+            root: &root,
+            family: vec![(20, 8)],
+            outer: None,
+        };
+        assert_eq!(
+            choice.choose(&set("0-3"), Share::Free, None).others.len(),
+            2
+        );
         assert!(ancestors(&Root::default()).len() > 1);
     }
 
@@ -374,11 +480,18 @@ mod tests {
         let chosen: Vec<Chosen> = std::thread::scope(|scope| {
             let start = |number: u32| {
                 let root = &root;
-                scope
-                    .spawn(move || stranger(root).choose(&set("0-7"), Share::Free, Some(run(&format!("{number}-1-5")))))
+                scope.spawn(move || {
+                    stranger(root).choose(
+                        &set("0-7"),
+                        Share::Free,
+                        Some(run(&format!("{number}-1-5"))),
+                    )
+                })
             };
             let all: Vec<_> = (1..=8).map(start).collect();
-            all.into_iter().map(|thread| thread.join().unwrap()).collect()
+            all.into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
         });
         let mut seen: Vec<usize> = chosen.iter().map(|chosen| chosen.others.len()).collect();
         seen.sort_unstable();
@@ -390,6 +503,11 @@ mod tests {
         let (_dir, root) = tree();
         let folder = Folder::own(&root).unwrap();
         flock(&folder, FlockOperation::LockExclusive).unwrap();
-        assert_eq!(stranger(&root).choose(&set("0"), Share::Free, Some(run("10-1-5"))).cpus, set("0"));
+        assert_eq!(
+            stranger(&root)
+                .choose(&set("0"), Share::Free, Some(run("10-1-5")))
+                .cpus,
+            set("0")
+        );
     }
 }

@@ -77,7 +77,10 @@ pub fn orphans(root: &Root) -> Vec<Orphan> {
 pub fn orphans_within(root: &Root, reach: &Reach) -> Vec<Orphan> {
     let look = Look::new(root);
     let dead = all_dead_runs(root, &look, reach);
-    dead.iter().flat_map(|dead| orphans_of(root, &look, dead)).map(|found| found.orphan).collect()
+    dead.iter()
+        .flat_map(|dead| orphans_of(root, &look, dead))
+        .map(|found| found.orphan)
+        .collect()
 }
 
 /// Waits until the orphans of the runs that `reach` covers have ended by themselves. `left` is told those that have not, at
@@ -85,7 +88,11 @@ pub fn orphans_within(root: &Root, reach: &Reach) -> Vec<Orphan> {
 ///
 /// # Errors
 /// What `left` returns ends the waiting.
-pub fn await_orphans<E>(root: &Root, reach: &Reach, mut left: impl FnMut(&[Orphan]) -> Result<(), E>) -> Result<(), E> {
+pub fn await_orphans<E>(
+    root: &Root,
+    reach: &Reach,
+    mut left: impl FnMut(&[Orphan]) -> Result<(), E>,
+) -> Result<(), E> {
     loop {
         let orphans = orphans_within(root, reach);
         left(&orphans)?;
@@ -104,24 +111,45 @@ struct FoundOrphan {
 fn orphans_of(root: &Root, look: &Look<'_>, dead: &DeadRun) -> Vec<FoundOrphan> {
     let mut jobs: BTreeMap<String, Vec<Process>> = BTreeMap::new();
     for Claimed { process, job, .. } in dead.claim().processes_in(root, look) {
-        jobs.entry(job.unwrap_or_default()).or_default().push(process);
+        jobs.entry(job.unwrap_or_default())
+            .or_default()
+            .push(process);
     }
     // The list tells whose a group is; if not, the processes in it do.
     let groups = dead.group.as_deref().map(job_groups).unwrap_or_default();
     let (mut by_name, mut by_process) = (HashMap::new(), HashMap::new());
     for (ix, group) in groups.iter().enumerate() {
-        match dead.record.as_ref().zip(task_of(group)).and_then(|(record, task)| record.name_of(task)) {
+        match dead
+            .record
+            .as_ref()
+            .zip(task_of(group))
+            .and_then(|(record, task)| record.name_of(task))
+        {
             Some(name) => drop(by_name.entry(name).or_insert(ix)),
             None => by_process.extend(cgroup::processes(group).into_iter().map(|pid| (pid, ix))),
         }
     }
     let found = jobs.into_iter().map(|(job, members)| {
         let processes: Vec<RawPid> = members.iter().map(|member| member.pid).collect();
-        let place = by_name.get(&*job).or_else(|| processes.iter().find_map(|pid| by_process.get(pid)));
+        let place = by_name
+            .get(&*job)
+            .or_else(|| processes.iter().find_map(|pid| by_process.get(pid)));
         let group = place.map(|&ix| groups[ix].clone());
-        let both: Vec<&Path> = [group.as_deref(), dead.group.as_deref()].into_iter().flatten().collect();
+        let both: Vec<&Path> = [group.as_deref(), dead.group.as_deref()]
+            .into_iter()
+            .flatten()
+            .collect();
         let state = OrphanState::of(&both, &members);
-        FoundOrphan { orphan: Orphan { job, run: dead.run.to_string(), processes, group, state }, members }
+        FoundOrphan {
+            orphan: Orphan {
+                job,
+                run: dead.run.to_string(),
+                processes,
+                group,
+                state,
+            },
+            members,
+        }
     });
     found.collect()
 }
@@ -132,7 +160,9 @@ pub fn end_orphans(root: &Root, reach: &Reach, grace: Duration) -> (Vec<Orphan>,
     let dead = all_dead_runs(root, &Look::new(root), reach);
     let look = || {
         let look = Look::new(root);
-        dead.iter().flat_map(|dead| orphans_of(root, &look, dead)).collect::<Vec<FoundOrphan>>()
+        dead.iter()
+            .flat_map(|dead| orphans_of(root, &look, dead))
+            .collect::<Vec<FoundOrphan>>()
     };
     let found = look();
     // Somebody else's may not be signalled.
@@ -146,7 +176,10 @@ pub fn end_orphans(root: &Root, reach: &Reach, grace: Duration) -> (Vec<Orphan>,
         asked
     });
     if found.is_empty() {
-        return (Vec::new(), look().into_iter().map(|found| found.orphan).collect());
+        return (
+            Vec::new(),
+            look().into_iter().map(|found| found.orphan).collect(),
+        );
     }
     let is_left = |process: &Process| process::lives(root, process.pid, process.start);
     let wait = |members: &[&Process], limit: Duration| {
@@ -155,7 +188,13 @@ pub fn end_orphans(root: &Root, reach: &Reach, grace: Duration) -> (Vec<Orphan>,
             std::thread::sleep(LOOK);
         }
     };
-    wait(&found.iter().flat_map(|orphan| &orphan.members).collect::<Vec<_>>(), grace);
+    wait(
+        &found
+            .iter()
+            .flat_map(|orphan| &orphan.members)
+            .collect::<Vec<_>>(),
+        grace,
+    );
     let mut left = look();
     for _ in 0..KILLS {
         if left.is_empty() {
@@ -167,7 +206,13 @@ pub fn end_orphans(root: &Root, reach: &Reach, grace: Duration) -> (Vec<Orphan>,
                 member.signal(root, Signal::KILL);
             }
         }
-        wait(&left.iter().flat_map(|orphan| &orphan.members).collect::<Vec<_>>(), 10 * LOOK);
+        wait(
+            &left
+                .iter()
+                .flat_map(|orphan| &orphan.members)
+                .collect::<Vec<_>>(),
+            10 * LOOK,
+        );
         left = look();
     }
     let plain = |orphans: Vec<FoundOrphan>| orphans.into_iter().map(|found| found.orphan).collect();
@@ -183,7 +228,9 @@ pub fn run_led_by(root: &Root, child: RawPid) -> Option<String> {
 /// Frees and ends, as [`end_orphans`] does, what a dead child of this process has left that was a run. Nobody may have waited for
 /// the child yet: until then its number is its own.
 pub fn end_left_by(root: &Root, child: RawPid, grace: Duration) -> (Vec<Orphan>, Vec<Orphan>) {
-    let Some(run) = run_led_by(root, child) else { return Default::default() };
+    let Some(run) = run_led_by(root, child) else {
+        return Default::default();
+    };
     let reach = Reach::Runs(vec![run]);
     mend(root, &reach);
     let ended = end_orphans(root, &reach, grace);

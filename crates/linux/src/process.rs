@@ -51,7 +51,9 @@ impl Process {
     /// Parses a line of `stat`. The name in parentheses may contain blanks and parentheses; the last `)` ends it.
     fn parse(pid: RawPid, stat: &[u8]) -> Option<Process> {
         let name_end = stat.iter().rposition(|&byte| byte == b')')?;
-        let mut fields = std::str::from_utf8(&stat[name_end + 1..]).ok()?.split_ascii_whitespace();
+        let mut fields = std::str::from_utf8(&stat[name_end + 1..])
+            .ok()?
+            .split_ascii_whitespace();
         let state = fields.next()?.chars().next()?;
         let parent = fields.next()?.parse().ok()?;
         let group = fields.next()?.parse().ok()?;
@@ -59,7 +61,15 @@ impl Process {
         // Fields 20 and 22 of the whole line; the session is field 6.
         let threads = fields.nth(13)?.parse().ok()?;
         let start = fields.nth(1)?.parse().ok()?;
-        Some(Process { pid, state, parent, group, session, threads, start })
+        Some(Process {
+            pid,
+            state,
+            parent,
+            group,
+            session,
+            threads,
+            start,
+        })
     }
 
     /// Whether it, or its first thread, has a CPU or waits for one.
@@ -96,7 +106,8 @@ impl Process {
 
     /// Sends a signal to this process alone; `false` if it has gone or may not be signalled.
     pub(crate) fn signal(&self, root: &Root, signal: Signal) -> bool {
-        self.handle(root).is_some_and(|fd| pidfd_send_signal(&fd, signal).is_ok())
+        self.handle(root)
+            .is_some_and(|fd| pidfd_send_signal(&fd, signal).is_ok())
     }
 }
 
@@ -107,23 +118,33 @@ pub(crate) fn lives(root: &Root, pid: RawPid, start: u64) -> bool {
 
 /// The numbers of all processes.
 pub(crate) fn all_pids(root: &Root) -> Vec<RawPid> {
-    let Ok(entries) = std::fs::read_dir(root.path("/proc")) else { return Vec::new() };
-    let mut pids: Vec<RawPid> =
-        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter(|&pid| pid > 0).collect();
+    let Ok(entries) = std::fs::read_dir(root.path("/proc")) else {
+        return Vec::new();
+    };
+    let mut pids: Vec<RawPid> = entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|&pid| pid > 0)
+        .collect();
     pids.sort_unstable();
     pids
 }
 
 /// The threads of a process.
 pub(crate) fn threads(root: &Root, pid: RawPid) -> Vec<RawPid> {
-    let Ok(entries) = std::fs::read_dir(root.path(&format!("/proc/{pid}/task"))) else { return Vec::new() };
-    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+    let Ok(entries) = std::fs::read_dir(root.path(&format!("/proc/{pid}/task"))) else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect()
 }
 
 /// Numbers in a text, separated by blanks.
 pub(crate) fn numbers(text: &[u8]) -> Vec<RawPid> {
     let words = text.split(u8::is_ascii_whitespace);
-    words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok()).collect()
+    words
+        .filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok())
+        .collect()
 }
 
 /// Appends the whole content of a file of `/proc`. Reading starts at its beginning, so the file can stay open and be
@@ -157,9 +178,16 @@ fn open_children(root: &Root, pid: RawPid, tid: RawPid) -> Option<File> {
 /// The children of a process, whichever of its threads forked them.
 fn children(root: &Root, process: &Process) -> Vec<RawPid> {
     // The next look finds a thread that starts meanwhile.
-    let threads = if process.threads == 1 { vec![process.pid] } else { threads(root, process.pid) };
+    let threads = if process.threads == 1 {
+        vec![process.pid]
+    } else {
+        threads(root, process.pid)
+    };
     let mut text = Vec::new();
-    for list in threads.into_iter().filter_map(|tid| open_children(root, process.pid, tid)) {
+    for list in threads
+        .into_iter()
+        .filter_map(|tid| open_children(root, process.pid, tid))
+    {
         // What was read before an error is valid too.
         let _ = read_all(&list, &mut text);
         text.push(b' ');
@@ -195,13 +223,19 @@ impl Loner {
     /// Opens the files; `None` when the process has gone, or too many files are open.
     pub(crate) fn open(root: &Root, pid: RawPid) -> Option<Loner> {
         let threads = File::open(root.path(&format!("/proc/{pid}/task"))).ok()?;
-        Some(Loner { threads, children: open_children(root, pid, pid)? })
+        Some(Loner {
+            threads,
+            children: open_children(root, pid, pid)?,
+        })
     }
 
     /// Whether the process has a single thread and no child, and therefore no descendant that can be reached from it.
     pub(crate) fn is_alone(&self) -> bool {
         // A folder has a link for itself, one in its parent, and one for each folder in it.
-        let single = self.threads.metadata().is_ok_and(|folder| folder.nlink() == 3);
+        let single = self
+            .threads
+            .metadata()
+            .is_ok_and(|folder| folder.nlink() == 3);
         single && matches!(self.children.read_at(&mut [0u8; 16], 0), Ok(0))
     }
 }
@@ -218,24 +252,46 @@ pub(crate) fn variable(root: &Root, pid: RawPid, name: &str) -> Option<String> {
 /// The users that a process runs for: its real and its saved one.
 pub(crate) fn users(root: &Root, pid: RawPid) -> Vec<u32> {
     let status = std::fs::read(root.path(&format!("/proc/{pid}/status"))).unwrap_or_default();
-    let line = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Uid:"));
-    let all = line.map(|line| String::from_utf8_lossy(line).into_owned()).unwrap_or_default();
-    let all: Vec<u32> = all.split_whitespace().filter_map(|user| user.parse().ok()).collect();
-    [all.first(), all.get(2)].into_iter().flatten().copied().collect()
+    let line = status
+        .split(|&byte| byte == b'\n')
+        .find_map(|line| line.strip_prefix(b"Uid:"));
+    let all = line
+        .map(|line| String::from_utf8_lossy(line).into_owned())
+        .unwrap_or_default();
+    let all: Vec<u32> = all
+        .split_whitespace()
+        .filter_map(|user| user.parse().ok())
+        .collect();
+    [all.first(), all.get(2)]
+        .into_iter()
+        .flatten()
+        .copied()
+        .collect()
 }
 
 /// The mark that a process inherited, see [`sys::set_mark`].
 pub(crate) fn mark(root: &Root, pid: RawPid) -> Option<u64> {
     let limits = std::fs::read(root.path(&format!("/proc/{pid}/limits"))).ok()?;
-    let line = limits.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Max realtime timeout"))?;
-    let soft = line.split(u8::is_ascii_whitespace).find(|word| !word.is_empty())?;
-    std::str::from_utf8(soft).ok()?.parse().ok().filter(|&mark| mark >= sys::LEAST_MARK)
+    let line = limits
+        .split(|&byte| byte == b'\n')
+        .find_map(|line| line.strip_prefix(b"Max realtime timeout"))?;
+    let soft = line
+        .split(u8::is_ascii_whitespace)
+        .find(|word| !word.is_empty())?;
+    std::str::from_utf8(soft)
+        .ok()?
+        .parse()
+        .ok()
+        .filter(|&mark| mark >= sys::LEAST_MARK)
 }
 
 /// The files that are its standard input, output and error output, as far as they are open.
 pub(crate) fn standard_files(root: &Root, pid: RawPid) -> Vec<FileId> {
     let open = |fd: u32| std::fs::metadata(root.path(&format!("/proc/{pid}/fd/{fd}"))).ok();
-    (0..3).filter_map(open).map(|file| (file.dev(), file.ino())).collect()
+    (0..3)
+        .filter_map(open)
+        .map(|file| (file.dev(), file.ino()))
+        .collect()
 }
 
 /// Binds all threads of these processes, also those that start meanwhile.
@@ -270,11 +326,23 @@ mod tests {
     #[test]
     fn names_with_parentheses_are_read() {
         let cut = b"5 (\xd0\xbf\xd1) S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 99 1";
-        assert_eq!(Process::parse(5, cut).map(|process| process.start), Some(4242), "cut inside a character");
+        assert_eq!(
+            Process::parse(5, cut).map(|process| process.start),
+            Some(4242),
+            "cut inside a character"
+        );
         let tail = "S 7 8 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 99 1";
         for name in ["x", "a b", "a) R 1 (", ") Z 0 0"] {
             let process = Process::parse(5, format!("5 ({name}) {tail}").as_bytes()).unwrap();
-            let expected = Process { pid: 5, state: 'S', parent: 7, group: 8, session: 9, threads: 1, start: 4242 };
+            let expected = Process {
+                pid: 5,
+                state: 'S',
+                parent: 7,
+                group: 8,
+                session: 9,
+                threads: 1,
+                start: 4242,
+            };
             assert_eq!(process, expected, "{name}");
         }
         assert_eq!(Process::parse(5, b"5 (x"), None);
@@ -285,41 +353,86 @@ mod tests {
     fn trees_are_read_under_a_root() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::new(dir.path());
-        let stat = |pid: i32, parent: i32| format!("{pid} (p) S {parent} {pid} {pid}{} 1 0 77 0", " 0".repeat(13));
-        for (pid, parent, kids) in [(10, 1, "11 12"), (11, 10, ""), (12, 10, "13"), (13, 12, ""), (20, 1, "")] {
+        let stat = |pid: i32, parent: i32| {
+            format!(
+                "{pid} (p) S {parent} {pid} {pid}{} 1 0 77 0",
+                " 0".repeat(13)
+            )
+        };
+        for (pid, parent, kids) in [
+            (10, 1, "11 12"),
+            (11, 10, ""),
+            (12, 10, "13"),
+            (13, 12, ""),
+            (20, 1, ""),
+        ] {
             let task = dir.path().join(format!("proc/{pid}/task/{pid}"));
             std::fs::create_dir_all(&task).unwrap();
             std::fs::write(task.join("children"), kids).unwrap();
-            std::fs::write(dir.path().join(format!("proc/{pid}/stat")), stat(pid, parent)).unwrap();
+            std::fs::write(
+                dir.path().join(format!("proc/{pid}/stat")),
+                stat(pid, parent),
+            )
+            .unwrap();
         }
-        std::fs::write(dir.path().join("proc/13/environ"), b"A=1\0COSCHED_RUN=10-77\0COSCHED_RUNNER=x\0").unwrap();
-        let pids: Vec<RawPid> = descendants(&root, 10).iter().map(|process| process.pid).collect();
+        std::fs::write(
+            dir.path().join("proc/13/environ"),
+            b"A=1\0COSCHED_RUN=10-77\0COSCHED_RUNNER=x\0",
+        )
+        .unwrap();
+        let pids: Vec<RawPid> = descendants(&root, 10)
+            .iter()
+            .map(|process| process.pid)
+            .collect();
         assert_eq!(pids, [10, 11, 12, 13]);
         assert_eq!(all_pids(&root), [10, 11, 12, 13, 20]);
         assert_eq!(variable(&root, 13, RUN_VARIABLE).as_deref(), Some("10-77"));
         let limits = "Limit Soft Hard Units\nMax realtime timeout      4611686018427387905  unlimited    us\n";
         std::fs::write(dir.path().join("proc/13/limits"), limits).unwrap();
-        std::fs::write(dir.path().join("proc/12/limits"), limits.replace("4611686018427387905", "unlimited")).unwrap();
-        assert_eq!((mark(&root, 13), mark(&root, 12)), (Some(sys::LEAST_MARK + 1), None));
+        std::fs::write(
+            dir.path().join("proc/12/limits"),
+            limits.replace("4611686018427387905", "unlimited"),
+        )
+        .unwrap();
+        assert_eq!(
+            (mark(&root, 13), mark(&root, 12)),
+            (Some(sys::LEAST_MARK + 1), None)
+        );
         assert_eq!(variable(&root, 13, "B"), None);
         assert!(descendants(&root, 99).is_empty());
         assert!(lives(&root, 13, 77) && !lives(&root, 13, 78) && !lives(&root, 14, 77));
-        std::fs::write(dir.path().join("proc/13/stat"), stat(13, 12).replace(" S ", " Z ")).unwrap();
-        assert!(!lives(&root, 13, 77) && Process::find(&root, 13, 77).is_some(), "it has ended and keeps its number");
+        std::fs::write(
+            dir.path().join("proc/13/stat"),
+            stat(13, 12).replace(" S ", " Z "),
+        )
+        .unwrap();
+        assert!(
+            !lives(&root, 13, 77) && Process::find(&root, 13, 77).is_some(),
+            "it has ended and keeps its number"
+        );
     }
 
     #[test]
     fn a_reused_number_is_not_signalled() {
         let root = Root::default();
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
         let process = Process::read(&root, child.id() as RawPid).unwrap();
         // An old record of an earlier process has the same number and another start time.
-        let stale = Process { start: process.start + 1, ..process };
+        let stale = Process {
+            start: process.start + 1,
+            ..process
+        };
         assert!(stale.handle(&root).is_none());
         assert!(!stale.signal(&root, Signal::KILL));
         assert!(child.try_wait().unwrap().is_none(), "it was left alone");
         assert!(process.signal(&root, Signal::KILL));
-        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap()), Some(9));
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap()),
+            Some(9)
+        );
         assert!(!process.signal(&root, Signal::KILL), "it has gone");
     }
 
@@ -327,7 +440,9 @@ mod tests {
     fn a_process_with_a_child_or_a_second_thread_is_not_alone() {
         let root = Root::default();
         let mut command = std::process::Command::new("sh");
-        command.args(["-c", "read x; sleep 60 & read y"]).stdin(std::process::Stdio::piped());
+        command
+            .args(["-c", "read x; sleep 60 & read y"])
+            .stdin(std::process::Stdio::piped());
         let mut shell = command.spawn().unwrap();
         let pid = shell.id() as RawPid;
         let loner = Loner::open(&root, pid).unwrap();
@@ -344,7 +459,11 @@ mod tests {
         assert!(!loner.is_alone(), "it has gone");
         // Tests have several threads.
         std::thread::spawn(|| {
-            assert!(!Loner::open(&Root::default(), std::process::id() as RawPid).unwrap().is_alone())
+            assert!(
+                !Loner::open(&Root::default(), std::process::id() as RawPid)
+                    .unwrap()
+                    .is_alone()
+            )
         })
         .join()
         .unwrap();

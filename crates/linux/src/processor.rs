@@ -30,10 +30,20 @@ pub enum Processor {
 impl fmt::Display for Processor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Processor::X86 { vendor, family, model, stepping } => {
-                write!(f, "{vendor} family {family} model 0x{model:x} stepping {stepping}")
+            Processor::X86 {
+                vendor,
+                family,
+                model,
+                stepping,
+            } => {
+                write!(
+                    f,
+                    "{vendor} family {family} model 0x{model:x} stepping {stepping}"
+                )
             }
-            Processor::Arm { implementer, part } => write!(f, "Arm implementer 0x{implementer:x} part 0x{part:x}"),
+            Processor::Arm { implementer, part } => {
+                write!(f, "Arm implementer 0x{implementer:x} part 0x{part:x}")
+            }
         }
     }
 }
@@ -58,7 +68,9 @@ impl Processors {
     /// # Errors
     /// [`ReadError`] when the file can't be read or a number in it is malformed.
     pub fn read(root: &Root) -> Result<Processors, ReadError> {
-        let Some(text) = root.text(CPUINFO, ITEM)? else { return Ok(Processors::default()) };
+        let Some(text) = root.text(CPUINFO, ITEM)? else {
+            return Ok(Processors::default());
+        };
         let bad = |found: &str| root.malformed(CPUINFO, ITEM, "a number", found);
         let mut all = Processors::default();
         for block in text.split("\n\n") {
@@ -68,22 +80,39 @@ impl Processors {
                     (key.trim() == name).then(|| value.trim())
                 })
             };
-            let number = |name: &str| field(name).map(|text| parse_number(text).ok_or_else(|| bad(text))).transpose();
+            let number = |name: &str| {
+                field(name)
+                    .map(|text| parse_number(text).ok_or_else(|| bad(text)))
+                    .transpose()
+            };
             if all.model_name.is_none() {
                 // 32-bit and older Arm kernels name the board in a separate block.
-                let name = field("model name").or_else(|| field("Model")).or_else(|| field("Hardware"));
+                let name = field("model name")
+                    .or_else(|| field("Model"))
+                    .or_else(|| field("Hardware"));
                 all.model_name = name.filter(|name| !name.is_empty()).map(str::to_owned);
             }
-            all.virtual_machine |=
-                field("flags").is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
-            let Some(cpu) = number("processor")? else { continue };
+            all.virtual_machine |= field("flags")
+                .is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
+            let Some(cpu) = number("processor")? else {
+                continue;
+            };
             let kind = if let Some(vendor) = field("vendor_id") {
-                let (Some(family), Some(model)) = (number("cpu family")?, number("model")?) else { continue };
+                let (Some(family), Some(model)) = (number("cpu family")?, number("model")?) else {
+                    continue;
+                };
                 // A hypervisor may hide the stepping and print `unknown`.
                 let stepping = field("stepping").and_then(parse_number).unwrap_or(0);
-                Processor::X86 { vendor: vendor.to_owned(), family, model, stepping }
+                Processor::X86 {
+                    vendor: vendor.to_owned(),
+                    family,
+                    model,
+                    stepping,
+                }
             } else {
-                let (Some(implementer), Some(part)) = (number("CPU implementer")?, number("CPU part")?) else {
+                let (Some(implementer), Some(part)) =
+                    (number("CPU implementer")?, number("CPU part")?)
+                else {
                     continue;
                 };
                 Processor::Arm { implementer, part }
@@ -98,8 +127,13 @@ impl Processors {
 
     /// The kind of the first CPU of `cpus`, or of the machine's first CPU when `cpus` is `None`.
     pub fn kind_of(&self, cpus: Option<&CpuSet>) -> Option<&Processor> {
-        let Some(first) = cpus.and_then(CpuSet::first) else { return self.kinds.first().map(|(kind, _)| kind) };
-        self.kinds.iter().find(|(_, of)| of.contains(first)).map(|(kind, _)| kind)
+        let Some(first) = cpus.and_then(CpuSet::first) else {
+            return self.kinds.first().map(|(kind, _)| kind);
+        };
+        self.kinds
+            .iter()
+            .find(|(_, of)| of.contains(first))
+            .map(|(kind, _)| kind)
     }
 
     /// A name for reports: the model's name, else the first kind's numbers, else `unknown processor`.
@@ -142,16 +176,26 @@ mod tests {
         let found = read(&format!("{}\n{}", block(0), block(1))).unwrap();
         assert_eq!(found.name(), "AMD EPYC");
         assert!(found.virtual_machine);
-        let kind = Processor::X86 { vendor: "AuthenticAMD".into(), family: 26, model: 2, stepping: 1 };
+        let kind = Processor::X86 {
+            vendor: "AuthenticAMD".into(),
+            family: 26,
+            model: 2,
+            stepping: 1,
+        };
         assert_eq!(found.kinds, [(kind, "0-1".parse().unwrap())]);
     }
 
     #[test]
     fn arm_is_told_by_part_and_can_be_mixed() {
-        let block = |cpu, part| format!("processor : {cpu}\nCPU implementer : 0x41\nCPU part : {part}\n");
-        let found = read(&[block(0, "0xd03"), block(1, "0xd03"), block(2, "0xd09")].join("\n")).unwrap();
+        let block =
+            |cpu, part| format!("processor : {cpu}\nCPU implementer : 0x41\nCPU part : {part}\n");
+        let found =
+            read(&[block(0, "0xd03"), block(1, "0xd03"), block(2, "0xd09")].join("\n")).unwrap();
         assert_eq!(found.kinds.len(), 2);
-        assert_eq!(found.kind_of(Some(&"2".parse().unwrap())), Some(&found.kinds[1].0));
+        assert_eq!(
+            found.kind_of(Some(&"2".parse().unwrap())),
+            Some(&found.kinds[1].0)
+        );
         assert_eq!(found.kind_of(None), Some(&found.kinds[0].0));
         assert_eq!(found.name(), "Arm implementer 0x41 part 0xd03");
         assert!(!found.virtual_machine);
@@ -161,9 +205,13 @@ mod tests {
     fn unusual_files_do_no_harm_and_bad_numbers_are_named() {
         assert_eq!(read("").unwrap().name(), "unknown processor");
         assert_eq!(read("Hardware : BCM2835\n").unwrap().name(), "BCM2835");
-        let hidden = "processor : 0\nvendor_id : X\ncpu family : 6\nmodel : 1\nstepping : unknown\n";
+        let hidden =
+            "processor : 0\nvendor_id : X\ncpu family : 6\nmodel : 1\nstepping : unknown\n";
         assert_eq!(read(hidden).unwrap().kinds.len(), 1);
         let error = read("processor : zero\n").unwrap_err().to_string();
-        assert!(error.contains("`zero`") && error.contains("expected a number"), "{error}");
+        assert!(
+            error.contains("`zero`") && error.contains("expected a number"),
+            "{error}"
+        );
     }
 }

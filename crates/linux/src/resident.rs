@@ -34,10 +34,20 @@ impl Residents {
         for (task, pid, start) in record.processes() {
             processes.entry(task).or_default().push((pid, start));
         }
-        let group = record.head.group.filter(|group| cgroup::is_group_of(root, group, &run));
+        let group = record
+            .head
+            .group
+            .filter(|group| cgroup::is_group_of(root, group, &run));
         let groups = group.as_deref().map(job_groups).unwrap_or_default();
-        let groups = groups.into_iter().filter_map(|group| Some((task_of(&group)?, group))).collect();
-        Ok(Residents { root: root.clone(), processes, groups })
+        let groups = groups
+            .into_iter()
+            .filter_map(|group| Some((task_of(&group)?, group)))
+            .collect();
+        Ok(Residents {
+            root: root.clone(),
+            processes,
+            groups,
+        })
     }
 
     /// Resident memory of a job in bytes: the sum over its processes. What several of them share counts for each.
@@ -49,7 +59,11 @@ impl Residents {
         let listed = self.processes.get(&job).into_iter().flatten();
         for &(pid, start) in listed {
             if Process::find(&self.root, pid, start).is_some() {
-                seen.extend(process::descendants(&self.root, pid).iter().map(|process| process.pid));
+                seen.extend(
+                    process::descendants(&self.root, pid)
+                        .iter()
+                        .map(|process| process.pid),
+                );
             }
         }
         if let Some(group) = self.groups.get(&job) {
@@ -59,7 +73,10 @@ impl Residents {
         if pages.is_empty() {
             return Err("it has no process that can be seen");
         }
-        Ok(pages.into_iter().sum::<u64>().saturating_mul(rustix::param::page_size() as u64))
+        Ok(pages
+            .into_iter()
+            .sum::<u64>()
+            .saturating_mul(rustix::param::page_size() as u64))
     }
 
     fn pages(&self, pid: RawPid) -> Option<u64> {
@@ -84,8 +101,19 @@ mod tests {
         link_namespace(dir.path(), "self", 5);
         let root = Root::new(dir.path());
         let run = RunId::parse("10-1-5").unwrap();
-        assert_eq!(Residents::of(&root, "10-1-5").unwrap_err(), "there is no list of its processes");
-        let ledger = Ledger::begin(&root, &Head { run, group: None, cpus: "0".parse().unwrap() }).unwrap();
+        assert_eq!(
+            Residents::of(&root, "10-1-5").unwrap_err(),
+            "there is no list of its processes"
+        );
+        let ledger = Ledger::begin(
+            &root,
+            &Head {
+                run,
+                group: None,
+                cpus: "0".parse().unwrap(),
+            },
+        )
+        .unwrap();
         let process = |pid: RawPid| Process {
             pid,
             state: 'S',
@@ -100,7 +128,11 @@ mod tests {
             let task = at(&format!("proc/{pid}/task/{pid}"));
             std::fs::create_dir_all(&task).unwrap();
             std::fs::write(task.join("children"), children).unwrap();
-            std::fs::write(at(&format!("proc/{pid}/statm")), format!("999 {pages} 1 1 0 1 0\n")).unwrap();
+            std::fs::write(
+                at(&format!("proc/{pid}/statm")),
+                format!("999 {pages} 1 1 0 1 0\n"),
+            )
+            .unwrap();
         };
         make(20, 90, 3, "21 ");
         make(21, 91, 4, "");
@@ -111,8 +143,15 @@ mod tests {
         ledger.member(0, &process(22));
         ledger.job(1, "b", &process(23)).unwrap();
         let residents = Residents::of(&root, "10-1-5").unwrap();
-        assert_eq!(residents.job(0), Ok(12 * rustix::param::page_size() as u64), "each process once");
-        assert!(residents.job(1).is_err(), "another process has that number now");
+        assert_eq!(
+            residents.job(0),
+            Ok(12 * rustix::param::page_size() as u64),
+            "each process once"
+        );
+        assert!(
+            residents.job(1).is_err(),
+            "another process has that number now"
+        );
         assert!(residents.job(2).is_err());
         assert!(Residents::of(&root, "10-1-6").is_err() && Residents::of(&root, "x").is_err());
     }

@@ -71,7 +71,9 @@ impl Default for Root {
 impl Root {
     /// A root at `prefix`.
     pub fn new(prefix: impl Into<PathBuf>) -> Root {
-        Root { prefix: prefix.into() }
+        Root {
+            prefix: prefix.into(),
+        }
     }
 
     /// The path of the absolute path `absolute` under this root.
@@ -90,7 +92,12 @@ impl Root {
                 Ok(text) => Ok(Some(text.trim().to_owned())),
                 Err(bad) => {
                     let found = String::from_utf8_lossy(bad.as_bytes()).trim().to_owned();
-                    Err(ReadError::Malformed { path, item, expected: "text", found })
+                    Err(ReadError::Malformed {
+                        path,
+                        item,
+                        expected: "text",
+                        found,
+                    })
                 }
             },
             Err(error) if is_absent(&error) => Ok(None),
@@ -108,7 +115,9 @@ impl Root {
         item: &'static str,
         expected: &'static str,
     ) -> Result<Option<T>, ReadError> {
-        let Some(text) = self.text(absolute, item)? else { return Ok(None) };
+        let Some(text) = self.text(absolute, item)? else {
+            return Ok(None);
+        };
         match text.parse() {
             Ok(value) => Ok(Some(value)),
             Err(_) => Err(self.malformed(absolute, item, expected, &text)),
@@ -137,7 +146,11 @@ impl Root {
     /// [`ReadError::Io`] when it exists and can't be listed.
     pub fn names(&self, absolute: &str, item: &'static str) -> Result<Vec<String>, ReadError> {
         let path = self.path(absolute);
-        let io_error = |source| ReadError::Io { path: path.clone(), item, source };
+        let io_error = |source| ReadError::Io {
+            path: path.clone(),
+            item,
+            source,
+        };
         let entries = match std::fs::read_dir(&path) {
             Ok(entries) => entries,
             Err(error) if is_absent(&error) => return Ok(Vec::new()),
@@ -165,19 +178,31 @@ impl Root {
         expected: &'static str,
         found: impl Into<String>,
     ) -> ReadError {
-        ReadError::Malformed { path: self.path(absolute), item, expected, found: found.into() }
+        ReadError::Malformed {
+            path: self.path(absolute),
+            item,
+            expected,
+            found: found.into(),
+        }
     }
 
     /// An error that says that the file is missing.
     pub fn missing(&self, absolute: &str, item: &'static str, expected: &'static str) -> ReadError {
-        ReadError::Missing { path: self.path(absolute), item, expected }
+        ReadError::Missing {
+            path: self.path(absolute),
+            item,
+            expected,
+        }
     }
 }
 
 /// Where the kernel lacks a value, its file is missing or fails with "no such device" when read.
 fn is_absent(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound
-        || matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO | libc::ENOTDIR | libc::EOPNOTSUPP))
+        || matches!(
+            error.raw_os_error(),
+            Some(libc::ENODEV | libc::ENXIO | libc::ENOTDIR | libc::EOPNOTSUPP)
+        )
 }
 
 #[cfg(test)]
@@ -198,21 +223,48 @@ mod tests {
     fn values_are_read_and_missing_files_are_none() {
         let (_dir, root) = tree();
         assert_eq!(root.number("/sys/x/number", "n").unwrap(), Some(42));
-        assert_eq!(root.cpus("/sys/x/list", "l").unwrap().unwrap().to_string(), "0-2,5");
+        assert_eq!(
+            root.cpus("/sys/x/list", "l").unwrap().unwrap().to_string(),
+            "0-2,5"
+        );
         assert_eq!(root.number("/sys/x/none", "n").unwrap(), None);
         assert_eq!(root.number("/sys/x/number/below", "n").unwrap(), None);
-        assert_eq!(root.names("/sys/x", "files").unwrap(), ["bytes", "list", "number"]);
+        assert_eq!(
+            root.names("/sys/x", "files").unwrap(),
+            ["bytes", "list", "number"]
+        );
         assert_eq!(root.names("/sys/y", "files").unwrap(), Vec::<String>::new());
     }
 
     #[test]
     fn errors_name_path_item_and_type() {
         let (dir, root) = tree();
-        let text = root.number("/sys/x/list", "highest frequency").unwrap_err().to_string();
+        let text = root
+            .number("/sys/x/list", "highest frequency")
+            .unwrap_err()
+            .to_string();
         let path = dir.path().join("sys/x/list");
-        assert_eq!(text, format!("highest frequency: {} says `0-2,5`; expected a whole number", path.display()));
-        assert!(root.text("/sys/x/bytes", "t").unwrap_err().to_string().contains("expected text"));
-        assert!(matches!(root.text("/sys/x", "t"), Err(ReadError::Io { .. })));
-        assert!(root.missing("/sys/q", "CPUs", "a list").to_string().contains("sys/q does not exist; expected a list"));
+        assert_eq!(
+            text,
+            format!(
+                "highest frequency: {} says `0-2,5`; expected a whole number",
+                path.display()
+            )
+        );
+        assert!(
+            root.text("/sys/x/bytes", "t")
+                .unwrap_err()
+                .to_string()
+                .contains("expected text")
+        );
+        assert!(matches!(
+            root.text("/sys/x", "t"),
+            Err(ReadError::Io { .. })
+        ));
+        assert!(
+            root.missing("/sys/q", "CPUs", "a list")
+                .to_string()
+                .contains("sys/q does not exist; expected a list")
+        );
     }
 }

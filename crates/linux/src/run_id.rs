@@ -46,22 +46,38 @@ impl RunId {
             return None;
         }
         let own = Process::read(root, pid)?;
-        Some(RunId { pid, start: own.start, namespace: namespace(root, "self")? })
+        Some(RunId {
+            pid,
+            start: own.start,
+            namespace: namespace(root, "self")?,
+        })
     }
 
     /// Reads an identity as it is written; `None` for anything else.
     pub(crate) fn parse(text: &str) -> Option<RunId> {
-        let number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.parse::<u64>().ok())?;
+        let number = |part: &str| {
+            part.bytes()
+                .all(|byte| byte.is_ascii_digit())
+                .then(|| part.parse::<u64>().ok())?
+        };
         let mut parts = text.split('-').map(number);
         let (pid, start, namespace) = (parts.next()??, parts.next()??, parts.next()??);
-        let id = RunId { pid: RawPid::try_from(pid).ok().filter(|&pid| pid > 0)?, start, namespace };
+        let id = RunId {
+            pid: RawPid::try_from(pid).ok().filter(|&pid| pid > 0)?,
+            start,
+            namespace,
+        };
         // Nothing after it, and no leading zeros.
         (id.to_string() == text).then_some(id)
     }
 
     /// The identity of a run that another process of the same namespace leads, if it leads one.
     pub(crate) fn led_by(&self, process: &Process) -> RunId {
-        RunId { pid: process.pid, start: process.start, namespace: self.namespace }
+        RunId {
+            pid: process.pid,
+            start: process.start,
+            namespace: self.namespace,
+        }
     }
 
     /// Whether the numbers of this run's processes are those that are seen here.
@@ -119,12 +135,20 @@ struct Others {
 
 impl<'a> Fates<'a> {
     pub(crate) fn new(root: &'a Root) -> Fates<'a> {
-        Fates { root, known: RefCell::default(), others: OnceCell::new() }
+        Fates {
+            root,
+            known: RefCell::default(),
+            others: OnceCell::new(),
+        }
     }
 
     /// Whether the process that leads a run still exists, as far as that can be told from here.
     pub(crate) fn of(&self, run: &RunId) -> Fate {
-        *self.known.borrow_mut().entry(*run).or_insert_with(|| self.look_for(run))
+        *self
+            .known
+            .borrow_mut()
+            .entry(*run)
+            .or_insert_with(|| self.look_for(run))
     }
 
     fn look_for(&self, run: &RunId) -> Fate {
@@ -132,7 +156,8 @@ impl<'a> Fates<'a> {
         let own = namespace(root, "self");
         if own == Some(run.namespace) {
             // Others' processes may be there and closed (`hidepid=1`), or be hidden, as the first one is then.
-            let can_judge = || !root.exists(&format!("/proc/{}", run.pid)) && root.exists("/proc/1");
+            let can_judge =
+                || !root.exists(&format!("/proc/{}", run.pid)) && root.exists("/proc/1");
             return match Process::read(root, run.pid) {
                 Some(process) if process.start == run.start && !process.is_dead() => Fate::Alive,
                 Some(_) => Fate::Dead,
@@ -159,7 +184,10 @@ impl Others {
     fn look(root: &Root) -> Others {
         let pids = process::all_pids(root);
         // Where others' processes are hidden, the first one is.
-        let mut others = Others { is_part: !pids.contains(&1), ..Others::default() };
+        let mut others = Others {
+            is_part: !pids.contains(&1),
+            ..Others::default()
+        };
         for pid in pids {
             others.add(root, pid);
         }
@@ -205,13 +233,19 @@ pub fn fate_of(root: &Root, run: &str) -> Fate {
 /// The PID namespace of a process, as a number.
 fn namespace(root: &Root, pid: &str) -> Option<u64> {
     let link = std::fs::read_link(root.path(&format!("/proc/{pid}/ns/pid"))).ok()?;
-    link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
+    link.to_str()?
+        .strip_prefix("pid:[")?
+        .strip_suffix(']')?
+        .parse()
+        .ok()
 }
 
 /// The numbers of a process: first that in the namespace of /proc, last that in its own. None if it may not be looked at.
 fn inner_numbers(root: &Root, pid: RawPid) -> Vec<RawPid> {
     let status = std::fs::read(root.path(&format!("/proc/{pid}/status"))).unwrap_or_default();
-    let line = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"NSpid:"));
+    let line = status
+        .split(|&byte| byte == b'\n')
+        .find_map(|line| line.strip_prefix(b"NSpid:"));
     line.map(process::numbers).unwrap_or_default()
 }
 
@@ -251,7 +285,10 @@ pub(crate) mod tests {
     pub(crate) fn write_stat(dir: &std::path::Path, pid: RawPid, state: char, start: u64) {
         let process = dir.join(format!("proc/{pid}"));
         std::fs::create_dir_all(&process).unwrap();
-        let stat = format!("{pid} (p) {state} 1 {pid} {pid}{} 1 0 {start} 0", " 0".repeat(13));
+        let stat = format!(
+            "{pid} (p) {state} 1 {pid} {pid}{} 1 0 {start} 0",
+            " 0".repeat(13)
+        );
         std::fs::write(process.join("stat"), stat).unwrap();
     }
 
@@ -259,14 +296,27 @@ pub(crate) mod tests {
     fn only_the_exact_form_is_an_identity() {
         let id = RunId::parse("10-77-4026531836").unwrap();
         assert_eq!(id.to_string(), "10-77-4026531836");
-        for text in ["nightly", "10-77", "10-77-1-probe", "010-77-1", "+10-77-1", "10-77-", "0-1-1", "-1-2-3", ""] {
+        for text in [
+            "nightly",
+            "10-77",
+            "10-77-1-probe",
+            "010-77-1",
+            "+10-77-1",
+            "10-77-",
+            "0-1-1",
+            "-1-2-3",
+            "",
+        ] {
             assert_eq!(RunId::parse(text), None, "{text}");
         }
     }
 
     #[test]
     fn marks_tell_jobs_and_runs_apart() {
-        let (one, two) = (RunId::parse("10-77-5").unwrap(), RunId::parse("10-78-5").unwrap());
+        let (one, two) = (
+            RunId::parse("10-77-5").unwrap(),
+            RunId::parse("10-78-5").unwrap(),
+        );
         for task in [0, 1, 99_999] {
             assert_eq!(one.marked_task(one.mark(task)), Some(task));
             assert_eq!(two.marked_task(one.mark(task)), None);
@@ -284,14 +334,26 @@ pub(crate) mod tests {
         write_stat(dir.path(), 11, 'Z', 78);
         let fate = |text: &str| RunId::parse(text).unwrap().fate(&root);
         assert_eq!(fate("10-77-500"), Fate::Alive);
-        assert_eq!(fate("10-78-500"), Fate::Dead, "another process of that number");
+        assert_eq!(
+            fate("10-78-500"),
+            Fate::Dead,
+            "another process of that number"
+        );
         assert_eq!(fate("11-78-500"), Fate::Dead, "a zombie");
         assert_eq!(fate("99-1-500"), Fate::Dead);
         assert_eq!(fate("99-1-501"), Fate::Unknown, "another namespace");
         std::fs::create_dir(dir.path().join("proc/12")).unwrap();
-        assert_eq!(fate("12-79-500"), Fate::Unknown, "somebody's process that can't be looked into");
+        assert_eq!(
+            fate("12-79-500"),
+            Fate::Unknown,
+            "somebody's process that can't be looked into"
+        );
         std::fs::remove_dir_all(dir.path().join("proc/1")).unwrap();
-        assert_eq!(fate("99-1-500"), Fate::Unknown, "others' processes are hidden");
+        assert_eq!(
+            fate("99-1-500"),
+            Fate::Unknown,
+            "others' processes are hidden"
+        );
         assert_eq!(fate("10-78-500"), Fate::Dead, "the number is one of ours");
     }
 
@@ -320,7 +382,11 @@ pub(crate) mod tests {
         link_namespace(dir.path(), "41", 501);
         let fate = |text: &str| RunId::parse(text).unwrap().fate(&root);
         assert_eq!(fate("3-7-501"), Fate::Alive);
-        assert_eq!(fate("3-6-501"), Fate::Dead, "another process of that number, perhaps in another namespace");
+        assert_eq!(
+            fate("3-6-501"),
+            Fate::Dead,
+            "another process of that number, perhaps in another namespace"
+        );
         assert_eq!(fate("4-7-501"), Fate::Dead, "a zombie");
         assert_eq!(fate("5-7-501"), Fate::Dead);
         assert_eq!(fate("3-7-502"), Fate::Dead, "the namespace has gone");
@@ -328,7 +394,11 @@ pub(crate) mod tests {
             let link = dir.path().join(format!("proc/{process}/ns/time"));
             std::os::unix::fs::symlink(format!("time:[{clock}]"), link).unwrap();
         }
-        assert_eq!(fate("3-6-501"), Fate::Alive, "it had another clock when it wrote that");
+        assert_eq!(
+            fate("3-6-501"),
+            Fate::Alive,
+            "it had another clock when it wrote that"
+        );
     }
 
     #[test]
@@ -336,7 +406,11 @@ pub(crate) mod tests {
         let (dir, root) = first_namespace();
         let fate = |text: &str| RunId::parse(text).unwrap().fate(&root);
         write_process(dir.path(), 41, 'S', "41");
-        assert_eq!(fate("4-7-502"), Fate::Dead, "none of these can be in another namespace");
+        assert_eq!(
+            fate("4-7-502"),
+            Fate::Dead,
+            "none of these can be in another namespace"
+        );
         write_process(dir.path(), 42, 'S', "42\t9\t4");
         assert_eq!(fate("4-7-502"), Fate::Unknown, "this can be it");
         assert_eq!(fate("5-7-502"), Fate::Dead, "and not that");
@@ -344,7 +418,11 @@ pub(crate) mod tests {
         assert_eq!(fate("5-7-502"), Fate::Unknown, "nothing is known of one");
         std::fs::remove_dir(dir.path().join("proc/43")).unwrap();
         std::fs::remove_dir_all(dir.path().join("proc/1")).unwrap();
-        assert_eq!(fate("5-7-502"), Fate::Unknown, "others' processes are hidden");
+        assert_eq!(
+            fate("5-7-502"),
+            Fate::Unknown,
+            "others' processes are hidden"
+        );
     }
 
     #[test]

@@ -79,11 +79,17 @@ pub enum NoFolder {
 pub fn folder_problem(root: &Root) -> Option<NoFolder> {
     let can_be_made = |dir: &Path| {
         let parent = dir.parent().unwrap_or(dir);
-        rustix::fs::access(parent, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
+        rustix::fs::access(
+            parent,
+            rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK,
+        )
+        .is_ok()
     };
     let ask = |dir: &Path, user| match Folder::open(dir, user) {
         Ok(_) => Ok(()),
-        Err(NoFolder::System { source, .. }) if source.kind() == NotFound && can_be_made(dir) => Ok(()),
+        Err(NoFolder::System { source, .. }) if source.kind() == NotFound && can_be_made(dir) => {
+            Ok(())
+        }
         Err(problem) => Err(problem),
     };
     Folder::find(root, ask).err()
@@ -108,9 +114,17 @@ impl Folder {
     }
 
     /// Asks for each place in turn, until one is good.
-    fn find<T>(root: &Root, ask: impl Fn(&Path, u32) -> Result<T, NoFolder>) -> Result<T, NoFolder> {
+    fn find<T>(
+        root: &Root,
+        ask: impl Fn(&Path, u32) -> Result<T, NoFolder>,
+    ) -> Result<T, NoFolder> {
         let user = geteuid().as_raw();
-        let usable = |place: &Place| place.parent.as_deref().is_none_or(|parent| is_private(parent, user));
+        let usable = |place: &Place| {
+            place
+                .parent
+                .as_deref()
+                .is_none_or(|parent| is_private(parent, user))
+        };
         // The last place is below no folder that could be refused.
         let mut found = Err(NoFolder::Missing);
         for place in places(root, user).into_iter().filter(usable) {
@@ -131,13 +145,20 @@ impl Folder {
             let _ = chmodat(CWD, &dir, Mode::from_raw_mode(0o755), AtFlags::empty());
         }
         let folder = Folder::open_unless(&dir, 0, 0o022).ok()?;
-        Some(Folder { is_public: true, ..folder })
+        Some(Folder {
+            is_public: true,
+            ..folder
+        })
     }
 
     /// The same folder, once more.
     pub(crate) fn again(&self) -> Option<Folder> {
         let fd = self.fd.try_clone().ok()?;
-        Some(Folder { fd, path: self.path.clone(), ..*self })
+        Some(Folder {
+            fd,
+            path: self.path.clone(),
+            ..*self
+        })
     }
 
     /// Whose it is.
@@ -158,7 +179,10 @@ impl Folder {
     /// All folders that the caller may act upon: its own, and those of all users if it is root.
     pub(crate) fn all(root: &Root) -> Vec<Folder> {
         let user = geteuid().as_raw();
-        let mut dirs: Vec<(PathBuf, u32)> = places(root, user).into_iter().map(|place| (place.dir, user)).collect();
+        let mut dirs: Vec<(PathBuf, u32)> = places(root, user)
+            .into_iter()
+            .map(|place| (place.dir, user))
+            .collect();
         if user == 0 {
             let number = |name: &str| name.parse::<u32>().ok();
             let below = |dir: &str| root.names(dir, "folders of users").unwrap_or_default();
@@ -166,16 +190,27 @@ impl Folder {
             for user in below("/run/user").iter().filter_map(|name| number(name)) {
                 let dir = root.path(&format!("/run/user/{user}")).join(NAME);
                 // Where the login manager runs outside the namespace, the name is the number outside.
-                dirs.extend(inside(&ranges, user).into_iter().chain([user]).map(|user| (dir.clone(), user)));
+                dirs.extend(
+                    inside(&ranges, user)
+                        .into_iter()
+                        .chain([user])
+                        .map(|user| (dir.clone(), user)),
+                );
             }
             for name in below("/tmp") {
-                if let Some(user) = name.strip_prefix(TEMPORARY).and_then(number).and_then(|user| inside(&ranges, user))
+                if let Some(user) = name
+                    .strip_prefix(TEMPORARY)
+                    .and_then(number)
+                    .and_then(|user| inside(&ranges, user))
                 {
                     dirs.push((root.path("/tmp").join(name), user));
                 }
             }
         }
-        let mut all = dirs.iter().filter_map(|(dir, user)| Folder::open(dir, *user).ok()).collect();
+        let mut all = dirs
+            .iter()
+            .filter_map(|(dir, user)| Folder::open(dir, *user).ok())
+            .collect();
         Folder::each_once(&mut all);
         all
     }
@@ -193,25 +228,43 @@ impl Folder {
     /// Opens a folder of a user, unless its mode has any of these bits.
     fn open_unless(dir: &Path, user: u32, bits: u32) -> Result<Folder, NoFolder> {
         let path = || dir.to_owned();
-        let system = |error: rustix::io::Errno| NoFolder::System { path: path(), source: error.into() };
+        let system = |error: rustix::io::Errno| NoFolder::System {
+            path: path(),
+            source: error.into(),
+        };
         // Somebody else's may not even be opened. Whose it is says more.
         let there = statat(CWD, dir, AtFlags::SYMLINK_NOFOLLOW).map_err(system)?;
         if FileType::from_raw_mode(there.st_mode) != FileType::Directory {
             return Err(NoFolder::NotFolder { path: path() });
         }
         if there.st_uid != user {
-            return Err(NoFolder::Foreign { path: path(), owner: there.st_uid });
+            return Err(NoFolder::Foreign {
+                path: path(),
+                owner: there.st_uid,
+            });
         }
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
         let fd = openat(CWD, dir, flags, Mode::empty()).map_err(system)?;
         let stat = fstat(&fd).map_err(system)?;
         if stat.st_uid != user {
-            return Err(NoFolder::Foreign { path: path(), owner: stat.st_uid });
+            return Err(NoFolder::Foreign {
+                path: path(),
+                owner: stat.st_uid,
+            });
         }
         if stat.st_mode & bits != 0 {
-            return Err(NoFolder::Open { path: path(), mode: stat.st_mode & 0o7777 });
+            return Err(NoFolder::Open {
+                path: path(),
+                mode: stat.st_mode & 0o7777,
+            });
         }
-        Ok(Folder { fd, path: path(), id: (stat.st_dev, stat.st_ino), owner: user, is_public: false })
+        Ok(Folder {
+            fd,
+            path: path(),
+            id: (stat.st_dev, stat.st_ino),
+            owner: user,
+            is_public: false,
+        })
     }
 
     /// Makes a new file for reading and writing; one of that name is replaced.
@@ -221,7 +274,8 @@ impl Folder {
     pub(crate) fn create(&self, name: &str) -> Result<File, NoFolder> {
         let system = |error: rustix::io::Errno| self.problem(name, error.into());
         self.remove(name);
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags =
+            OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR).map_err(system)?;
         if self.is_public {
             fchmod(&file, Mode::from_raw_mode(0o644)).map_err(system)?;
@@ -231,7 +285,10 @@ impl Folder {
 
     /// An error with a file in it.
     pub(crate) fn problem(&self, name: &str, source: std::io::Error) -> NoFolder {
-        NoFolder::System { path: self.path.join(name), source }
+        NoFolder::System {
+            path: self.path.join(name),
+            source,
+        }
     }
 
     /// Opens a file of the folder's owner for reading.
@@ -259,12 +316,20 @@ impl Folder {
 
     /// The names in it that begin so, sorted. Somebody else's folder can be as full as that user likes.
     pub(crate) fn names(&self, prefix: &str) -> Vec<std::ffi::OsString> {
-        let Ok(entries) = rustix::fs::Dir::read_from(&self.fd) else { return Vec::new() };
-        let most = if self.is_own() { usize::MAX } else { MOST_ENTRIES };
-        let names = entries
-            .take(most)
-            .filter_map(|entry| Some(OsStr::from_bytes(entry.ok()?.file_name().to_bytes()).to_owned()));
-        let mut names: Vec<_> = names.filter(|name| name.as_bytes().starts_with(prefix.as_bytes())).collect();
+        let Ok(entries) = rustix::fs::Dir::read_from(&self.fd) else {
+            return Vec::new();
+        };
+        let most = if self.is_own() {
+            usize::MAX
+        } else {
+            MOST_ENTRIES
+        };
+        let names = entries.take(most).filter_map(|entry| {
+            Some(OsStr::from_bytes(entry.ok()?.file_name().to_bytes()).to_owned())
+        });
+        let mut names: Vec<_> = names
+            .filter(|name| name.as_bytes().starts_with(prefix.as_bytes()))
+            .collect();
         names.sort();
         names
     }
@@ -277,15 +342,30 @@ struct Place {
 }
 
 fn places(root: &Root, user: u32) -> Vec<Place> {
-    let below = |parent: PathBuf| Place { dir: parent.join(NAME), parent: Some(parent) };
-    let named = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let below = |parent: PathBuf| Place {
+        dir: parent.join(NAME),
+        parent: Some(parent),
+    };
+    let named = std::env::var_os("XDG_RUNTIME_DIR")
+        .map(PathBuf::from)
+        .filter(|dir| dir.is_absolute());
     let named = named.filter(|_| *root == Root::default());
     let number = outside(&ranges(root), user);
     // In a user namespace a login manager can run inside it or outside.
-    let mut usual: Vec<PathBuf> = [user, number].map(|user| root.path(&format!("/run/user/{user}"))).into();
+    let mut usual: Vec<PathBuf> = [user, number]
+        .map(|user| root.path(&format!("/run/user/{user}")))
+        .into();
     usual.dedup();
-    let last = Place { parent: None, dir: root.path("/tmp").join(format!("{TEMPORARY}{number}")) };
-    named.into_iter().chain(usual).map(below).chain([last]).collect()
+    let last = Place {
+        parent: None,
+        dir: root.path("/tmp").join(format!("{TEMPORARY}{number}")),
+    };
+    named
+        .into_iter()
+        .chain(usual)
+        .map(below)
+        .chain([last])
+        .collect()
 }
 
 /// Users of the user namespace of this process, and which users of the namespace around it they are.
@@ -300,8 +380,14 @@ struct UserRange {
 fn ranges(root: &Root) -> Vec<UserRange> {
     let map = std::fs::read_to_string(root.path("/proc/self/uid_map")).unwrap_or_default();
     let range = |line: &str| {
-        let mut fields = line.split_ascii_whitespace().map(|field| field.parse::<u32>().ok());
-        Some(UserRange { inside: fields.next()??, outside: fields.next()??, count: fields.next()?? })
+        let mut fields = line
+            .split_ascii_whitespace()
+            .map(|field| field.parse::<u32>().ok());
+        Some(UserRange {
+            inside: fields.next()??,
+            outside: fields.next()??,
+            count: fields.next()??,
+        })
     };
     map.lines().filter_map(range).collect()
 }
@@ -309,7 +395,10 @@ fn ranges(root: &Root) -> Vec<UserRange> {
 /// The user's number outside the user namespace of this process. In a namespace of their own (`unshare -r`) everybody has
 /// number 0, and must not take the place of root's folder.
 fn outside(ranges: &[UserRange], user: u32) -> u32 {
-    ranges.iter().find_map(|range| moved(user, range.inside, range.outside, range.count)).unwrap_or(user)
+    ranges
+        .iter()
+        .find_map(|range| moved(user, range.inside, range.outside, range.count))
+        .unwrap_or(user)
 }
 
 /// The number here of a user whose number outside is told; `None` if that user does not exist here.
@@ -317,7 +406,9 @@ fn inside(ranges: &[UserRange], outside: u32) -> Option<u32> {
     if ranges.is_empty() {
         return Some(outside);
     }
-    ranges.iter().find_map(|range| moved(outside, range.outside, range.inside, range.count))
+    ranges
+        .iter()
+        .find_map(|range| moved(outside, range.outside, range.inside, range.count))
 }
 
 /// A number of `count` from `from` on, as far behind `to`.
@@ -329,7 +420,9 @@ fn moved(number: u32, from: u32, to: u32, count: u32) -> Option<u32> {
 /// Whether a folder belongs to the user, and nobody else may write to it.
 fn is_private(dir: &Path, user: u32) -> bool {
     let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
-    let Ok(fd) = openat(CWD, dir, flags, Mode::empty()) else { return false };
+    let Ok(fd) = openat(CWD, dir, flags, Mode::empty()) else {
+        return false;
+    };
     fstat(&fd).is_ok_and(|stat| stat.st_uid == user && stat.st_mode & 0o022 == 0)
 }
 
@@ -342,7 +435,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("tmp")).unwrap();
         let root = Root::new(dir.path());
-        let own = dir.path().join(format!("tmp/cosched-{}", geteuid().as_raw()));
+        let own = dir
+            .path()
+            .join(format!("tmp/cosched-{}", geteuid().as_raw()));
         (dir, root, own)
     }
 
@@ -355,9 +450,19 @@ mod tests {
         std::fs::write(dir.path().join("proc/self/uid_map"), map).unwrap();
         let numbers = [1_000, 100_000, 165_535];
         let all = ranges(&root);
-        assert_eq!([user, user + 1, user + 65_536].map(|user| outside(&all, user)), numbers);
-        assert_eq!(outside(&all, user + 65_537), user + 65_537, "no number of this namespace");
-        assert_eq!(numbers.map(|number| inside(&all, number)), [user, user + 1, user + 65_536].map(Some));
+        assert_eq!(
+            [user, user + 1, user + 65_536].map(|user| outside(&all, user)),
+            numbers
+        );
+        assert_eq!(
+            outside(&all, user + 65_537),
+            user + 65_537,
+            "no number of this namespace"
+        );
+        assert_eq!(
+            numbers.map(|number| inside(&all, number)),
+            [user, user + 1, user + 65_536].map(Some)
+        );
         assert_eq!(inside(&all, 1_001), None, "no user of this namespace");
         Folder::own(&root).unwrap();
         assert!(dir.path().join("tmp/cosched-1000").is_dir() && !own.exists());
@@ -370,14 +475,20 @@ mod tests {
             assert_eq!(Folder::all(&root).len(), 2);
         }
         std::fs::write(dir.path().join("proc/self/uid_map"), "0 0 4294967295\n").unwrap();
-        assert_eq!((outside(&ranges(&root), user), inside(&ranges(&root), user)), (user, Some(user)));
+        assert_eq!(
+            (outside(&ranges(&root), user), inside(&ranges(&root), user)),
+            (user, Some(user))
+        );
     }
 
     #[test]
     fn a_folder_is_made_for_the_user_alone() {
         let (dir, root, own) = tree();
         let folder = Folder::own(&root).unwrap();
-        assert_eq!(std::fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(
+            std::fs::metadata(&own).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
         assert!(folder.create("run-1").is_ok());
         assert_eq!(folder.names("run-"), ["run-1"]);
         assert!(folder.open_file(OsStr::new("run-1")).is_some());
@@ -402,7 +513,10 @@ mod tests {
         std::os::unix::fs::symlink(dir.path().join("tmp"), &usual).unwrap();
         std::fs::rename(&own, dir.path().join("tmp/cosched")).unwrap();
         let open = |path: PathBuf| Folder::open(&path, user).unwrap();
-        let mut all = vec![open(usual.join("cosched")), open(dir.path().join("tmp/cosched"))];
+        let mut all = vec![
+            open(usual.join("cosched")),
+            open(dir.path().join("tmp/cosched")),
+        ];
         Folder::each_once(&mut all);
         assert_eq!(all.len(), 1);
         std::fs::create_dir_all(&own).unwrap();
@@ -416,26 +530,48 @@ mod tests {
         let elsewhere = dir.path().join("elsewhere");
         std::fs::create_dir(&elsewhere).unwrap();
         std::os::unix::fs::symlink(&elsewhere, &own).unwrap();
-        assert!(matches!(Folder::own(&root), Err(NoFolder::NotFolder { .. })), "a link");
+        assert!(
+            matches!(Folder::own(&root), Err(NoFolder::NotFolder { .. })),
+            "a link"
+        );
         std::fs::remove_file(&own).unwrap();
         std::fs::create_dir(&own).unwrap();
         std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(matches!(Folder::own(&root), Err(NoFolder::Open { mode: 0o777, .. })), "open to all");
+        assert!(
+            matches!(Folder::own(&root), Err(NoFolder::Open { mode: 0o777, .. })),
+            "open to all"
+        );
         assert!(Folder::all(&root).is_empty());
         std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o700)).unwrap();
         let folder = Folder::own(&root).unwrap();
         std::os::unix::fs::symlink("/etc/passwd", own.join("run-2")).unwrap();
-        assert!(folder.open_file(OsStr::new("run-2")).is_none(), "a link in it");
-        assert!(folder.create("run-2").is_ok(), "the link is replaced, and not followed");
-        assert!(!std::fs::symlink_metadata(own.join("run-2")).unwrap().is_symlink());
+        assert!(
+            folder.open_file(OsStr::new("run-2")).is_none(),
+            "a link in it"
+        );
+        assert!(
+            folder.create("run-2").is_ok(),
+            "the link is replaced, and not followed"
+        );
+        assert!(
+            !std::fs::symlink_metadata(own.join("run-2"))
+                .unwrap()
+                .is_symlink()
+        );
     }
 
     #[test]
     fn what_is_in_the_place_of_the_folder_is_told() {
         let (_dir, root, own) = tree();
-        assert!(folder_problem(&root).is_none() && !own.exists(), "it can be made, and is not");
+        assert!(
+            folder_problem(&root).is_none() && !own.exists(),
+            "it can be made, and is not"
+        );
         std::fs::write(&own, "").unwrap();
-        assert_eq!(folder_problem(&root).unwrap().to_string(), format!("{} is no folder", own.display()));
+        assert_eq!(
+            folder_problem(&root).unwrap().to_string(),
+            format!("{} is no folder", own.display())
+        );
         std::fs::remove_file(&own).unwrap();
         drop(Folder::own(&root).unwrap());
         assert!(folder_problem(&root).is_none());

@@ -45,7 +45,10 @@ impl ScreenSignals {
             libc::SIGWINCH => ScreenSignal::Resized,
             signal => ScreenSignal::Leave(signal),
         };
-        sys::pending_signals::<8>(self.signals.as_fd()).into_iter().map(meaning).collect()
+        sys::pending_signals::<8>(self.signals.as_fd())
+            .into_iter()
+            .map(meaning)
+            .collect()
     }
 
     /// Stops this process until it is continued.

@@ -50,20 +50,32 @@ impl Environment {
     ///
     /// # Errors
     /// A name or value contains a zero byte.
-    pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> io::Result<Environment> {
-        let others = variables.into_iter().filter(|(name, _)| name != RUN_VARIABLE && name != JOB_VARIABLE);
+    pub fn new(
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> io::Result<Environment> {
+        let others = variables
+            .into_iter()
+            .filter(|(name, _)| name != RUN_VARIABLE && name != JOB_VARIABLE);
         let entry = |(mut name, value): (OsString, OsString)| {
             name.push("=");
             name.push(value);
             c_string(&name)
         };
-        Ok(Environment { entries: others.map(entry).collect::<io::Result<_>>()? })
+        Ok(Environment {
+            entries: others.map(entry).collect::<io::Result<_>>()?,
+        })
     }
 
     /// The value of a variable.
     pub fn get(&self, name: &str) -> Option<&OsStr> {
-        let values = self.entries.iter().filter_map(|entry| entry.as_bytes().strip_prefix(name.as_bytes()));
-        values.filter_map(|rest| rest.strip_prefix(b"=")).map(OsStr::from_bytes).next()
+        let values = self
+            .entries
+            .iter()
+            .filter_map(|entry| entry.as_bytes().strip_prefix(name.as_bytes()));
+        values
+            .filter_map(|rest| rest.strip_prefix(b"="))
+            .map(OsStr::from_bytes)
+            .next()
     }
 }
 
@@ -79,7 +91,8 @@ pub(crate) struct Surroundings {
 /// `PATH`.
 pub fn find_program(name: &OsStr, cwd: Option<&Path>, path: Option<&OsStr>) -> Option<PathBuf> {
     let is_program = |path: &Path| {
-        std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+        std::fs::metadata(path)
+            .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
     let here = |path: &Path| match cwd {
         Some(cwd) => cwd.join(path),
@@ -94,11 +107,15 @@ pub fn find_program(name: &OsStr, cwd: Option<&Path>, path: Option<&OsStr>) -> O
     }
     let path = path.unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
     let candidates = std::env::split_paths(path).map(|dir| here(&dir).join(name));
-    candidates.filter(|path| is_program(path)).map(|path| std::path::absolute(&path).unwrap_or(path)).next()
+    candidates
+        .filter(|path| is_program(path))
+        .map(|path| std::path::absolute(&path).unwrap_or(path))
+        .next()
 }
 
 fn c_string(text: &OsStr) -> io::Result<CString> {
-    CString::new(text.as_bytes()).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "contains a zero byte"))
+    CString::new(text.as_bytes())
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "contains a zero byte"))
 }
 
 fn pipe() -> io::Result<(File, File)> {
@@ -114,7 +131,9 @@ fn open_output(path: &Path, is_there: bool) -> io::Result<File> {
     if !is_there {
         return options.create_new(true).open(path);
     }
-    let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    let file = options
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("is no plain file any more"));
     }
@@ -183,28 +202,46 @@ pub(crate) fn prepare(
     group: Option<BorrowedFd<'_>>,
 ) -> io::Result<Waiting> {
     let path = c_string(program.path.as_os_str())?;
-    let mut strings: Vec<CString> = program.args.iter().map(|arg| c_string(arg)).collect::<io::Result<_>>()?;
-    let pointers = |list: &[CString]| -> Vec<*const libc::c_char> { list.iter().map(|item| item.as_ptr()).collect() };
+    let mut strings: Vec<CString> = program
+        .args
+        .iter()
+        .map(|arg| c_string(arg))
+        .collect::<io::Result<_>>()?;
+    let pointers = |list: &[CString]| -> Vec<*const libc::c_char> {
+        list.iter().map(|item| item.as_ptr()).collect()
+    };
     let ended = |mut list: Vec<*const libc::c_char>| {
         list.push(std::ptr::null());
         list
     };
     let argv = ended(pointers(&strings));
     // A script without a first line that names its interpreter is run by the shell.
-    let script = [SHELL.as_ptr(), path.as_ptr()].into_iter().chain(argv.iter().skip(1).copied());
-    let shell_argv = if program.args.is_empty() { ended(script.collect()) } else { script.collect() };
+    let script = [SHELL.as_ptr(), path.as_ptr()]
+        .into_iter()
+        .chain(argv.iter().skip(1).copied());
+    let shell_argv = if program.args.is_empty() {
+        ended(script.collect())
+    } else {
+        script.collect()
+    };
     let marks: Vec<CString> = marks
         .iter()
         .map(|(name, value)| c_string(OsStr::new(&format!("{name}={value}"))))
         .collect::<io::Result<_>>()?;
     let envp = ended([pointers(&program.env.entries), pointers(&marks)].concat());
     strings.extend(marks);
-    let cwd = program.cwd.as_ref().map(|cwd| c_string(cwd.as_os_str())).transpose()?;
+    let cwd = program
+        .cwd
+        .as_ref()
+        .map(|cwd| c_string(cwd.as_os_str()))
+        .transpose()?;
     let stdin_path = program.stdin.as_deref().unwrap_or(Path::new("/dev/null"));
     let stdin = File::open(stdin_path).map_err(|error| named(stdin_path, error))?;
-    let stdout = open_output(&program.stdout, program.again).map_err(|error| named(&program.stdout, error))?;
+    let stdout = open_output(&program.stdout, program.again)
+        .map_err(|error| named(&program.stdout, error))?;
     let is_there = program.again || program.stderr == program.stdout;
-    let stderr = open_output(&program.stderr, is_there).map_err(|error| named(&program.stderr, error))?;
+    let stderr =
+        open_output(&program.stderr, is_there).map_err(|error| named(&program.stderr, error))?;
     let id = |file: &File| file.metadata().map(|file| (file.dev(), file.ino()));
     let outputs = [id(&stdout)?, id(&stderr)?];
     let (go_read, go) = pipe()?;
@@ -227,8 +264,9 @@ pub(crate) fn prepare(
     let argument = (&raw const *image).cast_mut().cast();
     // SAFETY: `become_program` calls only functions that are safe after a fork, on data that was prepared before it, and
     // never returns. The data and the stack live until the pipe for the answer has closed: `Waiting` sees to that.
-    let in_group =
-        group.and_then(|group| unsafe { sys::clone_into_group(become_program, &stack, argument, group) }.ok());
+    let in_group = group.and_then(|group| {
+        unsafe { sys::clone_into_group(become_program, &stack, argument, group) }.ok()
+    });
     let pid = match in_group {
         Some(pid) => pid,
         // SAFETY: the same.
@@ -268,7 +306,8 @@ extern "C" fn become_program(image: *mut libc::c_void) -> libc::c_int {
         let _ = sys::signal_on_parent_death(libc::SIGCONT);
         // Reading nothing means that the run has died, before or after the signal above was asked for.
         let mut byte = 0u8;
-        if libc::read(image.go_read, (&raw mut byte).cast(), 1) != 1 || libc::getppid() != image.run {
+        if libc::read(image.go_read, (&raw mut byte).cast(), 1) != 1 || libc::getppid() != image.run
+        {
             sys::exit_now(127);
         }
         sys::set_mark(around.mark);
@@ -288,9 +327,17 @@ extern "C" fn become_program(image: *mut libc::c_void) -> libc::c_int {
             sys::restore_file_limit(limit);
         }
         sys::default_signals(&around.mask, image.ignored);
-        libc::execve(image.path.as_ptr(), image.argv.as_ptr(), image.envp.as_ptr());
+        libc::execve(
+            image.path.as_ptr(),
+            image.argv.as_ptr(),
+            image.envp.as_ptr(),
+        );
         if io::Error::last_os_error().raw_os_error() == Some(libc::ENOEXEC) {
-            libc::execve(SHELL.as_ptr(), image.shell_argv.as_ptr(), image.envp.as_ptr());
+            libc::execve(
+                SHELL.as_ptr(),
+                image.shell_argv.as_ptr(),
+                image.envp.as_ptr(),
+            );
         }
         failed(image, b'x')
     }
@@ -298,7 +345,10 @@ extern "C" fn become_program(image: *mut libc::c_void) -> libc::c_int {
 
 /// Tells the run which step failed and why, and ends the child.
 fn failed(image: &Image, step: u8) -> ! {
-    let code = io::Error::last_os_error().raw_os_error().unwrap_or(0).to_ne_bytes();
+    let code = io::Error::last_os_error()
+        .raw_os_error()
+        .unwrap_or(0)
+        .to_ne_bytes();
     let message = [step, code[0], code[1], code[2], code[3]];
     // SAFETY: the descriptor is open, and the buffer has the length that is passed.
     unsafe {
@@ -313,7 +363,8 @@ impl Waiting {
     /// # Errors
     /// `/proc` does not show it.
     pub(crate) fn process(&self, root: &Root) -> io::Result<Process> {
-        Process::read(root, self.pid).ok_or_else(|| io::Error::other(format!("/proc/{}/stat can't be read", self.pid)))
+        Process::read(root, self.pid)
+            .ok_or_else(|| io::Error::other(format!("/proc/{}/stat can't be read", self.pid)))
     }
 
     /// Lets the process become its program, and waits until it has.
@@ -363,12 +414,22 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let program = dir.path().join("tool");
         std::fs::write(&program, "#!/bin/sh\n").unwrap();
-        let find = |name: &str, cwd, path: &str| find_program(OsStr::new(name), cwd, Some(OsStr::new(path)));
+        let find = |name: &str, cwd, path: &str| {
+            find_program(OsStr::new(name), cwd, Some(OsStr::new(path)))
+        };
         let here = dir.path().to_str().unwrap();
         assert_eq!(find("tool", None, here), None, "not executable");
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(find("tool", None, &format!("/nowhere:{here}")), Some(program.clone()));
-        assert_eq!(find("./tool", Some(dir.path()), "/nowhere").unwrap().file_name(), program.file_name());
+        assert_eq!(
+            find("tool", None, &format!("/nowhere:{here}")),
+            Some(program.clone())
+        );
+        assert_eq!(
+            find("./tool", Some(dir.path()), "/nowhere")
+                .unwrap()
+                .file_name(),
+            program.file_name()
+        );
         assert_eq!(find("./tool", None, here), None);
         assert_eq!(find(here, None, "/nowhere"), None, "a folder");
         assert_eq!(find("", None, here), None);

@@ -29,7 +29,8 @@ pub(crate) struct SignalStop {
 }
 
 fn has(list: &[Process], process: &Process) -> bool {
-    list.iter().any(|known| known.pid == process.pid && known.start == process.start)
+    list.iter()
+        .any(|known| known.pid == process.pid && known.start == process.start)
 }
 
 impl SignalStop {
@@ -142,12 +143,21 @@ mod tests {
         fn start(script: &str) -> Shell {
             let dir = tempfile::tempdir().unwrap();
             let mut command = Command::new("setsid");
-            command.args(["sh", "-c", script]).current_dir(dir.path()).stdin(Stdio::null());
+            command
+                .args(["sh", "-c", script])
+                .current_dir(dir.path())
+                .stdin(Stdio::null());
             let child = command.spawn().unwrap();
             let pid = child.id() as RawPid;
-            until("the session", || Process::read(&Root::default(), pid).is_some_and(|p| p.session == pid));
+            until("the session", || {
+                Process::read(&Root::default(), pid).is_some_and(|p| p.session == pid)
+            });
             let main = Process::read(&Root::default(), pid).unwrap();
-            Shell { child, tree: Tree::new(Root::default(), main, None, 2), dir }
+            Shell {
+                child,
+                tree: Tree::new(Root::default(), main, None, 2),
+                dir,
+            }
         }
 
         fn touch(&self, file: &str) {
@@ -161,7 +171,11 @@ mod tests {
         }
 
         fn states(&self) -> String {
-            self.tree.members().iter().map(|process| process.state).collect()
+            self.tree
+                .members()
+                .iter()
+                .map(|process| process.state)
+                .collect()
         }
 
         /// Processes outside the shell's session.

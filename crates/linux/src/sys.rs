@@ -60,7 +60,11 @@ impl Used {
 }
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
 }
 
 fn sigset(signals: &[i32]) -> libc::sigset_t {
@@ -85,7 +89,11 @@ pub(crate) fn take_signals(signals: &[i32]) -> io::Result<(OwnedFd, SignalMask)>
     unsafe {
         let mut old = std::mem::zeroed();
         check(libc::sigprocmask(libc::SIG_BLOCK, &set, &mut old))?;
-        let fd = check(libc::signalfd(-1, &set, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC))?;
+        let fd = check(libc::signalfd(
+            -1,
+            &set,
+            libc::SFD_NONBLOCK | libc::SFD_CLOEXEC,
+        ))?;
         Ok((OwnedFd::from_raw_fd(fd), SignalMask(old)))
     }
 }
@@ -127,7 +135,8 @@ pub(crate) fn ignored_signals() -> Vec<i32> {
         // SAFETY: nothing is changed, and the structure is valid for the length of the call.
         unsafe {
             let mut now: libc::sigaction = std::mem::zeroed();
-            libc::sigaction(signal, std::ptr::null(), &mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
+            libc::sigaction(signal, std::ptr::null(), &mut now) == 0
+                && now.sa_sigaction == libc::SIG_IGN
         }
     };
     all_signals().filter(is_ignored).collect()
@@ -137,7 +146,14 @@ pub(crate) fn ignored_signals() -> Vec<i32> {
 pub(crate) fn set_ignored(signal: i32, ignored: bool) {
     // SAFETY: neither the default nor ignoring runs any code of ours.
     unsafe {
-        libc::signal(signal, if ignored { libc::SIG_IGN } else { libc::SIG_DFL });
+        libc::signal(
+            signal,
+            if ignored {
+                libc::SIG_IGN
+            } else {
+                libc::SIG_DFL
+            },
+        );
     }
 }
 
@@ -156,7 +172,9 @@ pub(crate) fn ignore_signals() {
 /// write has failed, and that is news enough. Nothing is returned only if nothing else is waiting.
 pub(crate) fn pending_signals<const MOST: usize>(fd: BorrowedFd<'_>) -> Vec<i32> {
     let own = std::process::id();
-    let is_news = |info: &&libc::signalfd_siginfo| info.ssi_signo as i32 != libc::SIGPIPE || info.ssi_pid != own;
+    let is_news = |info: &&libc::signalfd_siginfo| {
+        info.ssi_signo as i32 != libc::SIGPIPE || info.ssi_pid != own
+    };
     loop {
         // SAFETY: the buffer is as large as the length that is passed, and any bytes are valid signalfd_siginfo.
         let (infos, got) = unsafe {
@@ -165,7 +183,11 @@ pub(crate) fn pending_signals<const MOST: usize>(fd: BorrowedFd<'_>) -> Vec<i32>
             (infos, got)
         };
         let count = usize::try_from(got).unwrap_or(0) / size_of::<libc::signalfd_siginfo>();
-        let news: Vec<i32> = infos[..count].iter().filter(is_news).map(|info| info.ssi_signo as i32).collect();
+        let news: Vec<i32> = infos[..count]
+            .iter()
+            .filter(is_news)
+            .map(|info| info.ssi_signo as i32)
+            .collect();
         if count == 0 || !news.is_empty() {
             return news;
         }
@@ -193,9 +215,15 @@ pub(crate) fn wait_any() -> Option<Waited> {
     } else {
         Status::Continued
     };
-    let time = |t: libc::timeval| Duration::new(t.tv_sec.max(0) as u64, t.tv_usec.clamp(0, 999_999) as u32 * 1_000);
+    let time = |t: libc::timeval| {
+        Duration::new(
+            t.tv_sec.max(0) as u64,
+            t.tv_usec.clamp(0, 999_999) as u32 * 1_000,
+        )
+    };
     let nanos = |t: libc::timeval| Nanos(time(t).as_nanos() as u64);
-    let bytes = |count: libc::c_long, unit: u64| u64::try_from(count).unwrap_or(0).saturating_mul(unit);
+    let bytes =
+        |count: libc::c_long, unit: u64| u64::try_from(count).unwrap_or(0).saturating_mul(unit);
     let used = Used {
         user: nanos(usage.ru_utime),
         system: nanos(usage.ru_stime),
@@ -214,7 +242,9 @@ pub(crate) fn own_max_rss() -> u64 {
         libc::getrusage(libc::RUSAGE_SELF, &mut usage);
         usage
     };
-    u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024)
+    u64::try_from(usage.ru_maxrss)
+        .unwrap_or(0)
+        .saturating_mul(1024)
 }
 
 /// Makes orphaned descendants children of this process instead of the system's first process.
@@ -237,7 +267,11 @@ pub(crate) fn signal_on_parent_death(signal: i32) -> io::Result<()> {
 
 /// Before the program of `command` begins, puts this mask back in force, gives all signals but those in `ignored` their
 /// default, and makes the kernel send it SIGTERM when the thread that starts it ends.
-pub(crate) fn before_exec(command: &mut std::process::Command, mask: SignalMask, ignored: &'static [i32]) {
+pub(crate) fn before_exec(
+    command: &mut std::process::Command,
+    mask: SignalMask,
+    ignored: &'static [i32],
+) {
     use std::os::unix::process::CommandExt as _;
     let parent = std::process::id();
     let settle = move || {
@@ -280,7 +314,8 @@ pub(crate) fn set_affinity(tid: RawPid, cpus: &CpuSet) -> io::Result<()> {
         words[cpu.0 as usize / 64] |= 1 << (cpu.0 % 64);
     }
     // SAFETY: the length that is passed is that of the buffer.
-    check(unsafe { libc::sched_setaffinity(tid, size_of_val(&words[..]), words.as_ptr().cast()) }).map(drop)
+    check(unsafe { libc::sched_setaffinity(tid, size_of_val(&words[..]), words.as_ptr().cast()) })
+        .map(drop)
 }
 
 /// The scheduling policy of processes that a scheduler loaded into the kernel takes; `SCHED_EXT` in `linux/sched.h`.
@@ -319,7 +354,13 @@ pub(crate) fn is_loaded(tid: RawPid) -> bool {
 pub(crate) fn is_ordinary(tid: RawPid) -> bool {
     // SAFETY: the call takes and returns numbers.
     let policy = unsafe { libc::sched_getscheduler(tid) } & !libc::SCHED_RESET_ON_FORK;
-    [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE, SCHED_EXT].contains(&policy)
+    [
+        libc::SCHED_OTHER,
+        libc::SCHED_BATCH,
+        libc::SCHED_IDLE,
+        SCHED_EXT,
+    ]
+    .contains(&policy)
 }
 
 /// The CPUs that a thread may use; `tid` 0 is the calling thread.
@@ -329,9 +370,13 @@ pub(crate) fn is_ordinary(tid: RawPid) -> bool {
 pub fn affinity(tid: RawPid) -> io::Result<CpuSet> {
     let mut words = vec![0u64; MASK_WORDS];
     // SAFETY: the length that is passed is that of the buffer.
-    check(unsafe { libc::sched_getaffinity(tid, size_of_val(&words[..]), words.as_mut_ptr().cast()) })?;
+    check(unsafe {
+        libc::sched_getaffinity(tid, size_of_val(&words[..]), words.as_mut_ptr().cast())
+    })?;
     let bits = words.iter().enumerate().flat_map(|(ix, &word)| {
-        (0..64).filter(move |bit| word & (1 << bit) != 0).map(move |bit| CpuId(ix as u32 * 64 + bit))
+        (0..64)
+            .filter(move |bit| word & (1 << bit) != 0)
+            .map(move |bit| CpuId(ix as u32 * 64 + bit))
     });
     Ok(bits.collect())
 }
@@ -363,7 +408,10 @@ pub(crate) fn raise_file_limit() -> io::Result<FileLimit> {
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
         check(libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit))?;
-        let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+        let raised = libc::rlimit {
+            rlim_cur: limit.rlim_max,
+            ..limit
+        };
         check(libc::setrlimit(libc::RLIMIT_NOFILE, &raised))?;
         Ok(*CALLERS_FILE_LIMIT.get_or_init(|| FileLimit(limit)))
     }
@@ -410,7 +458,8 @@ pub(crate) fn set_mark(mark: u64) {
     // SAFETY: the structure is valid for the length of the calls.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
-        let is_set = libc::getrlimit(libc::RLIMIT_RTTIME, &mut limit) < 0 || limit.rlim_max < libc::RLIM_INFINITY;
+        let is_set = libc::getrlimit(libc::RLIMIT_RTTIME, &mut limit) < 0
+            || limit.rlim_max < libc::RLIM_INFINITY;
         if !is_set && limit.rlim_cur >= LEAST_MARK as libc::rlim_t {
             limit.rlim_cur = mark as libc::rlim_t;
             libc::setrlimit(libc::RLIMIT_RTTIME, &limit);
@@ -461,8 +510,10 @@ impl Stack {
     /// # Errors
     /// There is no memory.
     pub(crate) fn new() -> io::Result<Stack> {
-        let (access, kind) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK);
+        let (access, kind) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK,
+        );
         // SAFETY: new memory is asked for, and its lowest part, which holds nothing yet, is closed.
         unsafe {
             let lowest = libc::mmap(std::ptr::null_mut(), Stack::SIZE, access, kind, -1, 0);
@@ -557,7 +608,11 @@ pub(crate) unsafe fn clone_into_group(
                 out("r11") _,
             );
         }
-        if answer < 0 { Err(io::Error::from_raw_os_error(-answer as i32)) } else { Ok(answer as RawPid) }
+        if answer < 0 {
+            Err(io::Error::from_raw_os_error(-answer as i32))
+        } else {
+            Ok(answer as RawPid)
+        }
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
@@ -622,13 +677,27 @@ mod tests {
         let no_group = std::fs::File::open("/").unwrap();
         let nothing = std::ptr::null_mut();
         // SAFETY: as below; nothing is started.
-        assert!(unsafe { clone_into_group(answers, &Stack::new().unwrap(), nothing, no_group.as_fd()) }.is_err());
+        assert!(
+            unsafe { clone_into_group(answers, &Stack::new().unwrap(), nothing, no_group.as_fd()) }
+                .is_err()
+        );
         let (stack, told) = (Stack::new().unwrap(), AtomicU32::new(0));
         // SAFETY: the child never returns and is killed before the stack and the number go; it allocates nothing.
-        let made = unsafe { clone_into_group(answers, &stack, (&raw const told).cast_mut().cast(), directory.as_fd()) };
+        let made = unsafe {
+            clone_into_group(
+                answers,
+                &stack,
+                (&raw const told).cast_mut().cast(),
+                directory.as_fd(),
+            )
+        };
         let pid = match made {
             Ok(pid) => pid,
-            Err(error) => return eprintln!("skipped, because the kernel makes no process in a group: {error}"),
+            Err(error) => {
+                return eprintln!(
+                    "skipped, because the kernel makes no process in a group: {error}"
+                );
+            }
         };
         let end = std::time::Instant::now() + Duration::from_secs(30);
         while told.load(Ordering::SeqCst) == 0 && std::time::Instant::now() < end {

@@ -41,7 +41,10 @@ impl CpuFacts {
             (&self.not_allowed, "not in the affinity of this process"),
             (&self.not_asked_for, "not asked for"),
         ];
-        all.into_iter().filter(|(cpus, _)| !cpus.is_empty()).map(|(cpus, why)| (cpus.clone(), why)).collect()
+        all.into_iter()
+            .filter(|(cpus, _)| !cpus.is_empty())
+            .map(|(cpus, why)| (cpus.clone(), why))
+            .collect()
     }
 }
 
@@ -52,7 +55,10 @@ pub enum TopologyError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The list of CPUs that was asked for names some that can't be used.
-    #[error("the CPUs {asked} can't be used: {}", unusable_text(absent, offline, not_allowed))]
+    #[error(
+        "the CPUs {asked} can't be used: {}",
+        unusable_text(absent, offline, not_allowed)
+    )]
     Unusable {
         /// The list that was asked for.
         asked: CpuSet,
@@ -85,11 +91,16 @@ fn unusable_text(absent: &CpuSet, offline: &CpuSet, not_allowed: &CpuSet) -> Str
         1 => Some(format!("CPU {cpus} {one}")),
         _ => Some(format!("CPUs {cpus} {several}")),
     };
-    let affinity = "not in the affinity of this process (see `taskset -p`, or the container's cpuset)";
+    let affinity =
+        "not in the affinity of this process (see `taskset -p`, or the container's cpuset)";
     let parts = [
         part(absent, "does not exist", "do not exist"),
         part(offline, "is offline", "are offline"),
-        part(not_allowed, &format!("is {affinity}"), &format!("are {affinity}")),
+        part(
+            not_allowed,
+            &format!("is {affinity}"),
+            &format!("are {affinity}"),
+        ),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
@@ -102,10 +113,15 @@ pub fn own_affinity(root: &Root) -> Result<CpuSet, ReadError> {
     const STATUS: &str = "/proc/self/status";
     const ITEM: &str = "affinity of this process";
     const EXPECTED: &str = "a line `Cpus_allowed_list:` with a list of CPUs, as in `0-3,8`";
-    let text = root.text(STATUS, ITEM)?.ok_or_else(|| root.missing(STATUS, ITEM, EXPECTED))?;
-    let list = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let text = root
+        .text(STATUS, ITEM)?
+        .ok_or_else(|| root.missing(STATUS, ITEM, EXPECTED))?;
+    let list = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let list = list.ok_or_else(|| root.malformed(STATUS, ITEM, EXPECTED, "no such line"))?;
-    list.parse().map_err(|_| root.malformed(STATUS, ITEM, EXPECTED, list.trim()))
+    list.parse()
+        .map_err(|_| root.malformed(STATUS, ITEM, EXPECTED, list.trim()))
 }
 
 /// Describes the machine under `root`, restricted to `affinity` and, if given, to the CPUs `asked`.
@@ -118,7 +134,11 @@ pub fn own_affinity(root: &Root) -> Result<CpuSet, ReadError> {
 ///
 /// # Errors
 /// [`TopologyError`]: an unusable file, or a list or an affinity that leaves nothing to use.
-pub fn read(root: &Root, affinity: &CpuSet, asked: Option<&CpuSet>) -> Result<Topology, TopologyError> {
+pub fn read(
+    root: &Root,
+    affinity: &CpuSet,
+    asked: Option<&CpuSet>,
+) -> Result<Topology, TopologyError> {
     let processors = Processors::read(root)?;
     let facts = select(root, affinity, asked, processors.virtual_machine)?;
     let used: Vec<CpuId> = facts.used.iter().collect();
@@ -141,7 +161,10 @@ pub fn read(root: &Root, affinity: &CpuSet, asked: Option<&CpuSet>) -> Result<To
     let (type_of, core_types) = core_types(root, &used)?;
     // Caches of unequal size exist (a die with stacked cache beside one without). The smallest size is safe to plan
     // with.
-    let llc_bytes = llc_bytes.into_iter().collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().min());
+    let llc_bytes = llc_bytes
+        .into_iter()
+        .collect::<Option<Vec<u64>>>()
+        .and_then(|all| all.into_iter().min());
 
     let cpus = (0..used.len())
         .map(|ix| Cpu {
@@ -153,7 +176,15 @@ pub fn read(root: &Root, affinity: &CpuSet, asked: Option<&CpuSet>) -> Result<To
         })
         .collect();
     let llc_bytes = Reading::from_option(llc_bytes, Absence::NotTold);
-    let machine = Machine { name: processors.name(), cpus, cores, llcs, memory_domains, core_types, llc_bytes };
+    let machine = Machine {
+        name: processors.name(),
+        cpus,
+        cores,
+        llcs,
+        memory_domains,
+        core_types,
+        llc_bytes,
+    };
     machine.validate()?;
     Ok(Topology { machine, facts })
 }
@@ -166,13 +197,18 @@ fn select(
     virtual_machine: bool,
 ) -> Result<CpuFacts, TopologyError> {
     let online_path = format!("{CPU_DIR}/online");
-    let online = root
-        .cpus(&online_path, "online CPUs")?
-        .ok_or_else(|| root.missing(&online_path, "online CPUs", "a list of CPUs, as in `0-3,8`"))?;
-    let present = root.cpus(&format!("{CPU_DIR}/present"), "CPUs")?.unwrap_or_else(|| online.clone());
+    let online = root.cpus(&online_path, "online CPUs")?.ok_or_else(|| {
+        root.missing(&online_path, "online CPUs", "a list of CPUs, as in `0-3,8`")
+    })?;
+    let present = root
+        .cpus(&format!("{CPU_DIR}/present"), "CPUs")?
+        .unwrap_or_else(|| online.clone());
     let allowed = online.intersection(affinity);
     if allowed.is_empty() {
-        return Err(TopologyError::NoneAllowed { affinity: affinity.clone(), online });
+        return Err(TopologyError::NoneAllowed {
+            affinity: affinity.clone(),
+            online,
+        });
     }
     let used = match asked {
         None => allowed.clone(),
@@ -224,15 +260,30 @@ fn number(used: &[CpuId], sets: &[CpuSet]) -> (Vec<usize>, Vec<CpuSet>) {
 
 /// The CPUs of a CPU's core; `thread_siblings_list` is the name before Linux 5.3.
 fn siblings(root: &Root, cpu: CpuId) -> Result<Option<CpuSet>, ReadError> {
-    first_list(root, cpu, ["core_cpus_list", "thread_siblings_list"], "SMT siblings")
+    first_list(
+        root,
+        cpu,
+        ["core_cpus_list", "thread_siblings_list"],
+        "SMT siblings",
+    )
 }
 
 /// The CPUs of a CPU's package; `core_siblings_list` is the name before Linux 5.3.
 pub(crate) fn package(root: &Root, cpu: CpuId) -> Result<Option<CpuSet>, ReadError> {
-    first_list(root, cpu, ["package_cpus_list", "core_siblings_list"], "CPUs of the package")
+    first_list(
+        root,
+        cpu,
+        ["package_cpus_list", "core_siblings_list"],
+        "CPUs of the package",
+    )
 }
 
-fn first_list(root: &Root, cpu: CpuId, names: [&str; 2], item: &'static str) -> Result<Option<CpuSet>, ReadError> {
+fn first_list(
+    root: &Root,
+    cpu: CpuId,
+    names: [&str; 2],
+    item: &'static str,
+) -> Result<Option<CpuSet>, ReadError> {
     for name in names {
         if let Some(cpus) = root.cpus(&format!("{CPU_DIR}/cpu{}/topology/{name}", cpu.0), item)? {
             return Ok(Some(cpus));
@@ -250,18 +301,31 @@ struct Cache {
 fn last_level_cache(root: &Root, cpu: CpuId) -> Result<Option<Cache>, ReadError> {
     let dir = format!("{CPU_DIR}/cpu{}/cache", cpu.0);
     let mut best: Option<(u64, Cache)> = None;
-    for index in root.names(&dir, "caches")?.iter().filter(|name| name.starts_with("index")) {
+    for index in root
+        .names(&dir, "caches")?
+        .iter()
+        .filter(|name| name.starts_with("index"))
+    {
         let file = |name: &str| format!("{dir}/{index}/{name}");
         if root.text(&file("type"), "cache type")?.as_deref() == Some("Instruction") {
             continue;
         }
-        let Some(level) = root.number(&file("level"), "cache level")? else { continue };
-        let Some(cpus) = root.cpus(&file("shared_cpu_list"), "CPUs that share a cache")? else { continue };
+        let Some(level) = root.number(&file("level"), "cache level")? else {
+            continue;
+        };
+        let Some(cpus) = root.cpus(&file("shared_cpu_list"), "CPUs that share a cache")? else {
+            continue;
+        };
         if best.as_ref().is_none_or(|(highest, _)| level > *highest) {
             let bytes = match root.text(&file("size"), "cache size")? {
                 None => None,
                 Some(text) => Some(parse_size(&text).ok_or_else(|| {
-                    root.malformed(&file("size"), "cache size", "a size, as in `32768K`", text.clone())
+                    root.malformed(
+                        &file("size"),
+                        "cache size",
+                        "a size, as in `32768K`",
+                        text.clone(),
+                    )
                 })?),
             };
             best = Some((level, Cache { cpus, bytes }));
@@ -286,7 +350,9 @@ fn parse_size(text: &str) -> Option<u64> {
 pub(crate) fn nodes(root: &Root, item: &'static str) -> Result<Vec<CpuSet>, ReadError> {
     let mut nodes = Vec::new();
     for name in root.names(NODE_DIR, item)? {
-        let is_node = name.strip_prefix("node").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+        let is_node = name
+            .strip_prefix("node")
+            .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
         if is_node && let Some(cpus) = root.cpus(&format!("{NODE_DIR}/{name}/cpulist"), item)? {
             nodes.push(cpus);
         }
@@ -303,8 +369,15 @@ pub(crate) fn node_of(nodes: &[CpuSet], cpu: CpuId) -> Option<usize> {
 fn node_sets(root: &Root, used: &[CpuId]) -> Result<Vec<CpuSet>, ReadError> {
     let nodes = nodes(root, "CPUs of a memory domain")?;
     let listed = |cpu: CpuId| node_of(&nodes, cpu).map(|node| nodes[node].clone());
-    let homeless: CpuSet = used.iter().copied().filter(|&cpu| listed(cpu).is_none()).collect();
-    Ok(used.iter().map(|&cpu| listed(cpu).unwrap_or_else(|| homeless.clone())).collect())
+    let homeless: CpuSet = used
+        .iter()
+        .copied()
+        .filter(|&cpu| listed(cpu).is_none())
+        .collect();
+    Ok(used
+        .iter()
+        .map(|&cpu| listed(cpu).unwrap_or_else(|| homeless.clone()))
+        .collect())
 }
 
 /// What distinguishes core types: the rank of the hybrid kind, and the capacity.
@@ -337,18 +410,32 @@ fn core_types(root: &Root, used: &[CpuId]) -> Result<(Vec<usize>, Vec<CoreType>)
     let mut frequencies = Vec::new();
     for &cpu in used {
         let file = |name: &str| format!("{CPU_DIR}/cpu{}/{name}", cpu.0);
-        let capacity = root.parse::<u32>(&file("cpu_capacity"), "CPU capacity", "a whole number")?;
+        let capacity =
+            root.parse::<u32>(&file("cpu_capacity"), "CPU capacity", "a whole number")?;
         frequencies.push(root.number(&file("cpufreq/cpuinfo_max_freq"), "highest frequency")?);
         // Where the kernel tells hybrid kinds, capacities within a kind differ only by favoured cores.
-        let slowness = if hybrid.is_empty() { -capacity.map_or(0, i64::from) } else { 0 };
-        let hybrid_rank = hybrid.iter().position(|kind| kind.contains(cpu)).unwrap_or(hybrid.len());
-        keys.push(TypeKey { hybrid_rank, slowness });
+        let slowness = if hybrid.is_empty() {
+            -capacity.map_or(0, i64::from)
+        } else {
+            0
+        };
+        let hybrid_rank = hybrid
+            .iter()
+            .position(|kind| kind.contains(cpu))
+            .unwrap_or(hybrid.len());
+        keys.push(TypeKey {
+            hybrid_rank,
+            slowness,
+        });
         capacities.push(capacity);
     }
     let mut distinct = keys.clone();
     distinct.sort_unstable();
     distinct.dedup();
-    let of: Vec<usize> = keys.iter().map(|key| distinct.binary_search(key).unwrap_or(0)).collect();
+    let of: Vec<usize> = keys
+        .iter()
+        .map(|key| distinct.binary_search(key).unwrap_or(0))
+        .collect();
     let types = type_names(distinct.len())
         .into_iter()
         .enumerate()
@@ -397,7 +484,9 @@ mod tests {
     fn every_unusable_cpu_is_named() {
         let text = unusable_text(&cpus("99"), &cpus("3-4"), &cpus("7"));
         assert!(
-            text.starts_with("CPU 99 does not exist; CPUs 3-4 are offline; CPU 7 is not in the affinity"),
+            text.starts_with(
+                "CPU 99 does not exist; CPUs 3-4 are offline; CPU 7 is not in the affinity"
+            ),
             "{text}"
         );
     }

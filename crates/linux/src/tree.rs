@@ -55,9 +55,11 @@ struct Sessions {
 
 impl Sessions {
     fn note(&mut self, root: &Root, process: &Process) {
-        self.seen.insert(process.session, (process.pid, process.start));
+        self.seen
+            .insert(process.session, (process.pid, process.start));
         if self.seen.len() > self.prune_at.max(PRUNE) {
-            self.seen.retain(|_, &mut (pid, start)| Process::find(root, pid, start).is_some());
+            self.seen
+                .retain(|_, &mut (pid, start)| Process::find(root, pid, start).is_some());
             self.prune_at = 2 * self.seen.len();
         }
     }
@@ -159,13 +161,21 @@ impl Tree {
     /// Every process of the job that can be found. With a group these are not only those in it: somebody may have moved
     /// the job elsewhere.
     pub(crate) fn members(&self) -> Vec<Process> {
-        let mut all = if self.main_gone { Vec::new() } else { process::descendants(&self.root, self.main.pid) };
+        let mut all = if self.main_gone {
+            Vec::new()
+        } else {
+            process::descendants(&self.root, self.main.pid)
+        };
         let add = |all: &mut Vec<Process>, process: Process| {
             if !all.iter().any(|known: &Process| known.pid == process.pid) {
                 all.push(process);
             }
         };
-        for orphan in self.orphans.iter().filter(|orphan| orphan.is_same(&self.root)) {
+        for orphan in self
+            .orphans
+            .iter()
+            .filter(|orphan| orphan.is_same(&self.root))
+        {
             for process in process::descendants(&self.root, orphan.pid) {
                 add(&mut all, process);
             }
@@ -181,17 +191,28 @@ impl Tree {
     /// Whether the job's own process is certainly all that there is. Cheaper than asking for the members; only without a
     /// cgroup.
     pub(crate) fn is_main_only(&self) -> bool {
-        !self.main_gone && self.orphans.is_empty() && self.loner.as_ref().is_some_and(Loner::is_alone)
+        !self.main_gone
+            && self.orphans.is_empty()
+            && self.loner.as_ref().is_some_and(Loner::is_alone)
     }
 
     /// Resident memory of that one of its processes that has most, in bytes; 0 if none can be seen.
     pub(crate) fn resident(&self) -> u64 {
         let pages = |process: Process| {
-            let text = self.root.text(&format!("/proc/{}/statm", process.pid), "resident memory").ok()??;
+            let text = self
+                .root
+                .text(&format!("/proc/{}/statm", process.pid), "resident memory")
+                .ok()??;
             text.split_whitespace().nth(1)?.parse::<u64>().ok()
         };
-        let most = self.members().into_iter().take(MOST_LOOKED_AT).filter_map(pages).max();
-        most.unwrap_or(0).saturating_mul(rustix::param::page_size() as u64)
+        let most = self
+            .members()
+            .into_iter()
+            .take(MOST_LOOKED_AT)
+            .filter_map(pages)
+            .max();
+        most.unwrap_or(0)
+            .saturating_mul(rustix::param::page_size() as u64)
     }
 
     /// How many threads of the job want a CPU at this moment.
@@ -206,7 +227,8 @@ impl Tree {
 
     /// Whether anything but zombies is left of it.
     pub(crate) fn is_alive(&mut self) -> bool {
-        self.orphans.retain(|orphan| process::lives(&self.root, orphan.pid, orphan.start));
+        self.orphans
+            .retain(|orphan| process::lives(&self.root, orphan.pid, orphan.start));
         let grouped = self.group.as_ref().is_some_and(JobGroup::is_populated);
         !self.main_gone || grouped || !self.orphans.is_empty()
     }
@@ -227,7 +249,9 @@ impl Tree {
 
     /// Whether a process is an orphan that the job has adopted.
     pub(crate) fn knows(&self, process: &Process) -> bool {
-        self.orphans.iter().any(|known| known.pid == process.pid && known.start == process.start)
+        self.orphans
+            .iter()
+            .any(|known| known.pid == process.pid && known.start == process.start)
     }
 
     /// Whether an orphan belongs to this job: by its session, by one in which a process of the job was seen, or by its
@@ -254,12 +278,16 @@ impl Tree {
 
     /// Kills all processes by one request to the kernel; `false` if that can't be done, or does not reach all.
     pub(crate) fn kill_group(&self) -> bool {
-        let Some(group) = &self.group else { return false };
+        let Some(group) = &self.group else {
+            return false;
+        };
         if !group.kill() {
             return false;
         }
         let reached = group.processes();
-        self.members().iter().all(|process| process.is_dead() || reached.contains(&process.pid))
+        self.members()
+            .iter()
+            .all(|process| process.is_dead() || reached.contains(&process.pid))
     }
 
     /// Kills all processes by signals. They must stand still, so that none can fork meanwhile.
@@ -280,7 +308,15 @@ mod tests {
 
     fn process(dir: &std::path::Path, pid: RawPid, session: RawPid, start: u64) -> Process {
         write_stat(dir, pid, 'S', start);
-        Process { pid, state: 'S', parent: 1, group: session, session, threads: 1, start }
+        Process {
+            pid,
+            state: 'S',
+            parent: 1,
+            group: session,
+            session,
+            threads: 1,
+            start,
+        }
     }
 
     #[test]
@@ -298,19 +334,39 @@ mod tests {
         assert!(owns(&later));
         write_stat(dir.path(), 20, 'S', 79);
         assert!(!owns(&later), "a later session has that number");
-        assert!(owns(&process(dir.path(), 23, 10, 90)), "the session of its own process");
+        assert!(
+            owns(&process(dir.path(), 23, 10, 90)),
+            "the session of its own process"
+        );
     }
 
     #[test]
     fn sessions_of_processes_that_have_gone_are_forgotten() {
         let dir = tempfile::tempdir().unwrap();
-        let tree = Tree::new(Root::new(dir.path()), process(dir.path(), 10, 10, 70), None, 2);
+        let tree = Tree::new(
+            Root::new(dir.path()),
+            process(dir.path(), 10, 10, 70),
+            None,
+            2,
+        );
         tree.note(&process(dir.path(), 1_000, 1_000, 75));
         for pid in 1_001..11_000 {
-            tree.note(&Process { pid, state: 'S', parent: 1, group: pid, session: pid, threads: 1, start: 80 });
+            tree.note(&Process {
+                pid,
+                state: 'S',
+                parent: 1,
+                group: pid,
+                session: pid,
+                threads: 1,
+                start: 80,
+            });
         }
         let sessions = tree.sessions.borrow();
-        assert!(sessions.seen.len() <= PRUNE + 1 && sessions.seen.contains_key(&1_000), "{}", sessions.seen.len());
+        assert!(
+            sessions.seen.len() <= PRUNE + 1 && sessions.seen.contains_key(&1_000),
+            "{}",
+            sessions.seen.len()
+        );
     }
 
     #[test]
@@ -325,7 +381,9 @@ mod tests {
         let owns = |name: &str| tree.owns(&Orphan::read(&root, &one), "10-1-1", name);
         std::fs::write(at("environ"), "COSCHED_RUN=10-1-1\0COSCHED_JOB=a\0").unwrap();
         assert!(owns("a") && !owns("b"));
-        let identity = std::fs::metadata(&log).map(|file| std::os::unix::fs::MetadataExt::ino(&file)).unwrap();
+        let identity = std::fs::metadata(&log)
+            .map(|file| std::os::unix::fs::MetadataExt::ino(&file))
+            .unwrap();
         let orphan = |root: &Root| Orphan::read(root, &one);
         assert!(orphan(&root).files.is_empty());
         std::fs::create_dir(at("fd")).unwrap();

@@ -24,12 +24,20 @@ pub(crate) fn wanting(root: &Root, processes: impl IntoIterator<Item = Process>)
             continue;
         }
         // The first thread may have ended, so that the process's own state says nothing about the others.
-        for tid in process::threads(root, process.pid).into_iter().take(MOST_THREADS - looked_at) {
+        for tid in process::threads(root, process.pid)
+            .into_iter()
+            .take(MOST_THREADS - looked_at)
+        {
             looked_at += 1;
-            wanting += u32::from(thread(root, process.pid, tid).is_some_and(|thread| thread.wants_cpu()));
+            wanting +=
+                u32::from(thread(root, process.pid, tid).is_some_and(|thread| thread.wants_cpu()));
         }
     }
-    if some_is_there { Reading::Value(wanting) } else { Reading::Absent(Absence::NotTold) }
+    if some_is_there {
+        Reading::Value(wanting)
+    } else {
+        Reading::Absent(Absence::NotTold)
+    }
 }
 
 fn thread(root: &Root, pid: RawPid, tid: RawPid) -> Option<Process> {
@@ -44,14 +52,22 @@ mod tests {
     /// Writes a process whose threads are in these states; their numbers follow its own.
     fn write(dir: &Path, pid: RawPid, states: &str) -> Process {
         let stat = |id: RawPid, state: char| {
-            format!("{id} (a) b) {state} 1 {pid} {pid}{} {} 0 77 0", " 0".repeat(13), states.len())
+            format!(
+                "{id} (a) b) {state} 1 {pid} {pid}{} {} 0 77 0",
+                " 0".repeat(13),
+                states.len()
+            )
         };
         for (tid, state) in (pid..).zip(states.chars()) {
             let task = dir.join(format!("proc/{pid}/task/{tid}"));
             std::fs::create_dir_all(&task).unwrap();
             std::fs::write(task.join("stat"), stat(tid, state)).unwrap();
         }
-        std::fs::write(dir.join(format!("proc/{pid}/stat")), stat(pid, states.chars().next().unwrap())).unwrap();
+        std::fs::write(
+            dir.join(format!("proc/{pid}/stat")),
+            stat(pid, states.chars().next().unwrap()),
+        )
+        .unwrap();
         Process::read(&Root::new(dir), pid).unwrap()
     }
 
@@ -59,10 +75,18 @@ mod tests {
     fn threads_that_run_or_wait_for_a_cpu_are_counted() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::new(dir.path());
-        let all = [write(dir.path(), 100, "R"), write(dir.path(), 200, "S"), write(dir.path(), 300, "ZRDRSR")];
+        let all = [
+            write(dir.path(), 100, "R"),
+            write(dir.path(), 200, "S"),
+            write(dir.path(), 300, "ZRDRSR"),
+        ];
         assert_eq!(wanting(&root, all), Reading::Value(4));
         assert_eq!(wanting(&root, [all[1]]), Reading::Value(0));
-        assert_eq!(wanting(&root, []), Reading::Absent(Absence::NotTold), "it has gone");
+        assert_eq!(
+            wanting(&root, []),
+            Reading::Absent(Absence::NotTold),
+            "it has gone"
+        );
     }
 
     #[test]
@@ -70,7 +94,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::new(dir.path());
         let many = write(dir.path(), 1_000, &"R".repeat(300));
-        assert_eq!(wanting(&root, [many, many]), Reading::Value(MOST_THREADS as u32));
+        assert_eq!(
+            wanting(&root, [many, many]),
+            Reading::Value(MOST_THREADS as u32)
+        );
     }
 
     #[test]

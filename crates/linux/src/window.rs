@@ -41,7 +41,8 @@ impl WindowPlace {
         let listener = UnixListener::bind(path_in(&folder, &name)).map_err(problem)?;
         // Nobody else can enter the folder; whatever the mask for new files says.
         let mode = Mode::RUSR | Mode::WUSR;
-        chmodat(&folder, name.as_str(), mode, AtFlags::empty()).map_err(|error| problem(error.into()))?;
+        chmodat(&folder, name.as_str(), mode, AtFlags::empty())
+            .map_err(|error| problem(error.into()))?;
         listener.set_nonblocking(true).map_err(problem)?;
         Ok((WindowPlace { folder, name }, listener))
     }
@@ -93,7 +94,11 @@ impl LiveRun {
         let stream = UnixStream::connect(path_in(folder, &format!("{PREFIX}{}", self.run)))?;
         // The folder is its owner's alone, so this can only be somebody whom the owner lets in.
         let peer = socket_peercred(&stream)?.uid.as_raw();
-        if [0, self.owner].contains(&peer) { Ok(stream) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+        if [0, self.owner].contains(&peer) {
+            Ok(stream)
+        } else {
+            Err(io::ErrorKind::PermissionDenied.into())
+        }
     }
 }
 
@@ -106,7 +111,9 @@ pub fn live_runs(root: &Root) -> Vec<LiveRun> {
         let owner = folder.owner();
         for prefix in PREFIXES {
             for name in folder.names(prefix) {
-                let run = name.to_str().and_then(|name| RunId::parse(name.strip_prefix(prefix)?));
+                let run = name
+                    .to_str()
+                    .and_then(|name| RunId::parse(name.strip_prefix(prefix)?));
                 let Some(run) = run else { continue };
                 let fate = fates.of(&run);
                 if fate == Fate::Dead {
@@ -142,7 +149,9 @@ pub(crate) fn forget_dead(root: &Root, covers: impl Fn(&RunId) -> bool) {
     let fates = Fates::new(root);
     for folder in Folder::all(root) {
         for name in folder.names(PREFIX) {
-            let run = name.to_str().and_then(|name| RunId::parse(name.strip_prefix(PREFIX)?));
+            let run = name
+                .to_str()
+                .and_then(|name| RunId::parse(name.strip_prefix(PREFIX)?));
             if run.is_some_and(|run| covers(&run) && fates.of(&run) == Fate::Dead) {
                 folder.remove(&name);
             }
@@ -164,7 +173,9 @@ mod tests {
         link_namespace(dir.path(), "self", 5);
         write_stat(dir.path(), 1, 'S', 0);
         drop(Folder::own(&root).unwrap());
-        let own = dir.path().join(format!("tmp/cosched-{}", geteuid().as_raw()));
+        let own = dir
+            .path()
+            .join(format!("tmp/cosched-{}", geteuid().as_raw()));
         (dir, root, own)
     }
 
@@ -180,15 +191,25 @@ mod tests {
         let listener = listen(&own, "10-1-5");
         std::fs::write(own.join("run-11-1-5"), "").unwrap();
         let runs = live_runs(&root);
-        let told: Vec<(&str, bool)> = runs.iter().map(|run| (run.run.as_str(), run.has_window())).collect();
-        assert_eq!(told, [("10-1-5", true), ("11-1-5", false)], "one of an older version has no window");
+        let told: Vec<(&str, bool)> = runs
+            .iter()
+            .map(|run| (run.run.as_str(), run.has_window()))
+            .collect();
+        assert_eq!(
+            told,
+            [("10-1-5", true), ("11-1-5", false)],
+            "one of an older version has no window"
+        );
         let mut stream = runs[0].connect().unwrap();
         let (mut peer, _) = listener.accept().unwrap();
         assert!(may_look(&peer));
         stream.write_all(b"x").unwrap();
         let mut byte = [0];
         peer.read_exact(&mut byte).unwrap();
-        assert_eq!(runs[1].connect().unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(
+            runs[1].connect().unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
     }
 
     #[test]
@@ -198,15 +219,27 @@ mod tests {
         let _held = ["9-1-5", "10-1-5", "8-1-5", "7-1-6"].map(|run| listen(&own, run));
         forget_dead(&root, |run| run.pid == 9);
         let names = || {
-            let mut names: Vec<String> =
-                std::fs::read_dir(&own).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+            let mut names: Vec<String> = std::fs::read_dir(&own)
+                .unwrap()
+                .map(|e| e.unwrap().file_name().into_string().unwrap())
+                .collect();
             names.sort();
             names
         };
         assert_eq!(names(), ["window-10-1-5", "window-7-1-6", "window-8-1-5"]);
-        let runs: Vec<(String, bool)> = live_runs(&root).into_iter().map(|run| (run.run, run.is_seen)).collect();
-        assert_eq!(runs, [("10-1-5".to_owned(), true), ("7-1-6".to_owned(), false)]);
-        assert_eq!(names(), ["window-10-1-5", "window-7-1-6"], "what can't be seen stays");
+        let runs: Vec<(String, bool)> = live_runs(&root)
+            .into_iter()
+            .map(|run| (run.run, run.is_seen))
+            .collect();
+        assert_eq!(
+            runs,
+            [("10-1-5".to_owned(), true), ("7-1-6".to_owned(), false)]
+        );
+        assert_eq!(
+            names(),
+            ["window-10-1-5", "window-7-1-6"],
+            "what can't be seen stays"
+        );
     }
 
     #[test]
@@ -216,9 +249,15 @@ mod tests {
             return eprintln!("skipped, because there is no folder for the files of runs");
         };
         let path = path_in(&place.folder, &place.name);
-        let mode = std::fs::symlink_metadata(&path).unwrap().permissions().mode();
+        let mode = std::fs::symlink_metadata(&path)
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, 0o600);
-        assert_eq!(std::fs::symlink_metadata(&path).unwrap().uid(), geteuid().as_raw());
+        assert_eq!(
+            std::fs::symlink_metadata(&path).unwrap().uid(),
+            geteuid().as_raw()
+        );
         let (folder, name) = (place.folder.again().unwrap(), place.name.clone());
         drop(place);
         assert!(!path_in(&folder, &name).exists());
@@ -229,6 +268,9 @@ mod tests {
         let (_dir, root, own) = tree();
         std::fs::remove_dir(&own).unwrap();
         std::fs::write(&own, "").unwrap();
-        assert!(matches!(WindowPlace::make(&root), Err(NoFolder::NotFolder { .. })));
+        assert!(matches!(
+            WindowPlace::make(&root),
+            Err(NoFolder::NotFolder { .. })
+        ));
     }
 }

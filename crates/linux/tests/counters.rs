@@ -17,7 +17,11 @@ const BURN: &str = "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done";
 /// A shell that burns, and then waits for a line before it executes `script`; so counting can begin with `script`.
 fn waiting(script: &str) -> Child {
     Command::new("sh")
-        .args(["-c", &format!("{BURN}; echo ready; read go; exec sh -c \"$0\""), script])
+        .args([
+            "-c",
+            &format!("{BURN}; echo ready; read go; exec sh -c \"$0\""),
+            script,
+        ])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -74,7 +78,10 @@ fn cpu_time_is_that_of_the_whole_tree_while_it_runs_and_after() {
     match (before, during, after) {
         (Reading::Value(before), Reading::Value(during), Reading::Value(after)) => {
             assert_eq!(before, Nanos::ZERO);
-            assert!(during > Nanos::from_ms(5), "a child that still runs counts: {during:?}");
+            assert!(
+                during > Nanos::from_ms(5),
+                "a child that still runs counts: {during:?}"
+            );
             assert!(after > during + Nanos::from_ms(2), "{during:?} {after:?}");
             // The first shell burned once before the exec, the job three times: three quarters of all are counted.
             let all = waited_children();
@@ -96,7 +103,10 @@ fn cpu_time_is_that_of_the_whole_tree_while_it_runs_and_after() {
         (Reading::Value(before), Reading::Value(during), Reading::Value(after)) => {
             assert_eq!(before, 0);
             assert!(during > 1_000_000 && after > during, "{during} {after}");
-            println!("counted {after_counts:?}, multiplexed: {}", counters.multiplexed());
+            println!(
+                "counted {after_counts:?}, multiplexed: {}",
+                counters.multiplexed()
+            );
         }
         (Reading::Absent(why), ..) => drop(std::io::Write::write_fmt(
             &mut std::io::stderr(),
@@ -117,11 +127,16 @@ fn exact_when_everything_is_counted() {
     let before = waited_children();
     // Here the shell burns nothing before its exec.
     let mut child = Command::new("sh")
-        .args(["-c", "read go; exec sh -c \"$0\"", &format!("({BURN}) & ({BURN}) & {BURN}; wait")])
+        .args([
+            "-c",
+            "read go; exec sh -c \"$0\"",
+            &format!("({BURN}) & ({BURN}) & {BURN}; wait"),
+        ])
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();
-    let (mut counters, _) = JobCounters::open(pid(&child), &MachineEvents::default(), Start::OnExec);
+    let (mut counters, _) =
+        JobCounters::open(pid(&child), &MachineEvents::default(), Start::OnExec);
     child.stdin.take().unwrap().write_all(b"go\n").unwrap();
     assert!(child.wait().unwrap().success());
     let used = waited_children() - before;

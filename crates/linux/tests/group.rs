@@ -17,7 +17,13 @@ fn software_events() -> MachineEvents {
     std::fs::write(pmu.join("type"), "1\n").unwrap();
     // Above the kernel's last software event, so the kernel refuses it, as hardware refuses an event that it lacks.
     let unknown = "0xffff";
-    let own = ["instructions=0x1", "cycles=0x2", "mm=0x5", &format!("llc={unknown}"), &format!("l1={unknown}")];
+    let own = [
+        "instructions=0x1",
+        "cycles=0x2",
+        "mm=0x5",
+        &format!("llc={unknown}"),
+        &format!("l1={unknown}"),
+    ];
     let own: Vec<EventOverride> = own.iter().map(|text| text.parse().unwrap()).collect();
     MachineEvents::detect(&Root::new(dir.path()), &own).unwrap()
 }
@@ -34,7 +40,8 @@ fn a_group_counts_the_whole_tree_while_it_runs_and_after() {
         .unwrap();
     let mut input = child.stdin.take().unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
-    let (mut counters, problems) = JobCounters::open(Pid::from_child(&child), &software_events(), Start::OnExec);
+    let (mut counters, problems) =
+        JobCounters::open(Pid::from_child(&child), &software_events(), Start::OnExec);
     let before = counters.read();
     input.write_all(b"go\n").unwrap();
     output.read_line(&mut String::new()).unwrap();
@@ -47,7 +54,10 @@ fn a_group_counts_the_whole_tree_while_it_runs_and_after() {
         println!("{problem}");
     }
     let Reading::Value(zero) = before[Counter::Instructions] else {
-        drop(std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("skipped, because {}\n", problems[0])));
+        drop(std::io::Write::write_fmt(
+            &mut std::io::stderr(),
+            format_args!("skipped, because {}\n", problems[0]),
+        ));
         return;
     };
     assert_eq!(zero, 0);
@@ -64,12 +74,19 @@ fn a_group_counts_the_whole_tree_while_it_runs_and_after() {
         value(during[Counter::Instructions]) > 1_000_000
             && value(after[Counter::Instructions]) > value(during[Counter::Instructions])
     );
-    assert!(value(during[Counter::Cycles]) > 0 && value(after[Counter::Cycles]) >= value(during[Counter::Cycles]));
+    assert!(
+        value(during[Counter::Cycles]) > 0
+            && value(after[Counter::Cycles]) >= value(during[Counter::Cycles])
+    );
     assert!(after[Counter::MmReads].is_value() && !counters.multiplexed());
     // The refused events are absent, each with a problem, and the others were not disturbed.
     for (counter, count) in after.iter() {
         let problem = problems.iter().find(|problem| problem.counter == counter);
-        assert_eq!(count.absence(), problem.map(|problem| problem.reason), "{counter}");
+        assert_eq!(
+            count.absence(),
+            problem.map(|problem| problem.reason),
+            "{counter}"
+        );
     }
     assert_eq!(problems.len(), Counter::COUNT - 3);
     assert_eq!(

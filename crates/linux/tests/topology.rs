@@ -12,7 +12,9 @@ struct Tree {
 
 impl Tree {
     fn new(present: &str, online: &str) -> Tree {
-        let tree = Tree { dir: tempfile::tempdir().unwrap() };
+        let tree = Tree {
+            dir: tempfile::tempdir().unwrap(),
+        };
         tree.file("sys/devices/system/cpu/present", present);
         tree.file("sys/devices/system/cpu/online", online);
         tree
@@ -50,7 +52,10 @@ impl Tree {
     }
 
     fn node(&self, number: u32, list: &str) -> &Tree {
-        self.file(&format!("sys/devices/system/node/node{number}/cpulist"), list)
+        self.file(
+            &format!("sys/devices/system/node/node{number}/cpulist"),
+            list,
+        )
     }
 
     fn root(&self) -> Root {
@@ -81,19 +86,25 @@ fn type_of(machine: &Machine, cpu: usize) -> &str {
 fn virtual_machine() -> Tree {
     let tree = Tree::new("0-1", "0-1");
     tree.cores(&["0", "1"]).node(0, "0-1");
-    tree.cache("0", 0, 1, "Data", "48K").cache("1", 0, 1, "Data", "48K");
+    tree.cache("0", 0, 1, "Data", "48K")
+        .cache("1", 0, 1, "Data", "48K");
     tree.cache("0-1", 3, 3, "Unified", "32768K");
-    tree.file("proc/cpuinfo", "processor : 0\nmodel name : AMD EPYC\nflags : fpu hypervisor\n");
+    tree.file(
+        "proc/cpuinfo",
+        "processor : 0\nmodel name : AMD EPYC\nflags : fpu hypervisor\n",
+    );
     tree
 }
 
 /// Two siblings per core, numbered as Linux does: n and n + 6.
 fn six_by_two() -> Tree {
     let tree = Tree::new("0-11", "0-11");
-    tree.cores(&["0,6", "1,7", "2,8", "3,9", "4,10", "5,11"]).node(0, "0-11");
+    tree.cores(&["0,6", "1,7", "2,8", "3,9", "4,10", "5,11"])
+        .node(0, "0-11");
     for core in 0..6 {
         let pair = format!("{core},{}", core + 6);
-        tree.cache(&pair, 0, 1, "Data", "32K").cache(&pair, 1, 1, "Instruction", "32K");
+        tree.cache(&pair, 0, 1, "Data", "32K")
+            .cache(&pair, 1, 1, "Instruction", "32K");
         tree.cache(&pair, 2, 2, "Unified", "256K");
     }
     tree.cache("0-11", 3, 3, "Unified", "12288K");
@@ -109,8 +120,20 @@ fn virtual_machine_without_smt() {
     assert_eq!(lists(&machine.llcs), ["0-1"]);
     assert_eq!(lists(&machine.memory_domains), ["0-1"]);
     assert_eq!(machine.llc_bytes, Reading::Value(32 << 20));
-    assert_eq!((machine.core_types.len(), machine.core_types[0].name.as_str()), (1, "core"));
-    assert_eq!((machine.core_types[0].capacity, machine.core_types[0].max_khz), (None, None));
+    assert_eq!(
+        (
+            machine.core_types.len(),
+            machine.core_types[0].name.as_str()
+        ),
+        (1, "core")
+    );
+    assert_eq!(
+        (
+            machine.core_types[0].capacity,
+            machine.core_types[0].max_khz
+        ),
+        (None, None)
+    );
     assert!(!machine.has_smt() && found.facts.virtual_machine && found.facts.left_out().is_empty());
 }
 
@@ -118,7 +141,10 @@ fn virtual_machine_without_smt() {
 fn six_cores_of_two_threads() {
     let machine = six_by_two().machine();
     assert!(machine.has_smt());
-    assert_eq!(lists(&machine.cores), ["0,6", "1,7", "2,8", "3,9", "4,10", "5,11"]);
+    assert_eq!(
+        lists(&machine.cores),
+        ["0,6", "1,7", "2,8", "3,9", "4,10", "5,11"]
+    );
     assert_eq!(lists(&machine.llcs), ["0-11"]);
     assert_eq!(machine.llc_bytes, Reading::Value(12 << 20));
     assert_eq!(machine.name, "unknown processor");
@@ -127,36 +153,73 @@ fn six_cores_of_two_threads() {
 #[test]
 fn older_kernels_name_siblings_otherwise() {
     let tree = Tree::new("0-3", "0-3");
-    tree.each("0-1", "topology/thread_siblings_list", "0-1").each("2-3", "topology/thread_siblings_list", "2-3");
+    tree.each("0-1", "topology/thread_siblings_list", "0-1")
+        .each("2-3", "topology/thread_siblings_list", "2-3");
     assert_eq!(lists(&tree.machine().cores), ["0-1", "2-3"]);
 }
 
 #[test]
 fn hybrid_parts_have_two_types_whatever_their_favoured_cores() {
     let tree = Tree::new("0-7", "0-7");
-    tree.cores(&["0-1", "2-3", "4", "5", "6", "7"]).cache("0-7", 3, 3, "Unified", "24M");
-    tree.file("sys/devices/cpu_core/cpus", "0-3").file("sys/devices/cpu_atom/cpus", "4-7");
-    tree.each("0-1", "cpufreq/cpuinfo_max_freq", "5000000").each("2-3", "cpufreq/cpuinfo_max_freq", "5200000");
+    tree.cores(&["0-1", "2-3", "4", "5", "6", "7"])
+        .cache("0-7", 3, 3, "Unified", "24M");
+    tree.file("sys/devices/cpu_core/cpus", "0-3")
+        .file("sys/devices/cpu_atom/cpus", "4-7");
+    tree.each("0-1", "cpufreq/cpuinfo_max_freq", "5000000")
+        .each("2-3", "cpufreq/cpuinfo_max_freq", "5200000");
     tree.each("4-7", "cpufreq/cpuinfo_max_freq", "3900000");
-    tree.each("0-1", "cpu_capacity", "1009").each("2-3", "cpu_capacity", "1024").each("4-7", "cpu_capacity", "600");
+    tree.each("0-1", "cpu_capacity", "1009")
+        .each("2-3", "cpu_capacity", "1024")
+        .each("4-7", "cpu_capacity", "600");
     let machine = tree.machine();
     assert_eq!(machine.core_types.len(), 2);
-    assert_eq!((type_of(&machine, 0), type_of(&machine, 3), type_of(&machine, 4)), ("big", "big", "small"));
-    assert_eq!((machine.core_types[0].capacity, machine.core_types[0].max_khz), (Some(1024), Some(5_200_000)));
-    assert_eq!((machine.core_types[1].capacity, machine.core_types[1].max_khz), (Some(600), Some(3_900_000)));
+    assert_eq!(
+        (
+            type_of(&machine, 0),
+            type_of(&machine, 3),
+            type_of(&machine, 4)
+        ),
+        ("big", "big", "small")
+    );
+    assert_eq!(
+        (
+            machine.core_types[0].capacity,
+            machine.core_types[0].max_khz
+        ),
+        (Some(1024), Some(5_200_000))
+    );
+    assert_eq!(
+        (
+            machine.core_types[1].capacity,
+            machine.core_types[1].max_khz
+        ),
+        (Some(600), Some(3_900_000))
+    );
     // Where only one type is used, only that one is left.
     let machine = tree.read("0-7", Some("4-6")).unwrap().machine;
-    assert_eq!((machine.core_types.len(), type_of(&machine, 0)), (1, "core"));
+    assert_eq!(
+        (machine.core_types.len(), type_of(&machine, 0)),
+        (1, "core")
+    );
 }
 
 #[test]
 fn arm_types_come_from_capacities_fastest_first() {
     let tree = Tree::new("0-7", "0-7");
-    tree.each("0-3", "cpu_capacity", "446").each("4-6", "cpu_capacity", "871").each("7", "cpu_capacity", "1024");
+    tree.each("0-3", "cpu_capacity", "446")
+        .each("4-6", "cpu_capacity", "871")
+        .each("7", "cpu_capacity", "1024");
     let machine = tree.machine();
     let names: Vec<&str> = machine.core_types.iter().map(|t| t.name.as_str()).collect();
     assert_eq!(names, ["big", "medium", "small"]);
-    assert_eq!((type_of(&machine, 0), type_of(&machine, 5), type_of(&machine, 7)), ("small", "medium", "big"));
+    assert_eq!(
+        (
+            type_of(&machine, 0),
+            type_of(&machine, 5),
+            type_of(&machine, 7)
+        ),
+        ("small", "medium", "big")
+    );
     let capacities: Vec<_> = machine.core_types.iter().map(|t| t.capacity).collect();
     assert_eq!(capacities, [Some(1024), Some(871), Some(446)]);
 }
@@ -164,9 +227,16 @@ fn arm_types_come_from_capacities_fastest_first() {
 #[test]
 fn frequencies_alone_make_no_types() {
     let tree = Tree::new("0-1", "0-1");
-    tree.each("0", "cpufreq/cpuinfo_max_freq", "4700000").each("1", "cpufreq/cpuinfo_max_freq", "4500000");
+    tree.each("0", "cpufreq/cpuinfo_max_freq", "4700000").each(
+        "1",
+        "cpufreq/cpuinfo_max_freq",
+        "4500000",
+    );
     let machine = tree.machine();
-    assert_eq!((machine.core_types.len(), machine.core_types[0].max_khz), (1, Some(4_700_000)));
+    assert_eq!(
+        (machine.core_types.len(), machine.core_types[0].max_khz),
+        (1, Some(4_700_000))
+    );
 }
 
 #[test]
@@ -174,7 +244,13 @@ fn two_sockets_with_several_caches_each() {
     let tree = Tree::new("0-7", "0-7");
     tree.node(0, "0-3").node(1, "4-7").node(2, "");
     for list in ["0-1", "2-3", "4-5", "6-7"] {
-        tree.cache(list, 3, 3, "Unified", if list == "2-3" { "98304K" } else { "32768K" });
+        tree.cache(
+            list,
+            3,
+            3,
+            "Unified",
+            if list == "2-3" { "98304K" } else { "32768K" },
+        );
     }
     let machine = tree.machine();
     assert_eq!(lists(&machine.llcs), ["0-1", "2-3", "4-5", "6-7"]);
@@ -186,14 +262,22 @@ fn two_sockets_with_several_caches_each() {
 #[test]
 fn without_cache_files_packages_share_and_the_size_is_absent() {
     let tree = Tree::new("0-3", "0-3");
-    tree.each("0-1", "topology/package_cpus_list", "0-1").each("2-3", "topology/package_cpus_list", "2-3");
+    tree.each("0-1", "topology/package_cpus_list", "0-1").each(
+        "2-3",
+        "topology/package_cpus_list",
+        "2-3",
+    );
     let machine = tree.machine();
     assert_eq!(lists(&machine.llcs), ["0-1", "2-3"]);
     assert_eq!(machine.llc_bytes, Reading::Absent(Absence::NotTold));
     // The files tell nothing: every CPU is a core of its own, with one cache and one domain for all.
     let machine = Tree::new("0-2", "0-2").machine();
     assert_eq!(
-        (lists(&machine.cores).len(), lists(&machine.llcs), machine.memory_domains.len()),
+        (
+            lists(&machine.cores).len(),
+            lists(&machine.llcs),
+            machine.memory_domains.len()
+        ),
         (3, vec!["0-2".into()], 1)
     );
 }
@@ -210,17 +294,26 @@ fn offline_and_forbidden_cpus_are_left_out_with_the_reason() {
     assert_eq!(lists(&found.machine.cores), ["0,6", "1,7"]);
     assert_eq!(found.facts.left_out().len(), 3);
     // A sibling that may not be used is not part of the core.
-    assert_eq!(lists(&tree.read("0-1", None).unwrap().machine.cores), ["0", "1"]);
+    assert_eq!(
+        lists(&tree.read("0-1", None).unwrap().machine.cores),
+        ["0", "1"]
+    );
 }
 
 #[test]
 fn a_container_sees_its_own_cpuset() {
     let tree = six_by_two();
-    tree.file("proc/self/status", "Name:\tx\nCpus_allowed:\t0c\nCpus_allowed_list:\t2-3\nMems_allowed_list:\t0");
+    tree.file(
+        "proc/self/status",
+        "Name:\tx\nCpus_allowed:\t0c\nCpus_allowed_list:\t2-3\nMems_allowed_list:\t0",
+    );
     let affinity = topology::own_affinity(&tree.root()).unwrap();
     assert_eq!(affinity, cpus("2-3"));
     let found = topology::read(&tree.root(), &affinity, None).unwrap();
-    assert_eq!((found.machine.cpus.len(), found.facts.not_allowed.len()), (2, 10));
+    assert_eq!(
+        (found.machine.cpus.len(), found.facts.not_allowed.len()),
+        (2, 10)
+    );
 }
 
 #[test]
@@ -228,34 +321,82 @@ fn lists_that_cannot_be_used_are_explained() {
     let tree = six_by_two();
     tree.file("sys/devices/system/cpu/online", "0-4,6-11");
     let error = tree.read("0-7", Some("4-5,8,12-13")).unwrap_err();
-    let TopologyError::Unusable { absent, offline, not_allowed, .. } = &error else { panic!("{error}") };
-    assert_eq!((absent, offline, not_allowed), (&cpus("12-13"), &cpus("5"), &cpus("8")));
+    let TopologyError::Unusable {
+        absent,
+        offline,
+        not_allowed,
+        ..
+    } = &error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!(
+        (absent, offline, not_allowed),
+        (&cpus("12-13"), &cpus("5"), &cpus("8"))
+    );
     let text = error.to_string();
-    assert!(text.contains("CPUs 12-13 do not exist; CPU 5 is offline; CPU 8 is not in the affinity"), "{text}");
-    assert!(matches!(tree.read("0-7", Some("")), Err(TopologyError::EmptyList)));
-    assert!(matches!(tree.read("5", None), Err(TopologyError::NoneAllowed { .. })));
+    assert!(
+        text.contains("CPUs 12-13 do not exist; CPU 5 is offline; CPU 8 is not in the affinity"),
+        "{text}"
+    );
+    assert!(matches!(
+        tree.read("0-7", Some("")),
+        Err(TopologyError::EmptyList)
+    ));
+    assert!(matches!(
+        tree.read("5", None),
+        Err(TopologyError::NoneAllowed { .. })
+    ));
 }
 
 #[test]
 fn malformed_files_are_named() {
     let cases = [
         ("sys/devices/system/cpu/online", "zero", "online CPUs"),
-        ("sys/devices/system/cpu/cpu1/topology/core_cpus_list", "1-", "SMT siblings"),
-        ("sys/devices/system/cpu/cpu0/cache/index3/level", "three", "cache level"),
-        ("sys/devices/system/cpu/cpu0/cache/index3/size", "large", "cache size"),
-        ("sys/devices/system/cpu/cpu0/cpu_capacity", "-3", "CPU capacity"),
-        ("sys/devices/system/node/node0/cpulist", "all", "CPUs of a memory domain"),
+        (
+            "sys/devices/system/cpu/cpu1/topology/core_cpus_list",
+            "1-",
+            "SMT siblings",
+        ),
+        (
+            "sys/devices/system/cpu/cpu0/cache/index3/level",
+            "three",
+            "cache level",
+        ),
+        (
+            "sys/devices/system/cpu/cpu0/cache/index3/size",
+            "large",
+            "cache size",
+        ),
+        (
+            "sys/devices/system/cpu/cpu0/cpu_capacity",
+            "-3",
+            "CPU capacity",
+        ),
+        (
+            "sys/devices/system/node/node0/cpulist",
+            "all",
+            "CPUs of a memory domain",
+        ),
         ("proc/cpuinfo", "processor : one", "processor"),
     ];
     for (path, text, item) in cases {
         let tree = virtual_machine();
         tree.file(path, text);
         let error = tree.read("0-1", None).unwrap_err().to_string();
-        assert!(error.starts_with(item) && error.contains(path) && error.contains("expected"), "{path}: {error}");
+        assert!(
+            error.starts_with(item) && error.contains(path) && error.contains("expected"),
+            "{path}: {error}"
+        );
     }
-    let empty = Tree { dir: tempfile::tempdir().unwrap() };
+    let empty = Tree {
+        dir: tempfile::tempdir().unwrap(),
+    };
     let error = empty.read("0", None).unwrap_err().to_string();
-    assert!(error.contains("cpu/online does not exist; expected a list of CPUs"), "{error}");
+    assert!(
+        error.contains("cpu/online does not exist; expected a list of CPUs"),
+        "{error}"
+    );
     assert!(topology::own_affinity(&empty.root()).is_err());
 }
 
@@ -269,8 +410,9 @@ fn this_machine_is_described() {
             assert!(found.facts.used.is_subset(&affinity));
         }
         // A build sandbox may hide sysfs.
-        Err(error) => {
-            drop(std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("skipped, because {error}\n")))
-        }
+        Err(error) => drop(std::io::Write::write_fmt(
+            &mut std::io::stderr(),
+            format_args!("skipped, because {error}\n"),
+        )),
     }
 }

@@ -47,7 +47,8 @@ pub enum Problem {
 impl Error {
     /// What to do.
     fn remedy(&self) -> String {
-        const ANOTHER: &str = "name another file with --history FILE, or keep nothing with --no-history";
+        const ANOTHER: &str =
+            "name another file with --history FILE, or keep nothing with --no-history";
         // It names the file: without a name the command is about the user's own history, which may be sound.
         let name = self.path.to_string_lossy().replace('\'', "'\\''");
         let new = format!("`cosched history forget --all --history '{name}'` begins a new one");
@@ -55,7 +56,9 @@ impl Error {
             Problem::Damaged(_) => new,
             Problem::Newer(..) => format!("use that version, {ANOTHER}"),
             Problem::Busy => "nothing is wrong if this is rare".to_owned(),
-            Problem::Full(_) => "make room, or name a file elsewhere with --history FILE".to_owned(),
+            Problem::Full(_) => {
+                "make room, or name a file elsewhere with --history FILE".to_owned()
+            }
             Problem::Other(_) => format!("{ANOTHER}; if the file is damaged, {new}"),
             _ => ANOTHER.to_owned(),
         }
@@ -73,7 +76,10 @@ impl Problem {
     }
 
     pub(crate) fn at(self, path: &Path) -> Error {
-        Error { path: path.to_owned(), problem: self }
+        Error {
+            path: path.to_owned(),
+            problem: self,
+        }
     }
 }
 

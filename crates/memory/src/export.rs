@@ -52,7 +52,11 @@ impl Export {
     /// The export of these commands.
     pub fn of(commands: Vec<Exported>) -> Export {
         let cosched_version = env!("CARGO_PKG_VERSION").to_owned();
-        Export { schema: EXPORT_SCHEMA.to_owned(), cosched_version, commands }
+        Export {
+            schema: EXPORT_SCHEMA.to_owned(),
+            cosched_version,
+            commands,
+        }
     }
 }
 

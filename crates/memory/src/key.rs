@@ -37,11 +37,24 @@ impl Key {
     /// The key for all commands of its program that are too short to be kept one by one.
     pub fn of_program(&self) -> Key {
         let none: Rc<str> = "".into();
-        Key { command: String::new(), folder: none.clone(), given: none.clone(), identity: none, ..self.clone() }
+        Key {
+            command: String::new(),
+            folder: none.clone(),
+            given: none.clone(),
+            identity: none,
+            ..self.clone()
+        }
     }
 
     pub(crate) fn numbers(&self) -> Numbers {
-        let Key { machine, program, command, folder, given, identity } = self;
+        let Key {
+            machine,
+            program,
+            command,
+            folder,
+            given,
+            identity,
+        } = self;
         Numbers {
             exact: number(&["exact", machine, program, command, folder, given, identity]),
             line: number(&["line", machine, command]),
@@ -77,21 +90,53 @@ mod tests {
             given: part("g"),
             identity: part("i"),
         };
-        let Numbers { exact, line, program } = key.numbers();
+        let Numbers {
+            exact,
+            line,
+            program,
+        } = key.numbers();
         let others = [
-            Key { machine: part("x"), ..key.clone() },
-            Key { program: part("x"), ..key.clone() },
-            Key { command: "x".to_owned(), ..key.clone() },
-            Key { folder: part("x"), ..key.clone() },
-            Key { given: part("x"), ..key.clone() },
-            Key { identity: part("x"), ..key.clone() },
+            Key {
+                machine: part("x"),
+                ..key.clone()
+            },
+            Key {
+                program: part("x"),
+                ..key.clone()
+            },
+            Key {
+                command: "x".to_owned(),
+                ..key.clone()
+            },
+            Key {
+                folder: part("x"),
+                ..key.clone()
+            },
+            Key {
+                given: part("x"),
+                ..key.clone()
+            },
+            Key {
+                identity: part("x"),
+                ..key.clone()
+            },
         ];
         assert!(others.iter().all(|other| other.numbers().exact != exact));
-        let same_line: Vec<bool> = others.iter().map(|other| other.numbers().line == line).collect();
+        let same_line: Vec<bool> = others
+            .iter()
+            .map(|other| other.numbers().line == line)
+            .collect();
         assert_eq!(same_line, [false, true, false, true, true, true]);
-        let same_program: Vec<bool> = others.iter().map(|other| other.numbers().program == program).collect();
+        let same_program: Vec<bool> = others
+            .iter()
+            .map(|other| other.numbers().program == program)
+            .collect();
         assert_eq!(same_program, [false, false, true, true, true, true]);
-        let moved = Key { folder: part("fg"), given: part(""), ..key.clone() };
+        let moved = Key {
+            folder: part("fg"),
+            given: part(""),
+            ..key.clone()
+        };
         assert_ne!(moved.numbers().exact, exact);
     }
 }

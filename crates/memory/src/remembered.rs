@@ -52,7 +52,9 @@ impl Run {
         let width = self.width.unwrap_or(1).max(1);
         match self.cpu_s {
             Some(_) if !self.shared && width == 1 => self.placed_s,
-            Some(cpu_s) if cpu_s >= HARDLY * self.placed_s => (cpu_s / f64::from(width)).min(self.placed_s),
+            Some(cpu_s) if cpu_s >= HARDLY * self.placed_s => {
+                (cpu_s / f64::from(width)).min(self.placed_s)
+            }
             _ => self.placed_s,
         }
     }
@@ -97,11 +99,19 @@ impl Remembered {
 /// What is expected after these runs; `None` without any. Where they are not of the same command (`from` is
 /// [`ExpectedFrom::Program`]) they tell nothing of its memory.
 pub fn expected(runs: &[Run], from: ExpectedFrom) -> Option<Expected> {
-    let mut times: Vec<f64> = runs.iter().map(Run::time_s).filter(|time| time.is_finite() && *time >= 0.0).collect();
+    let mut times: Vec<f64> = runs
+        .iter()
+        .map(Run::time_s)
+        .filter(|time| time.is_finite() && *time >= 0.0)
+        .collect();
     times.sort_by(f64::total_cmp);
     let (&least, &greatest) = (times.first()?, times.last()?);
     let median = (times[(times.len() - 1) / 2] + times[times.len() / 2]) / 2.0;
-    let memory = runs.iter().filter_map(|run| run.max_rss).max().filter(|_| from != ExpectedFrom::Program);
+    let memory = runs
+        .iter()
+        .filter_map(|run| run.max_rss)
+        .max()
+        .filter(|_| from != ExpectedFrom::Program);
     Some(Expected {
         time: Nanos::from_s(median),
         least: Nanos::from_s(least),
@@ -135,19 +145,42 @@ mod tests {
         // Four threads that had between one and four CPUs.
         assert_eq!(run(10.0, 20.0, 4, false).time_s(), 5.0);
         // It shared a CPU with three others, and slept beside many.
-        assert_eq!((run(40.0, 10.0, 1, true).time_s(), run(10.0, 0.1, 1, true).time_s()), (10.0, 10.0));
+        assert_eq!(
+            (
+                run(40.0, 10.0, 1, true).time_s(),
+                run(10.0, 0.1, 1, true).time_s()
+            ),
+            (10.0, 10.0)
+        );
         // More CPU time than there is: never longer than it took.
         assert_eq!(run(1.0, 8.0, 1, true).time_s(), 1.0);
-        let unknown = Run { cpu_s: None, width: None, ..run(3.0, 0.0, 1, true) };
+        let unknown = Run {
+            cpu_s: None,
+            width: None,
+            ..run(3.0, 0.0, 1, true)
+        };
         assert_eq!(unknown.time_s(), 3.0);
     }
 
     #[test]
     fn a_clock_that_was_ahead_keeps_nothing_out() {
         let mut known = Remembered::default();
-        (0..MOST_RUNS).for_each(|_| known.add(Run { at: u64::MAX, ..run(1.0, 1.0, 1, false) }));
-        (0..3).for_each(|at| known.add(Run { at, ..run(9.0, 9.0, 1, false) }));
-        assert_eq!(expected(&known.runs, ExpectedFrom::Same).map(|expected| expected.time.as_s()), Some(9.0));
+        (0..MOST_RUNS).for_each(|_| {
+            known.add(Run {
+                at: u64::MAX,
+                ..run(1.0, 1.0, 1, false)
+            })
+        });
+        (0..3).for_each(|at| {
+            known.add(Run {
+                at,
+                ..run(9.0, 9.0, 1, false)
+            })
+        });
+        assert_eq!(
+            expected(&known.runs, ExpectedFrom::Same).map(|expected| expected.time.as_s()),
+            Some(9.0)
+        );
     }
 
     #[test]
@@ -155,26 +188,50 @@ mod tests {
         let time = |times: &[f64]| {
             let mut known = Remembered::default();
             for (at, &time) in times.iter().enumerate() {
-                known.add(Run { at: at as u64, ..run(time, time, 1, false) });
+                known.add(Run {
+                    at: at as u64,
+                    ..run(time, time, 1, false)
+                });
             }
             assert!(known.runs.len() <= MOST_RUNS);
             expected(&known.runs, ExpectedFrom::Same).map(|expected| expected.time.as_s())
         };
         assert_eq!(time(&[]), None);
         assert_eq!(time(&[10.0, 10.0, 10.0, 900.0]), Some(10.0));
-        assert_eq!(time(&[10.0, 10.0, 10.0, 10.0, 10.0, 100.0, 100.0, 100.0]), Some(100.0));
+        assert_eq!(
+            time(&[10.0, 10.0, 10.0, 10.0, 10.0, 100.0, 100.0, 100.0]),
+            Some(100.0)
+        );
         assert_eq!(time(&[10.0, 20.0]), Some(15.0));
     }
 
     #[test]
     fn memory_is_the_greatest_known_and_of_this_command_alone() {
-        let runs = [run(1.0, 1.0, 1, false), run(7.0, 7.0, 1, false), run(2.0, 2.0, 1, false)];
+        let runs = [
+            run(1.0, 1.0, 1, false),
+            run(7.0, 7.0, 1, false),
+            run(2.0, 2.0, 1, false),
+        ];
         let same = expected(&runs, ExpectedFrom::Changed).unwrap();
         assert_eq!((same.memory, same.runs), (Some(7_000_000), 3));
-        assert_eq!((same.least.as_s(), same.time.as_s(), same.greatest.as_s()), (1.0, 2.0, 7.0));
+        assert_eq!(
+            (same.least.as_s(), same.time.as_s(), same.greatest.as_s()),
+            (1.0, 2.0, 7.0)
+        );
         assert_eq!(expected(&runs, ExpectedFrom::Program).unwrap().memory, None);
         // What somebody wrote into the file does no harm.
-        let odd = [Run { placed_s: f64::NAN, cpu_s: None, ..runs[0] }, Run { placed_s: -1.0, cpu_s: None, ..runs[0] }];
+        let odd = [
+            Run {
+                placed_s: f64::NAN,
+                cpu_s: None,
+                ..runs[0]
+            },
+            Run {
+                placed_s: -1.0,
+                cpu_s: None,
+                ..runs[0]
+            },
+        ];
         assert_eq!(expected(&odd, ExpectedFrom::Same), None);
     }
 }

@@ -116,12 +116,20 @@ impl Store {
     pub fn open_existing(path: &Path, patience: Patience) -> Result<Option<Store>, Error> {
         let at = |problem: Problem| problem.at(path);
         match path.symlink_metadata() {
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                return Ok(None);
+            }
             Err(error) => return Err(at(error.into())),
             Ok(_) => {}
         }
         let store = Store::connect(path, patience).map_err(at)?;
-        if store.is_empty().map_err(at)? { Ok(None) } else { Ok(Some(store)) }
+        if store.is_empty().map_err(at)? {
+            Ok(None)
+        } else {
+            Ok(Some(store))
+        }
     }
 
     /// Opens a store, and makes it if there is none, for its owner alone. The folder that it is in is made as well, but
@@ -131,11 +139,23 @@ impl Store {
     /// It can't be read or made, and why.
     pub fn open(path: &Path, patience: Patience) -> Result<Store, Error> {
         let at = |problem: Problem| problem.at(path);
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| at(error.into()))?;
+        if let Some(folder) = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+        {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(folder)
+                .map_err(|error| at(error.into()))?;
         }
         // Made here, and not by the database, so that it never belongs to more than its owner.
-        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        match OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+        {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(at(error.into())),
             _ => {}
         }
@@ -155,15 +175,23 @@ impl Store {
             return Err(Problem::Unsafe("it is not a regular file".to_owned()));
         }
         if found.uid() != geteuid().as_raw() {
-            return Err(Problem::Unsafe(format!("it belongs to another user (number {})", found.uid())));
+            return Err(Problem::Unsafe(format!(
+                "it belongs to another user (number {})",
+                found.uid()
+            )));
         }
         if found.mode() & 0o022 != 0 {
-            return Err(Problem::Unsafe(format!("others may write to it (mode {:o})", found.mode() & 0o7777)));
+            return Err(Problem::Unsafe(format!(
+                "others may write to it (mode {:o})",
+                found.mode() & 0o7777
+            )));
         }
         // Links in the folder's name are the user's own business; whether others could change it is looked at by whoever
         // names the file.
         let place = match (path.parent(), path.file_name()) {
-            (Some(folder), Some(name)) if !folder.as_os_str().is_empty() => folder.canonicalize()?.join(name),
+            (Some(folder), Some(name)) if !folder.as_os_str().is_empty() => {
+                folder.canonicalize()?.join(name)
+            }
             _ => path.to_owned(),
         };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -180,7 +208,11 @@ impl Store {
         // What is forgotten is not to be found in the file.
         database.pragma_update(None, "secure_delete", "ON")?;
         database.pragma_update(None, "trusted_schema", "OFF")?;
-        let store = Store { database, path: path.to_owned(), most: MOST_COMMANDS };
+        let store = Store {
+            database,
+            path: path.to_owned(),
+            most: MOST_COMMANDS,
+        };
         if !store.is_empty()? {
             let (application, format) = store.versions()?;
             if application != APPLICATION {
@@ -195,13 +227,19 @@ impl Store {
 
     /// Whether nothing was ever written to it.
     fn is_empty(&self) -> Result<bool, Problem> {
-        let pages: i64 = self.database.pragma_query_value(None, "page_count", |row| row.get(0))?;
+        let pages: i64 = self
+            .database
+            .pragma_query_value(None, "page_count", |row| row.get(0))?;
         Ok(pages == 0)
     }
 
     fn versions(&self) -> Result<(i64, i64), Problem> {
-        let application = self.database.pragma_query_value(None, "application_id", |row| row.get(0))?;
-        let format = self.database.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        let application = self
+            .database
+            .pragma_query_value(None, "application_id", |row| row.get(0))?;
+        let format = self
+            .database
+            .pragma_query_value(None, "user_version", |row| row.get(0))?;
         Ok((application, format))
     }
 
@@ -209,7 +247,9 @@ impl Store {
         if !self.is_empty()? {
             return Ok(());
         }
-        let change = self.database.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let change = self
+            .database
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Another run may have been faster.
         let format: i64 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
         if format == 0 {
@@ -236,10 +276,12 @@ impl Store {
     fn recalled(&self, keys: &[Option<Key>]) -> Result<Vec<Recalled>, Problem> {
         // All commands are seen as they are at one moment, and the file is locked once.
         let _moment = self.database.unchecked_transaction()?;
-        let mut by_exact = self.database.prepare("SELECT runs, learnt FROM command WHERE exact = ?1")?;
-        let mut by_line = self
+        let mut by_exact = self
             .database
-            .prepare("SELECT runs FROM command WHERE line = ?1 AND runs <> '[]' ORDER BY seen DESC LIMIT 1")?;
+            .prepare("SELECT runs, learnt FROM command WHERE exact = ?1")?;
+        let mut by_line = self.database.prepare(
+            "SELECT runs FROM command WHERE line = ?1 AND runs <> '[]' ORDER BY seen DESC LIMIT 1",
+        )?;
         let mut by_program = self
             .database
             .prepare("SELECT runs FROM command WHERE program = ?1 AND runs <> '[]' ORDER BY seen DESC LIMIT ?2")?;
@@ -250,19 +292,28 @@ impl Store {
                 found.push(Recalled::default());
                 continue;
             };
-            let Numbers { exact, line, program } = key.numbers();
-            let own = by_exact.query_row([exact], |row| Ok((runs(row, 0), learnt(row, 1)))).optional()?;
+            let Numbers {
+                exact,
+                line,
+                program,
+            } = key.numbers();
+            let own = by_exact
+                .query_row([exact], |row| Ok((runs(row, 0), learnt(row, 1))))
+                .optional()?;
             let (own, learnt) = own.unwrap_or_default();
             let mut one = expected(&own, ExpectedFrom::Same);
             if one.is_none() {
-                let other = by_line.query_row([line], |row| Ok(runs(row, 0))).optional()?;
+                let other = by_line
+                    .query_row([line], |row| Ok(runs(row, 0)))
+                    .optional()?;
                 one = other.and_then(|runs| expected(&runs, ExpectedFrom::Changed));
             }
             if one.is_none() {
                 one = match programs.get(&program) {
                     Some(known) => *known,
                     None => {
-                        let alike = by_program.query_map(params![program, MOST_ALIKE], |row| Ok(runs(row, 0)))?;
+                        let alike = by_program
+                            .query_map(params![program, MOST_ALIKE], |row| Ok(runs(row, 0)))?;
                         let mut last = Vec::new();
                         for runs in alike {
                             // One each, so that no command counts for more than another.
@@ -274,7 +325,10 @@ impl Store {
                     }
                 };
             }
-            found.push(Recalled { expected: one, learnt: learnt.map(Arc::new) });
+            found.push(Recalled {
+                expected: one,
+                learnt: learnt.map(Arc::new),
+            });
         }
         Ok(found)
     }
@@ -288,15 +342,25 @@ impl Store {
     }
 
     fn noted(&mut self, ends: &[Ended]) -> Result<(), Problem> {
-        let change = self.database.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let change = self
+            .database
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
         {
-            let mut known = change.prepare("SELECT runs, ends, failures, learnt FROM command WHERE exact = ?1")?;
+            let mut known = change
+                .prepare("SELECT runs, ends, failures, learnt FROM command WHERE exact = ?1")?;
             let mut keep = change.prepare(
                 "INSERT OR REPLACE INTO command VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
             )?;
             // A batch can be one short command many thousand times.
             let mut changed: BTreeMap<i64, (&Key, Remembered)> = BTreeMap::new();
-            for Ended { key, at, exit, run, learnt } in ends {
+            for Ended {
+                key,
+                at,
+                exit,
+                run,
+                learnt,
+            } in ends
+            {
                 let exact = key.numbers().exact;
                 let (_, one) = match changed.entry(exact) {
                     Entry::Occupied(found) => found.into_mut(),
@@ -320,8 +384,18 @@ impl Store {
             for (exact, (key, one)) in changed {
                 let Numbers { line, program, .. } = key.numbers();
                 let runs = serde_json::to_string(&one.runs).unwrap_or_default();
-                let learnt = one.learnt.as_deref().and_then(|learnt| serde_json::to_string(learnt).ok());
-                let Key { machine, program: program_text, command, folder, identity, .. } = key;
+                let learnt = one
+                    .learnt
+                    .as_deref()
+                    .and_then(|learnt| serde_json::to_string(learnt).ok());
+                let Key {
+                    machine,
+                    program: program_text,
+                    command,
+                    folder,
+                    identity,
+                    ..
+                } = key;
                 keep.execute(params![
                     exact,
                     line,
@@ -339,7 +413,8 @@ impl Store {
                     learnt,
                 ])?;
             }
-            let count: u64 = change.query_row("SELECT count(*) FROM command", [], |row| row.get(0))?;
+            let count: u64 =
+                change.query_row("SELECT count(*) FROM command", [], |row| row.get(0))?;
             if count > self.most {
                 let goes = count - self.most + self.most / 10;
                 change.execute(
@@ -391,14 +466,19 @@ impl Store {
     /// # Errors
     /// The store can't be written to.
     pub fn forget(&mut self, what: &Forget) -> Result<u64, Error> {
-        self.forgotten(what).map_err(|problem| problem.at(&self.path))
+        self.forgotten(what)
+            .map_err(|problem| problem.at(&self.path))
     }
 
     fn forgotten(&mut self, what: &Forget) -> Result<u64, Problem> {
         let gone = match what {
             Forget::All => self.database.execute("DELETE FROM command", [])?,
-            Forget::Matching(text) => self.database.execute(&format!("DELETE FROM command WHERE {MATCHES}"), [text])?,
-            Forget::OlderThan(seen) => self.database.execute("DELETE FROM command WHERE seen < ?1", [seen])?,
+            Forget::Matching(text) => self
+                .database
+                .execute(&format!("DELETE FROM command WHERE {MATCHES}"), [text])?,
+            Forget::OlderThan(seen) => self
+                .database
+                .execute("DELETE FROM command WHERE seen < ?1", [seen])?,
         };
         // Pages that became free are used again. To give them back would need room for a copy.
         Ok(gone as u64)
@@ -422,7 +502,8 @@ impl Store {
             // What a power failure or a full disk left of it: its beginning, or zeros.
             let read = read_up_to(&mut file, &mut start)?;
             let is_blank = start.iter().all(|&byte| byte == 0) && is_all_zeros(&mut file)?;
-            let is_cut = read < start.len() && SIGNATURE.starts_with(&start[..read.min(SIGNATURE.len())]);
+            let is_cut =
+                read < start.len() && SIGNATURE.starts_with(&start[..read.min(SIGNATURE.len())]);
             if !is_blank && !is_cut && start[68..] != (APPLICATION as u32).to_be_bytes() {
                 return Err(Problem::Foreign);
             }
@@ -465,7 +546,8 @@ fn read_up_to(file: &mut std::fs::File, buffer: &mut [u8]) -> std::io::Result<us
     Ok(filled)
 }
 
-const MATCHES: &str = "(instr(command, ?1) > 0 OR instr(program_text, ?1) > 0 OR instr(folder, ?1) > 0)";
+const MATCHES: &str =
+    "(instr(command, ?1) > 0 OR instr(program_text, ?1) > 0 OR instr(folder, ?1) > 0)";
 
 /// What a row of `runs, ends, failures, learnt` holds. What can't be read is counted anew.
 fn remembered(row: &Row<'_>) -> rusqlite::Result<Remembered> {
@@ -488,11 +570,15 @@ fn text(row: &Row<'_>, column: usize) -> Option<String> {
 /// A count, or a time in milliseconds.
 fn number(row: &Row<'_>, column: usize) -> Option<u64> {
     let number = read(row, column, |value| value.as_i64().ok())?;
-    u64::try_from(number).ok().filter(|&number| number <= MOST_NUMBER)
+    u64::try_from(number)
+        .ok()
+        .filter(|&number| number <= MOST_NUMBER)
 }
 
 fn runs(row: &Row<'_>, column: usize) -> Vec<Run> {
-    let parsed = read(row, column, |value| serde_json::from_str::<Vec<Run>>(value.as_str().ok()?).ok());
+    let parsed = read(row, column, |value| {
+        serde_json::from_str::<Vec<Run>>(value.as_str().ok()?).ok()
+    });
     let mut runs = parsed.unwrap_or_default();
     runs.truncate(MOST_RUNS);
     runs
@@ -500,7 +586,10 @@ fn runs(row: &Row<'_>, column: usize) -> Vec<Run> {
 
 fn learnt(row: &Row<'_>, column: usize) -> Option<Earlier> {
     let parsed = read(row, column, |value| {
-        let text = value.as_str().ok().filter(|text| text.len() <= LONGEST_LEARNT)?;
+        let text = value
+            .as_str()
+            .ok()
+            .filter(|text| text.len() <= LONGEST_LEARNT)?;
         serde_json::from_str(text).ok()
     });
     parsed.filter(Earlier::is_sound)
@@ -512,6 +601,8 @@ fn read<T>(row: &Row<'_>, column: usize, parse: impl Fn(ValueRef<'_>) -> Option<
 
 /// The beginning of a text.
 fn cut(text: &str) -> &str {
-    let end = (0..=LONGEST.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
+    let end = (0..=LONGEST.min(text.len()))
+        .rev()
+        .find(|&end| text.is_char_boundary(end));
     &text[..end.unwrap_or(0)]
 }

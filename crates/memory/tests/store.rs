@@ -30,22 +30,50 @@ fn ended(key: &Key, at: u64, time_s: f64) -> Ended {
         max_rss: Some(1 << 20),
         shared: false,
     };
-    Ended { key: key.clone(), at, exit: "exit 0".to_owned(), run: Some(run), learnt: None }
+    Ended {
+        key: key.clone(),
+        at,
+        exit: "exit 0".to_owned(),
+        run: Some(run),
+        learnt: None,
+    }
 }
 
 fn failed(key: &Key, at: u64) -> Ended {
-    Ended { key: key.clone(), at, exit: "exit 1".to_owned(), run: None, learnt: None }
+    Ended {
+        key: key.clone(),
+        at,
+        exit: "exit 1".to_owned(),
+        run: None,
+        learnt: None,
+    }
 }
 
 /// What a learner might tell of a command that spends so many cycles on an instruction.
 fn learnt(own: f64) -> Arc<Earlier> {
-    let asks = Asks { own, penalty: 120.0, l1: 0.25, llc: 0.03, reads: 0.0125, steepness: 0.5, ghz: 2.5 };
-    let phase = |core_type| EarlierPhase { core_type, asks, solo_cpi: own + 1.5 };
-    Arc::new(Earlier { phases: vec![phase(0), phase(1)] })
+    let asks = Asks {
+        own,
+        penalty: 120.0,
+        l1: 0.25,
+        llc: 0.03,
+        reads: 0.0125,
+        steepness: 0.5,
+        ghz: 2.5,
+    };
+    let phase = |core_type| EarlierPhase {
+        core_type,
+        asks,
+        solo_cpi: own + 1.5,
+    };
+    Arc::new(Earlier {
+        phases: vec![phase(0), phase(1)],
+    })
 }
 
 fn recall_learnt(store: &Store, key: &Key) -> Option<Arc<Earlier>> {
-    store.recall(&[Some(key.clone())]).unwrap()[0].learnt.clone()
+    store.recall(&[Some(key.clone())]).unwrap()[0]
+        .learnt
+        .clone()
 }
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
@@ -62,30 +90,75 @@ fn open(path: &Path) -> Store {
 fn recall(store: &Store, key: &Key) -> Option<(f64, ExpectedFrom)> {
     let found = store.recall(&[None, Some(key.clone())]).unwrap();
     assert_eq!((found.len(), found[0].expected), (2, None));
-    found[1].expected.map(|expected| (expected.time.as_s(), expected.from))
+    found[1]
+        .expected
+        .map(|expected| (expected.time.as_s(), expected.from))
 }
 
 #[test]
 fn the_nearest_runs_are_expected() {
     let (_dir, path) = folder();
-    assert!(Store::open_existing(&path, Patience::Some).unwrap().is_none());
+    assert!(
+        Store::open_existing(&path, Patience::Some)
+            .unwrap()
+            .is_none()
+    );
     let mut store = open(&path);
     let solve = key("/bin/solve", "solve a", "v1");
-    store.note(&[ended(&solve, 10, 4.0), ended(&key("/bin/solve", "solve b", "v1"), 11, 8.0)]).unwrap();
+    store
+        .note(&[
+            ended(&solve, 10, 4.0),
+            ended(&key("/bin/solve", "solve b", "v1"), 11, 8.0),
+        ])
+        .unwrap();
     assert_eq!(recall(&store, &solve), Some((4.0, ExpectedFrom::Same)));
-    assert_eq!(recall(&store, &key("/bin/solve", "solve a", "v2")), Some((4.0, ExpectedFrom::Changed)));
-    let elsewhere = Key { folder: "/other".into(), ..solve.clone() };
-    assert_eq!(recall(&store, &elsewhere), Some((4.0, ExpectedFrom::Changed)));
-    assert_eq!(recall(&store, &key("/bin/solve", "solve c", "v1")), Some((6.0, ExpectedFrom::Program)));
+    assert_eq!(
+        recall(&store, &key("/bin/solve", "solve a", "v2")),
+        Some((4.0, ExpectedFrom::Changed))
+    );
+    let elsewhere = Key {
+        folder: "/other".into(),
+        ..solve.clone()
+    };
+    assert_eq!(
+        recall(&store, &elsewhere),
+        Some((4.0, ExpectedFrom::Changed))
+    );
+    assert_eq!(
+        recall(&store, &key("/bin/solve", "solve c", "v1")),
+        Some((6.0, ExpectedFrom::Program))
+    );
     assert_eq!(recall(&store, &key("/bin/other", "other", "v1")), None);
-    assert_eq!(recall(&store, &Key { machine: "another".into(), ..solve.clone() }), None);
+    assert_eq!(
+        recall(
+            &store,
+            &Key {
+                machine: "another".into(),
+                ..solve.clone()
+            }
+        ),
+        None
+    );
     // A new version that only failed hides nothing.
-    store.note(&[failed(&key("/bin/solve", "solve a", "v0"), 11)]).unwrap();
-    assert_eq!(recall(&store, &key("/bin/solve", "solve a", "v0")), Some((4.0, ExpectedFrom::Changed)));
-    assert_eq!(recall(&store, &key("/bin/solve", "solve a", "v2")), Some((4.0, ExpectedFrom::Changed)));
+    store
+        .note(&[failed(&key("/bin/solve", "solve a", "v0"), 11)])
+        .unwrap();
+    assert_eq!(
+        recall(&store, &key("/bin/solve", "solve a", "v0")),
+        Some((4.0, ExpectedFrom::Changed))
+    );
+    assert_eq!(
+        recall(&store, &key("/bin/solve", "solve a", "v2")),
+        Some((4.0, ExpectedFrom::Changed))
+    );
     // The new version has its own memory from its first run on.
-    store.note(&[ended(&key("/bin/solve", "solve a", "v2"), 12, 1.0)]).unwrap();
-    assert_eq!(recall(&store, &key("/bin/solve", "solve a", "v2")), Some((1.0, ExpectedFrom::Same)));
+    store
+        .note(&[ended(&key("/bin/solve", "solve a", "v2"), 12, 1.0)])
+        .unwrap();
+    assert_eq!(
+        recall(&store, &key("/bin/solve", "solve a", "v2")),
+        Some((1.0, ExpectedFrom::Same))
+    );
     assert_eq!(
         recall(&store, &key("/bin/solve", "solve a", "v3")),
         Some((1.0, ExpectedFrom::Changed)),
@@ -100,35 +173,92 @@ fn what_was_learnt_is_of_this_command_alone() {
     let solve = key("/bin/solve", "solve a", "v1");
     store.note(&[ended(&solve, 10, 4.0)]).unwrap();
     assert_eq!(recall_learnt(&store, &solve), None);
-    store.note(&[Ended { learnt: Some(learnt(0.5)), ..ended(&solve, 11, 4.0) }]).unwrap();
+    store
+        .note(&[Ended {
+            learnt: Some(learnt(0.5)),
+            ..ended(&solve, 11, 4.0)
+        }])
+        .unwrap();
     assert_eq!(recall_learnt(&store, &solve), Some(learnt(0.5)));
     // Others are expected to take as long, and nothing more is known of them.
     for other in [
-        Key { folder: "/other".into(), ..solve.clone() },
-        Key { identity: "v2".into(), ..solve.clone() },
-        Key { given: "x".into(), ..solve.clone() },
-        Key { command: "solve b".to_owned(), ..solve.clone() },
+        Key {
+            folder: "/other".into(),
+            ..solve.clone()
+        },
+        Key {
+            identity: "v2".into(),
+            ..solve.clone()
+        },
+        Key {
+            given: "x".into(),
+            ..solve.clone()
+        },
+        Key {
+            command: "solve b".to_owned(),
+            ..solve.clone()
+        },
     ] {
-        assert!(recall(&store, &other).is_some() && recall_learnt(&store, &other).is_none(), "{other:?}");
+        assert!(
+            recall(&store, &other).is_some() && recall_learnt(&store, &other).is_none(),
+            "{other:?}"
+        );
     }
-    assert_eq!(recall_learnt(&store, &Key { machine: "another".into(), ..solve.clone() }), None);
+    assert_eq!(
+        recall_learnt(
+            &store,
+            &Key {
+                machine: "another".into(),
+                ..solve.clone()
+            }
+        ),
+        None
+    );
     // A run that learnt nothing, or nothing that can be, leaves it as it was.
-    let odd = Arc::new(Earlier { phases: vec![EarlierPhase { solo_cpi: f64::NAN, ..learnt(0.5).phases[0] }] });
+    let odd = Arc::new(Earlier {
+        phases: vec![EarlierPhase {
+            solo_cpi: f64::NAN,
+            ..learnt(0.5).phases[0]
+        }],
+    });
     store
-        .note(&[ended(&solve, 12, 4.0), failed(&solve, 13), Ended { learnt: Some(odd), ..ended(&solve, 14, 4.0) }])
+        .note(&[
+            ended(&solve, 12, 4.0),
+            failed(&solve, 13),
+            Ended {
+                learnt: Some(odd),
+                ..ended(&solve, 14, 4.0)
+            },
+        ])
         .unwrap();
     assert_eq!(recall_learnt(&store, &solve), Some(learnt(0.5)));
-    store.note(&[Ended { learnt: Some(learnt(0.75)), ..ended(&solve, 15, 4.0) }, ended(&solve, 16, 4.0)]).unwrap();
+    store
+        .note(&[
+            Ended {
+                learnt: Some(learnt(0.75)),
+                ..ended(&solve, 15, 4.0)
+            },
+            ended(&solve, 16, 4.0),
+        ])
+        .unwrap();
     assert_eq!(recall_learnt(&store, &solve), Some(learnt(0.75)));
     let all = store.list(None).unwrap();
-    assert_eq!((all.len(), all[0].learnt.as_ref()), (1, Some(&*learnt(0.75))));
+    assert_eq!(
+        (all.len(), all[0].learnt.as_ref()),
+        (1, Some(&*learnt(0.75)))
+    );
 }
 
 #[test]
 fn what_was_learnt_and_can_not_be_is_unknown() {
     let (_dir, path) = folder();
     let known = key("/bin/p", "p", "v1");
-    open(&path).note(&[Ended { learnt: Some(learnt(0.5)), ..ended(&known, 1, 1.0) }]).unwrap();
+    open(&path)
+        .note(&[Ended {
+            learnt: Some(learnt(0.5)),
+            ..ended(&known, 1, 1.0)
+        }])
+        .unwrap();
     let other = rusqlite::Connection::open(&path).unwrap();
     let good = serde_json::to_string(&*learnt(0.5)).unwrap();
     let phase = serde_json::to_string(&learnt(0.5).phases[0]).unwrap();
@@ -144,13 +274,17 @@ fn what_was_learnt_and_can_not_be_is_unknown() {
         good.replace("0.0125", "null"),
     ];
     for text in bad {
-        other.execute("UPDATE command SET learnt = ?1", [&text]).unwrap();
+        other
+            .execute("UPDATE command SET learnt = ?1", [&text])
+            .unwrap();
         let store = open(&path);
         assert_eq!(recall_learnt(&store, &known), None, "{:.80}", text);
         assert_eq!(recall(&store, &known), Some((1.0, ExpectedFrom::Same)));
         assert!(store.list(None).unwrap()[0].learnt.is_none());
     }
-    other.execute("UPDATE command SET learnt = ?1", [good]).unwrap();
+    other
+        .execute("UPDATE command SET learnt = ?1", [good])
+        .unwrap();
     assert_eq!(recall_learnt(&open(&path), &known), Some(learnt(0.5)));
 }
 
@@ -158,10 +292,17 @@ fn what_was_learnt_and_can_not_be_is_unknown() {
 fn commands_that_only_failed_hide_no_others_with_their_program() {
     let (_dir, path) = folder();
     let mut store = open(&path);
-    store.note(&[ended(&key("/bin/p", "p good", "v1"), 1, 4.0)]).unwrap();
-    let failures: Vec<Ended> = (0..100).map(|n| failed(&key("/bin/p", &format!("p bad {n}"), "v1"), 2)).collect();
+    store
+        .note(&[ended(&key("/bin/p", "p good", "v1"), 1, 4.0)])
+        .unwrap();
+    let failures: Vec<Ended> = (0..100)
+        .map(|n| failed(&key("/bin/p", &format!("p bad {n}"), "v1"), 2))
+        .collect();
     store.note(&failures).unwrap();
-    assert_eq!(recall(&store, &key("/bin/p", "p new", "v1")), Some((4.0, ExpectedFrom::Program)));
+    assert_eq!(
+        recall(&store, &key("/bin/p", "p new", "v1")),
+        Some((4.0, ExpectedFrom::Program))
+    );
 }
 
 #[test]
@@ -182,14 +323,22 @@ fn failures_count_and_tell_no_time() {
     let flaky = key("/bin/flaky", "flaky", "v1");
     store.note(&[failed(&flaky, 5)]).unwrap();
     assert_eq!(recall(&store, &flaky), None);
-    store.note(&[ended(&flaky, 6, 2.0), failed(&flaky, 7)]).unwrap();
+    store
+        .note(&[ended(&flaky, 6, 2.0), failed(&flaky, 7)])
+        .unwrap();
     assert_eq!(recall(&store, &flaky), Some((2.0, ExpectedFrom::Same)));
     for at in 8..20 {
         store.note(&[ended(&flaky, at, 3.0)]).unwrap();
     }
     let all = store.list(None).unwrap();
-    assert_eq!((all.len(), all[0].ends, all[0].failures, all[0].seen), (1, Some(15), Some(2), Some(19)));
-    assert_eq!((all[0].runs.len(), all[0].last_exit.as_str()), (MOST_RUNS, "exit 0"));
+    assert_eq!(
+        (all.len(), all[0].ends, all[0].failures, all[0].seen),
+        (1, Some(15), Some(2), Some(19))
+    );
+    assert_eq!(
+        (all[0].runs.len(), all[0].last_exit.as_str()),
+        (MOST_RUNS, "exit 0")
+    );
 }
 
 #[test]
@@ -205,21 +354,34 @@ fn it_is_its_owners_alone() {
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
     let link = dir.path().join("link");
     std::os::unix::fs::symlink(&path, &link).unwrap();
-    assert!(matches!(Store::open(&link, Patience::Some).unwrap_err().problem, Problem::Unsafe(_)));
+    assert!(matches!(
+        Store::open(&link, Patience::Some).unwrap_err().problem,
+        Problem::Unsafe(_)
+    ));
 }
 
 #[test]
 fn the_oldest_go_when_it_is_full() {
     let (_dir, path) = folder();
     let mut store = open(&path).with_most(100);
-    let all: Vec<Key> = (0..130).map(|n| key("/bin/p", &format!("p {n:03}"), "v1")).collect();
+    let all: Vec<Key> = (0..130)
+        .map(|n| key("/bin/p", &format!("p {n:03}"), "v1"))
+        .collect();
     for (at, key) in all.iter().enumerate() {
         store.note(&[ended(key, at as u64, 1.0)]).unwrap();
         assert!(store.list(None).unwrap().len() <= 100);
     }
-    let left: Vec<String> = store.list(None).unwrap().into_iter().filter_map(|one| one.command).collect();
+    let left: Vec<String> = store
+        .list(None)
+        .unwrap()
+        .into_iter()
+        .filter_map(|one| one.command)
+        .collect();
     assert_eq!(left.first().unwrap(), "p 129");
-    assert!(left.len() >= 90 && left.is_sorted_by(|a, b| a > b), "{left:?}");
+    assert!(
+        left.len() >= 90 && left.is_sorted_by(|a, b| a > b),
+        "{left:?}"
+    );
     assert_eq!(recall(&store, &all[0]).unwrap().1, ExpectedFrom::Program);
 }
 
@@ -227,11 +389,13 @@ fn the_oldest_go_when_it_is_full() {
 fn twenty_thousand_commands_fit_into_a_few_megabytes() {
     let (_dir, path) = folder();
     let mut store = open(&path);
-    let commands =
-        |from: u64| (from..from + 10_000).map(|n| key("/usr/bin/gzip", &format!("gzip -k file-{n}.txt"), "v1"));
+    let commands = |from: u64| {
+        (from..from + 10_000).map(|n| key("/usr/bin/gzip", &format!("gzip -k file-{n}.txt"), "v1"))
+    };
     for at in 0..6 {
-        let ends: Vec<Ended> =
-            commands(if at == 5 { 20_000 } else { 10_000 * (at % 2) }).map(|key| ended(&key, at, 1.0)).collect();
+        let ends: Vec<Ended> = commands(if at == 5 { 20_000 } else { 10_000 * (at % 2) })
+            .map(|key| ended(&key, at, 1.0))
+            .collect();
         store.note(&ends).unwrap();
     }
     assert!((18_000..=20_000).contains(&store.list(None).unwrap().len()));
@@ -243,19 +407,35 @@ fn twenty_thousand_commands_fit_into_a_few_megabytes() {
 fn what_is_forgotten_is_not_in_the_file() {
     let (_dir, path) = folder();
     let mut store = open(&path);
-    let holds = |text: &str| std::fs::read(&path).unwrap().windows(text.len()).any(|part| part == text.as_bytes());
+    let holds = |text: &str| {
+        std::fs::read(&path)
+            .unwrap()
+            .windows(text.len())
+            .any(|part| part == text.as_bytes())
+    };
     let ends = |store: &mut Store| {
         let all = ["login --token hunter2", "login --token other", "solve"];
-        let ends: Vec<Ended> =
-            all.iter().zip([10, 20, 30]).map(|(line, at)| ended(&key("/bin/x", line, "v1"), at, 1.0)).collect();
+        let ends: Vec<Ended> = all
+            .iter()
+            .zip([10, 20, 30])
+            .map(|(line, at)| ended(&key("/bin/x", line, "v1"), at, 1.0))
+            .collect();
         store.note(&ends).unwrap();
     };
     ends(&mut store);
     assert!(holds("hunter2"));
-    assert_eq!(store.forget(&Forget::Matching("hunter2".to_owned())).unwrap(), 1);
+    assert_eq!(
+        store
+            .forget(&Forget::Matching("hunter2".to_owned()))
+            .unwrap(),
+        1
+    );
     assert!(!holds("hunter2") && holds("other"));
     assert_eq!(store.forget(&Forget::OlderThan(30)).unwrap(), 1);
-    assert_eq!(store.list(None).unwrap()[0].command.as_deref(), Some("solve"));
+    assert_eq!(
+        store.list(None).unwrap()[0].command.as_deref(),
+        Some("solve")
+    );
     assert_eq!(store.list(Some("/bin/x")).unwrap().len(), 1);
     assert_eq!(store.list(Some("%")).unwrap().len(), 0, "a pattern is text");
     assert_eq!(store.forget(&Forget::All).unwrap(), 1);
@@ -270,20 +450,39 @@ fn files_that_are_no_store_are_told_and_stay() {
         std::fs::write(&path, content).unwrap();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
         let error = Store::open(&path, Patience::Some).unwrap_err().to_string();
-        assert!(error.contains(expected) && error.contains(path.to_str().unwrap()), "{error}");
-        assert_eq!(std::fs::read(&path).unwrap(), content, "it is left as it was");
+        assert!(
+            error.contains(expected) && error.contains(path.to_str().unwrap()),
+            "{error}"
+        );
+        assert_eq!(
+            std::fs::read(&path).unwrap(),
+            content,
+            "it is left as it was"
+        );
         assert_eq!(Store::remove(&path).unwrap_or(false), removed, "{expected}");
         assert_eq!(path.exists(), !removed);
     };
-    check("my thesis\n".repeat(500).as_bytes(), "something else", false);
+    check(
+        "my thesis\n".repeat(500).as_bytes(),
+        "something else",
+        false,
+    );
     std::fs::remove_file(&path).unwrap();
     // What a power failure leaves.
     let image = [&[0; 32_768][..], b"CD001"].concat();
-    for (rest, removed) in
-        [(&b"SQLite format 3\0\x10"[..], true), (&[0; 8_192], true), (b"SQLite is good", false), (&image, false)]
-    {
+    for (rest, removed) in [
+        (&b"SQLite format 3\0\x10"[..], true),
+        (&[0; 8_192], true),
+        (b"SQLite is good", false),
+        (&image, false),
+    ] {
         std::fs::write(&path, rest).unwrap();
-        assert_eq!(Store::remove(&path).unwrap_or(false), removed, "{} bytes", rest.len());
+        assert_eq!(
+            Store::remove(&path).unwrap_or(false),
+            removed,
+            "{} bytes",
+            rest.len()
+        );
     }
     std::fs::remove_file(&path).unwrap();
     drop(open(&path));
@@ -299,7 +498,9 @@ fn files_that_are_no_store_are_told_and_stay() {
         let _ = std::fs::remove_file(&path);
         open(&path)
     };
-    let ends: Vec<Ended> = (0..2_000).map(|n| ended(&key("/bin/p", &format!("p {n}"), "v1"), n, 1.0)).collect();
+    let ends: Vec<Ended> = (0..2_000)
+        .map(|n| ended(&key("/bin/p", &format!("p {n}"), "v1"), n, 1.0))
+        .collect();
     store.note(&ends).unwrap();
     drop(store);
     let mut damaged = std::fs::read(&path).unwrap();
@@ -307,7 +508,10 @@ fn files_that_are_no_store_are_told_and_stay() {
     std::fs::write(&path, &damaged).unwrap();
     let mut store = open(&path);
     let error = store.note(&ends).unwrap_err();
-    assert!(matches!(error.problem, Problem::Damaged(_)) && error.to_string().contains("forget --all"), "{error}");
+    assert!(
+        matches!(error.problem, Problem::Damaged(_)) && error.to_string().contains("forget --all"),
+        "{error}"
+    );
     drop(store);
     assert!(Store::remove(&path).unwrap() && !Store::remove(&path).unwrap());
     open(&path).note(&ends).unwrap();
@@ -324,7 +528,9 @@ fn folders_that_can_not_be_written_to_only_lose_what_is_new() {
         println!("skipped, because the superuser may write everywhere");
         return;
     }
-    let mut store = Store::open_existing(&path, Patience::Some).unwrap().unwrap();
+    let mut store = Store::open_existing(&path, Patience::Some)
+        .unwrap()
+        .unwrap();
     assert_eq!(recall(&store, &known), Some((1.0, ExpectedFrom::Same)));
     let error = store.note(&[ended(&known, 2, 1.0)]).unwrap_err();
     assert!(error.problem.is_permission(), "{error}");
@@ -342,16 +548,26 @@ fn two_stores_on_one_file_lose_nothing() {
                     let mut store = open(&path);
                     let own = key("/bin/p", &format!("p {writer}"), "v1");
                     let common = key("/bin/p", "p", "v1");
-                    store.note(&[ended(&own, round, 1.0), ended(&common, round, 1.0)]).unwrap();
+                    store
+                        .note(&[ended(&own, round, 1.0), ended(&common, round, 1.0)])
+                        .unwrap();
                 }
             })
         })
         .collect();
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
     let all = open(&path).list(None).unwrap();
-    let ends: Vec<(Option<&str>, Option<u64>)> = all.iter().map(|one| (one.command.as_deref(), one.ends)).collect();
+    let ends: Vec<(Option<&str>, Option<u64>)> = all
+        .iter()
+        .map(|one| (one.command.as_deref(), one.ends))
+        .collect();
     assert_eq!(ends.len(), 5);
-    assert!(ends.contains(&(Some("p"), Some(100))) && ends.contains(&(Some("p 3"), Some(25))), "{ends:?}");
+    assert!(
+        ends.contains(&(Some("p"), Some(100))) && ends.contains(&(Some("p 3"), Some(25))),
+        "{ends:?}"
+    );
 }
 
 #[test]
@@ -362,11 +578,15 @@ fn a_run_does_not_wait_for_another_in_the_middle() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let begin = std::time::Instant::now();
     let mut hasty = Store::open(&path, Patience::None).unwrap();
-    let error = hasty.note(&[ended(&key("/bin/p", "p", "v1"), 1, 1.0)]).unwrap_err();
+    let error = hasty
+        .note(&[ended(&key("/bin/p", "p", "v1"), 1, 1.0)])
+        .unwrap_err();
     assert!(matches!(error.problem, Problem::Busy), "{error}");
     assert!(begin.elapsed().as_secs_f64() < 1.0);
     other.execute_batch("ROLLBACK").unwrap();
-    hasty.note(&[ended(&key("/bin/p", "p", "v1"), 1, 1.0)]).unwrap();
+    hasty
+        .note(&[ended(&key("/bin/p", "p", "v1"), 1, 1.0)])
+        .unwrap();
 }
 
 #[test]
@@ -375,14 +595,28 @@ fn rows_that_nobody_can_read_are_nothing_known() {
     let known = key("/bin/p", "p", "v1");
     open(&path).note(&[ended(&known, 1, 1.0)]).unwrap();
     let other = rusqlite::Connection::open(&path).unwrap();
-    for runs in ["", "{}", "[{\"at\":1}]", "[{\"at\":1,\"wall_s\":-3.0,\"placed_s\":-3.0}]"] {
-        other.execute("UPDATE command SET runs = ?1", [runs]).unwrap();
+    for runs in [
+        "",
+        "{}",
+        "[{\"at\":1}]",
+        "[{\"at\":1,\"wall_s\":-3.0,\"placed_s\":-3.0}]",
+    ] {
+        other
+            .execute("UPDATE command SET runs = ?1", [runs])
+            .unwrap();
         assert_eq!(recall(&open(&path), &known), None, "{runs}");
     }
     open(&path).note(&[ended(&known, 2, 5.0)]).unwrap();
     assert!(recall(&open(&path), &known).is_some());
-    other.execute("UPDATE command SET runs = '[{\"at\":1,\"wall_s\":1e300,\"placed_s\":1e300}]'", []).unwrap();
-    let expected = open(&path).recall(&[Some(known)]).unwrap()[0].expected.unwrap();
+    other
+        .execute(
+            "UPDATE command SET runs = '[{\"at\":1,\"wall_s\":1e300,\"placed_s\":1e300}]'",
+            [],
+        )
+        .unwrap();
+    let expected = open(&path).recall(&[Some(known)]).unwrap()[0]
+        .expected
+        .unwrap();
     assert_eq!(expected.time, Nanos::MAX);
 }
 
@@ -392,26 +626,52 @@ fn odd_values_in_one_row_are_unknown_and_leave_the_others() {
     let (_dir, path) = folder();
     let (odd, good) = (key("/bin/p", "p odd", "v1"), key("/bin/q", "q", "v1"));
     let other = {
-        open(&path).note(&[ended(&odd, 2, 3.0), ended(&good, 1, 4.0)]).unwrap();
+        open(&path)
+            .note(&[ended(&odd, 2, 3.0), ended(&good, 1, 4.0)])
+            .unwrap();
         rusqlite::Connection::open(&path).unwrap()
     };
     let counts = |text: &str| {
         let all = open(&path).list(None).unwrap();
-        let one = all.iter().find(|one| one.command.as_deref() == Some(text)).unwrap();
+        let one = all
+            .iter()
+            .find(|one| one.command.as_deref() == Some(text))
+            .unwrap();
         (one.ends, one.failures, one.seen)
     };
     for value in ["-1", "9223372036854775807", "1e300", "'many'", "x'00ff'"] {
-        let change = format!("UPDATE command SET ends = {value}, failures = {value}, seen = {value} WHERE line = ?1");
-        let line: i64 =
-            other.query_row("SELECT line FROM command WHERE command = 'p odd'", [], |row| row.get(0)).unwrap();
+        let change = format!(
+            "UPDATE command SET ends = {value}, failures = {value}, seen = {value} WHERE line = ?1"
+        );
+        let line: i64 = other
+            .query_row(
+                "SELECT line FROM command WHERE command = 'p odd'",
+                [],
+                |row| row.get(0),
+            )
+            .unwrap();
         assert_eq!(other.execute(&change, [line]).unwrap(), 1);
-        assert_eq!((counts("p odd"), counts("q")), ((None, None, None), (Some(1), Some(0), Some(1))), "{value}");
-        assert_eq!(recall(&open(&path), &odd), Some((3.0, ExpectedFrom::Same)), "{value}");
+        assert_eq!(
+            (counts("p odd"), counts("q")),
+            ((None, None, None), (Some(1), Some(0), Some(1))),
+            "{value}"
+        );
+        assert_eq!(
+            recall(&open(&path), &odd),
+            Some((3.0, ExpectedFrom::Same)),
+            "{value}"
+        );
         open(&path).note(&[failed(&odd, 2)]).unwrap();
-        assert_eq!(counts("p odd"), (Some(1), Some(1), Some(2)), "counted anew after {value}");
+        assert_eq!(
+            counts("p odd"),
+            (Some(1), Some(1), Some(2)),
+            "counted anew after {value}"
+        );
     }
     let change = "UPDATE command SET runs = x'00ff', learnt = x'00ff', last_exit = x'00ff', folder = x'00ff'";
-    other.execute(&format!("{change} WHERE command = 'p odd'"), []).unwrap();
+    other
+        .execute(&format!("{change} WHERE command = 'p odd'"), [])
+        .unwrap();
     assert_eq!(recall(&open(&path), &odd), None);
     let all = open(&path).list(None).unwrap();
     let folders: Vec<Option<&str>> = all.iter().map(|one| one.folder.as_deref()).collect();

@@ -37,7 +37,11 @@ impl RunFacts {
         RunFacts {
             policy: record.policy.clone(),
             turnaround_s: record.metrics.get("turnaround_s").copied(),
-            jobs: record.jobs.iter().map(|job| job_facts(job, record.quantum_s)).collect(),
+            jobs: record
+                .jobs
+                .iter()
+                .map(|job| job_facts(job, record.quantum_s))
+                .collect(),
             energy: record.energy.source,
         }
     }
@@ -45,9 +49,16 @@ impl RunFacts {
 
 fn job_facts(job: &Job, quantum_s: f64) -> JobFacts {
     // Only jobs that did all their work have a slowdown.
-    let turnaround = job.turnaround_s().filter(|_| job.exit == Some(0) && !job.timed_out);
-    let against = |quanta: Option<f64>| Some(turnaround? / (quanta.filter(|quanta| *quanta > 0.0)? * quantum_s));
-    let is_measured = matches!(job.progress_basis, ProgressBasis::Ipc | ProgressBasis::Trace);
+    let turnaround = job
+        .turnaround_s()
+        .filter(|_| job.exit == Some(0) && !job.timed_out);
+    let against = |quanta: Option<f64>| {
+        Some(turnaround? / (quanta.filter(|quanta| *quanta > 0.0)? * quantum_s))
+    };
+    let is_measured = matches!(
+        job.progress_basis,
+        ProgressBasis::Ipc | ProgressBasis::Trace
+    );
     JobFacts {
         name: job.name.clone(),
         finish_s: job.finish_s,
@@ -61,7 +72,9 @@ fn job_facts(job: &Job, quantum_s: f64) -> JobFacts {
 pub(crate) fn family(name: &str) -> &str {
     match name.rsplit_once('-') {
         Some((family, number))
-            if !family.is_empty() && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) =>
+            if !family.is_empty()
+                && !number.is_empty()
+                && number.bytes().all(|b| b.is_ascii_digit()) =>
         {
             family
         }

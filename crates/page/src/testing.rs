@@ -7,12 +7,23 @@ use serde_json::json;
 /// A stay; times in milliseconds.
 pub(crate) fn placed(from: u64, to: u64, cpus: &str, mode: Mode) -> Stay {
     let [from, to] = [from, to].map(|ms| Nanos(ms * 1_000_000));
-    Stay { from, to, cpus: cpus.parse().expect("CPUs"), mode, purpose: Purpose::Run }
+    Stay {
+        from,
+        to,
+        cpus: cpus.parse().expect("CPUs"),
+        mode,
+        purpose: Purpose::Run,
+    }
 }
 
 /// A wait; times in milliseconds.
 pub(crate) fn waited(from: u64, to: u64, reason: WaitReason) -> Wait {
-    Wait { from: Nanos(from * 1_000_000), to: Nanos(to * 1_000_000), reason, changes: 0 }
+    Wait {
+        from: Nanos(from * 1_000_000),
+        to: Nanos(to * 1_000_000),
+        reason,
+        changes: 0,
+    }
 }
 
 /// The record of a run with these jobs. Job n, from 1, ended after n seconds and was slowed down by a factor of n.

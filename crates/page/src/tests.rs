@@ -1,7 +1,9 @@
 //! Whole pages: they are well-formed, nothing from outside becomes markup, and nothing is fetched.
 
 use crate::testing::{placed, record_of, waited};
-use crate::{ComparisonView, RunFacts, RunView, comparison_page, comparison_pictures, run_page, run_pictures};
+use crate::{
+    ComparisonView, RunFacts, RunView, comparison_page, comparison_pictures, run_page, run_pictures,
+};
 use cosched_compare::{
     Answer, COMPARE_SCHEMA, Candidate, Design, MEAN_GHZ, Manifest, Means, Mix, Outcome, Trial, Wish,
 };
@@ -22,7 +24,11 @@ fn check(page: &str) {
         rest = &rest[at + 1..];
         let end = rest.find('>').expect("a tag ends");
         let (tag, after) = (&rest[..end], &rest[end + 1..]);
-        let name: String = tag.trim_start_matches('/').chars().take_while(|c| c.is_ascii_alphanumeric()).collect();
+        let name: String = tag
+            .trim_start_matches('/')
+            .chars()
+            .take_while(|c| c.is_ascii_alphanumeric())
+            .collect();
         assert!(!name.is_empty(), "`<{tag}>` is no tag");
         rest = after;
         if let Some(ended) = tag.strip_prefix('/') {
@@ -52,7 +58,11 @@ fn check(page: &str) {
 }
 
 fn timeline() -> Timeline {
-    let mut timeline = Timeline { cpus: "0-1".parse().unwrap(), until: Nanos(2_000_000_000), ..Timeline::default() };
+    let mut timeline = Timeline {
+        cpus: "0-1".parse().unwrap(),
+        until: Nanos(2_000_000_000),
+        ..Timeline::default()
+    };
     timeline.jobs = vec![JobTimeline::default(), JobTimeline::default()];
     timeline.jobs[0].stays = vec![placed(0, 1_000, "0-1", Mode::Exclusive)];
     timeline.jobs[1].stays = vec![placed(1_000, 2_000, "1", Mode::WholeCore)];
@@ -61,7 +71,13 @@ fn timeline() -> Timeline {
 }
 
 fn view<'a>(label: &str, record: &'a Record, timeline: Option<&'a Timeline>) -> RunView<'a> {
-    RunView { label: label.to_owned(), record, timeline, notes: vec!["a <note>".to_owned()], earlier: Vec::new() }
+    RunView {
+        label: label.to_owned(),
+        record,
+        timeline,
+        notes: vec!["a <note>".to_owned()],
+        earlier: Vec::new(),
+    }
 }
 
 #[test]
@@ -69,17 +85,23 @@ fn the_page_of_a_run_shows_what_happened() {
     let (record, timeline) = (record_of(&["</script>", "b\u{1b}"]), timeline());
     let page = run_page(&[view("x<y", &record, Some(&timeline))]);
     check(&page);
-    for told in
-        ["x&lt;y", "a &lt;note&gt;", "others &amp; &lt;more&gt;", "./&lt;/script&gt; &lt;in&gt;", "no energy meter"]
-    {
+    for told in [
+        "x&lt;y",
+        "a &lt;note&gt;",
+        "others &amp; &lt;more&gt;",
+        "./&lt;/script&gt; &lt;in&gt;",
+        "no energy meter",
+    ] {
         assert!(page.contains(told), "{told}");
     }
     assert!(!page.contains('\u{1b}') && page.contains("data-timeline=\"timeline-1\""));
     // The job that was slowed down most comes first.
     let jobs = page.split("id=\"jobs-table\"").nth(1).unwrap();
     assert!(jobs.find("b\\x1b").unwrap() < jobs.find("&lt;/script&gt;").unwrap());
-    let names: Vec<String> =
-        run_pictures(&view("r", &record, Some(&timeline)), None).into_iter().map(|picture| picture.name).collect();
+    let names: Vec<String> = run_pictures(&view("r", &record, Some(&timeline)), None)
+        .into_iter()
+        .map(|picture| picture.name)
+        .collect();
     assert_eq!(names, ["timeline", "completion", "slowdowns", "estimates"]);
 }
 
@@ -88,7 +110,9 @@ fn a_run_without_a_series_says_so() {
     let record = record_of(&["a"]);
     let page = run_page(&[view("r", &record, None)]);
     check(&page);
-    assert!(page.contains("The series of this run is not there") && !page.contains("data-timeline"));
+    assert!(
+        page.contains("The series of this run is not there") && !page.contains("data-timeline")
+    );
 }
 
 #[test]
@@ -106,14 +130,25 @@ fn runs_stand_side_by_side() {
 
 /// Two policies and another program, with so many mixes, in five blocks. The second policy is a tenth faster.
 fn answer(mixes: usize) -> Answer {
-    let mix = |at: usize| Mix { name: format!("mix<{at}>"), file: format!("{at}.toml"), sha256: "0".to_owned() };
-    let program = Candidate { name: "by hand".to_owned(), means: Means::Command("make <all>".to_owned()) };
+    let mix = |at: usize| Mix {
+        name: format!("mix<{at}>"),
+        file: format!("{at}.toml"),
+        sha256: "0".to_owned(),
+    };
+    let program = Candidate {
+        name: "by hand".to_owned(),
+        means: Means::Command("make <all>".to_owned()),
+    };
     let manifest = Manifest {
         schema: COMPARE_SCHEMA.to_owned(),
         cosched_version: "0".to_owned(),
         design: Design {
             mixes: (0..mixes).map(mix).collect(),
-            candidates: vec![Candidate::policy("linux"), Candidate::policy("fair"), program],
+            candidates: vec![
+                Candidate::policy("linux"),
+                Candidate::policy("fair"),
+                program,
+            ],
             baseline: 0,
             on: "host".to_owned(),
             seed: 1,
@@ -122,23 +157,40 @@ fn answer(mixes: usize) -> Answer {
         wish: Wish::default(),
         jobs: Vec::new(),
         metrics: Vec::new(),
-        command_line: vec!["cosched".to_owned(), "compare".to_owned(), "'a<b'".to_owned()],
+        command_line: vec![
+            "cosched".to_owned(),
+            "compare".to_owned(),
+            "'a<b'".to_owned(),
+        ],
         machine: "two CPUs".to_owned(),
     };
     let mut outcomes = Vec::new();
     for block in 1..=5u32 {
         for mix in 0..mixes {
             for candidate in 0..3 {
-                let mut outcome = Outcome { trial: Trial { block, mix, candidate }, ..Outcome::default() };
-                let time = [10.0, 9.0, 11.0][candidate] + 0.01 * f64::from(block * (candidate as u32 + 1) % 5);
+                let mut outcome = Outcome {
+                    trial: Trial {
+                        block,
+                        mix,
+                        candidate,
+                    },
+                    ..Outcome::default()
+                };
+                let time = [10.0, 9.0, 11.0][candidate]
+                    + 0.01 * f64::from(block * (candidate as u32 + 1) % 5);
                 outcome.figures.insert("elapsed_s".to_owned(), time);
-                let ghz = if block == 5 && candidate == 1 { 2.7 } else { 3.0 };
+                let ghz = if block == 5 && candidate == 1 {
+                    2.7
+                } else {
+                    3.0
+                };
                 outcome.figures.insert(MEAN_GHZ.to_owned(), ghz);
                 if candidate < 2 {
                     outcome.figures.insert("turnaround_s".to_owned(), time);
-                    outcome
-                        .figures
-                        .insert("unfairness".to_owned(), 1.5 - 0.1 * candidate as f64 + 0.01 * f64::from(block % 2));
+                    outcome.figures.insert(
+                        "unfairness".to_owned(),
+                        1.5 - 0.1 * candidate as f64 + 0.01 * f64::from(block % 2),
+                    );
                 }
                 outcomes.push(outcome);
             }
@@ -153,18 +205,44 @@ fn the_page_of_a_comparison_begins_with_the_verdicts() {
     let record = record_of(&["a", "b"]);
     for mixes in [1, 2] {
         let answer = answer(mixes);
-        let facts = |outcome: &Outcome| (outcome.trial.candidate < 2).then(|| (outcome.trial, RunFacts::of(&record)));
+        let facts = |outcome: &Outcome| {
+            (outcome.trial.candidate < 2).then(|| (outcome.trial, RunFacts::of(&record)))
+        };
         let runs: BTreeMap<Trial, RunFacts> = answer.outcomes.iter().filter_map(facts).collect();
-        let whole = [0, 1].map(|candidate| (Trial { block: 1, mix: 0, candidate }, record.clone(), Some(timeline())));
-        let view = ComparisonView { answer: &answer, runs, whole: whole.to_vec() };
+        let whole = [0, 1].map(|candidate| {
+            (
+                Trial {
+                    block: 1,
+                    mix: 0,
+                    candidate,
+                },
+                record.clone(),
+                Some(timeline()),
+            )
+        });
+        let view = ComparisonView {
+            answer: &answer,
+            runs,
+            whole: whole.to_vec(),
+        };
         let page = comparison_page(&view);
         check(&page);
         let (verdicts, rest) = page.split_once("id=\"charts\"").unwrap();
         assert!(verdicts.contains("turnaround_s better") && rest.contains("make &lt;all&gt;"));
         assert!(page.contains("its CPUs ran at 2.70 GHz on average, 10.0 % less than the median"));
-        assert!(page.contains("others &lt;ran&gt;") && page.contains("a&lt;b") && page.contains("timeline-2"));
-        let names: BTreeSet<String> = comparison_pictures(&view).into_iter().map(|picture| picture.name).collect();
-        assert!(names.contains("turnaround_s") && names.contains("fair-and-fast"), "{names:?}");
+        assert!(
+            page.contains("others &lt;ran&gt;")
+                && page.contains("a&lt;b")
+                && page.contains("timeline-2")
+        );
+        let names: BTreeSet<String> = comparison_pictures(&view)
+            .into_iter()
+            .map(|picture| picture.name)
+            .collect();
+        assert!(
+            names.contains("turnaround_s") && names.contains("fair-and-fast"),
+            "{names:?}"
+        );
         assert!(names.contains("completion-mix<0>"));
     }
 }
@@ -172,10 +250,17 @@ fn the_page_of_a_comparison_begins_with_the_verdicts() {
 #[test]
 fn the_median_run_is_shown() {
     let mut answer = answer(1);
-    for outcome in answer.outcomes.iter_mut().filter(|outcome| outcome.trial.candidate == 0) {
+    for outcome in answer
+        .outcomes
+        .iter_mut()
+        .filter(|outcome| outcome.trial.candidate == 0)
+    {
         let time = [5.0, 1.0, 4.0, 2.0, 3.0][outcome.trial.block as usize - 1];
         outcome.figures.insert("turnaround_s".to_owned(), time);
     }
-    assert_eq!(ComparisonView::median_run(&answer, 0, 0).map(|trial| trial.block), Some(5));
+    assert_eq!(
+        ComparisonView::median_run(&answer, 0, 0).map(|trial| trial.block),
+        Some(5)
+    );
     assert_eq!(ComparisonView::median_run(&answer, 2, 0), None);
 }

@@ -41,16 +41,32 @@ pub struct ComparisonView<'a> {
 impl<'a> ComparisonView<'a> {
     /// Of each candidate the median over the blocks, of a metric that was judged; `None` if it was not.
     pub(crate) fn spreads(&self, metric: &str) -> Option<Vec<Option<f64>>> {
-        let judged = self.answer.judged.iter().find(|judged| judged.metric.name == metric)?;
-        Some(judged.spreads.iter().map(|spread| spread.map(|spread| spread.median)).collect())
+        let judged = self
+            .answer
+            .judged
+            .iter()
+            .find(|judged| judged.metric.name == metric)?;
+        Some(
+            judged
+                .spreads
+                .iter()
+                .map(|spread| spread.map(|spread| spread.median))
+                .collect(),
+        )
     }
 
     /// Of a candidate with a mix, the run whose turnaround is the median one (the lower of two).
     pub fn median_run(answer: &Answer, candidate: usize, mix: usize) -> Option<Trial> {
-        let of = answer.outcomes.iter().filter(|one| (one.trial.candidate, one.trial.mix) == (candidate, mix));
-        let mut all: Vec<(f64, Trial)> = of.filter_map(|one| Some((one.figure("turnaround_s")?, one.trial))).collect();
+        let of = answer
+            .outcomes
+            .iter()
+            .filter(|one| (one.trial.candidate, one.trial.mix) == (candidate, mix));
+        let mut all: Vec<(f64, Trial)> = of
+            .filter_map(|one| Some((one.figure("turnaround_s")?, one.trial)))
+            .collect();
         all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        all.get(all.len().saturating_sub(1) / 2).map(|(_, trial)| *trial)
+        all.get(all.len().saturating_sub(1) / 2)
+            .map(|(_, trial)| *trial)
     }
 
     /// Of a candidate with a mix, the run whose timeline is shown: the median one, or that of the first block in a simulation,
@@ -60,7 +76,8 @@ impl<'a> ComparisonView<'a> {
             return ComparisonView::median_run(answer, candidate, mix);
         }
         let of = answer.outcomes.iter().map(|one| one.trial);
-        of.filter(|trial| (trial.candidate, trial.mix) == (candidate, mix)).min_by_key(|trial| trial.block)
+        of.filter(|trial| (trial.candidate, trial.mix) == (candidate, mix))
+            .min_by_key(|trial| trial.block)
     }
 
     /// Of each candidate its median run with a mix.

@@ -45,7 +45,9 @@ impl Absences {
 
     /// All names with their reasons.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.reasons.iter().map(|(name, why)| (name.as_str(), why.as_str()))
+        self.reasons
+            .iter()
+            .map(|(name, why)| (name.as_str(), why.as_str()))
     }
 }
 
@@ -96,7 +98,9 @@ pub struct Figures<T> {
 
 impl<T> Default for Figures<T> {
     fn default() -> Figures<T> {
-        Figures { entries: Vec::new() }
+        Figures {
+            entries: Vec::new(),
+        }
     }
 }
 
@@ -110,17 +114,24 @@ impl<T> Figures<T> {
             };
             (name.to_owned(), value)
         };
-        Figures { entries: readings.into_iter().map(entry).collect() }
+        Figures {
+            entries: readings.into_iter().map(entry).collect(),
+        }
     }
 
     /// Adds a value, or the reason why there is none, under a name that the object has not yet.
     pub fn push(&mut self, name: &str, value: Result<T, &str>) {
-        self.entries.push((name.to_owned(), value.map_err(str::to_owned)));
+        self.entries
+            .push((name.to_owned(), value.map_err(str::to_owned)));
     }
 
     /// Takes away the value of that name, for this reason. Where there is none, its own reason stays.
     pub(crate) fn lose(&mut self, name: &str, why: &str) {
-        if let Some((_, value)) = self.entries.iter_mut().find(|(other, value)| other == name && value.is_ok()) {
+        if let Some((_, value)) = self
+            .entries
+            .iter_mut()
+            .find(|(other, value)| other == name && value.is_ok())
+        {
             *value = Err(why.to_owned());
         }
     }
@@ -135,7 +146,10 @@ impl<T> Figures<T> {
 
     /// The value or the reason under that name; `None` where there is no such name.
     pub fn entry(&self, name: &str) -> Option<Result<&T, &str>> {
-        self.entries.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_ref().map_err(String::as_str))
+        self.entries
+            .iter()
+            .find(|(other, _)| other == name)
+            .map(|(_, value)| value.as_ref().map_err(String::as_str))
     }
 
     /// The value of that name, if there is one.
@@ -150,7 +164,9 @@ impl<T> Figures<T> {
 
     /// All names with their values or reasons.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Result<&T, &str>)> {
-        self.entries.iter().map(|(name, value)| (name.as_str(), value.as_ref().map_err(String::as_str)))
+        self.entries
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_ref().map_err(String::as_str)))
     }
 }
 
@@ -217,9 +233,18 @@ mod tests {
             ("jain", Reading::Value(1.0)),
         ]);
         let text = serde_json::to_string(&figures).unwrap();
-        assert_eq!(text, r#"{"stp":1.5,"antt":null,"antt_absent":"no solo time (use --solo)","jain":1.0}"#);
-        assert_eq!(serde_json::from_str::<Figures<f64>>(&text).unwrap(), figures);
-        assert_eq!((figures.get("stp"), figures.get("antt")), (Some(&1.5), None));
+        assert_eq!(
+            text,
+            r#"{"stp":1.5,"antt":null,"antt_absent":"no solo time (use --solo)","jain":1.0}"#
+        );
+        assert_eq!(
+            serde_json::from_str::<Figures<f64>>(&text).unwrap(),
+            figures
+        );
+        assert_eq!(
+            (figures.get("stp"), figures.get("antt")),
+            (Some(&1.5), None)
+        );
         assert_eq!(figures.why("antt"), Some("no solo time (use --solo)"));
         assert!(figures.entry("edp").is_none());
     }

@@ -127,8 +127,14 @@ pub struct RunInfo {
 impl RunInfo {
     /// The warnings that figures of the run are not to be trusted; `alone` if it was of jobs one by one.
     pub fn disturbances(&self, alone: bool) -> Vec<RunWarning> {
-        let used = self.machine_use.value().and_then(|used| used.warning(alone));
-        let throttled = self.throttling.value().and_then(|throttling| throttling.warning(alone));
+        let used = self
+            .machine_use
+            .value()
+            .and_then(|used| used.warning(alone));
+        let throttled = self
+            .throttling
+            .value()
+            .and_then(|throttling| throttling.warning(alone));
         used.into_iter().chain(throttled).collect()
     }
 }
@@ -144,9 +150,21 @@ mod tests {
             command: command.map(str::to_owned),
             ..JobInfo::of(&TaskSpec::new(0, name))
         };
-        assert_eq!(info("a.txt", Some("gzip a.txt")).what(), "a.txt (gzip a.txt)");
-        assert_eq!((info("mcf", None).what(), info("true", Some("true")).what()), ("mcf".into(), "true".into()));
-        assert_eq!(info("x", Some("echo '\u{1b}[2J\n'")).what(), r"x (echo '\x1b[2J\n')");
-        assert_eq!(info("x", Some(&"y".repeat(1_000))).what().chars().count(), 4 + LONGEST_COMMAND);
+        assert_eq!(
+            info("a.txt", Some("gzip a.txt")).what(),
+            "a.txt (gzip a.txt)"
+        );
+        assert_eq!(
+            (info("mcf", None).what(), info("true", Some("true")).what()),
+            ("mcf".into(), "true".into())
+        );
+        assert_eq!(
+            info("x", Some("echo '\u{1b}[2J\n'")).what(),
+            r"x (echo '\x1b[2J\n')"
+        );
+        assert_eq!(
+            info("x", Some(&"y".repeat(1_000))).what().chars().count(),
+            4 + LONGEST_COMMAND
+        );
     }
 }

@@ -14,7 +14,8 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::time::Duration;
 
 /// The first line, without its end.
-pub const HEADER: &str = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand";
+pub const HEADER: &str =
+    "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand";
 
 /// The host of simulated jobs, which never count as done.
 pub const SIMULATED_HOST: &str = "simulated";
@@ -65,9 +66,16 @@ impl Entry {
         };
         Entry {
             seq,
-            host: if run_start.is_some() { ":" } else { SIMULATED_HOST }.to_owned(),
+            host: if run_start.is_some() {
+                ":"
+            } else {
+                SIMULATED_HOST
+            }
+            .to_owned(),
             start_s: run_start.unwrap_or_default().as_secs_f64() + started.as_s(),
-            runtime_s: result.finished.map_or(0.0, |finished| (finished - started).as_s()),
+            runtime_s: result
+                .finished
+                .map_or(0.0, |finished| (finished - started).as_s()),
             send: 0,
             receive: 0,
             exit,
@@ -83,9 +91,21 @@ impl Entry {
 
     /// The entry as a line, with its line end.
     pub fn to_line(&self) -> String {
-        let Entry { seq, host, start_s, runtime_s, send, receive, exit, signal, command } = self;
+        let Entry {
+            seq,
+            host,
+            start_s,
+            runtime_s,
+            send,
+            receive,
+            exit,
+            signal,
+            command,
+        } = self;
         let command = command.replace('\n', "\0");
-        format!("{seq}\t{host}\t{start_s:.3}\t{runtime_s:10.3}\t{send}\t{receive}\t{exit}\t{signal}\t{command}\n")
+        format!(
+            "{seq}\t{host}\t{start_s:.3}\t{runtime_s:10.3}\t{send}\t{receive}\t{exit}\t{signal}\t{command}\n"
+        )
     }
 
     /// Reads a line, given without its line end.
@@ -93,18 +113,27 @@ impl Entry {
         // Only the command may contain tabs.
         let columns: Vec<&str> = line.splitn(COLUMNS, '\t').collect();
         if columns.len() < COLUMNS {
-            return Err(format!("expected {COLUMNS} columns divided by tabs; found {}", columns.len()));
+            return Err(format!(
+                "expected {COLUMNS} columns divided by tabs; found {}",
+                columns.len()
+            ));
         }
         fn number<T: std::str::FromStr>(columns: &[&str], ix: usize) -> Result<T, String> {
             let name = HEADER.split('\t').nth(ix).unwrap_or_default();
             let text = columns[ix].trim();
-            text.parse().map_err(|_| format!("column `{name}`: expected a number; found `{text}`"))
+            text.parse()
+                .map_err(|_| format!("column `{name}`: expected a number; found `{text}`"))
         }
         let seconds = |ix: usize| {
             let seconds: f64 = number(&columns, ix)?;
             if !(0.0..LATEST_S).contains(&seconds) {
-                let (name, found) = (HEADER.split('\t').nth(ix).unwrap_or_default(), columns[ix].trim());
-                return Err(format!("column `{name}`: expected seconds, below the year 10000; found `{found}`"));
+                let (name, found) = (
+                    HEADER.split('\t').nth(ix).unwrap_or_default(),
+                    columns[ix].trim(),
+                );
+                return Err(format!(
+                    "column `{name}`: expected seconds, below the year 10000; found `{found}`"
+                ));
             }
             Ok(seconds)
         };
@@ -161,7 +190,9 @@ impl<W: Write> JobLogWriter<W> {
     where
         W: 'a,
     {
-        JobLogWriter { sink: self.sink.boxed() }
+        JobLogWriter {
+            sink: self.sink.boxed(),
+        }
     }
 
     /// Returns the writer.
@@ -214,7 +245,12 @@ pub fn read_joblog(mut input: impl BufRead, file: &str) -> Result<JobLog, JobLog
         match input.read_until(b'\n', &mut bytes) {
             Ok(0) => return Ok(log),
             Ok(_) => line += 1,
-            Err(error) => return Err(JobLogError::Io { file: file.to_owned(), error }),
+            Err(error) => {
+                return Err(JobLogError::Io {
+                    file: file.to_owned(),
+                    error,
+                });
+            }
         }
         if bytes.pop() != Some(b'\n') {
             log.cut_off = true;
@@ -227,7 +263,13 @@ pub fn read_joblog(mut input: impl BufRead, file: &str) -> Result<JobLog, JobLog
         }
         match Entry::parse(&text) {
             Ok(entry) => log.entries.push(entry),
-            Err(problem) => return Err(JobLogError::Line { file: file.to_owned(), line, problem }),
+            Err(problem) => {
+                return Err(JobLogError::Line {
+                    file: file.to_owned(),
+                    line,
+                    problem,
+                });
+            }
         }
     }
 }
@@ -235,7 +277,9 @@ pub fn read_joblog(mut input: impl BufRead, file: &str) -> Result<JobLog, JobLog
 impl JobLog {
     /// The jobs that succeeded, in their order. Simulated jobs don't count.
     pub fn successes(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().filter(|entry| entry.ok() && entry.host != SIMULATED_HOST)
+        self.entries
+            .iter()
+            .filter(|entry| entry.ok() && entry.host != SIMULATED_HOST)
     }
 }
 

@@ -22,11 +22,19 @@ fn read(text: &str) -> Result<JobLog, String> {
 #[test]
 fn a_log_of_gnu_parallel_reads_and_writes_the_same() {
     let log = read(OF_GNU_PARALLEL).unwrap();
-    let ok: Vec<&str> = log.entries.iter().filter(|entry| entry.ok()).map(|entry| entry.command.as_str()).collect();
+    let ok: Vec<&str> = log
+        .entries
+        .iter()
+        .filter(|entry| entry.ok())
+        .map(|entry| entry.command.as_str())
+        .collect();
     assert_eq!(ok, ["true", "echo \"a\tb\"", "echo a\necho '1\t2'"]);
     let mut writer = JobLogWriter::new(Vec::new(), true);
     log.entries.iter().for_each(|entry| writer.ended(entry));
-    assert_eq!(String::from_utf8(writer.into_inner()).unwrap(), OF_GNU_PARALLEL);
+    assert_eq!(
+        String::from_utf8(writer.into_inner()).unwrap(),
+        OF_GNU_PARALLEL
+    );
 }
 
 #[test]
@@ -34,11 +42,15 @@ fn ends_are_told_as_gnu_parallel_tells_them() {
     let mut result = result().tasks.swap_remove(0);
     result.started = Some(Nanos::from_ms(1_500));
     let mut lines = String::new();
-    let mut add = |result: &TaskResult| lines.push_str(&Entry::of(result, 4, "a b", START).to_line());
+    let mut add =
+        |result: &TaskResult| lines.push_str(&Entry::of(result, 4, "a b", START).to_line());
     add(&result);
     result.exit = Some(Exit::Code(3));
     add(&result);
-    result.exit = Some(Exit::Signal { signal: 9, oom: true });
+    result.exit = Some(Exit::Signal {
+        signal: 9,
+        oom: true,
+    });
     add(&result);
     result.timed_out = true;
     add(&result);
@@ -49,7 +61,11 @@ fn ends_are_told_as_gnu_parallel_tells_them() {
     result.finished = None;
     add(&result);
     insta::assert_snapshot!(lines);
-    assert!(read(&lines).unwrap().entries[1..].iter().all(|entry| !entry.ok()));
+    assert!(
+        read(&lines).unwrap().entries[1..]
+            .iter()
+            .all(|entry| !entry.ok())
+    );
 }
 
 #[test]
@@ -61,11 +77,24 @@ fn what_was_simulated_is_not_done() {
 
 #[test]
 fn only_what_ended_with_0_and_without_a_signal_succeeded() {
-    let line =
-        |exit: i32, signal: i32, command: &str| format!("1\t:\t1.000\t     1.000\t0\t0\t{exit}\t{signal}\t{command}\n");
-    let text = [line(0, 0, "a"), line(1, 0, "a"), line(0, 0, "a"), line(0, 9, "b"), line(-1, 15, "c")].concat();
+    let line = |exit: i32, signal: i32, command: &str| {
+        format!("1\t:\t1.000\t     1.000\t0\t0\t{exit}\t{signal}\t{command}\n")
+    };
+    let text = [
+        line(0, 0, "a"),
+        line(1, 0, "a"),
+        line(0, 0, "a"),
+        line(0, 9, "b"),
+        line(-1, 15, "c"),
+    ]
+    .concat();
     let log = read(&text).unwrap();
-    assert_eq!(log.successes().map(|entry| entry.command.as_str()).collect::<Vec<_>>(), ["a", "a"]);
+    assert_eq!(
+        log.successes()
+            .map(|entry| entry.command.as_str())
+            .collect::<Vec<_>>(),
+        ["a", "a"]
+    );
 }
 
 /// "echo 1" may be the beginning of "echo 12": a line without its end is not believed.
@@ -74,7 +103,10 @@ fn a_cut_off_last_line_is_left_out() {
     for end in 0..OF_GNU_PARALLEL.len() {
         let text = &OF_GNU_PARALLEL[..end];
         let log = read(text).unwrap();
-        assert_eq!(log.entries.len(), text.matches('\n').count().saturating_sub(1));
+        assert_eq!(
+            log.entries.len(),
+            text.matches('\n').count().saturating_sub(1)
+        );
         assert_eq!(log.cut_off, !text.is_empty() && !text.ends_with('\n'));
     }
 }
@@ -82,17 +114,38 @@ fn a_cut_off_last_line_is_left_out() {
 #[test]
 fn errors_name_file_and_line() {
     let check = |line: &str, expected: &str| {
-        let error = read(&format!("{HEADER}\n{line}\n1\t:\t1.0\t1.0\t0\t0\t0\t0\ta\n")).unwrap_err();
-        assert_eq!(error, format!("jobs.log:2: {expected}; expected a job log of cosched or GNU parallel"));
+        let error = read(&format!(
+            "{HEADER}\n{line}\n1\t:\t1.0\t1.0\t0\t0\t0\t0\ta\n"
+        ))
+        .unwrap_err();
+        assert_eq!(
+            error,
+            format!("jobs.log:2: {expected}; expected a job log of cosched or GNU parallel")
+        );
     };
     check("1\t:\t1.0", "expected 9 columns divided by tabs; found 3");
     check("", "expected 9 columns divided by tabs; found 1");
-    check("1\t:\t1.0\tx\t0\t0\t0\t0\ta", "column `JobRuntime`: expected a number; found `x`");
+    check(
+        "1\t:\t1.0\tx\t0\t0\t0\t0\ta",
+        "column `JobRuntime`: expected a number; found `x`",
+    );
     let when = "expected seconds, below the year 10000; found";
-    check("1\t:\t1700000000250\t1\t0\t0\t0\t0\ta", &format!("column `Starttime`: {when} `1700000000250`"));
-    check("1\t:\tinf\t1\t0\t0\t0\t0\ta", &format!("column `Starttime`: {when} `inf`"));
-    check("1\t:\t1\t-1\t0\t0\t0\t0\ta", &format!("column `JobRuntime`: {when} `-1`"));
-    check("1\t:\t1.0\t1.0\t0\t0\tzero\t0\ta", "column `Exitval`: expected a number; found `zero`");
+    check(
+        "1\t:\t1700000000250\t1\t0\t0\t0\t0\ta",
+        &format!("column `Starttime`: {when} `1700000000250`"),
+    );
+    check(
+        "1\t:\tinf\t1\t0\t0\t0\t0\ta",
+        &format!("column `Starttime`: {when} `inf`"),
+    );
+    check(
+        "1\t:\t1\t-1\t0\t0\t0\t0\ta",
+        &format!("column `JobRuntime`: {when} `-1`"),
+    );
+    check(
+        "1\t:\t1.0\t1.0\t0\t0\tzero\t0\ta",
+        "column `Exitval`: expected a number; found `zero`",
+    );
 }
 
 #[test]
@@ -109,11 +162,23 @@ fn going_on_takes_a_cut_off_line_away() {
     std::fs::write(&path, format!("{whole}2\t:\t17000")).unwrap();
     append_joblog(open()).unwrap().ended(&entry(3));
     let log = read(&std::fs::read_to_string(&path).unwrap()).unwrap();
-    assert_eq!(log.entries.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [1, 3]);
+    assert_eq!(
+        log.entries
+            .iter()
+            .map(|entry| entry.seq)
+            .collect::<Vec<_>>(),
+        [1, 3]
+    );
     // Not even the header was whole.
     std::fs::write(&path, "Seq\tHo").unwrap();
     append_joblog(open()).unwrap().ended(&entry(1));
-    assert_eq!(read(&std::fs::read_to_string(&path).unwrap()).unwrap().entries.len(), 1);
+    assert_eq!(
+        read(&std::fs::read_to_string(&path).unwrap())
+            .unwrap()
+            .entries
+            .len(),
+        1
+    );
 }
 
 #[test]
@@ -121,11 +186,27 @@ fn a_full_disk_stops_the_log_and_nothing_else() {
     let mut writer = JobLogWriter::new(FullDisk::after(100), true);
     let entry = Entry::of(&result().tasks[0], 1, "a", START);
     writer.ended(&entry);
-    assert!(writer.take_warning().unwrap().text().starts_with("the job log can't be written now"));
+    assert!(
+        writer
+            .take_warning()
+            .unwrap()
+            .text()
+            .starts_with("the job log can't be written now")
+    );
     writer.ended(&entry);
     writer.finish();
-    assert!(writer.take_warning().unwrap().text().starts_with("the job log is written no further"));
-    assert!(read(&String::from_utf8(writer.into_inner().written).unwrap()).unwrap().cut_off);
+    assert!(
+        writer
+            .take_warning()
+            .unwrap()
+            .text()
+            .starts_with("the job log is written no further")
+    );
+    assert!(
+        read(&String::from_utf8(writer.into_inner().written).unwrap())
+            .unwrap()
+            .cut_off
+    );
 }
 
 proptest! {

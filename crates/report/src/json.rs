@@ -18,7 +18,11 @@ pub struct JsonError {
 impl JsonError {
     /// An error at a key of a text that begins in line `line`.
     pub(crate) fn at(line: usize, key: &str, problem: String) -> JsonError {
-        JsonError { line, key: key.to_owned(), problem }
+        JsonError {
+            line,
+            key: key.to_owned(),
+            problem,
+        }
     }
 }
 
@@ -49,7 +53,9 @@ pub fn schema_of(text: &str) -> Result<Option<String>, JsonError> {
         #[serde(default)]
         schema: serde_json::Value,
     }
-    let first = serde_json::Deserializer::from_str(text).into_iter::<Head>().next();
+    let first = serde_json::Deserializer::from_str(text)
+        .into_iter::<Head>()
+        .next();
     match first {
         Some(Ok(head)) => Ok(head.schema.as_str().map(str::to_owned)),
         Some(Err(error)) => Err(locate(text, 1, &error)),
@@ -67,14 +73,26 @@ pub(crate) fn locate(text: &str, first_line: usize, error: &serde_json::Error) -
     };
     let end = offset(text, error.line(), error.column());
     // A syntax error points at the first byte that does not fit, any other error after the value at fault.
-    let end = if error.is_syntax() { end.saturating_sub(1) } else { end };
+    let end = if error.is_syntax() {
+        end.saturating_sub(1)
+    } else {
+        end
+    };
     let key = path_at(text, end);
-    JsonError { line: first_line + error.line().saturating_sub(1), key, problem }
+    JsonError {
+        line: first_line + error.line().saturating_sub(1),
+        key,
+        problem,
+    }
 }
 
 /// The byte at which a line's column lies; both count from 1.
 fn offset(text: &str, line: usize, column: usize) -> usize {
-    let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    let start: usize = text
+        .split_inclusive('\n')
+        .take(line.saturating_sub(1))
+        .map(str::len)
+        .sum();
     (start + column).min(text.len())
 }
 
@@ -199,9 +217,24 @@ mod tests {
             assert_eq!((error.line, error.key.as_str()), (line, key), "{error}");
             assert!(error.problem.contains(problem), "{error}");
         };
-        check(r#"{"a":[{"c":1,"d":"x"},{"c":-3,"d":"y"}],"b":1}"#, 10, "a[1].c", "expected u32");
-        check("{\"a\":[\n{\"c\":1,\n\"d\":\"x\"},\n{\"c\":2,\"d\":[]}],\"b\":1}", 13, "a[1].d", "expected a string");
-        check(r#"{"a":[{"c":1,"d":"} , \" ["},{"c":2}],"b":1}"#, 10, "a[1]", "missing field `d`");
+        check(
+            r#"{"a":[{"c":1,"d":"x"},{"c":-3,"d":"y"}],"b":1}"#,
+            10,
+            "a[1].c",
+            "expected u32",
+        );
+        check(
+            "{\"a\":[\n{\"c\":1,\n\"d\":\"x\"},\n{\"c\":2,\"d\":[]}],\"b\":1}",
+            13,
+            "a[1].d",
+            "expected a string",
+        );
+        check(
+            r#"{"a":[{"c":1,"d":"} , \" ["},{"c":2}],"b":1}"#,
+            10,
+            "a[1]",
+            "missing field `d`",
+        );
         check(r#"{"a":[],"b":300}"#, 10, "b", "expected u8");
         check(r#"{"a":[]}"#, 10, "", "missing field `b`");
         check(r#"{"a":[{"c":1,"#, 10, "a[0].c", "EOF");
@@ -213,14 +246,32 @@ mod tests {
     #[test]
     fn a_schema_is_found_whatever_follows() {
         let found = |text: &str| schema_of(text).unwrap();
-        assert_eq!(found("{\"a\": 1, \"schema\": \"x/1\"}\n[\"b\", 0]\n").as_deref(), Some("x/1"));
-        assert_eq!((found("{\"a\": 1}"), found("{\"schema\": 3}")), (None, None));
-        assert!(schema_of("nonsense").is_err() && schema_of(" \n").is_err() && schema_of("{\"schema\":").is_err());
+        assert_eq!(
+            found("{\"a\": 1, \"schema\": \"x/1\"}\n[\"b\", 0]\n").as_deref(),
+            Some("x/1")
+        );
+        assert_eq!(
+            (found("{\"a\": 1}"), found("{\"schema\": 3}")),
+            (None, None)
+        );
+        assert!(
+            schema_of("nonsense").is_err()
+                && schema_of(" \n").is_err()
+                && schema_of("{\"schema\":").is_err()
+        );
     }
 
     #[test]
     fn any_text_is_survived() {
-        for text in ["{\"a\\", "\"\\", "]]}}", "{\"ä", "[[[[,,,", "{,\"\":\"", "\u{7f}\0"] {
+        for text in [
+            "{\"a\\",
+            "\"\\",
+            "]]}}",
+            "{\"ä",
+            "[[[[,,,",
+            "{,\"\":\"",
+            "\u{7f}\0",
+        ] {
             for end in 0..=text.len() {
                 path_at(text, end);
             }

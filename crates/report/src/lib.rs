@@ -40,17 +40,20 @@ mod trace;
 mod warning;
 mod why;
 
-pub use events::{EVENT_SCHEMA, Event, EventContext, EventError, EventReader, EventWriter, Pick, read_event};
+pub use events::{
+    EVENT_SCHEMA, Event, EventContext, EventError, EventReader, EventWriter, Pick, read_event,
+};
 pub use figures::{Absences, Figures};
 pub use given::Given;
 pub use info::{JobInfo, RunInfo, Solo};
 pub use joblog::{
-    Entry, HEADER as JOBLOG_HEADER, JobLog, JobLogError, JobLogWriter, SIMULATED_HOST, append_joblog, read_joblog,
+    Entry, HEADER as JOBLOG_HEADER, JobLog, JobLogError, JobLogWriter, SIMULATED_HOST,
+    append_joblog, read_joblog,
 };
 pub use json::{JsonError, schema_of};
 pub use live::{
-    CpuNow, JobNow, JobState, LeftOut, LiveTotals, MetricsFormat, OwnUse, Reason, RunFacts, RunLine, STATUS_SCHEMA,
-    Status, jobs_text, metrics_text, runs_text,
+    CpuNow, JobNow, JobState, LeftOut, LiveTotals, MetricsFormat, OwnUse, Reason, RunFacts,
+    RunLine, STATUS_SCHEMA, Status, jobs_text, metrics_text, runs_text,
 };
 pub use machine_load::{MachineLoad, MachineUse, Throttling, doubt_of_short_runs};
 pub use markdown::markdown;
@@ -58,13 +61,14 @@ pub use origin::{Origin, origin_doubts};
 pub use progress::{LeftFrom, LiveProgress, ProgressTracker, ended_line, progress_line};
 pub use reason::{trigger_text, wait_code, wait_text, wait_text_naming};
 pub use record::{
-    EarlierJob, Energy, ExpectedOfJob, Job, MachineDetails, Missing, OverheadRecord, RECORD_SCHEMA, Rebuilt, Record,
-    RecordError, SoloTimes, Totals, WarningRecord, exit_status, record, solo_times,
+    EarlierJob, Energy, ExpectedOfJob, Job, MachineDetails, Missing, OverheadRecord, RECORD_SCHEMA,
+    Rebuilt, Record, RecordError, SoloTimes, Totals, WarningRecord, exit_status, record,
+    solo_times,
 };
 pub use recorder::{FileRecorder, Notice};
 pub use series::{
-    EndedRow, KINDS as SERIES_KINDS, Kind, Mode, NoRecord, Row, SERIES_SCHEMA, SampleRow, SeriesError, SeriesHeader,
-    SeriesReader, SeriesTask, SeriesWriter, rebuild,
+    EndedRow, KINDS as SERIES_KINDS, Kind, Mode, NoRecord, Row, SERIES_SCHEMA, SampleRow,
+    SeriesError, SeriesHeader, SeriesReader, SeriesTask, SeriesWriter, rebuild,
 };
 pub use setting::{ParamSetting, RunInput, RunOptions, RunSetting, SettingFile};
 pub use sink::LineSink;
@@ -72,13 +76,16 @@ pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
 pub use source::{BackendKind, EnergySource, SoloSource};
 pub use summary::{SummaryOptions, headline_text, metric_name, metric_value, overview, summary};
 pub use text::{
-    bytes, clip, clock, count, decimal, grouped, is_hidden, seconds, visible, visible_bytes, visible_json,
-    visible_lines, wrap,
+    bytes, clip, clock, count, decimal, grouped, is_hidden, seconds, visible, visible_bytes,
+    visible_json, visible_lines, wrap,
 };
 pub use tidy::{
-    Form, METRIC_COLUMNS, Tidy, csv_field, job_columns, job_values, metric_values, sample_columns, samples,
+    Form, METRIC_COLUMNS, Tidy, csv_field, job_columns, job_values, metric_values, sample_columns,
+    samples,
 };
 pub use timeline::{JobTimeline, Stay, Timeline, Traffic, Wait};
 pub use trace::{TraceDone, TraceError, is_of_run, is_trace, write_trace};
 pub use warning::{OrphansDone, RunFile, RunWarning, shortfall_text};
-pub use why::{Did, Held, Latest, Preferred, Seen, SeriesEnd, State, Step, WHY_SCHEMA, Why, why, why_text};
+pub use why::{
+    Did, Held, Latest, Preferred, Seen, SeriesEnd, State, Step, WHY_SCHEMA, Why, why, why_text,
+};

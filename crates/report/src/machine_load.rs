@@ -83,7 +83,12 @@ impl Throttling {
             Reading::Absent(_) => self.events.saturating_mul(THROTTLED_EVERY.0) > self.run.0,
         };
         let (events, time, run) = (self.events, self.time().value(), self.run);
-        (is_much && run >= LEAST_TIME).then_some(RunWarning::Throttled { alone, events, time, run })
+        (is_much && run >= LEAST_TIME).then_some(RunWarning::Throttled {
+            alone,
+            events,
+            time,
+            run,
+        })
     }
 }
 
@@ -112,15 +117,25 @@ impl MachineLoad {
     /// What was measured, as a record tells it.
     pub fn of(used: Reading<MachineUse>, throttling: Reading<Throttling>) -> MachineLoad {
         let mut absent = Absences::default();
-        let mut figure = |name: &str, of: fn(&MachineUse) -> f64| absent.note(name, used.map(|used| of(&used)));
+        let mut figure =
+            |name: &str, of: fn(&MachineUse) -> f64| absent.note(name, used.map(|used| of(&used)));
         MachineLoad {
             cpu_s: figure("cpu_s", |used| used.total.as_s()),
             steal_share: figure("steal_share", MachineUse::steal_share),
             foreign_share: figure("foreign_share", MachineUse::foreign_share),
-            foreign_cpus: figure("foreign_cpus", |used| used.foreign_share() * used.cpus as f64),
-            throttled_s: absent
-                .note("throttled_s", throttling.and_then(|throttling| throttling.time()).map(Nanos::as_s)),
-            throttle_events: absent.note("throttle_events", throttling.map(|throttling| throttling.events)),
+            foreign_cpus: figure("foreign_cpus", |used| {
+                used.foreign_share() * used.cpus as f64
+            }),
+            throttled_s: absent.note(
+                "throttled_s",
+                throttling
+                    .and_then(|throttling| throttling.time())
+                    .map(Nanos::as_s),
+            ),
+            throttle_events: absent.note(
+                "throttle_events",
+                throttling.map(|throttling| throttling.events),
+            ),
             absent,
         }
     }
@@ -130,11 +145,23 @@ impl MachineLoad {
 /// their accounts cancel, and disturbances do not. All must be of the same CPUs; longer ones among them are left out. `None` also if
 /// they are too short together.
 pub fn doubt_of_short_runs<'a>(loads: impl IntoIterator<Item = &'a MachineLoad>) -> Option<String> {
-    let known = |load: &MachineLoad| Some((load.cpu_s?, load.steal_share?, load.foreign_share?, load.foreign_cpus?));
+    let known = |load: &MachineLoad| {
+        Some((
+            load.cpu_s?,
+            load.steal_share?,
+            load.foreign_share?,
+            load.foreign_cpus?,
+        ))
+    };
     let known: Vec<(f64, f64, f64, f64)> = loads.into_iter().filter_map(known).collect();
     // Where others took nothing, the number of CPUs is not told, and does not matter.
-    let cpus = known.iter().find_map(|&(.., share, cpus)| (share > 0.0).then(|| (cpus / share).round()))?;
-    let short: Vec<_> = known.into_iter().filter(|(time, ..)| time / cpus < LEAST_TIME.as_s()).collect();
+    let cpus = known
+        .iter()
+        .find_map(|&(.., share, cpus)| (share > 0.0).then(|| (cpus / share).round()))?;
+    let short: Vec<_> = known
+        .into_iter()
+        .filter(|(time, ..)| time / cpus < LEAST_TIME.as_s())
+        .collect();
     let sum = |of: fn(&(f64, f64, f64, f64)) -> f64| Nanos::from_s(short.iter().map(of).sum());
     let used = MachineUse {
         cpus: cpus as usize,
@@ -142,9 +169,22 @@ pub fn doubt_of_short_runs<'a>(loads: impl IntoIterator<Item = &'a MachineLoad>)
         stolen: sum(|run| run.0 * run.1),
         foreign: sum(|run| run.0 * run.2),
     };
-    let Some(RunWarning::Disturbed { foreign_cpus, steal_share, .. }) = used.warning(false) else { return None };
-    let foreign = foreign_cpus.map(|taken| format!("other programs took {taken:.2} of {}", count(cpus as u64, "CPU")));
-    let stolen = steal_share.map(|share| format!("the hypervisor took {:.1} % of the CPU time", share * 100.0));
+    let Some(RunWarning::Disturbed {
+        foreign_cpus,
+        steal_share,
+        ..
+    }) = used.warning(false)
+    else {
+        return None;
+    };
+    let foreign = foreign_cpus.map(|taken| {
+        format!(
+            "other programs took {taken:.2} of {}",
+            count(cpus as u64, "CPU")
+        )
+    });
+    let stolen = steal_share
+        .map(|share| format!("the hypervisor took {:.1} % of the CPU time", share * 100.0));
     let why: Vec<String> = [foreign, stolen].into_iter().flatten().collect();
     Some(format!(
         "figures are not to be trusted: runs under {} s are not judged one by one, and in {} together {}",
@@ -162,50 +202,96 @@ mod tests {
     /// Of a run of `s` seconds on two CPUs.
     fn used(s: f64, stolen: f64, foreign: f64) -> MachineUse {
         let time = |s: f64| Nanos::from_s(s);
-        MachineUse { cpus: 2, total: time(2.0 * s), stolen: time(stolen), foreign: time(foreign) }
+        MachineUse {
+            cpus: 2,
+            total: time(2.0 * s),
+            stolen: time(stolen),
+            foreign: time(foreign),
+        }
     }
 
     #[test]
     fn disturbed_runs_are_told_from_noise() {
         let told = |used: MachineUse| match used.warning(false) {
-            Some(RunWarning::Disturbed { foreign_cpus, steal_share, .. }) => {
-                (foreign_cpus.is_some(), steal_share.is_some())
-            }
+            Some(RunWarning::Disturbed {
+                foreign_cpus,
+                steal_share,
+                ..
+            }) => (foreign_cpus.is_some(), steal_share.is_some()),
             _ => (false, false),
         };
         assert_eq!(told(used(10.0, 0.3, 0.9)), (false, false));
         assert_eq!(told(used(10.0, 0.5, 0.0)), (false, true));
         assert_eq!(told(used(10.0, 0.0, 1.1)), (true, false));
         assert_eq!(told(used(10.0, 8.0, 9.0)), (true, true));
-        assert_eq!(told(used(0.9, 0.9, 0.9)), (false, false), "too short to say");
-        let large =
-            MachineUse { cpus: 128, total: Nanos::from_s(1_280.0), stolen: Nanos::ZERO, foreign: Nanos::from_s(12.0) };
-        assert_eq!(told(large), (false, false), "1.2 CPUs of 128 are within the error of the accounts");
-        assert_eq!(told(MachineUse { foreign: Nanos::from_s(30.0), ..large }), (true, false));
+        assert_eq!(
+            told(used(0.9, 0.9, 0.9)),
+            (false, false),
+            "too short to say"
+        );
+        let large = MachineUse {
+            cpus: 128,
+            total: Nanos::from_s(1_280.0),
+            stolen: Nanos::ZERO,
+            foreign: Nanos::from_s(12.0),
+        };
+        assert_eq!(
+            told(large),
+            (false, false),
+            "1.2 CPUs of 128 are within the error of the accounts"
+        );
+        assert_eq!(
+            told(MachineUse {
+                foreign: Nanos::from_s(30.0),
+                ..large
+            }),
+            (true, false)
+        );
     }
 
     #[test]
     fn short_runs_are_judged_together() {
         let load = |s: f64, stolen: f64, foreign: f64| {
-            MachineLoad::of(Reading::Value(used(s, stolen, foreign)), Reading::Absent(Absence::NotTold))
+            MachineLoad::of(
+                Reading::Value(used(s, stolen, foreign)),
+                Reading::Absent(Absence::NotTold),
+            )
         };
         let told = |loads: &[MachineLoad]| doubt_of_short_runs(loads);
-        assert_eq!(told(&vec![load(0.3, 0.0, 0.45); 3]), None, "too short together");
+        assert_eq!(
+            told(&vec![load(0.3, 0.0, 0.45); 3]),
+            None,
+            "too short together"
+        );
         let text = told(&vec![load(0.3, 0.0, 0.45); 4]).unwrap();
-        assert!(text.ends_with("and in 4 runs together other programs took 1.50 of 2 CPUs"), "{text}");
+        assert!(
+            text.ends_with("and in 4 runs together other programs took 1.50 of 2 CPUs"),
+            "{text}"
+        );
         // Errors of the accounts go to either side.
         let mut noisy = vec![load(0.3, 0.0, 0.06); 2];
         noisy.extend(vec![load(0.3, 0.0, 0.0); 4]);
         assert_eq!(told(&noisy), None);
-        assert_eq!(told(&vec![load(2.0, 0.0, 3.0); 4]), None, "they are judged one by one");
+        assert_eq!(
+            told(&vec![load(2.0, 0.0, 3.0); 4]),
+            None,
+            "they are judged one by one"
+        );
         let text = told(&vec![load(0.5, 0.1, 0.001); 4]).unwrap();
-        assert!(text.contains("together the hypervisor took 10.0 % of the CPU time"), "{text}");
+        assert!(
+            text.contains("together the hypervisor took 10.0 % of the CPU time"),
+            "{text}"
+        );
         assert_eq!(told(&[MachineLoad::default()]), None);
     }
 
     /// A run of `s` seconds that was throttled three times.
     fn throttled(s: f64, throttled_s: f64) -> Throttling {
-        Throttling { events: 3, time: Reading::Value(Nanos::from_s(throttled_s)), run: Nanos::from_s(s) }
+        Throttling {
+            events: 3,
+            time: Reading::Value(Nanos::from_s(throttled_s)),
+            run: Nanos::from_s(s),
+        }
     }
 
     #[test]
@@ -217,23 +303,57 @@ mod tests {
         assert_eq!(told(throttled(100.0, 0.0)), None, "spikes");
         assert_eq!(told(throttled(100.0, 2.0)), None);
         assert_eq!(told(throttled(100.0, 2.1)), Some(Some(2.1)));
-        assert_eq!(told(throttled(100.0, 999.0)), Some(Some(100.0)), "it began before the run");
+        assert_eq!(
+            told(throttled(100.0, 999.0)),
+            Some(Some(100.0)),
+            "it began before the run"
+        );
         assert_eq!(told(throttled(0.9, 0.9)), None, "too short to say");
-        let counted = |s: f64| told(Throttling { time: Reading::Absent(Absence::NotTold), ..throttled(s, 0.0) });
-        assert_eq!((counted(29.0), counted(30.0)), (Some(None), None), "three times, of unknown length");
+        let counted = |s: f64| {
+            told(Throttling {
+                time: Reading::Absent(Absence::NotTold),
+                ..throttled(s, 0.0)
+            })
+        };
+        assert_eq!(
+            (counted(29.0), counted(30.0)),
+            (Some(None), None),
+            "three times, of unknown length"
+        );
     }
 
     #[test]
     fn what_is_not_known_is_absent() {
-        let (gone, simulated) = (Reading::Absent(Absence::NotTold), Reading::Absent(Absence::Simulated));
+        let (gone, simulated) = (
+            Reading::Absent(Absence::NotTold),
+            Reading::Absent(Absence::Simulated),
+        );
         let load = MachineLoad::of(gone, simulated);
-        assert_eq!((load.steal_share, load.absent.why("foreign_cpus")), (None, Some(Absence::NotTold.text())));
-        assert_eq!((load.throttled_s, load.absent.why("throttled_s")), (None, Some(Absence::Simulated.text())));
-        assert_eq!((load.throttle_events, load.absent.why("throttle_events")), (None, Some(Absence::Simulated.text())));
-        let counted = Throttling { time: Reading::Absent(Absence::NotTold), ..throttled(10.0, 1.0) };
-        let load = MachineLoad::of(Reading::Value(used(10.0, 1.0, 2.0)), Reading::Value(counted));
+        assert_eq!(
+            (load.steal_share, load.absent.why("foreign_cpus")),
+            (None, Some(Absence::NotTold.text()))
+        );
+        assert_eq!(
+            (load.throttled_s, load.absent.why("throttled_s")),
+            (None, Some(Absence::Simulated.text()))
+        );
+        assert_eq!(
+            (load.throttle_events, load.absent.why("throttle_events")),
+            (None, Some(Absence::Simulated.text()))
+        );
+        let counted = Throttling {
+            time: Reading::Absent(Absence::NotTold),
+            ..throttled(10.0, 1.0)
+        };
+        let load = MachineLoad::of(
+            Reading::Value(used(10.0, 1.0, 2.0)),
+            Reading::Value(counted),
+        );
         assert_eq!((load.throttled_s, load.throttle_events), (None, Some(3)));
         assert_eq!((load.cpu_s, load.steal_share), (Some(20.0), Some(0.05)));
-        assert_eq!((load.foreign_share, load.foreign_cpus), (Some(0.1), Some(0.2)));
+        assert_eq!(
+            (load.foreign_share, load.foreign_cpus),
+            (Some(0.1), Some(0.2))
+        );
     }
 }

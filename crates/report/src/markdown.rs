@@ -9,14 +9,23 @@ use std::fmt::Write as _;
 
 /// A text in a cell of a table, or in a line.
 fn cell(text: &str) -> String {
-    visible(text).replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;").replace('*', "\\*").replace('_', "\\_")
+    visible(text)
+        .replace('\\', "\\\\")
+        .replace('|', "\\|")
+        .replace('<', "&lt;")
+        .replace('*', "\\*")
+        .replace('_', "\\_")
 }
 
 /// A document with how the run ended, its metrics, its jobs, those that were slowed down most first, its warnings and its
 /// setting. `name` is what the reader calls the run.
 pub fn markdown(name: &str, record: &Record) -> String {
     let mut out = format!("# {}\n\n", cell(name));
-    let simulated = if record.backend == BackendKind::Sim { "**Simulated.** " } else { "" };
+    let simulated = if record.backend == BackendKind::Sim {
+        "**Simulated.** "
+    } else {
+        ""
+    };
     let _ = writeln!(
         out,
         "{simulated}{}\n\n## Result\n\n| metric | value | meaning |\n| --- | ---: | --- |",
@@ -28,10 +37,16 @@ pub fn markdown(name: &str, record: &Record) -> String {
             Some(Err(why)) => ("-".to_owned(), format!("; not known: {why}")),
             None => continue,
         };
-        let _ =
-            writeln!(out, "| {} | {value} | {} |", metric_name(metric.name), cell(&format!("{}{more}", metric.hint)));
+        let _ = writeln!(
+            out,
+            "| {} | {value} | {} |",
+            metric_name(metric.name),
+            cell(&format!("{}{more}", metric.hint))
+        );
     }
-    out.push_str("\n## Jobs\n\n| job | slowdown | turnaround | alone | longest wait | CPU time | ended |\n");
+    out.push_str(
+        "\n## Jobs\n\n| job | slowdown | turnaround | alone | longest wait | CPU time | ended |\n",
+    );
     out.push_str("| --- | ---: | ---: | ---: | ---: | ---: | --- |\n");
     let mut jobs: Vec<&Job> = record.jobs.iter().collect();
     jobs.sort_by(|a, b| a.worst_first(b));
@@ -42,9 +57,20 @@ pub fn markdown(name: &str, record: &Record) -> String {
             (None, Some(estimate)) => format!("~{estimate:.2}"),
             (None, None) => "-".to_owned(),
         };
-        let ended = job.exit_text.as_deref().or(job.absent.why("exit")).unwrap_or("-");
-        let times = [job.turnaround_s(), job.solo_s, job.waited_max_s, job.cpu_s].map(time).join(" | ");
-        let _ = writeln!(out, "| {} | {slowdown} | {times} | {} |", cell(&job.name), cell(ended));
+        let ended = job
+            .exit_text
+            .as_deref()
+            .or(job.absent.why("exit"))
+            .unwrap_or("-");
+        let times = [job.turnaround_s(), job.solo_s, job.waited_max_s, job.cpu_s]
+            .map(time)
+            .join(" | ");
+        let _ = writeln!(
+            out,
+            "| {} | {slowdown} | {times} | {} |",
+            cell(&job.name),
+            cell(ended)
+        );
     }
     if !record.warnings.is_empty() {
         out.push_str("\n## Warnings\n\n");
@@ -63,13 +89,20 @@ pub fn markdown(name: &str, record: &Record) -> String {
     line("machine", Some(&record.machine));
     line("host", setting.host.as_deref());
     line("kernel", setting.kernel.as_deref());
-    line("counters", record.counters.as_deref().or(record.absent.why("counters")));
+    line(
+        "counters",
+        record.counters.as_deref().or(record.absent.why("counters")),
+    );
     line("seed", Some(&record.seed.to_string()));
     line("started", record.started_at.as_deref());
     line("cosched", Some(&record.cosched_version));
     if let Some(words) = &setting.command_line {
         // In a code span nothing is markup but the back quote.
-        let _ = writeln!(out, "- command: `{}`", visible(&words.join(" ")).replace('`', "'"));
+        let _ = writeln!(
+            out,
+            "- command: `{}`",
+            visible(&words.join(" ")).replace('`', "'")
+        );
     }
     out
 }
@@ -85,17 +118,25 @@ mod tests {
     fn of_a_run() {
         let result = result();
         let record = record(&result, &info(&result));
-        insta::assert_snapshot!(markdown("my|run", &record).replace(env!("CARGO_PKG_VERSION"), "VERSION"));
+        insta::assert_snapshot!(
+            markdown("my|run", &record).replace(env!("CARGO_PKG_VERSION"), "VERSION")
+        );
     }
 
     #[test]
     fn runs_side_by_side_fit_the_width() {
         let (one, two) = (result(), simulated());
         let records = [record(&one, &info(&one)), record(&two.0, &two.1)];
-        let runs = [("first".to_owned(), &records[0]), ("second".to_owned(), &records[1])];
+        let runs = [
+            ("first".to_owned(), &records[0]),
+            ("second".to_owned(), &records[1]),
+        ];
         for width in [60, 100] {
             let text = overview(&runs, width);
-            assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+            assert!(
+                text.lines().all(|line| line.chars().count() <= width),
+                "{text}"
+            );
             assert_eq!(text.lines().count(), 3);
         }
         insta::assert_snapshot!(overview(&runs, 120));
@@ -115,7 +156,12 @@ mod tests {
                 .map(str::to_owned)
                 .zip(words(1).filter(|word| !word.is_empty()).map(str::to_owned))
                 .collect();
-            let cell = |title: &str| cells.iter().find(|(name, _)| name == title).map(|(_, cell)| cell.clone());
+            let cell = |title: &str| {
+                cells
+                    .iter()
+                    .find(|(name, _)| name == title)
+                    .map(|(_, cell)| cell.clone())
+            };
             (cell("FAILED"), cell("NOT ENDED"))
         };
         assert_eq!(told(&record), (Some("1".to_owned()), None));

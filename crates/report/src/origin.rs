@@ -19,28 +19,45 @@ impl Origin {
     pub fn of(record: &Record) -> Origin {
         let mut machine = record.machine.clone();
         if record.backend == BackendKind::Host {
-            machine = format!("{machine} with {}", count(record.machine_details.cpus as u64, "CPU"));
+            machine = format!(
+                "{machine} with {}",
+                count(record.machine_details.cpus as u64, "CPU")
+            );
             if let Some(host) = &record.setting.host {
                 machine = format!("{machine} ({host})");
             }
         }
-        Origin { machine, version: record.cosched_version.clone() }
+        Origin {
+            machine,
+            version: record.cosched_version.clone(),
+        }
     }
 }
 
 /// What is doubtful where runs from these places stand beside each other, in sentences.
 pub fn origin_doubts<'a>(origins: impl IntoIterator<Item = &'a Origin>) -> Vec<String> {
-    let (mut machines, mut versions): (BTreeMap<&str, u64>, BTreeMap<&str, u64>) = Default::default();
+    let (mut machines, mut versions): (BTreeMap<&str, u64>, BTreeMap<&str, u64>) =
+        Default::default();
     for origin in origins {
         *machines.entry(&origin.machine).or_default() += 1;
         *versions.entry(&origin.version).or_default() += 1;
     }
     let sentence = |what: &str, of: BTreeMap<&str, u64>| {
-        let each: Vec<String> = of.iter().map(|(name, runs)| format!("{name}, {}", count(*runs, "run"))).collect();
-        (of.len() > 1)
-            .then(|| format!("these runs are of different {what}, and differences may be theirs: {}", each.join("; ")))
+        let each: Vec<String> = of
+            .iter()
+            .map(|(name, runs)| format!("{name}, {}", count(*runs, "run")))
+            .collect();
+        (of.len() > 1).then(|| {
+            format!(
+                "these runs are of different {what}, and differences may be theirs: {}",
+                each.join("; ")
+            )
+        })
     };
-    sentence("machines", machines).into_iter().chain(sentence("versions of cosched", versions)).collect()
+    sentence("machines", machines)
+        .into_iter()
+        .chain(sentence("versions of cosched", versions))
+        .collect()
 }
 
 #[cfg(test)]
@@ -49,7 +66,10 @@ mod tests {
 
     #[test]
     fn only_what_differs_is_told() {
-        let of = |machine: &str, version: &str| Origin { machine: machine.to_owned(), version: version.to_owned() };
+        let of = |machine: &str, version: &str| Origin {
+            machine: machine.to_owned(),
+            version: version.to_owned(),
+        };
         assert_eq!(origin_doubts(&[of("a", "1"), of("a", "1")]), [""; 0]);
         assert_eq!(
             origin_doubts(&[of("a", "1"), of("b", "1"), of("b", "2")]),

@@ -72,7 +72,18 @@ pub(crate) fn left_clock(left_s: f64, about: bool) -> String {
 ///
 /// In a narrow terminal parts are left out from the right. The time left is the last but one to go.
 pub fn progress_line(progress: &LiveProgress, width: usize) -> String {
-    let LiveProgress { simulated, total, done, failed, running, waiting, queued, elapsed, left, .. } = *progress;
+    let LiveProgress {
+        simulated,
+        total,
+        done,
+        failed,
+        running,
+        waiting,
+        queued,
+        elapsed,
+        left,
+        ..
+    } = *progress;
     let left = match left {
         Some(left) => format!("{} left", left_clock(left.as_s(), progress.is_about)),
         None if progress.is_overdue => OVERDUE.to_owned(),
@@ -89,7 +100,11 @@ pub fn progress_line(progress: &LiveProgress, width: usize) -> String {
         }
     }
     parts.push(format!("{} elapsed", clock(elapsed.as_s())));
-    let mut line = if simulated { "[simulated] ".to_owned() } else { String::new() };
+    let mut line = if simulated {
+        "[simulated] ".to_owned()
+    } else {
+        String::new()
+    };
     for (ix, part) in parts.iter().enumerate() {
         let divider = if ix == 0 { "" } else { ", " };
         if (line.chars().count() + divider.len() + part.chars().count()) > width {
@@ -104,14 +119,31 @@ pub fn progress_line(progress: &LiveProgress, width: usize) -> String {
 /// One line about a job that ended, for output on which no progress line can be drawn.
 pub fn ended_line(progress: &LiveProgress, result: &TaskResult, info: Option<&JobInfo>) -> String {
     let what = info.map_or_else(|| visible(&result.spec.name), JobInfo::what);
-    let exit = result.exit.as_ref().map_or_else(|| "ended".to_owned(), ToString::to_string);
+    let exit = result
+        .exit
+        .as_ref()
+        .map_or_else(|| "ended".to_owned(), ToString::to_string);
     let time = match (result.started, result.finished) {
-        (Some(started), Some(finished)) => format!(" after {}", seconds((finished - started).as_s())),
+        (Some(started), Some(finished)) => {
+            format!(" after {}", seconds((finished - started).as_s()))
+        }
         _ => String::new(),
     };
-    let attempts = if result.runs > 1 { format!(" (attempt {})", result.runs) } else { String::new() };
-    let timed_out = if result.timed_out { " (ran out of its time)" } else { "" };
-    let simulated = if progress.simulated { "[simulated] " } else { "" };
+    let attempts = if result.runs > 1 {
+        format!(" (attempt {})", result.runs)
+    } else {
+        String::new()
+    };
+    let timed_out = if result.timed_out {
+        " (ran out of its time)"
+    } else {
+        ""
+    };
+    let simulated = if progress.simulated {
+        "[simulated] "
+    } else {
+        ""
+    };
     let digits = progress.total.to_string().len();
     format!(
         "{simulated}[{:digits$}/{}] {what}: {}{time}{timed_out}{attempts}",
@@ -148,7 +180,12 @@ pub struct ProgressTracker {
 
 impl ProgressTracker {
     /// A count for `jobs` jobs; `solo_s` has the known solo times in seconds.
-    pub fn new(simulated: bool, total: usize, quantum: Nanos, solo_s: BTreeMap<TaskId, f64>) -> ProgressTracker {
+    pub fn new(
+        simulated: bool,
+        total: usize,
+        quantum: Nanos,
+        solo_s: BTreeMap<TaskId, f64>,
+    ) -> ProgressTracker {
         let all_solo_s = (solo_s.len() == total).then(|| solo_s.values().sum());
         let mut by_number = vec![None; total];
         for (task, solo_s) in solo_s {
@@ -157,7 +194,12 @@ impl ProgressTracker {
             }
         }
         ProgressTracker {
-            progress: LiveProgress { simulated, total, queued: total, ..LiveProgress::default() },
+            progress: LiveProgress {
+                simulated,
+                total,
+                queued: total,
+                ..LiveProgress::default()
+            },
             quantum,
             solo_s: by_number,
             all_solo_s,
@@ -175,10 +217,18 @@ impl ProgressTracker {
     }
 
     /// Uses what is expected of each job, in the order of the tasks.
-    pub fn expecting(mut self, expected: impl Iterator<Item = Option<Expected>> + Clone) -> ProgressTracker {
-        self.forecast = Forecast::new(expected.clone().map(|expected| expected.map(|expected| expected.time)));
-        let (of_others, own): (Vec<Expected>, Vec<Expected>) =
-            expected.flatten().partition(|expected| expected.from == ExpectedFrom::Program);
+    pub fn expecting(
+        mut self,
+        expected: impl Iterator<Item = Option<Expected>> + Clone,
+    ) -> ProgressTracker {
+        self.forecast = Forecast::new(
+            expected
+                .clone()
+                .map(|expected| expected.map(|expected| expected.time)),
+        );
+        let (of_others, own): (Vec<Expected>, Vec<Expected>) = expected
+            .flatten()
+            .partition(|expected| expected.from == ExpectedFrom::Program);
         self.is_by_program = of_others.len() > own.len();
         self
     }
@@ -265,7 +315,10 @@ impl ProgressTracker {
     pub fn tick(&mut self, snapshot: &Snapshot, pending: usize) {
         self.pending = pending;
         self.progress.elapsed = snapshot.now;
-        self.progress.running = self.unfinished(snapshot).filter(|task| task.running.is_some()).count();
+        self.progress.running = self
+            .unfinished(snapshot)
+            .filter(|task| task.running.is_some())
+            .count();
         self.count();
         self.progress.is_overdue = self.is_overdue(snapshot);
         // As much again as it has taken too long would be told as a time that is known.
@@ -277,7 +330,9 @@ impl ProgressTracker {
     /// Whether all jobs that are left have taken longer than is known of them.
     fn is_overdue(&self, snapshot: &Snapshot) -> bool {
         match (&self.forecast, self.all_solo_s) {
-            (_, Some(all_s)) => self.unfinished(snapshot).next().is_some() && self.by_solo(snapshot, all_s).0 <= 0.0,
+            (_, Some(all_s)) => {
+                self.unfinished(snapshot).next().is_some() && self.by_solo(snapshot, all_s).0 <= 0.0
+            }
             (Some(forecast), None) => forecast.is_outlived(&self.live(snapshot)),
             (None, None) => false,
         }
@@ -285,12 +340,17 @@ impl ProgressTracker {
 
     /// The jobs that have begun and not ended, and for how long each was placed.
     fn live(&self, snapshot: &Snapshot) -> Vec<(TaskId, Nanos)> {
-        self.unfinished(snapshot).map(|task| (task.id, task.estimates.ran)).collect()
+        self.unfinished(snapshot)
+            .map(|task| (task.id, task.estimates.ran))
+            .collect()
     }
 
     /// Tasks that have not ended yet. Tasks that were started again don't count: the run does not wait for them.
     fn unfinished<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a TaskView> {
-        snapshot.tasks.iter().filter(|task| !self.has_ended(task.id))
+        snapshot
+            .tasks
+            .iter()
+            .filter(|task| !self.has_ended(task.id))
     }
 
     /// The time left in seconds: from solo times and progress if all solo times are known; else from what earlier runs
@@ -300,7 +360,11 @@ impl ProgressTracker {
         if let (Some(forecast), None) = (&self.forecast, self.all_solo_s) {
             let live = self.live(snapshot);
             let cpus = snapshot.machine.cpus.len();
-            return forecast.left_s(&Now { elapsed: snapshot.now, cpus, live: &live });
+            return forecast.left_s(&Now {
+                elapsed: snapshot.now,
+                cpus,
+                live: &live,
+            });
         }
         let (work, done, longest) = match self.all_solo_s {
             Some(all_s) => self.by_solo(snapshot, all_s),
@@ -344,7 +408,11 @@ impl ProgressTracker {
             }
             (work, done, longest) = (work + left, done + ran, longest.max(left));
         }
-        Some((work + self.pending as f64 * whole_s / known as f64, done, longest))
+        Some((
+            work + self.pending as f64 * whole_s / known as f64,
+            done,
+            longest,
+        ))
     }
 }
 
@@ -374,12 +442,14 @@ mod tests {
     fn what_is_known_of_other_commands_is_marked() {
         let tracker = |from| {
             let expected = [Some(Expected::of(Nanos::from_s(8.0), from))];
-            ProgressTracker::new(false, 1, Nanos::from_ms(200), BTreeMap::new()).expecting(expected.into_iter())
+            ProgressTracker::new(false, 1, Nanos::from_ms(200), BTreeMap::new())
+                .expecting(expected.into_iter())
         };
         let line = |tracker: &mut ProgressTracker, at: f64| {
             let mut snapshot = snapshot();
             snapshot.tasks.truncate(1);
-            (snapshot.now, snapshot.tasks[0].estimates.ran) = (Nanos::from_s(at), Nanos::from_s(at));
+            (snapshot.now, snapshot.tasks[0].estimates.ran) =
+                (Nanos::from_s(at), Nanos::from_s(at));
             tracker.tick(&snapshot, 0);
             progress_line(tracker.progress(), 28)
         };
@@ -392,16 +462,29 @@ mod tests {
         line(&mut other, 12.0);
         assert!(other.progress().is_overdue && other.progress().left.is_none());
         let wide = progress_line(other.progress(), 60);
-        assert!(wide.starts_with("0/1 done, longer than expected, "), "{wide}");
+        assert!(
+            wide.starts_with("0/1 done, longer than expected, "),
+            "{wide}"
+        );
     }
 
     #[test]
     fn lines_fit_the_width() {
-        let full = "12/24 done, 1:02:03 left, 1 failed, 2 running, 6 waiting, 4 queued, 12:34 elapsed";
+        let full =
+            "12/24 done, 1:02:03 left, 1 failed, 2 running, 6 waiting, 4 queued, 12:34 elapsed";
         assert_eq!(progress_line(&progress(), 80 + 10), full);
-        assert_eq!(progress_line(&progress(), 40), "12/24 done, 1:02:03 left, 1 failed");
+        assert_eq!(
+            progress_line(&progress(), 40),
+            "12/24 done, 1:02:03 left, 1 failed"
+        );
         assert_eq!(progress_line(&progress(), 12), "12/24 done");
-        let unknown = LiveProgress { left: None, simulated: true, failed: 0, queued: 0, ..progress() };
+        let unknown = LiveProgress {
+            left: None,
+            simulated: true,
+            failed: 0,
+            queued: 0,
+            ..progress()
+        };
         assert_eq!(
             progress_line(&unknown, 90),
             "[simulated] 12/24 done, --:-- left, 2 running, 6 waiting, 12:34 elapsed"
@@ -414,15 +497,31 @@ mod tests {
     #[test]
     fn a_line_per_ended_job() {
         let mut result = finished(0, "mcf\u{1b}[2J", 12.5, 10.0);
-        assert_eq!(ended_line(&progress(), &result, None), "[12/24] mcf\\x1b[2J: exit 0 after 12.5 s");
+        assert_eq!(
+            ended_line(&progress(), &result, None),
+            "[12/24] mcf\\x1b[2J: exit 0 after 12.5 s"
+        );
         let spec = cosched_core::TaskSpec::new(0, "a.txt");
-        let info = JobInfo { command: Some("gzip a.txt".to_owned()), ..JobInfo::of(&spec) };
+        let info = JobInfo {
+            command: Some("gzip a.txt".to_owned()),
+            ..JobInfo::of(&spec)
+        };
         result.runs = 3;
         let told = "[12/24] a.txt (gzip a.txt): exit 0 after 12.5 s (attempt 3)";
         assert_eq!(ended_line(&progress(), &result, Some(&info)), told);
         result.runs = 1;
-        (result.timed_out, result.exit) = (true, Some(Exit::Signal { signal: 15, oom: false }));
-        let sim = LiveProgress { simulated: true, done: 3, ..progress() };
+        (result.timed_out, result.exit) = (
+            true,
+            Some(Exit::Signal {
+                signal: 15,
+                oom: false,
+            }),
+        );
+        let sim = LiveProgress {
+            simulated: true,
+            done: 3,
+            ..progress()
+        };
         assert_eq!(
             ended_line(&sim, &result, None),
             "[simulated] [ 3/24] mcf\\x1b[2J: SIGTERM after 12.5 s (ran out of its time)"
@@ -435,7 +534,13 @@ mod tests {
         let mut snapshot = snapshot();
         (0..3).for_each(|_| tracker.started());
         tracker.tick(&snapshot, 2);
-        let LiveProgress { running, waiting, queued, left, .. } = *tracker.progress();
+        let LiveProgress {
+            running,
+            waiting,
+            queued,
+            left,
+            ..
+        } = *tracker.progress();
         assert_eq!((running, waiting, queued, left), (2, 1, 2, None));
 
         // Task 0 ended well after 4 s on a CPU; 1 and 2 ran 2 s each, two more have not come. So 2 + 2 + 4 + 4 = 12 s are
@@ -443,7 +548,10 @@ mod tests {
         tracker.ended(Nanos::from_s(4.0), &finished(0, "a", 8.0, 1.0));
         snapshot.tasks.remove(0);
         snapshot.now = Nanos::from_s(4.0);
-        snapshot.tasks.iter_mut().for_each(|task| task.estimates.ran = Nanos::from_s(2.0));
+        snapshot
+            .tasks
+            .iter_mut()
+            .for_each(|task| task.estimates.ran = Nanos::from_s(2.0));
         tracker.tick(&snapshot, 2);
         assert_eq!(tracker.progress().left, Some(Nanos::from_s(6.0)));
         assert_eq!(
@@ -463,17 +571,33 @@ mod tests {
 
     #[test]
     fn a_job_between_two_attempts_is_queued() {
-        let mut tracker = ProgressTracker::new(false, 2, Nanos::from_ms(200), [(TaskId(1), 10.0)].into());
+        let mut tracker =
+            ProgressTracker::new(false, 2, Nanos::from_ms(200), [(TaskId(1), 10.0)].into());
         tracker.started();
         tracker.failed_once();
-        assert_eq!((tracker.progress().waiting, tracker.progress().queued), (0, 2));
+        assert_eq!(
+            (tracker.progress().waiting, tracker.progress().queued),
+            (0, 2)
+        );
         tracker.started_again(TaskId(0));
-        assert_eq!((tracker.progress().waiting, tracker.progress().queued), (1, 1));
+        assert_eq!(
+            (tracker.progress().waiting, tracker.progress().queued),
+            (1, 1)
+        );
         tracker.ended(Nanos::from_s(1.0), &finished(0, "a", 1.0, 1.0));
         tracker.started_again(TaskId(0));
-        assert_eq!((tracker.progress().waiting, tracker.progress().queued), (0, 1));
+        assert_eq!(
+            (tracker.progress().waiting, tracker.progress().queued),
+            (0, 1)
+        );
         // One solo time is enough to tell the share of one job.
-        assert_eq!((tracker.share(TaskId(0), 10.0), tracker.share(TaskId(1), 25.0)), (None, Some(0.5)));
+        assert_eq!(
+            (
+                tracker.share(TaskId(0), 10.0),
+                tracker.share(TaskId(1), 25.0)
+            ),
+            (None, Some(0.5))
+        );
     }
 
     /// A short job ended, and two others have run for ten times as long: they, and one that has not begun, need more than
@@ -491,7 +615,10 @@ mod tests {
         // One more counts as the mean of 4 s and of the 116 s that the other is thought to need: 56 + 60 s, of which 64 s
         // took 60 s.
         tracker.tick(&snapshot, 1);
-        assert_eq!(tracker.progress().left, Some(Nanos::from_s(116.0 * 60.0 / 64.0)));
+        assert_eq!(
+            tracker.progress().left,
+            Some(Nanos::from_s(116.0 * 60.0 / 64.0))
+        );
     }
 
     #[test]
@@ -503,10 +630,16 @@ mod tests {
         let mut snapshot = snapshot();
         snapshot.now = Nanos::from_s(10.0);
         // The first task is in its second run and does not count.
-        snapshot.tasks.iter_mut().for_each(|task| task.estimates.progress = Reading::Value(25.0));
+        snapshot
+            .tasks
+            .iter_mut()
+            .for_each(|task| task.estimates.progress = Reading::Value(25.0));
         tracker.tick(&snapshot, 0);
         let progress = tracker.progress();
-        assert_eq!((progress.done, progress.running, progress.waiting), (1, 1, 1));
+        assert_eq!(
+            (progress.done, progress.running, progress.waiting),
+            (1, 1, 1)
+        );
         assert_eq!(progress.left, Some(Nanos::from_s(5.0)));
     }
 

@@ -32,9 +32,14 @@ pub fn wait_text(reason: &WaitReason) -> String {
 /// The same; `name` returns the name of a task's job.
 pub fn wait_text_naming(reason: &WaitReason, name: impl Fn(TaskId) -> String) -> String {
     match *reason {
-        WaitReason::Order { ahead: 0 } => "All CPUs are taken, and it is the next in line.".to_owned(),
+        WaitReason::Order { ahead: 0 } => {
+            "All CPUs are taken, and it is the next in line.".to_owned()
+        }
         WaitReason::Order { ahead } => {
-            format!("All CPUs are taken, and {} before it in the policy's order.", come(ahead))
+            format!(
+                "All CPUs are taken, and {} before it in the policy's order.",
+                come(ahead)
+            )
         }
         WaitReason::Fitness { bandwidth, wanted } => format!(
             "Other jobs fit the remaining memory bandwidth better: it reads {} transactions/us per CPU, where {} were \
@@ -42,19 +47,34 @@ pub fn wait_text_naming(reason: &WaitReason, name: impl Fn(TaskId) -> String) ->
             per_us(bandwidth),
             per_us(wanted)
         ),
-        WaitReason::Ahead { progress_milli, max_progress_milli } => format!(
+        WaitReason::Ahead {
+            progress_milli,
+            max_progress_milli,
+        } => format!(
             "It is held back: within {:.2} quanta of the leader. Its progress is {:.2} quanta of work alone, the leader's \
              {:.2}.",
             (max_progress_milli - progress_milli) as f64 / 1e3,
             progress_milli as f64 / 1e3,
             max_progress_milli as f64 / 1e3
         ),
-        WaitReason::Heavy { llc, llc_limit, mm, mm_limit } => {
+        WaitReason::Heavy {
+            llc,
+            llc_limit,
+            mm,
+            mm_limit,
+        } => {
             let part = |rate: Reading<Rate>, what: &str, limit| {
                 let rate = rate.value()?;
-                Some(format!("{} {what}/us (limit {})", per_us(rate), per_us(limit)))
+                Some(format!(
+                    "{} {what}/us (limit {})",
+                    per_us(rate),
+                    per_us(limit)
+                ))
             };
-            let parts = [part(llc, "last-level cache accesses", llc_limit), part(mm, "memory transactions", mm_limit)];
+            let parts = [
+                part(llc, "last-level cache accesses", llc_limit),
+                part(mm, "memory transactions", mm_limit),
+            ];
             let parts: Vec<String> = parts.into_iter().flatten().collect();
             format!(
                 "A job is being measured in low contention, and this one would disturb it: {}.",
@@ -62,24 +82,42 @@ pub fn wait_text_naming(reason: &WaitReason, name: impl Fn(TaskId) -> String) ->
             )
         }
         WaitReason::Unmeasured => {
-            "A job is being measured in low contention, and this one has not been measured yet.".to_owned()
+            "A job is being measured in low contention, and this one has not been measured yet."
+                .to_owned()
         }
         WaitReason::Gang { needs, free } => {
-            format!("It needs {} at once, and {free} {} free.", count(needs.into(), "CPU"), is_are(free))
+            format!(
+                "It needs {} at once, and {free} {} free.",
+                count(needs.into(), "CPU"),
+                is_are(free)
+            )
         }
         WaitReason::Affinity => "None of the CPUs that it may use is free.".to_owned(),
         WaitReason::Measuring { task } => {
-            format!("{} is being measured with little beside it, and this one would disturb it.", name(task))
+            format!(
+                "{} is being measured with little beside it, and this one would disturb it.",
+                name(task)
+            )
         }
-        WaitReason::Lead { progress_milli, limit_milli } => format!(
+        WaitReason::Lead {
+            progress_milli,
+            limit_milli,
+        } => format!(
             "It is ahead of the others: it has done {:.2} quanta of work alone, and none with more than {:.2} runs now.",
             progress_milli as f64 / 1e3,
             limit_milli as f64 / 1e3
         ),
-        WaitReason::Outweighed { worth_milli, loss_milli, power_milli } => {
+        WaitReason::Outweighed {
+            worth_milli,
+            loss_milli,
+            power_milli,
+        } => {
             let power = match power_milli {
                 0 => String::new(),
-                _ => format!("; the power of its core is worth {:.2}", power_milli as f64 / 1e3),
+                _ => format!(
+                    "; the power of its core is worth {:.2}",
+                    power_milli as f64 / 1e3
+                ),
             };
             format!(
                 "Others are worth more now: weight x speed of this job would be {:.2}, and those that run would lose {:.2} by \
@@ -88,7 +126,13 @@ pub fn wait_text_naming(reason: &WaitReason, name: impl Fn(TaskId) -> String) ->
                 loss_milli as f64 / 1e3
             )
         }
-        WaitReason::BusFull { demand_milli, basis, threshold_milli, energy_with_mj, energy_without_mj } => format!(
+        WaitReason::BusFull {
+            demand_milli,
+            basis,
+            threshold_milli,
+            energy_with_mj,
+            energy_without_mj,
+        } => format!(
             "It does not fit the memory bus beside what runs: alone it would keep the bus busy {} % of the time{}, where \
              {} % would still fit; with it a second's worth of work would cost {:.1} J, without it {:.1} J.",
             percent(demand_milli),
@@ -109,7 +153,11 @@ fn percent(milli: u32) -> String {
 }
 
 fn come(jobs: u32) -> String {
-    if jobs == 1 { "1 job comes".to_owned() } else { format!("{} come", count(jobs.into(), "job")) }
+    if jobs == 1 {
+        "1 job comes".to_owned()
+    } else {
+        format!("{} come", count(jobs.into(), "job"))
+    }
 }
 
 fn is_are(n: u32) -> &'static str {
@@ -135,9 +183,14 @@ mod tests {
 
     #[test]
     fn every_reason_is_a_sentence_with_its_numbers() {
-        let reasons = [WaitReason::Order { ahead: 0 }, WaitReason::Order { ahead: 12 }];
+        let reasons = [
+            WaitReason::Order { ahead: 0 },
+            WaitReason::Order { ahead: 12 },
+        ];
         let reasons = reasons.into_iter().chain(WaitReason::one_of_each());
-        let text: String = reasons.map(|reason| format!("{}: {}\n", wait_code(&reason), wait_text(&reason))).collect();
+        let text: String = reasons
+            .map(|reason| format!("{}: {}\n", wait_code(&reason), wait_text(&reason)))
+            .collect();
         insta::assert_snapshot!(text);
     }
 
@@ -152,7 +205,10 @@ mod tests {
     #[test]
     fn triggers_name_their_jobs() {
         let name = |task: TaskId| format!("mcf-{}", task.0);
-        let texts: Vec<String> = Trigger::one_of_each().iter().map(|trigger| trigger_text(trigger, name)).collect();
+        let texts: Vec<String> = Trigger::one_of_each()
+            .iter()
+            .map(|trigger| trigger_text(trigger, name))
+            .collect();
         insta::assert_snapshot!(texts.join("\n"));
     }
 }

@@ -10,7 +10,8 @@ use crate::source::BackendKind;
 use crate::status::status_lines;
 use crate::warning::RunWarning;
 use cosched_core::{
-    DecisionRecord, Nanos, Recorder, RunNow, Sample, Snapshot, Switch, TaskId, TaskNow, TaskResult, TaskSpec, Warning,
+    DecisionRecord, Nanos, Recorder, RunNow, Sample, Snapshot, Switch, TaskId, TaskNow, TaskResult,
+    TaskSpec, Warning,
 };
 use std::fmt;
 use std::io::Write;
@@ -84,7 +85,9 @@ pub struct FileRecorder<'a> {
 
 impl fmt::Debug for FileRecorder<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FileRecorder").field("warnings", &self.warnings).finish_non_exhaustive()
+        f.debug_struct("FileRecorder")
+            .field("warnings", &self.warnings)
+            .finish_non_exhaustive()
     }
 }
 
@@ -93,13 +96,24 @@ impl<'a> FileRecorder<'a> {
     pub fn new(info: &RunInfo, tasks: &[TaskSpec]) -> FileRecorder<'a> {
         let simulated = info.backend == BackendKind::Sim;
         let solo = |task: &TaskSpec| {
-            let given = info.jobs.get(task.id.0 as usize).and_then(|job| job.solo).map(|solo| solo.time);
+            let given = info
+                .jobs
+                .get(task.id.0 as usize)
+                .and_then(|job| job.solo)
+                .map(|solo| solo.time);
             given.or(task.solo.time).map(|time| (task.id, time.as_s()))
         };
-        let epoch = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let epoch = |at: SystemTime| {
+            at.duration_since(SystemTime::UNIX_EPOCH)
+                .unwrap_or_default()
+        };
         FileRecorder {
             jobs: info.jobs.clone(),
-            run_start: if simulated { None } else { Some(info.started_at.map(epoch).unwrap_or_default()) },
+            run_start: if simulated {
+                None
+            } else {
+                Some(info.started_at.map(epoch).unwrap_or_default())
+            },
             series: None,
             events: None,
             joblog: None,
@@ -159,7 +173,8 @@ impl<'a> FileRecorder<'a> {
         }
         self.check_files();
         if self.policy_faults > 1 {
-            self.warnings.push(RunWarning::MorePolicyFaults(self.policy_faults - 1));
+            self.warnings
+                .push(RunWarning::MorePolicyFaults(self.policy_faults - 1));
         }
         self.warnings
     }
@@ -177,12 +192,17 @@ impl<'a> FileRecorder<'a> {
             self.events.as_mut().and_then(EventWriter::take_warning),
             self.joblog.as_mut().and_then(JobLogWriter::take_warning),
         ];
-        problems.into_iter().flatten().for_each(|problem| self.tell(problem));
+        problems
+            .into_iter()
+            .flatten()
+            .for_each(|problem| self.tell(problem));
     }
 
     /// Writes a line of the job log.
     fn log_job(&mut self, result: &TaskResult) {
-        let Some(joblog) = &mut self.joblog else { return };
+        let Some(joblog) = &mut self.joblog else {
+            return;
+        };
         let (seq, command) = match self.jobs.get(result.spec.id.0 as usize) {
             Some(info) => (info.seq, info.command_or_name()),
             None => (u64::from(result.spec.id.0) + 1, result.spec.name.as_str()),
@@ -202,7 +222,10 @@ impl Recorder for FileRecorder<'_> {
 
     fn starting(&mut self, now: Nanos, task: &TaskSpec) {
         if let Some(listener) = &mut self.listener {
-            listener(Notice::Starting { info: self.jobs.get(task.id.0 as usize), at: now });
+            listener(Notice::Starting {
+                info: self.jobs.get(task.id.0 as usize),
+                at: now,
+            });
         }
     }
 
@@ -213,7 +236,12 @@ impl Recorder for FileRecorder<'_> {
         }
         if let Some(listener) = &mut self.listener {
             let info = self.jobs.get(task.id.0 as usize);
-            listener(Notice::Started { task, info, at: now, progress: self.tracker.progress() });
+            listener(Notice::Started {
+                task,
+                info,
+                at: now,
+                progress: self.tracker.progress(),
+            });
         }
         self.check_files();
     }
@@ -255,7 +283,11 @@ impl Recorder for FileRecorder<'_> {
         self.log_job(result);
         let info = self.jobs.get(result.spec.id.0 as usize);
         if let Some(listener) = &mut self.listener {
-            listener(Notice::Ended { result, info, progress: self.tracker.progress() });
+            listener(Notice::Ended {
+                result,
+                info,
+                progress: self.tracker.progress(),
+            });
         }
         self.check_files();
     }
@@ -284,7 +316,8 @@ impl Recorder for FileRecorder<'_> {
 
     fn asked(&mut self, now: Nanos, tasks: &[TaskNow<'_>]) {
         if let Some(listener) = &mut self.listener {
-            let share = |task: &TaskNow<'_>| self.tracker.share(task.spec.id, task.progress.value()?);
+            let share =
+                |task: &TaskNow<'_>| self.tracker.share(task.spec.id, task.progress.value()?);
             listener(Notice::Status(&status_lines(now, tasks, share)));
         }
     }
@@ -292,13 +325,18 @@ impl Recorder for FileRecorder<'_> {
     fn watched(&mut self, now: &RunNow<'_>) {
         if let Some(listener) = &mut self.listener {
             self.tracker.tick(now.snapshot, now.pending.len());
-            listener(Notice::Watched(Box::new(self.live.status(now, &self.jobs, &self.tracker))));
+            listener(Notice::Watched(Box::new(self.live.status(
+                now,
+                &self.jobs,
+                &self.tracker,
+            ))));
         }
     }
 
     fn warn(&mut self, now: Nanos, warning: &Warning) {
         let told = RunWarning::of_loop(warning, |task| {
-            self.job(task).map_or_else(|| format!("job {task}"), |info| info.name.clone())
+            self.job(task)
+                .map_or_else(|| format!("job {task}"), |info| info.name.clone())
         });
         if let Some(series) = &mut self.series {
             series.warned(now, &told);
@@ -340,16 +378,26 @@ mod tests {
             snapshot: &snapshot,
             samples: &samples,
             policy_state: None,
-            rng: RngState { seed: 1, position: 0 },
+            rng: RngState {
+                seed: 1,
+                position: 0,
+            },
             decision: &decision(),
             stood_in: false,
         });
         recorder.tick(&snapshot, 0);
         for _ in 0..3 {
-            recorder.warn(snapshot.now, &Warning::PolicyFault(InvalidDecision::UnknownTask(TaskId(9))));
+            recorder.warn(
+                snapshot.now,
+                &Warning::PolicyFault(InvalidDecision::UnknownTask(TaskId(9))),
+            );
         }
         recorder.warn(snapshot.now, &Warning::TimedOut(TaskId(1)));
-        result.tasks.iter().take(2).for_each(|task| recorder.ended(Nanos::from_s(20.0), task));
+        result
+            .tasks
+            .iter()
+            .take(2)
+            .for_each(|task| recorder.ended(Nanos::from_s(20.0), task));
     }
 
     fn specs(result: &cosched_core::RunResult) -> Vec<TaskSpec> {
@@ -381,12 +429,19 @@ mod tests {
                 .with_listener(|notice| {
                     told.push(match notice {
                         Notice::Started { task, .. } => format!("started {}", task.name),
-                        Notice::Starting { info, at } => format!("{} starts at {}", info.unwrap().name, at.0),
+                        Notice::Starting { info, at } => {
+                            format!("{} starts at {}", info.unwrap().name, at.0)
+                        }
                         Notice::Retried { result, info } => {
                             format!("{} failed in attempt {}", info.unwrap().name, result.runs)
                         }
                         Notice::Ended { progress, info, .. } => {
-                            format!("{}/{} {}", progress.done, progress.total, info.unwrap().command_or_name())
+                            format!(
+                                "{}/{} {}",
+                                progress.done,
+                                progress.total,
+                                info.unwrap().command_or_name()
+                            )
                         }
                         Notice::Progress(progress) => crate::progress_line(progress, 80),
                         Notice::Status(lines) => lines.join("; "),
@@ -408,13 +463,27 @@ mod tests {
             );
         }
         insta::assert_snapshot!(told.join("\n"));
-        let rows = SeriesReader::new(series.as_slice(), "s").unwrap().map(Result::unwrap);
+        let rows = SeriesReader::new(series.as_slice(), "s")
+            .unwrap()
+            .map(Result::unwrap);
         assert!(rows.count() > 10);
-        assert_eq!(EventReader::new(events.as_slice(), "e").map(Result::unwrap).count(), 1);
+        assert_eq!(
+            EventReader::new(events.as_slice(), "e")
+                .map(Result::unwrap)
+                .count(),
+            1
+        );
         let log = read_joblog(joblog.as_slice(), "j").unwrap();
-        let commands: Vec<&str> = log.entries.iter().map(|entry| entry.command.as_str()).collect();
+        let commands: Vec<&str> = log
+            .entries
+            .iter()
+            .map(|entry| entry.command.as_str())
+            .collect();
         assert_eq!(commands, ["./mcf-1 --input 'a b'", "./mcf-2 --input 'a b'"]);
-        assert_eq!((log.entries[0].seq, log.entries[0].start_s), (1, 1_700_000_000.25));
+        assert_eq!(
+            (log.entries[0].seq, log.entries[0].start_s),
+            (1, 1_700_000_000.25)
+        );
     }
 
     #[test]
@@ -438,7 +507,11 @@ mod tests {
         drop(recorder);
         assert_eq!(told, [("mcf-1".to_owned(), 1)]);
         let log = read_joblog(joblog.as_slice(), "j").unwrap();
-        let lines: Vec<(u64, i32)> = log.entries.iter().map(|entry| (entry.seq, entry.exit)).collect();
+        let lines: Vec<(u64, i32)> = log
+            .entries
+            .iter()
+            .map(|entry| (entry.seq, entry.exit))
+            .collect();
         assert_eq!(lines, [(1, 3), (1, 0)]);
         assert_eq!(log.successes().count(), 1);
     }
@@ -456,10 +529,16 @@ mod tests {
         drive(&mut recorder, &result);
         drive(&mut recorder, &result);
         let warnings = recorder.into_warnings();
-        assert_eq!(warnings.iter().filter(|warning| warning.is_lost_file()).count(), 2, "{warnings:?}");
+        assert_eq!(
+            warnings
+                .iter()
+                .filter(|warning| warning.is_lost_file())
+                .count(),
+            2,
+            "{warnings:?}"
+        );
         for stopped in [RunFile::Series, RunFile::Events, RunFile::JobLog] {
-            let of_it =
-                |warning: &&RunWarning| matches!(warning, RunWarning::FileStopped { file, .. } if *file == stopped);
+            let of_it = |warning: &&RunWarning| matches!(warning, RunWarning::FileStopped { file, .. } if *file == stopped);
             assert_eq!(warnings.iter().filter(of_it).count(), 1, "{warnings:?}");
         }
     }
@@ -468,12 +547,15 @@ mod tests {
     fn a_simulated_job_log_says_so() {
         let (result, info) = simulated();
         let mut joblog = Vec::new();
-        let mut recorder =
-            FileRecorder::new(&info, &specs(&result)).with_joblog(JobLogWriter::new(Box::new(&mut joblog), true));
+        let mut recorder = FileRecorder::new(&info, &specs(&result))
+            .with_joblog(JobLogWriter::new(Box::new(&mut joblog), true));
         assert!(!recorder.wants_policy_state());
         recorder.ended(Nanos::from_s(15.0), &result.tasks[0]);
         assert!(result.tasks[0].exit.as_ref().is_some_and(Exit::ok));
         drop(recorder);
-        assert_eq!(read_joblog(joblog.as_slice(), "j").unwrap().entries[0].host, "simulated");
+        assert_eq!(
+            read_joblog(joblog.as_slice(), "j").unwrap().entries[0].host,
+            "simulated"
+        );
     }
 }

@@ -44,7 +44,10 @@ impl<W: Write> LineSink<W> {
     /// As [`LineSink::new`], but lines that could not be written wait, up to 4 MiB of them: they are tried again with the
     /// next ones, and by [`LineSink::finish`]. A disk that is full for a while costs no line.
     pub fn lasting(out: W, file: RunFile) -> LineSink<W> {
-        LineSink { waits: true, ..LineSink::new(out, file) }
+        LineSink {
+            waits: true,
+            ..LineSink::new(out, file)
+        }
     }
 
     /// Whether lines are still written.
@@ -89,12 +92,20 @@ impl<W: Write> LineSink<W> {
     /// The warning about an error; each is returned once: that lines wait, and that the file ends.
     pub fn take_warning(&mut self) -> Option<RunWarning> {
         let error = self.error.as_ref()?.to_string();
-        let told = if self.closed { &mut self.told_end } else { &mut self.told_lag };
+        let told = if self.closed {
+            &mut self.told_end
+        } else {
+            &mut self.told_lag
+        };
         if std::mem::replace(told, true) {
             return None;
         }
         let file = self.file;
-        Some(if self.closed { RunWarning::FileStopped { file, error } } else { RunWarning::FileLags { file, error } })
+        Some(if self.closed {
+            RunWarning::FileStopped { file, error }
+        } else {
+            RunWarning::FileLags { file, error }
+        })
     }
 
     /// The same with its writer in a box.
@@ -102,8 +113,26 @@ impl<W: Write> LineSink<W> {
     where
         W: 'a,
     {
-        let LineSink { out, file, waits, waiting, error, closed, told_lag, told_end } = self;
-        LineSink { out: Box::new(out), file, waits, waiting, error, closed, told_lag, told_end }
+        let LineSink {
+            out,
+            file,
+            waits,
+            waiting,
+            error,
+            closed,
+            told_lag,
+            told_end,
+        } = self;
+        LineSink {
+            out: Box::new(out),
+            file,
+            waits,
+            waiting,
+            error,
+            closed,
+            told_lag,
+            told_end,
+        }
     }
 
     /// Returns the writer.
@@ -126,7 +155,16 @@ mod tests {
         sink.write(b"4\n");
         assert!(!sink.is_open());
         let warning = sink.take_warning();
-        assert!(matches!(warning, Some(RunWarning::FileStopped { file: RunFile::Series, .. })), "{warning:?}");
+        assert!(
+            matches!(
+                warning,
+                Some(RunWarning::FileStopped {
+                    file: RunFile::Series,
+                    ..
+                })
+            ),
+            "{warning:?}"
+        );
         assert_eq!(sink.take_warning(), None);
         assert_eq!(sink.into_inner().written, b"one\ntwo an");
     }
@@ -138,7 +176,16 @@ mod tests {
             sink.write(line.as_bytes());
         }
         let warning = sink.take_warning();
-        assert!(matches!(warning, Some(RunWarning::FileLags { file: RunFile::JobLog, .. })), "{warning:?}");
+        assert!(
+            matches!(
+                warning,
+                Some(RunWarning::FileLags {
+                    file: RunFile::JobLog,
+                    ..
+                })
+            ),
+            "{warning:?}"
+        );
         assert_eq!((sink.is_open(), sink.take_warning()), (true, None));
         sink.out.room = 1_000;
         sink.write(b"5\n");
@@ -155,7 +202,16 @@ mod tests {
             sink.finish();
             sink.write(b"more\n");
             let warning = sink.take_warning();
-            assert!(matches!(warning, Some(RunWarning::FileStopped { file: RunFile::JobLog, .. })), "{warning:?}");
+            assert!(
+                matches!(
+                    warning,
+                    Some(RunWarning::FileStopped {
+                        file: RunFile::JobLog,
+                        ..
+                    })
+                ),
+                "{warning:?}"
+            );
             assert_eq!(sink.take_warning(), None);
             assert_eq!(sink.into_inner().written, b"123");
         }

@@ -60,22 +60,39 @@ impl SoloFile {
     ///
     /// # Errors
     /// The series can't be read.
-    pub fn of_run<R: BufRead>(record: &Record, series: SeriesReader<R>) -> Result<SoloFile, SeriesError> {
+    pub fn of_run<R: BufRead>(
+        record: &Record,
+        series: SeriesReader<R>,
+    ) -> Result<SoloFile, SeriesError> {
         let mut tracers: Vec<Tracer> = record.jobs.iter().map(|_| Tracer::default()).collect();
         for row in series {
             if let (_, Row::Sampled(sample)) = row?
                 && let Some(tracer) = tracers.get_mut(sample.task.0 as usize)
             {
-                tracer.add(sample.counts[Counter::Cycles], sample.counts[Counter::Instructions]);
+                tracer.add(
+                    sample.counts[Counter::Cycles],
+                    sample.counts[Counter::Instructions],
+                );
             }
         }
         let times = solo_times(record);
         let job = |(job, tracer): (&crate::record::Job, Tracer)| {
-            let time_s = times.by_name.get(&job.name).copied().filter(|_| job.exit == Some(0))?;
+            let time_s = times
+                .by_name
+                .get(&job.name)
+                .copied()
+                .filter(|_| job.exit == Some(0))?;
             let mut absent = Absences::default();
             let time = Nanos::from_s(time_s);
-            let reads = job.counts.get(Counter::MmReads.name()).and_then(|&reads| Rate::from_count(reads, time));
-            let why = job.counts.why(Counter::MmReads.name()).unwrap_or(Absence::NotYetMeasured.text()).to_owned();
+            let reads = job
+                .counts
+                .get(Counter::MmReads.name())
+                .and_then(|&reads| Rate::from_count(reads, time));
+            let why = job
+                .counts
+                .why(Counter::MmReads.name())
+                .unwrap_or(Absence::NotYetMeasured.text())
+                .to_owned();
             let command = job.command.clone();
             let (trace, no_trace) = match tracer.finish() {
                 // The samples of later runs would be appended to those of the first.
@@ -89,7 +106,11 @@ impl SoloFile {
                 given: job.given.clone(),
                 time_s,
                 range_s: None,
-                mm_reads_per_us: absent.note_option("mm_reads_per_us", reads.map(Rate::per_us), &why),
+                mm_reads_per_us: absent.note_option(
+                    "mm_reads_per_us",
+                    reads.map(Rate::per_us),
+                    &why,
+                ),
                 trace: absent.note_option("trace", trace, no_trace),
                 absent,
             })
@@ -111,7 +132,10 @@ impl SoloFile {
         let file: SoloFile = json::parse(text, 1)?;
         let bad = |key: &str, problem: String| Err(JsonError::at(1, key, problem));
         if file.schema != SOLO_SCHEMA {
-            return bad("schema", format!("found `{}`, expected `{SOLO_SCHEMA}`", file.schema));
+            return bad(
+                "schema",
+                format!("found `{}`, expected `{SOLO_SCHEMA}`", file.schema),
+            );
         }
         for (ix, job) in file.jobs.iter().enumerate() {
             if !(LEAST_S..=1e9).contains(&job.time_s) {
@@ -119,8 +143,14 @@ impl SoloFile {
                 let problem = format!("found {:?}, expected a number from 1e-9 to 1e9", job.time_s);
                 return bad(&format!("jobs[{ix}].time_s"), problem);
             }
-            if job.mm_reads_per_us.is_some_and(|rate| !(0.0..=1e9).contains(&rate)) {
-                return bad(&format!("jobs[{ix}].mm_reads_per_us"), "expected a number from 0 to 1e9".to_owned());
+            if job
+                .mm_reads_per_us
+                .is_some_and(|rate| !(0.0..=1e9).contains(&rate))
+            {
+                return bad(
+                    &format!("jobs[{ix}].mm_reads_per_us"),
+                    "expected a number from 0 to 1e9".to_owned(),
+                );
             }
         }
         Ok(file)
@@ -151,7 +181,8 @@ impl SoloFile {
         let named = |job: &&SoloJob| job.name == name;
         let found = match command {
             Some(command) if by_command => {
-                let alike = |job: &&SoloJob| job.command.as_deref() == Some(command) && job.given == *given;
+                let alike =
+                    |job: &&SoloJob| job.command.as_deref() == Some(command) && job.given == *given;
                 let mut all = self.jobs.iter().filter(alike);
                 all.clone().find(named).or_else(|| all.next())
             }
@@ -167,7 +198,10 @@ impl SoloFile {
     /// The solo times, without the rest of the profiles; jobs that are alike get the mean.
     pub fn times(&self) -> SoloTimes {
         let mut means = Means::default();
-        let mut times = SoloTimes { disturbed: self.disturbed, ..SoloTimes::default() };
+        let mut times = SoloTimes {
+            disturbed: self.disturbed,
+            ..SoloTimes::default()
+        };
         for job in &self.jobs {
             times.by_name.insert(job.name.clone(), job.time_s);
             if let Some(command) = &job.command {
@@ -201,7 +235,10 @@ impl Tracer {
         // An interval without instructions is counted with the next one.
         if self.instructions > before && self.cycles > 0 {
             let ipc = (self.instructions - before) as f64 / self.cycles as f64;
-            self.points.push(SoloPoint { instructions: self.instructions, ipc });
+            self.points.push(SoloPoint {
+                instructions: self.instructions,
+                ipc,
+            });
             self.cycles = 0;
         }
     }
@@ -249,7 +286,10 @@ mod tests {
                 snapshot: &snapshot(),
                 samples: &samples,
                 policy_state: None,
-                rng: RngState { seed: 1, position: 0 },
+                rng: RngState {
+                    seed: 1,
+                    position: 0,
+                },
                 decision: &crate::testing::decision(),
                 stood_in: false,
             });
@@ -268,20 +308,32 @@ mod tests {
         let file = file(false);
         // The third failed.
         assert_eq!(file.jobs.len(), 2);
-        let profile = file.profile("whatever", Some("./mcf-1 --input 'a b'"), &Given::default()).unwrap();
+        let profile = file
+            .profile("whatever", Some("./mcf-1 --input 'a b'"), &Given::default())
+            .unwrap();
         assert_eq!(profile.time, Some(Nanos::from_s(4.0)));
         let trace = profile.trace.unwrap();
         let points: Vec<(u64, f64)> = trace.points().iter().map(|&point| point.into()).collect();
         assert_eq!(points, [(400_000_000, 2.0 / 3.0), (800_000_000, 2.0 / 3.0)]);
-        assert_eq!(file.times().get("x", Some("./mcf-2 --input 'a b'"), &Given::default()), Some(4.0));
-        assert_eq!(file.profile("mcf-1", Some("./other"), &Given::default()), None);
+        assert_eq!(
+            file.times()
+                .get("x", Some("./mcf-2 --input 'a b'"), &Given::default()),
+            Some(4.0)
+        );
+        assert_eq!(
+            file.profile("mcf-1", Some("./other"), &Given::default()),
+            None
+        );
         assert!(file.profile("mcf-1", None, &Given::default()).is_some());
     }
 
     #[test]
     fn jobs_with_one_command_are_told_apart_by_what_they_were_given() {
         let mut file = file(false);
-        let given = |cwd: &str| Given { cwd: Some(cwd.to_owned()), ..Given::default() };
+        let given = |cwd: &str| Given {
+            cwd: Some(cwd.to_owned()),
+            ..Given::default()
+        };
         for (job, cwd) in file.jobs.iter_mut().zip(["a", "b"]) {
             (job.command, job.given) = (Some("./solve".to_owned()), given(cwd));
         }
@@ -289,23 +341,36 @@ mod tests {
         let file = SoloFile::from_json(&file.to_json()).unwrap();
         for (cwd, time) in [("a", Some(1.0)), ("b", Some(2.0)), ("c", None)] {
             let profile = file.profile("mcf-1", Some("./solve"), &given(cwd));
-            assert_eq!(profile.and_then(|profile| profile.time), time.map(Nanos::from_s));
-            assert_eq!(file.times().get("mcf-1", Some("./solve"), &given(cwd)), time);
+            assert_eq!(
+                profile.and_then(|profile| profile.time),
+                time.map(Nanos::from_s)
+            );
+            assert_eq!(
+                file.times().get("mcf-1", Some("./solve"), &given(cwd)),
+                time
+            );
         }
     }
 
     #[test]
     fn that_solo_runs_were_disturbed_goes_on_to_whoever_uses_them() {
         let (mut record, series) = run(false);
-        let warning = |code: &str| WarningRecord { code: code.to_owned(), text: String::new() };
-        let file =
-            |record: &Record| SoloFile::of_run(record, SeriesReader::new(series.as_slice(), "s").unwrap()).unwrap();
+        let warning = |code: &str| WarningRecord {
+            code: code.to_owned(),
+            text: String::new(),
+        };
+        let file = |record: &Record| {
+            SoloFile::of_run(record, SeriesReader::new(series.as_slice(), "s").unwrap()).unwrap()
+        };
         assert!(!file(&record).disturbed && !solo_times(&record).disturbed);
         record.warnings.push(warning("disturbed"));
         assert!(solo_times(&record).disturbed, "they are times of that run");
         record.warnings = vec![warning("throttled")];
         assert!(solo_times(&record).disturbed);
-        record.jobs.iter_mut().for_each(|job| job.solo_s = Some(1.0));
+        record
+            .jobs
+            .iter_mut()
+            .for_each(|job| job.solo_s = Some(1.0));
         assert!(!solo_times(&record).disturbed, "they are of runs before it");
         record.warnings.push(warning("solo-disturbed"));
         assert!(solo_times(&record).disturbed);
@@ -314,7 +379,10 @@ mod tests {
         let text = marked.to_json();
         assert_eq!(SoloFile::from_json(&text).unwrap(), marked);
         let without = text.replacen("\"disturbed\":true,", "", 1);
-        assert!(without != text && !SoloFile::from_json(&without).unwrap().disturbed, "it may be left out");
+        assert!(
+            without != text && !SoloFile::from_json(&without).unwrap().disturbed,
+            "it may be left out"
+        );
     }
 
     #[test]
@@ -322,7 +390,13 @@ mod tests {
         let file = file(true);
         assert!(file.jobs[0].trace.is_some());
         assert_eq!(file.jobs[1].trace, None);
-        assert!(file.jobs[1].absent.why("trace").unwrap().contains("could not be counted"));
+        assert!(
+            file.jobs[1]
+                .absent
+                .why("trace")
+                .unwrap()
+                .contains("could not be counted")
+        );
         check_absences(&serde_json::from_str(&file.to_json()).unwrap());
     }
 
@@ -337,16 +411,39 @@ mod tests {
             let error = SoloFile::from_json(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         };
-        check(&text.replace("cosched.solo/1", "cosched.solo/2"), "expected `cosched.solo/1`");
-        check(&text.replacen("[[400000000,", "[[0,", 1), "point 0 of the trace");
-        check(&text.replacen("\"time_s\":4.0", "\"time_s\":-4.0", 1), "jobs[0].time_s");
+        check(
+            &text.replace("cosched.solo/1", "cosched.solo/2"),
+            "expected `cosched.solo/1`",
+        );
+        check(
+            &text.replacen("[[400000000,", "[[0,", 1),
+            "point 0 of the trace",
+        );
+        check(
+            &text.replacen("\"time_s\":4.0", "\"time_s\":-4.0", 1),
+            "jobs[0].time_s",
+        );
         // The clock of a run counts nanoseconds.
-        for (time, found) in [("0", "0.0"), ("1e-320", "1e-320"), ("9e-10", "9e-10"), ("1e10", "10000000000.0")] {
+        for (time, found) in [
+            ("0", "0.0"),
+            ("1e-320", "1e-320"),
+            ("9e-10", "9e-10"),
+            ("1e10", "10000000000.0"),
+        ] {
             let wrong = text.replacen("\"time_s\":4.0", &format!("\"time_s\":{time}"), 1);
-            check(&wrong, &format!("`jobs[0].time_s`: found {found}, expected a number from 1e-9 to 1e9"));
+            check(
+                &wrong,
+                &format!("`jobs[0].time_s`: found {found}, expected a number from 1e-9 to 1e9"),
+            );
         }
-        assert!(SoloFile::from_json(&text.replacen("\"time_s\":4.0", "\"time_s\":1e-9", 1)).is_ok());
-        let no_reads = text.replacen("\"mm_reads_per_us\":", "\"mm_reads_per_us\":0.0,\"was\":", 1);
+        assert!(
+            SoloFile::from_json(&text.replacen("\"time_s\":4.0", "\"time_s\":1e-9", 1)).is_ok()
+        );
+        let no_reads = text.replacen(
+            "\"mm_reads_per_us\":",
+            "\"mm_reads_per_us\":0.0,\"was\":",
+            1,
+        );
         assert!(SoloFile::from_json(&no_reads).is_ok());
         check(&text.replacen("\"name\"", "\"nam\"", 1), "`name`");
     }

@@ -11,8 +11,11 @@ pub(crate) fn status_lines(
     share: impl Fn(&TaskNow<'_>) -> Option<f64>,
 ) -> Vec<String> {
     let have = if tasks.len() == 1 { "has" } else { "have" };
-    let mut lines =
-        vec![format!("after {}: {} {have} not ended", seconds(now.as_s()), count(tasks.len() as u64, "job"))];
+    let mut lines = vec![format!(
+        "after {}: {} {have} not ended",
+        seconds(now.as_s()),
+        count(tasks.len() as u64, "job")
+    )];
     for task in tasks {
         let doing = match task.doing {
             Doing::Runs(cpus) => format!("runs on CPU {cpus}"),
@@ -23,7 +26,10 @@ pub(crate) fn status_lines(
         };
         let mut line = format!("{}: {doing}", visible(&task.spec.name));
         if let Some(started) = task.started {
-            line.push_str(&format!(", started {} ago", seconds((now - started).as_s())));
+            line.push_str(&format!(
+                ", started {} ago",
+                seconds((now - started).as_s())
+            ));
         }
         if let Some(time) = task.cpu_time.value().filter(|_| task.started.is_some()) {
             line.push_str(&format!(", {} CPU time", seconds(time.as_s())));
@@ -62,7 +68,9 @@ mod tests {
                 progress: Reading::Absent(Absence::NotStarted),
             },
         ];
-        let lines = status_lines(Nanos::from_s(6.0), &tasks, |task| task.progress.value().map(|done| done / 8.0));
+        let lines = status_lines(Nanos::from_s(6.0), &tasks, |task| {
+            task.progress.value().map(|done| done / 8.0)
+        });
         assert_eq!(
             lines,
             [

@@ -7,10 +7,10 @@ use crate::setting::{ParamSetting, RunInput, RunOptions, RunSetting};
 use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::warning::{OrphansDone, RunFile, RunWarning};
 use cosched_core::{
-    Absence, Capabilities, Capability, Change, Counter, Counts, Decision, EndedBy, Estimates, Exit, Importance,
-    InvalidDecision, Machine, Nanos, Overhead, ParamValue, Placement, ProgressBasis, Purpose, Rate, Reading, Resources,
-    RunResult, Running, Sample, Shortfall, Snapshot, TaskId, TaskResult, TaskSpec, TaskView, TrafficRates, Trigger,
-    Usage, Wait, WaitReason, Warning,
+    Absence, Capabilities, Capability, Change, Counter, Counts, Decision, EndedBy, Estimates, Exit,
+    Importance, InvalidDecision, Machine, Nanos, Overhead, ParamValue, Placement, ProgressBasis,
+    Purpose, Rate, Reading, Resources, RunResult, Running, Sample, Shortfall, Snapshot, TaskId,
+    TaskResult, TaskSpec, TaskView, TrafficRates, Trigger, Usage, Wait, WaitReason, Warning,
 };
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -25,7 +25,10 @@ pub(crate) struct FullDisk {
 
 impl FullDisk {
     pub(crate) fn after(room: usize) -> FullDisk {
-        FullDisk { written: Vec::new(), room }
+        FullDisk {
+            written: Vec::new(),
+            room,
+        }
     }
 }
 
@@ -54,12 +57,23 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         Warning::NotRestarted(TaskId(1), Some(Exit::Code(3))),
         Warning::NotRestarted(TaskId(1), None),
         Warning::Halting,
-        Warning::Interrupted { signal: 2, again: false },
-        Warning::Interrupted { signal: 15, again: true },
-        Warning::Interrupted { signal: 13, again: false },
+        Warning::Interrupted {
+            signal: 2,
+            again: false,
+        },
+        Warning::Interrupted {
+            signal: 15,
+            again: true,
+        },
+        Warning::Interrupted {
+            signal: 13,
+            again: false,
+        },
         Warning::WaitsForMemory(TaskId(2)),
         Warning::ShortOfMemory(TaskId(2)),
-        Warning::PlansGivenUp { why: "a watchdog removed it".to_owned() },
+        Warning::PlansGivenUp {
+            why: "a watchdog removed it".to_owned(),
+        },
     ];
     let without = |importance| {
         RunWarning::Without(Shortfall {
@@ -68,68 +82,203 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
             importance,
         })
     };
-    let mut warnings: Vec<RunWarning> =
-        from_loop.iter().map(|warning| RunWarning::of_loop(warning, |task| format!("job{}", task.0))).collect();
+    let mut warnings: Vec<RunWarning> = from_loop
+        .iter()
+        .map(|warning| RunWarning::of_loop(warning, |task| format!("job{}", task.0)))
+        .collect();
     warnings.extend([
         RunWarning::MorePolicyFaults(2),
         without(Importance::Wanted("it goes by CPU time alone")),
         without(Importance::Required),
-        RunWarning::FileStopped { file: RunFile::Series, error: why() },
-        RunWarning::FileStopped { file: RunFile::Events, error: why() },
-        RunWarning::FileStopped { file: RunFile::JobLog, error: why() },
-        RunWarning::FileLags { file: RunFile::JobLog, error: why() },
+        RunWarning::FileStopped {
+            file: RunFile::Series,
+            error: why(),
+        },
+        RunWarning::FileStopped {
+            file: RunFile::Events,
+            error: why(),
+        },
+        RunWarning::FileStopped {
+            file: RunFile::JobLog,
+            error: why(),
+        },
+        RunWarning::FileLags {
+            file: RunFile::JobLog,
+            error: why(),
+        },
         RunWarning::SoloFailed { job: job() },
-        RunWarning::SoloMissing { job: job(), simulated: false },
-        RunWarning::SoloMissing { job: job(), simulated: true },
+        RunWarning::SoloMissing {
+            job: job(),
+            simulated: false,
+        },
+        RunWarning::SoloMissing {
+            job: job(),
+            simulated: true,
+        },
         RunWarning::SoloFileDisturbed,
-        RunWarning::SoloOtherMachine { there: "two cores".to_owned(), here: "four cores".to_owned() },
-        RunWarning::SoloTraceOdd { job: job(), retired: 3_000_000, alone: 2_000_000 },
-        RunWarning::Mended { groups: 1, continued: 2 },
+        RunWarning::SoloOtherMachine {
+            there: "two cores".to_owned(),
+            here: "four cores".to_owned(),
+        },
+        RunWarning::SoloTraceOdd {
+            job: job(),
+            retired: 3_000_000,
+            alone: 2_000_000,
+        },
+        RunWarning::Mended {
+            groups: 1,
+            continued: 2,
+        },
         RunWarning::StoppedItself { job: job() },
         RunWarning::Continued { job: job() },
-        RunWarning::Lingers { job: job(), processes: 2 },
+        RunWarning::Lingers {
+            job: job(),
+            processes: 2,
+        },
         RunWarning::GuardianReplaced,
-        RunWarning::NoGuardian { why: "no memory".to_owned() },
-        RunWarning::NoList { why: "/tmp/cosched-1000 belongs to user 1001".to_owned() },
-        RunWarning::NoGroup { job: job(), why: "no space left on device".to_owned() },
-        RunWarning::FreezeFailed { job: job(), why: "no such process".to_owned() },
-        RunWarning::LeftScheduler { job: job(), processes: 2 },
-        RunWarning::StandIn { events: vec!["mm_reads: software/config=0x0002/".to_owned()] },
-        RunWarning::NotCounted { why: "mm_reads (0x4844) on cpu: the processor has no such event".to_owned() },
-        RunWarning::CountedOutside { why: "lines of memory can't be counted on each CPU".to_owned(), plans: true },
-        RunWarning::NotTaken { job: job(), why: "operation not permitted".to_owned() },
-        RunWarning::CountersFailed { job: job(), why: "too many open files".to_owned() },
-        RunWarning::NoHistory { why: "/h/history.sqlite: it is full; make room".to_owned() },
-        RunWarning::HistoryBusy { lost: false, why: "/h/history.sqlite: other runs use it".to_owned() },
-        RunWarning::HistoryBusy { lost: true, why: "/h/history.sqlite: other runs use it".to_owned() },
-        RunWarning::NoConsole { why: "too many processes".to_owned() },
-        RunWarning::NoWindow { why: "/tmp/cosched-1000 belongs to user 1001".to_owned() },
-        RunWarning::MetricsOpen { address: "0.0.0.0:9500".to_owned() },
-        RunWarning::FewerAtOnce { policy: "fifo".to_owned(), asked: 6, cpus: 2 },
-        RunWarning::CpusShared { cpus: "2-3".to_owned(), others: vec![(41, "0-1".to_owned())] },
+        RunWarning::NoGuardian {
+            why: "no memory".to_owned(),
+        },
+        RunWarning::NoList {
+            why: "/tmp/cosched-1000 belongs to user 1001".to_owned(),
+        },
+        RunWarning::NoGroup {
+            job: job(),
+            why: "no space left on device".to_owned(),
+        },
+        RunWarning::FreezeFailed {
+            job: job(),
+            why: "no such process".to_owned(),
+        },
+        RunWarning::LeftScheduler {
+            job: job(),
+            processes: 2,
+        },
+        RunWarning::StandIn {
+            events: vec!["mm_reads: software/config=0x0002/".to_owned()],
+        },
+        RunWarning::NotCounted {
+            why: "mm_reads (0x4844) on cpu: the processor has no such event".to_owned(),
+        },
+        RunWarning::CountedOutside {
+            why: "lines of memory can't be counted on each CPU".to_owned(),
+            plans: true,
+        },
+        RunWarning::NotTaken {
+            job: job(),
+            why: "operation not permitted".to_owned(),
+        },
+        RunWarning::CountersFailed {
+            job: job(),
+            why: "too many open files".to_owned(),
+        },
+        RunWarning::NoHistory {
+            why: "/h/history.sqlite: it is full; make room".to_owned(),
+        },
+        RunWarning::HistoryBusy {
+            lost: false,
+            why: "/h/history.sqlite: other runs use it".to_owned(),
+        },
+        RunWarning::HistoryBusy {
+            lost: true,
+            why: "/h/history.sqlite: other runs use it".to_owned(),
+        },
+        RunWarning::NoConsole {
+            why: "too many processes".to_owned(),
+        },
+        RunWarning::NoWindow {
+            why: "/tmp/cosched-1000 belongs to user 1001".to_owned(),
+        },
+        RunWarning::MetricsOpen {
+            address: "0.0.0.0:9500".to_owned(),
+        },
+        RunWarning::FewerAtOnce {
+            policy: "fifo".to_owned(),
+            asked: 6,
+            cpus: 2,
+        },
+        RunWarning::CpusShared {
+            cpus: "2-3".to_owned(),
+            others: vec![(41, "0-1".to_owned())],
+        },
         RunWarning::CpusCollide {
             cpus: "0-3".to_owned(),
             others: (41..59).map(|pid| (pid, "0-1".to_owned())).collect(),
         },
-        RunWarning::Disturbed { alone: false, cpus: 2, foreign_cpus: Some(0.834), steal_share: Some(0.0521) },
-        RunWarning::Disturbed { alone: true, cpus: 1, foreign_cpus: None, steal_share: Some(0.0521) },
-        RunWarning::Throttled { alone: false, events: 5, time: Some(Nanos::from_ms(3_200)), run: Nanos::from_s(20.0) },
-        RunWarning::Throttled { alone: true, events: 7, time: None, run: Nanos::from_s(20.0) },
-        RunWarning::Orphans { jobs: 2, done: OrphansDone::Waited },
-        RunWarning::Orphans { jobs: 1, done: OrphansDone::Adopted },
-        RunWarning::Orphans { jobs: 2, done: OrphansDone::Killed },
-        RunWarning::Orphans { jobs: 2, done: OrphansDone::Ignored },
-        RunWarning::Rebuilt { file: "L/earlier-1/run.json".to_owned(), lost: 1 },
+        RunWarning::Disturbed {
+            alone: false,
+            cpus: 2,
+            foreign_cpus: Some(0.834),
+            steal_share: Some(0.0521),
+        },
+        RunWarning::Disturbed {
+            alone: true,
+            cpus: 1,
+            foreign_cpus: None,
+            steal_share: Some(0.0521),
+        },
+        RunWarning::Throttled {
+            alone: false,
+            events: 5,
+            time: Some(Nanos::from_ms(3_200)),
+            run: Nanos::from_s(20.0),
+        },
+        RunWarning::Throttled {
+            alone: true,
+            events: 7,
+            time: None,
+            run: Nanos::from_s(20.0),
+        },
+        RunWarning::Orphans {
+            jobs: 2,
+            done: OrphansDone::Waited,
+        },
+        RunWarning::Orphans {
+            jobs: 1,
+            done: OrphansDone::Adopted,
+        },
+        RunWarning::Orphans {
+            jobs: 2,
+            done: OrphansDone::Killed,
+        },
+        RunWarning::Orphans {
+            jobs: 2,
+            done: OrphansDone::Ignored,
+        },
+        RunWarning::Rebuilt {
+            file: "L/earlier-1/run.json".to_owned(),
+            lost: 1,
+        },
         RunWarning::NoneResumed { succeeded: 2 },
         RunWarning::InputUnread,
-        RunWarning::OutputLost { why: "disk full".to_owned(), folder: "/l".to_owned() },
-        RunWarning::ResumedElsewhere { there: "/d".to_owned() },
-        RunWarning::LiteralWord { word: ">".to_owned() },
-        RunWarning::ShellWord { word: "<<<".to_owned() },
-        RunWarning::LogRewritten { file: "mcf-1.err".to_owned() },
-        RunWarning::JobLogMoved { file: "jobs.log".to_owned(), removed: false },
-        RunWarning::JobLogMoved { file: "jobs.log".to_owned(), removed: true },
-        RunWarning::LogCut { file: "mcf-1.out".to_owned(), bytes: 5_000_000 },
+        RunWarning::OutputLost {
+            why: "disk full".to_owned(),
+            folder: "/l".to_owned(),
+        },
+        RunWarning::ResumedElsewhere {
+            there: "/d".to_owned(),
+        },
+        RunWarning::LiteralWord {
+            word: ">".to_owned(),
+        },
+        RunWarning::ShellWord {
+            word: "<<<".to_owned(),
+        },
+        RunWarning::LogRewritten {
+            file: "mcf-1.err".to_owned(),
+        },
+        RunWarning::JobLogMoved {
+            file: "jobs.log".to_owned(),
+            removed: false,
+        },
+        RunWarning::JobLogMoved {
+            file: "jobs.log".to_owned(),
+            removed: true,
+        },
+        RunWarning::LogCut {
+            file: "mcf-1.out".to_owned(),
+            bytes: 5_000_000,
+        },
     ]);
     warnings
 }
@@ -186,10 +335,16 @@ pub(crate) fn finished(id: u32, name: &str, finish_s: f64, solo_s: f64) -> TaskR
 /// Four jobs: two copies that ended, one that failed, one that never started.
 pub(crate) fn result() -> RunResult {
     let mut failed = finished(2, "check", 1.25, 5.0);
-    failed.exit = Some(Exit::Signal { signal: 11, oom: false });
+    failed.exit = Some(Exit::Signal {
+        signal: 11,
+        oom: false,
+    });
     failed.spec.solo.time = None;
     let never = TaskResult {
-        spec: TaskSpec { arrives: Nanos::from_s(60.0), ..TaskSpec::new(3, "late") },
+        spec: TaskSpec {
+            arrives: Nanos::from_s(60.0),
+            ..TaskSpec::new(3, "late")
+        },
         started: None,
         finished: None,
         exit: None,
@@ -210,14 +365,23 @@ pub(crate) fn result() -> RunResult {
         width: Reading::Absent(Absence::NotStarted),
         learnt: None,
     };
-    let mut overhead = Overhead { decisions: 120, quanta: 100, ..Overhead::default() };
+    let mut overhead = Overhead {
+        decisions: 120,
+        quanta: 100,
+        ..Overhead::default()
+    };
     for us in 1..=100 {
         overhead.decide.add(us * 100);
         overhead.observe.add(us * 1_000);
         overhead.apply.add(us * 2_000);
     }
     RunResult {
-        tasks: vec![finished(0, "mcf-1", 15.0, 10.0), finished(1, "mcf-2", 20.0, 10.0), failed, never],
+        tasks: vec![
+            finished(0, "mcf-1", 15.0, 10.0),
+            finished(1, "mcf-2", 20.0, 10.0),
+            failed,
+            never,
+        ],
         turnaround: Nanos::from_s(20.0),
         ended_by: EndedBy::Halt,
         overhead,
@@ -230,8 +394,15 @@ pub(crate) fn result() -> RunResult {
 /// The same machine and two good jobs, simulated: no counters of time, no energy.
 pub(crate) fn simulated() -> (RunResult, RunInfo) {
     let result = RunResult {
-        tasks: vec![finished(0, "mcf-1", 15.0, 10.0), finished(1, "mcf-2", 20.0, 16.0)],
-        overhead: Overhead { decisions: 120, quanta: 100, ..Overhead::default() },
+        tasks: vec![
+            finished(0, "mcf-1", 15.0, 10.0),
+            finished(1, "mcf-2", 20.0, 16.0),
+        ],
+        overhead: Overhead {
+            decisions: 120,
+            quanta: 100,
+            ..Overhead::default()
+        },
         ended_by: EndedBy::Completion,
         energy_j: Reading::Absent(Absence::NoEnergyMeter),
         ..result()
@@ -250,14 +421,25 @@ pub(crate) fn simulated() -> (RunResult, RunInfo) {
     for job in &mut info.jobs {
         (job.program, job.log) = (Some("mcf".to_owned()), None);
     }
-    info.jobs[0].solo = Some(Solo { time: Nanos::from_s(10.0), source: SoloSource::Simulated });
+    info.jobs[0].solo = Some(Solo {
+        time: Nanos::from_s(10.0),
+        source: SoloSource::Simulated,
+    });
     (result, info)
 }
 
 /// A run of a mix file on a host, with a parameter and no option.
 pub(crate) fn setting() -> RunSetting {
     let mut absent = Absences::default();
-    for name in ["timeout", "mem_keep_bytes", "load", "log_limit_bytes", "solo", "shell", "emulate_small"] {
+    for name in [
+        "timeout",
+        "mem_keep_bytes",
+        "load",
+        "log_limit_bytes",
+        "solo",
+        "shell",
+        "emulate_small",
+    ] {
         absent.note_option(name, None::<()>, "not given");
     }
     absent.note_option("policy_lacks", None::<()>, "the policy was named");
@@ -297,13 +479,20 @@ pub(crate) fn setting() -> RunSetting {
 }
 
 pub(crate) fn info(result: &RunResult) -> RunInfo {
-    let mut jobs: Vec<JobInfo> = result.tasks.iter().map(|task| JobInfo::of(&task.spec)).collect();
+    let mut jobs: Vec<JobInfo> = result
+        .tasks
+        .iter()
+        .map(|task| JobInfo::of(&task.spec))
+        .collect();
     for job in &mut jobs {
         job.command = Some(format!("./{} --input 'a b'", job.name));
         job.log = Some(format!("cosched-logs/{}.out", job.name));
     }
     if let Some(first) = jobs.first_mut() {
-        first.solo = Some(Solo { time: Nanos::from_s(10.0), source: SoloSource::Measured });
+        first.solo = Some(Solo {
+            time: Nanos::from_s(10.0),
+            source: SoloSource::Measured,
+        });
     }
     RunInfo {
         run_id: Some("10-77-4026531836".to_owned()),
@@ -327,7 +516,9 @@ pub(crate) fn info(result: &RunResult) -> RunInfo {
         quantum: Nanos::from_ms(200),
         started_at: Some(SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_250)),
         jobs,
-        capabilities: Capabilities { missing: [(Capability::Counter(Counter::MmWrites), Absence::NoSuchEvent)].into() },
+        capabilities: Capabilities {
+            missing: [(Capability::Counter(Counter::MmWrites), Absence::NoSuchEvent)].into(),
+        },
         counters: Some("5 events of AMD Zen 5".to_owned()),
         freezing: Some("signals".to_owned()),
         cpu_share: Reading::Value(0.0021),
@@ -340,7 +531,10 @@ pub(crate) fn info(result: &RunResult) -> RunInfo {
 pub(crate) fn snapshot() -> Snapshot {
     let running = |cpu: &str| {
         Some(Running {
-            placement: Placement::Exclusive { cpus: cpu.parse().unwrap(), whole_core: true },
+            placement: Placement::Exclusive {
+                cpus: cpu.parse().unwrap(),
+                whole_core: true,
+            },
             purpose: Purpose::Run,
             since: Nanos::from_ms(200),
             lease_end: Some(Nanos::from_ms(400)),
@@ -358,8 +552,15 @@ pub(crate) fn snapshot() -> Snapshot {
         bus_use_milli: None,
         turn: 0,
         expected: None,
-        waiting_since: if running.is_some() { Nanos::from_ms(400) } else { Nanos::from_ms(200) },
-        last_cpus: running.as_ref().map(|running| running.placement.cpus().clone()).unwrap_or_default(),
+        waiting_since: if running.is_some() {
+            Nanos::from_ms(400)
+        } else {
+            Nanos::from_ms(200)
+        },
+        last_cpus: running
+            .as_ref()
+            .map(|running| running.placement.cpus().clone())
+            .unwrap_or_default(),
         running,
         asleep: false,
         overdue: false,
@@ -395,7 +596,11 @@ pub(crate) fn samples(at: Nanos) -> Vec<Sample> {
             co_runners: [TaskId(0), TaskId(1)].into(),
             disturbed: false,
             cpu_time: Reading::Value(Nanos(199_800_000)),
-            counts: Usage { counts: counted(400_000_000, 600_000_000), ..Usage::zero(TaskId(id)) }.counts,
+            counts: Usage {
+                counts: counted(400_000_000, 600_000_000),
+                ..Usage::zero(TaskId(id))
+            }
+            .counts,
             multiplexed: false,
             traffic: TrafficRates::absent(Absence::NotRequested),
             observed: false,
@@ -410,12 +615,18 @@ pub(crate) fn decision() -> Decision {
             Change::Stop { task: TaskId(1) },
             Change::Place {
                 task: TaskId(2),
-                placement: Placement::Exclusive { cpus: "1".parse().unwrap(), whole_core: false },
+                placement: Placement::Exclusive {
+                    cpus: "1".parse().unwrap(),
+                    whole_core: false,
+                },
                 lease_end: Some(Nanos::from_ms(600)),
                 purpose: Purpose::Run,
             },
         ],
-        waits: vec![Wait { task: TaskId(1), reason: WaitReason::Order { ahead: 0 } }],
+        waits: vec![Wait {
+            task: TaskId(1),
+            reason: WaitReason::Order { ahead: 0 },
+        }],
         next_wake: Some(Nanos::from_ms(600)),
         ..Decision::default()
     }
@@ -427,11 +638,16 @@ pub(crate) fn check_absences(value: &serde_json::Value) {
         serde_json::Value::Object(map) => {
             for (key, value) in map {
                 if value.is_null() {
-                    let why = map.get(&format!("{key}_absent")).unwrap_or_else(|| panic!("{key} has no reason"));
+                    let why = map
+                        .get(&format!("{key}_absent"))
+                        .unwrap_or_else(|| panic!("{key} has no reason"));
                     assert!(why.as_str().is_some_and(|why| !why.is_empty()), "{key}");
                 }
                 if let Some(name) = key.strip_suffix("_absent") {
-                    assert!(map.get(name).is_some_and(serde_json::Value::is_null), "{name} is not null");
+                    assert!(
+                        map.get(name).is_some_and(serde_json::Value::is_null),
+                        "{name} is not null"
+                    );
                 }
                 check_absences(value);
             }

@@ -23,7 +23,11 @@ const MOST_SIZE: f64 = 1e15;
 
 /// A number with so many decimals; of one that nobody can read so, its power of ten.
 pub fn decimal(value: f64, decimals: usize) -> String {
-    if value.abs() < MOST_SIZE { format!("{value:.decimals$}") } else { format!("{value:.2e}") }
+    if value.abs() < MOST_SIZE {
+        format!("{value:.decimals$}")
+    } else {
+        format!("{value:.2e}")
+    }
 }
 
 /// A time with three or so significant digits and its unit: `0.42 ms`, `12.3 s`, `5 min 07 s`, `2 h 05 min`.
@@ -75,7 +79,9 @@ pub(crate) struct TimeUnit {
 impl TimeUnit {
     /// The unit that suits the greatest of these times, in seconds.
     pub(crate) fn of(times: impl IntoIterator<Item = f64>) -> TimeUnit {
-        TimeUnit { largest: times.into_iter().fold(0.0, f64::max) }
+        TimeUnit {
+            largest: times.into_iter().fold(0.0, f64::max),
+        }
     }
 
     /// A time in seconds with the unit, and with as many decimals as the greatest one.
@@ -128,7 +134,9 @@ pub fn visible(text: &str) -> String {
             '\t' => shown.push_str("\\t"),
             '\r' => shown.push_str("\\r"),
             c if c.is_ascii_control() => shown.push_str(&format!("\\x{:02x}", c as u32)),
-            c if c.is_control() || is_direction(c) => shown.push_str(&format!("\\u{{{:x}}}", c as u32)),
+            c if c.is_control() || is_direction(c) => {
+                shown.push_str(&format!("\\u{{{:x}}}", c as u32))
+            }
             c => shown.push(c),
         }
     }
@@ -140,7 +148,10 @@ pub fn visible_bytes(bytes: &[u8]) -> String {
     let mut shown = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         shown.push_str(&visible(chunk.valid()));
-        chunk.invalid().iter().for_each(|byte| shown.push_str(&format!("\\x{byte:02x}")));
+        chunk
+            .invalid()
+            .iter()
+            .for_each(|byte| shown.push_str(&format!("\\x{byte:02x}")));
     }
     shown
 }
@@ -150,7 +161,11 @@ pub fn visible_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for c in json.chars() {
         // All of them are below U+10000.
-        if is_hidden(c) { shown.push_str(&format!("\\u{:04x}", c as u32)) } else { shown.push(c) }
+        if is_hidden(c) {
+            shown.push_str(&format!("\\u{:04x}", c as u32))
+        } else {
+            shown.push(c)
+        }
     }
     shown
 }
@@ -159,7 +174,11 @@ pub fn visible_json(json: &str) -> String {
 pub fn visible_lines(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_hidden(c) { shown.push_str(&visible(c.encode_utf8(&mut [0; 4]))) } else { shown.push(c) }
+        if is_hidden(c) {
+            shown.push_str(&visible(c.encode_utf8(&mut [0; 4])))
+        } else {
+            shown.push(c)
+        }
     }
     shown
 }
@@ -194,7 +213,10 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
             _ => lines.push(word.to_owned()),
         }
     }
-    lines.iter().map(|line| line.replace('\u{a0}', " ")).collect()
+    lines
+        .iter()
+        .map(|line| line.replace('\u{a0}', " "))
+        .collect()
 }
 
 /// A text that [`wrap`] does not break.
@@ -208,9 +230,18 @@ mod tests {
 
     #[test]
     fn absurd_figures_stay_short() {
-        assert_eq!((decimal(1.2345, 2), decimal(123_456_789.0, 1)), ("1.23".to_owned(), "123456789.0".to_owned()));
-        assert_eq!((decimal(1e300, 2), decimal(-2e15, 0)), ("1.00e300".to_owned(), "-2.00e15".to_owned()));
-        assert_eq!((seconds(1e300), bytes(1e300)), ("1.00e300 s".to_owned(), "1.00e288 TB".to_owned()));
+        assert_eq!(
+            (decimal(1.2345, 2), decimal(123_456_789.0, 1)),
+            ("1.23".to_owned(), "123456789.0".to_owned())
+        );
+        assert_eq!(
+            (decimal(1e300, 2), decimal(-2e15, 0)),
+            ("1.00e300".to_owned(), "-2.00e15".to_owned())
+        );
+        assert_eq!(
+            (seconds(1e300), bytes(1e300)),
+            ("1.00e300 s".to_owned(), "1.00e288 TB".to_owned())
+        );
         assert_eq!(TimeUnit::of([1e300]).show(1e300), "1.00e300 s");
     }
 
@@ -226,7 +257,11 @@ mod tests {
     fn times_that_stand_together_have_one_unit() {
         let shown = |times: &[f64]| {
             let unit = TimeUnit::of(times.iter().copied());
-            times.iter().map(|&s| unit.show(s)).collect::<Vec<_>>().join(", ")
+            times
+                .iter()
+                .map(|&s| unit.show(s))
+                .collect::<Vec<_>>()
+                .join(", ")
         };
         assert_eq!(shown(&[0.0, 0.0]), "0 s, 0 s");
         assert_eq!(shown(&[0.000_56, 0.0]), "560 us, 0 us");
@@ -239,7 +274,10 @@ mod tests {
 
     #[test]
     fn texts() {
-        assert_eq!((count(1, "job").as_str(), count(1_234_567, "job").as_str()), ("1 job", "1,234,567 jobs"));
+        assert_eq!(
+            (count(1, "job").as_str(), count(1_234_567, "job").as_str()),
+            ("1 job", "1,234,567 jobs")
+        );
         let check = |s: f64, expected: &str| assert_eq!(seconds(s), expected, "{s}");
         check(0.0, "0 s");
         check(3e-6, "3 us");
@@ -251,16 +289,34 @@ mod tests {
         check(307.2, "5 min 07 s");
         check(7_500.0, "2 h 05 min");
         let sizes = [0.0, 999.4, 1_500.0, 23.44e6, 999.7e6, 5.2e9, 3e15].map(bytes);
-        assert_eq!(sizes, ["0 B", "999 B", "1.50 kB", "23.4 MB", "1.00 GB", "5.20 GB", "3000 TB"]);
-        assert_eq!((clock(425.9).as_str(), clock(3_723.0).as_str()), ("7:05", "1:02:03"));
-        assert_eq!(visible("a\u{1b}[31mb\n\u{9b}2J\u{202e}ü"), r"a\x1b[31mb\n\u{9b}2J\u{202e}ü");
+        assert_eq!(
+            sizes,
+            [
+                "0 B", "999 B", "1.50 kB", "23.4 MB", "1.00 GB", "5.20 GB", "3000 TB"
+            ]
+        );
+        assert_eq!(
+            (clock(425.9).as_str(), clock(3_723.0).as_str()),
+            ("7:05", "1:02:03")
+        );
+        assert_eq!(
+            visible("a\u{1b}[31mb\n\u{9b}2J\u{202e}ü"),
+            r"a\x1b[31mb\n\u{9b}2J\u{202e}ü"
+        );
         assert_eq!(visible_bytes(b"a\xff\x07\xc3\xbc"), "a\\xff\\x07ü");
         assert_eq!(visible_lines("a\n\tb\u{1b}c\r"), "a\n\tb\\x1bc\\r");
         assert_eq!(
-            (clip("abcdef", 4).as_str(), clip("abcd", 4).as_str(), clip("ab", 0).as_str()),
+            (
+                clip("abcdef", 4).as_str(),
+                clip("abcd", 4).as_str(),
+                clip("ab", 0).as_str()
+            ),
             ("abc…", "abcd", "")
         );
         assert_eq!(wrap("one two  three", 7), ["one two", "three"]);
-        assert_eq!(wrap(&format!("one {} three", unbroken("2 us")), 7), ["one", "2 us", "three"]);
+        assert_eq!(
+            wrap(&format!("one {} three", unbroken("2 us")), 7),
+            ["one", "2 us", "three"]
+        );
     }
 }

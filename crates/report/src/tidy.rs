@@ -25,7 +25,11 @@ pub struct Tidy<W> {
 
 /// A field of a CSV file.
 pub fn csv_field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
 }
 
 impl<W: Write> Tidy<W> {
@@ -56,7 +60,9 @@ impl<W: Write> Tidy<W> {
                 _ => ',',
             });
             match (self.form, value) {
-                (Form::Jsonl, value) => line.push_str(&format!("{}:{value}", Value::from(name.as_str()))),
+                (Form::Jsonl, value) => {
+                    line.push_str(&format!("{}:{value}", Value::from(name.as_str())))
+                }
                 (Form::Csv, Value::Null) => {}
                 (Form::Csv, Value::String(text)) => line.push_str(&csv_field(text)),
                 (Form::Csv, value) => line.push_str(&csv_field(&value.to_string())),
@@ -115,7 +121,9 @@ const JOB: [&str; 32] = [
 
 /// The columns of a table of jobs.
 pub fn job_columns() -> Vec<&'static str> {
-    JOB.into_iter().chain(Counter::ALL.iter().map(|counter| counter.name())).collect()
+    JOB.into_iter()
+        .chain(Counter::ALL.iter().map(|counter| counter.name()))
+        .collect()
 }
 
 /// The values of a job, in the order of [`job_columns`].
@@ -124,11 +132,18 @@ pub fn job_values(job: &Job) -> Vec<Value> {
     let all = serde_json::to_value(job).unwrap_or_default();
     let empty = Map::new();
     let all = all.as_object().unwrap_or(&empty);
-    let counts = all.get("counts").and_then(Value::as_object).unwrap_or(&empty);
+    let counts = all
+        .get("counts")
+        .and_then(Value::as_object)
+        .unwrap_or(&empty);
     let value = |name: &str| match name {
         "turnaround_s" => Value::from(job.turnaround_s()),
         "expected_s" => Value::from(job.expected.map(|expected| expected.time_s)),
-        name => all.get(name).or_else(|| counts.get(name)).cloned().unwrap_or_default(),
+        name => all
+            .get(name)
+            .or_else(|| counts.get(name))
+            .cloned()
+            .unwrap_or_default(),
     };
     job_columns().into_iter().map(value).collect()
 }
@@ -161,7 +176,10 @@ const SAMPLE: [&str; 11] = [
 
 /// The columns of a table of samples: what was measured of a job in an interval.
 pub fn sample_columns() -> Vec<&'static str> {
-    SAMPLE.into_iter().chain(Counter::ALL.iter().map(|counter| counter.name())).collect()
+    SAMPLE
+        .into_iter()
+        .chain(Counter::ALL.iter().map(|counter| counter.name()))
+        .collect()
 }
 
 /// Calls `row` with the values of each sample of a series, in the order of [`sample_columns`].
@@ -172,13 +190,22 @@ pub fn samples<R: BufRead, E: From<SeriesError>>(
     series: &mut SeriesReader<R>,
     mut row: impl FnMut(Vec<Value>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let names: Vec<String> = series.header().tasks.iter().map(|task| task.name.clone()).collect();
+    let names: Vec<String> = series
+        .header()
+        .tasks
+        .iter()
+        .map(|task| task.name.clone())
+        .collect();
     for line in series.by_ref() {
-        let (at, Row::Sampled(sample)) = line? else { continue };
+        let (at, Row::Sampled(sample)) = line? else {
+            continue;
+        };
         let seconds = |ns: cosched_core::Nanos| Value::from(ns.as_s());
         let mut values = vec![
             seconds(at),
-            names.get(sample.task.0 as usize).map_or(Value::Null, |name| Value::from(name.as_str())),
+            names
+                .get(sample.task.0 as usize)
+                .map_or(Value::Null, |name| Value::from(name.as_str())),
             seconds(sample.interval),
             Value::from(sample.cpus.to_string()),
             serde_json::to_value(sample.purpose).unwrap_or_default(),
@@ -187,9 +214,15 @@ pub fn samples<R: BufRead, E: From<SeriesError>>(
             Value::from(sample.cut_short),
             Value::from(sample.multiplexed),
             sample.cpu_time.map_or(Value::Null, seconds),
-            sample.progress_milli.map_or(Value::Null, |milli| Value::from(milli as f64 / 1e3)),
+            sample
+                .progress_milli
+                .map_or(Value::Null, |milli| Value::from(milli as f64 / 1e3)),
         ];
-        values.extend(Counter::ALL.iter().map(|&counter| Value::from(sample.counts[counter])));
+        values.extend(
+            Counter::ALL
+                .iter()
+                .map(|&counter| Value::from(sample.counts[counter])),
+        );
         row(values)?;
     }
     Ok(())
@@ -208,7 +241,10 @@ mod tests {
         let record = record(&result, &info(&result));
         let mut out = Vec::new();
         let mut table = Tidy::new(form, &job_columns(), &mut out).unwrap();
-        record.jobs.iter().for_each(|job| table.row(&job_values(job)).unwrap());
+        record
+            .jobs
+            .iter()
+            .for_each(|job| table.row(&job_values(job)).unwrap());
         table.finish().unwrap();
         String::from_utf8(out).unwrap()
     }
@@ -218,7 +254,14 @@ mod tests {
         let result = result();
         let record = record(&result, &info(&result));
         let columns: BTreeSet<&str> = job_columns().into_iter().collect();
-        let others = ["given", "counts", "expected", "width_source", "multiplexed", "log_stderr"];
+        let others = [
+            "given",
+            "counts",
+            "expected",
+            "width_source",
+            "multiplexed",
+            "log_stderr",
+        ];
         for job in &record.jobs {
             for (name, _) in serde_json::to_value(job).unwrap().as_object().unwrap() {
                 let is_known = columns.contains(name.as_str()) || name.ends_with("_absent");
@@ -237,7 +280,11 @@ mod tests {
             assert_eq!(object.as_object().unwrap().len(), job_columns().len());
             let name = object["name"].as_str().unwrap();
             assert!(line.starts_with(&format!("{name},")), "{line}");
-            assert_eq!(line.contains(",exit 0,"), object["exit_text"] == "exit 0", "{line}");
+            assert_eq!(
+                line.contains(",exit 0,"),
+                object["exit_text"] == "exit 0",
+                "{line}"
+            );
         }
     }
 
@@ -245,8 +292,13 @@ mod tests {
     fn fields_are_quoted_where_they_must_be() {
         let mut out = Vec::new();
         let mut table = Tidy::new(Form::Csv, &["a", "b,c"], &mut out).unwrap();
-        table.row(&[Value::from("x \"y\", z\n"), Value::Null]).unwrap();
+        table
+            .row(&[Value::from("x \"y\", z\n"), Value::Null])
+            .unwrap();
         table.row(&[Value::from(1.5), Value::from(true)]).unwrap();
-        assert_eq!(String::from_utf8(out).unwrap(), "a,\"b,c\"\n\"x \"\"y\"\", z\n\",\n1.5,true\n");
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "a,\"b,c\"\n\"x \"\"y\"\", z\n\",\n1.5,true\n"
+        );
     }
 }

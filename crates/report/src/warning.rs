@@ -342,12 +342,22 @@ pub enum RunWarning {
 impl RunWarning {
     /// A warning of the loop; `name` returns the name of a task's job.
     pub fn of_loop(warning: &Warning, name: impl Fn(TaskId) -> String) -> RunWarning {
-        RunWarning::Loop { warning: warning.clone(), text: text::loop_text(warning, name) }
+        RunWarning::Loop {
+            warning: warning.clone(),
+            text: text::loop_text(warning, name),
+        }
     }
 
     /// The warning, if it came `times` times.
     pub fn repeated(self, times: u64) -> RunWarning {
-        if times > 1 { RunWarning::Repeated { warning: Box::new(self), times } } else { self }
+        if times > 1 {
+            RunWarning::Repeated {
+                warning: Box::new(self),
+                times,
+            }
+        } else {
+            self
+        }
     }
 
     /// The code of this kind of warning, as in the run record and the series.
@@ -419,7 +429,9 @@ impl RunWarning {
     pub fn is_lost_file(&self) -> bool {
         match self {
             RunWarning::Repeated { warning, .. } => warning.is_lost_file(),
-            RunWarning::FileStopped { file, .. } => matches!(file, RunFile::Events | RunFile::JobLog | RunFile::Runs),
+            RunWarning::FileStopped { file, .. } => {
+                matches!(file, RunFile::Events | RunFile::JobLog | RunFile::Runs)
+            }
             RunWarning::OutputLost { .. } | RunWarning::JobLogMoved { removed: true, .. } => true,
             _ => false,
         }
@@ -433,17 +445,24 @@ mod tests {
 
     #[test]
     fn warnings_are_sentences() {
-        let text: String =
-            warnings().iter().map(|warning| format!("{}: {}\n", warning.code(), warning.text())).collect();
+        let text: String = warnings()
+            .iter()
+            .map(|warning| format!("{}: {}\n", warning.code(), warning.text()))
+            .collect();
         insta::assert_snapshot!(text);
     }
 
     #[test]
     fn what_was_asked_for_and_is_not_complete() {
-        let lost: BTreeSet<String> =
-            warnings().iter().filter(|warning| warning.is_lost_file()).map(|warning| warning.text()).collect();
-        let files = ["the events file", "the job log"].map(|file| format!("{file} is written no further: disk full"));
-        let output = "the jobs' output was not shown completely: disk full; all of it is in /l".to_owned();
+        let lost: BTreeSet<String> = warnings()
+            .iter()
+            .filter(|warning| warning.is_lost_file())
+            .map(|warning| warning.text())
+            .collect();
+        let files = ["the events file", "the job log"]
+            .map(|file| format!("{file} is written no further: disk full"));
+        let output =
+            "the jobs' output was not shown completely: disk full; all of it is in /l".to_owned();
         let removed =
             "the job log jobs.log was removed or cut off while the run went on, and what it held is lost".to_owned();
         assert_eq!(lost, files.into_iter().chain([output, removed]).collect());

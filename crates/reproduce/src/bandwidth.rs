@@ -12,7 +12,10 @@ use crate::trial::{Measured, machine, with_long_slices};
 use cosched_core::Counter;
 use std::sync::Arc;
 
-const MACHINES: [(&str, &str); 2] = [("xeon-e5645", "three channels"), ("xeon-e5645-1ch", "one channel")];
+const MACHINES: [(&str, &str); 2] = [
+    ("xeon-e5645", "three channels"),
+    ("xeon-e5645-1ch", "one channel"),
+];
 const LINUX: usize = 0;
 
 /// The chapter.
@@ -41,27 +44,51 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
         let grid = Grid::simulate(&lab.pool, &what, &spec, &mixes, &candidates, seeds)?;
         let linux = [Candidate::new("linux")];
         let what = format!("slices of 200 ms on {name}");
-        let long = Grid::simulate(&lab.pool, &what, &with_long_slices(&spec), &mixes, &linux, seeds)?;
+        let long = Grid::simulate(
+            &lab.pool,
+            &what,
+            &with_long_slices(&spec),
+            &mixes,
+            &linux,
+            seeds,
+        )?;
         // IPC is the better the greater: what is compared is its inverse, cycles per instruction.
         let cpi = |run: &Measured| run.mean_ipc.map(|ipc| 1.0 / ipc);
         let gains = |mix: usize, at: usize| grid.gains(mix, at, grid.of(mix, LINUX), cpi);
         let series = (1..candidates.len()).map(|at| {
             let label = candidates[at].label.clone();
-            (label, (0..mixes.len()).map(|mix| Estimate::of(&gains(mix, at))).collect())
+            (
+                label,
+                (0..mixes.len())
+                    .map(|mix| Estimate::of(&gains(mix, at)))
+                    .collect(),
+            )
         });
         let groups = mixes.iter().map(|mix| mix.short().to_owned());
         parts.push(bars(
             format!("bandwidth-figure-1-{name}"),
             format!("Mean IPC over `linux` of each mix with {channels} (the poster's Figure 1)."),
-            Axes { x: "mix", y: "gain of mean IPC, %", decimals: 1 },
+            Axes {
+                x: "mix",
+                y: "gain of mean IPC, %",
+                decimals: 1,
+            },
             groups.collect(),
             series.collect(),
             None,
         ));
-        let over_mixes = |at: usize| over(&(0..mixes.len()).map(|mix| gains(mix, at)).collect::<Vec<_>>(), mean);
+        let over_mixes = |at: usize| {
+            over(
+                &(0..mixes.len())
+                    .map(|mix| gains(mix, at))
+                    .collect::<Vec<_>>(),
+                mean,
+            )
+        };
         let row = |label: &str, of: &Grid, at: usize| {
-            let gains: Vec<Vec<f64>> =
-                (0..mixes.len()).map(|mix| of.gains(mix, at, grid.of(mix, LINUX), cpi)).collect();
+            let gains: Vec<Vec<f64>> = (0..mixes.len())
+                .map(|mix| of.gains(mix, at, grid.of(mix, LINUX), cpi))
+                .collect();
             vec![
                 Cell::text(channels),
                 Cell::text(label),
@@ -75,7 +102,14 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
         unpaired.counters.counts[Counter::L1Accesses] = false;
         let what = format!("pairs at random on {name}");
         let blind = [candidates[1].clone(), candidates[3].clone()];
-        let random = Grid::simulate(&lab.pool, &what, &Arc::new(unpaired), &mixes, &blind, lab.few_seeds())?;
+        let random = Grid::simulate(
+            &lab.pool,
+            &what,
+            &Arc::new(unpaired),
+            &mixes,
+            &blind,
+            lab.few_seeds(),
+        )?;
         rows_of_causes.push(row("linux, slices of 200 ms", &long, 0));
         rows_of_causes.push(row("round-robin, L1 not counted", &random, 1));
         rows_of_causes.push(row("round-robin", &grid, 3));
@@ -84,7 +118,14 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
         let what = "gain of mean IPC of `bandwidth`, ideal target, %";
         verdicts.push(Verdict::gain(what, paper::SPEED_UP, 1, &over_mixes(1)).on(channels));
     }
-    let columns = ["memory", "policy", "mean IPC, %", "turnaround, faster by %", "unfairness, %"].map(str::to_owned);
+    let columns = [
+        "memory",
+        "policy",
+        "mean IPC, %",
+        "turnaround, faster by %",
+        "unfairness, %",
+    ]
+    .map(str::to_owned);
     parts.push(Part::Table(Table {
         id: "bandwidth-summary".to_owned(),
         caption: "Means over the ten mixes, against `linux`.".to_owned(),
@@ -109,5 +150,11 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
         }),
     ];
     let title = "Bandwidth-aware selection and allocation: mean IPC".to_owned();
-    Ok(Chapter { id: "bandwidth", title, parts, verdicts, causes })
+    Ok(Chapter {
+        id: "bandwidth",
+        title,
+        parts,
+        verdicts,
+        causes,
+    })
 }

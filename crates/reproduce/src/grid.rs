@@ -65,9 +65,17 @@ impl Candidate {
     }
 
     /// The policy with this value of a parameter.
-    pub(crate) fn with(policy: &'static str, name: &'static str, value: impl ToString) -> Candidate {
+    pub(crate) fn with(
+        policy: &'static str,
+        name: &'static str,
+        value: impl ToString,
+    ) -> Candidate {
         let value = value.to_string();
-        Candidate { label: format!("{policy}, {name} {value}"), params: vec![(name, value)], ..Candidate::new(policy) }
+        Candidate {
+            label: format!("{policy}, {name} {value}"),
+            params: vec![(name, value)],
+            ..Candidate::new(policy)
+        }
     }
 }
 
@@ -76,10 +84,18 @@ impl Candidate {
 fn names(candidates: &[Candidate]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for one in candidates {
-        let alike: Vec<&Candidate> = candidates.iter().filter(|other| other.label == one.label).collect();
+        let alike: Vec<&Candidate> = candidates
+            .iter()
+            .filter(|other| other.label == one.label)
+            .collect();
         let mut name = one.label.clone();
         for (param, value) in &one.params {
-            if alike.iter().any(|other| other.params.iter().all(|(key, set)| key != param || set != value)) {
+            if alike.iter().any(|other| {
+                other
+                    .params
+                    .iter()
+                    .all(|(key, set)| key != param || set != value)
+            }) {
                 name.push_str(&format!(", {param} {value}"));
             }
         }
@@ -96,7 +112,13 @@ fn names(candidates: &[Candidate]) -> Vec<String> {
                 name.push_str(&format!(", {mark}"));
             }
         }
-        let free = |number: u32| if number == 1 { name.clone() } else { format!("{name}, {number}") };
+        let free = |number: u32| {
+            if number == 1 {
+                name.clone()
+            } else {
+                format!("{name}, {number}")
+            }
+        };
         names.extend((1..).map(free).find(|name| !names.contains(name)));
     }
     names
@@ -123,7 +145,9 @@ fn simulate_and_keep(
     variants: impl Fn(usize, u64) -> Vec<Trial> + Sync,
     kept: Option<&Kept<'_>>,
 ) -> Result<Vec<Vec<Vec<Measured>>>, ReproduceError> {
-    let cells: Vec<(usize, u64)> = (0..lists).flat_map(|list| seeds.iter().map(move |&seed| (list, seed))).collect();
+    let cells: Vec<(usize, u64)> = (0..lists)
+        .flat_map(|list| seeds.iter().map(move |&seed| (list, seed)))
+        .collect();
     let found = pool.map(what, &cells, |&(list, seed)| {
         let mut all = Trial::simulate_all(&variants(list, seed))?;
         for (variant, one) in all.iter_mut().enumerate() {
@@ -162,8 +186,14 @@ impl Grid {
         candidates: &[Candidate],
         seeds: &[u64],
     ) -> Result<Grid, ReproduceError> {
-        let named = candidates.iter().zip(names(candidates)).map(|(one, name)| (name, one.policy, one.params.clone()));
-        let kept = pool.keep.map(|keeper| Kept::begin(keeper, what, machine, mixes, named, seeds)).transpose()?;
+        let named = candidates
+            .iter()
+            .zip(names(candidates))
+            .map(|(one, name)| (name, one.policy, one.params.clone()));
+        let kept = pool
+            .keep
+            .map(|keeper| Kept::begin(keeper, what, machine, mixes, named, seeds))
+            .transpose()?;
         let variants = |mix: usize, seed: u64| {
             let of = |candidate: &Candidate| Trial {
                 keep: kept.is_some(),
@@ -183,12 +213,19 @@ impl Grid {
 
     /// Results by mix, candidate and seed, of so many seeds.
     pub(crate) fn of_results(results: Vec<Vec<Vec<Measured>>>, seeds: usize) -> Grid {
-        Grid { mixes: results.len(), seeds, results }
+        Grid {
+            mixes: results.len(),
+            seeds,
+            results,
+        }
     }
 
     /// The results of these mixes alone.
     pub(crate) fn only(&self, mixes: &[usize]) -> Grid {
-        Grid::of_results(mixes.iter().map(|&mix| self.results[mix].clone()).collect(), self.seeds)
+        Grid::of_results(
+            mixes.iter().map(|&mix| self.results[mix].clone()).collect(),
+            self.seeds,
+        )
     }
 
     /// The results of a mix under a candidate, by seed.
@@ -197,7 +234,12 @@ impl Grid {
     }
 
     /// A figure of a mix under a candidate, by seed.
-    pub(crate) fn values(&self, mix: usize, candidate: usize, of: impl Fn(&Measured) -> Option<f64>) -> Vec<f64> {
+    pub(crate) fn values(
+        &self,
+        mix: usize,
+        candidate: usize,
+        of: impl Fn(&Measured) -> Option<f64>,
+    ) -> Vec<f64> {
         self.of(mix, candidate).iter().filter_map(of).collect()
     }
 
@@ -210,7 +252,9 @@ impl Grid {
         of: impl Fn(&Measured) -> Option<f64>,
     ) -> Vec<f64> {
         let pairs = self.of(mix, candidate).iter().zip(base);
-        pairs.filter_map(|(ours, base)| Some(100.0 * (of(base)? / of(ours)? - 1.0))).collect()
+        pairs
+            .filter_map(|(ours, base)| Some(100.0 * (of(base)? / of(ours)? - 1.0)))
+            .collect()
     }
 
     /// For each seed, the geometric mean over the mixes of a figure that is positive.
@@ -227,9 +271,15 @@ impl Grid {
     pub(crate) fn speed_up(&self, candidate: usize, base: (&Grid, usize)) -> Vec<f64> {
         let (grid, base) = base;
         let ratio = |mix: usize, seed: usize| {
-            Some(grid.of(mix, base).get(seed)?.turnaround_s / self.of(mix, candidate).get(seed)?.turnaround_s)
+            Some(
+                grid.of(mix, base).get(seed)?.turnaround_s
+                    / self.of(mix, candidate).get(seed)?.turnaround_s,
+            )
         };
-        self.geometric(ratio).into_iter().map(|ratio| 100.0 * (ratio - 1.0)).collect()
+        self.geometric(ratio)
+            .into_iter()
+            .map(|ratio| 100.0 * (ratio - 1.0))
+            .collect()
     }
 
     /// For each seed, the geometric mean over the mixes of the unfairness, in per cent above 1.
@@ -238,9 +288,15 @@ impl Grid {
     }
 
     /// For each seed, the mean over the mixes of a figure.
-    pub(crate) fn means(&self, candidate: usize, of: impl Fn(&Measured) -> Option<f64>) -> Vec<f64> {
+    pub(crate) fn means(
+        &self,
+        candidate: usize,
+        of: impl Fn(&Measured) -> Option<f64>,
+    ) -> Vec<f64> {
         let of_seed = |seed: usize| {
-            let values: Option<Vec<f64>> = (0..self.mixes).map(|mix| of(&self.of(mix, candidate)[seed])).collect();
+            let values: Option<Vec<f64>> = (0..self.mixes)
+                .map(|mix| of(&self.of(mix, candidate)[seed]))
+                .collect();
             values.map(|values| values.iter().sum::<f64>() / values.len() as f64)
         };
         (0..self.seeds).filter_map(of_seed).collect()
@@ -253,7 +309,11 @@ mod tests {
 
     #[test]
     fn candidates_that_are_kept_can_be_told_apart() {
-        let with = |share: f64| Candidate::new("perf-fair").and("share", share).and("margin", 1);
+        let with = |share: f64| {
+            Candidate::new("perf-fair")
+                .and("share", share)
+                .and("margin", 1)
+        };
         let all = [
             Candidate::new("linux"),
             with(0.1),
@@ -261,7 +321,10 @@ mod tests {
             with(0.1).knowing_progress(),
             Candidate::new("perf-fair"),
             Candidate::new("oracle"),
-            Candidate { others_traces: true, ..Candidate::new("oracle") },
+            Candidate {
+                others_traces: true,
+                ..Candidate::new("oracle")
+            },
             Candidate::new("oracle"),
             Candidate::with("fair", "quantum_s", 0.1),
         ];

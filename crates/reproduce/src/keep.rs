@@ -3,11 +3,13 @@
 
 use crate::error::ReproduceError;
 use crate::mixes::Mix;
-use cosched_compare::{COMPARE_SCHEMA, Candidate, Design, Manifest, Means, RUN_FILE, Store, Trial, Wish};
+use cosched_compare::{
+    COMPARE_SCHEMA, Candidate, Design, Manifest, Means, RUN_FILE, Store, Trial, Wish,
+};
 use cosched_core::{Absence, Nanos, Params, Reading, RunResult};
 use cosched_report::{
-    Absences, BackendKind, EnergySource, JobInfo, ParamSetting, Record, RunInfo, RunInput, RunOptions, RunSetting,
-    record,
+    Absences, BackendKind, EnergySource, JobInfo, ParamSetting, Record, RunInfo, RunInput,
+    RunOptions, RunSetting, record,
 };
 use cosched_sim::{MachineSpec, SimJob};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,19 +29,45 @@ pub struct Keeper<'a> {
 impl<'a> Keeper<'a> {
     /// Keeps files by this function.
     pub fn new(write: &'a (dyn Fn(&Path, &str) -> std::io::Result<()> + Sync)) -> Keeper<'a> {
-        Keeper { write, taken: Mutex::default() }
+        Keeper {
+            write,
+            taken: Mutex::default(),
+        }
     }
 
     fn write(&self, file: &Path, text: &str) -> Result<(), ReproduceError> {
-        (self.write)(file, text).map_err(|error| ReproduceError::Keep { file: file.display().to_string(), error })
+        (self.write)(file, text).map_err(|error| ReproduceError::Keep {
+            file: file.display().to_string(),
+            error,
+        })
     }
 
     /// A name for a folder that no other grid has.
     fn name(&self, what: &str) -> String {
-        let plain: String = what.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
-        let free = |number: u32| if number == 1 { plain.clone() } else { format!("{plain}-{number}") };
-        let Ok(mut taken) = self.taken.lock() else { return plain };
-        let name = (1..).map(free).find(|name| !taken.contains(name)).unwrap_or_default();
+        let plain: String = what
+            .chars()
+            .map(|c| {
+                if c.is_ascii_alphanumeric() || c == '.' {
+                    c
+                } else {
+                    '-'
+                }
+            })
+            .collect();
+        let free = |number: u32| {
+            if number == 1 {
+                plain.clone()
+            } else {
+                format!("{plain}-{number}")
+            }
+        };
+        let Ok(mut taken) = self.taken.lock() else {
+            return plain;
+        };
+        let name = (1..)
+            .map(free)
+            .find(|name| !taken.contains(name))
+            .unwrap_or_default();
         taken.insert(name.clone());
         name
     }
@@ -47,9 +75,12 @@ impl<'a> Keeper<'a> {
 
 /// The candidate that the others are compared with: the kernel if it is one, else the first.
 fn baseline(candidates: &[Candidate]) -> usize {
-    let is_kernel = |one: &Candidate| matches!(&one.means, Means::Policy { policy, .. } if policy == "linux");
+    let is_kernel =
+        |one: &Candidate| matches!(&one.means, Means::Policy { policy, .. } if policy == "linux");
     let plain = candidates.iter().position(|one| one.name == "linux");
-    plain.or_else(|| candidates.iter().position(is_kernel)).unwrap_or(0)
+    plain
+        .or_else(|| candidates.iter().position(is_kernel))
+        .unwrap_or(0)
 }
 
 /// The folder of a grid.
@@ -76,7 +107,10 @@ impl<'a> Kept<'a> {
                 name,
                 means: Means::Policy {
                     policy: policy.to_owned(),
-                    params: params.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+                    params: params
+                        .into_iter()
+                        .map(|(name, value)| (name.to_owned(), value))
+                        .collect(),
                 },
             })
             .collect();
@@ -97,7 +131,11 @@ impl<'a> Kept<'a> {
             schema: COMPARE_SCHEMA.to_owned(),
             cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
             machine: machine.name.clone(),
-            wish: Wish { reps: seeds.len() as u32, solo_runs: 0, ..Wish::default() },
+            wish: Wish {
+                reps: seeds.len() as u32,
+                solo_runs: 0,
+                ..Wish::default()
+            },
             jobs: Vec::new(),
             metrics: Vec::new(),
             command_line: vec!["cosched".to_owned(), "reproduce".to_owned()],
@@ -118,7 +156,11 @@ impl<'a> Kept<'a> {
         (mix, candidate, seed): (usize, usize, usize),
         record: &Record,
     ) -> Result<(), ReproduceError> {
-        let folder = self.store.run(Trial { block: seed as u32 + 1, mix, candidate });
+        let folder = self.store.run(Trial {
+            block: seed as u32 + 1,
+            mix,
+            candidate,
+        });
         self.keeper.write(&folder.join(RUN_FILE), &record.to_json())
     }
 }
@@ -143,7 +185,9 @@ pub(crate) fn record_of(was: &Was<'_>, result: &RunResult) -> Record {
 fn info(was: &Was<'_>, result: &RunResult) -> RunInfo {
     // Copies of a program get numbers, as in a mix.
     let mut copies: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    was.jobs.iter().for_each(|job| copies.entry(&job.program.name).or_default().0 += 1);
+    was.jobs
+        .iter()
+        .for_each(|job| copies.entry(&job.program.name).or_default().0 += 1);
     let mut job = |spec: &cosched_core::TaskSpec, program: &str| {
         let name = match copies.get_mut(program) {
             Some((2.., number)) => {
@@ -152,9 +196,18 @@ fn info(was: &Was<'_>, result: &RunResult) -> RunInfo {
             }
             _ => program.to_owned(),
         };
-        JobInfo { name, program: Some(program.to_owned()), ..JobInfo::of(spec) }
+        JobInfo {
+            name,
+            program: Some(program.to_owned()),
+            ..JobInfo::of(spec)
+        }
     };
-    let jobs = result.tasks.iter().zip(was.jobs).map(|(task, of)| job(&task.spec, &of.program.name)).collect();
+    let jobs = result
+        .tasks
+        .iter()
+        .zip(was.jobs)
+        .map(|(task, of)| job(&task.spec, &of.program.name))
+        .collect();
     let machine = was.machine.machine();
     RunInfo {
         policy: was.policy.to_owned(),
@@ -189,9 +242,16 @@ fn setting(was: &Was<'_>, cpus: String) -> RunSetting {
         of_input.note_option(name, None::<()>, NO_COMMAND);
     }
     let mut of_options = Absences::default();
-    for name in
-        ["policy_lacks", "timeout", "mem_keep_bytes", "load", "log_limit_bytes", "solo", "shell", "emulate_small"]
-    {
+    for name in [
+        "policy_lacks",
+        "timeout",
+        "mem_keep_bytes",
+        "load",
+        "log_limit_bytes",
+        "solo",
+        "shell",
+        "emulate_small",
+    ] {
         of_options.note_option(name, None::<()>, "not given");
     }
     let param = |(name, value): (&str, &cosched_core::ParamValue)| ParamSetting {
@@ -200,7 +260,12 @@ fn setting(was: &Was<'_>, cpus: String) -> RunSetting {
         origin: "param".to_owned(),
     };
     RunSetting {
-        input: RunInput { kind: "mix".to_owned(), path: None, sha256: None, absent: of_input },
+        input: RunInput {
+            kind: "mix".to_owned(),
+            path: None,
+            sha256: None,
+            absent: of_input,
+        },
         params: was.params.iter().map(param).collect(),
         options: RunOptions {
             policy: was.policy.to_owned(),

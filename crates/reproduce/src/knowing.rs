@@ -11,9 +11,10 @@ impl Policy for Knowing {
         let mut known = snapshot.clone();
         for task in &mut known.tasks {
             task.estimates.progress = task.estimates.trace_progress;
-            if let (cosched_core::Reading::Value(learnt), Some(truth)) =
-                (&mut task.estimates.learnt, task.estimates.trace_progress.value())
-            {
+            if let (cosched_core::Reading::Value(learnt), Some(truth)) = (
+                &mut task.estimates.learnt,
+                task.estimates.trace_progress.value(),
+            ) {
                 learnt.progress = truth;
             }
         }

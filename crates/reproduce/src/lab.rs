@@ -32,12 +32,18 @@ impl Lab<'_> {
 
     /// The first two fifths of the seeds, and two at least: for experiments whose differences are large.
     pub(crate) fn fewer_seeds(&self) -> &[u64] {
-        &self.seeds[..(2 * self.seeds.len()).div_ceil(5).max(2).min(self.seeds.len())]
+        &self.seeds[..(2 * self.seeds.len())
+            .div_ceil(5)
+            .max(2)
+            .min(self.seeds.len())]
     }
 
     /// How many repetitions experiments on causes have.
     pub(crate) fn of_causes(&self) -> String {
-        format!("Each experiment changes one thing, with {}.", in_words(self.few_seeds()))
+        format!(
+            "Each experiment changes one thing, with {}.",
+            in_words(self.few_seeds())
+        )
     }
 
     /// What each job takes alone in s, if jobs have no length of their own.

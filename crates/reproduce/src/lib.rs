@@ -54,11 +54,20 @@ pub enum Experiment {
 
 impl Experiment {
     /// Those of the papers, in the order of the document.
-    pub const PAPERS: [Experiment; 4] =
-        [Experiment::PerfFair, Experiment::Bandwidth, Experiment::Efs, Experiment::Lucky];
+    pub const PAPERS: [Experiment; 4] = [
+        Experiment::PerfFair,
+        Experiment::Bandwidth,
+        Experiment::Efs,
+        Experiment::Lucky,
+    ];
     /// All of them, in the order of the document.
-    pub const ALL: [Experiment; 5] =
-        [Experiment::PerfFair, Experiment::Bandwidth, Experiment::Efs, Experiment::Lucky, Experiment::Even];
+    pub const ALL: [Experiment; 5] = [
+        Experiment::PerfFair,
+        Experiment::Bandwidth,
+        Experiment::Efs,
+        Experiment::Lucky,
+        Experiment::Even,
+    ];
 
     /// Its name on the command line, and of its chapter.
     pub fn name(self) -> &'static str {
@@ -93,15 +102,22 @@ impl Request {
     /// The command line that asks for the same.
     fn command(&self) -> String {
         let mut words = vec!["cosched reproduce".to_owned()];
-        let all_papers = Experiment::PAPERS.iter().all(|experiment| self.experiments.contains(experiment));
+        let all_papers = Experiment::PAPERS
+            .iter()
+            .all(|experiment| self.experiments.contains(experiment));
         words.extend(all_papers.then(|| "all".to_owned()));
-        let named = self.experiments.iter().filter(|one| !all_papers || !Experiment::PAPERS.contains(one));
+        let named = self
+            .experiments
+            .iter()
+            .filter(|one| !all_papers || !Experiment::PAPERS.contains(one));
         words.extend(named.map(|experiment| experiment.name().to_owned()));
         words.extend(self.quick.then(|| "--quick".to_owned()));
         words.extend(self.sensitivity.then(|| "--sensitivity".to_owned()));
         words.extend(self.seeds.map(|seeds| format!("--seeds {seeds}")));
         words.extend((self.first_seed != 1).then(|| format!("--seed {}", self.first_seed)));
-        words.extend((!self.policies.is_empty()).then(|| format!("--policies {}", self.policies.join(","))));
+        words.extend(
+            (!self.policies.is_empty()).then(|| format!("--policies {}", self.policies.join(","))),
+        );
         words.join(" ")
     }
 }
@@ -120,10 +136,15 @@ const QUICK_FEW: usize = 2;
 /// # Errors
 /// As [`ReproduceError`] lists them; none of them is due to chance.
 pub fn reproduce(request: &Request, pool: Pool<'_>) -> Result<Findings, ReproduceError> {
-    let seeds = request.seeds.unwrap_or(if request.quick { QUICK_SEEDS } else { SEEDS }).max(1);
+    let seeds = request
+        .seeds
+        .unwrap_or(if request.quick { QUICK_SEEDS } else { SEEDS })
+        .max(1);
     let lab = Lab {
         pool,
-        seeds: (0..seeds as u64).map(|n| request.first_seed.wrapping_add(n)).collect(),
+        seeds: (0..seeds as u64)
+            .map(|n| request.first_seed.wrapping_add(n))
+            .collect(),
         work: Work::SoloTime(Nanos::from_ms(if request.quick { 10_000 } else { 100_000 })),
         quick: request.quick,
         policies: request.policies.clone(),
@@ -139,8 +160,16 @@ pub fn reproduce(request: &Request, pool: Pool<'_>) -> Result<Findings, Reproduc
         let progress = |what: &str, done: usize, of: usize| {
             (lab.pool.progress)(&format!("part {number} of {all}, {what}"), done, of)
         };
-        let pool = Pool { progress: &progress, ..lab.pool };
-        let lab = Lab { pool, seeds: lab.seeds.clone(), policies: lab.policies.clone(), ..lab };
+        let pool = Pool {
+            progress: &progress,
+            ..lab.pool
+        };
+        let lab = Lab {
+            pool,
+            seeds: lab.seeds.clone(),
+            policies: lab.policies.clone(),
+            ..lab
+        };
         chapters.push(match request.experiments.get(number - 1) {
             Some(Experiment::PerfFair) => perf_fair::chapter(&lab),
             Some(Experiment::Bandwidth) => bandwidth::chapter(&lab),
@@ -167,11 +196,23 @@ mod tests {
     fn the_command_asks_for_the_same_experiments() {
         let command = |experiments: &[Experiment]| {
             let experiments = experiments.to_vec();
-            let (quick, sensitivity, seeds, first_seed, policies) = (false, false, None, 1, Vec::new());
-            Request { experiments, quick, sensitivity, seeds, first_seed, policies }.command()
+            let (quick, sensitivity, seeds, first_seed, policies) =
+                (false, false, None, 1, Vec::new());
+            Request {
+                experiments,
+                quick,
+                sensitivity,
+                seeds,
+                first_seed,
+                policies,
+            }
+            .command()
         };
         assert_eq!(command(&Experiment::PAPERS), "cosched reproduce all");
         assert_eq!(command(&Experiment::ALL), "cosched reproduce all even");
-        assert_eq!(command(&[Experiment::Efs, Experiment::Even]), "cosched reproduce efs even");
+        assert_eq!(
+            command(&[Experiment::Efs, Experiment::Even]),
+            "cosched reproduce efs even"
+        );
     }
 }

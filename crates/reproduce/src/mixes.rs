@@ -63,19 +63,36 @@ const SOUND: &str = "a mix that comes with the project is sound";
 /// The mixes of a folder, in the order of their names. Jobs without work of their own do what they do alone in the time
 /// `work`.
 pub(crate) fn of_folder(folder: &str, work: Work) -> Vec<Mix> {
-    let inside = |name: &str| name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-    MIXES.iter().filter(|(name, _)| inside(name)).map(|&(name, text)| read(name, text, work)).collect()
+    let inside = |name: &str| {
+        name.strip_prefix(folder)
+            .is_some_and(|rest| rest.starts_with('/'))
+    };
+    MIXES
+        .iter()
+        .filter(|(name, _)| inside(name))
+        .map(|&(name, text)| read(name, text, work))
+        .collect()
 }
 
 fn read(name: &'static str, text: &str, work: Work) -> Mix {
     let file: MixFile = toml::from_str(text).expect(SOUND);
     let mut jobs: Vec<SimJob> = Vec::new();
     for entry in &file.job {
-        let work = entry.work_instructions.map_or(work, |instructions| Work::Instructions(instructions as u64));
+        let work = entry
+            .work_instructions
+            .map_or(work, |instructions| Work::Instructions(instructions as u64));
         jobs.extend(copies(&program(&entry.program), entry.copies, work));
     }
-    let restart = if file.restart.is_some() { Restart::UntilLast } else { Restart::Never };
-    Mix { name, jobs, restart }
+    let restart = if file.restart.is_some() {
+        Restart::UntilLast
+    } else {
+        Restart::Never
+    };
+    Mix {
+        name,
+        jobs,
+        restart,
+    }
 }
 
 /// The built-in program of this name.
@@ -90,12 +107,23 @@ pub(crate) fn spec_programs() -> Vec<Arc<ProgramSpec>> {
 
 /// Their names.
 pub(crate) fn spec_names() -> impl Iterator<Item = &'static str> {
-    PROGRAMS.iter().filter(|file| file.file.contains("/spec-cpu2006/")).map(|file| file.name)
+    PROGRAMS
+        .iter()
+        .filter(|file| file.file.contains("/spec-cpu2006/"))
+        .map(|file| file.name)
 }
 
 /// Copies of a program, each with the same work.
 pub(crate) fn copies(program: &Arc<ProgramSpec>, copies: usize, work: Work) -> Vec<SimJob> {
-    vec![SimJob { program: program.clone(), work, cpus: 1, nice: 0 }; copies]
+    vec![
+        SimJob {
+            program: program.clone(),
+            work,
+            cpus: 1,
+            nice: 0
+        };
+        copies
+    ]
 }
 
 #[cfg(test)]
@@ -106,12 +134,20 @@ mod tests {
     #[test]
     fn every_mix_is_read_and_none_is_forgotten() {
         let work = Work::SoloTime(Nanos::from_ms(1_000));
-        for (folder, mixes, jobs) in [("perf-fair", 13, 24), ("bandwidth", 10, 24), ("lucky", 8, 4)] {
+        for (folder, mixes, jobs) in [
+            ("perf-fair", 13, 24),
+            ("bandwidth", 10, 24),
+            ("lucky", 8, 4),
+        ] {
             let read = of_folder(folder, work);
             assert_eq!(read.len(), mixes, "{folder}");
             assert!(read.iter().all(|mix| mix.jobs.len() == jobs), "{folder}");
         }
-        assert!(of_folder("lucky", work).iter().all(|mix| mix.restart == Restart::UntilLast));
+        assert!(
+            of_folder("lucky", work)
+                .iter()
+                .all(|mix| mix.restart == Restart::UntilLast)
+        );
         let high = of_folder("efs", work);
         assert!(high.iter().all(|mix| mix.jobs.len() >= 4));
         assert!(high[7].jobs.len() > 4, "more programs than cores");

@@ -3,12 +3,19 @@
 /// Feliu et al., "Perf&Fair: a Progress-Aware Scheduler to Enhance Performance and Fairness in SMT Multicores".
 pub(crate) mod perf_fair {
     /// Section 7.1, Figure 1: geometric means of the unfairness over 13 mixes, in per cent above 1.
-    pub(crate) const UNFAIRNESS: [(&str, f64); 5] =
-        [("linux", 33.0), ("bandwidth", 149.0), ("fair", 13.5), ("perf-fair", 18.5), ("oracle", 3.5)];
+    pub(crate) const UNFAIRNESS: [(&str, f64); 5] = [
+        ("linux", 33.0),
+        ("bandwidth", 149.0),
+        ("fair", 13.5),
+        ("perf-fair", 18.5),
+        ("oracle", 3.5),
+    ];
     /// Section 7.2, Figure 2: geometric means of the speed-up of turnaround over linux, in per cent.
-    pub(crate) const SPEED_UP: [(&str, f64); 3] = [("bandwidth", 5.0), ("fair", 2.2), ("perf-fair", 5.6)];
+    pub(crate) const SPEED_UP: [(&str, f64); 3] =
+        [("bandwidth", 5.0), ("fair", 2.2), ("perf-fair", 5.6)];
     /// Section 7.1: mixes out of 13 whose unfairness passes 20 %.
-    pub(crate) const MIXES_ABOVE_20: [(&str, f64); 3] = [("linux", 12.0), ("fair", 1.0), ("perf-fair", 4.0)];
+    pub(crate) const MIXES_ABOVE_20: [(&str, f64); 3] =
+        [("linux", 12.0), ("fair", 1.0), ("perf-fair", 4.0)];
     /// Section 7.3: the quantum at which the first job of mix 9 ends under Perf, and that at which 12 have ended under linux.
     pub(crate) const FIRST_END_QUANTA: f64 = 812.0;
     pub(crate) const HALF_END_QUANTA: f64 = 1_600.0;
@@ -53,7 +60,8 @@ pub(crate) mod efs {
     /// Out of so many programs.
     pub(crate) const PROGRAMS: f64 = 25.0;
     /// Energy saved and slowdown in per cent of two programs.
-    pub(crate) const NAMED: [(&str, f64, f64); 2] = [("libquantum", 32.2, 3.7), ("GemsFDTD", 24.8, -4.2)];
+    pub(crate) const NAMED: [(&str, f64, f64); 2] =
+        [("libquantum", 32.2, 3.7), ("GemsFDTD", 24.8, -4.2)];
     /// The greatest speed-up of a program, in per cent: GemsFDTD's.
     pub(crate) const BEST_GAIN: f64 = 4.2;
     /// Section 5.3, Figure 10: mean energy saved and mean speed-up of mixes of high demand, in per cent.
@@ -77,5 +85,6 @@ pub(crate) mod lucky {
     pub(crate) const CORRELATION: f64 = 0.98;
     /// Section 3: million misses of the last-level cache a second. The paper does not say on which core; bias scheduling
     /// measures on the one that a thread has.
-    pub(crate) const MISSES: [(&str, f64); 3] = [("zeusmp", 14.0), ("astar", 14.0), ("bwaves", 29.0)];
+    pub(crate) const MISSES: [(&str, f64); 3] =
+        [("zeusmp", 14.0), ("astar", 14.0), ("bwaves", 29.0)];
 }

@@ -31,7 +31,8 @@ impl Pool<'_> {
         let next = AtomicUsize::new(0);
         let done = AtomicUsize::new(0);
         let failed = AtomicBool::new(false);
-        let results: Vec<Mutex<Option<Result<O, ReproduceError>>>> = inputs.iter().map(|_| Mutex::new(None)).collect();
+        let results: Vec<Mutex<Option<Result<O, ReproduceError>>>> =
+            inputs.iter().map(|_| Mutex::new(None)).collect();
         let work = || {
             while !self.stop.load(Ordering::Relaxed) && !failed.load(Ordering::Relaxed) {
                 let at = next.fetch_add(1, Ordering::Relaxed);
@@ -57,7 +58,11 @@ impl Pool<'_> {
                 None => is_short = true,
             }
         }
-        if is_short { Err(ReproduceError::Interrupted) } else { Ok(ended) }
+        if is_short {
+            Err(ReproduceError::Interrupted)
+        } else {
+            Ok(ended)
+        }
     }
 }
 
@@ -65,8 +70,17 @@ impl Pool<'_> {
 mod tests {
     use super::*;
 
-    fn pool<'a>(threads: usize, stop: &'a AtomicBool, progress: &'a (dyn Fn(&str, usize, usize) + Sync)) -> Pool<'a> {
-        Pool { threads, progress, stop, keep: None }
+    fn pool<'a>(
+        threads: usize,
+        stop: &'a AtomicBool,
+        progress: &'a (dyn Fn(&str, usize, usize) + Sync),
+    ) -> Pool<'a> {
+        Pool {
+            threads,
+            progress,
+            stop,
+            keep: None,
+        }
     }
 
     #[test]
@@ -79,11 +93,18 @@ mod tests {
         };
         let inputs: Vec<u64> = (0..100).collect();
         for threads in [0, 1, 7, 1_000] {
-            let squares = pool(threads, &stop, &progress).map("squares", &inputs, |&x| Ok(x * x)).unwrap();
+            let squares = pool(threads, &stop, &progress)
+                .map("squares", &inputs, |&x| Ok(x * x))
+                .unwrap();
             assert_eq!(squares, inputs.iter().map(|x| x * x).collect::<Vec<_>>());
         }
         assert_eq!(most.into_inner(), 100);
-        assert_eq!(pool(2, &stop, &|_, _, _| ()).map("none", &[], |&(): &()| Ok(())).unwrap(), []);
+        assert_eq!(
+            pool(2, &stop, &|_, _, _| ())
+                .map("none", &[], |&(): &()| Ok(()))
+                .unwrap(),
+            []
+        );
     }
 
     #[test]
@@ -91,12 +112,23 @@ mod tests {
         let stop = AtomicBool::new(false);
         let inputs: Vec<usize> = (0..50).collect();
         let failing = |&at: &usize| {
-            if at >= 20 { Err(ReproduceError::Failed { what: at.to_string(), tasks: 1 }) } else { Ok(at) }
+            if at >= 20 {
+                Err(ReproduceError::Failed {
+                    what: at.to_string(),
+                    tasks: 1,
+                })
+            } else {
+                Ok(at)
+            }
         };
-        let error = pool(1, &stop, &|_, _, _| ()).map("failing", &inputs, failing).unwrap_err();
+        let error = pool(1, &stop, &|_, _, _| ())
+            .map("failing", &inputs, failing)
+            .unwrap_err();
         assert_eq!(error.to_string(), "20: 1 tasks did not end well");
         let stopping = |_: &str, done: usize, _: usize| stop.store(done >= 10, Ordering::Relaxed);
-        let error = pool(2, &stop, &stopping).map("stopped", &inputs, |&at| Ok(at)).unwrap_err();
+        let error = pool(2, &stop, &stopping)
+            .map("stopped", &inputs, |&at| Ok(at))
+            .unwrap_err();
         assert!(matches!(error, ReproduceError::Interrupted));
     }
 }

@@ -29,7 +29,9 @@ const CHANGES: &[Change] = &[
     ("idle latency x 1.25", |m| m.memory.idle_latency_ns *= 1.25),
     ("price of a hit x 0.5", |m| m.llc.hit_ns *= 0.5),
     ("price of a hit x 2", |m| m.llc.hit_ns *= 2.0),
-    ("any line is replaced", |m| m.llc.replacement = Replacement::Random),
+    ("any line is replaced", |m| {
+        m.llc.replacement = Replacement::Random
+    }),
     ("streams cost nothing", |m| m.memory.stream_loss = 0.0),
     ("streams cost x 2", |m| {
         m.memory.stream_loss *= 2.0;
@@ -47,7 +49,9 @@ const CHANGES: &[Change] = &[
     ("balancing x 4", |m| m.kernel.balance_ms *= 4.0),
     ("switch x 0.5", |m| m.kernel.switch_us *= 0.5),
     ("switch x 3", |m| m.kernel.switch_us *= 3.0),
-    ("cold private caches x 0.5", |m| m.kernel.migration_us *= 0.5),
+    ("cold private caches x 0.5", |m| {
+        m.kernel.migration_us *= 0.5
+    }),
     ("cold private caches x 5", |m| m.kernel.migration_us *= 5.0),
     ("energy of a line x 0.5", |m| m.power.nj_per_line *= 0.5),
     ("energy of a line x 2", |m| m.power.nj_per_line *= 2.0),
@@ -114,7 +118,16 @@ const SCENES: [Scene; 4] = [
 const NOTHING: f64 = 0.05;
 
 /// Programs whose energy depends most on the bus, and two that hardly use it.
-const FOURS: [&str; 8] = ["libquantum", "lbm", "soplex", "mcf", "GemsFDTD", "milc", "gcc", "povray"];
+const FOURS: [&str; 8] = [
+    "libquantum",
+    "lbm",
+    "soplex",
+    "mcf",
+    "GemsFDTD",
+    "milc",
+    "gcc",
+    "povray",
+];
 
 /// The chapter.
 pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
@@ -129,21 +142,34 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
         parts.extend(scene.parts(lab)?);
     }
     let title = "How sensitive the figures are".to_owned();
-    Ok(Chapter { id: "sensitivity", title, parts, verdicts: Vec::new(), causes: Vec::new() })
+    Ok(Chapter {
+        id: "sensitivity",
+        title,
+        parts,
+        verdicts: Vec::new(),
+        causes: Vec::new(),
+    })
 }
 
 impl Scene {
     fn parts(&self, lab: &Lab<'_>) -> Result<[Part; 2], ReproduceError> {
         let base = machine(self.machine)?;
         let measure = |name: &str, spec: Arc<MachineSpec>| {
-            (self.measure)(&Bench { lab, what: format!("{name}, {}", self.machine), spec })
+            (self.measure)(&Bench {
+                lab,
+                what: format!("{name}, {}", self.machine),
+                spec,
+            })
         };
         let as_it_is = measure("as it is", base.clone())?;
         let row = |name: &str, cells: &mut dyn Iterator<Item = Cell>| -> Vec<Cell> {
             std::iter::once(Cell::text(name)).chain(cells).collect()
         };
         let decimals = |at: usize| self.figures[at].1;
-        let mut first = as_it_is.iter().enumerate().map(|(at, values)| Cell::mean(values, decimals(at)));
+        let mut first = as_it_is
+            .iter()
+            .enumerate()
+            .map(|(at, values)| Cell::mean(values, decimals(at)));
         let mut rows = vec![row("as it is", &mut first)];
         let mut without_effect = Vec::new();
         // For each figure the change that moves it most.
@@ -156,22 +182,35 @@ impl Scene {
             }
             let values = measure(name, refitted(changed)?)?;
             let pairs = |(values, base): (&Vec<f64>, &Vec<f64>)| -> Vec<f64> {
-                values.iter().zip(base).map(|(value, base)| value - base).collect()
+                values
+                    .iter()
+                    .zip(base)
+                    .map(|(value, base)| value - base)
+                    .collect()
             };
             let differences: Vec<Vec<f64>> = values.iter().zip(&as_it_is).map(pairs).collect();
-            if differences.iter().flatten().all(|difference| difference.abs() < NOTHING) {
+            if differences
+                .iter()
+                .flatten()
+                .all(|difference| difference.abs() < NOTHING)
+            {
                 without_effect.push(*name);
                 continue;
             }
             for (most, pairs) in most.iter_mut().zip(&differences) {
-                let Some(moved) = Estimate::of(pairs) else { continue };
+                let Some(moved) = Estimate::of(pairs) else {
+                    continue;
+                };
                 let (low, high) = moved.interval();
                 let is_shown = low > 0.0 || high < 0.0;
                 if is_shown && most.is_none_or(|(so_far, _)| moved.mean.abs() > so_far.abs()) {
                     *most = Some((moved.mean, name));
                 }
             }
-            let mut cells = differences.iter().enumerate().map(|(at, pairs)| Cell::signed(pairs, decimals(at)));
+            let mut cells = differences
+                .iter()
+                .enumerate()
+                .map(|(at, pairs)| Cell::signed(pairs, decimals(at)));
             rows.push(row(name, &mut cells));
         }
         let mut columns = vec!["changed".to_owned()];
@@ -181,12 +220,29 @@ impl Scene {
             caption.push_str(&format!(" Without effect: {}.", without_effect.join(", ")));
         }
         let id = format!("sensitivity-{}", self.machine);
-        let moves = self.figures.iter().zip(&most).map(|((figure, decimals), most)| match most {
-            Some((by, change)) => format!("{figure}, {change} ({})", shown(*by, None, *decimals, true)),
-            None => format!("{figure}, none"),
-        });
-        let conclusion = format!("What moves each figure most: {}.", moves.collect::<Vec<_>>().join("; "));
-        Ok([Part::Table(Table { id, caption, columns, rows }), Part::Text(conclusion)])
+        let moves = self
+            .figures
+            .iter()
+            .zip(&most)
+            .map(|((figure, decimals), most)| match most {
+                Some((by, change)) => {
+                    format!("{figure}, {change} ({})", shown(*by, None, *decimals, true))
+                }
+                None => format!("{figure}, none"),
+            });
+        let conclusion = format!(
+            "What moves each figure most: {}.",
+            moves.collect::<Vec<_>>().join("; ")
+        );
+        Ok([
+            Part::Table(Table {
+                id,
+                caption,
+                columns,
+                rows,
+            }),
+            Part::Text(conclusion),
+        ])
     }
 }
 
@@ -199,9 +255,19 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn grid(&self, mixes: &[Mix], policies: &[&'static str]) -> Result<Grid, ReproduceError> {
-        let candidates: Vec<Candidate> = policies.iter().map(|policy| Candidate::new(policy)).collect();
+        let candidates: Vec<Candidate> = policies
+            .iter()
+            .map(|policy| Candidate::new(policy))
+            .collect();
         let seeds = self.lab.sensitivity_seeds();
-        Grid::simulate(&self.lab.pool, &self.what, &self.spec, mixes, &candidates, seeds)
+        Grid::simulate(
+            &self.lab.pool,
+            &self.what,
+            &self.spec,
+            mixes,
+            &candidates,
+            seeds,
+        )
     }
 }
 
@@ -209,14 +275,27 @@ fn perf_fair(bench: &Bench<'_>) -> Result<Vec<Vec<f64>>, ReproduceError> {
     let policies = ["linux", "bandwidth", "fair", "perf-fair", "round-robin"];
     let grid = bench.grid(&of_folder("perf-fair", WORK), &policies)?;
     let speed_up = |at: usize| grid.speed_up(at, (&grid, 0));
-    Ok(vec![grid.unfairness(0), speed_up(1), speed_up(2), speed_up(3), grid.unfairness(3), speed_up(4)])
+    Ok(vec![
+        grid.unfairness(0),
+        speed_up(1),
+        speed_up(2),
+        speed_up(3),
+        grid.unfairness(3),
+        speed_up(4),
+    ])
 }
 
 fn efs(bench: &Bench<'_>) -> Result<Vec<Vec<f64>>, ReproduceError> {
-    let fours: Vec<Vec<SimJob>> = FOURS.iter().map(|name| copies(&program(name), 4, WORK)).collect();
+    let fours: Vec<Vec<SimJob>> = FOURS
+        .iter()
+        .map(|name| copies(&program(name), 4, WORK))
+        .collect();
     let seeds = bench.lab.sensitivity_seeds();
     let effects = Effects::simulate(bench.lab, &bench.what, &bench.spec, &fours, seeds)?;
-    Ok(vec![over(&effects.energy_saved(), mean), over(&effects.time_lost(), mean)])
+    Ok(vec![
+        over(&effects.energy_saved(), mean),
+        over(&effects.time_lost(), mean),
+    ])
 }
 
 fn lucky(bench: &Bench<'_>) -> Result<Vec<Vec<f64>>, ReproduceError> {

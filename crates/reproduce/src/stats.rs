@@ -23,15 +23,27 @@ impl Estimate {
             return None;
         }
         let mean = values.iter().sum::<f64>() / n as f64;
-        let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
-        let half_width = (n > 1).then(|| t_95(n - 1) * (squares / (n - 1) as f64 / n as f64).sqrt());
-        Some(Estimate { mean, half_width, repetitions: n })
+        let squares: f64 = values
+            .iter()
+            .map(|value| (value - mean) * (value - mean))
+            .sum();
+        let half_width =
+            (n > 1).then(|| t_95(n - 1) * (squares / (n - 1) as f64 / n as f64).sqrt());
+        Some(Estimate {
+            mean,
+            half_width,
+            repetitions: n,
+        })
     }
 
     /// The same in another unit.
     pub fn scaled(self, by: f64) -> Estimate {
         let half_width = self.half_width.map(|half| half * by.abs());
-        Estimate { mean: self.mean * by, half_width, ..self }
+        Estimate {
+            mean: self.mean * by,
+            half_width,
+            ..self
+        }
     }
 
     /// The ends of the interval; both are the mean if there is none.
@@ -45,8 +57,9 @@ impl Estimate {
 /// that of the next lower one, which makes intervals slightly too wide.
 fn t_95(degrees: usize) -> f64 {
     const FIRST: [f64; 30] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-        2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+        2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+        2.052, 2.048, 2.045, 2.042,
     ];
     match degrees {
         0 => f64::INFINITY,
@@ -59,23 +72,40 @@ fn t_95(degrees: usize) -> f64 {
 
 /// The geometric mean; `None` if there are no values, or one is not positive.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
-    if values.is_empty() || values.iter().any(|&value| !(value > 0.0 && value.is_finite())) {
+    if values.is_empty()
+        || values
+            .iter()
+            .any(|&value| !(value > 0.0 && value.is_finite()))
+    {
         return None;
     }
     // Roots of the single values, so that the product can't leave the range of numbers.
-    Some(values.iter().map(|&value| root(value, values.len())).product())
+    Some(
+        values
+            .iter()
+            .map(|&value| root(value, values.len()))
+            .product(),
+    )
 }
 
 /// The positive `n`-th root of a positive number, by halving the interval that it lies in.
 fn root(value: f64, n: usize) -> f64 {
     let power = |base: f64| (0..n).fold(1.0, |product, _| product * base);
-    let (mut low, mut high) = if value < 1.0 { (value, 1.0) } else { (1.0, value) };
+    let (mut low, mut high) = if value < 1.0 {
+        (value, 1.0)
+    } else {
+        (1.0, value)
+    };
     for _ in 0..2_000 {
         let middle = 0.5 * (low + high);
         if middle <= low || middle >= high {
             break;
         }
-        if power(middle) > value { high = middle } else { low = middle }
+        if power(middle) > value {
+            high = middle
+        } else {
+            low = middle
+        }
     }
     0.5 * (low + high)
 }
@@ -88,14 +118,19 @@ pub fn mean(values: &[f64]) -> Option<f64> {
 /// The standard deviation of these values themselves; `None` if there are none.
 pub fn deviation(values: &[f64]) -> Option<f64> {
     let mean = mean(values)?;
-    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+    let squares: f64 = values
+        .iter()
+        .map(|value| (value - mean) * (value - mean))
+        .sum();
     Some((squares / values.len() as f64).sqrt())
 }
 
 /// A figure over several lists of one value for each repetition, by repetition.
 pub(crate) fn over(lists: &[Vec<f64>], of: impl Fn(&[f64]) -> Option<f64>) -> Vec<f64> {
     let repetitions = lists.iter().map(Vec::len).min().unwrap_or(0);
-    (0..repetitions).filter_map(|at| of(&lists.iter().map(|list| list[at]).collect::<Vec<_>>())).collect()
+    (0..repetitions)
+        .filter_map(|at| of(&lists.iter().map(|list| list[at]).collect::<Vec<_>>()))
+        .collect()
 }
 
 /// The value below which a share of the values lies, with straight lines between them; `None` if there are no values.
@@ -130,7 +165,12 @@ mod tests {
     fn nineteen_of_twenty_intervals_hold_the_true_mean() {
         let mut rng = Rng::new(1);
         // Nearly normal: the sum of twelve uniform numbers.
-        let mut draw = || (0..12).map(|_| rng.below(1 << 32) as f64 / 4_294_967_296.0).sum::<f64>() - 6.0;
+        let mut draw = || {
+            (0..12)
+                .map(|_| rng.below(1 << 32) as f64 / 4_294_967_296.0)
+                .sum::<f64>()
+                - 6.0
+        };
         for n in [2, 5, 20] {
             let trials = 4_000;
             let holds = (0..trials).filter(|_| {

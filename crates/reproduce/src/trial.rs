@@ -5,13 +5,14 @@ use crate::keep::{Was, record_of};
 use crate::knowing::Knowing;
 use cosched_core::metric::{Outcomes, metric};
 use cosched_core::{
-    Capability, Change, Counter, CpuSet, DecisionRecord, Earlier, Expected, ExpectedFrom, Importance, Nanos, POLICIES,
-    Params, Placement, PolicyEntry, ProgressBasis, Purpose, Recorder, Restart, RunConfig, RunError, SoloProfile,
-    SoloTrace, TaskId, TaskSpec, find_policy, run,
+    Capability, Change, Counter, CpuSet, DecisionRecord, Earlier, Expected, ExpectedFrom,
+    Importance, Nanos, POLICIES, Params, Placement, PolicyEntry, ProgressBasis, Purpose, Recorder,
+    Restart, RunConfig, RunError, SoloProfile, SoloTrace, TaskId, TaskSpec, find_policy, run,
 };
 use cosched_report::Record;
 use cosched_sim::{
-    FIT_LENGTH, MACHINES, MachineFit, MachineSpec, Sim, SimConfig, SimError, SimJob, SoloRun, builtin_machine, fit,
+    FIT_LENGTH, MACHINES, MachineFit, MachineSpec, Sim, SimConfig, SimError, SimJob, SoloRun,
+    builtin_machine, fit,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,7 +66,12 @@ pub(crate) struct Trial {
 
 impl Trial {
     /// All jobs at once on all CPUs, by the policy as it is on this machine.
-    pub(crate) fn new(machine: &Arc<MachineSpec>, jobs: &[SimJob], policy: &'static str, seed: u64) -> Trial {
+    pub(crate) fn new(
+        machine: &Arc<MachineSpec>,
+        jobs: &[SimJob],
+        policy: &'static str,
+        seed: u64,
+    ) -> Trial {
         Trial {
             machine: machine.clone(),
             jobs: jobs.to_vec(),
@@ -86,46 +92,73 @@ impl Trial {
     }
 
     fn what(&self) -> String {
-        format!("{} under {} with seed {}", self.machine.name, self.policy, self.seed)
+        format!(
+            "{} under {} with seed {}",
+            self.machine.name, self.policy, self.seed
+        )
     }
 
     fn params(&self, entry: &PolicyEntry) -> Result<Params, ReproduceError> {
         let mut settings = self.machine.settings_for(entry);
-        settings.extend(self.params.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        settings.extend(
+            self.params
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), value.clone())),
+        );
         Ok(Params::resolve(entry.name, entry.params, &settings)?)
     }
 
     fn config(&self) -> SimConfig {
         let usable = self.usable.clone();
-        SimConfig { usable, ..SimConfig::new(self.machine.clone(), self.jobs.clone(), self.seed) }
+        SimConfig {
+            usable,
+            ..SimConfig::new(self.machine.clone(), self.jobs.clone(), self.seed)
+        }
     }
 
     fn failure(&self, error: SimError) -> ReproduceError {
-        ReproduceError::Simulation { what: self.what(), error }
+        ReproduceError::Simulation {
+            what: self.what(),
+            error,
+        }
     }
 
     /// Whether solo traces are needed.
     fn is_traced(&self) -> Result<bool, ReproduceError> {
         let entry = policy(self.policy)?;
         let needs = (entry.needs)(&self.params(entry)?);
-        Ok(self.truth || self.knows_progress || needs.iter().any(|need| need.capability == Capability::SoloTrace))
+        Ok(self.truth
+            || self.knows_progress
+            || needs
+                .iter()
+                .any(|need| need.capability == Capability::SoloTrace))
     }
 
     /// What the jobs of these trials do alone; the trials have the same jobs, machine and seed.
     fn alone(trials: &[Trial]) -> Result<Alone, ReproduceError> {
-        let Some(first) = trials.first() else { return Ok(Alone::default()) };
+        let Some(first) = trials.first() else {
+            return Ok(Alone::default());
+        };
         let sim = Sim::new(first.config()).map_err(|error| first.failure(error))?;
         let trace = |sim: &Sim| -> Result<Vec<Option<Arc<SoloTrace>>>, ReproduceError> {
-            let found = sim.solo_traces(TRACE_STEP, &mut |_| false).map_err(|error| first.failure(error))?;
+            let found = sim
+                .solo_traces(TRACE_STEP, &mut |_| false)
+                .map_err(|error| first.failure(error))?;
             Ok(found.into_iter().map(|trace| trace.map(Arc::new)).collect())
         };
-        let mut alone = Alone { runs: sim.solo_runs().to_vec(), ..Alone::default() };
+        let mut alone = Alone {
+            runs: sim.solo_runs().to_vec(),
+            ..Alone::default()
+        };
         for trial in trials {
             if !trial.is_traced()? {
                 continue;
             }
             if trial.others_traces && alone.others.is_empty() {
-                let config = SimConfig { seed: first.seed ^ OTHER_RUN, ..first.config() };
+                let config = SimConfig {
+                    seed: first.seed ^ OTHER_RUN,
+                    ..first.config()
+                };
                 alone.others = trace(&Sim::new(config).map_err(|error| first.failure(error))?)?;
             } else if !trial.others_traces && alone.traces.is_empty() {
                 alone.traces = trace(&sim)?;
@@ -153,9 +186,15 @@ impl Trial {
 
     fn beside(&self, alone: &Alone) -> Result<Measured, ReproduceError> {
         let earlier = if self.remembers {
-            Trial { remembers: false, truth: false, keep: false, seed: self.seed ^ OTHER_RUN, ..self.clone() }
-                .beside(alone)?
-                .kept
+            Trial {
+                remembers: false,
+                truth: false,
+                keep: false,
+                seed: self.seed ^ OTHER_RUN,
+                ..self.clone()
+            }
+            .beside(alone)?
+            .kept
         } else {
             Vec::new()
         };
@@ -171,9 +210,17 @@ impl Trial {
             let mut spec = TaskSpec::new(id as u32, &self.jobs[id].program.name);
             spec.cpus = self.jobs[id].cpus;
             spec.arrives = self.arrivals.get(id).copied().unwrap_or_default();
-            let traces = if self.others_traces { &alone.others } else { &alone.traces };
+            let traces = if self.others_traces {
+                &alone.others
+            } else {
+                &alone.traces
+            };
             let trace = traces.get(id).cloned().flatten().filter(|_| traced);
-            spec.solo = SoloProfile { time: Some(solo.time), mm_reads: Some(solo.mm_reads), trace };
+            spec.solo = SoloProfile {
+                time: Some(solo.time),
+                mm_reads: Some(solo.mm_reads),
+                trace,
+            };
             if let Some(kept) = earlier.get(id) {
                 spec.earlier.clone_from(&kept.learnt);
                 spec.expected = Some(Expected::of(kept.ran, ExpectedFrom::Same));
@@ -196,11 +243,21 @@ impl Trial {
         let result = run(&mut sim, &mut *decides, &mut watch, specs, &config);
         let result = result.map_err(|error| match error {
             RunError::Backend(error) => failure(error),
-            other => ReproduceError::Refused { what: self.what(), why: other.to_string() },
+            other => ReproduceError::Refused {
+                what: self.what(),
+                why: other.to_string(),
+            },
         })?;
-        let failed = result.tasks.iter().filter(|task| !task.exit.as_ref().is_some_and(|exit| exit.ok())).count();
+        let failed = result
+            .tasks
+            .iter()
+            .filter(|task| !task.exit.as_ref().is_some_and(|exit| exit.ok()))
+            .count();
         if failed > 0 {
-            return Err(ReproduceError::Failed { what: self.what(), tasks: failed });
+            return Err(ReproduceError::Failed {
+                what: self.what(),
+                tasks: failed,
+            });
         }
         let record = self.keep.then(|| {
             let was = Was {
@@ -216,31 +273,67 @@ impl Trial {
         });
         let outcomes = Outcomes::of(&result);
         let value = |name: &str| metric(name).and_then(|metric| metric.of(&outcomes).value());
-        let reads: u64 = result.tasks.iter().filter_map(|task| task.counts[Counter::MmReads].value()).sum();
-        let instructions = result.tasks.iter().filter_map(|task| task.counts[Counter::Instructions].value()).sum();
+        let reads: u64 = result
+            .tasks
+            .iter()
+            .filter_map(|task| task.counts[Counter::MmReads].value())
+            .sum();
+        let instructions = result
+            .tasks
+            .iter()
+            .filter_map(|task| task.counts[Counter::Instructions].value())
+            .sum();
         let slowdown = |outcome: &cosched_core::metric::Outcome| outcome.slowdown().value();
-        let mut ends_s: Vec<f64> = result.tasks.iter().filter_map(|task| task.finished).map(Nanos::as_s).collect();
+        let mut ends_s: Vec<f64> = result
+            .tasks
+            .iter()
+            .filter_map(|task| task.finished)
+            .map(Nanos::as_s)
+            .collect();
         ends_s.sort_by(f64::total_cmp);
-        let stay = |task: &cosched_core::TaskResult| Some((task.finished? - task.spec.arrives).as_s());
+        let stay =
+            |task: &cosched_core::TaskResult| Some((task.finished? - task.spec.arrives).as_s());
         let stays_s: Vec<f64> = result.tasks.iter().filter_map(stay).collect();
         watch.over(result.turnaround);
-        let chip = |(name, _): &(&str, f64)| ["uncore", "active cores", "instructions"].contains(name);
-        let busy_s = result.tasks.iter().filter_map(|task| task.cpu_time.value()).map(Nanos::as_s).sum();
+        let chip =
+            |(name, _): &(&str, f64)| ["uncore", "active cores", "instructions"].contains(name);
+        let busy_s = result
+            .tasks
+            .iter()
+            .filter_map(|task| task.cpu_time.value())
+            .map(Nanos::as_s)
+            .sum();
         Ok(Measured {
             turnaround_s: result.turnaround.as_s(),
             unfairness: value("unfairness"),
             energy_j: value("energy_j"),
-            chip_energy_j: sim.energy_parts().iter().filter(|part| chip(part)).map(|(_, joules)| joules).sum(),
+            chip_energy_j: sim
+                .energy_parts()
+                .iter()
+                .filter(|part| chip(part))
+                .map(|(_, joules)| joules)
+                .sum(),
             busy_s,
             mean_ipc: value("mean_ipc"),
             reads_per_us: reads as f64 / result.turnaround.as_us(),
             instructions,
             slowdowns: outcomes.tasks.iter().filter_map(slowdown).collect(),
-            progress_errors: watch.progress.values().map(|(estimate, truth)| estimate / truth - 1.0).collect(),
+            progress_errors: watch
+                .progress
+                .values()
+                .map(|(estimate, truth)| estimate / truth - 1.0)
+                .collect(),
             ends_s,
             stays_s,
             record,
-            kept: result.tasks.iter().map(|task| Kept { ran: task.ran, learnt: task.learnt.clone() }).collect(),
+            kept: result
+                .tasks
+                .iter()
+                .map(|task| Kept {
+                    ran: task.ran,
+                    learnt: task.learnt.clone(),
+                })
+                .collect(),
             watch,
         })
     }
@@ -251,7 +344,10 @@ impl Trial {
         let capabilities = self.machine.capabilities(&self.machine.machine());
         for need in (entry.needs)(params) {
             // What is known of solo runs is always given.
-            let is_given = matches!(need.capability, Capability::SoloTrace | Capability::SoloBandwidth);
+            let is_given = matches!(
+                need.capability,
+                Capability::SoloTrace | Capability::SoloBandwidth
+            );
             if need.importance != Importance::Required || is_given {
                 continue;
             }
@@ -272,17 +368,27 @@ pub(crate) fn policy(name: &str) -> Result<&'static PolicyEntry, ReproduceError>
     find_policy(name).ok_or_else(|| ReproduceError::Unknown {
         kind: "policy",
         name: name.to_owned(),
-        have: POLICIES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+        have: POLICIES
+            .iter()
+            .map(|entry| entry.name)
+            .collect::<Vec<_>>()
+            .join(", "),
     })
 }
 
 /// The built-in machine of this name.
 pub(crate) fn machine(name: &str) -> Result<Arc<MachineSpec>, ReproduceError> {
-    builtin_machine(name).map(Arc::new).ok_or_else(|| ReproduceError::Unknown {
-        kind: "machine",
-        name: name.to_owned(),
-        have: MACHINES.iter().map(|file| file.name).collect::<Vec<_>>().join(", "),
-    })
+    builtin_machine(name)
+        .map(Arc::new)
+        .ok_or_else(|| ReproduceError::Unknown {
+            kind: "machine",
+            name: name.to_owned(),
+            have: MACHINES
+                .iter()
+                .map(|file| file.name)
+                .collect::<Vec<_>>()
+                .join(", "),
+        })
 }
 
 /// A period in which the kernel gives each of two threads on a CPU a slice as long as a quantum, in ms.
@@ -297,7 +403,10 @@ pub(crate) fn with_long_slices(spec: &MachineSpec) -> Arc<MachineSpec> {
 
 /// What policies are to know of a machine, from runs on it.
 pub(crate) fn fitted(spec: &Arc<MachineSpec>) -> Result<MachineFit, ReproduceError> {
-    fit(spec, FIT_LENGTH).map_err(|error| ReproduceError::Fit { machine: spec.name.clone(), error })
+    fit(spec, FIT_LENGTH).map_err(|error| ReproduceError::Fit {
+        machine: spec.name.clone(),
+        error,
+    })
 }
 
 /// A changed machine, with its policies' parameters fitted to it as those of the built-in machines were.
@@ -356,7 +465,8 @@ impl Measured {
     /// Unfairness in per cent above 1, as Perf&Fair quotes it. A run that is perfectly fair has a thousandth, so that
     /// geometric means exist.
     pub(crate) fn unfair_percent(&self) -> Option<f64> {
-        self.unfairness.map(|unfairness| (100.0 * (unfairness - 1.0)).max(1e-3))
+        self.unfairness
+            .map(|unfairness| (100.0 * (unfairness - 1.0)).max(1e-3))
     }
 
     /// Power over the run in W.
@@ -407,7 +517,10 @@ pub(crate) struct Watch {
 
 impl Watch {
     fn new(noted: Nanos) -> Watch {
-        Watch { noted, ..Watch::default() }
+        Watch {
+            noted,
+            ..Watch::default()
+        }
     }
 
     /// Adds up the time since the last decision.
@@ -442,7 +555,12 @@ impl Watch {
         }
         if self.since < self.noted && now > self.since {
             let to = now.0.min(self.noted.0);
-            self.stays.extend(owner.iter().map(|(&cpu, &task)| Stay { cpu, task: task.0, from: self.since.0, to }));
+            self.stays.extend(owner.iter().map(|(&cpu, &task)| Stay {
+                cpu,
+                task: task.0,
+                from: self.since.0,
+                to,
+            }));
         }
         self.since = now;
     }
@@ -460,27 +578,37 @@ impl Recorder for Watch {
             let machine = &record.snapshot.machine;
             self.cpus = machine.cpus.len();
             if machine.core_types.len() > 1 {
-                self.big = machine.cpus.iter().filter(|cpu| cpu.core_type == 0).map(|cpu| cpu.id).collect();
+                self.big = machine
+                    .cpus
+                    .iter()
+                    .filter(|cpu| cpu.core_type == 0)
+                    .map(|cpu| cpu.id)
+                    .collect();
             }
         }
         for sample in record.samples {
-            let Some(view) = record.snapshot.task(sample.task) else { continue };
+            let Some(view) = record.snapshot.task(sample.task) else {
+                continue;
+            };
             let known = &view.estimates;
             // What others leave of a quantum, or a job that is alone at the end, is no estimate that was asked for.
             if sample.purpose == Purpose::MeasureAlone
                 && known.solo_age == 0
-                && let (Some(estimate), Some(truth)) = (known.solo_ipc.value(), known.trace_ipc.value())
+                && let (Some(estimate), Some(truth)) =
+                    (known.solo_ipc.value(), known.trace_ipc.value())
                 && truth > 0.0
             {
                 self.solo_errors.push(estimate / truth - 1.0);
             }
-            if let (Some(learnt), Some(truth)) = (known.learnt.as_ref().value(), known.trace_progress.value())
+            if let (Some(learnt), Some(truth)) =
+                (known.learnt.as_ref().value(), known.trace_progress.value())
                 && truth > 0.0
             {
                 self.learnt.insert(sample.task, (learnt.progress, truth));
             }
             if known.progress_basis == ProgressBasis::Ipc
-                && let (Some(estimate), Some(truth)) = (known.progress.value(), known.trace_progress.value())
+                && let (Some(estimate), Some(truth)) =
+                    (known.progress.value(), known.trace_progress.value())
                 && truth > 0.0
             {
                 self.progress.insert(sample.task, (estimate, truth));
@@ -501,7 +629,9 @@ impl Recorder for Watch {
         for change in &record.decision.changes {
             match change {
                 Change::Stop { task } => _ = self.placed.remove(task),
-                Change::Place { task, placement, .. } => _ = self.placed.insert(*task, placement.clone()),
+                Change::Place {
+                    task, placement, ..
+                } => _ = self.placed.insert(*task, placement.clone()),
             }
         }
         self.measures = record.decision.basis.measures.is_some();
@@ -520,19 +650,37 @@ mod tests {
 
     fn trial_of(policy: &'static str, solo_ms: u64) -> Trial {
         let mixes = of_folder("perf-fair", Work::SoloTime(Nanos::from_ms(solo_ms)));
-        Trial::new(&machine("xeon-e5645-1ch").unwrap(), &mixes[8].jobs, policy, 1)
+        Trial::new(
+            &machine("xeon-e5645-1ch").unwrap(),
+            &mixes[8].jobs,
+            policy,
+            1,
+        )
     }
 
     #[test]
     fn knowing_the_truth_changes_no_decision() {
         for policy in ["fair", "perf-fair"] {
             let blind = trial(policy).simulate().unwrap();
-            let seen = Trial { truth: true, ..trial(policy) }.simulate().unwrap();
-            assert_eq!((blind.turnaround_s, &blind.slowdowns), (seen.turnaround_s, &seen.slowdowns), "{policy}");
+            let seen = Trial {
+                truth: true,
+                ..trial(policy)
+            }
+            .simulate()
+            .unwrap();
+            assert_eq!(
+                (blind.turnaround_s, &blind.slowdowns),
+                (seen.turnaround_s, &seen.slowdowns),
+                "{policy}"
+            );
             assert!(blind.watch.solo_errors.is_empty() && blind.progress_errors.is_empty());
             // There are estimates, they are off, and not by everything.
             assert!(seen.progress_errors.len() > 12, "{policy}");
-            let most = seen.progress_errors.iter().map(|error| error.abs()).fold(0.0, f64::max);
+            let most = seen
+                .progress_errors
+                .iter()
+                .map(|error| error.abs())
+                .fold(0.0, f64::max);
             assert!(0.005 < most && most < 0.5, "{policy}: {most}");
             assert!(seen.watch.solo_errors.len() > 12);
             assert!(seen.watch.measuring > Nanos::ZERO && seen.watch.idle_measuring_s > 0.0);
@@ -543,33 +691,80 @@ mod tests {
     fn perf_fair_that_knows_and_does_not_measure_is_the_oracle_but_for_its_target() {
         let with = |name: &'static str, value: &str| vec![(name, value.to_owned())];
         let three_channels = machine("xeon-e5645").unwrap();
-        let of = |policy: &'static str| Trial { machine: three_channels.clone(), ..trial_of(policy, 20_000) };
-        let knows = Trial { knows_progress: true, params: with("estimation_share_max", "0"), ..of("perf-fair") };
-        let [knows, blind, oracle] = [knows, of("perf-fair"), of("oracle")].map(|trial| trial.simulate().unwrap());
+        let of = |policy: &'static str| Trial {
+            machine: three_channels.clone(),
+            ..trial_of(policy, 20_000)
+        };
+        let knows = Trial {
+            knows_progress: true,
+            params: with("estimation_share_max", "0"),
+            ..of("perf-fair")
+        };
+        let [knows, blind, oracle] =
+            [knows, of("perf-fair"), of("oracle")].map(|trial| trial.simulate().unwrap());
         assert!(knows.watch.measuring == Nanos::ZERO && blind.watch.measuring > Nanos::ZERO);
         let unfair = |run: &Measured| run.unfair_percent().unwrap();
-        assert!(unfair(&knows) < 0.5 * unfair(&blind), "{} {}", unfair(&knows), unfair(&blind));
-        assert!((unfair(&knows) - unfair(&oracle)).abs() < 5.0, "{} {}", unfair(&knows), unfair(&oracle));
+        assert!(
+            unfair(&knows) < 0.5 * unfair(&blind),
+            "{} {}",
+            unfair(&knows),
+            unfair(&blind)
+        );
+        assert!(
+            (unfair(&knows) - unfair(&oracle)).abs() < 5.0,
+            "{} {}",
+            unfair(&knows),
+            unfair(&oracle)
+        );
     }
 
     #[test]
     fn all_cpu_time_is_somebody_s_or_idle() {
-        let run = Trial { noted: Nanos::from_ms(3_000), ..trial("round-robin") }.simulate().unwrap();
+        let run = Trial {
+            noted: Nanos::from_ms(3_000),
+            ..trial("round-robin")
+        }
+        .simulate()
+        .unwrap();
         // As long as there are more jobs than CPUs no CPU is idle.
-        assert_eq!(run.watch.stays.iter().map(|stay| stay.to - stay.from).sum::<u64>(), 12 * 3_000_000_000);
+        assert_eq!(
+            run.watch
+                .stays
+                .iter()
+                .map(|stay| stay.to - stay.from)
+                .sum::<u64>(),
+            12 * 3_000_000_000
+        );
         assert!(run.watch.idle_s > 0.0 && run.watch.idle_s < 12.0 * run.turnaround_s);
         assert_eq!(run.ends_s.len(), 24);
         assert_eq!(run.ends_s.last(), Some(&run.turnaround_s));
-        assert!((run.busy_s + run.watch.idle_s - 12.0 * run.turnaround_s).abs() < 1e-3 * run.busy_s);
+        assert!(
+            (run.busy_s + run.watch.idle_s - 12.0 * run.turnaround_s).abs() < 1e-3 * run.busy_s
+        );
     }
 
     #[test]
     fn what_can_t_be_done_is_told() {
         let error = trial("lucky").simulate().unwrap_err().to_string();
-        assert!(error.starts_with("`lucky` can't run on xeon-e5645-1ch: it needs"), "{error}");
-        let wrong = Trial { params: vec![("quantum_s", "-1".to_owned())], ..trial("fair") };
-        assert!(matches!(wrong.simulate().unwrap_err(), ReproduceError::Param(_)));
-        let none = Trial { usable: Some(CpuSet::from_iter([])), ..trial("linux") };
-        assert!(matches!(none.simulate().unwrap_err(), ReproduceError::Simulation { .. }));
+        assert!(
+            error.starts_with("`lucky` can't run on xeon-e5645-1ch: it needs"),
+            "{error}"
+        );
+        let wrong = Trial {
+            params: vec![("quantum_s", "-1".to_owned())],
+            ..trial("fair")
+        };
+        assert!(matches!(
+            wrong.simulate().unwrap_err(),
+            ReproduceError::Param(_)
+        ));
+        let none = Trial {
+            usable: Some(CpuSet::from_iter([])),
+            ..trial("linux")
+        };
+        assert!(matches!(
+            none.simulate().unwrap_err(),
+            ReproduceError::Simulation { .. }
+        ));
     }
 }

@@ -8,13 +8,21 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 /// Written by `cosched reproduce --quick --format markdown`.
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reproduction-quick.md");
+const PAGE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/reproduction-quick.md"
+);
 
 #[test]
 fn the_short_form_is_the_one_in_the_documentation() {
     let stop = AtomicBool::new(false);
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
-    let pool = Pool { threads, progress: &|_, _, _| (), stop: &stop, keep: None };
+    let pool = Pool {
+        threads,
+        progress: &|_, _, _| (),
+        stop: &stop,
+        keep: None,
+    };
     let request = Request {
         experiments: Experiment::PAPERS.to_vec(),
         quick: true,
@@ -27,7 +35,10 @@ fn the_short_form_is_the_one_in_the_documentation() {
     tables_are_sound(&findings);
     let now = markdown(&findings, None);
     let page = std::fs::read_to_string(PAGE).unwrap();
-    let differs = now.lines().zip(page.lines()).find(|(now, page)| now != page);
+    let differs = now
+        .lines()
+        .zip(page.lines())
+        .find(|(now, page)| now != page);
     assert_eq!(
         differs, None,
         "`cosched reproduce --quick --format markdown > docs/reproduction-quick.md` writes it again"
@@ -42,8 +53,21 @@ fn tables_are_sound(findings: &Findings) {
     for table in findings.tables().map(|(table, _)| table).chain(&verdicts) {
         assert!(ids.insert(&table.id), "{}", table.id);
         let names: BTreeSet<&String> = table.columns.iter().collect();
-        assert_eq!(names.len(), table.columns.len(), "{}: {:?}", table.id, table.columns);
-        assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.id);
+        assert_eq!(
+            names.len(),
+            table.columns.len(),
+            "{}: {:?}",
+            table.id,
+            table.columns
+        );
+        assert!(
+            table
+                .rows
+                .iter()
+                .all(|row| row.len() == table.columns.len()),
+            "{}",
+            table.id
+        );
         assert!(!table.rows.is_empty(), "{}", table.id);
     }
     assert!(ids.len() > 20);

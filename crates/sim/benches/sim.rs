@@ -14,12 +14,26 @@ fn main() {
     divan::main();
 }
 
-const PROGRAMS_IN_MIX: [&str; 12] =
-    ["mcf", "libquantum", "gamess", "gcc", "lbm", "sphinx3", "hmmer", "milc", "bzip2", "astar", "povray", "tonto"];
+const PROGRAMS_IN_MIX: [&str; 12] = [
+    "mcf",
+    "libquantum",
+    "gamess",
+    "gcc",
+    "lbm",
+    "sphinx3",
+    "hmmer",
+    "milc",
+    "bzip2",
+    "astar",
+    "povray",
+    "tonto",
+];
 
 fn jobs(count: usize, solo_ms: u64) -> Vec<SimJob> {
     let programs = PROGRAMS_IN_MIX.map(|name| builtin_program(name).expect("built in"));
-    (0..count).map(|n| job(&programs[n % programs.len()], solo_ms)).collect()
+    (0..count)
+        .map(|n| job(&programs[n % programs.len()], solo_ms))
+        .collect()
 }
 
 fn on(machine: &str, jobs: Vec<SimJob>) -> SimConfig {
@@ -40,7 +54,10 @@ fn large_server(bencher: Bencher<'_, '_>, policy: &str) {
     let config = on("server-2x64", jobs(1_024, 2_000));
     let began = std::time::Instant::now();
     let simulated = run_on(&config, policy).0.turnaround.as_s();
-    eprintln!("{policy}: {simulated:.1} s simulated, {:.0} x real time", simulated / began.elapsed().as_secs_f64());
+    eprintln!(
+        "{policy}: {simulated:.1} s simulated, {:.0} x real time",
+        simulated / began.elapsed().as_secs_f64()
+    );
     bencher.bench_local(|| run_on(&config, policy).0.turnaround);
 }
 

@@ -29,7 +29,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn job(program: &Arc<ProgramSpec>) -> SimJob {
     // A tenth of the papers' 100 s: the means agree to a few per cent.
     let work = Work::SoloTime(Nanos::from_ms(10_000));
-    SimJob { program: program.clone(), work, cpus: 1, nice: 0 }
+    SimJob {
+        program: program.clone(),
+        work,
+        cpus: 1,
+        nice: 0,
+    }
 }
 
 /// Lines per microsecond that each program reads when alone, with a part of the last-level cache.
@@ -37,18 +42,46 @@ fn solo_reads(machine: &str, part: f64, programs: &Programs) -> Result<Vec<f64>,
     let mut machine = builtin_machine(machine).ok_or("no such machine")?;
     machine.llc.mb *= part;
     let jobs = programs.iter().map(job).collect();
-    let sim = Sim::new(SimConfig { variation: 0.0, ..SimConfig::new(Arc::new(machine), jobs, 1) })?;
-    Ok(sim.solo_runs().iter().map(|run| run.mm_reads.per_us()).collect())
+    let sim = Sim::new(SimConfig {
+        variation: 0.0,
+        ..SimConfig::new(Arc::new(machine), jobs, 1)
+    })?;
+    Ok(sim
+        .solo_runs()
+        .iter()
+        .map(|run| run.mm_reads.per_us())
+        .collect())
 }
 
 /// Mean bandwidth of reads in lines per microsecond over a run under `linux`.
-fn mean_under_linux(machine: &Arc<MachineSpec>, programs: &Programs) -> Result<f64, Box<dyn Error>> {
+fn mean_under_linux(
+    machine: &Arc<MachineSpec>,
+    programs: &Programs,
+) -> Result<f64, Box<dyn Error>> {
     let entry = find_policy("linux").ok_or("no linux")?;
     let params = machine.params_for(entry)?;
-    let mut sim = Sim::new(SimConfig::new(machine.clone(), programs.iter().map(job).collect(), 1))?;
-    let tasks = programs.iter().zip(0..).map(|(program, id)| TaskSpec::new(id, &program.name)).collect();
-    let result = run(&mut sim, &mut *(entry.build)(&params), &mut NullRecorder, tasks, &RunConfig::default())?;
-    let reads: u64 = result.tasks.iter().filter_map(|task| task.counts[Counter::MmReads].value()).sum();
+    let mut sim = Sim::new(SimConfig::new(
+        machine.clone(),
+        programs.iter().map(job).collect(),
+        1,
+    ))?;
+    let tasks = programs
+        .iter()
+        .zip(0..)
+        .map(|(program, id)| TaskSpec::new(id, &program.name))
+        .collect();
+    let result = run(
+        &mut sim,
+        &mut *(entry.build)(&params),
+        &mut NullRecorder,
+        tasks,
+        &RunConfig::default(),
+    )?;
+    let reads: u64 = result
+        .tasks
+        .iter()
+        .filter_map(|task| task.counts[Counter::MmReads].value())
+        .sum();
     Ok(reads as f64 / result.turnaround.as_us())
 }
 
@@ -62,19 +95,37 @@ fn shuffled(programs: &[Arc<ProgramSpec>], copies: usize, rng: &mut Rng) -> Prog
 }
 
 /// Writes a mix. Where `part` is given, each job does that part of its program's instructions.
-fn write(path: &str, about: &str, programs: &Programs, top: &str, part: Option<f64>) -> Result<(), Box<dyn Error>> {
-    let mut names: Vec<&str> = programs.iter().map(|program| program.name.as_str()).collect();
+fn write(
+    path: &str,
+    about: &str,
+    programs: &Programs,
+    top: &str,
+    part: Option<f64>,
+) -> Result<(), Box<dyn Error>> {
+    let mut names: Vec<&str> = programs
+        .iter()
+        .map(|program| program.name.as_str())
+        .collect();
     names.sort_unstable();
     let mut text = String::new();
-    about.lines().for_each(|line| _ = writeln!(text, "# {line}"));
+    about
+        .lines()
+        .for_each(|line| _ = writeln!(text, "# {line}"));
     text.push_str("schema = \"cosched.mix/1\"\n");
     text.push_str(top);
     for group in names.chunk_by(|a, b| a == b) {
-        let _ = write!(text, "\n[[job]]\nname = \"{0}\"\nprogram = \"{0}\"\n", group[0]);
+        let _ = write!(
+            text,
+            "\n[[job]]\nname = \"{0}\"\nprogram = \"{0}\"\n",
+            group[0]
+        );
         if group.len() > 1 {
             let _ = writeln!(text, "copies = {}", group.len());
         }
-        let whole = programs.iter().find(|program| program.name == group[0]).and_then(|program| program.instructions);
+        let whole = programs
+            .iter()
+            .find(|program| program.name == group[0])
+            .and_then(|program| program.instructions);
         if let Some((part, whole)) = part.zip(whole) {
             let _ = writeln!(text, "work_instructions = {:.2e}", part * whole);
         }
@@ -92,7 +143,10 @@ fn perf_fair(spec: &Programs) -> Result<(), Box<dyn Error>> {
     let machine = Arc::new(builtin_machine("xeon-e5645").ok_or("no such machine")?);
     let reads = solo_reads("xeon-e5645", 1.0 / 12.0, spec)?;
     let of = |heavy: bool| -> Programs {
-        let fits = spec.iter().zip(&reads).filter(|&(_, &reads)| (reads >= 15.0) == heavy);
+        let fits = spec
+            .iter()
+            .zip(&reads)
+            .filter(|&(_, &reads)| (reads >= 15.0) == heavy);
         fits.map(|(program, _)| program.clone()).collect()
     };
     for mix in 1..=13u64 {
@@ -100,9 +154,13 @@ fn perf_fair(spec: &Programs) -> Result<(), Box<dyn Error>> {
         let mut best: Option<(f64, usize, f64, Programs)> = None;
         for draw in 0..3 {
             let mut rng = Rng::new(10 * mix + draw);
-            let (heavy, light) = (shuffled(&of(true), 2, &mut rng), shuffled(&of(false), 2, &mut rng));
+            let (heavy, light) = (
+                shuffled(&of(true), 2, &mut rng),
+                shuffled(&of(false), 2, &mut rng),
+            );
             for n in 0..=24 {
-                let programs: Programs = heavy[..n].iter().chain(&light[..24 - n]).cloned().collect();
+                let programs: Programs =
+                    heavy[..n].iter().chain(&light[..24 - n]).cloned().collect();
                 let mean = mean_under_linux(&machine, &programs)?;
                 let off = (mean - target).abs();
                 if best.as_ref().is_none_or(|(least, ..)| off < *least) {
@@ -119,7 +177,13 @@ fn perf_fair(spec: &Programs) -> Result<(), Box<dyn Error>> {
              alone with a twelfth of the last-level cache).\n\
              Under linux on xeon-e5645 (simulated) they read about {mean:.0} lines per microsecond on average; aimed at {target:.0}."
         );
-        write(&format!("perf-fair/mix{mix:02}.toml"), &about, &programs, "", None)?;
+        write(
+            &format!("perf-fair/mix{mix:02}.toml"),
+            &about,
+            &programs,
+            "",
+            None,
+        )?;
     }
     Ok(())
 }
@@ -128,9 +192,16 @@ fn perf_fair(spec: &Programs) -> Result<(), Box<dyn Error>> {
 fn poster(spec: &Programs) -> Result<(), Box<dyn Error>> {
     for mix in 1..=10 {
         let drawn = shuffled(spec, 2, &mut Rng::new(100 + mix))[..24].to_vec();
-        let about =
-            format!("The poster on bandwidth-aware scheduling, mix {mix} of 10: 24 programs drawn from two of each.");
-        write(&format!("bandwidth/mix{mix:02}.toml"), &about, &drawn, "", None)?;
+        let about = format!(
+            "The poster on bandwidth-aware scheduling, mix {mix} of 10: 24 programs drawn from two of each."
+        );
+        write(
+            &format!("bandwidth/mix{mix:02}.toml"),
+            &about,
+            &drawn,
+            "",
+            None,
+        )?;
     }
     Ok(())
 }
@@ -139,11 +210,22 @@ fn poster(spec: &Programs) -> Result<(), Box<dyn Error>> {
 fn lucky(spec: &Programs) -> Result<(), Box<dyn Error>> {
     let reads = solo_reads("big1-small3", 1.0, spec)?;
     let of = |which: &dyn Fn(f64) -> bool| -> Programs {
-        spec.iter().zip(&reads).filter(|&(_, &reads)| which(reads)).map(|(program, _)| program.clone()).collect()
+        spec.iter()
+            .zip(&reads)
+            .filter(|&(_, &reads)| which(reads))
+            .map(|(program, _)| program.clone())
+            .collect()
     };
     let (compute, memory) = (of(&|reads| reads <= 2.0), of(&|reads| reads >= 14.0));
-    let phased: Programs = spec.iter().filter(|program| program.phases.len() > 1).cloned().collect();
-    for (n, name) in ["4ci", "3ci-1mi", "2ci-2mi", "1ci-3mi", "4mi"].iter().enumerate() {
+    let phased: Programs = spec
+        .iter()
+        .filter(|program| program.phases.len() > 1)
+        .cloned()
+        .collect();
+    for (n, name) in ["4ci", "3ci-1mi", "2ci-2mi", "1ci-3mi", "4mi"]
+        .iter()
+        .enumerate()
+    {
         let mut rng = Rng::new(200 + n as u64);
         let mut drawn = shuffled(&compute, 1, &mut rng)[..4 - n].to_vec();
         drawn.extend_from_slice(&shuffled(&memory, 1, &mut rng)[..n]);
@@ -152,10 +234,22 @@ fn lucky(spec: &Programs) -> Result<(), Box<dyn Error>> {
             name.to_uppercase(),
             4 - n
         );
-        write(&format!("lucky/{name}.toml"), &about, &drawn, RESTART, LUCKY_PART)?;
+        write(
+            &format!("lucky/{name}.toml"),
+            &about,
+            &drawn,
+            RESTART,
+            LUCKY_PART,
+        )?;
     }
     let drawn = shuffled(&phased, 1, &mut Rng::new(210))[..4].to_vec();
-    write("lucky/4p.toml", "Lucky, 4P: four programs with strong phases.", &drawn, RESTART, LUCKY_PART)?;
+    write(
+        "lucky/4p.toml",
+        "Lucky, 4P: four programs with strong phases.",
+        &drawn,
+        RESTART,
+        LUCKY_PART,
+    )?;
     for n in 1..=2 {
         let drawn = shuffled(spec, 1, &mut Rng::new(210 + n))[..4].to_vec();
         write(
@@ -179,14 +273,24 @@ const RESTART: &str = "restart = \"until-last\"\n";
 fn efs(spec: &Programs) -> Result<(), Box<dyn Error>> {
     for program in spec {
         let about = format!("EFS, Figure 8: four copies of {}.", program.name);
-        write(&format!("efs/four-{}.toml", program.name), &about, &vec![program.clone(); 4], "", None)?;
+        write(
+            &format!("efs/four-{}.toml", program.name),
+            &about,
+            &vec![program.clone(); 4],
+            "",
+            None,
+        )?;
     }
     let saturating = Arc::new(builtin_program("bus-100").ok_or("no such program")?);
     let about = "EFS, Figure 7 and Table 1: four copies of a program that only misses.";
     write("efs/figure-7.toml", about, &vec![saturating; 4], "", None)?;
     let reads = solo_reads("i5-2500", 1.0, spec)?;
     let high = |least: f64| -> Programs {
-        spec.iter().zip(&reads).filter(|&(_, &reads)| reads >= least).map(|(program, _)| program.clone()).collect()
+        spec.iter()
+            .zip(&reads)
+            .filter(|&(_, &reads)| reads >= least)
+            .map(|(program, _)| program.clone())
+            .collect()
     };
     let mut all: Vec<Programs> = Vec::new();
     // The bus of the paper serves 150 accesses per microsecond: a quarter of it each is as much as four cores can have.
@@ -208,7 +312,13 @@ fn efs(spec: &Programs) -> Result<(), Box<dyn Error>> {
             "EFS, Figure 10, mix {}: {size} programs that read at least 37.5 lines per microsecond alone.",
             n + 1
         );
-        write(&format!("efs/high-{}.toml", n + 1), &about, &drawn, "", None)?;
+        write(
+            &format!("efs/high-{}.toml", n + 1),
+            &about,
+            &drawn,
+            "",
+            None,
+        )?;
     }
     Ok(())
 }

@@ -12,8 +12,13 @@ use lab::{Run, SEEDS, Scene, heavy, starving, walkers};
 fn range(runs: &[Run], metric: &str, decimals: usize) -> String {
     let mut values: Vec<f64> = runs.iter().map(|run| run.get(metric)).collect();
     values.sort_by(f64::total_cmp);
-    let [least, most] = [values[0], values[values.len() - 1]].map(|value| format!("{value:.decimals$}"));
-    if least == most { least } else { format!("{least} to {most}") }
+    let [least, most] =
+        [values[0], values[values.len() - 1]].map(|value| format!("{value:.decimals$}"));
+    if least == most {
+        least
+    } else {
+        format!("{least} to {most}")
+    }
 }
 
 fn main() {
@@ -23,7 +28,16 @@ fn main() {
     println!("turnaround [s], unfairness, mean slowdown");
     println!("| | walkers | heavy | middle | light | starving |");
     println!("| --- | --- | --- | --- | --- | --- |");
-    for policy in ["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair", "oracle", "efs"] {
+    for policy in [
+        "linux",
+        "fifo",
+        "round-robin",
+        "bandwidth",
+        "fair",
+        "perf-fair",
+        "oracle",
+        "efs",
+    ] {
         print!("| `{policy}` |");
         for scene in &scenes {
             let runs: Vec<Run> = SEEDS.map(|seed| scene.run(policy, seed)).collect();

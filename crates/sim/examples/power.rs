@@ -14,9 +14,18 @@ const DEVIATION: [f64; 4] = [0.033, 0.028, 0.034, 0.051];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let machine = Arc::new(builtin_machine("i5-2500").ok_or("no such machine")?);
-    let programs = PROGRAMS.iter().filter(|file| file.file.starts_with("programs/spec-cpu2006/"));
-    let programs: Vec<_> = programs.filter_map(|file| builtin_program(file.name).map(Arc::new)).collect();
-    let of_copies = |copies| programs.iter().map(|program| rates(&machine, program, copies, FIT_LENGTH)).collect();
+    let programs = PROGRAMS
+        .iter()
+        .filter(|file| file.file.starts_with("programs/spec-cpu2006/"));
+    let programs: Vec<_> = programs
+        .filter_map(|file| builtin_program(file.name).map(Arc::new))
+        .collect();
+    let of_copies = |copies| {
+        programs
+            .iter()
+            .map(|program| rates(&machine, program, copies, FIT_LENGTH))
+            .collect()
+    };
     let rates: Vec<Vec<Rates>> = (1..=4).map(of_copies).collect();
     let (mut low, mut high) = (0.0, 5.0);
     for _ in 0..60 {
@@ -57,8 +66,16 @@ impl Parts {
     /// With this energy of an instruction, the uncore and the cores that come nearest to the four powers (least squares).
     fn new(machine: &MachineSpec, rates: &[Vec<Rates>], nj_per_instruction: f64) -> Parts {
         let (static_w, nj_per_line) = (machine.power.static_w, machine.power.nj_per_line);
-        let mut parts = Parts { static_w, uncore_w: 0.0, active_w: 0.0, nj_per_instruction, nj_per_line };
-        let rest: Vec<f64> = (1..=4).map(|copies| POWER_W[copies - 1] - parts.mean_w(copies, rates)).collect();
+        let mut parts = Parts {
+            static_w,
+            uncore_w: 0.0,
+            active_w: 0.0,
+            nj_per_instruction,
+            nj_per_line,
+        };
+        let rest: Vec<f64> = (1..=4)
+            .map(|copies| POWER_W[copies - 1] - parts.mean_w(copies, rates))
+            .collect();
         let mean = rest.iter().sum::<f64>() / 4.0;
         let from_mean = |at: usize| at as f64 - 1.5;
         parts.active_w = (0..4).map(|at| from_mean(at) * rest[at]).sum::<f64>() / 5.0;
@@ -67,18 +84,25 @@ impl Parts {
     }
 
     fn power_w(&self, copies: usize, rates: &Rates) -> f64 {
-        let moved = self.nj_per_instruction * rates.instructions_per_ns + self.nj_per_line * rates.lines_per_ns;
+        let moved = self.nj_per_instruction * rates.instructions_per_ns
+            + self.nj_per_line * rates.lines_per_ns;
         self.static_w + self.uncore_w + self.active_w * copies as f64 + moved
     }
 
     fn mean_w(&self, copies: usize, rates: &[Vec<Rates>]) -> f64 {
         let of = &rates[copies - 1];
-        of.iter().map(|rates| self.power_w(copies, rates)).sum::<f64>() / of.len() as f64
+        of.iter()
+            .map(|rates| self.power_w(copies, rates))
+            .sum::<f64>()
+            / of.len() as f64
     }
 
     fn deviation(&self, copies: usize, rates: &[Vec<Rates>]) -> f64 {
         let (of, mean) = (&rates[copies - 1], self.mean_w(copies, rates));
-        let squares: f64 = of.iter().map(|rates| (self.power_w(copies, rates) / mean - 1.0).powi(2)).sum();
+        let squares: f64 = of
+            .iter()
+            .map(|rates| (self.power_w(copies, rates) / mean - 1.0).powi(2))
+            .sum();
         (squares / of.len() as f64).sqrt()
     }
 }

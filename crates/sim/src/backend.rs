@@ -6,8 +6,9 @@ use crate::schedule::InForce;
 use crate::sim::Sim;
 use crate::world::{Happening, Tally};
 use cosched_core::{
-    Absence, Backend, Capabilities, Change, Counts, CpuSet, Demand, Event, Exit, Kill, Machine, MayStart, Nanos,
-    Occupation, Payload, Plan, Reading, Resources, Switch, TaskId, TaskSpec, Traffic, Usage,
+    Absence, Backend, Capabilities, Change, Counts, CpuSet, Demand, Event, Exit, Kill, Machine,
+    MayStart, Nanos, Occupation, Payload, Plan, Reading, Resources, Switch, TaskId, TaskSpec,
+    Traffic, Usage,
 };
 use std::sync::Arc;
 
@@ -42,14 +43,21 @@ impl Backend for Sim {
                 events.append(&mut self.queued);
                 return Ok(());
             }
-            let fault = self.faults.front().map_or(u64::MAX, |fault| fault.at.0.max(self.world.now));
+            let fault = self
+                .faults
+                .front()
+                .map_or(u64::MAX, |fault| fault.at.0.max(self.world.now));
             let next = self.world.next_event();
-            let over = self.schedule.as_ref().map_or(u64::MAX, |schedule| schedule.next_end(self.world.now));
+            let over = self
+                .schedule
+                .as_ref()
+                .map_or(u64::MAX, |schedule| schedule.next_end(self.world.now));
             let at = next.min(fault).min(over).min(limit);
             if at == u64::MAX {
                 return Err(SimError::Stuck(Nanos(self.world.now)));
             }
-            if self.world.any_running() || next != u64::MAX || fault != u64::MAX || over != u64::MAX {
+            if self.world.any_running() || next != u64::MAX || fault != u64::MAX || over != u64::MAX
+            {
                 self.idle_waits = 0;
             } else if self.idle_waits == PATIENCE {
                 return Err(SimError::Stuck(Nanos(self.world.now)));
@@ -90,7 +98,11 @@ impl Backend for Sim {
         for &task in tasks {
             if !self.tasks[task.0 as usize].started {
                 let why = Absence::NotStarted;
-                out.push(Usage { cpu_time: Reading::Absent(why), counts: Counts::absent(why), ..Usage::zero(task) });
+                out.push(Usage {
+                    cpu_time: Reading::Absent(why),
+                    counts: Counts::absent(why),
+                    ..Usage::zero(task)
+                });
                 continue;
             }
             self.world.sync_task(task.0);
@@ -101,12 +113,20 @@ impl Backend for Sim {
                 cpu_ns += self.world.threads[thread].cpu_ns;
             }
             let counters = &self.config.machine.counters;
-            let counts = self.tasks[task.0 as usize].reported.read(&tally, counters, self.trouble);
+            let counts = self.tasks[task.0 as usize]
+                .reported
+                .read(&tally, counters, self.trouble);
             let residency = match &self.residencies {
                 Some(residencies) => Reading::Value(residencies.of(task)),
                 None => Reading::Absent(Absence::NotRequested),
             };
-            out.push(Usage { task, cpu_time: Reading::Value(Nanos(cpu_ns)), counts, multiplexed: false, residency });
+            out.push(Usage {
+                task,
+                cpu_time: Reading::Value(Nanos(cpu_ns)),
+                counts,
+                multiplexed: false,
+                residency,
+            });
         }
     }
 
@@ -123,7 +143,10 @@ impl Backend for Sim {
             }
         }
         for change in changes {
-            if let Change::Place { task, placement, .. } = change {
+            if let Change::Place {
+                task, placement, ..
+            } = change
+            {
                 self.place(*task, placement);
             }
         }
@@ -149,9 +172,10 @@ impl Backend for Sim {
         let generation = plan.generation;
         let refused = match &self.ejected {
             Some(why) => Some(format!("the scheduler was ejected: {why}")),
-            None if generation <= self.generation => {
-                Some(format!("generation {} was adopted already", self.generation))
-            }
+            None if generation <= self.generation => Some(format!(
+                "generation {} was adopted already",
+                self.generation
+            )),
             None => None,
         };
         if let Some(why) = refused {
@@ -159,7 +183,8 @@ impl Backend for Sim {
             return Ok(());
         }
         self.generation = generation;
-        self.residencies.get_or_insert_with(|| Residencies::new(self.tasks.len()));
+        self.residencies
+            .get_or_insert_with(|| Residencies::new(self.tasks.len()));
         let Payload::Schedule(schedule) = &plan.payload;
         let schedule = InForce::new(schedule.clone(), &self.world.machine);
         for ix in 0..self.tasks.len() as u32 {
@@ -188,11 +213,16 @@ impl Backend for Sim {
 
     fn restart(&mut self, task: TaskId) -> bool {
         let ix = task.0 as usize;
-        let Some(state) = self.tasks.get_mut(ix).filter(|state| state.ended) else { return false };
+        let Some(state) = self.tasks.get_mut(ix).filter(|state| state.ended) else {
+            return false;
+        };
         (state.started, state.ended, state.placement) = (false, false, None);
         state.reported.begin_anew();
-        self.residencies.iter_mut().for_each(|residencies| residencies.forget(task));
-        self.world.restart_task(task.0, self.solo[ix].instructions as f64);
+        self.residencies
+            .iter_mut()
+            .for_each(|residencies| residencies.forget(task));
+        self.world
+            .restart_task(task.0, self.solo[ix].instructions as f64);
         true
     }
 
@@ -206,10 +236,18 @@ impl Backend for Sim {
     }
 
     fn traffic(&mut self, out: &mut Vec<Traffic>) {
-        let all = self.traffic.read(self.world.moved(), &self.config.machine.counters, self.trouble);
+        let all = self.traffic.read(
+            self.world.moved(),
+            &self.config.machine.counters,
+            self.trouble,
+        );
         let whole = &self.world.machine;
-        let number = |cpus: &CpuSet| cpus.first().and_then(|cpu| Some(whole.cpus[whole.index_of(cpu)?].memory_domain));
-        let of = |cpus| number(cpus).map_or(Traffic::absent(Absence::NotTold), |domain| all[domain]);
+        let number = |cpus: &CpuSet| {
+            cpus.first()
+                .and_then(|cpu| Some(whole.cpus[whole.index_of(cpu)?].memory_domain))
+        };
+        let of =
+            |cpus| number(cpus).map_or(Traffic::absent(Absence::NotTold), |domain| all[domain]);
         out.extend(self.machine.memory_domains.iter().map(of));
     }
 

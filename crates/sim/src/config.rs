@@ -57,10 +57,16 @@ impl SimConfig {
         let whole = self.machine.machine();
         match &self.usable {
             None => Ok(whole),
-            Some(usable) if !usable.is_empty() && usable.is_subset(&whole.all_cpus()) => Ok(restrict(&whole, usable)),
+            Some(usable) if !usable.is_empty() && usable.is_subset(&whole.all_cpus()) => {
+                Ok(restrict(&whole, usable))
+            }
             Some(asked) => {
                 let (machine, have) = (whole.name.clone(), whole.all_cpus());
-                Err(SimError::NoSuchCpu { machine, have, asked: asked.clone() })
+                Err(SimError::NoSuchCpu {
+                    machine,
+                    have,
+                    asked: asked.clone(),
+                })
             }
         }
     }

@@ -26,7 +26,10 @@ impl LatencyCurve {
     /// of reads in it. Interpolation is linear between points and between lines.
     pub fn latency(&self, bandwidth: f64, reads: f64) -> f64 {
         let above = self.lines.partition_point(|line| line.reads < reads);
-        match (above.checked_sub(1).and_then(|below| self.lines.get(below)), self.lines.get(above)) {
+        match (
+            above.checked_sub(1).and_then(|below| self.lines.get(below)),
+            self.lines.get(above),
+        ) {
             (Some(low), Some(high)) => {
                 let part = (reads - low.reads) / (high.reads - low.reads);
                 let (a, b) = (low.latency(bandwidth), high.latency(bandwidth));
@@ -43,7 +46,12 @@ impl LatencyLine {
     fn latency(&self, bandwidth: f64) -> f64 {
         // There are few points, so comparing with all of them is quicker than halving.
         let above = self.points.iter().filter(|&&(x, _)| x < bandwidth).count();
-        match (above.checked_sub(1).and_then(|below| self.points.get(below)), self.points.get(above)) {
+        match (
+            above
+                .checked_sub(1)
+                .and_then(|below| self.points.get(below)),
+            self.points.get(above),
+        ) {
             (Some(&(x0, y0)), Some(&(x1, y1))) => y0 + (y1 - y0) * ((bandwidth - x0) / (x1 - x0)),
             (Some(&(x, y)), None) => y + (bandwidth - x) * WALL,
             (None, Some(&(_, y))) => y,
@@ -58,8 +66,13 @@ mod tests {
 
     #[test]
     fn straight_between_points_and_lines_and_a_wall_at_the_end() {
-        let line = |reads, top| LatencyLine { reads, points: vec![(0.1, 1.0), (0.5, top), (0.9, 2.0 * top)] };
-        let curve = LatencyCurve { lines: vec![line(0.5, 2.0), line(1.0, 1.5)] };
+        let line = |reads, top| LatencyLine {
+            reads,
+            points: vec![(0.1, 1.0), (0.5, top), (0.9, 2.0 * top)],
+        };
+        let curve = LatencyCurve {
+            lines: vec![line(0.5, 2.0), line(1.0, 1.5)],
+        };
         assert_eq!(curve.latency(0.0, 0.5), 1.0);
         assert_eq!(curve.latency(0.3, 0.5), 1.5);
         assert_eq!(curve.latency(0.3, 0.2), 1.5);

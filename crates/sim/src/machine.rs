@@ -3,8 +3,8 @@
 use crate::curve::LatencyCurve;
 use crate::source::Source;
 use cosched_core::{
-    Absence, Capabilities, Capability, CoreType, Counter, Cpu, CpuId, CpuSet, Machine, ParamError, Params, PerCounter,
-    PolicyEntry, Reading,
+    Absence, Capabilities, Capability, CoreType, Counter, Cpu, CpuId, CpuSet, Machine, ParamError,
+    Params, PerCounter, PolicyEntry, Reading,
 };
 use std::sync::Arc;
 
@@ -174,7 +174,9 @@ impl CountersSpec {
     /// The counters' flags in a machine file, each key once.
     pub fn flags(&self) -> impl Iterator<Item = (&'static str, bool)> {
         // Cycles and instructions share a key.
-        let others = Counter::ALL.into_iter().filter(|&counter| counter != Counter::Instructions);
+        let others = Counter::ALL
+            .into_iter()
+            .filter(|&counter| counter != Counter::Instructions);
         others.map(|counter| (CountersSpec::key(counter), self.counts[counter]))
     }
 
@@ -184,7 +186,11 @@ impl CountersSpec {
             return None;
         }
         let any = self.counts.iter().any(|(_, counts)| *counts);
-        Some(if any { Absence::NoSuchEvent } else { Absence::NoCounters })
+        Some(if any {
+            Absence::NoSuchEvent
+        } else {
+            Absence::NoCounters
+        })
     }
 
     /// Why the traffic of memory domains can't be read; `None` if it can.
@@ -198,7 +204,11 @@ impl MachineSpec {
     /// settings.
     pub fn settings_for(&self, entry: &PolicyEntry) -> Vec<(String, String)> {
         let has = |name: &str| entry.params.iter().any(|spec| spec.name == name);
-        self.params.iter().filter(|(name, _)| has(name)).cloned().collect()
+        self.params
+            .iter()
+            .filter(|(name, _)| has(name))
+            .cloned()
+            .collect()
     }
 
     /// A policy's parameters on this machine: its defaults, replaced where the machine's file gives a value.
@@ -221,8 +231,14 @@ impl MachineSpec {
             lacks(Capability::of(counter), self.counters.absence(counter));
         }
         lacks(Capability::Traffic, self.counters.traffic_absence());
-        lacks(Capability::Energy, (!self.counters.energy).then_some(Absence::NoEnergyMeter));
-        lacks(Capability::CoreTypes, (seen.core_types.len() < 2).then_some(Absence::OneCoreType));
+        lacks(
+            Capability::Energy,
+            (!self.counters.energy).then_some(Absence::NoEnergyMeter),
+        );
+        lacks(
+            Capability::CoreTypes,
+            (seen.core_types.len() < 2).then_some(Absence::OneCoreType),
+        );
         capabilities
     }
 
@@ -232,7 +248,12 @@ impl MachineSpec {
         let mut cpus = Vec::new();
         let mut cores = Vec::new();
         let llcs = self.sockets * self.llcs_per_socket;
-        let threads = self.core_types.iter().map(|kind| kind.threads_per_core).max().unwrap_or(1);
+        let threads = self
+            .core_types
+            .iter()
+            .map(|kind| kind.threads_per_core)
+            .max()
+            .unwrap_or(1);
         for thread in 0..threads {
             let mut core = 0;
             for llc in 0..llcs as usize {
@@ -241,7 +262,13 @@ impl MachineSpec {
                         if thread < kind.threads_per_core {
                             let memory_domain = llc / self.llcs_per_socket as usize;
                             let id = CpuId(cpus.len() as u32);
-                            cpus.push(Cpu { id, core, llc, memory_domain, core_type });
+                            cpus.push(Cpu {
+                                id,
+                                core,
+                                llc,
+                                memory_domain,
+                                core_type,
+                            });
                             if thread == 0 {
                                 cores.push(CpuSet::new());
                             }
@@ -252,11 +279,20 @@ impl MachineSpec {
                 }
             }
         }
-        let set = |ours: &dyn Fn(&Cpu) -> bool| cpus.iter().filter(|cpu| ours(cpu)).map(|cpu| cpu.id).collect();
+        let set = |ours: &dyn Fn(&Cpu) -> bool| {
+            cpus.iter()
+                .filter(|cpu| ours(cpu))
+                .map(|cpu| cpu.id)
+                .collect()
+        };
         Machine {
             name: self.name.clone(),
-            llcs: (0..llcs as usize).map(|llc| set(&|cpu| cpu.llc == llc)).collect(),
-            memory_domains: (0..self.sockets as usize).map(|d| set(&|cpu| cpu.memory_domain == d)).collect(),
+            llcs: (0..llcs as usize)
+                .map(|llc| set(&|cpu| cpu.llc == llc))
+                .collect(),
+            memory_domains: (0..self.sockets as usize)
+                .map(|d| set(&|cpu| cpu.memory_domain == d))
+                .collect(),
             cores,
             core_types: self
                 .core_types

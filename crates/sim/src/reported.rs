@@ -56,7 +56,10 @@ impl Trouble {
 
 impl Reported {
     pub(crate) fn new(rng: Rng) -> Reported {
-        Reported { rng, counts: PerCounter::default() }
+        Reported {
+            rng,
+            counts: PerCounter::default(),
+        }
     }
 
     /// The task starts again, so nothing has been counted yet.
@@ -66,7 +69,9 @@ impl Reported {
 
     /// All counters start again from zero.
     pub(crate) fn wrap(&mut self) {
-        Counter::ALL.into_iter().for_each(|counter| self.counts[counter].wrap());
+        Counter::ALL
+            .into_iter()
+            .for_each(|counter| self.counts[counter].wrap());
     }
 
     /// Reads the cumulative counts. What was added since the last reading is off by the counters' noise.
@@ -96,7 +101,10 @@ pub(crate) struct ReportedTraffic {
 
 impl ReportedTraffic {
     pub(crate) fn new(rng: Rng, domains: usize) -> ReportedTraffic {
-        ReportedTraffic { rng, domains: vec![[Count::default(); 2]; domains] }
+        ReportedTraffic {
+            rng,
+            domains: vec![[Count::default(); 2]; domains],
+        }
     }
 
     /// All meters start again from zero.
@@ -105,7 +113,12 @@ impl ReportedTraffic {
     }
 
     /// Reads them, given the lines that were really read from and written to each domain.
-    pub(crate) fn read(&mut self, moved: &[(f64, f64)], spec: &CountersSpec, trouble: Trouble) -> Vec<Traffic> {
+    pub(crate) fn read(
+        &mut self,
+        moved: &[(f64, f64)],
+        spec: &CountersSpec,
+        trouble: Trouble,
+    ) -> Vec<Traffic> {
         let rng = &mut self.rng;
         let mut read = |count: &mut Count, now: f64| {
             let told = count.read(now, trouble.factor(spec.noise, rng));
@@ -116,7 +129,11 @@ impl ReportedTraffic {
             }
         };
         let each = self.domains.iter_mut().zip(moved);
-        each.map(|([r, w], &(reads, writes))| Traffic { reads: read(r, reads), writes: read(w, writes) }).collect()
+        each.map(|([r, w], &(reads, writes))| Traffic {
+            reads: read(r, reads),
+            writes: read(w, writes),
+        })
+        .collect()
     }
 }
 
@@ -130,31 +147,48 @@ mod tests {
     use super::*;
 
     fn all() -> CountersSpec {
-        CountersSpec { counts: PerCounter::from_fn(|_| true), traffic: true, energy: true, noise: 0.0 }
+        CountersSpec {
+            counts: PerCounter::from_fn(|_| true),
+            traffic: true,
+            energy: true,
+            noise: 0.0,
+        }
     }
 
     fn reads(reads: f64) -> Tally {
-        Tally { reads, ..Tally::default() }
+        Tally {
+            reads,
+            ..Tally::default()
+        }
     }
 
     #[test]
     fn events_of_many_short_intervals_are_all_counted() {
         for each in [0.4, 0.6] {
             let mut reported = Reported::new(Rng::new(1));
-            let trouble = Trouble { vanished: false, factor: 1.0 };
+            let trouble = Trouble {
+                vanished: false,
+                factor: 1.0,
+            };
             let mut last = 0;
             for interval in 1..=1_000 {
                 let counts = reported.read(&reads(each * f64::from(interval)), &all(), trouble);
                 last = counts[Counter::MmReads].value().unwrap();
             }
-            assert!(last.abs_diff((each * 1_000.0) as u64) <= 1, "{each}: {last}");
+            assert!(
+                last.abs_diff((each * 1_000.0) as u64) <= 1,
+                "{each}: {last}"
+            );
         }
     }
 
     #[test]
     fn counters_that_lie_beyond_their_range_stay_at_its_end() {
         let mut reported = Reported::new(Rng::new(1));
-        let trouble = Trouble { vanished: false, factor: 1e300 };
+        let trouble = Trouble {
+            vanished: false,
+            factor: 1e300,
+        };
         for interval in 1..=3 {
             let counts = reported.read(&reads(1e9 * f64::from(interval)), &all(), trouble);
             assert_eq!(counts[Counter::MmReads], Reading::Value(u64::MAX));
@@ -164,18 +198,42 @@ mod tests {
     #[test]
     fn each_memory_domain_has_a_meter_of_its_own() {
         let mut reported = ReportedTraffic::new(Rng::new(1), 2);
-        let right = Trouble { vanished: false, factor: 1.0 };
-        let values = |reads, writes| Traffic { reads: Reading::Value(reads), writes: Reading::Value(writes) };
-        assert_eq!(reported.read(&[(10.0, 2.0), (0.0, 0.5)], &all(), right), [values(10, 2), values(0, 0)]);
-        assert_eq!(reported.read(&[(15.0, 2.0), (0.0, 1.0)], &all(), right), [values(15, 2), values(0, 1)]);
+        let right = Trouble {
+            vanished: false,
+            factor: 1.0,
+        };
+        let values = |reads, writes| Traffic {
+            reads: Reading::Value(reads),
+            writes: Reading::Value(writes),
+        };
+        assert_eq!(
+            reported.read(&[(10.0, 2.0), (0.0, 0.5)], &all(), right),
+            [values(10, 2), values(0, 0)]
+        );
+        assert_eq!(
+            reported.read(&[(15.0, 2.0), (0.0, 1.0)], &all(), right),
+            [values(15, 2), values(0, 1)]
+        );
         reported.wrap();
-        assert_eq!(reported.read(&[(16.0, 2.0), (0.0, 1.0)], &all(), right), [values(1, 0), values(0, 0)]);
-        let vanished = Trouble { vanished: true, ..right };
+        assert_eq!(
+            reported.read(&[(16.0, 2.0), (0.0, 1.0)], &all(), right),
+            [values(1, 0), values(0, 0)]
+        );
+        let vanished = Trouble {
+            vanished: true,
+            ..right
+        };
         assert_eq!(
             reported.read(&[(17.0, 2.0), (0.0, 1.0)], &all(), vanished),
             [Traffic::absent(Absence::CountersLost); 2]
         );
-        let none = CountersSpec { traffic: false, ..all() };
-        assert_eq!(reported.read(&[(17.0, 2.0), (0.0, 1.0)], &none, right), [Traffic::absent(Absence::NoSuchEvent); 2]);
+        let none = CountersSpec {
+            traffic: false,
+            ..all()
+        };
+        assert_eq!(
+            reported.read(&[(17.0, 2.0), (0.0, 1.0)], &none, right),
+            [Traffic::absent(Absence::NoSuchEvent); 2]
+        );
     }
 }

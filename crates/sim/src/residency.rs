@@ -57,7 +57,10 @@ impl Residencies {
             }
         }
         for (task, residency) in self.tasks.iter_mut().enumerate() {
-            if takes_part(task) && self.running.binary_search(&task).is_err() && is_awake(world, task) {
+            if takes_part(task)
+                && self.running.binary_search(&task).is_err()
+                && is_awake(world, task)
+            {
                 residency.waiting += Nanos(span);
             }
         }
@@ -66,8 +69,13 @@ impl Residencies {
     /// A task's residency so far.
     pub(crate) fn of(&self, task: TaskId) -> Residency {
         let row = self.together[task.0 as usize].iter().zip(0u32..);
-        let beside = row.filter(|(time, _)| **time > 0).map(|(&time, other)| (TaskId(other), Nanos(time)));
-        Residency { beside: beside.collect(), ..self.tasks[task.0 as usize].clone() }
+        let beside = row
+            .filter(|(time, _)| **time > 0)
+            .map(|(&time, other)| (TaskId(other), Nanos(time)));
+        Residency {
+            beside: beside.collect(),
+            ..self.tasks[task.0 as usize].clone()
+        }
     }
 
     /// Clears a task's residency, because the task starts again.

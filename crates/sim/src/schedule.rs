@@ -4,7 +4,9 @@
 use crate::residency::is_awake;
 use crate::world::World;
 use cosched_core::model::admission_table::{AdmissionTable, BusLoad, DemandClass, Gain};
-use cosched_core::{Admission, Change, CpuId, CpuSet, Machine, Nanos, Placement, Purpose, Schedule, TaskId};
+use cosched_core::{
+    Admission, Change, CpuId, CpuSet, Machine, Nanos, Placement, Purpose, Schedule, TaskId,
+};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -24,8 +26,17 @@ pub(crate) struct InForce {
 
 impl InForce {
     pub(crate) fn new(plan: Schedule, machine: &Arc<Machine>) -> InForce {
-        let bus = plan.admission.clone().map(|admission| (TABLE.get_or_init(AdmissionTable::new), admission));
-        InForce { plan, machine: machine.clone(), open: Vec::new(), filling: BTreeMap::new(), bus }
+        let bus = plan
+            .admission
+            .clone()
+            .map(|admission| (TABLE.get_or_init(AdmissionTable::new), admission));
+        InForce {
+            plan,
+            machine: machine.clone(),
+            open: Vec::new(),
+            filling: BTreeMap::new(),
+            bus,
+        }
     }
 
     /// Whether a task has a seat.
@@ -35,7 +46,12 @@ impl InForce {
 
     /// When the next seat's time is up.
     pub(crate) fn next_end(&self, now: u64) -> u64 {
-        let ends = self.plan.seats.iter().filter_map(|seat| seat.until).map(|until| until.0);
+        let ends = self
+            .plan
+            .seats
+            .iter()
+            .filter_map(|seat| seat.until)
+            .map(|until| until.0);
         ends.filter(|&until| until > now).min().unwrap_or(u64::MAX)
     }
 
@@ -59,7 +75,12 @@ impl InForce {
         self.open.extend(empty);
         let mut wanted = CpuSet::new();
         let mut free: Vec<CpuId> = self.open.clone();
-        for seat in self.plan.seats.iter().filter(|seat| Schedule::can_be_filled(seat)) {
+        for seat in self
+            .plan
+            .seats
+            .iter()
+            .filter(|seat| Schedule::can_be_filled(seat))
+        {
             if awake(seat.task) {
                 wanted.extend(seat.placement.cpus().iter());
             } else {
@@ -75,18 +96,38 @@ impl InForce {
         });
         for cpu in free {
             // A schedule that contradicts itself can make a CPU wanted and free at once.
-            if self.filling.contains_key(&cpu) || wanted.contains(cpu) || self.machine.index_of(cpu).is_none() {
+            if self.filling.contains_key(&cpu)
+                || wanted.contains(cpu)
+                || self.machine.index_of(cpu).is_none()
+            {
                 continue;
             }
-            let may = |allowed: &Option<CpuSet>| allowed.as_ref().is_none_or(|allowed| allowed.contains(cpu));
-            let mut fillers = self.plan.fillers.iter().filter(|filler| may(&filler.allowed)).map(|filler| filler.task);
+            let may = |allowed: &Option<CpuSet>| {
+                allowed.as_ref().is_none_or(|allowed| allowed.contains(cpu))
+            };
+            let mut fillers = self
+                .plan
+                .fillers
+                .iter()
+                .filter(|filler| may(&filler.allowed))
+                .map(|filler| filler.task);
             let idle = |task: &TaskId| {
-                awake(*task) && !self.seats(*task) && !self.filling.values().any(|filling| filling == task)
+                awake(*task)
+                    && !self.seats(*task)
+                    && !self.filling.values().any(|filling| filling == task)
             };
             if let Some(task) = fillers.find(|task| idle(task) && self.fits(*task, cpu, &awake)) {
                 self.filling.insert(cpu, task);
-                let placement = Placement::Exclusive { cpus: [cpu].into_iter().collect(), whole_core: false };
-                changes.push(Change::Place { task, placement, lease_end: None, purpose: Purpose::Run });
+                let placement = Placement::Exclusive {
+                    cpus: [cpu].into_iter().collect(),
+                    whole_core: false,
+                };
+                changes.push(Change::Place {
+                    task,
+                    placement,
+                    lease_end: None,
+                    purpose: Purpose::Run,
+                });
             }
         }
         changes
@@ -94,20 +135,29 @@ impl InForce {
 
     /// Whether the memory bus has room for a task beside those that run (EFS, Eq. 16).
     fn fits(&self, task: TaskId, cpu: CpuId, awake: &impl Fn(TaskId) -> bool) -> bool {
-        let Some((table, admission)) = &self.bus else { return true };
+        let Some((table, admission)) = &self.bus else {
+            return true;
+        };
         let class = |task: TaskId| {
-            let found = admission.demands.binary_search_by_key(&task, |demand| demand.task);
+            let found = admission
+                .demands
+                .binary_search_by_key(&task, |demand| demand.task);
             let number = found.map_or(0, |ix| admission.demands[ix].class);
             DemandClass::from_number(number).unwrap_or(DemandClass::HIGHEST)
         };
         let position = |cpu: CpuId| self.machine.index_of(cpu).map(|ix| &self.machine.cpus[ix]);
-        let Some(here) = position(cpu) else { return false };
+        let Some(here) = position(cpu) else {
+            return false;
+        };
         let mut load = BusLoad::new();
         let mut active = vec![false; self.machine.cores.len()];
         let seated = self.plan.seats.iter().filter(|seat| awake(seat.task));
-        let seated = seated.flat_map(|seat| seat.placement.cpus().iter().map(|cpu| (cpu, seat.task)));
+        let seated =
+            seated.flat_map(|seat| seat.placement.cpus().iter().map(|cpu| (cpu, seat.task)));
         for (cpu, other) in seated.chain(self.filling.iter().map(|(&cpu, &task)| (cpu, task))) {
-            if let Some(there) = position(cpu).filter(|there| there.memory_domain == here.memory_domain) {
+            if let Some(there) =
+                position(cpu).filter(|there| there.memory_domain == here.memory_domain)
+            {
                 // The table has a largest number of tasks; those beyond it are not counted.
                 let _ = load.add(table, class(other));
                 active[there.core] = true;
@@ -118,9 +168,14 @@ impl InForce {
             Gain::NONE
         } else {
             // While no core is active every task fits, whatever the gain.
-            let number = admission.gains.get(cores.saturating_sub(1)).or(admission.gains.last());
+            let number = admission
+                .gains
+                .get(cores.saturating_sub(1))
+                .or(admission.gains.last());
             number.map_or(Gain::NONE, |&number| Gain::from_number(number))
         };
-        table.ceiling(&load, gain).is_some_and(|ceiling| class(task) <= ceiling)
+        table
+            .ceiling(&load, gain)
+            .is_some_and(|ceiling| class(task) <= ceiling)
     }
 }

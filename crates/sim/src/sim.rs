@@ -11,7 +11,9 @@ use crate::schedule::InForce;
 use crate::solo::SoloRun;
 use crate::world::{Instance, State, World};
 use cosched_core::Event;
-use cosched_core::{Change, CpuId, CpuSet, Exit, Machine, Nanos, Placement, Rng, SoloTrace, TaskId};
+use cosched_core::{
+    Change, CpuId, CpuSet, Exit, Machine, Nanos, Placement, Rng, SoloTrace, TaskId,
+};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -64,10 +66,14 @@ impl Sim {
     ///
     /// # Errors
     /// As [`Sim::new`], or [`SimError::Interrupted`].
-    pub fn watched(config: SimConfig, stop: &mut dyn FnMut(usize) -> bool) -> Result<Sim, SimError> {
+    pub fn watched(
+        config: SimConfig,
+        stop: &mut dyn FnMut(usize) -> bool,
+    ) -> Result<Sim, SimError> {
         let (spec, step) = (config.machine.clone(), config.step);
         Sim::made(config, &mut |ix, job, instance| {
-            SoloRun::simulate(&spec, job, instance, step, &mut || stop(ix)).ok_or(SimError::Interrupted)
+            SoloRun::simulate(&spec, job, instance, step, &mut || stop(ix))
+                .ok_or(SimError::Interrupted)
         })
     }
 
@@ -88,8 +94,13 @@ impl Sim {
         alone: &mut dyn FnMut(usize, &SimJob, Instance) -> Result<SoloRun, SimError>,
     ) -> Result<Sim, SimError> {
         let machine = config.usable_machine()?;
-        let none =
-            |job: &SimJob| job.cpus == 0 || matches!(job.work, Work::Instructions(0) | Work::SoloTime(Nanos::ZERO));
+        let none = |job: &SimJob| {
+            job.cpus == 0
+                || matches!(
+                    job.work,
+                    Work::Instructions(0) | Work::SoloTime(Nanos::ZERO)
+                )
+        };
         if let Some(job) = config.jobs.iter().position(none) {
             return Err(SimError::NoWork(job));
         }
@@ -97,7 +108,9 @@ impl Sim {
         let mut programs: Vec<Arc<ProgramSpec>> = Vec::new();
         let mut program_of = Vec::new();
         for job in &config.jobs {
-            let known = programs.iter().position(|program| Arc::ptr_eq(program, &job.program));
+            let known = programs
+                .iter()
+                .position(|program| Arc::ptr_eq(program, &job.program));
             program_of.push(known.unwrap_or(programs.len()));
             if known.is_none() {
                 programs.push(job.program.clone());
@@ -109,14 +122,30 @@ impl Sim {
         let mut instances = Vec::new();
         for (ix, job) in config.jobs.iter().enumerate() {
             // Each job has its own random stream, whatever the other jobs are.
-            let mut rng = Rng::new(config.seed ^ (ix as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let mut rng =
+                Rng::new(config.seed ^ (ix as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let mut factor = || 1.0 + (uniform(&mut rng) * 2.0 - 1.0) * config.variation;
-            let instance = Instance { cpi: factor(), memory: factor(), length: factor() };
+            let instance = Instance {
+                cpi: factor(),
+                memory: factor(),
+                length: factor(),
+            };
             let alone = alone(ix, job, instance)?;
-            world.add_task(program_of[ix], instance, job.cpus, alone.instructions as f64, job.nice);
+            world.add_task(
+                program_of[ix],
+                instance,
+                job.cpus,
+                alone.instructions as f64,
+                job.nice,
+            );
             solo.push(alone);
             instances.push(instance);
-            tasks.push(TaskState { started: false, placement: None, ended: false, reported: Reported::new(rng) });
+            tasks.push(TaskState {
+                started: false,
+                placement: None,
+                ended: false,
+                reported: Reported::new(rng),
+            });
         }
         let mut faults = config.faults.clone();
         faults.sort_by_key(|fault| fault.at);
@@ -128,7 +157,10 @@ impl Sim {
             solo,
             instances,
             faults: faults.into(),
-            trouble: Trouble { vanished: false, factor: 1.0 },
+            trouble: Trouble {
+                vanished: false,
+                factor: 1.0,
+            },
             // A random stream of its own: reading the traffic changes no counter's noise.
             traffic: ReportedTraffic::new(Rng::new(!config.seed), domains),
             queued: Vec::new(),
@@ -160,8 +192,15 @@ impl Sim {
         let config = &self.config;
         let jobs = config.jobs.iter().zip(&self.instances).enumerate();
         let trace = |(ix, (job, &instance)): (usize, (&SimJob, &Instance))| {
-            SoloRun::trace(&config.machine, job, instance, config.step, every, &mut || stop(ix))
-                .ok_or(SimError::Interrupted)
+            SoloRun::trace(
+                &config.machine,
+                job,
+                instance,
+                config.step,
+                every,
+                &mut || stop(ix),
+            )
+            .ok_or(SimError::Interrupted)
         };
         jobs.map(trace).collect()
     }
@@ -187,7 +226,9 @@ impl Sim {
     pub fn executed(&mut self, task: TaskId) -> f64 {
         self.world.sync_task(task.0);
         let threads = self.world.tasks[task.0 as usize].clone();
-        threads.map(|thread| self.world.threads[thread].tally.instructions).sum()
+        threads
+            .map(|thread| self.world.threads[thread].tally.instructions)
+            .sum()
     }
 
     pub(crate) fn end(&mut self, task: TaskId, exit: Exit) {
@@ -211,7 +252,9 @@ impl Sim {
 
     /// Gives empty seats to fillers, and takes seats back when their own task wants them.
     pub(crate) fn fill(&mut self) {
-        let Some(mut schedule) = self.schedule.take() else { return };
+        let Some(mut schedule) = self.schedule.take() else {
+            return;
+        };
         // A filler that ends or sleeps at once leaves its seat empty again. Each pass fills at least one seat, or
         // nothing changes.
         loop {
@@ -223,7 +266,9 @@ impl Sim {
             for change in &changes {
                 match change {
                     Change::Stop { task } => self.stop(*task),
-                    Change::Place { task, placement, .. } => self.place(*task, placement),
+                    Change::Place {
+                        task, placement, ..
+                    } => self.place(*task, placement),
                 }
             }
             self.world.settle();
@@ -240,7 +285,8 @@ impl Sim {
                 self.place(TaskId(ix), &Placement::Shared { mask: mask.clone() });
             }
         }
-        self.queued.push(Event::SchedulerEjected { why: why.clone() });
+        self.queued
+            .push(Event::SchedulerEjected { why: why.clone() });
         self.ejected = Some(why);
     }
 
@@ -253,7 +299,11 @@ impl Sim {
         state.placement = Some(placement.clone());
         // Indices of CPUs in the whole machine.
         let all = &self.world.machine;
-        let cpus: Vec<usize> = placement.cpus().iter().filter_map(|cpu| all.index_of(cpu)).collect();
+        let cpus: Vec<usize> = placement
+            .cpus()
+            .iter()
+            .filter_map(|cpu| all.index_of(cpu))
+            .collect();
         let threads = self.world.tasks[task.0 as usize].clone();
         match placement {
             Placement::Exclusive { .. } => {
@@ -279,13 +329,21 @@ impl Sim {
             }
             // NaN and negative factors count as 0.
             FaultKind::CountersLie { factor } => {
-                self.trouble.factor = if factor > 0.0 { factor.min(MOST_LIED) } else { 0.0 };
+                self.trouble.factor = if factor > 0.0 {
+                    factor.min(MOST_LIED)
+                } else {
+                    0.0
+                };
             }
             FaultKind::CpuOffline(cpu) => self.set_online(cpu, false),
             FaultKind::CpuOnline(cpu) => self.set_online(cpu, true),
             FaultKind::SchedulerEjected { why } => self.eject(why),
             FaultKind::JobDies { task, exit } => {
-                if self.tasks.get(task.0 as usize).is_some_and(|state| state.started) {
+                if self
+                    .tasks
+                    .get(task.0 as usize)
+                    .is_some_and(|state| state.started)
+                {
                     self.end(task, exit);
                 }
             }
@@ -294,16 +352,33 @@ impl Sim {
 
     pub(crate) fn set_online(&mut self, cpu: CpuId, online: bool) {
         let whole = self.world.machine.clone();
-        let Some(ix) = whole.index_of(cpu) else { return };
-        let others = self.world.cpus.iter().enumerate().any(|(other, state)| other != ix && state.online);
+        let Some(ix) = whole.index_of(cpu) else {
+            return;
+        };
+        let others = self
+            .world
+            .cpus
+            .iter()
+            .enumerate()
+            .any(|(other, state)| other != ix && state.online);
         if !online && !others {
             // The last CPU can't be taken offline.
             return;
         }
         self.world.set_online(ix, online);
-        let usable = self.config.usable.clone().unwrap_or_else(|| whole.all_cpus());
-        let left: CpuSet =
-            usable.iter().filter(|&cpu| whole.index_of(cpu).is_some_and(|ix| self.world.cpus[ix].online)).collect();
+        let usable = self
+            .config
+            .usable
+            .clone()
+            .unwrap_or_else(|| whole.all_cpus());
+        let left: CpuSet = usable
+            .iter()
+            .filter(|&cpu| {
+                whole
+                    .index_of(cpu)
+                    .is_some_and(|ix| self.world.cpus[ix].online)
+            })
+            .collect();
         if !left.is_empty() {
             self.machine = Arc::new(restrict(&whole, &left));
             self.queued.push(Event::MachineChanged);

@@ -38,15 +38,26 @@ pub fn least_solo_s(machine: &MachineSpec, job: &SimJob) -> f64 {
 /// The same for one thread that executes so many instructions.
 fn least_s_of(machine: &MachineSpec, program: &ProgramSpec, instructions: f64) -> f64 {
     // The fastest type of core comes first.
-    let Some(kind) = machine.core_types.first() else { return 0.0 };
+    let Some(kind) = machine.core_types.first() else {
+        return 0.0;
+    };
     let behaviour = Behaviour::new(program, kind, machine.llc.hit_ns * kind.ghz);
     let (reads, _, _) = behaviour.reads(machine.llc.mb * LINES_PER_MB);
-    let (penalty, _) = behaviour.penalty.at(machine.memory.idle_latency_ns * kind.ghz);
+    let (penalty, _) = behaviour
+        .penalty
+        .at(machine.memory.idle_latency_ns * kind.ghz);
     let stall = reads * penalty + (behaviour.llc - reads) * behaviour.hit;
     let ns_of = |phase: &Phase| (behaviour.cpi * phase.cpi + stall * phase.memory) / kind.ghz;
-    let cycle: f64 = behaviour.phases.iter().map(|phase| phase.instructions).sum();
-    let cycle_ns: f64 =
-        behaviour.phases.iter().map(|phase| phase.instructions * ns_of(phase) + phase.then_sleep_ms * 1e6).sum();
+    let cycle: f64 = behaviour
+        .phases
+        .iter()
+        .map(|phase| phase.instructions)
+        .sum();
+    let cycle_ns: f64 = behaviour
+        .phases
+        .iter()
+        .map(|phase| phase.instructions * ns_of(phase) + phase.then_sleep_ms * 1e6)
+        .sum();
     let (whole, mut left) = if cycle.is_finite() {
         // A job does not wait for the sleep after its last instruction.
         let whole = (instructions / cycle).ceil() - 1.0;
@@ -95,11 +106,17 @@ impl SoloRun {
         let mut points: Vec<SoloPoint> = Vec::new();
         let mut last = Tally::default();
         let note = |tally: &Tally| {
-            let (done, cycles) = (tally.instructions - last.instructions, tally.cycles - last.cycles);
+            let (done, cycles) = (
+                tally.instructions - last.instructions,
+                tally.cycles - last.cycles,
+            );
             let instructions = (tally.instructions + 0.5) as u64;
             // A stretch in which nothing was done belongs to the next one.
             if instructions > points.last().map_or(0, |point| point.instructions) && cycles > 0.0 {
-                points.push(SoloPoint { instructions, ipc: done / cycles });
+                points.push(SoloPoint {
+                    instructions,
+                    ipc: done / cycles,
+                });
                 last = *tally;
             }
         };
@@ -146,7 +163,10 @@ impl SoloRun {
                 look(&tally(&mut world));
             }
             // A job may sleep millions of times, and its sleeps do not matter here.
-            done = world.happened.drain(..).any(|happening| happening == Happening::Finished(0));
+            done = world
+                .happened
+                .drain(..)
+                .any(|happening| happening == Happening::Finished(0));
         }
         let all = tally(&mut world);
         look(&all);
@@ -154,7 +174,11 @@ impl SoloRun {
         Some(SoloRun {
             time,
             instructions: (all.instructions + 0.5) as u64,
-            ipc: if all.cycles > 0.0 { all.instructions / all.cycles } else { 0.0 },
+            ipc: if all.cycles > 0.0 {
+                all.instructions / all.cycles
+            } else {
+                0.0
+            },
             mm_reads: Rate::from_count(all.reads as u64, time).unwrap_or_default(),
         })
     }
@@ -164,6 +188,9 @@ impl SoloRun {
 fn tally(world: &mut World) -> Tally {
     world.sync_task(0);
     let mut all = Tally::default();
-    world.threads.iter().for_each(|thread| all.add(&thread.tally));
+    world
+        .threads
+        .iter()
+        .for_each(|thread| all.add(&thread.tally));
     all
 }

@@ -13,17 +13,34 @@ fn with(faults: &[(u64, FaultKind)], policy: &str) -> (RunResult, Sim, SimConfig
         job(&chase(4.0), 1_500),
         job(&stream(), 1_500),
         job(&compute(), 1_500),
-        SimJob { cpus: 2, ..job(&compute(), 1_000) },
+        SimJob {
+            cpus: 2,
+            ..job(&compute(), 1_000)
+        },
     ];
-    let faults = faults.iter().map(|(ms, what)| Fault { at: Nanos::from_ms(*ms), what: what.clone() }).collect();
-    let config = SimConfig { faults, ..config(&machine(2, 2), jobs) };
+    let faults = faults
+        .iter()
+        .map(|(ms, what)| Fault {
+            at: Nanos::from_ms(*ms),
+            what: what.clone(),
+        })
+        .collect();
+    let config = SimConfig {
+        faults,
+        ..config(&machine(2, 2), jobs)
+    };
     let (result, sim) = run_on(&config, policy);
     (result, sim, config)
 }
 
 fn all_done(result: &RunResult, policy: &str) {
     for task in &result.tasks {
-        assert_eq!(task.exit, Some(Exit::Code(0)), "{policy}: {}", task.spec.name);
+        assert_eq!(
+            task.exit,
+            Some(Exit::Code(0)),
+            "{policy}: {}",
+            task.spec.name
+        );
     }
 }
 
@@ -40,8 +57,15 @@ fn every_policy_survives_counters_that_vanish_wrap_or_lie() {
             all_done(&result, entry.name);
             assert_eq!(result.policy_faults, 0, "{} {fault:?}", entry.name);
             if fault == FaultKind::CountersVanish {
-                let counts = result.tasks.iter().map(|task| task.counts[Counter::Instructions]);
-                assert!(counts.into_iter().any(|count| count == Reading::Absent(Absence::CountersLost)));
+                let counts = result
+                    .tasks
+                    .iter()
+                    .map(|task| task.counts[Counter::Instructions]);
+                assert!(
+                    counts
+                        .into_iter()
+                        .any(|count| count == Reading::Absent(Absence::CountersLost))
+                );
             }
         }
     }
@@ -65,7 +89,13 @@ fn every_policy_survives_cpus_that_go_and_come_back() {
         // The last of all CPUs stays online.
         let all = [0, 1, 2, 3].map(|cpu| (600, FaultKind::CpuOffline(CpuId(cpu))));
         let config = SimConfig {
-            faults: all.iter().map(|(ms, what)| Fault { at: Nanos::from_ms(*ms), what: what.clone() }).collect(),
+            faults: all
+                .iter()
+                .map(|(ms, what)| Fault {
+                    at: Nanos::from_ms(*ms),
+                    what: what.clone(),
+                })
+                .collect(),
             ..config(&machine(2, 2), vec![job(&compute(), 800); 5])
         };
         all_done(&run_on(&config, entry.name).0, entry.name);
@@ -75,12 +105,33 @@ fn every_policy_survives_cpus_that_go_and_come_back() {
 #[test]
 fn a_job_that_dies_takes_nobody_with_it() {
     for entry in POLICIES.iter().filter(|entry| suits(entry)) {
-        let exit = Exit::Signal { signal: 11, oom: false };
-        let (result, mut sim, _) =
-            with(&[(600, FaultKind::JobDies { task: TaskId(1), exit: exit.clone() })], entry.name);
+        let exit = Exit::Signal {
+            signal: 11,
+            oom: false,
+        };
+        let (result, mut sim, _) = with(
+            &[(
+                600,
+                FaultKind::JobDies {
+                    task: TaskId(1),
+                    exit: exit.clone(),
+                },
+            )],
+            entry.name,
+        );
         for task in &result.tasks {
-            let expected = if task.spec.id == TaskId(1) { exit.clone() } else { Exit::Code(0) };
-            assert_eq!(task.exit, Some(expected), "{}: {}", entry.name, task.spec.name);
+            let expected = if task.spec.id == TaskId(1) {
+                exit.clone()
+            } else {
+                Exit::Code(0)
+            };
+            assert_eq!(
+                task.exit,
+                Some(expected),
+                "{}: {}",
+                entry.name,
+                task.spec.name
+            );
         }
         assert!(sim.executed(TaskId(1)) < sim.solo_runs()[1].instructions as f64);
     }
@@ -94,11 +145,28 @@ fn a_policy_that_asks_for_nonsense_is_stood_in_for() {
             self.0 += 1;
             let at = Some(snapshot.now + Nanos::from_ms(rng.below(50) + 1));
             let cpu: CpuSet = [CpuId(rng.below(9) as u32)].into_iter().collect();
-            let placement = Placement::Exclusive { cpus: cpu, whole_core: rng.below(2) == 0 };
-            let place =
-                |task| Change::Place { task, placement: placement.clone(), lease_end: None, purpose: Purpose::Run };
-            let changes = snapshot.tasks.iter().map(|task| task.id).chain([TaskId(99)]).map(place).collect();
-            Decision { changes, next_wake: at, ..Decision::default() }
+            let placement = Placement::Exclusive {
+                cpus: cpu,
+                whole_core: rng.below(2) == 0,
+            };
+            let place = |task| Change::Place {
+                task,
+                placement: placement.clone(),
+                lease_end: None,
+                purpose: Purpose::Run,
+            };
+            let changes = snapshot
+                .tasks
+                .iter()
+                .map(|task| task.id)
+                .chain([TaskId(99)])
+                .map(place)
+                .collect();
+            Decision {
+                changes,
+                next_wake: at,
+                ..Decision::default()
+            }
         }
         fn save(&self) -> serde_json::Value {
             serde_json::Value::Null
@@ -110,7 +178,14 @@ fn a_policy_that_asks_for_nonsense_is_stood_in_for() {
     let config = config(&machine(2, 2), vec![job(&compute(), 400); 7]);
     let mut sim = Sim::new(config.clone()).unwrap();
     let mut policy = Nonsense(0);
-    let result = run(&mut sim, &mut policy, &mut NullRecorder, specs(&config), &RunConfig::default()).unwrap();
+    let result = run(
+        &mut sim,
+        &mut policy,
+        &mut NullRecorder,
+        specs(&config),
+        &RunConfig::default(),
+    )
+    .unwrap();
     assert!(result.policy_faults > 0 && policy.0 > 0);
     all_done(&result, "nonsense");
 }
@@ -129,21 +204,39 @@ impl Recorder for MostTraffic {
 #[test]
 fn a_socket_that_goes_offline_lends_its_traffic_to_no_other() {
     // One stream on each of two sockets; on the second one also a loop, which reads nothing.
-    let spec = MachineSpec { sockets: 2, ..machine(1, 2) };
+    let spec = MachineSpec {
+        sockets: 2,
+        ..machine(1, 2)
+    };
     let mut jobs = vec![job(&compute(), 1_500), job(&stream(), 1_500)];
     jobs.swap(0, 1);
-    let faults = vec![Fault { at: Nanos::from_ms(310), what: FaultKind::CpuOffline(CpuId(0)) }];
-    let config = SimConfig { faults, ..config(&spec, jobs) };
+    let faults = vec![Fault {
+        at: Nanos::from_ms(310),
+        what: FaultKind::CpuOffline(CpuId(0)),
+    }];
+    let config = SimConfig {
+        faults,
+        ..config(&spec, jobs)
+    };
     let mut sim = Sim::new(config.clone()).unwrap();
     assert_eq!(sim.machine().memory_domains.len(), 2);
     let entry = find_policy("round-robin").unwrap();
     let mut policy = (entry.build)(&Params::resolve("round-robin", entry.params, &[]).unwrap());
-    let settings = RunConfig { traffic: true, ..RunConfig::default() };
+    let settings = RunConfig {
+        traffic: true,
+        ..RunConfig::default()
+    };
     let mut seen = MostTraffic::default();
     let result = run(&mut sim, &mut *policy, &mut seen, specs(&config), &settings).unwrap();
     all_done(&result, "round-robin");
     // Once both share a socket they see the same traffic, and that is never more than one stream's.
     let alone = seen.0.iter().find(|(task, _)| task.0 == 0).unwrap().1;
     assert!(seen.0.len() > 4 && alone.0 > 0);
-    assert!(seen.0.iter().all(|(_, lines)| lines.0 <= alone.0 + alone.0 / 10), "{alone:?} {:?}", seen.0);
+    assert!(
+        seen.0
+            .iter()
+            .all(|(_, lines)| lines.0 <= alone.0 + alone.0 / 10),
+        "{alone:?} {:?}",
+        seen.0
+    );
 }

@@ -33,18 +33,38 @@ struct Walker {
 
 impl Walker {
     fn of(program: &ProgramSpec, machine: &MachineSpec, starts: f64, pause: (f64, f64)) -> Walker {
-        let Stall::Overlap { mlp } = program.memory.stall else { panic!("a fit") };
+        let Stall::Overlap { mlp } = program.memory.stall else {
+            panic!("a fit")
+        };
         let lines = |mb: f64| mb * 16_384.0;
         // The curve begins at the size of the private cache. The last level was measured behind 1 MB. The reads of
         // these programs follow the curve unscaled.
-        let mut reads = vec![(lines(machine.core_types[0].l2_kb / 1_024.0), program.cache.l1_misses_per_ki / 1e3)];
+        let mut reads = vec![(
+            lines(machine.core_types[0].l2_kb / 1_024.0),
+            program.cache.l1_misses_per_ki / 1e3,
+        )];
         reads.push((lines(1.0), program.cache.llc_accesses_per_ki / 1e3));
-        let last = program.cache.llc_misses_per_ki.iter().map(|&(mb, misses)| (lines(mb + 1.0), misses / 1e3));
+        let last = program
+            .cache
+            .llc_misses_per_ki
+            .iter()
+            .map(|&(mb, misses)| (lines(mb + 1.0), misses / 1e3));
         reads.extend(last);
         let writes = program.memory.writes_per_ki / program.memory.reads_per_ki.max(1e-300);
         let (held, read, done) = (0.0, 0.0, 0.0);
         let hit = machine.llc.hit_ns * machine.core_types[0].ghz / mlp;
-        Walker { cpi: program.core.cpi, mlp, writes, hit, reads, starts, pause, held, read, done }
+        Walker {
+            cpi: program.core.cpi,
+            mlp,
+            writes,
+            hit,
+            reads,
+            starts,
+            pause,
+            held,
+            read,
+            done,
+        }
     }
 
     fn runs(&self, now: f64) -> bool {
@@ -91,20 +111,37 @@ fn reference(machine: &MachineSpec, mut walkers: Vec<Walker>, until: f64) -> Vec
         for _ in 0..40 {
             latency = 0.5 * (low + high);
             let (reads, lines, squares) = asked(latency);
-            let streams = if squares > 0.0 { lines * lines / squares } else { 1.0 };
+            let streams = if squares > 0.0 {
+                lines * lines / squares
+            } else {
+                1.0
+            };
             let peak = peak
                 * (1.0
-                    - (memory.stream_loss * (streams - 1.0) / f64::from(memory.channels)).min(memory.stream_loss_most));
+                    - (memory.stream_loss * (streams - 1.0) / f64::from(memory.channels))
+                        .min(memory.stream_loss_most));
             let share = if lines > 0.0 { reads / lines } else { 1.0 };
             let given = memory.idle_latency_ns * memory.curve.latency(lines / peak, share);
-            if given > latency { low = latency } else { high = latency }
+            if given > latency {
+                low = latency
+            } else {
+                high = latency
+            }
         }
         // Lines that nobody uses go first.
         let fills = asked(latency).0 * STEP_NS;
-        let used = walkers.iter().filter(|walker| runs(walker)).map(|walker| walker.held).sum::<f64>();
+        let used = walkers
+            .iter()
+            .filter(|walker| runs(walker))
+            .map(|walker| walker.held)
+            .sum::<f64>();
         let unused = (size - used).max(0.0);
         let replaced = (fills - unused).max(0.0) / size;
-        let left = if unused > fills { 1.0 - fills / unused } else { 0.0 };
+        let left = if unused > fills {
+            1.0 - fills / unused
+        } else {
+            0.0
+        };
         for walker in &mut walkers {
             if walker.runs(now) {
                 let instructions = walker.rate(ghz, latency) * STEP_NS;
@@ -123,7 +160,10 @@ fn reference(machine: &MachineSpec, mut walkers: Vec<Walker>, until: f64) -> Vec
 
 /// Compares jobs that start at different times on CPUs of their own, after `at_ms`.
 fn compare(machine: &MachineSpec, jobs: &[(ProgramSpec, u64)], at_ms: u64, tolerance: f64) {
-    let never = jobs.iter().map(|_| (u64::MAX, u64::MAX)).collect::<Vec<_>>();
+    let never = jobs
+        .iter()
+        .map(|_| (u64::MAX, u64::MAX))
+        .collect::<Vec<_>>();
     compare_with_pauses(machine, jobs, &never, at_ms, tolerance);
 }
 
@@ -144,12 +184,23 @@ fn compare_with_pauses(
         .zip(pauses_ns)
         .map(|((program, at), pause)| Walker::of(program, &machine, ns(*at), pause))
         .collect();
-    let endless = jobs.iter().map(|(program, _)| job(program, 3_000)).collect();
+    let endless = jobs
+        .iter()
+        .map(|(program, _)| job(program, 3_000))
+        .collect();
     let config = config(&machine, endless);
     let mut sim = Sim::new(config).unwrap();
     // When, which task, and whether it runs from then on.
-    let mut moments: Vec<(u64, u32, bool)> = jobs.iter().zip(0..).map(|((_, ms), task)| (*ms, task, true)).collect();
-    for (&(from, to), task) in pauses.iter().zip(0..).filter(|((from, _), _)| *from < at_ms) {
+    let mut moments: Vec<(u64, u32, bool)> = jobs
+        .iter()
+        .zip(0..)
+        .map(|((_, ms), task)| (*ms, task, true))
+        .collect();
+    for (&(from, to), task) in pauses
+        .iter()
+        .zip(0..)
+        .filter(|((from, _), _)| *from < at_ms)
+    {
         moments.extend([(from, task, false), (to, task, true)]);
     }
     moments.sort_unstable();
@@ -164,43 +215,93 @@ fn compare_with_pauses(
             sim.apply(&[Change::Stop { task: TaskId(task) }]).unwrap();
             continue;
         }
-        let placement = Placement::Exclusive { cpus: [CpuId(task)].into_iter().collect::<CpuSet>(), whole_core: false };
-        sim.apply(&[Change::Place { task: TaskId(task), placement, lease_end: None, purpose: Purpose::Run }]).unwrap();
+        let placement = Placement::Exclusive {
+            cpus: [CpuId(task)].into_iter().collect::<CpuSet>(),
+            whole_core: false,
+        };
+        sim.apply(&[Change::Place {
+            task: TaskId(task),
+            placement,
+            lease_end: None,
+            purpose: Purpose::Run,
+        }])
+        .unwrap();
     }
     wait(&mut sim, at_ms);
     let walkers = reference(&machine, walkers, at_ms as f64 * 1e6);
     let mut usages = Vec::new();
-    sim.read(&(0..jobs.len() as u32).map(TaskId).collect::<Vec<_>>(), &mut usages);
+    sim.read(
+        &(0..jobs.len() as u32).map(TaskId).collect::<Vec<_>>(),
+        &mut usages,
+    );
     for (task, (usage, walker)) in usages.iter().zip(&walkers).enumerate() {
         let executed = usage.counts[Counter::Instructions].value().unwrap() as f64;
         let off = executed / walker.done - 1.0;
         let reads = usage.counts[Counter::MmReads].value().unwrap() as f64;
         let reads_off = (reads - walker.read) / walker.read.max(1e4);
-        assert!(off.abs() < tolerance, "task {task}: {executed} instructions, the reference {}", walker.done);
-        assert!(reads_off.abs() < tolerance, "task {task}: {reads} reads, the reference {}", walker.read);
+        assert!(
+            off.abs() < tolerance,
+            "task {task}: {executed} instructions, the reference {}",
+            walker.done
+        );
+        assert!(
+            reads_off.abs() < tolerance,
+            "task {task}: {reads} reads, the reference {}",
+            walker.read
+        );
     }
 }
 
 #[test]
 fn streams_meet_the_reference() {
-    compare(&machine(4, 1), &[(stream(), 0), (stream(), 10), (compute(), 0), (stream(), 30)], 100, 0.02);
+    compare(
+        &machine(4, 1),
+        &[
+            (stream(), 0),
+            (stream(), 10),
+            (compute(), 0),
+            (stream(), 30),
+        ],
+        100,
+        0.02,
+    );
 }
 
 #[test]
 fn walkers_that_fill_the_cache_together_meet_the_reference() {
-    compare(&machine(4, 1), &[(chase(6.0), 0), (chase(4.0), 0), (chase(7.0), 20)], 150, 0.03);
+    compare(
+        &machine(4, 1),
+        &[(chase(6.0), 0), (chase(4.0), 0), (chase(7.0), 20)],
+        150,
+        0.03,
+    );
 }
 
 #[test]
 fn a_walker_at_rest_meets_the_reference_when_a_stream_starts() {
-    compare(&machine(2, 1), &[(chase(2.0), 0), (stream(), 300)], 400, 0.03);
+    compare(
+        &machine(2, 1),
+        &[(chase(2.0), 0), (stream(), 300)],
+        400,
+        0.03,
+    );
 }
 
 #[test]
 fn a_walker_at_rest_meets_the_reference_when_streams_start_and_writes_cost() {
     let mut writer = stream();
     writer.memory.writes_per_ki = 15.0;
-    compare(&machine(4, 1), &[(chase(2.0), 0), (writer.clone(), 150), (writer, 180), (chase(3.0), 50)], 250, 0.03);
+    compare(
+        &machine(4, 1),
+        &[
+            (chase(2.0), 0),
+            (writer.clone(), 150),
+            (writer, 180),
+            (chase(3.0), 50),
+        ],
+        250,
+        0.03,
+    );
 }
 
 #[test]
@@ -208,6 +309,18 @@ fn walkers_that_stop_leave_their_lines_to_others_and_fetch_them_again() {
     // Together they want more than the cache holds; the pauses are shorter and longer than what fills it.
     let jobs = [(chase(4.0), 0), (chase(5.0), 0), (stream(), 0)];
     let never = (u64::MAX, u64::MAX);
-    compare_with_pauses(&machine(4, 1), &jobs, &[(100, 101), never, never], 160, 0.03);
-    compare_with_pauses(&machine(4, 1), &jobs, &[(100, 140), (120, 150), never], 200, 0.03);
+    compare_with_pauses(
+        &machine(4, 1),
+        &jobs,
+        &[(100, 101), never, never],
+        160,
+        0.03,
+    );
+    compare_with_pauses(
+        &machine(4, 1),
+        &jobs,
+        &[(100, 140), (120, 150), never],
+        200,
+        0.03,
+    );
 }

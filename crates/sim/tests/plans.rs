@@ -11,8 +11,16 @@ use support::*;
 
 /// A program that computes for some 10 ms and then sleeps for 10 ms, again and again.
 fn sleepy() -> ProgramSpec {
-    let phase = Phase { instructions: 5e7, cpi: 1.0, memory: 1.0, then_sleep_ms: 10.0 };
-    ProgramSpec { phases: vec![phase], ..compute() }
+    let phase = Phase {
+        instructions: 5e7,
+        cpi: 1.0,
+        memory: 1.0,
+        then_sleep_ms: 10.0,
+    };
+    ProgramSpec {
+        phases: vec![phase],
+        ..compute()
+    }
 }
 
 #[derive(Default)]
@@ -24,7 +32,11 @@ struct Told {
 
 impl Recorder for Told {
     fn decided(&mut self, record: DecisionRecord<'_>) {
-        self.observed += record.samples.iter().filter(|sample| sample.observed).count();
+        self.observed += record
+            .samples
+            .iter()
+            .filter(|sample| sample.observed)
+            .count();
     }
     fn plan_adopted(&mut self, _now: Nanos, generation: u64) {
         self.adopted.push(generation);
@@ -40,7 +52,12 @@ fn run_by(config: &SimConfig, policy: &str, actuation: Actuation) -> (RunResult,
     let mut policy = (entry.build)(&params);
     let mut sim = Sim::new(config.clone()).unwrap();
     let quantum = Nanos::from_s(params.number("quantum_s"));
-    let settings = RunConfig { quantum, actuation, traffic: true, ..RunConfig::default() };
+    let settings = RunConfig {
+        quantum,
+        actuation,
+        traffic: true,
+        ..RunConfig::default()
+    };
     let mut told = Told::default();
     let result = run(&mut sim, &mut *policy, &mut told, specs(config), &settings).unwrap();
     (result, told)
@@ -56,12 +73,32 @@ fn a_cpu_whose_task_sleeps_is_not_lost() {
         let (by_decisions, _) = run_by(&config, policy, Actuation::Decisions);
         let (by_plans, told) = run_by(&config, policy, Actuation::Plans);
         let (slow, fast) = (by_decisions.turnaround.as_s(), by_plans.turnaround.as_s());
-        assert!(fast < 0.85 * slow, "{policy}: {fast} s by plans, {slow} s by decisions");
-        assert!(by_plans.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))), "{policy}");
+        assert!(
+            fast < 0.85 * slow,
+            "{policy}: {fast} s by plans, {slow} s by decisions"
+        );
+        assert!(
+            by_plans
+                .tasks
+                .iter()
+                .all(|task| task.exit == Some(Exit::Code(0))),
+            "{policy}"
+        );
         let plans = by_plans.plans.unwrap();
-        assert_eq!((plans.adopted, plans.given_up), (plans.installed, None), "{policy}");
-        assert_eq!(told.adopted, (1..=plans.installed).collect::<Vec<u64>>(), "{policy}");
-        assert!(told.observed > 0, "{policy}: intervals go by what was observed");
+        assert_eq!(
+            (plans.adopted, plans.given_up),
+            (plans.installed, None),
+            "{policy}"
+        );
+        assert_eq!(
+            told.adopted,
+            (1..=plans.installed).collect::<Vec<u64>>(),
+            "{policy}"
+        );
+        assert!(
+            told.observed > 0,
+            "{policy}: intervals go by what was observed"
+        );
         assert_eq!(by_decisions.plans, None);
     }
 }
@@ -71,14 +108,33 @@ fn an_ejected_scheduler_is_told_and_the_run_goes_on() {
     let mut jobs = vec![job(&sleepy(), 1_000); 3];
     jobs.extend(vec![job(&stream(), 1_000); 3]);
     let at = Nanos::from_ms(700);
-    let what = FaultKind::SchedulerEjected { why: "a watchdog removed it".to_owned() };
-    let config = SimConfig { faults: vec![Fault { at, what }], ..config(&machine(2, 2), jobs) };
+    let what = FaultKind::SchedulerEjected {
+        why: "a watchdog removed it".to_owned(),
+    };
+    let config = SimConfig {
+        faults: vec![Fault { at, what }],
+        ..config(&machine(2, 2), jobs)
+    };
     for entry in POLICIES.iter().filter(|entry| suits(entry)) {
         let (result, told) = run_by(&config, entry.name, Actuation::Plans);
-        assert!(result.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))), "{}", entry.name);
+        assert!(
+            result
+                .tasks
+                .iter()
+                .all(|task| task.exit == Some(Exit::Code(0))),
+            "{}",
+            entry.name
+        );
         let plans = result.plans.unwrap();
-        assert!(plans.given_up.is_some_and(|given_up| given_up >= at), "{}: {plans:?}", entry.name);
-        let given_up = told.warnings.iter().filter(|(_, warning)| matches!(warning, Warning::PlansGivenUp { .. }));
+        assert!(
+            plans.given_up.is_some_and(|given_up| given_up >= at),
+            "{}: {plans:?}",
+            entry.name
+        );
+        let given_up = told
+            .warnings
+            .iter()
+            .filter(|(_, warning)| matches!(warning, Warning::PlansGivenUp { .. }));
         assert_eq!(given_up.count(), 1, "{}: {:?}", entry.name, told.warnings);
         assert_eq!(result.policy_faults, 0, "{}", entry.name);
     }
@@ -86,17 +142,36 @@ fn an_ejected_scheduler_is_told_and_the_run_goes_on() {
 
 #[test]
 fn plans_are_refused_after_an_ejection() {
-    let what = FaultKind::SchedulerEjected { why: "an error".to_owned() };
-    let faults = vec![Fault { at: Nanos::from_ms(1), what }];
-    let mut sim = Sim::new(SimConfig { faults, ..config(&machine(2, 1), vec![job(&compute(), 100)]) }).unwrap();
-    let plan = Plan { generation: 1, payload: Payload::Schedule(Schedule::default()) };
+    let what = FaultKind::SchedulerEjected {
+        why: "an error".to_owned(),
+    };
+    let faults = vec![Fault {
+        at: Nanos::from_ms(1),
+        what,
+    }];
+    let mut sim = Sim::new(SimConfig {
+        faults,
+        ..config(&machine(2, 1), vec![job(&compute(), 100)])
+    })
+    .unwrap();
+    let plan = Plan {
+        generation: 1,
+        payload: Payload::Schedule(Schedule::default()),
+    };
     let mut events = Vec::new();
     sim.wait(Some(Nanos::from_ms(2)), &mut events).unwrap();
-    assert_eq!(events, [Event::SchedulerEjected { why: "an error".to_owned() }]);
+    assert_eq!(
+        events,
+        [Event::SchedulerEjected {
+            why: "an error".to_owned()
+        }]
+    );
     sim.install(&plan).unwrap();
     events.clear();
     sim.wait(Some(Nanos::from_ms(3)), &mut events).unwrap();
-    let [Event::PlanRefused { generation: 1, why }] = &events[..] else { panic!("{events:?}") };
+    let [Event::PlanRefused { generation: 1, why }] = &events[..] else {
+        panic!("{events:?}")
+    };
     assert!(why.contains("ejected: an error"), "{why}");
 }
 
@@ -104,27 +179,68 @@ fn plans_are_refused_after_an_ejection() {
 fn a_filler_must_fit_the_memory_bus() {
     let seat = |task: u32, cpu: u32| Seat {
         task: TaskId(task),
-        placement: Placement::Exclusive { cpus: [CpuId(cpu)].into_iter().collect(), whole_core: false },
+        placement: Placement::Exclusive {
+            cpus: [CpuId(cpu)].into_iter().collect(),
+            whole_core: false,
+        },
         until: None,
     };
-    let demand = |task: u32, class: DemandClass| Demand { task: TaskId(task), class: class.number() };
+    let demand = |task: u32, class: DemandClass| Demand {
+        task: TaskId(task),
+        class: class.number(),
+    };
     // Task 0 uses all of the bus, task 1 sleeps now and then, and task 2 is to fill in.
     let filled = |class: DemandClass| {
-        let jobs = vec![job(&stream(), 1_000), job(&sleepy(), 1_000), job(&stream(), 1_000)];
+        let jobs = vec![
+            job(&stream(), 1_000),
+            job(&sleepy(), 1_000),
+            job(&stream(), 1_000),
+        ];
         let mut sim = Sim::new(config(&machine(2, 1), jobs)).unwrap();
         let install = |sim: &mut Sim, generation, schedule| {
-            sim.install(&Plan { generation, payload: Payload::Schedule(schedule) }).unwrap();
+            sim.install(&Plan {
+                generation,
+                payload: Payload::Schedule(schedule),
+            })
+            .unwrap();
         };
         // A task can fill in only after it has started.
-        install(&mut sim, 1, Schedule { seats: vec![seat(2, 1)], ..Schedule::default() });
+        install(
+            &mut sim,
+            1,
+            Schedule {
+                seats: vec![seat(2, 1)],
+                ..Schedule::default()
+            },
+        );
         sim.wait(Some(Nanos::from_ms(1)), &mut Vec::new()).unwrap();
-        let demands = vec![demand(0, DemandClass::HIGHEST), demand(1, DemandClass::ZERO), demand(2, class)];
+        let demands = vec![
+            demand(0, DemandClass::HIGHEST),
+            demand(1, DemandClass::ZERO),
+            demand(2, class),
+        ];
         // A second core costs a quarter more power.
-        let admission = Some(Admission { demands, gains: vec![5 << 18] });
-        let fillers = vec![Filler { task: TaskId(2), allowed: None }];
-        install(&mut sim, 2, Schedule { seats: vec![seat(0, 0), seat(1, 1)], fillers, admission, spare: None });
+        let admission = Some(Admission {
+            demands,
+            gains: vec![5 << 18],
+        });
+        let fillers = vec![Filler {
+            task: TaskId(2),
+            allowed: None,
+        }];
+        install(
+            &mut sim,
+            2,
+            Schedule {
+                seats: vec![seat(0, 0), seat(1, 1)],
+                fillers,
+                admission,
+                spare: None,
+            },
+        );
         while sim.now() < Nanos::from_ms(100) {
-            sim.wait(Some(Nanos::from_ms(100)), &mut Vec::new()).unwrap();
+            sim.wait(Some(Nanos::from_ms(100)), &mut Vec::new())
+                .unwrap();
         }
         let mut usages = Vec::new();
         sim.read(&[TaskId(2)], &mut usages);
@@ -149,7 +265,9 @@ impl Backend for Other {
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = self.sim.capabilities();
         if !self.has_plans {
-            capabilities.missing.insert(Capability::Plans, Absence::NotOffered);
+            capabilities
+                .missing
+                .insert(Capability::Plans, Absence::NotOffered);
         }
         capabilities
     }
@@ -174,8 +292,16 @@ impl Backend for Other {
     fn switches(&mut self, out: &mut Vec<Switch>) {
         // The kernel tells of all CPUs at once, and goes on telling while it is asked.
         let until = self.sim.now() + Nanos::from_ms(2);
-        let times = (self.told.0 / 1_000_000..until.0 / 1_000_000).rev().map(Nanos::from_ms);
-        out.extend(times.map(|at| Switch { at, what: Switched::To { cpu: CpuId(0), task: None } }));
+        let times = (self.told.0 / 1_000_000..until.0 / 1_000_000)
+            .rev()
+            .map(Nanos::from_ms);
+        out.extend(times.map(|at| Switch {
+            at,
+            what: Switched::To {
+                cpu: CpuId(0),
+                task: None,
+            },
+        }));
         self.told = until;
     }
 
@@ -230,7 +356,10 @@ fn switches_are_told_before_what_happens_after_them() {
             self.others += 1;
             // All of them up to now, but none later.
             let told = self.switches.last().copied().unwrap_or_default();
-            assert!(told <= now && told + Nanos::from_ms(1) > now, "{told:?} before {now:?}");
+            assert!(
+                told <= now && told + Nanos::from_ms(1) > now,
+                "{told:?} before {now:?}"
+            );
         }
     }
     impl Recorder for Told {
@@ -241,14 +370,29 @@ fn switches_are_told_before_what_happens_after_them() {
             self.other(now);
         }
         fn switched(&mut self, switches: &[Switch]) {
-            self.switches.extend(switches.iter().map(|switch| switch.at));
+            self.switches
+                .extend(switches.iter().map(|switch| switch.at));
         }
     }
-    let config = config(&machine(2, 1), vec![job(&compute(), 1_500), job(&sleepy(), 500), job(&compute(), 700)]);
-    let mut sim = Other { sim: Sim::new(config.clone()).unwrap(), has_plans: true, told: Nanos::ZERO };
+    let config = config(
+        &machine(2, 1),
+        vec![
+            job(&compute(), 1_500),
+            job(&sleepy(), 500),
+            job(&compute(), 700),
+        ],
+    );
+    let mut sim = Other {
+        sim: Sim::new(config.clone()).unwrap(),
+        has_plans: true,
+        told: Nanos::ZERO,
+    };
     let entry = find_policy("round-robin").unwrap();
     let mut policy = (entry.build)(&config.machine.params_for(entry).unwrap());
-    let settings = RunConfig { actuation: Actuation::Plans, ..RunConfig::default() };
+    let settings = RunConfig {
+        actuation: Actuation::Plans,
+        ..RunConfig::default()
+    };
     let mut told = Told::default();
     run(&mut sim, &mut *policy, &mut told, specs(&config), &settings).unwrap();
     assert!(told.others > 6, "{}", told.others);
@@ -260,18 +404,38 @@ fn switches_are_told_before_what_happens_after_them() {
 #[test]
 fn plans_are_asked_for_only_where_they_are_carried_out() {
     let config = config(&machine(2, 1), vec![job(&compute(), 100)]);
-    let mut without = Other { sim: Sim::new(config.clone()).unwrap(), has_plans: false, told: Nanos::ZERO };
+    let mut without = Other {
+        sim: Sim::new(config.clone()).unwrap(),
+        has_plans: false,
+        told: Nanos::ZERO,
+    };
     let entry = find_policy("fifo").unwrap();
     let mut policy = (entry.build)(&Params::resolve("fifo", entry.params, &[]).unwrap());
-    let settings = RunConfig { actuation: Actuation::Plans, ..RunConfig::default() };
-    let result = run(&mut without, &mut *policy, &mut NullRecorder, specs(&config), &settings);
-    assert!(matches!(result, Err(RunError::NoPlans(Absence::NotOffered))), "{result:?}");
+    let settings = RunConfig {
+        actuation: Actuation::Plans,
+        ..RunConfig::default()
+    };
+    let result = run(
+        &mut without,
+        &mut *policy,
+        &mut NullRecorder,
+        specs(&config),
+        &settings,
+    );
+    assert!(
+        matches!(result, Err(RunError::NoPlans(Absence::NotOffered))),
+        "{result:?}"
+    );
 }
 
 #[test]
 fn a_timeout_counts_the_time_with_a_cpu() {
     // By plans: a job that waits for a gap is not placed, and one that sleeps on its CPU is.
-    let jobs = vec![job(&sleepy(), 2_000), job(&compute(), 1_000), job(&compute(), 1_000)];
+    let jobs = vec![
+        job(&sleepy(), 2_000),
+        job(&compute(), 1_000),
+        job(&compute(), 1_000),
+    ];
     let config = config(&machine(1, 1), jobs);
     let timed_out = |timeout_ms: u64| {
         let entry = find_policy("round-robin").unwrap();
@@ -282,11 +446,24 @@ fn a_timeout_counts_the_time_with_a_cpu() {
             ..RunConfig::default()
         };
         let mut sim = Sim::new(config.clone()).unwrap();
-        let result = run(&mut sim, &mut *policy, &mut NullRecorder, specs(&config), &settings).unwrap();
-        result.tasks.iter().map(|task| (task.timed_out, task.ran.as_s())).collect::<Vec<_>>()
+        let result = run(
+            &mut sim,
+            &mut *policy,
+            &mut NullRecorder,
+            specs(&config),
+            &settings,
+        )
+        .unwrap();
+        result
+            .tasks
+            .iter()
+            .map(|task| (task.timed_out, task.ran.as_s()))
+            .collect::<Vec<_>>()
     };
     // The sleeper has its CPU for 2 s, and works for half of that. The others fill in for longer than they are placed.
-    let [(sleeper, ran), (filler, _), (other, _)] = timed_out(1_400)[..] else { panic!() };
+    let [(sleeper, ran), (filler, _), (other, _)] = timed_out(1_400)[..] else {
+        panic!()
+    };
     assert!((sleeper, filler, other) == (true, false, false), "{ran} s");
     assert!((1.4..1.7).contains(&ran), "{ran} s");
     assert!(timed_out(3_000).iter().all(|(timed_out, _)| !timed_out));

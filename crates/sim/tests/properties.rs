@@ -6,7 +6,9 @@ mod support;
 use cosched_core::*;
 use cosched_sim::program::{Phase, ProgramSpec};
 use cosched_sim::*;
-use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use proptest::prelude::{
+    Just, ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest,
+};
 use proptest::test_runner::RngSeed;
 use support::*;
 
@@ -31,8 +33,16 @@ fn program_of(number: u8) -> ProgramSpec {
         2 => chase(5.0),
         3 => chase(2.0),
         _ => {
-            let phase = |cpi: f64, memory: f64| Phase { instructions: 3e8, cpi, memory, then_sleep_ms: 0.0 };
-            ProgramSpec { phases: vec![phase(1.0, 0.2), phase(2.0, 1.8)], ..stream() }
+            let phase = |cpi: f64, memory: f64| Phase {
+                instructions: 3e8,
+                cpi,
+                memory,
+                then_sleep_ms: 0.0,
+            };
+            ProgramSpec {
+                phases: vec![phase(1.0, 0.2), phase(2.0, 1.8)],
+                ..stream()
+            }
         }
     }
 }
@@ -69,24 +79,43 @@ impl Recorder for Watch {
             if task.running.is_none() && self.started.contains(&task.id) {
                 self.longest = self.longest.max(snap.now - task.waiting_since);
             }
-            let changes: Vec<&Change> = decision.changes.iter().filter(|change| change.task() == task.id).collect();
+            let changes: Vec<&Change> = decision
+                .changes
+                .iter()
+                .filter(|change| change.task() == task.id)
+                .collect();
             self.expect(changes.len() <= 1, || format!("{} is named twice", task.id));
             let place = match changes.first() {
                 Some(Change::Place { placement, .. }) => Some(placement),
                 Some(Change::Stop { .. }) => None,
                 None => task.running.as_ref().map(|running| &running.placement),
             };
-            let reasons = decision.waits.iter().filter(|wait| wait.task == task.id).count();
+            let reasons = decision
+                .waits
+                .iter()
+                .filter(|wait| wait.task == task.id)
+                .count();
             let Some(place) = place else {
                 let ready = !task.asleep || task.running.is_some();
-                self.expect(reasons == usize::from(ready), || format!("{} waits for {reasons} reasons", task.id));
+                self.expect(reasons == usize::from(ready), || {
+                    format!("{} waits for {reasons} reasons", task.id)
+                });
                 continue;
             };
-            self.expect(reasons == 0, || format!("{} runs and has a reason to wait", task.id));
+            self.expect(reasons == 0, || {
+                format!("{} runs and has a reason to wait", task.id)
+            });
             let cpus = place.cpus();
-            self.expect(cpus.is_subset(&online), || format!("{} on {cpus}, of {online}", task.id));
-            let allowed = task.allowed.as_ref().is_none_or(|mask| cpus.is_subset(mask));
-            self.expect(allowed, || format!("{} on {cpus}, and may use {:?}", task.id, task.allowed));
+            self.expect(cpus.is_subset(&online), || {
+                format!("{} on {cpus}, of {online}", task.id)
+            });
+            let allowed = task
+                .allowed
+                .as_ref()
+                .is_none_or(|mask| cpus.is_subset(mask));
+            self.expect(allowed, || {
+                format!("{} on {cpus}, and may use {:?}", task.id, task.allowed)
+            });
             if let Placement::Exclusive { cpus, .. } = place {
                 self.expect(cpus.len() == task.cpus as usize, || {
                     format!("{} of {} CPUs on {cpus}", task.id, task.cpus)
@@ -95,7 +124,9 @@ impl Recorder for Watch {
                     self.expect(taken.insert(cpu), || format!("two on CPU {}", cpu.0));
                 }
             } else {
-                self.expect(cpus.len() >= task.cpus as usize, || format!("{} on {cpus}", task.id));
+                self.expect(cpus.len() >= task.cpus as usize, || {
+                    format!("{} on {cpus}", task.id)
+                });
             }
         }
     }
@@ -125,29 +156,69 @@ fn watched(
     let spec = machine_for(entry, cores, threads);
     let all: Vec<CpuId> = spec.machine().cpus.iter().map(|cpu| cpu.id).collect();
     let cpus = |job: &Job| job.2.min(all.len() as u32);
-    let sim_jobs = jobs.iter().map(|of| SimJob { cpus: cpus(of), ..job(&program_of(of.0), of.1) }).collect();
-    let config = SimConfig { faults, seed, ..config(&spec, sim_jobs) };
+    let sim_jobs = jobs
+        .iter()
+        .map(|of| SimJob {
+            cpus: cpus(of),
+            ..job(&program_of(of.0), of.1)
+        })
+        .collect();
+    let config = SimConfig {
+        faults,
+        seed,
+        ..config(&spec, sim_jobs)
+    };
     let mut sim = Sim::new(config.clone()).unwrap();
     let mut tasks = specs(&config);
-    let known = sim.solo_runs().to_vec().into_iter().zip(sim.solo_traces(QUANTUM, &mut |_| false).unwrap());
+    let known = sim
+        .solo_runs()
+        .to_vec()
+        .into_iter()
+        .zip(sim.solo_traces(QUANTUM, &mut |_| false).unwrap());
     for ((task, of), (solo, trace)) in tasks.iter_mut().zip(jobs).zip(known) {
         task.arrives = Nanos::from_ms(of.4);
-        task.solo = SoloProfile { time: Some(solo.time), mm_reads: Some(solo.mm_reads), trace: trace.map(Into::into) };
+        task.solo = SoloProfile {
+            time: Some(solo.time),
+            mm_reads: Some(solo.mm_reads),
+            trace: trace.map(Into::into),
+        };
         task.allowed = of.3.map(|bits| {
-            let some = all.iter().enumerate().filter(|(n, _)| bits >> n & 1 != 0).map(|(_, &cpu)| cpu);
+            let some = all
+                .iter()
+                .enumerate()
+                .filter(|(n, _)| bits >> n & 1 != 0)
+                .map(|(_, &cpu)| cpu);
             // CPU 0 never goes offline, and a mask has room for its gang.
-            some.chain(all.iter().copied().take(task.cpus as usize)).collect()
+            some.chain(all.iter().copied().take(task.cpus as usize))
+                .collect()
         });
     }
     let params = Params::resolve(entry.name, entry.params, &[]).unwrap();
     let mut watch = Watch::default();
-    let settings = RunConfig { max_pause, seed, traffic: true, ..RunConfig::default() };
-    let result = run(&mut sim, &mut *(entry.build)(&params), &mut watch, tasks, &settings).unwrap();
+    let settings = RunConfig {
+        max_pause,
+        seed,
+        traffic: true,
+        ..RunConfig::default()
+    };
+    let result = run(
+        &mut sim,
+        &mut *(entry.build)(&params),
+        &mut watch,
+        tasks,
+        &settings,
+    )
+    .unwrap();
     (watch, result, all.len() as u32)
 }
 
 fn config_with(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, rng_seed: RngSeed::Fixed(11), failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig {
+        cases,
+        rng_seed: RngSeed::Fixed(11),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
 }
 
 proptest! {

@@ -12,15 +12,26 @@ use random_world::*;
 const CASES: u32 = 200;
 
 /// Runs a scene under a policy; `None` if the policy lacks what it needs.
-fn run_scene(scene: &Scene, entry: &PolicyEntry, actuation: Actuation) -> Option<(Result<RunResult, String>, Watched)> {
+fn run_scene(
+    scene: &Scene,
+    entry: &PolicyEntry,
+    actuation: Actuation,
+) -> Option<(Result<RunResult, String>, Watched)> {
     let mut params = Params::resolve(entry.name, entry.params, &[]).unwrap();
     let mut world = Watched::new(&scene.config);
     let mut tasks = scene.tasks.clone();
     for (task, solo) in tasks.iter_mut().zip(world.sim.solo_runs()) {
-        task.solo = SoloProfile { time: Some(solo.time), mm_reads: Some(solo.mm_reads), trace: None };
+        task.solo = SoloProfile {
+            time: Some(solo.time),
+            mm_reads: Some(solo.mm_reads),
+            trace: None,
+        };
     }
     let shortfalls = entry.shortfalls(&params, &world.capabilities());
-    if shortfalls.iter().any(|shortfall| shortfall.importance == Importance::Required) {
+    if shortfalls
+        .iter()
+        .any(|shortfall| shortfall.importance == Importance::Required)
+    {
         return None;
     }
     // Shorter quanta than the papers', so that much happens in little simulated time.
@@ -29,45 +40,100 @@ fn run_scene(scene: &Scene, entry: &PolicyEntry, actuation: Actuation) -> Option
         params = resolved;
     }
     let mut policy = (entry.build)(&params);
-    let settings = RunConfig { quantum: Nanos::from_ms(20), actuation, traffic: true, ..RunConfig::default() };
-    let result = run(&mut world, &mut *policy, &mut NullRecorder, tasks, &settings).map_err(|error| error.to_string());
+    let settings = RunConfig {
+        quantum: Nanos::from_ms(20),
+        actuation,
+        traffic: true,
+        ..RunConfig::default()
+    };
+    let result = run(
+        &mut world,
+        &mut *policy,
+        &mut NullRecorder,
+        tasks,
+        &settings,
+    )
+    .map_err(|error| error.to_string());
     Some((result, world))
 }
 
 fn holds(scene: &Scene, entry: &PolicyEntry, actuation: Actuation) -> Result<(), TestCaseError> {
-    let Some((result, mut world)) = run_scene(scene, entry, actuation) else { return Ok(()) };
+    let Some((result, mut world)) = run_scene(scene, entry, actuation) else {
+        return Ok(());
+    };
     let name = entry.name;
     prop_assert!(world.wrong.is_empty(), "{}: {:?}", name, world.wrong);
     let result = match result {
         Ok(result) => result,
         // Jobs that need more CPUs than are left can't go on, and the simulation says so.
-        Err(error) if scene.config.faults.iter().any(|fault| matches!(fault.what, FaultKind::CpuOffline(_))) => {
-            prop_assert!(error.contains("nothing runs") || error.contains("CPUs at once"), "{}: {}", name, error);
+        Err(error)
+            if scene
+                .config
+                .faults
+                .iter()
+                .any(|fault| matches!(fault.what, FaultKind::CpuOffline(_))) =>
+        {
+            prop_assert!(
+                error.contains("nothing runs") || error.contains("CPUs at once"),
+                "{}: {}",
+                name,
+                error
+            );
             return Ok(());
         }
         Err(error) => return Err(TestCaseError::fail(format!("{name}: {error}"))),
     };
-    let plans = result.plans.map(|plans| (plans.adopted == plans.installed, plans.given_up));
-    prop_assert_eq!(plans, (actuation == Actuation::Plans).then_some((true, None)), "{}", name);
+    let plans = result
+        .plans
+        .map(|plans| (plans.adopted == plans.installed, plans.given_up));
+    prop_assert_eq!(
+        plans,
+        (actuation == Actuation::Plans).then_some((true, None)),
+        "{}",
+        name
+    );
     let mut used = 0;
     for task in &result.tasks {
         let id = task.spec.id;
-        let dies = |fault: &Fault| matches!(fault.what, FaultKind::JobDies { task, .. } if task == id);
+        let dies =
+            |fault: &Fault| matches!(fault.what, FaultKind::JobDies { task, .. } if task == id);
         if task.exit != Some(Exit::Code(0)) {
             prop_assert!(scene.config.faults.iter().any(dies), "{}: {:?}", name, task);
         } else {
             let wanted = world.sim.solo_runs()[id.0 as usize].instructions as f64;
             let executed = world.sim.executed(id);
-            prop_assert!((executed - wanted).abs() <= 1e-9 * wanted, "{}: {} {}", name, executed, wanted);
+            prop_assert!(
+                (executed - wanted).abs() <= 1e-9 * wanted,
+                "{}: {} {}",
+                name,
+                executed,
+                wanted
+            );
         }
         if let (Some(turnaround), Some(cpu)) = (task.turnaround(), task.cpu_time.value()) {
-            prop_assert!(cpu.0 <= u64::from(task.spec.cpus) * turnaround.0, "{}: {:?}", name, task);
+            prop_assert!(
+                cpu.0 <= u64::from(task.spec.cpus) * turnaround.0,
+                "{}: {:?}",
+                name,
+                task
+            );
             used += cpu.0;
         }
     }
     let cpus = scene.config.machine.machine().cpus.len() as u64;
-    prop_assert!(used <= cpus * result.turnaround.0, "{}: {} of {:?}", name, used, result.turnaround);
-    prop_assert!(result.energy_j.value().is_none_or(|energy| energy.is_finite() && energy >= 0.0));
+    prop_assert!(
+        used <= cpus * result.turnaround.0,
+        "{}: {} of {:?}",
+        name,
+        used,
+        result.turnaround
+    );
+    prop_assert!(
+        result
+            .energy_j
+            .value()
+            .is_none_or(|energy| energy.is_finite() && energy >= 0.0)
+    );
     Ok(())
 }
 

@@ -19,7 +19,17 @@ fn built_in(name: &str) -> MachineSpec {
 
 #[test]
 fn every_policy_runs_on_every_machine_that_suits_it() {
-    let programs = ["mcf", "libquantum", "gamess", "gcc", "lbm", "sphinx3", "workload-chase", "bus-50"].map(named);
+    let programs = [
+        "mcf",
+        "libquantum",
+        "gamess",
+        "gcc",
+        "lbm",
+        "sphinx3",
+        "workload-chase",
+        "bus-50",
+    ]
+    .map(named);
     let mut ran = BTreeSet::new();
     for machine in MACHINES {
         let machine = built_in(machine.name);
@@ -27,23 +37,49 @@ fn every_policy_runs_on_every_machine_that_suits_it() {
         // Twice as many jobs as CPUs, of which one needs two.
         let jobs = (0..2 * cpus).map(|n| SimJob {
             cpus: if n == 3 { 2 } else { 1 },
-            ..job(&programs[n % programs.len()], if cpus > 64 { 250 } else { 700 })
+            ..job(
+                &programs[n % programs.len()],
+                if cpus > 64 { 250 } else { 700 },
+            )
         });
-        let config = SimConfig { variation: DEFAULT_VARIATION, ..config(&machine, jobs.collect()) };
+        let config = SimConfig {
+            variation: DEFAULT_VARIATION,
+            ..config(&machine, jobs.collect())
+        };
         let capabilities = Sim::new(config.clone()).unwrap().capabilities();
         for entry in POLICIES {
             let params = machine.params_for(entry).unwrap();
             let needs = entry.shortfalls(&params, &capabilities);
-            if let Some(missing) = needs.iter().find(|need| need.importance == Importance::Required) {
+            if let Some(missing) = needs
+                .iter()
+                .find(|need| need.importance == Importance::Required)
+            {
                 // Here all counters count and all jobs are known, so only a second type of core can be missing.
-                assert_eq!(missing.capability, Capability::CoreTypes, "{} on {}", entry.name, machine.name);
+                assert_eq!(
+                    missing.capability,
+                    Capability::CoreTypes,
+                    "{} on {}",
+                    entry.name,
+                    machine.name
+                );
                 assert_eq!(machine.core_types.len(), 1);
                 continue;
             }
             let (result, mut sim) = run_on(&config, entry.name);
-            assert_eq!(result.policy_faults, 0, "{} on {}", entry.name, machine.name);
+            assert_eq!(
+                result.policy_faults, 0,
+                "{} on {}",
+                entry.name, machine.name
+            );
             for task in &result.tasks {
-                assert_eq!(task.exit, Some(Exit::Code(0)), "{} on {}: {}", entry.name, machine.name, task.spec.name);
+                assert_eq!(
+                    task.exit,
+                    Some(Exit::Code(0)),
+                    "{} on {}: {}",
+                    entry.name,
+                    machine.name,
+                    task.spec.name
+                );
                 let wanted = sim.solo_runs()[task.spec.id.0 as usize].instructions as f64;
                 assert!((sim.executed(task.spec.id) - wanted).abs() <= 1e-9 * wanted);
             }
@@ -68,7 +104,10 @@ fn four_identical_tasks_share_the_bus_as_in_efs_figure_4() {
         let throughput = 4.0 / result.turnaround.as_s();
         let demand = f64::from(share) / 100.0;
         let model = bus::throughput(&[demand; 4]).unwrap();
-        assert!(throughput > 0.99 * model && throughput < 1.25 * model, "{share} %: {throughput} {model}");
+        assert!(
+            throughput > 0.99 * model && throughput < 1.25 * model,
+            "{share} %: {throughput} {model}"
+        );
         assert!(throughput < last, "{share} %");
         last = throughput;
     }
@@ -80,7 +119,16 @@ fn four_identical_tasks_share_the_bus_as_in_efs_figure_4() {
 fn programs_that_share_a_cache_fall_below_the_model() {
     let machine = built_in("i5-2500-1.6ghz");
     let mut below = 0;
-    for name in ["mcf", "gcc", "omnetpp", "soplex", "sphinx3", "xalancbmk", "lbm", "astar"] {
+    for name in [
+        "mcf",
+        "gcc",
+        "omnetpp",
+        "soplex",
+        "sphinx3",
+        "xalancbmk",
+        "lbm",
+        "astar",
+    ] {
         let program = named(name);
         let config = config(&machine, vec![job(&program, 2_000); 4]);
         let (result, sim) = run_on(&config, "fifo");
@@ -113,7 +161,10 @@ fn power_grows_with_the_first_core_most() {
     let machine = built_in("i5-2500");
     let mean = |copies: usize| {
         let watts = ["gcc", "hmmer", "milc", "povray"].map(|name| {
-            let (result, _) = run_on(&config(&machine, vec![job(&named(name), 500); copies]), "fifo");
+            let (result, _) = run_on(
+                &config(&machine, vec![job(&named(name), 500); copies]),
+                "fifo",
+            );
             result.energy_j.value().unwrap() / result.turnaround.as_s()
         });
         watts.iter().sum::<f64>() / 4.0
@@ -122,5 +173,10 @@ fn power_grows_with_the_first_core_most() {
     let first = powers[0] - 26.6;
     let others: Vec<f64> = powers.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(first > 15.0 && first < 30.0, "{first}");
-    assert!(others.iter().all(|&watts| watts > 4.0 && watts < 0.8 * first), "{others:?}");
+    assert!(
+        others
+            .iter()
+            .all(|&watts| watts > 4.0 && watts < 0.8 * first),
+        "{others:?}"
+    );
 }

@@ -33,7 +33,13 @@ impl Choice {
 pub fn draw_choice(buffer: &mut Buffer, runs: &[RunLine], choice: Choice) {
     let area = buffer.area;
     let width = usize::from(area.width);
-    buffer.set_stringn(area.x, area.y, clip("Several runs go on. Which one?", width), width, bold());
+    buffer.set_stringn(
+        area.x,
+        area.y,
+        clip("Several runs go on. Which one?", width),
+        width,
+        bold(),
+    );
     let room = usize::from(area.height.saturating_sub(3)).max(1);
     let offset = (choice.place + 1).saturating_sub(room);
     for (ix, run) in runs.iter().enumerate().skip(offset).take(room) {
@@ -45,7 +51,12 @@ pub fn draw_choice(buffer: &mut Buffer, runs: &[RunLine], choice: Choice) {
             Ok((status, _)) => {
                 let totals = &status.totals;
                 let left = totals.left_s.map_or("--:--".to_owned(), clock);
-                let folder = status.run.folder.as_deref().map(visible).unwrap_or_default();
+                let folder = status
+                    .run
+                    .folder
+                    .as_deref()
+                    .map(visible)
+                    .unwrap_or_default();
                 format!(
                     "{}  {}, {}/{} done, {left} left, {} elapsed  {folder}",
                     run.pid,
@@ -60,8 +71,21 @@ pub fn draw_choice(buffer: &mut Buffer, runs: &[RunLine], choice: Choice) {
         let chosen = ix == choice.place;
         let style = if chosen { reversed() } else { Style::new() };
         let mark = if chosen { '>' } else { ' ' };
-        buffer.set_style(Rect { y, height: 1, ..area }, style);
-        buffer.set_stringn(area.x, y, clip(&format!("{mark} {line}"), width), width, style);
+        buffer.set_style(
+            Rect {
+                y,
+                height: 1,
+                ..area
+            },
+            style,
+        );
+        buffer.set_stringn(
+            area.x,
+            y,
+            clip(&format!("{mark} {line}"), width),
+            width,
+            style,
+        );
     }
     let keys = clip("up down choose  enter shows it  q quit", width);
     buffer.set_stringn(area.x, area.bottom().saturating_sub(1), keys, width, bold());

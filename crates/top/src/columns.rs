@@ -28,7 +28,9 @@ pub(crate) const GAP: u16 = 2;
 const NONE: &str = "-";
 
 fn shown(job: &JobNow, name: &str, show: impl Fn(f64) -> String) -> String {
-    job.figures.get(name).map_or_else(|| NONE.to_owned(), |value| show(*value))
+    job.figures
+        .get(name)
+        .map_or_else(|| NONE.to_owned(), |value| show(*value))
 }
 
 fn state(job: &JobNow, _: f64) -> String {
@@ -40,12 +42,22 @@ fn state(job: &JobNow, _: f64) -> String {
 }
 
 fn bandwidth(job: &JobNow, _: f64) -> String {
-    let written = job.figures.get("written_bytes_per_s").copied().unwrap_or(0.0);
-    shown(job, "read_bytes_per_s", |read| format!("{:.2}", (read + written) / 1e9))
+    let written = job
+        .figures
+        .get("written_bytes_per_s")
+        .copied()
+        .unwrap_or(0.0);
+    shown(job, "read_bytes_per_s", |read| {
+        format!("{:.2}", (read + written) / 1e9)
+    })
 }
 
 fn slowdown(job: &JobNow, _: f64) -> String {
-    let bound = if job.progress_from.as_deref() == Some("cpu-time") { "≥" } else { "" };
+    let bound = if job.progress_from.as_deref() == Some("cpu-time") {
+        "≥"
+    } else {
+        ""
+    };
     shown(job, "slowdown", |slowdown| match slowdown {
         s if s < 99.95 => format!("{bound}{s:.1}"),
         s => format!("{bound}{s:.0}"),
@@ -54,7 +66,10 @@ fn slowdown(job: &JobNow, _: f64) -> String {
 
 /// For how long it has waited, and why.
 fn why(job: &JobNow, now_s: f64) -> String {
-    let since = job.figures.get("waiting_since_s").map(|since| seconds((now_s - since).max(0.0)));
+    let since = job
+        .figures
+        .get("waiting_since_s")
+        .map(|since| seconds((now_s - since).max(0.0)));
     let reason = job.reason.as_ref().map(|reason| reason.why.clone());
     match (since, reason) {
         (Some(since), Some(reason)) => format!("{since} {reason}"),
@@ -70,21 +85,44 @@ const fn column(
     figure: Option<&'static str>,
     cell: fn(&JobNow, f64) -> String,
 ) -> Column {
-    Column { title, width, right, expendable, cell, figure }
+    Column {
+        title,
+        width,
+        right,
+        expendable,
+        cell,
+        figure,
+    }
 }
 
 const COLUMNS: &[Column] = &[
-    column("JOB", LEAST_NAME, false, 0, None, |job, _| visible(&job.name)),
+    column("JOB", LEAST_NAME, false, 0, None, |job, _| {
+        visible(&job.name)
+    }),
     column("STATE", 8, false, 0, None, state),
-    column("CPU", 5, false, 5, None, |job, _| job.cpus.clone().unwrap_or_else(|| NONE.to_owned())),
-    column("RAN", 8, true, 1, None, |job, _| shown(job, "ran_s", seconds)),
-    column("CPU TIME", 8, true, 9, Some("cpu_s"), |job, _| shown(job, "cpu_s", seconds)),
-    column("IPC", 4, true, 8, Some("ipc"), |job, _| shown(job, "ipc", |ipc| format!("{ipc:.2}"))),
+    column("CPU", 5, false, 5, None, |job, _| {
+        job.cpus.clone().unwrap_or_else(|| NONE.to_owned())
+    }),
+    column("RAN", 8, true, 1, None, |job, _| {
+        shown(job, "ran_s", seconds)
+    }),
+    column("CPU TIME", 8, true, 9, Some("cpu_s"), |job, _| {
+        shown(job, "cpu_s", seconds)
+    }),
+    column("IPC", 4, true, 8, Some("ipc"), |job, _| {
+        shown(job, "ipc", |ipc| format!("{ipc:.2}"))
+    }),
     column("GB/s", 5, true, 7, Some("read_bytes_per_s"), bandwidth),
-    column("DONE", 5, true, 2, Some("share"), |job, _| job.share_text().unwrap_or_else(|| NONE.to_owned())),
+    column("DONE", 5, true, 2, Some("share"), |job, _| {
+        job.share_text().unwrap_or_else(|| NONE.to_owned())
+    }),
     column("SLOW", 5, true, 4, Some("slowdown"), slowdown),
-    column("MEMORY", 7, true, 6, None, |job, _| shown(job, "resident_bytes", bytes)),
-    column("LEFT", 7, true, 10, Some("left_s"), |job, _| job.left_text().unwrap_or_else(|| NONE.to_owned())),
+    column("MEMORY", 7, true, 6, None, |job, _| {
+        shown(job, "resident_bytes", bytes)
+    }),
+    column("LEFT", 7, true, 10, Some("left_s"), |job, _| {
+        job.left_text().unwrap_or_else(|| NONE.to_owned())
+    }),
     column("WAITS", LEAST_WHY, false, 3, None, why),
 ];
 
@@ -92,15 +130,21 @@ const COLUMNS: &[Column] = &[
 /// to the reasons.
 pub(crate) fn fitting(jobs: &[JobNow], width: u16) -> Vec<(&'static Column, u16)> {
     let is_known = |name: &str| jobs.iter().any(|job| job.figures.get(name).is_some());
-    let told = COLUMNS.iter().filter(|column| column.figure.is_none_or(is_known));
+    let told = COLUMNS
+        .iter()
+        .filter(|column| column.figure.is_none_or(is_known));
     let mut columns: Vec<(&Column, u16)> = told.map(|column| (column, column.width)).collect();
     let total = |columns: &[(&Column, u16)]| {
-        columns.iter().map(|(_, width)| width).sum::<u16>() + GAP * (columns.len() as u16).saturating_sub(1)
+        columns.iter().map(|(_, width)| width).sum::<u16>()
+            + GAP * (columns.len() as u16).saturating_sub(1)
     };
     while total(&columns) > width {
         let most = |(_, (column, _)): &(usize, &(&Column, u16))| column.expendable;
-        let Some((place, _)) =
-            columns.iter().enumerate().filter(|(_, (column, _))| column.expendable > 0).max_by_key(most)
+        let Some((place, _)) = columns
+            .iter()
+            .enumerate()
+            .filter(|(_, (column, _))| column.expendable > 0)
+            .max_by_key(most)
         else {
             break;
         };
@@ -110,7 +154,10 @@ pub(crate) fn fitting(jobs: &[JobNow], width: u16) -> Vec<(&'static Column, u16)
     let more = spare.min(MOST_NAME - LEAST_NAME);
     columns[0].1 += more;
     spare -= more;
-    if let Some(last) = columns.last_mut().filter(|(column, _)| column.title == "WAITS") {
+    if let Some(last) = columns
+        .last_mut()
+        .filter(|(column, _)| column.title == "WAITS")
+    {
         last.1 += spare;
     }
     columns
@@ -118,7 +165,11 @@ pub(crate) fn fitting(jobs: &[JobNow], width: u16) -> Vec<(&'static Column, u16)
 
 /// The style of a cell.
 pub(crate) fn style(column: &Column, job: &JobNow, has_colour: bool) -> Style {
-    if column.title == "STATE" { of_state(job, has_colour) } else { Style::new() }
+    if column.title == "STATE" {
+        of_state(job, has_colour)
+    } else {
+        Style::new()
+    }
 }
 
 #[cfg(test)]
@@ -128,13 +179,17 @@ mod tests {
     #[test]
     fn columns_never_exceed_the_width_and_more_width_leaves_out_no_more() {
         let mut job = crate::tests::status().jobs.swap_remove(2);
-        assert!(fitting(&[], 200).len() + 6 == COLUMNS.len(), "of no job nothing is known");
+        assert!(
+            fitting(&[], 200).len() + 6 == COLUMNS.len(),
+            "of no job nothing is known"
+        );
         job.figures.push("written_bytes_per_s", Ok(1.0));
         let jobs = [job];
         let mut before = 0;
         for width in 20..200 {
             let columns = fitting(&jobs, width);
-            let total = columns.iter().map(|(_, width)| width).sum::<u16>() + GAP * (columns.len() as u16 - 1);
+            let total = columns.iter().map(|(_, width)| width).sum::<u16>()
+                + GAP * (columns.len() as u16 - 1);
             assert!(total <= width, "{width}");
             assert!(columns.len() >= before, "{width}");
             before = columns.len();

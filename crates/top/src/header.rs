@@ -32,7 +32,9 @@ pub(crate) fn draw_totals(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
     let (run, totals) = (&status.run, &status.totals);
     let left = match totals.left_s {
         Some(left_s) if width < 60 => format!("{} left", clock(left_s)),
-        _ => totals.left_text().unwrap_or_else(|| "--:-- left".to_owned()),
+        _ => totals
+            .left_text()
+            .unwrap_or_else(|| "--:-- left".to_owned()),
     };
     let told = match scene.told {
         Some(told) => told.to_owned(),
@@ -40,8 +42,16 @@ pub(crate) fn draw_totals(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
         None if scene.age_s > OLD_S => format!("no answer for {}", seconds(scene.age_s)),
         None => String::new(),
     };
-    let alone = if run.phase == "alone" { "each alone first" } else { "" };
-    let energy = status.energy.joules.map(|joules| format!("{joules:.0} J")).unwrap_or_default();
+    let alone = if run.phase == "alone" {
+        "each alone first"
+    } else {
+        ""
+    };
+    let energy = status
+        .energy
+        .joules
+        .map(|joules| format!("{joules:.0} J"))
+        .unwrap_or_default();
     let first = [
         told,
         format!("{} elapsed", clock(status.elapsed_s)),
@@ -52,8 +62,18 @@ pub(crate) fn draw_totals(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
         energy,
         visible(&run.machine),
     ];
-    let own = status.own.figures.get("cpu_share").map(|share| format!("cosched itself {:.2} %", 100.0 * share));
-    let number = |n: usize, what: &str| if n > 0 { format!("{n} {what}") } else { String::new() };
+    let own = status
+        .own
+        .figures
+        .get("cpu_share")
+        .map(|share| format!("cosched itself {:.2} %", 100.0 * share));
+    let number = |n: usize, what: &str| {
+        if n > 0 {
+            format!("{n} {what}")
+        } else {
+            String::new()
+        }
+    };
     let second = [
         format!("{}/{} done", totals.done, totals.jobs),
         number(totals.failed, "failed"),
@@ -64,11 +84,24 @@ pub(crate) fn draw_totals(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
         number(totals.queued, "queued"),
         number(totals.earlier, "by earlier runs"),
         own.unwrap_or_default(),
-        run.folder.as_deref().map(|folder| format!("logs in {}", visible(folder))).unwrap_or_default(),
+        run.folder
+            .as_deref()
+            .map(|folder| format!("logs in {}", visible(folder)))
+            .unwrap_or_default(),
     ];
     let has_news = scene.told.is_some() || scene.view.is_paused || scene.age_s > OLD_S;
-    let style = if has_news { coloured(scene.view.has_colour, Color::Yellow) } else { Style::new() };
-    buffer.set_stringn(area.x, area.y, fit(&first, width), width, style.patch(bold()));
+    let style = if has_news {
+        coloured(scene.view.has_colour, Color::Yellow)
+    } else {
+        Style::new()
+    };
+    buffer.set_stringn(
+        area.x,
+        area.y,
+        fit(&first, width),
+        width,
+        style.patch(bold()),
+    );
     buffer.set_stringn(area.x, area.y + 1, fit(&second, width), width, Style::new());
 }
 
@@ -83,13 +116,23 @@ pub(crate) fn bars(status: &Status, width: u16, height: u16) -> (u16, u16) {
 /// Draws the bars. Each is as long as its job has had the CPU without a break, beside the longest of them.
 pub(crate) fn draw_bars(buffer: &mut Buffer, area: Rect, across: u16, scene: &Scene<'_>) {
     let status = scene.status;
-    let held = |cpu: &CpuNow| cpu.since_s.map_or(0.0, |since| (status.elapsed_s - since).max(0.0));
+    let held = |cpu: &CpuNow| {
+        cpu.since_s
+            .map_or(0.0, |since| (status.elapsed_s - since).max(0.0))
+    };
     let longest = status.cpus.iter().map(held).fold(0.0, f64::max);
     let cell = area.width / across.max(1);
     let room = usize::from(area.height) * usize::from(across);
     let more = status.cpus.len().saturating_sub(room);
     let shown = if more > 0 { room - 1 } else { room };
-    let digits = status.cpus.iter().map(|cpu| cpu.cpu).max().unwrap_or(0).to_string().len();
+    let digits = status
+        .cpus
+        .iter()
+        .map(|cpu| cpu.cpu)
+        .max()
+        .unwrap_or(0)
+        .to_string()
+        .len();
     for (ix, cpu) in status.cpus.iter().take(shown).enumerate() {
         let (x, y) = place(area, across, cell, ix);
         let number = format!("{:digits$}[", cpu.cpu);
@@ -97,22 +140,44 @@ pub(crate) fn draw_bars(buffer: &mut Buffer, area: Rect, across: u16, scene: &Sc
         let inner = usize::from(cell).saturating_sub(number.len() + 2);
         let (who, time) = match cpu.job {
             Some(job) => {
-                let name = status.job(job).map_or_else(|| format!("job {job}"), |job| visible(&job.name));
+                let name = status
+                    .job(job)
+                    .map_or_else(|| format!("job {job}"), |job| visible(&job.name));
                 (name, seconds(held(cpu)))
             }
             None if cpu.shared => (format!("{} share it", cpu.jobs), String::new()),
             None if cpu.jobs > 0 => ("lent".to_owned(), String::new()),
             None => (String::new(), "idle".to_owned()),
         };
-        let share = if cpu.job.is_some() && longest > 0.0 { held(cpu) / longest } else { 0.0 };
-        let filled = ((inner as f64 * share).round() as usize).max(usize::from(cpu.job.is_some())).min(inner);
+        let share = if cpu.job.is_some() && longest > 0.0 {
+            held(cpu) / longest
+        } else {
+            0.0
+        };
+        let filled = ((inner as f64 * share).round() as usize)
+            .max(usize::from(cpu.job.is_some()))
+            .min(inner);
         let who = clip(&who, inner.saturating_sub(time.chars().count() + 1));
         let blanks = inner.saturating_sub(who.chars().count() + time.chars().count());
         let behind = filled.saturating_sub(who.chars().count()).min(blanks);
-        let bar = format!("{who}{}{}{time}", "|".repeat(behind), " ".repeat(blanks - behind));
-        let colour = if cpu.job.is_some() || cpu.jobs > 0 { Color::Green } else { Color::Reset };
+        let bar = format!(
+            "{who}{}{}{time}",
+            "|".repeat(behind),
+            " ".repeat(blanks - behind)
+        );
+        let colour = if cpu.job.is_some() || cpu.jobs > 0 {
+            Color::Green
+        } else {
+            Color::Reset
+        };
         let start = x + number.len() as u16;
-        buffer.set_stringn(start, y, &bar, inner, coloured(scene.view.has_colour, colour));
+        buffer.set_stringn(
+            start,
+            y,
+            &bar,
+            inner,
+            coloured(scene.view.has_colour, colour),
+        );
         buffer.set_stringn(start + inner as u16, y, "]", 1, bold());
     }
     if more > 0 {
@@ -123,5 +188,8 @@ pub(crate) fn draw_bars(buffer: &mut Buffer, area: Rect, across: u16, scene: &Sc
 }
 
 fn place(area: Rect, across: u16, cell: u16, ix: usize) -> (u16, u16) {
-    (area.x + (ix as u16 % across) * cell, area.y + ix as u16 / across)
+    (
+        area.x + (ix as u16 % across) * cell,
+        area.y + ix as u16 / across,
+    )
 }

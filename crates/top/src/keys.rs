@@ -99,7 +99,9 @@ fn read(bytes: &[u8]) -> Read {
 
 /// A sequence after `ESC [`, whose beginning is `before` bytes long.
 fn sequence(rest: &[u8], before: usize) -> Read {
-    let Some(end) = rest.iter().position(|byte| (0x40..=0x7e).contains(byte)) else { return Read::Part };
+    let Some(end) = rest.iter().position(|byte| (0x40..=0x7e).contains(byte)) else {
+        return Read::Part;
+    };
     let used = before + end + 1;
     let key = match (&rest[..end], rest[end]) {
         (number, b'~') => match number.split(|&byte| byte == b';').next() {
@@ -133,8 +135,12 @@ fn character(bytes: &[u8]) -> Read {
         0xf0..=0xf7 => 4,
         _ => return Read::Other(1),
     };
-    let Some(whole) = bytes.get(..length) else { return Read::Part };
-    let found = std::str::from_utf8(whole).ok().and_then(|text| text.chars().next());
+    let Some(whole) = bytes.get(..length) else {
+        return Read::Part;
+    };
+    let found = std::str::from_utf8(whole)
+        .ok()
+        .and_then(|text| text.chars().next());
     found.map_or(Read::Other(1), |c| Read::Key(Key::Char(c), length))
 }
 
@@ -151,14 +157,32 @@ mod tests {
     fn keys_are_read() {
         assert_eq!(
             all(b"jk\r\x7f\x03\x1a"),
-            [Key::Char('j'), Key::Char('k'), Key::Enter, Key::Backspace, Key::Ctrl('c'), Key::Ctrl('z')]
+            [
+                Key::Char('j'),
+                Key::Char('k'),
+                Key::Enter,
+                Key::Backspace,
+                Key::Ctrl('c'),
+                Key::Ctrl('z')
+            ]
         );
         assert_eq!(
             all(b"\x1b[A\x1bOB\x1b[5~\x1b[6~\x1b[H\x1b[4~"),
-            [Key::Up, Key::Down, Key::PageUp, Key::PageDown, Key::Home, Key::End]
+            [
+                Key::Up,
+                Key::Down,
+                Key::PageUp,
+                Key::PageDown,
+                Key::Home,
+                Key::End
+            ]
         );
         assert_eq!(all("ü€".as_bytes()), [Key::Char('ü'), Key::Char('€')]);
-        assert_eq!(all(b"\x1b[1;5P\x1b[200~q"), [Key::Char('q')], "what is not known is left out");
+        assert_eq!(
+            all(b"\x1b[1;5P\x1b[200~q"),
+            [Key::Char('q')],
+            "what is not known is left out"
+        );
     }
 
     #[test]

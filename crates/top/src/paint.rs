@@ -23,7 +23,11 @@ pub fn paint(before: &Buffer, after: &Buffer) -> String {
         let now = (cell.fg, cell.modifier);
         if style != Some(now) {
             text.push_str("\x1b[0");
-            for (modifier, code) in [(Modifier::BOLD, ";1"), (Modifier::DIM, ";2"), (Modifier::REVERSED, ";7")] {
+            for (modifier, code) in [
+                (Modifier::BOLD, ";1"),
+                (Modifier::DIM, ";2"),
+                (Modifier::REVERSED, ";7"),
+            ] {
                 if cell.modifier.contains(modifier) {
                     text.push_str(code);
                 }
@@ -34,7 +38,11 @@ pub fn paint(before: &Buffer, after: &Buffer) -> String {
         }
         text.push_str(cell.symbol());
         // A wide character moves the cursor by two; then it is placed anew.
-        next = if cell.symbol().is_ascii() { Some((x + 1, y)) } else { None };
+        next = if cell.symbol().is_ascii() {
+            Some((x + 1, y))
+        } else {
+            None
+        };
     }
     text
 }
@@ -65,7 +73,10 @@ mod tests {
         assert_eq!(paint(&before, &after), "");
         after.set_string(2, 1, "ab", Style::new().fg(Color::Red));
         after.set_string(8, 0, "c", Style::new().add_modifier(Modifier::BOLD));
-        assert_eq!(paint(&before, &after), "\x1b[1;9H\x1b[0;1mc\x1b[2;3H\x1b[0;31mab");
+        assert_eq!(
+            paint(&before, &after),
+            "\x1b[1;9H\x1b[0;1mc\x1b[2;3H\x1b[0;31mab"
+        );
         assert_eq!(paint(&after, &after.clone()), "");
     }
 }

@@ -34,6 +34,11 @@ impl Reasons {
 
     /// The reasons of a job and when they were seen, in seconds since the start of the run, the last first.
     pub fn of(&self, job: u32) -> impl Iterator<Item = (f64, &str)> {
-        self.jobs.get(&job).into_iter().flatten().rev().map(|(at, text)| (*at, text.as_str()))
+        self.jobs
+            .get(&job)
+            .into_iter()
+            .flatten()
+            .rev()
+            .map(|(at, text)| (*at, text.as_str()))
     }
 }

@@ -25,8 +25,16 @@ pub enum Sort {
 }
 
 impl Sort {
-    const ALL: [Sort; 8] =
-        [Sort::Listed, Sort::State, Sort::Name, Sort::Time, Sort::Wait, Sort::Slowdown, Sort::Done, Sort::Memory];
+    const ALL: [Sort; 8] = [
+        Sort::Listed,
+        Sort::State,
+        Sort::Name,
+        Sort::Time,
+        Sort::Wait,
+        Sort::Slowdown,
+        Sort::Done,
+        Sort::Memory,
+    ];
 
     /// The word for it.
     pub fn text(self) -> &'static str {
@@ -44,7 +52,10 @@ impl Sort {
 
     /// The next order; after the last the first.
     pub fn next(self) -> Sort {
-        let place = Sort::ALL.iter().position(|sort| *sort == self).map_or(0, |place| place + 1);
+        let place = Sort::ALL
+            .iter()
+            .position(|sort| *sort == self)
+            .map_or(0, |place| place + 1);
         Sort::ALL[place % Sort::ALL.len()]
     }
 }
@@ -53,14 +64,22 @@ impl Sort {
 pub fn rows(status: &Status, sort: Sort, filter: &str) -> Vec<usize> {
     let filter = filter.to_lowercase();
     let passes = |job: &JobNow| {
-        filter.is_empty() || job.state.text().starts_with(&filter) || job.name.to_lowercase().contains(&filter)
+        filter.is_empty()
+            || job.state.text().starts_with(&filter)
+            || job.name.to_lowercase().contains(&filter)
     };
-    let mut rows: Vec<usize> = (0..status.jobs.len()).filter(|&ix| passes(&status.jobs[ix])).collect();
+    let mut rows: Vec<usize> = (0..status.jobs.len())
+        .filter(|&ix| passes(&status.jobs[ix]))
+        .collect();
     let job = |ix: usize| &status.jobs[ix];
     let figure = |ix: usize, name: &str| job(ix).figures.get(name).copied();
     // What is not known comes last.
     let falling = |rows: &mut Vec<usize>, name: &str| {
-        rows.sort_by(|&a, &b| figure(b, name).unwrap_or(-1.0).total_cmp(&figure(a, name).unwrap_or(-1.0)));
+        rows.sort_by(|&a, &b| {
+            figure(b, name)
+                .unwrap_or(-1.0)
+                .total_cmp(&figure(a, name).unwrap_or(-1.0))
+        });
     };
     let rising = |rows: &mut Vec<usize>, name: &str| {
         let value = |ix: usize| figure(ix, name).unwrap_or(f64::MAX);

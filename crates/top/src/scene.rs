@@ -24,6 +24,8 @@ pub struct Scene<'a> {
 impl Scene<'_> {
     /// The selected job.
     pub(crate) fn selected(&self) -> Option<&JobNow> {
-        self.rows.get(self.view.place(self.status, self.rows)).map(|&ix| &self.status.jobs[ix])
+        self.rows
+            .get(self.view.place(self.status, self.rows))
+            .map(|&ix| &self.status.jobs[ix])
     }
 }

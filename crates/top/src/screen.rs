@@ -29,8 +29,15 @@ const LEAST_TABLE: u16 = 3;
 
 fn layout(area: Rect, status: &Status, view: &View) -> Layout {
     let (lines, across) = bars(status, area.width, area.height);
-    let totals = Rect { height: area.height.min(2), ..area };
-    let bars = Rect { y: area.y + 2, height: lines.min(area.height.saturating_sub(2)), ..area };
+    let totals = Rect {
+        height: area.height.min(2),
+        ..area
+    };
+    let bars = Rect {
+        y: area.y + 2,
+        height: lines.min(area.height.saturating_sub(2)),
+        ..area
+    };
     let titles = bars.bottom();
     let footer = area.bottom().saturating_sub(1);
     let free = footer.saturating_sub(titles + 1);
@@ -39,19 +46,43 @@ fn layout(area: Rect, status: &Status, view: &View) -> Layout {
         // The more there is to read, the less of the table is needed.
         Panel::Why | Panel::Help => (free * 3 / 5).min(free.saturating_sub(LEAST_TABLE)),
     };
-    let table = Rect { y: titles + 1, height: free - panel, ..area };
-    let panel = Rect { y: table.bottom(), height: panel, ..area };
-    Layout { totals, bars, across, titles, table, panel, footer }
+    let table = Rect {
+        y: titles + 1,
+        height: free - panel,
+        ..area
+    };
+    let panel = Rect {
+        y: table.bottom(),
+        height: panel,
+        ..area
+    };
+    Layout {
+        totals,
+        bars,
+        across,
+        titles,
+        table,
+        panel,
+        footer,
+    }
 }
 
 /// How many rows of the table fit a screen of this size.
 pub fn page(width: u16, height: u16, status: &Status, view: &View) -> usize {
-    usize::from(layout(Rect::new(0, 0, width, height), status, view).table.height)
+    usize::from(
+        layout(Rect::new(0, 0, width, height), status, view)
+            .table
+            .height,
+    )
 }
 
 /// The numbers of the jobs whose rows are seen.
 pub fn shown(status: &Status, view: &View, rows: &[usize], page: usize) -> Vec<u32> {
-    rows.iter().skip(view.offset).take(page).map(|&ix| status.jobs[ix].job).collect()
+    rows.iter()
+        .skip(view.offset)
+        .take(page)
+        .map(|&ix| status.jobs[ix].job)
+        .collect()
 }
 
 /// Draws a screen onto all of a buffer.
@@ -75,23 +106,46 @@ pub fn draw(buffer: &mut Buffer, scene: &Scene<'_>) {
 fn draw_table(buffer: &mut Buffer, layout: &Layout, scene: &Scene<'_>) {
     let area = layout.table;
     let columns = fitting(&scene.status.jobs, area.width - MARK);
-    buffer.set_style(Rect { y: layout.titles, height: 1, ..area }, reversed());
-    draw_cells(buffer, area.x + MARK, layout.titles, &columns, |column| (column.title.to_owned(), reversed()));
+    buffer.set_style(
+        Rect {
+            y: layout.titles,
+            height: 1,
+            ..area
+        },
+        reversed(),
+    );
+    draw_cells(buffer, area.x + MARK, layout.titles, &columns, |column| {
+        (column.title.to_owned(), reversed())
+    });
     let place = scene.view.place(scene.status, scene.rows);
     let rows = scene.rows.iter().enumerate().skip(scene.view.offset);
     for (y, (ix, &row)) in (area.y..area.bottom()).zip(rows) {
         let job = &scene.status.jobs[row];
         let now_s = scene.status.elapsed_s;
         draw_cells(buffer, area.x + MARK, y, &columns, |column| {
-            ((column.cell)(job, now_s), style(column, job, scene.view.has_colour))
+            (
+                (column.cell)(job, now_s),
+                style(column, job, scene.view.has_colour),
+            )
         });
         if ix == place {
-            buffer.set_style(Rect { y, height: 1, ..area }, bold());
+            buffer.set_style(
+                Rect {
+                    y,
+                    height: 1,
+                    ..area
+                },
+                bold(),
+            );
             buffer.set_stringn(area.x, y, ">", 1, bold());
         }
     }
     if scene.rows.is_empty() {
-        let text = if scene.view.filter.is_empty() { "no job" } else { "no job passes the filter" };
+        let text = if scene.view.filter.is_empty() {
+            "no job"
+        } else {
+            "no job passes the filter"
+        };
         buffer.set_stringn(area.x, area.y, text, usize::from(area.width), Style::new());
     }
 }
@@ -107,7 +161,11 @@ fn draw_cells(
         let (text, style) = cell(column);
         let room = usize::from(*width);
         let text = clip(&text, room);
-        let text = if column.right { format!("{text:>room$}") } else { text };
+        let text = if column.right {
+            format!("{text:>room$}")
+        } else {
+            text
+        };
         buffer.set_stringn(x, y, text, room, style);
         x += width + GAP;
     }
@@ -116,13 +174,22 @@ fn draw_cells(
 fn draw_footer(buffer: &mut Buffer, area: Rect, y: u16, scene: &Scene<'_>) {
     let (view, width) = (scene.view, usize::from(area.width));
     if let Some(job) = view.asks_to_end {
-        let name = scene.status.job(job).map_or_else(|| format!("job {job}"), |job| visible(&job.name));
+        let name = scene
+            .status
+            .job(job)
+            .map_or_else(|| format!("job {job}"), |job| visible(&job.name));
         let text = format!("End {name}? y: SIGTERM, and SIGKILL after --grace; any other key: no");
         buffer.set_stringn(area.x, y, clip(&text, width), width, reversed());
         return;
     }
     if view.is_typing {
-        buffer.set_stringn(area.x, y, clip(&format!("/{}_", view.filter), width), width, bold());
+        buffer.set_stringn(
+            area.x,
+            y,
+            clip(&format!("/{}_", view.filter), width),
+            width,
+            bold(),
+        );
         return;
     }
     let status = scene.status;
@@ -137,7 +204,16 @@ fn draw_footer(buffer: &mut Buffer, area: Rect, y: u16, scene: &Scene<'_>) {
     let keys = "q quit  s sort  / filter  space pause  w why  ? help";
     let short = "q quit  ? help";
     let rest = width.saturating_sub(left.chars().count() + 2);
-    let right = [keys, short].into_iter().find(|keys| keys.len() <= rest).unwrap_or_default();
+    let right = [keys, short]
+        .into_iter()
+        .find(|keys| keys.len() <= rest)
+        .unwrap_or_default();
     buffer.set_stringn(area.x, y, clip(&left, width), width, Style::new());
-    buffer.set_stringn(area.right() - right.len() as u16, y, right, right.len(), bold());
+    buffer.set_stringn(
+        area.right() - right.len() as u16,
+        y,
+        right,
+        right.len(),
+        bold(),
+    );
 }

@@ -13,7 +13,11 @@ pub(crate) fn reversed() -> Style {
 }
 
 pub(crate) fn coloured(has_colour: bool, colour: Color) -> Style {
-    if has_colour { Style::new().fg(colour) } else { Style::new() }
+    if has_colour {
+        Style::new().fg(colour)
+    } else {
+        Style::new()
+    }
 }
 
 /// The style of a job's state.

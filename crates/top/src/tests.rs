@@ -1,8 +1,10 @@
 use crate::keys::Key;
-use crate::{Choice, Effect, Panel, Reasons, Scene, Sort, View, draw, draw_choice, page, rows, shown};
+use crate::{
+    Choice, Effect, Panel, Reasons, Scene, Sort, View, draw, draw_choice, page, rows, shown,
+};
 use cosched_report::{
-    Absences, CpuNow, Energy, EnergySource, Figures, JobNow, JobState, LeftFrom, LeftOut, LiveTotals, OwnUse, Reason,
-    RunFacts, RunLine, STATUS_SCHEMA, Status,
+    Absences, CpuNow, Energy, EnergySource, Figures, JobNow, JobState, LeftFrom, LeftOut,
+    LiveTotals, OwnUse, Reason, RunFacts, RunLine, STATUS_SCHEMA, Status,
 };
 use proptest::prelude::*;
 use ratatui_core::buffer::Buffer;
@@ -17,7 +19,14 @@ fn job(number: u32, name: &str, state: JobState) -> JobNow {
         figures.push("ipc", Ok(1.25));
         figures.push("read_bytes_per_s", Ok(2.5e9));
         figures.push("slowdown", Ok(1.5 + f64::from(number) / 10.0));
-        figures.push("share", if number == 0 { Err("not known") } else { Ok(0.25) });
+        figures.push(
+            "share",
+            if number == 0 {
+                Err("not known")
+            } else {
+                Ok(0.25)
+            },
+        );
         figures.push("resident_bytes", Ok(1.5e8 * f64::from(number + 1)));
     }
     let waits = state == JobState::Waiting;
@@ -90,13 +99,35 @@ pub(crate) fn status() -> Status {
             left_from: Some(LeftFrom::History),
             ..LiveTotals::default()
         },
-        energy: Energy { joules: Some(812.0), source: EnergySource::Measured, absent: Absences::default() },
-        own: OwnUse { figures: own, decisions: 625 },
+        energy: Energy {
+            joules: Some(812.0),
+            source: EnergySource::Measured,
+            absent: Absences::default(),
+        },
+        own: OwnUse {
+            figures: own,
+            decisions: 625,
+        },
         cpus: vec![
-            CpuNow { cpu: 0, job: Some(0), since_s: Some(25.0), shared: false, jobs: 1 },
-            CpuNow { cpu: 1, job: Some(1), since_s: Some(100.0), shared: false, jobs: 1 },
+            CpuNow {
+                cpu: 0,
+                job: Some(0),
+                since_s: Some(25.0),
+                shared: false,
+                jobs: 1,
+            },
+            CpuNow {
+                cpu: 1,
+                job: Some(1),
+                since_s: Some(100.0),
+                shared: false,
+                jobs: 1,
+            },
         ],
-        jobs: (0..).zip(states).map(|(number, (name, state))| job(number, name, state)).collect(),
+        jobs: (0..)
+            .zip(states)
+            .map(|(number, (name, state))| job(number, name, state))
+            .collect(),
         left_out: LeftOut::default(),
     }
 }
@@ -104,7 +135,9 @@ pub(crate) fn status() -> Status {
 /// A screen as text, a line for each of its lines.
 fn text(buffer: &Buffer) -> String {
     let lines = (buffer.area.top()..buffer.area.bottom()).map(|y| {
-        let line: String = (buffer.area.left()..buffer.area.right()).map(|x| buffer[(x, y)].symbol()).collect();
+        let line: String = (buffer.area.left()..buffer.area.right())
+            .map(|x| buffer[(x, y)].symbol())
+            .collect();
         format!("|{line}|\n")
     });
     lines.collect()
@@ -114,9 +147,22 @@ fn screen(status: &Status, view: &mut View, size: (u16, u16), told: Option<&str>
     let rows = rows(status, view.sort, &view.filter);
     view.settle(status, &rows, page(size.0, size.1, status, view));
     let mut reasons = Reasons::default();
-    reasons.note(&Status { elapsed_s: status.elapsed_s - 7.0, ..status.clone() });
+    reasons.note(&Status {
+        elapsed_s: status.elapsed_s - 7.0,
+        ..status.clone()
+    });
     let mut buffer = Buffer::empty(Rect::new(0, 0, size.0, size.1));
-    draw(&mut buffer, &Scene { status, age_s: 0.1, told, view, rows: &rows, reasons: &reasons });
+    draw(
+        &mut buffer,
+        &Scene {
+            status,
+            age_s: 0.1,
+            told,
+            view,
+            rows: &rows,
+            reasons: &reasons,
+        },
+    );
     buffer
 }
 
@@ -132,7 +178,11 @@ fn screens_of_all_sizes() {
 fn panels() {
     for size in [(80, 24), (40, 20)] {
         for panel in [Panel::Why, Panel::Help] {
-            let mut view = View { panel, selected: Some(2), ..View::new(true) };
+            let mut view = View {
+                panel,
+                selected: Some(2),
+                ..View::new(true)
+            };
             let buffer = screen(&status(), &mut view, size, None);
             insta::assert_snapshot!(format!("{panel:?} {}x{}", size.0, size.1), text(&buffer));
         }
@@ -142,10 +192,20 @@ fn panels() {
 #[test]
 fn many_cpus_and_an_end() {
     let mut status = status();
-    let cpu =
-        |cpu| CpuNow { cpu, job: None, since_s: None, shared: cpu % 2 == 0, jobs: if cpu % 3 == 0 { 0 } else { 5 } };
+    let cpu = |cpu| CpuNow {
+        cpu,
+        job: None,
+        since_s: None,
+        shared: cpu % 2 == 0,
+        jobs: if cpu % 3 == 0 { 0 } else { 5 },
+    };
     status.cpus = (0..64).map(cpu).collect();
-    let buffer = screen(&status, &mut View::new(false), (80, 24), Some("THE RUN HAS ENDED"));
+    let buffer = screen(
+        &status,
+        &mut View::new(false),
+        (80, 24),
+        Some("THE RUN HAS ENDED"),
+    );
     insta::assert_snapshot!(text(&buffer));
 }
 
@@ -153,9 +213,15 @@ fn many_cpus_and_an_end() {
 #[test]
 fn without_colours_the_text_is_the_same() {
     let (with, without) = (View::new(true), View::new(false));
-    let [with, without] = [with, without].map(|mut view| screen(&status(), &mut view, (80, 24), None));
+    let [with, without] =
+        [with, without].map(|mut view| screen(&status(), &mut view, (80, 24), None));
     assert_eq!(text(&with), text(&without));
-    let coloured = |buffer: &Buffer| buffer.content.iter().any(|cell| cell.fg != ratatui_core::style::Color::Reset);
+    let coloured = |buffer: &Buffer| {
+        buffer
+            .content
+            .iter()
+            .any(|cell| cell.fg != ratatui_core::style::Color::Reset)
+    };
     assert!(coloured(&with) && !coloured(&without));
 }
 
@@ -164,7 +230,10 @@ fn what_a_terminal_obeys_is_made_visible() {
     let mut status = status();
     status.jobs[0].name = "a\u{1b}[2Jb\u{202e}".to_owned();
     let shown = text(&screen(&status, &mut View::new(true), (120, 24), None));
-    assert!(shown.contains("a\\x1b[2Jb") && !shown.contains('\u{1b}') && !shown.contains('\u{202e}'), "{shown}");
+    assert!(
+        shown.contains("a\\x1b[2Jb") && !shown.contains('\u{1b}') && !shown.contains('\u{202e}'),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -189,11 +258,27 @@ fn keys_choose_sort_and_filter() {
     assert_eq!((view.selected, view.offset), (Some(8), 5));
     press(&mut view, &[Key::PageUp, Key::Home]);
     assert_eq!((view.selected, view.offset), (Some(0), 0));
-    press(&mut view, &[Key::Char('/'), Key::Char('m'), Key::Char('c'), Key::Char('q'), Key::Backspace, Key::Enter]);
+    press(
+        &mut view,
+        &[
+            Key::Char('/'),
+            Key::Char('m'),
+            Key::Char('c'),
+            Key::Char('q'),
+            Key::Backspace,
+            Key::Enter,
+        ],
+    );
     assert_eq!(rows(&status, view.sort, &view.filter), [0]);
     press(&mut view, &[Key::Escape, Key::Char('/')]);
-    press(&mut view, &"wait".chars().map(Key::Char).collect::<Vec<_>>());
-    assert_eq!((rows(&status, view.sort, &view.filter), view.selected), (vec![2, 3], Some(2)));
+    press(
+        &mut view,
+        &"wait".chars().map(Key::Char).collect::<Vec<_>>(),
+    );
+    assert_eq!(
+        (rows(&status, view.sort, &view.filter), view.selected),
+        (vec![2, 3], Some(2))
+    );
     press(&mut view, &[Key::Escape]);
     assert!(view.filter.is_empty() && !view.is_typing);
     press(&mut view, &[Key::Char('w')]);
@@ -205,8 +290,14 @@ fn keys_choose_sort_and_filter() {
     press(&mut view, &[Key::Home, Key::Down, Key::Char('e')]);
     assert_eq!(view.asks_to_end, Some(1));
     insta::assert_snapshot!(text(&screen(&status, &mut view.clone(), (80, 6), None)));
-    assert_eq!((press(&mut view, &[Key::Char('n')]), view.asks_to_end), (Effect::None, None));
-    assert_eq!(press(&mut view, &[Key::Char('e'), Key::Char('y')]), Effect::End(1));
+    assert_eq!(
+        (press(&mut view, &[Key::Char('n')]), view.asks_to_end),
+        (Effect::None, None)
+    );
+    assert_eq!(
+        press(&mut view, &[Key::Char('e'), Key::Char('y')]),
+        Effect::End(1)
+    );
     press(&mut view, &[Key::End, Key::Char('e')]);
     assert_eq!(view.asks_to_end, None, "it has ended already");
     view.is_typing = true;
@@ -238,13 +329,21 @@ fn orders() {
 #[test]
 fn only_rows_that_are_seen_are_asked_for_their_memory() {
     let mut status = status();
-    status.jobs = (0..1_000).map(|number| job(number, &format!("job-{number}"), JobState::Running)).collect();
-    let mut view = View { selected: Some(500), ..View::new(true) };
+    status.jobs = (0..1_000)
+        .map(|number| job(number, &format!("job-{number}"), JobState::Running))
+        .collect();
+    let mut view = View {
+        selected: Some(500),
+        ..View::new(true)
+    };
     let rows = rows(&status, view.sort, &view.filter);
     let page = page(80, 24, &status, &view);
     view.settle(&status, &rows, page);
     let seen = shown(&status, &view, &rows, page);
-    assert!(seen.len() == page && page < 24 && seen.contains(&500), "{seen:?}");
+    assert!(
+        seen.len() == page && page < 24 && seen.contains(&500),
+        "{seen:?}"
+    );
 }
 
 #[test]
@@ -256,7 +355,10 @@ fn the_last_reasons_are_kept_and_forgotten_with_the_job() {
         status.jobs[2].reason.as_mut().unwrap().text = format!("reason {}", n / 2);
         reasons.note(&status);
     }
-    let kept: Vec<(f64, String)> = reasons.of(2).map(|(at, text)| (at, text.to_owned())).collect();
+    let kept: Vec<(f64, String)> = reasons
+        .of(2)
+        .map(|(at, text)| (at, text.to_owned()))
+        .collect();
     assert_eq!((kept.len(), &kept[0]), (8, &(18.0, "reason 9".to_owned())));
     status.jobs.remove(2);
     reasons.note(&status);
@@ -265,11 +367,27 @@ fn the_last_reasons_are_kept_and_forgotten_with_the_job() {
 
 #[test]
 fn one_of_several_runs_is_chosen() {
-    let other = Status { run: RunFacts { pid: 77, policy: "fifo".to_owned(), ..RunFacts::default() }, ..status() };
+    let other = Status {
+        run: RunFacts {
+            pid: 77,
+            policy: "fifo".to_owned(),
+            ..RunFacts::default()
+        },
+        ..status()
+    };
     let runs = [
-        RunLine { pid: 1234, status: Ok((Box::new(status()), 0.0)) },
-        RunLine { pid: 77, status: Ok((Box::new(other), 0.0)) },
-        RunLine { pid: 78, status: Err("it goes on, and can't be looked at".to_owned()) },
+        RunLine {
+            pid: 1234,
+            status: Ok((Box::new(status()), 0.0)),
+        },
+        RunLine {
+            pid: 77,
+            status: Ok((Box::new(other), 0.0)),
+        },
+        RunLine {
+            pid: 78,
+            status: Err("it goes on, and can't be looked at".to_owned()),
+        },
     ];
     let mut choice = Choice::default();
     assert_eq!(choice.press(Key::Down, runs.len()), None);

@@ -59,13 +59,19 @@ const MOST_FILTER: usize = 64;
 
 /// Whether a job can be ended.
 fn has_begun(job: &JobNow) -> bool {
-    matches!(job.state, JobState::Running | JobState::Waiting | JobState::Sleeping)
+    matches!(
+        job.state,
+        JobState::Running | JobState::Waiting | JobState::Sleeping
+    )
 }
 
 impl View {
     /// A view of all jobs.
     pub fn new(has_colour: bool) -> View {
-        View { has_colour, ..View::default() }
+        View {
+            has_colour,
+            ..View::default()
+        }
     }
 
     /// Takes in a key. `rows` are the positions of the jobs that are shown, of which `page` fit the screen.
@@ -76,7 +82,9 @@ impl View {
             Key::Ctrl('l') => return Effect::Redraw,
             key if self.asks_to_end.is_some() => {
                 let job = self.asks_to_end.take();
-                return job.filter(|_| key == Key::Char('y')).map_or(Effect::None, Effect::End);
+                return job
+                    .filter(|_| key == Key::Char('y'))
+                    .map_or(Effect::None, Effect::End);
             }
             key if self.is_typing => self.type_filter(key),
             Key::Char('q') => return Effect::Quit,
@@ -86,7 +94,11 @@ impl View {
             Key::PageDown | Key::Ctrl('f') => self.step(page.max(1) as isize, status, rows),
             Key::Home | Key::Char('g') => self.step(isize::MIN, status, rows),
             Key::End | Key::Char('G') => self.step(isize::MAX, status, rows),
-            Key::Char('e') => self.asks_to_end = self.selected.filter(|&job| status.job(job).is_some_and(has_begun)),
+            Key::Char('e') => {
+                self.asks_to_end = self
+                    .selected
+                    .filter(|&job| status.job(job).is_some_and(has_begun))
+            }
             Key::Char('s') => self.sort = self.sort.next(),
             Key::Char('/') => self.is_typing = true,
             Key::Char(' ') => self.is_paused = !self.is_paused,
@@ -113,17 +125,27 @@ impl View {
     }
 
     fn toggle(&mut self, panel: Panel) {
-        self.panel = if self.panel == panel { Panel::None } else { panel };
+        self.panel = if self.panel == panel {
+            Panel::None
+        } else {
+            panel
+        };
     }
 
     /// The place of the selected job among the rows; the first, if it is not there.
     pub fn place(&self, status: &Status, rows: &[usize]) -> usize {
-        rows.iter().position(|&ix| Some(status.jobs[ix].job) == self.selected).unwrap_or(0)
+        rows.iter()
+            .position(|&ix| Some(status.jobs[ix].job) == self.selected)
+            .unwrap_or(0)
     }
 
     fn step(&mut self, by: isize, status: &Status, rows: &[usize]) {
-        let Some(last) = rows.len().checked_sub(1) else { return };
-        let place = (self.place(status, rows) as isize).saturating_add(by).clamp(0, last as isize);
+        let Some(last) = rows.len().checked_sub(1) else {
+            return;
+        };
+        let place = (self.place(status, rows) as isize)
+            .saturating_add(by)
+            .clamp(0, last as isize);
         self.selected = Some(status.jobs[rows[place as usize]].job);
     }
 
@@ -132,6 +154,10 @@ impl View {
         let place = self.place(status, rows);
         self.selected = rows.get(place).map(|&ix| status.jobs[ix].job);
         let page = page.max(1);
-        self.offset = self.offset.min(rows.len().saturating_sub(page)).min(place).max((place + 1).saturating_sub(page));
+        self.offset = self
+            .offset
+            .min(rows.len().saturating_sub(page))
+            .min(place)
+            .max((place + 1).saturating_sub(page));
     }
 }

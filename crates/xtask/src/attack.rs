@@ -38,15 +38,23 @@ enum Victim {
     Nobody,
 }
 
-const VICTIMS: [Victim; 6] =
-    [Victim::Cosched, Victim::Guardian, Victim::Both, Victim::StoppedGuardian, Victim::Job, Victim::Nobody];
+const VICTIMS: [Victim; 6] = [
+    Victim::Cosched,
+    Victim::Guardian,
+    Victim::Both,
+    Victim::StoppedGuardian,
+    Victim::Job,
+    Victim::Nobody,
+];
 
 /// Longer than any batch takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(args: &AttackArgs) -> anyhow::Result<ExitCode> {
     let program = match &args.program {
-        Some(program) => program.canonicalize().with_context(|| program.display().to_string())?,
+        Some(program) => program
+            .canonicalize()
+            .with_context(|| program.display().to_string())?,
         None => built()?,
     };
     let mut failed = 0;
@@ -54,11 +62,19 @@ pub(crate) fn run(args: &AttackArgs) -> anyhow::Result<ExitCode> {
         let seed = args.seed.wrapping_add(number);
         let (what, left) = attack(&program, seed)?;
         let verdict = if left.is_none() { "ok  " } else { "LEFT" };
-        println!("{verdict} seed {seed}: {what}{}", left.as_ref().map_or(String::new(), |left| format!(": {left}")));
+        println!(
+            "{verdict} seed {seed}: {what}{}",
+            left.as_ref()
+                .map_or(String::new(), |left| format!(": {left}"))
+        );
         failed += u64::from(left.is_some());
     }
     println!("{} of {} attacks left something behind", failed, args.runs);
-    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// Builds the program, and finds it beside this one.
@@ -90,19 +106,47 @@ impl Drop for Run {
 fn attack(program: &Path, seed: u64) -> anyhow::Result<(String, Option<String>)> {
     let mut dice = Dice::new(seed);
     let folder = tempfile::tempdir()?;
-    let freezers: &[&str] = if mount().is_some() { &["signals", "auto"] } else { &["signals"] };
-    let (freeze, policy, victim) = (dice.one_of(freezers), dice.one_of(&POLICIES), dice.one_of(&VICTIMS));
+    let freezers: &[&str] = if mount().is_some() {
+        &["signals", "auto"]
+    } else {
+        &["signals"]
+    };
+    let (freeze, policy, victim) = (
+        dice.one_of(freezers),
+        dice.one_of(&POLICIES),
+        dice.one_of(&VICTIMS),
+    );
     // docs/safety.md: by cgroup a job's own stop can be taken for the freeze.
     let outlived = matches!(victim, Victim::Nobody | Victim::Guardian | Victim::Job);
-    let (kinds, text) = mix(&mut dice, &mount().unwrap_or_default(), outlived && freeze == "signals");
+    let (kinds, text) = mix(
+        &mut dice,
+        &mount().unwrap_or_default(),
+        outlived && freeze == "signals",
+    );
     std::fs::write(folder.path().join("mix.toml"), text)?;
     std::fs::write(folder.path().join("work"), WORK)?;
     let what = format!("{freeze}, {policy}, {victim:?}, {}", kinds.join(" "));
     let child = Command::new(program)
         .env("COSCHED_HISTORY", "off")
-        .args(["run", "mix.toml", "--logs", "logs", "-q", "--jobs", "8", "--max-pause", "0.1", "--grace", "1"])
+        .args([
+            "run",
+            "mix.toml",
+            "--logs",
+            "logs",
+            "-q",
+            "--jobs",
+            "8",
+            "--max-pause",
+            "0.1",
+            "--grace",
+            "1",
+        ])
         .args(["--freeze", freeze, "--policy", policy])
-        .args(if policy == "linux" { &[][..] } else { &["--param", "quantum_s=0.02"] })
+        .args(if policy == "linux" {
+            &[][..]
+        } else {
+            &["--param", "quantum_s=0.02"]
+        })
         .current_dir(folder.path())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -110,7 +154,11 @@ fn attack(program: &Path, seed: u64) -> anyhow::Result<(String, Option<String>)>
         .spawn()?;
     let pid = child.id() as i32;
     let token = token(pid).context("the run has gone")?;
-    let mut traces = Traces { folder: folder.path().canonicalize()?, token, guardian: None };
+    let mut traces = Traces {
+        folder: folder.path().canonicalize()?,
+        token,
+        guardian: None,
+    };
     let mut run = Run { child, folder };
     std::thread::sleep(Duration::from_millis(dice.below(600)));
     strike(victim, pid, &mut traces, &mut dice);
@@ -125,7 +173,10 @@ fn attack(program: &Path, seed: u64) -> anyhow::Result<(String, Option<String>)>
             _ => false,
         };
         if thaw && over && looks % 10 == 0 {
-            let _ = Command::new(program).args(["thaw", "--run", &traces.token]).stdout(Stdio::null()).status();
+            let _ = Command::new(program)
+                .args(["thaw", "--run", &traces.token])
+                .stdout(Stdio::null())
+                .status();
         }
         looks += 1;
     });
@@ -137,10 +188,14 @@ fn strike(victim: Victim, pid: i32, traces: &mut Traces, dice: &mut Dice) {
     match victim {
         Victim::Nobody => {}
         Victim::Cosched => signal(pid, Signal::KILL),
-        Victim::Guardian => guardian(pid).into_iter().for_each(|guardian| signal(guardian, Signal::KILL)),
+        Victim::Guardian => guardian(pid)
+            .into_iter()
+            .for_each(|guardian| signal(guardian, Signal::KILL)),
         Victim::Both => {
             signal(pid, Signal::STOP);
-            guardian(pid).into_iter().for_each(|guardian| signal(guardian, Signal::KILL));
+            guardian(pid)
+                .into_iter()
+                .for_each(|guardian| signal(guardian, Signal::KILL));
             signal(pid, Signal::KILL);
         }
         Victim::StoppedGuardian => {
@@ -152,7 +207,11 @@ fn strike(victim: Victim, pid: i32, traces: &mut Traces, dice: &mut Dice) {
             signal(pid, Signal::KILL);
         }
         Victim::Job => {
-            let jobs: Vec<i32> = in_folder(&traces.folder).iter().map(|p| p.pid).filter(|&job| job != pid).collect();
+            let jobs: Vec<i32> = in_folder(&traces.folder)
+                .iter()
+                .map(|p| p.pid)
+                .filter(|&job| job != pid)
+                .collect();
             if !jobs.is_empty() {
                 signal(dice.one_of(&jobs), Signal::KILL);
             }

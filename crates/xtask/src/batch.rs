@@ -47,10 +47,16 @@ pub(crate) fn mix(dice: &mut Dice, mount: &str, may_stop: bool) -> (Vec<&'static
     let mut kinds = Vec::new();
     let mut text = String::new();
     for number in 0..count {
-        let (kind, command) = dice.one_of(if may_stop { &KINDS } else { &KINDS[..KINDS.len() - 1] });
+        let (kind, command) = dice.one_of(if may_stop {
+            &KINDS
+        } else {
+            &KINDS[..KINDS.len() - 1]
+        });
         kinds.push(kind);
         let command = command.replace("MOUNT", mount);
-        text.push_str(&format!("[[job]]\nname = \"{kind}-{number}\"\ncommand = '''{command}'''\n\n"));
+        text.push_str(&format!(
+            "[[job]]\nname = \"{kind}-{number}\"\ncommand = '''{command}'''\n\n"
+        ));
     }
     (kinds, text)
 }

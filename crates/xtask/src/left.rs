@@ -29,13 +29,25 @@ impl Left {
 
 impl fmt::Display for Left {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stopped = self.processes.iter().filter(|process| matches!(process.state, 'T' | 't')).count();
+        let stopped = self
+            .processes
+            .iter()
+            .filter(|process| matches!(process.state, 'T' | 't'))
+            .count();
         let (all, groups) = (self.processes.len(), self.groups.len());
-        write!(f, "{all} processes ({stopped} stopped), {groups} groups, list: {}", self.list)?;
+        write!(
+            f,
+            "{all} processes ({stopped} stopped), {groups} groups, list: {}",
+            self.list
+        )?;
         for process in &self.processes {
             let name = std::fs::read(format!("/proc/{}/comm", process.pid)).unwrap_or_default();
             let name = String::from_utf8_lossy(name.trim_ascii_end()).into_owned();
-            write!(f, "; {} {name} {} of {}", process.pid, process.state, process.parent)?;
+            write!(
+                f,
+                "; {} {name} {} of {}",
+                process.pid, process.state, process.parent
+            )?;
         }
         Ok(())
     }
@@ -48,19 +60,33 @@ impl Traces {
         let mut groups = Vec::new();
         let mut todo: Vec<PathBuf> = mount().into_iter().map(PathBuf::from).collect();
         while let Some(dir) = todo.pop() {
-            for entry in std::fs::read_dir(&dir).into_iter().flatten().filter_map(Result::ok) {
+            for entry in std::fs::read_dir(&dir)
+                .into_iter()
+                .flatten()
+                .filter_map(Result::ok)
+            {
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    let target = if entry.file_name() == *name { &mut groups } else { &mut todo };
+                    let target = if entry.file_name() == *name {
+                        &mut groups
+                    } else {
+                        &mut todo
+                    };
                     target.push(entry.path());
                 }
             }
         }
         let list = lists(&self.token).any(|list| list.exists());
         let mut processes = in_folder(&self.folder);
-        let guardian = self.guardian.and_then(|guardian| seen(guardian.pid).filter(|now| now.start == guardian.start));
+        let guardian = self
+            .guardian
+            .and_then(|guardian| seen(guardian.pid).filter(|now| now.start == guardian.start));
         let is_new = |guardian: &Seen| processes.iter().all(|process| process.pid != guardian.pid);
         processes.extend(guardian.filter(|guardian| guardian.state != 'Z' && is_new(guardian)));
-        Left { processes, groups, list }
+        Left {
+            processes,
+            groups,
+            list,
+        }
     }
 
     /// Waits until nothing is left, at most for `patience`.

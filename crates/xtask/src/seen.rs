@@ -33,49 +33,71 @@ pub(crate) fn seen(pid: i32) -> Option<Seen> {
 
 /// All processes.
 pub(crate) fn with_zombies() -> Vec<Seen> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
-    entries.filter_map(|entry| seen(entry.file_name().to_str()?.parse().ok()?)).collect()
+    let entries = std::fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok);
+    entries
+        .filter_map(|entry| seen(entry.file_name().to_str()?.parse().ok()?))
+        .collect()
 }
 
 /// All processes but zombies.
 pub(crate) fn all() -> Vec<Seen> {
-    with_zombies().into_iter().filter(|process| process.state != 'Z').collect()
+    with_zombies()
+        .into_iter()
+        .filter(|process| process.state != 'Z')
+        .collect()
 }
 
 /// The processes that work in a folder. No job of an attack or a fault test leaves its folder, and none can hide this as
 /// it can hide the mark of its run.
 pub(crate) fn in_folder(folder: &Path) -> Vec<Seen> {
     let is_in = |process: &Seen| {
-        std::fs::read_link(format!("/proc/{}/cwd", process.pid)).is_ok_and(|cwd| cwd.starts_with(folder))
+        std::fs::read_link(format!("/proc/{}/cwd", process.pid))
+            .is_ok_and(|cwd| cwd.starts_with(folder))
     };
     all().into_iter().filter(is_in).collect()
 }
 
 /// Whether a process has this name.
 pub(crate) fn is_named(pid: i32, name: &str) -> bool {
-    std::fs::read(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim_ascii_end() == name.as_bytes())
+    std::fs::read(format!("/proc/{pid}/comm"))
+        .is_ok_and(|comm| comm.trim_ascii_end() == name.as_bytes())
 }
 
 /// The guardian of a run.
 pub(crate) fn guardian(of: i32) -> Option<i32> {
     let mut all = all().into_iter();
-    all.find(|process| process.parent == of && is_named(process.pid, "run-guardian")).map(|process| process.pid)
+    all.find(|process| process.parent == of && is_named(process.pid, "run-guardian"))
+        .map(|process| process.pid)
 }
 
 /// The files that can hold the list of a run's processes, by the run's token.
 pub(crate) fn lists(token: &str) -> impl Iterator<Item = PathBuf> {
     let user = rustix::process::geteuid().as_raw();
     let named = std::env::var_os("XDG_RUNTIME_DIR").map(|dir| Path::new(&dir).join("cosched"));
-    let usual = [format!("/run/user/{user}/cosched"), format!("/tmp/cosched-{user}")].map(PathBuf::from);
+    let usual = [
+        format!("/run/user/{user}/cosched"),
+        format!("/tmp/cosched-{user}"),
+    ]
+    .map(PathBuf::from);
     let name = format!("run-{token}");
-    named.into_iter().chain(usual).map(move |folder| folder.join(&name))
+    named
+        .into_iter()
+        .chain(usual)
+        .map(move |folder| folder.join(&name))
 }
 
 /// What a run of this process calls itself, and its folders and groups: number, start time and PID namespace. The
 /// process must not have been reaped.
 pub(crate) fn token(pid: i32) -> Option<String> {
     let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
-    let namespace: String = namespace.to_str()?.chars().filter(char::is_ascii_digit).collect();
+    let namespace: String = namespace
+        .to_str()?
+        .chars()
+        .filter(char::is_ascii_digit)
+        .collect();
     Some(format!("{pid}-{}-{namespace}", seen(pid)?.start))
 }
 
@@ -90,5 +112,10 @@ pub(crate) fn signal(pid: i32, signal: Signal) {
 pub(crate) fn mount() -> Option<String> {
     let mounts = std::fs::read("/proc/self/mountinfo").ok()?;
     let mounts = String::from_utf8_lossy(&mounts);
-    mounts.lines().find(|line| line.contains(" - cgroup2 "))?.split(' ').nth(4).map(str::to_owned)
+    mounts
+        .lines()
+        .find(|line| line.contains(" - cgroup2 "))?
+        .split(' ')
+        .nth(4)
+        .map(str::to_owned)
 }

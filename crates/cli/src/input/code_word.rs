@@ -81,8 +81,8 @@ const PERMUTES: usize = usize::MAX;
 static INTERPRETERS: &[Interpreter] = &[
     Interpreter {
         names: &[
-            "sh", "ash", "bash", "csh", "dash", "hush", "ksh", "lksh", "mksh", "oksh", "osh", "posh", "rbash", "rksh",
-            "tcsh", "yash", "zsh",
+            "sh", "ash", "bash", "csh", "dash", "hush", "ksh", "lksh", "mksh", "oksh", "osh",
+            "posh", "rbash", "rksh", "tcsh", "yash", "zsh",
         ],
         code: b"c",
         words: &["command"],
@@ -90,8 +90,19 @@ static INTERPRETERS: &[Interpreter] = &[
         is_shell: true,
         ..NONE
     },
-    Interpreter { names: &["fish"], code: b"cC", words: &["command", "init-command"], arguments: b"dfo", ..NONE },
-    Interpreter { names: &["elvish", "nu", "xonsh"], code: b"c", words: &["commands"], ..NONE },
+    Interpreter {
+        names: &["fish"],
+        code: b"cC",
+        words: &["command", "init-command"],
+        arguments: b"dfo",
+        ..NONE
+    },
+    Interpreter {
+        names: &["elvish", "nu", "xonsh"],
+        code: b"c",
+        words: &["commands"],
+        ..NONE
+    },
     Interpreter {
         names: &["su", "runuser"],
         code: b"c",
@@ -132,7 +143,14 @@ static INTERPRETERS: &[Interpreter] = &[
         wraps: true,
         ..NONE
     },
-    Interpreter { names: &["watch"], is_common: true, direct: b"x", direct_words: &["exec"], all: true, ..NONE },
+    Interpreter {
+        names: &["watch"],
+        is_common: true,
+        direct: b"x",
+        direct_words: &["exec"],
+        all: true,
+        ..NONE
+    },
     Interpreter {
         names: &[
             "autossh",
@@ -152,26 +170,94 @@ static INTERPRETERS: &[Interpreter] = &[
         all: true,
         ..NONE
     },
-    Interpreter { names: &["screen"], is_common: true, code: b"X", arguments: b"STcehpst", rest: true, ..NONE },
-    Interpreter { names: &["entr"], code: b"s", rest: true, ..NONE },
-    Interpreter { names: &["split"], is_common: true, words: &["filter"], operands: PERMUTES, ..NONE },
+    Interpreter {
+        names: &["screen"],
+        is_common: true,
+        code: b"X",
+        arguments: b"STcehpst",
+        rest: true,
+        ..NONE
+    },
+    Interpreter {
+        names: &["entr"],
+        code: b"s",
+        rest: true,
+        ..NONE
+    },
+    Interpreter {
+        names: &["split"],
+        is_common: true,
+        words: &["filter"],
+        operands: PERMUTES,
+        ..NONE
+    },
     Interpreter {
         names: &["tar"],
         is_common: true,
         code: b"FI",
-        words: &["checkpoint-action", "info-script", "new-volume-script", "to-command", "use-compress-program"],
+        words: &[
+            "checkpoint-action",
+            "info-script",
+            "new-volume-script",
+            "to-command",
+            "use-compress-program",
+        ],
         arguments: b"CHKLNTVXbfg",
         operands: PERMUTES,
         ..NONE
     },
-    Interpreter { names: &["make", "gmake"], is_common: true, words: &["eval"], operands: PERMUTES, ..NONE },
-    Interpreter { names: &["python", "pypy"], code: b"c", arguments: b"QWX", ..NONE },
-    Interpreter { names: &["perl"], code: b"eE", arguments: b"DFIMdimx", ..NONE },
-    Interpreter { names: &["ruby"], code: b"e", arguments: b"CEFIKTWirx", ..NONE },
-    Interpreter { names: &["lua", "luajit"], code: b"e", arguments: b"jl", ..NONE },
-    Interpreter { names: &["node", "nodejs"], code: b"ep", words: &["eval", "print"], arguments: b"Cr", ..NONE },
-    Interpreter { names: &["php"], code: b"BERr", words: &["run"], arguments: b"Scdfz", ..NONE },
-    Interpreter { names: &["expect", "guile"], is_common: true, code: b"c", arguments: b"dfLlsx", ..NONE },
+    Interpreter {
+        names: &["make", "gmake"],
+        is_common: true,
+        words: &["eval"],
+        operands: PERMUTES,
+        ..NONE
+    },
+    Interpreter {
+        names: &["python", "pypy"],
+        code: b"c",
+        arguments: b"QWX",
+        ..NONE
+    },
+    Interpreter {
+        names: &["perl"],
+        code: b"eE",
+        arguments: b"DFIMdimx",
+        ..NONE
+    },
+    Interpreter {
+        names: &["ruby"],
+        code: b"e",
+        arguments: b"CEFIKTWirx",
+        ..NONE
+    },
+    Interpreter {
+        names: &["lua", "luajit"],
+        code: b"e",
+        arguments: b"jl",
+        ..NONE
+    },
+    Interpreter {
+        names: &["node", "nodejs"],
+        code: b"ep",
+        words: &["eval", "print"],
+        arguments: b"Cr",
+        ..NONE
+    },
+    Interpreter {
+        names: &["php"],
+        code: b"BERr",
+        words: &["run"],
+        arguments: b"Scdfz",
+        ..NONE
+    },
+    Interpreter {
+        names: &["expect", "guile"],
+        is_common: true,
+        code: b"c",
+        arguments: b"dfLlsx",
+        ..NONE
+    },
     Interpreter {
         names: &["R", "Rscript", "octave", "elixir", "groovy", "scala", "bun"],
         is_common: true,
@@ -180,7 +266,13 @@ static INTERPRETERS: &[Interpreter] = &[
         operands: PERMUTES,
         ..NONE
     },
-    Interpreter { names: &["julia"], code: b"Ee", words: &["eval", "print"], arguments: b"CHJLpt", ..NONE },
+    Interpreter {
+        names: &["julia"],
+        code: b"Ee",
+        words: &["eval", "print"],
+        arguments: b"CHJLpt",
+        ..NONE
+    },
     Interpreter {
         names: &["gdb"],
         words: &["eval-command", "ex", "iex", "init-eval-command"],
@@ -228,8 +320,8 @@ const ALL_CODE: &[&str] = &["eval", "rsh", "ssh", "trap"];
 /// Programs of the system whose words are text, names of files or patterns: `grep ssh {}` starts no ssh. `rsync` and `scp`
 /// are none: they may give a path to the shell of another machine.
 const PLAIN: &[&str] = &[
-    "ag", "cat", "echo", "egrep", "fgrep", "file", "grep", "head", "ls", "man", "printf", "rg", "stat", "tail",
-    "touch", "wc", "which", "zgrep",
+    "ag", "cat", "echo", "egrep", "fgrep", "file", "grep", "head", "ls", "man", "printf", "rg",
+    "stat", "tail", "touch", "wc", "which", "zgrep",
 ];
 
 /// Programs that start the one that is named among their arguments.
@@ -271,18 +363,32 @@ const WRAPPERS: &[&str] = &[
 ];
 
 /// Words of the shell before a program.
-const BEFORE: &[&str] = &["!", "{", "do", "elif", "else", "if", "then", "until", "while"];
+const BEFORE: &[&str] = &[
+    "!", "{", "do", "elif", "else", "if", "then", "until", "while",
+];
 
 /// Folders of the system's programs.
-const SYSTEM: &[&str] = &["/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/"];
+const SYSTEM: &[&str] = &[
+    "/bin/",
+    "/sbin/",
+    "/usr/bin/",
+    "/usr/sbin/",
+    "/usr/local/bin/",
+];
 
 impl Interpreter {
     /// The one that a word names; `expected` tells whether a program's name is expected there.
     fn of(word: &[u8], expected: bool) -> Option<&'static Interpreter> {
         let name = &word[name_at(word)..];
-        let version = name.iter().rev().take_while(|byte| byte.is_ascii_digit() || b".-".contains(byte)).count();
+        let version = name
+            .iter()
+            .rev()
+            .take_while(|byte| byte.is_ascii_digit() || b".-".contains(byte))
+            .count();
         let stem = &name[..name.len() - version];
-        let found = INTERPRETERS.iter().find(|one| one.names.iter().any(|name| name.as_bytes() == stem))?;
+        let found = INTERPRETERS
+            .iter()
+            .find(|one| one.names.iter().any(|name| name.as_bytes() == stem))?;
         (!found.is_common || (expected && is_of_system(word))).then_some(found)
     }
 
@@ -291,30 +397,48 @@ impl Interpreter {
         let dashes = usize::from(option.starts_with(b"-"));
         let name = name_of(option);
         // Most programs take the beginning of a long option for all of it.
-        let is_it = |word: &&str| word.as_bytes() == name || (dashes > 0 && word.as_bytes().starts_with(name));
+        let is_it = |word: &&str| {
+            word.as_bytes() == name || (dashes > 0 && word.as_bytes().starts_with(name))
+        };
         if !name.is_empty() && self.words.iter().any(is_it) {
             return Some((dashes + name.len() + 1).min(option.len()));
         }
         if dashes > 0 {
             return None;
         }
-        let end = option.iter().position(|letter| self.arguments.contains(letter)).unwrap_or(option.len());
-        option[..end].iter().position(|letter| self.code.contains(letter)).map(|at| at + 1)
+        let end = option
+            .iter()
+            .position(|letter| self.arguments.contains(letter))
+            .unwrap_or(option.len());
+        option[..end]
+            .iter()
+            .position(|letter| self.code.contains(letter))
+            .map(|at| at + 1)
     }
 
     /// Whether with this option its words are a command without a shell.
     fn is_direct(&self, option: &[u8]) -> bool {
         if option.starts_with(b"-") {
-            return self.direct_words.iter().any(|word| word.as_bytes() == name_of(option));
+            return self
+                .direct_words
+                .iter()
+                .any(|word| word.as_bytes() == name_of(option));
         }
-        let end = option.iter().position(|letter| self.arguments.contains(letter)).unwrap_or(option.len());
-        option[..end].iter().any(|letter| self.direct.contains(letter))
+        let end = option
+            .iter()
+            .position(|letter| self.arguments.contains(letter))
+            .unwrap_or(option.len());
+        option[..end]
+            .iter()
+            .any(|letter| self.direct.contains(letter))
     }
 }
 
 /// Where the name of a program begins, behind its folder.
 fn name_at(word: &[u8]) -> usize {
-    word.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1)
+    word.iter()
+        .rposition(|&byte| byte == b'/')
+        .map_or(0, |slash| slash + 1)
 }
 
 /// Whether a program is found by its name or lies in a folder of the system. One of that name in a folder of the user can be
@@ -343,7 +467,10 @@ impl CodeWords {
             self.program(&word, name);
             return;
         };
-        let (is_argument, maybe) = (std::mem::take(&mut self.argument), std::mem::take(&mut self.maybe_argument));
+        let (is_argument, maybe) = (
+            std::mem::take(&mut self.argument),
+            std::mem::take(&mut self.maybe_argument),
+        );
         // In `perl -i -pe` nothing but the option's own word is its argument.
         if is_argument && !word.starts_with(b"-") {
             return;
@@ -357,7 +484,9 @@ impl CodeWords {
             Some(option) => self.option(reader, option),
             // `+x` and `+o pipefail` undo an option of a shell.
             None if reader.is_shell && word.starts_with(b"+") => {
-                self.argument = word.last().is_some_and(|letter| reader.arguments.contains(letter));
+                self.argument = word
+                    .last()
+                    .is_some_and(|letter| reader.arguments.contains(letter));
             }
             None => {
                 let named = Interpreter::of(&word, true).filter(|_| reader.wraps);
@@ -372,7 +501,8 @@ impl CodeWords {
 
     /// Takes in a word that is no word of an interpreter.
     fn program(&mut self, word: &[u8], name: &[u8]) {
-        let is_one_of = |words: &[&str], word: &[u8]| words.iter().any(|one| one.as_bytes() == word);
+        let is_one_of =
+            |words: &[&str], word: &[u8]| words.iter().any(|one| one.as_bytes() == word);
         let is_before = word.contains(&b'=') || is_one_of(BEFORE, word);
         self.reader = Interpreter::of(word, !self.begun || self.wrapped);
         self.operands = 0;
@@ -391,7 +521,9 @@ impl CodeWords {
             Some(_) if reader.is_shell => self.shell_code = true,
             Some(at) => {
                 // In `node -pe` both letters want the code that follows.
-                let ends = option.last().is_some_and(|letter| reader.code.contains(letter));
+                let ends = option
+                    .last()
+                    .is_some_and(|letter| reader.code.contains(letter));
                 self.next = (at == option.len() || ends) && !option.contains(&b'=');
                 self.maybe_argument = false;
                 self.all |= reader.rest;
@@ -411,7 +543,8 @@ impl CodeWords {
         let begun = bare(begun);
         let in_reader = self.reader.is_some_and(|reader| {
             let attached = begun.strip_prefix(b"-");
-            let attached = attached.is_some_and(|option| !reader.is_shell && reader.code_at(option).is_some());
+            let attached =
+                attached.is_some_and(|option| !reader.is_shell && reader.code_at(option).is_some());
             reader.all || attached || (reader.plus && begun.starts_with(b"+"))
         });
         self.all || self.next || in_reader || (self.shell_code && !begun.starts_with(b"-"))
@@ -420,7 +553,10 @@ impl CodeWords {
 
 /// A word without its quotes.
 fn bare(word: &[u8]) -> Vec<u8> {
-    word.iter().copied().filter(|byte| !b"'\"\\".contains(byte)).collect()
+    word.iter()
+        .copied()
+        .filter(|byte| !b"'\"\\".contains(byte))
+        .collect()
 }
 
 #[cfg(test)]
@@ -438,11 +574,26 @@ mod tests {
 
     #[test]
     fn words_of_plain_programs_are_text() {
-        for words in ["grep ssh ", "grep -r eval ", "echo sh -c ", "/bin/echo ssh h "] {
+        for words in [
+            "grep ssh ",
+            "grep -r eval ",
+            "echo sh -c ",
+            "/bin/echo ssh h ",
+        ] {
             assert!(!is_code(words), "{words}");
         }
-        let others = ["srun sh -c ", "A=1 sh -c ", "nohup ssh h ", "mine ssh h ", "./grep ssh h ", "~/bin/stat sh -c "];
-        for words in others.into_iter().chain(["rsync -e ssh h:", "scp -S ssh h:", "tar -M -F "]) {
+        let others = [
+            "srun sh -c ",
+            "A=1 sh -c ",
+            "nohup ssh h ",
+            "mine ssh h ",
+            "./grep ssh h ",
+            "~/bin/stat sh -c ",
+        ];
+        for words in others
+            .into_iter()
+            .chain(["rsync -e ssh h:", "scp -S ssh h:", "tar -M -F "])
+        {
             assert!(is_code(words), "{words}");
         }
     }

@@ -44,25 +44,43 @@ pub(crate) struct ShellLine {
 impl Command {
     /// A line for the shell that uses no values.
     pub(crate) fn shell(line: impl Into<OsString>) -> Command {
-        Command::Shell(ShellLine { script: line.into(), values: Vec::new(), shown: None, shell: None })
+        Command::Shell(ShellLine {
+            script: line.into(),
+            values: Vec::new(),
+            shown: None,
+            shell: None,
+        })
     }
 
     /// The command as one line that a shell would read in the same way.
     pub(crate) fn line(&self) -> String {
         match self {
             Command::Argv(words) => {
-                let quoted = words.iter().enumerate().map(|(ix, word)| match word.as_bytes() {
-                    bytes if ix == 0 && is_special_first(bytes) => quote_always(bytes),
-                    bytes => quote(bytes),
-                });
+                let quoted = words
+                    .iter()
+                    .enumerate()
+                    .map(|(ix, word)| match word.as_bytes() {
+                        bytes if ix == 0 && is_special_first(bytes) => quote_always(bytes),
+                        bytes => quote(bytes),
+                    });
                 quoted.collect::<Vec<_>>().join(" ")
             }
-            Command::Shell(ShellLine { shown: Some(shown), .. }) => shown.clone(),
-            Command::Shell(line) => match line.script.to_str().filter(|text| !text.contains(is_hidden)) {
+            Command::Shell(ShellLine {
+                shown: Some(shown), ..
+            }) => shown.clone(),
+            Command::Shell(line) => match line
+                .script
+                .to_str()
+                .filter(|text| !text.contains(is_hidden))
+            {
                 Some(text) if line.values.is_empty() => text.to_owned(),
                 _ => {
                     let words = line.words();
-                    words.iter().map(|word| quote(word.as_bytes())).collect::<Vec<_>>().join(" ")
+                    words
+                        .iter()
+                        .map(|word| quote(word.as_bytes()))
+                        .collect::<Vec<_>>()
+                        .join(" ")
                 }
             },
         }
@@ -104,12 +122,17 @@ impl Command {
 impl ShellLine {
     /// The program of the shell.
     pub(crate) fn program(&self) -> &Path {
-        self.shell.as_ref().map_or(Path::new("/bin/sh"), |shell| &shell.path)
+        self.shell
+            .as_ref()
+            .map_or(Path::new("/bin/sh"), |shell| &shell.path)
     }
 
     /// The words with which the shell is called.
     pub(crate) fn words(&self) -> Vec<OsString> {
-        let name = self.shell.as_ref().map_or_else(|| OsString::from("sh"), |shell| shell.name.clone());
+        let name = self
+            .shell
+            .as_ref()
+            .map_or_else(|| OsString::from("sh"), |shell| shell.name.clone());
         let mut words: Vec<OsString> = vec![name.clone(), "-c".into(), self.script.clone()];
         if !self.values.is_empty() {
             words.push(name);
@@ -121,8 +144,8 @@ impl ShellLine {
 
 /// Words that mean something else than a program's name at the beginning of a command.
 const RESERVED: &[&str] = &[
-    "!", "{", "}", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if",
-    "in", "select", "then", "time", "until", "while",
+    "!", "{", "}", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
+    "function", "if", "in", "select", "then", "time", "until", "while",
 ];
 
 /// Whether the shell would read this word, as the first of a command, as its own and not as a program's name.
@@ -138,7 +161,9 @@ pub(crate) fn is_plain_byte(byte: u8) -> bool {
 /// Quotes a word for the shell if it needs it.
 pub(crate) fn quote(word: &[u8]) -> String {
     match std::str::from_utf8(word) {
-        Ok(text) if !word.is_empty() && word.iter().all(|&byte| is_plain_byte(byte)) => text.to_owned(),
+        Ok(text) if !word.is_empty() && word.iter().all(|&byte| is_plain_byte(byte)) => {
+            text.to_owned()
+        }
         _ => quote_always(word),
     }
 }
@@ -164,12 +189,17 @@ pub(crate) fn quote_in_a_line(word: &[u8]) -> String {
                 '\'' | '\\' => quoted.extend(['\\', c]),
                 c if is_hidden(c) => {
                     let mut bytes = [0; 4];
-                    c.encode_utf8(&mut bytes).bytes().for_each(|byte| quoted.push_str(&octal(byte)));
+                    c.encode_utf8(&mut bytes)
+                        .bytes()
+                        .for_each(|byte| quoted.push_str(&octal(byte)));
                 }
                 c => quoted.push(c),
             }
         }
-        chunk.invalid().iter().for_each(|&byte| quoted.push_str(&octal(byte)));
+        chunk
+            .invalid()
+            .iter()
+            .for_each(|&byte| quoted.push_str(&octal(byte)));
     }
     quoted.push('\'');
     quoted
@@ -208,9 +238,10 @@ mod tests {
 
     #[test]
     fn bytes_are_written_so_that_they_can_be_read_back() {
-        assert_eq!(argv(&[b"cat", b"\xff1", b"\x1b[2J'\\\n", "\u{9b}ü".as_bytes()]).line(), {
-            r"cat $'\3771' $'\033[2J\'\\\n' $'\302\233ü'"
-        });
+        assert_eq!(
+            argv(&[b"cat", b"\xff1", b"\x1b[2J'\\\n", "\u{9b}ü".as_bytes()]).line(),
+            { r"cat $'\3771' $'\033[2J\'\\\n' $'\302\233ü'" }
+        );
         assert_eq!(Command::shell("sort < a > b").line(), "sort < a > b");
         assert_eq!(Command::shell(os(b"cat \xff")).line(), r"sh -c $'cat \377'");
         assert_eq!(Command::shell("echo \u{1b}").line(), r"sh -c $'echo \033'");
@@ -230,7 +261,10 @@ mod tests {
             Vec::new(),
         ];
         let command = Command::Argv(words.iter().map(|word| os(word)).collect());
-        let Ok(output) = std::process::Command::new("bash").args(["-c", &command.line()]).output() else {
+        let Ok(output) = std::process::Command::new("bash")
+            .args(["-c", &command.line()])
+            .output()
+        else {
             println!("skipped, because there is no bash");
             return;
         };

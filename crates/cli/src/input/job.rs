@@ -74,7 +74,11 @@ impl JobInput {
         let digest = |value: &String| sha256(value.as_bytes())[..16].to_owned();
         Given {
             cwd: cwd.map(told),
-            env: self.env.iter().map(|(name, value)| (name.clone(), digest(value))).collect(),
+            env: self
+                .env
+                .iter()
+                .map(|(name, value)| (name.clone(), digest(value)))
+                .collect(),
             stdin: stdin.map(told),
         }
     }
@@ -96,7 +100,9 @@ impl Job {
             return self.name.clone();
         }
         let values = self.input.values.iter().map(|value| match value.to_str() {
-            Some(text) if !text.contains(|c| is_hidden(c) || c == '\n' || c == '\t') => text.to_owned(),
+            Some(text) if !text.contains(|c| is_hidden(c) || c == '\n' || c == '\t') => {
+                text.to_owned()
+            }
             _ => quote_in_a_line(value.as_bytes()),
         });
         values.collect::<Vec<_>>().join(" ")
@@ -111,10 +117,17 @@ mod tests {
     #[test]
     fn tags_are_values() {
         let input = JobInput::command(Command::shell("x"), String::new());
-        let mut job = Job { name: "x".to_owned(), input };
+        let mut job = Job {
+            name: "x".to_owned(),
+            input,
+        };
         assert_eq!(job.tag(), "x");
-        job.input.values =
-            vec!["a b".into(), "\u{1b}[2J".into(), r"\xff".into(), OsStr::from_bytes(b"\xff").to_owned()];
+        job.input.values = vec![
+            "a b".into(),
+            "\u{1b}[2J".into(),
+            r"\xff".into(),
+            OsStr::from_bytes(b"\xff").to_owned(),
+        ];
         assert_eq!(job.tag(), r"a b $'\033[2J' \xff $'\377'");
         // Its line is one, and has one tab.
         job.input.values = vec!["a\nb".into(), "c\td".into()];

@@ -10,16 +10,25 @@ use crate::exit::usage;
 /// # Errors
 /// A line holds a zero byte, which no command can.
 pub(crate) fn parse(bytes: &[u8], file: &str) -> anyhow::Result<Vec<JobInput>> {
-    let lines = bytes.split(|&byte| byte == b'\n').enumerate().map(|(ix, line)| (ix + 1, line.trim_ascii()));
+    let lines = bytes
+        .split(|&byte| byte == b'\n')
+        .enumerate()
+        .map(|(ix, line)| (ix + 1, line.trim_ascii()));
     let job = |(number, line): (usize, &[u8])| {
         if line.contains(&0) {
             return Err(usage(format!(
                 "{file}:{number}: the command holds a zero byte; a list has one command on each line"
             )));
         }
-        Ok(JobInput::command(Command::shell(os(line)), format!("{file}:{number}")))
+        Ok(JobInput::command(
+            Command::shell(os(line)),
+            format!("{file}:{number}"),
+        ))
     };
-    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with(b"#")).map(job).collect()
+    lines
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with(b"#"))
+        .map(job)
+        .collect()
 }
 
 #[cfg(test)]
@@ -38,6 +47,11 @@ mod tests {
     fn commands_are_bytes() {
         let jobs = parse(b"cat \xff\r\n", "jobs.txt").unwrap();
         assert_eq!(jobs[0].command, Some(Command::shell(os(b"cat \xff"))));
-        assert!(parse(b"a\nb\0c\n", "jobs.txt").unwrap_err().to_string().starts_with("jobs.txt:2: "));
+        assert!(
+            parse(b"a\nb\0c\n", "jobs.txt")
+                .unwrap_err()
+                .to_string()
+                .starts_with("jobs.txt:2: ")
+        );
     }
 }

@@ -93,7 +93,9 @@ impl<'de> Deserialize<'de> for Whole {
         let expected = "a whole number";
         match deserializer.deserialize_any(Number(expected))? {
             Amount::Whole(whole) => Ok(whole),
-            Amount::Float(value) => Err(D::Error::invalid_type(Unexpected::Float(value), &expected)),
+            Amount::Float(value) => {
+                Err(D::Error::invalid_type(Unexpected::Float(value), &expected))
+            }
         }
     }
 }
@@ -121,11 +123,18 @@ const LATEST_S: f64 = 1e9;
 
 /// A number in a form that is easy to read: 1e15 instead of fifteen zeros.
 fn short(number: f64) -> String {
-    if number.abs() >= 1e6 { format!("{number:e}") } else { number.to_string() }
+    if number.abs() >= 1e6 {
+        format!("{number:e}")
+    } else {
+        number.to_string()
+    }
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "a list of words, as in [\"gzip\", \"-k\", \"a.txt\"], or a line for the shell")]
+#[serde(
+    untagged,
+    expecting = "a list of words, as in [\"gzip\", \"-k\", \"a.txt\"], or a line for the shell"
+)]
 enum Words {
     Line(String),
     Argv(Vec<String>),
@@ -146,7 +155,9 @@ struct Lines {
 
 impl Lines {
     fn of(text: &str) -> Lines {
-        Lines { ends: text.match_indices('\n').map(|(at, _)| at).collect() }
+        Lines {
+            ends: text.match_indices('\n').map(|(at, _)| at).collect(),
+        }
     }
 
     /// The number, from 1, of the line with the byte `at`.
@@ -175,33 +186,47 @@ pub(crate) fn parse(text: &str, file: &str) -> anyhow::Result<Mix> {
     let at = |span: Range<usize>| format!("{file}:{}", lines.number(span.start));
     let parsed: File = toml::from_str(text).map_err(|error| {
         let place = error.span().map_or_else(|| file.to_owned(), &at);
-        usage(format!("{place}: {}; {EXAMPLE}", error.message().trim().replace('\n', "; ")))
+        usage(format!(
+            "{place}: {}; {EXAMPLE}",
+            error.message().trim().replace('\n', "; ")
+        ))
     })?;
     if let Some(schema) = &parsed.schema
         && schema.as_ref() != SCHEMA
     {
         let found = schema.as_ref();
-        return Err(usage(format!("{}: schema is `{found}`; this version reads `{SCHEMA}`", at(schema.span()))));
+        return Err(usage(format!(
+            "{}: schema is `{found}`; this version reads `{SCHEMA}`",
+            at(schema.span())
+        )));
     }
     if parsed.job.is_empty() {
         return Err(usage(format!("{file}: there is no [[job]]; {EXAMPLE}")));
     }
     let restart = parsed.restart;
-    let jobs = parsed.job.into_iter().map(|entry| job(entry, &at)).collect::<anyhow::Result<_>>()?;
+    let jobs = parsed
+        .job
+        .into_iter()
+        .map(|entry| job(entry, &at))
+        .collect::<anyhow::Result<_>>()?;
     Ok(Mix { jobs, restart })
 }
 
 fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::Result<JobInput> {
     let place = at(entry.span());
     let entry = entry.into_inner();
-    let whole = |value: Option<Spanned<Whole>>, key: &str, greatest: u32| -> anyhow::Result<Option<u32>> {
-        let Some(value) = value else { return Ok(None) };
-        let (span, Whole(value)) = (value.span(), value.into_inner());
-        match u32::try_from(value) {
-            Ok(value) if (1..=greatest).contains(&value) => Ok(Some(value)),
-            _ => Err(usage(format!("{}: {key} is {value}; expected 1 to {greatest}, as in {key} = 1", at(span)))),
-        }
-    };
+    let whole =
+        |value: Option<Spanned<Whole>>, key: &str, greatest: u32| -> anyhow::Result<Option<u32>> {
+            let Some(value) = value else { return Ok(None) };
+            let (span, Whole(value)) = (value.span(), value.into_inner());
+            match u32::try_from(value) {
+                Ok(value) if (1..=greatest).contains(&value) => Ok(Some(value)),
+                _ => Err(usage(format!(
+                    "{}: {key} is {value}; expected 1 to {greatest}, as in {key} = 1",
+                    at(span)
+                ))),
+            }
+        };
     if let Some(name) = &entry.name
         && !is_name(name.as_ref())
     {
@@ -219,11 +244,16 @@ fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::R
                 Words::Line(line) if line.trim().is_empty() => None,
                 Words::Argv(words) if words.first().is_none_or(String::is_empty) => None,
                 Words::Line(line) => Some(Command::shell(line)),
-                Words::Argv(words) => Some(Command::Argv(words.into_iter().map(OsString::from).collect())),
+                Words::Argv(words) => Some(Command::Argv(
+                    words.into_iter().map(OsString::from).collect(),
+                )),
             };
             if command.is_none() {
                 let example = "command = [\"gzip\", \"-k\", \"a.txt\"]";
-                return Err(usage(format!("{}: command is empty; expected, as in {example}", at(span))));
+                return Err(usage(format!(
+                    "{}: command is empty; expected, as in {example}",
+                    at(span)
+                )));
             }
             command
         }
@@ -235,7 +265,9 @@ fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::R
     }
     let start_s = match entry.start_s {
         None => 0.0,
-        Some(start) if (0.0..=LATEST_S).contains(&start.as_ref().as_f64()) => start.as_ref().as_f64(),
+        Some(start) if (0.0..=LATEST_S).contains(&start.as_ref().as_f64()) => {
+            start.as_ref().as_f64()
+        }
         Some(start) => {
             let value = start.as_ref().as_f64();
             return Err(usage(format!(
@@ -254,7 +286,10 @@ fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::R
             let (exact, told) = match amount.into_inner() {
                 Amount::Whole(Whole(value)) => (u64::try_from(value).ok(), value.to_string()),
                 // A float that is too large becomes the largest number, which is too large as well.
-                Amount::Float(value) => ((value.fract() == 0.0 && value > 0.0).then_some(value as u64), short(value)),
+                Amount::Float(value) => (
+                    (value.fract() == 0.0 && value > 0.0).then_some(value as u64),
+                    short(value),
+                ),
             };
             let Some(exact) = exact.filter(|exact| (1..=MOST_INSTRUCTIONS).contains(exact)) else {
                 return Err(usage(format!(
@@ -279,14 +314,23 @@ fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::R
             )));
         }
     };
-    if let Some(name) = entry.env.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
+    if let Some(name) = entry
+        .env
+        .keys()
+        .find(|name| name.is_empty() || name.contains(['=', '\0']))
+    {
         return Err(usage(format!(
             "{place}: env: `{}` can't be the name of a variable; as in env = {{ SEED = \"1\" }}",
             visible(name)
         )));
     }
-    if let Some(own) = ["COSCHED_JOB", "COSCHED_RUN"].into_iter().find(|own| entry.env.contains_key(*own)) {
-        return Err(usage(format!("{place}: env: {own} is set by cosched for each job; choose another name")));
+    if let Some(own) = ["COSCHED_JOB", "COSCHED_RUN"]
+        .into_iter()
+        .find(|own| entry.env.contains_key(*own))
+    {
+        return Err(usage(format!(
+            "{place}: env: {own} is set by cosched for each job; choose another name"
+        )));
     }
     Ok(JobInput {
         name: entry.name.map(Spanned::into_inner),
@@ -320,7 +364,10 @@ mod tests {
         )
         .unwrap()
         .jobs;
-        assert_eq!((jobs[0].copies, jobs[0].bus_use_milli, jobs[1].bus_use_milli), (4, Some(400), None));
+        assert_eq!(
+            (jobs[0].copies, jobs[0].bus_use_milli, jobs[1].bus_use_milli),
+            (4, Some(400), None)
+        );
         assert_eq!(jobs[0].start_s, 1.5);
         assert_eq!(jobs[0].place, "mix.toml:3");
         assert_eq!(jobs[1].command, Some(Command::shell("sort < a")));
@@ -340,7 +387,11 @@ mod tests {
 
     #[test]
     fn jobs_are_started_again_only_if_it_says_so() {
-        let restart = |line: &str| parse(&format!("{line}\n[[job]]\ncommand = \"x\"\n"), "mix.toml").unwrap().restart;
+        let restart = |line: &str| {
+            parse(&format!("{line}\n[[job]]\ncommand = \"x\"\n"), "mix.toml")
+                .unwrap()
+                .restart
+        };
         assert_eq!(restart(""), Restart::Never);
         assert_eq!(restart("restart = \"never\""), Restart::Never);
         assert_eq!(restart("restart = \"until-last\""), Restart::UntilLast);
@@ -354,16 +405,37 @@ mod tests {
                 assert!(error.contains(part), "{error}");
             }
         };
-        check("[[job]]\nname = \"a\"\ncomand = \"x\"\n", &["mix.toml:3", "`comand`", "command"]);
-        check("[[job]]\ncommand = \"x\"\ncopies = 0\n", &["mix.toml:3", "copies is 0", "expected 1"]);
-        check("[[job]]\ncommand = \"x\"\ncopies = \"two\"\n", &["mix.toml:3", "string"]);
-        check("[[job]]\ncommand = \"x\"\nname = \"a/b\"\n", &["mix.toml:3", "`a/b`", "letters"]);
+        check(
+            "[[job]]\nname = \"a\"\ncomand = \"x\"\n",
+            &["mix.toml:3", "`comand`", "command"],
+        );
+        check(
+            "[[job]]\ncommand = \"x\"\ncopies = 0\n",
+            &["mix.toml:3", "copies is 0", "expected 1"],
+        );
+        check(
+            "[[job]]\ncommand = \"x\"\ncopies = \"two\"\n",
+            &["mix.toml:3", "string"],
+        );
+        check(
+            "[[job]]\ncommand = \"x\"\nname = \"a/b\"\n",
+            &["mix.toml:3", "`a/b`", "letters"],
+        );
         check("[[job]]\nname = \"a\"\n", &["mix.toml:1", "command"]);
         check("[[job]]\ncommand = []\n", &["mix.toml:2", "empty"]);
         check("[[job]]\ncommand = 5\n", &["mix.toml:2", "list of words"]);
-        check("[[job]]\ncommand = \"x\"\nstart_s = -1.0\n", &["mix.toml:3", "start_s"]);
-        check("[[job]]\ncommand = \"x\"\nstart_s = 99999999999999999999\n", &["mix.toml:3", "start_s is 1e20;"]);
-        check("[[job]]\ncommand = \"x\"\nstart_s = 1e300\n", &["mix.toml:3", "start_s is 1e300;", "0 to 1e9"]);
+        check(
+            "[[job]]\ncommand = \"x\"\nstart_s = -1.0\n",
+            &["mix.toml:3", "start_s"],
+        );
+        check(
+            "[[job]]\ncommand = \"x\"\nstart_s = 99999999999999999999\n",
+            &["mix.toml:3", "start_s is 1e20;"],
+        );
+        check(
+            "[[job]]\ncommand = \"x\"\nstart_s = 1e300\n",
+            &["mix.toml:3", "start_s is 1e300;", "0 to 1e9"],
+        );
         for (value, told) in [
             ("0", "0"),
             ("-3", "-3"),
@@ -375,23 +447,50 @@ mod tests {
             ("nan", "NaN"),
         ] {
             let told = format!("work_instructions is {told}; expected a whole number, 1 to 1e18");
-            check(&format!("[[job]]\nprogram = \"x\"\nwork_instructions = {value}\n"), &["mix.toml:3", &told]);
+            check(
+                &format!("[[job]]\nprogram = \"x\"\nwork_instructions = {value}\n"),
+                &["mix.toml:3", &told],
+            );
         }
         // One more than 1e18 is no float of its own.
         let told = "work_instructions is 1000000000000000001; expected a whole number, 1 to 1e18";
-        check("[[job]]\nprogram = \"x\"\nwork_instructions = 1000000000000000001\n", &["mix.toml:3", told]);
+        check(
+            "[[job]]\nprogram = \"x\"\nwork_instructions = 1000000000000000001\n",
+            &["mix.toml:3", told],
+        );
         let nines = "99999999999999999999";
         let told = format!("work_instructions is {nines}; expected a whole number, 1 to 1e18");
-        check(&format!("[[job]]\nprogram = \"x\"\nwork_instructions = {nines}\n"), &["mix.toml:3", &told]);
-        check("[[job]]\ncommand = \"x\"\ncopies = 1.5\n", &["mix.toml:3", "`1.5`, expected a whole number"]);
+        check(
+            &format!("[[job]]\nprogram = \"x\"\nwork_instructions = {nines}\n"),
+            &["mix.toml:3", &told],
+        );
+        check(
+            "[[job]]\ncommand = \"x\"\ncopies = 1.5\n",
+            &["mix.toml:3", "`1.5`, expected a whole number"],
+        );
         let told = format!("copies is {nines}; expected 1 to 100000, as in copies = 1");
-        check(&format!("[[job]]\ncommand = \"x\"\ncopies = {nines}\n"), &["mix.toml:3", &told]);
-        check("[[job]]\nprogram = \"x\"\nwork_instructions = \"1\"\n", &["mix.toml:3", "a number, as in 2e9"]);
-        check("schema = \"cosched.mix/9\"\n[[job]]\ncommand = \"x\"\n", &["mix.toml:1", "cosched.mix/1"]);
+        check(
+            &format!("[[job]]\ncommand = \"x\"\ncopies = {nines}\n"),
+            &["mix.toml:3", &told],
+        );
+        check(
+            "[[job]]\nprogram = \"x\"\nwork_instructions = \"1\"\n",
+            &["mix.toml:3", "a number, as in 2e9"],
+        );
+        check(
+            "schema = \"cosched.mix/9\"\n[[job]]\ncommand = \"x\"\n",
+            &["mix.toml:1", "cosched.mix/1"],
+        );
         check("", &["mix.toml", "[[job]]"]);
         check("[[job]]\ncommand = \"x\n", &["mix.toml:2"]);
-        check("\nx = [[[[[[[[[[[[", &["mix.toml:2", "nested too deeply", "[[job]]"]);
+        check(
+            "\nx = [[[[[[[[[[[[",
+            &["mix.toml:2", "nested too deeply", "[[job]]"],
+        );
         check("jobs = 1\n", &["mix.toml:1", "`jobs`"]);
-        check("restart = \"always\"\n[[job]]\ncommand = \"x\"\n", &["mix.toml:1", "`always`", "`until-last`"]);
+        check(
+            "restart = \"always\"\n[[job]]\ncommand = \"x\"\n",
+            &["mix.toml:1", "`always`", "`until-last`"],
+        );
     }
 }

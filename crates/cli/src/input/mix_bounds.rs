@@ -15,7 +15,10 @@ pub(crate) fn too_much(text: &str) -> Option<(usize, String)> {
         match byte {
             b'\n' => line += 1,
             b'#' => {
-                at += bytes[at..].iter().position(|&byte| byte == b'\n').unwrap_or(bytes.len() - at);
+                at += bytes[at..]
+                    .iter()
+                    .position(|&byte| byte == b'\n')
+                    .unwrap_or(bytes.len() - at);
                 continue;
             }
             b'"' | b'\'' => {
@@ -31,7 +34,9 @@ pub(crate) fn too_much(text: &str) -> Option<(usize, String)> {
                     return Some((line, "the brackets are nested too deeply".to_owned()));
                 }
                 if values > MOST_VALUES {
-                    let problem = format!("there are more than {MOST_VALUES} values; divide the file into several");
+                    let problem = format!(
+                        "there are more than {MOST_VALUES} values; divide the file into several"
+                    );
                     return Some((line, problem));
                 }
             }
@@ -72,17 +77,32 @@ mod tests {
 
     #[test]
     fn brackets_are_counted_where_they_nest() {
-        assert_eq!(line(&"[[job]]\ncommand = [\"a\", \"[[[[[[[[[[\", '[[[[[[[[[[[']\n".repeat(50)), None);
-        assert_eq!(line("x = \"\"\"\n[[[[[[[[[[\"\"\"\n# [[[[[[[[[[[\ny = \"\\\"[[[[[[[[[\"\n"), None);
+        assert_eq!(
+            line(&"[[job]]\ncommand = [\"a\", \"[[[[[[[[[[\", '[[[[[[[[[[[']\n".repeat(50)),
+            None
+        );
+        assert_eq!(
+            line("x = \"\"\"\n[[[[[[[[[[\"\"\"\n# [[[[[[[[[[[\ny = \"\\\"[[[[[[[[[\"\n"),
+            None
+        );
         assert_eq!(line("\n\n[[[[[[[[["), Some(3));
-        assert_eq!(line("x = \"\"\"\n\n\"\"\"\ny = {a={a={a={a={a={a={a={a={a=1"), Some(4));
+        assert_eq!(
+            line("x = \"\"\"\n\n\"\"\"\ny = {a={a={a={a={a={a={a={a={a=1"),
+            Some(4)
+        );
         assert_eq!(line(&"[".repeat(1 << 20)), Some(1));
         assert_eq!((line("\""), line("'''"), line("\"\\")), (None, None, None));
     }
 
     #[test]
     fn values_are_counted() {
-        assert_eq!(line(&"[[job]]\nname = \"a\"\ncommand = [\"a\", \"b\"]\n".repeat(500_000)), None);
-        assert_eq!(line(&format!("a = [\n{}]", "[],".repeat(MOST_VALUES / 2))), Some(2));
+        assert_eq!(
+            line(&"[[job]]\nname = \"a\"\ncommand = [\"a\", \"b\"]\n".repeat(500_000)),
+            None
+        );
+        assert_eq!(
+            line(&format!("a = [\n{}]", "[],".repeat(MOST_VALUES / 2))),
+            Some(2)
+        );
     }
 }

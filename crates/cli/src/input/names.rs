@@ -42,13 +42,19 @@ impl Namer {
         }
         let bases = bases(&inputs);
         let mut uses: HashMap<&str, u32> = HashMap::new();
-        for (input, base) in inputs.iter().zip(&bases).filter(|(input, _)| input.name.is_none()) {
+        for (input, base) in inputs
+            .iter()
+            .zip(&bases)
+            .filter(|(input, _)| input.name.is_none())
+        {
             *uses.entry(base).or_default() += input.copies;
         }
         let several: Vec<bool> = inputs
             .iter()
             .zip(&bases)
-            .map(|(input, base)| input.copies > 1 || input.name.is_none() && uses[base.as_str()] > 1)
+            .map(|(input, base)| {
+                input.copies > 1 || input.name.is_none() && uses[base.as_str()] > 1
+            })
             .collect();
         // Names that were given are not numbered, so the others make way for them.
         for (input, several) in inputs.iter().zip(&several) {
@@ -59,7 +65,10 @@ impl Namer {
         let mut jobs = Vec::with_capacity(total as usize);
         for ((input, base), several) in inputs.into_iter().zip(bases).zip(several) {
             for _ in 1..input.copies {
-                jobs.push(Job { name: self.number(&base), input: input.clone() });
+                jobs.push(Job {
+                    name: self.number(&base),
+                    input: input.clone(),
+                });
             }
             let name = match (&input.name, several) {
                 (Some(name), false) => name.clone(),
@@ -111,14 +120,18 @@ fn check_names(inputs: &[JobInput]) -> anyhow::Result<()> {
 
 /// For each job the name that it was given, or one that is made of what it does.
 fn bases(inputs: &[JobInput]) -> Vec<String> {
-    let short: Vec<String> =
-        inputs.iter().map(|input| input.name.clone().unwrap_or_else(|| short_name(input))).collect();
+    let short: Vec<String> = inputs
+        .iter()
+        .map(|input| input.name.clone().unwrap_or_else(|| short_name(input)))
+        .collect();
     let mut users: HashMap<&str, u32> = HashMap::new();
     for name in &short {
         *users.entry(name).or_default() += 1;
     }
     let base = |(input, name): (&JobInput, &String)| match &input.command {
-        Some(command) if input.name.is_none() && input.values.is_empty() && users[name.as_str()] > 1 => {
+        Some(command)
+            if input.name.is_none() && input.values.is_empty() && users[name.as_str()] > 1 =>
+        {
             clean(&words_of(command).join("-"), false).unwrap_or_else(|| name.clone())
         }
         _ => name.clone(),
@@ -128,17 +141,30 @@ fn bases(inputs: &[JobInput]) -> Vec<String> {
 
 /// The name of a job from its values, or from the program that it runs or simulates.
 fn short_name(input: &JobInput) -> String {
-    let values: Vec<String> = input.values.iter().map(|value| value.to_string_lossy().into_owned()).collect();
-    let of_values = if values.is_empty() { None } else { clean(&values.join("-"), true) };
+    let values: Vec<String> = input
+        .values
+        .iter()
+        .map(|value| value.to_string_lossy().into_owned())
+        .collect();
+    let of_values = if values.is_empty() {
+        None
+    } else {
+        clean(&values.join("-"), true)
+    };
     let of_program = || match (&input.command, &input.program) {
         (Some(command), _) => {
             let words = words_of(command);
             words.first().and_then(|word| clean(last_part(word), false))
         }
-        (None, Some(program)) => clean(last_part(program.strip_suffix(".toml").unwrap_or(program)), false),
+        (None, Some(program)) => clean(
+            last_part(program.strip_suffix(".toml").unwrap_or(program)),
+            false,
+        ),
         (None, None) => None,
     };
-    of_values.or_else(of_program).unwrap_or_else(|| "job".to_owned())
+    of_values
+        .or_else(of_program)
+        .unwrap_or_else(|| "job".to_owned())
 }
 
 fn last_part(path: &str) -> &str {
@@ -146,8 +172,10 @@ fn last_part(path: &str) -> &str {
 }
 
 /// Words of the shell that say nothing about what a line does.
-const GRAMMAR: &[&str] =
-    &["!", "{", "}", "do", "done", "elif", "else", "fi", "if", "then", "time", "until", "while", "exec"];
+const GRAMMAR: &[&str] = &[
+    "!", "{", "}", "do", "done", "elif", "else", "fi", "if", "then", "time", "until", "while",
+    "exec",
+];
 
 /// As [`program_words`], with the program's name alone.
 fn words_of(command: &Command) -> Vec<String> {
@@ -193,9 +221,13 @@ pub(crate) fn program_words(command: &Command) -> Vec<String> {
             continue;
         }
         match word {
-            "for" | "case" if words.is_empty() => until = Some(if word == "for" { "do" } else { "in" }),
+            "for" | "case" if words.is_empty() => {
+                until = Some(if word == "for" { "do" } else { "in" })
+            }
             "cd" | "export" | "set" | "ulimit" | "umask" if words.is_empty() => until = Some(""),
-            _ if is_divider || GRAMMAR.contains(&word) || words.is_empty() && word.contains('=') => {}
+            _ if is_divider
+                || GRAMMAR.contains(&word)
+                || words.is_empty() && word.contains('=') => {}
             _ => words.push(word.to_owned()),
         }
         if words.len() == MOST {
@@ -210,7 +242,8 @@ pub(crate) fn program_words(command: &Command) -> Vec<String> {
 }
 
 fn is_shell(word: &std::ffi::OsString) -> bool {
-    word.to_str().is_some_and(|word| ["sh", "bash", "dash", "ksh", "zsh"].contains(&last_part(word)))
+    word.to_str()
+        .is_some_and(|word| ["sh", "bash", "dash", "ksh", "zsh"].contains(&last_part(word)))
 }
 
 /// The text as a name: other characters become dashes, and of a long text the beginning is left, or the end. `None` if
@@ -225,7 +258,11 @@ fn clean(text: &str, keep_end: bool) -> Option<String> {
         }
     }
     let length = name.chars().count();
-    let from = if keep_end { length.saturating_sub(LONGEST) } else { 0 };
+    let from = if keep_end {
+        length.saturating_sub(LONGEST)
+    } else {
+        0
+    };
     let name: String = name.chars().skip(from).take(LONGEST).collect();
     let name = name.trim_start_matches(['.', '-']).trim_end_matches(['-']);
     let has_substance = name.contains(char::is_alphanumeric);
@@ -252,7 +289,11 @@ mod tests {
     }
 
     fn names(inputs: Vec<JobInput>) -> Vec<String> {
-        expand(inputs).unwrap().into_iter().map(|job| job.name).collect()
+        expand(inputs)
+            .unwrap()
+            .into_iter()
+            .map(|job| job.name)
+            .collect()
     }
 
     fn of_lines(lines: &[&str]) -> Vec<String> {
@@ -269,17 +310,39 @@ mod tests {
 
     #[test]
     fn copies_are_numbered() {
-        assert_eq!(names(vec![input("x", Some("a"), 1), input("y", Some("b"), 2)]), ["a", "b-1", "b-2"]);
-        assert_eq!(names(vec![input("gzip a", None, 2), input("xz", None, 1)]), ["gzip-1", "gzip-2", "xz"]);
+        assert_eq!(
+            names(vec![input("x", Some("a"), 1), input("y", Some("b"), 2)]),
+            ["a", "b-1", "b-2"]
+        );
+        assert_eq!(
+            names(vec![input("gzip a", None, 2), input("xz", None, 1)]),
+            ["gzip-1", "gzip-2", "xz"]
+        );
     }
 
     #[test]
     fn jobs_are_called_after_their_program_or_their_first_words() {
-        assert_eq!(of_lines(&["/bin/gzip a", "gzip b", "xz c"]), ["gzip-a", "gzip-b", "xz"]);
-        assert_eq!(of_lines(&["A=1 ./run.sh", "(:)", "..."]), ["run.sh", "job-1", "job-2"]);
-        assert_eq!(of_lines(&["for i in 1 2; do sort $i; done", "while read x; do wc; done"]), ["sort", "read"]);
         assert_eq!(
-            of_lines(&["cd sub && make check", "time make", "if test -e x; then ls; fi"]),
+            of_lines(&["/bin/gzip a", "gzip b", "xz c"]),
+            ["gzip-a", "gzip-b", "xz"]
+        );
+        assert_eq!(
+            of_lines(&["A=1 ./run.sh", "(:)", "..."]),
+            ["run.sh", "job-1", "job-2"]
+        );
+        assert_eq!(
+            of_lines(&[
+                "for i in 1 2; do sort $i; done",
+                "while read x; do wc; done"
+            ]),
+            ["sort", "read"]
+        );
+        assert_eq!(
+            of_lines(&[
+                "cd sub && make check",
+                "time make",
+                "if test -e x; then ls; fi"
+            ]),
             ["make-check", "make", "test"]
         );
         assert_eq!(of_lines(&["echo a", "echo a"]), ["echo-a-1", "echo-a-2"]);
@@ -287,20 +350,29 @@ mod tests {
         assert_eq!(names(vec![JobInput::command(shell, String::new())]), ["wc"]);
         let long = format!("echo {}", "long/".repeat(50));
         let found = of_lines(&[&long, "echo"]);
-        assert!(found[0].len() <= LONGEST && found[0].starts_with("echo-long-long"), "{found:?}");
+        assert!(
+            found[0].len() <= LONGEST && found[0].starts_with("echo-long-long"),
+            "{found:?}"
+        );
     }
 
     #[test]
     fn jobs_with_values_are_called_after_them() {
         assert_eq!(of_values(&[&["a.txt"], &["d/b.txt"]]), ["a.txt", "d-b.txt"]);
-        assert_eq!(of_values(&[&["a", "1"], &["a", "2"], &["a", "2"]]), ["a-1", "a-2-1", "a-2-2"]);
+        assert_eq!(
+            of_values(&[&["a", "1"], &["a", "2"], &["a", "2"]]),
+            ["a-1", "a-2-1", "a-2-2"]
+        );
         assert_eq!(
             of_values(&[&["$(touch x)"], &["-n"], &["../x"], &[""], &["ü"]]),
             ["touch-x", "n", "x", "gzip", "ü"]
         );
         let long = format!("{}/the-file.txt", "folder/".repeat(30));
         let found = of_values(&[&[&long]]);
-        assert!(found[0].len() <= LONGEST && found[0].ends_with("folder-the-file.txt"), "{found:?}");
+        assert!(
+            found[0].len() <= LONGEST && found[0].ends_with("folder-the-file.txt"),
+            "{found:?}"
+        );
         assert!(found.iter().all(|name| is_name(name)));
     }
 
@@ -311,33 +383,68 @@ mod tests {
             program: Some(program.to_owned()),
             ..JobInput::command(Command::shell(""), "mix.toml:3".to_owned())
         };
-        let jobs = expand(["mcf", "../own/mcf-2.toml", "/a b.toml", ".toml"].map(job).to_vec()).unwrap();
-        assert_eq!(jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), ["mcf", "mcf-2", "a-b", "job"]);
+        let jobs = expand(
+            ["mcf", "../own/mcf-2.toml", "/a b.toml", ".toml"]
+                .map(job)
+                .to_vec(),
+        )
+        .unwrap();
+        assert_eq!(
+            jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(),
+            ["mcf", "mcf-2", "a-b", "job"]
+        );
     }
 
     #[test]
     fn clashes_are_told_or_avoided() {
-        let error = expand(vec![input("x", Some("a"), 1), input("x", Some("a"), 1)]).unwrap_err().to_string();
-        assert!(error.contains("mix.toml:3") && error.contains("`a`"), "{error}");
-        assert_eq!(names(vec![input("x", Some("a-1"), 1), input("x", Some("a"), 2)]), ["a-1", "a-2", "a-3"]);
-        assert_eq!(names(vec![input("x", Some("a"), 2), input("x", Some("a-1"), 1)]), ["a-2", "a-3", "a-1"]);
-        assert_eq!(names(vec![input("x", None, 1), input("y", Some("x"), 1)]), ["x-1", "x"]);
+        let error = expand(vec![input("x", Some("a"), 1), input("x", Some("a"), 1)])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("mix.toml:3") && error.contains("`a`"),
+            "{error}"
+        );
+        assert_eq!(
+            names(vec![input("x", Some("a-1"), 1), input("x", Some("a"), 2)]),
+            ["a-1", "a-2", "a-3"]
+        );
+        assert_eq!(
+            names(vec![input("x", Some("a"), 2), input("x", Some("a-1"), 1)]),
+            ["a-2", "a-3", "a-1"]
+        );
+        assert_eq!(
+            names(vec![input("x", None, 1), input("y", Some("x"), 1)]),
+            ["x-1", "x"]
+        );
         assert!(expand(vec![]).is_err());
         let many = (0..50_000).map(|_| input("x", None, 100_000)).collect();
-        assert!(expand(many).unwrap_err().to_string().contains("5000000000 jobs"));
+        assert!(
+            expand(many)
+                .unwrap_err()
+                .to_string()
+                .contains("5000000000 jobs")
+        );
     }
 
     /// Each job costs at most one name that is taken and one that is free, however many there are and however they
     /// clash.
     #[test]
     fn the_work_grows_with_the_number_of_jobs() {
-        let mut inputs: Vec<JobInput> = (0..200_000).map(|n| input("x", Some(&format!("x-{n}")), 1)).collect();
+        let mut inputs: Vec<JobInput> = (0..200_000)
+            .map(|n| input("x", Some(&format!("x-{n}")), 1))
+            .collect();
         inputs.push(input("x", Some("x"), 100_000));
         inputs.extend((0..50_000).map(|_| input("x", None, 1)));
         let mut namer = Namer::default();
         let jobs = namer.expand(inputs).unwrap();
         assert_eq!(jobs.len(), 350_000);
         assert!(namer.tried <= 2 * jobs.len(), "{} names tried", namer.tried);
-        assert_eq!(jobs.iter().map(|job| &job.name).collect::<HashSet<_>>().len(), jobs.len());
+        assert_eq!(
+            jobs.iter()
+                .map(|job| &job.name)
+                .collect::<HashSet<_>>()
+                .len(),
+            jobs.len()
+        );
     }
 }

@@ -6,12 +6,16 @@ pub(crate) fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> 
     let known: Vec<&str> = known.into_iter().collect();
     let lower = word.to_lowercase();
     let most = (lower.chars().count() / 3).min(2);
-    let nearest =
-        known.iter().map(|candidate| (distance(&lower, candidate), *candidate)).min_by_key(|(apart, _)| *apart);
+    let nearest = known
+        .iter()
+        .map(|candidate| (distance(&lower, candidate), *candidate))
+        .min_by_key(|(apart, _)| *apart);
     if let Some((_, candidate)) = nearest.filter(|(apart, _)| *apart <= most) {
         return Some(candidate);
     }
-    let mut begun = known.iter().filter(|candidate| lower.chars().count() >= 3 && candidate.starts_with(&lower));
+    let mut begun = known
+        .iter()
+        .filter(|candidate| lower.chars().count() >= 3 && candidate.starts_with(&lower));
     match (begun.next(), begun.next()) {
         (Some(only), None) => Some(only),
         _ => None,
@@ -44,7 +48,14 @@ mod tests {
 
     #[test]
     fn slips_are_recognised_and_nothing_else() {
-        let known = ["mcf", "libquantum", "lbm", "xeon-e5645", "xeon-e5645-1ch", "big1-small3"];
+        let known = [
+            "mcf",
+            "libquantum",
+            "lbm",
+            "xeon-e5645",
+            "xeon-e5645-1ch",
+            "big1-small3",
+        ];
         let near = |word| near(word, known);
         assert_eq!(near("libqantum"), Some("libquantum"));
         assert_eq!(near("Mcf"), Some("mcf"));
@@ -54,6 +65,13 @@ mod tests {
         assert_eq!(near("big1"), Some("big1-small3"));
         assert_eq!(near("xeon"), None, "two begin so");
         assert_eq!((near(""), near("nope")), (None, None));
-        assert_eq!((distance("", "abc"), distance("kitten", "sitting"), distance("a", "a")), (3, 3, 0));
+        assert_eq!(
+            (
+                distance("", "abc"),
+                distance("kitten", "sitting"),
+                distance("a", "a")
+            ),
+            (3, 3, 0)
+        );
     }
 }

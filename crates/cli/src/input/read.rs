@@ -56,7 +56,8 @@ fn read_at_most(path: &Path, most_mib: u64) -> anyhow::Result<Vec<u8>> {
             return Err(fail("it is a folder"));
         }
         // The one device that ends at once: people give it where a file has nothing in it.
-        let is_null = metadata.file_type().is_char_device() && metadata.rdev() == rustix::fs::makedev(1, 3);
+        let is_null =
+            metadata.file_type().is_char_device() && metadata.rdev() == rustix::fs::makedev(1, 3);
         if !kind.is_file() && !kind.is_fifo() && !is_null {
             return Err(fail("it is neither a plain file nor a pipe"));
         }
@@ -82,11 +83,23 @@ mod tests {
         assert!(why(Path::new("/")).contains("it is a folder"));
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(MOST_SPEC_MIB << 20).unwrap();
-        assert_eq!(read_spec(file.path()).unwrap().len() as u64, MOST_SPEC_MIB << 20);
+        assert_eq!(
+            read_spec(file.path()).unwrap().len() as u64,
+            MOST_SPEC_MIB << 20
+        );
         file.as_file().set_len((MOST_SPEC_MIB << 20) + 1).unwrap();
-        assert!(why(file.path()).ends_with("it is larger than 16 MiB"), "{}", why(file.path()));
+        assert!(
+            why(file.path()).ends_with("it is larger than 16 MiB"),
+            "{}",
+            why(file.path())
+        );
         file.as_file().set_len((MOST_MIX_MIB << 20) + 1).unwrap();
-        assert!(read_mix(file.path()).unwrap_err().to_string().ends_with("it is larger than 32 MiB"));
+        assert!(
+            read_mix(file.path())
+                .unwrap_err()
+                .to_string()
+                .ends_with("it is larger than 32 MiB")
+        );
         std::fs::write(file.path(), [0xff]).unwrap();
         assert!(why(file.path()).ends_with("it is not UTF-8 text"));
         assert_eq!(read_bytes(file.path()).unwrap(), [0xff]);

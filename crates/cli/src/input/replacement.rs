@@ -43,7 +43,11 @@ impl Row {
     /// A value by its position, from 1; a negative one counts from the end.
     fn nth(&self, n: i32) -> Option<&OsString> {
         let distance = n.unsigned_abs() as usize;
-        let ix = if n > 0 { distance.checked_sub(1) } else { self.values.len().checked_sub(distance) };
+        let ix = if n > 0 {
+            distance.checked_sub(1)
+        } else {
+            self.values.len().checked_sub(distance)
+        };
         self.values.get(ix?)
     }
 }
@@ -64,7 +68,9 @@ impl Replacement {
             ));
         }
         // The longest is a sign, some digits and two more.
-        let Some(length) = text.iter().take(16).position(|&byte| byte == b'}') else { return Ok(None) };
+        let Some(length) = text.iter().take(16).position(|&byte| byte == b'}') else {
+            return Ok(None);
+        };
         let inside = &text[1..length];
         let found = match inside {
             b"#" => Some(Replacement::Number),
@@ -75,7 +81,10 @@ impl Replacement {
                 ));
             }
             _ => {
-                let digits = inside.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'-').count();
+                let digits = inside
+                    .iter()
+                    .take_while(|byte| byte.is_ascii_digit() || **byte == b'-')
+                    .count();
                 let (number, part) = inside.split_at(digits);
                 let part = match part {
                     b"" => Some(Part::Whole),
@@ -101,7 +110,9 @@ impl Replacement {
         match self {
             Replacement::All(part) => row.values.iter().map(|value| part.of(value)).collect(),
             // A row of a table may be shorter than others: what it lacks is empty, as with GNU parallel.
-            Replacement::Nth(n, part) => vec![row.nth(n).map(|value| part.of(value)).unwrap_or_default()],
+            Replacement::Nth(n, part) => {
+                vec![row.nth(n).map(|value| part.of(value)).unwrap_or_default()]
+            }
             Replacement::Number => vec![row.number.to_string().into()],
         }
     }
@@ -136,12 +147,18 @@ fn without_extension(path: &[u8]) -> &[u8] {
 }
 
 fn name(path: &[u8]) -> &[u8] {
-    path.iter().rposition(|&byte| byte == b'/').map_or(path, |slash| &path[slash + 1..])
+    path.iter()
+        .rposition(|&byte| byte == b'/')
+        .map_or(path, |slash| &path[slash + 1..])
 }
 
 /// The folder of a path, as `dirname` gives it.
 fn folder(path: &[u8]) -> &[u8] {
-    let trim = |path: &[u8]| path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+    let trim = |path: &[u8]| {
+        path.iter()
+            .rposition(|&byte| byte != b'/')
+            .map_or(0, |last| last + 1)
+    };
     let whole = &path[..trim(path)];
     if whole.is_empty() {
         return if path.is_empty() { b"." } else { b"/" };
@@ -162,8 +179,18 @@ mod tests {
     fn filled(text: &str, values: &[&str]) -> Option<String> {
         let (found, length) = Replacement::at(text.as_bytes()).unwrap()?;
         assert_eq!(length, text.len());
-        let row = Row { values: values.iter().map(OsString::from).collect(), number: 7 };
-        Some(found.of(&row).iter().map(|text| text.to_string_lossy()).collect::<Vec<_>>().join("|"))
+        let row = Row {
+            values: values.iter().map(OsString::from).collect(),
+            number: 7,
+        };
+        Some(
+            found
+                .of(&row)
+                .iter()
+                .map(|text| text.to_string_lossy())
+                .collect::<Vec<_>>()
+                .join("|"),
+        )
     }
 
     /// The values are those that GNU parallel 20221122 printed.
@@ -191,7 +218,13 @@ mod tests {
             ["{-1}", "{1/.}", "{2//}", "{#}"].map(|text| filled(text, &values).unwrap()),
             ["z/q.x", "a", "z", "7"]
         );
-        assert_eq!((filled("{3}", &values).unwrap(), filled("{-3}", &values).unwrap()), (String::new(), String::new()));
+        assert_eq!(
+            (
+                filled("{3}", &values).unwrap(),
+                filled("{-3}", &values).unwrap()
+            ),
+            (String::new(), String::new())
+        );
         for other in ["{print}", "{0}", "{a.}", "{1,2}", "{1..}", "{", "{x"] {
             assert_eq!(Replacement::at(other.as_bytes()).unwrap(), None, "{other}");
         }
@@ -205,7 +238,10 @@ mod tests {
 
     #[test]
     fn values_are_bytes() {
-        let row = Row { values: vec![os(b"\xff/\xfe.x")], number: 1 };
+        let row = Row {
+            values: vec![os(b"\xff/\xfe.x")],
+            number: 1,
+        };
         assert_eq!(Replacement::All(Part::Stem).of(&row), [os(b"\xfe")]);
     }
 }

@@ -34,7 +34,10 @@ impl Filled<'_> {
     /// Adds text of the line.
     fn push(&mut self, text: &[u8]) {
         self.body.extend(text);
-        self.shown = self.shown.take().and_then(|shown| Some(shown + std::str::from_utf8(text).ok()?));
+        self.shown = self
+            .shown
+            .take()
+            .and_then(|shown| Some(shown + std::str::from_utf8(text).ok()?));
     }
 
     /// The numbers of the variables that a replacement string stands for.
@@ -56,7 +59,10 @@ impl ShellTemplate {
     /// # Errors
     /// A replacement string stands where no value can be put safely.
     pub(crate) fn new(line: &[u8]) -> anyhow::Result<ShellTemplate> {
-        Ok(ShellTemplate { line: line.to_vec(), pieces: lex(line)?.pieces })
+        Ok(ShellTemplate {
+            line: line.to_vec(),
+            pieces: lex(line)?.pieces,
+        })
     }
 
     /// Its replacement strings.
@@ -69,7 +75,10 @@ impl ShellTemplate {
     /// # Errors
     /// A word at its end would be no argument.
     pub(crate) fn with_values_at_end(self) -> anyhow::Result<ShellTemplate> {
-        let Lexed { no_more: Some(why), .. } = lex(&self.line)? else {
+        let Lexed {
+            no_more: Some(why), ..
+        } = lex(&self.line)?
+        else {
             return ShellTemplate::new(&[&self.line, &b" {}"[..]].concat());
         };
         let shown = cosched_report::visible_bytes(&self.line);
@@ -91,10 +100,19 @@ impl ShellTemplate {
     /// # Errors
     /// A value with special characters would become code, or it is not clear what is to be repeated.
     pub(crate) fn fill(&self, row: &Row, repeats: bool) -> anyhow::Result<Command> {
-        let mut filled =
-            Filled { row, known: Vec::new(), values: Vec::new(), body: Vec::new(), shown: Some(String::new()) };
+        let mut filled = Filled {
+            row,
+            known: Vec::new(),
+            values: Vec::new(),
+            body: Vec::new(),
+            shown: Some(String::new()),
+        };
         let mut at = 0;
-        for unit in if repeats && row.values.len() > 1 { self.units()? } else { Vec::new() } {
+        for unit in if repeats && row.values.len() > 1 {
+            self.units()?
+        } else {
+            Vec::new()
+        } {
             self.fill_range(at..unit.start, None, &mut filled)?;
             for nth in 0..row.values.len() {
                 if nth > 0 {
@@ -105,19 +123,38 @@ impl ShellTemplate {
             at = unit.end;
         }
         self.fill_range(at..self.line.len(), None, &mut filled)?;
-        let Filled { values, body, shown, .. } = filled;
-        let set: Vec<String> = (1..=values.len()).map(|number| format!("cosched_{number}=${{{number}}}")).collect();
-        let mut script = if set.is_empty() { Vec::new() } else { format!("{}; set --; ", set.join(" ")).into_bytes() };
+        let Filled {
+            values,
+            body,
+            shown,
+            ..
+        } = filled;
+        let set: Vec<String> = (1..=values.len())
+            .map(|number| format!("cosched_{number}=${{{number}}}"))
+            .collect();
+        let mut script = if set.is_empty() {
+            Vec::new()
+        } else {
+            format!("{}; set --; ", set.join(" ")).into_bytes()
+        };
         script.extend(body);
         // What a terminal could obey is shown by the quoted form of the whole command.
         let shown = shown.filter(|shown| !shown.contains(is_hidden));
-        Ok(Command::Shell(ShellLine { script: os(&script), values, shown, shell: None }))
+        Ok(Command::Shell(ShellLine {
+            script: os(&script),
+            values,
+            shown,
+            shell: None,
+        }))
     }
 
     /// The parts of the line that are repeated for each value of a job.
     fn units(&self) -> anyhow::Result<Vec<Range<usize>>> {
         let mut units: Vec<Range<usize>> = Vec::new();
-        for place in self.places().filter(|place| matches!(place.what, Replacement::All(_))) {
+        for place in self
+            .places()
+            .filter(|place| matches!(place.what, Replacement::All(_)))
+        {
             let Some(unit) = &place.unit else {
                 return Err(usage(format!(
                     "-N repeats the text around {} for each value, and here it ends inside quotes that hold more: {}; with -n \
@@ -137,7 +174,12 @@ impl ShellTemplate {
     }
 
     /// Fills in a part of the line, with all values or with the one that is told.
-    fn fill_range(&self, range: Range<usize>, nth: Option<usize>, filled: &mut Filled) -> anyhow::Result<()> {
+    fn fill_range(
+        &self,
+        range: Range<usize>,
+        nth: Option<usize>,
+        filled: &mut Filled,
+    ) -> anyhow::Result<()> {
         for piece in &self.pieces {
             let place = match piece {
                 Piece::Text(text) => {
@@ -154,7 +196,10 @@ impl ShellTemplate {
             if let (Some(nth), Replacement::All(_)) = (nth, place.what) {
                 numbers = vec![numbers[nth]];
             }
-            let texts: Vec<&[u8]> = numbers.iter().map(|&number| filled.values[number - 1].as_bytes()).collect();
+            let texts: Vec<&[u8]> = numbers
+                .iter()
+                .map(|&number| filled.values[number - 1].as_bytes())
+                .collect();
             if place.is_code {
                 texts.iter().try_for_each(|text| check_code(text))?;
             }
@@ -163,11 +208,17 @@ impl ShellTemplate {
                 numbers.iter().map(form).collect::<Vec<_>>().join(between)
             };
             filled.body.extend(match place.quoting {
-                Quoting::None => join(" ", &|number| format!("\"${{cosched_{number}}}\"")).into_bytes(),
-                Quoting::Double | Quoting::Here => join(" ", &|number| format!("${{cosched_{number}}}")).into_bytes(),
-                Quoting::Single => {
-                    format!("'\"{}\"'", join(" ", &|number| format!("${{cosched_{number}}}"))).into_bytes()
+                Quoting::None => {
+                    join(" ", &|number| format!("\"${{cosched_{number}}}\"")).into_bytes()
                 }
+                Quoting::Double | Quoting::Here => {
+                    join(" ", &|number| format!("${{cosched_{number}}}")).into_bytes()
+                }
+                Quoting::Single => format!(
+                    "'\"{}\"'",
+                    join(" ", &|number| format!("${{cosched_{number}}}"))
+                )
+                .into_bytes(),
             });
             filled.shown = filled.shown.take().and_then(|shown| Some(shown + &text?));
         }
@@ -179,13 +230,20 @@ impl ShellTemplate {
         let before = self.line[..place.at.start].last().copied();
         // After a letter the text could become part of a variable's name.
         let is_apart = before.is_none_or(|byte| b" \t\n/.,:@%+-=\"'".contains(&byte));
-        let is_plain = |text: &[u8]| !text.is_empty() && text.iter().all(|&byte| is_plain_byte(byte));
+        let is_plain =
+            |text: &[u8]| !text.is_empty() && text.iter().all(|&byte| is_plain_byte(byte));
         let all_plain = texts.iter().all(|text| is_plain(text));
         let joined = || String::from_utf8_lossy(&texts.join(&b' ')).into_owned();
         match place.quoting {
             Quoting::None => {
                 let bare = texts.len() == 1 && self.can_stand_bare(place, texts[0]);
-                let words = texts.iter().map(|text| if bare { quote(text) } else { quote_always(text) });
+                let words = texts.iter().map(|text| {
+                    if bare {
+                        quote(text)
+                    } else {
+                        quote_always(text)
+                    }
+                });
                 Some(words.collect::<Vec<_>>().join(" "))
             }
             Quoting::Double if all_plain && is_apart => Some(joined()),
@@ -207,7 +265,9 @@ impl ShellTemplate {
         let start = head.len() - head.iter().rev().take_while(|byte| is_part(byte)).count();
         let length = tail.iter().take_while(|byte| is_part(byte)).count();
         let begins = start == 0 || b" \t\n".contains(&head[start - 1]);
-        let ends = tail.get(length).is_none_or(|byte| b" \t\n;|&)".contains(byte));
+        let ends = tail
+            .get(length)
+            .is_none_or(|byte| b" \t\n;|&)".contains(byte));
         let alone = start == head.len() && length == 0;
         let has_mark = |text: &[u8]| text.iter().any(|byte| !byte.is_ascii_alphabetic());
         // `{}` alone is checked by its value; with letters around it could become a word of the shell's own.

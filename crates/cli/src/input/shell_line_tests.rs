@@ -1,12 +1,17 @@
 use super::*;
 
 fn row(values: &[&[u8]]) -> Row {
-    Row { values: values.iter().map(|value| os(value)).collect(), number: 3 }
+    Row {
+        values: values.iter().map(|value| os(value)).collect(),
+        number: 3,
+    }
 }
 
 fn fill(line: &str, values: &[&str]) -> Result<ShellLine, String> {
     let bytes: Vec<&[u8]> = values.iter().map(|value| value.as_bytes()).collect();
-    match ShellTemplate::new(line.as_bytes()).and_then(|template| template.fill(&row(&bytes), false)) {
+    match ShellTemplate::new(line.as_bytes())
+        .and_then(|template| template.fill(&row(&bytes), false))
+    {
         Ok(Command::Shell(line)) => Ok(line),
         Ok(Command::Argv(_)) => unreachable!("a line stays a line"),
         Err(error) => Err(error.to_string()),
@@ -20,7 +25,10 @@ fn shown(line: &str, value: &str) -> String {
 #[test]
 fn the_script_never_holds_a_value() {
     let line = fill("sort {} > {.}.out", &["$(touch x)"]).unwrap();
-    assert_eq!(line.script, "cosched_1=${1} cosched_2=${2}; set --; sort \"${cosched_1}\" > \"${cosched_2}\".out");
+    assert_eq!(
+        line.script,
+        "cosched_1=${1} cosched_2=${2}; set --; sort \"${cosched_1}\" > \"${cosched_2}\".out"
+    );
     assert_eq!(line.values, ["$(touch x)", "$(touch x)"]);
     assert_eq!(line.shown.unwrap(), "sort '$(touch x)' > '$(touch x)'.out");
 }
@@ -38,10 +46,22 @@ fn values_stand_in_every_kind_of_quotes() {
         body("x=\"$(wc -l < {})\"; echo \"$x {}\""),
         "x=\"$(wc -l < \"${cosched_1}\")\"; echo \"$x ${cosched_1}\""
     );
-    assert_eq!(body("cat << E\na {}\nE\necho {}"), "cat << E\na ${cosched_1}\nE\necho \"${cosched_1}\"");
-    assert_eq!(body("echo a # it's a comment\necho {}"), "echo a # it's a comment\necho \"${cosched_1}\"");
-    assert_eq!(body("find {} -exec rm \\{\\} +"), "find \"${cosched_1}\" -exec rm \\{\\} +");
-    assert_eq!(body("set -- a; echo ${1} ${#} {}"), "set -- a; echo ${1} ${#} \"${cosched_1}\"");
+    assert_eq!(
+        body("cat << E\na {}\nE\necho {}"),
+        "cat << E\na ${cosched_1}\nE\necho \"${cosched_1}\""
+    );
+    assert_eq!(
+        body("echo a # it's a comment\necho {}"),
+        "echo a # it's a comment\necho \"${cosched_1}\""
+    );
+    assert_eq!(
+        body("find {} -exec rm \\{\\} +"),
+        "find \"${cosched_1}\" -exec rm \\{\\} +"
+    );
+    assert_eq!(
+        body("set -- a; echo ${1} ${#} {}"),
+        "set -- a; echo ${1} ${#} \"${cosched_1}\""
+    );
 }
 
 /// Where a blank or a sign of the shell divides the text, GNU parallel 20221122 wrote the same lines.
@@ -49,24 +69,46 @@ fn values_stand_in_every_kind_of_quotes() {
 fn text_around_a_string_is_repeated_for_each_value() {
     let shown = |line: &str| {
         let template = ShellTemplate::new(line.as_bytes()).unwrap();
-        template.fill(&row(&[b"a", b"b"]), true).map(|command| command.line()).map_err(|error| error.to_string())
+        template
+            .fill(&row(&[b"a", b"b"]), true)
+            .map(|command| command.line())
+            .map_err(|error| error.to_string())
     };
     let check = |line: &str, expected: &str| assert_eq!(shown(line).unwrap(), expected, "{line}");
     check("rm {}.bak", "rm a.bak b.bak");
     check("sort {} > {}.out", "sort a b > a.out b.out");
-    check("cat >{}.out 2>{}.err", "cat >'a'.out >'b'.out 2>'a'.err 2>'b'.err");
+    check(
+        "cat >{}.out 2>{}.err",
+        "cat >'a'.out >'b'.out 2>'a'.err 2>'b'.err",
+    );
     check("cat 1{}2;echo", "cat 1a2 1b2;echo");
     check("x={}; cat \"{}\"w", "x='a' x='b'; cat \"a\"w \"b\"w");
     check("echo \"p x{}y q\" r", "echo \"p x\"'a'\"y x\"'b'\"y q\" r");
     check("echo 'p {}.o q' r", "echo 'p a.o b.o q' r");
     check("echo x{1}y{}z{}", "echo x'a'y'a'z'a' x'a'y'b'z'b'");
-    check("echo \"$(basename {}.c)\" {#}{}", "echo \"$(basename a.c b.c)\" '3''a' '3''b'");
-    check("echo x$(basename {}){}y", "echo x$(basename a)'a'y x$(basename b)'b'y");
-    check("echo x$(cat {} {}){}y", "echo x$(cat a a)'a'y x$(cat b b)'b'y");
+    check(
+        "echo \"$(basename {}.c)\" {#}{}",
+        "echo \"$(basename a.c b.c)\" '3''a' '3''b'",
+    );
+    check(
+        "echo x$(basename {}){}y",
+        "echo x$(basename a)'a'y x$(basename b)'b'y",
+    );
+    check(
+        "echo x$(cat {} {}){}y",
+        "echo x$(cat a a)'a'y x$(cat b b)'b'y",
+    );
     check("cat << E\n{}.c z\n{}\nE\n", "cat << E\na.c b.c z\na b\nE\n");
     check("cat {}<< E\nE\n", "cat 'a' 'b'<< E\nE\n");
-    for line in ["echo \"file {}\"", "echo '{} x'", "rm \"/my folder/{}.bak\""] {
-        assert!(shown(line).unwrap_err().contains("quotes that hold more"), "{line}");
+    for line in [
+        "echo \"file {}\"",
+        "echo '{} x'",
+        "rm \"/my folder/{}.bak\"",
+    ] {
+        assert!(
+            shown(line).unwrap_err().contains("quotes that hold more"),
+            "{line}"
+        );
     }
     assert!(fill("echo \"file {}\"", &["a", "b"]).is_ok());
 }
@@ -94,7 +136,10 @@ fn values_are_shown_without_quotes_where_that_means_the_same() {
 fn unsafe_places_are_refused_with_column_and_remedy() {
     let check = |line: &str, column: usize, parts: &[&str]| {
         let error = fill(line, &["v"]).expect_err(line);
-        assert!(error.starts_with(&format!("column {column} of the line for the shell: {{")), "{line}: {error}");
+        assert!(
+            error.starts_with(&format!("column {column} of the line for the shell: {{")),
+            "{line}: {error}"
+        );
         for part in parts {
             assert!(error.contains(part), "{line}: no {part:?} in {error}");
         }
@@ -111,9 +156,17 @@ fn unsafe_places_are_refused_with_column_and_remedy() {
     check("cat << 'E'\n{}\nE\n", 12, &["quoted delimiter", "<< END"]);
     check("cat << E\n$(ls) {}\nE\n", 16, &["here-document with"]);
     check("cat << E\n\\{}\nE\n", 11, &["after a backslash"]);
-    check("echo \"$(cat << E\n)\nE\n) {}\"", 24, &["here-document inside a command"]);
+    check(
+        "echo \"$(cat << E\n)\nE\n) {}\"",
+        24,
+        &["here-document inside a command"],
+    );
     check("echo a # {}", 10, &["in a comment"]);
-    check("for i in {1..{}}; do ls; done", 14, &["in braces", "$(seq {})"]);
+    check(
+        "for i in {1..{}}; do ls; done",
+        14,
+        &["in braces", "$(seq {})"],
+    );
     check("echo x{{}..9}y", 8, &["in braces"]);
     check("ls {a,{1..{}}}", 11, &["in braces"]);
     for line in [
@@ -128,18 +181,32 @@ fn unsafe_places_are_refused_with_column_and_remedy() {
     }
     check("echo \"$(case a in a) echo {};; esac)\"", 27, &["`case`"]);
     check("echo 'a {}", 9, &["without its partner"]);
-    assert!(fill("echo \"a {}", &["v"]).unwrap_err().contains("double quote without its partner"));
+    assert!(
+        fill("echo \"a {}", &["v"])
+            .unwrap_err()
+            .contains("double quote without its partner")
+    );
 }
 
 #[test]
 fn values_go_to_the_end_only_where_they_are_arguments() {
     let at_end = |line: &str| {
-        let template = ShellTemplate::new(line.as_bytes()).unwrap().with_values_at_end();
-        template.map(|template| template.line).map_err(|error| error.to_string())
+        let template = ShellTemplate::new(line.as_bytes())
+            .unwrap()
+            .with_values_at_end();
+        template
+            .map(|template| template.line)
+            .map_err(|error| error.to_string())
     };
-    for line in
-        ["ls -l | grep x", "A=1 cmd", "(cd x; ls) | wc -l", "echo a > f", "echo done", "for x in a b", "sleep 1 && ls"]
-    {
+    for line in [
+        "ls -l | grep x",
+        "A=1 cmd",
+        "(cd x; ls) | wc -l",
+        "echo a > f",
+        "echo done",
+        "for x in a b",
+        "sleep 1 && ls",
+    ] {
         assert_eq!(at_end(line).unwrap(), format!("{line} {{}}").into_bytes());
     }
     for line in [
@@ -160,7 +227,12 @@ fn values_go_to_the_end_only_where_they_are_arguments() {
         "! ",
         "echo x \\",
     ] {
-        assert!(at_end(line).unwrap_err().contains("write {} where it belongs"), "{line}");
+        assert!(
+            at_end(line)
+                .unwrap_err()
+                .contains("write {} where it belongs"),
+            "{line}"
+        );
     }
 }
 
@@ -238,27 +310,46 @@ const LINES: &[(&str, &str)] = &[
     ("w=", "; printf '%s\\0' \"$w\""),
     ("case x in x) printf '%s\\0' ", ";; esac"),
     ("cat << E > /dev/null\nit's {} \"\nE\nprintf '%s\\0' ", ""),
-    ("cat > /dev/null <<- 'E'\n\tit's $( `\n\tE\nprintf '%s\\0' ", ""),
+    (
+        "cat > /dev/null <<- 'E'\n\tit's $( `\n\tE\nprintf '%s\\0' ",
+        "",
+    ),
 ];
 
 /// Runs a command in an empty folder and returns its output. The folder must be empty afterwards.
 fn output_of(words: &[OsString]) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let mut command = std::process::Command::new(&words[0]);
-    command.args(&words[1..]).env("V", "var").current_dir(folder.path()).stdin(std::process::Stdio::null());
+    command
+        .args(&words[1..])
+        .env("V", "var")
+        .current_dir(folder.path())
+        .stdin(std::process::Stdio::null());
     let output = command.output().unwrap();
-    let found: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let found: Vec<_> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     assert!(found.is_empty(), "{found:?} by {words:?}");
-    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{words:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     output.stdout
 }
 
 fn check_line(line: &str, expected: &[Option<&str>], value: &[u8], has_bash: bool) {
-    let template = ShellTemplate::new(line.as_bytes()).unwrap_or_else(|error| panic!("{line}: {error}"));
+    let template =
+        ShellTemplate::new(line.as_bytes()).unwrap_or_else(|error| panic!("{line}: {error}"));
     let command = template.fill(&row(&[value]), false).unwrap();
-    let Command::Shell(script) = &command else { unreachable!("a line stays a line") };
+    let Command::Shell(script) = &command else {
+        unreachable!("a line stays a line")
+    };
     let mut wanted: Vec<u8> = Vec::new();
-    expected.iter().for_each(|part| wanted.extend(part.map_or(value, str::as_bytes)));
+    expected
+        .iter()
+        .for_each(|part| wanted.extend(part.map_or(value, str::as_bytes)));
     wanted.push(0);
     let mut words = script.words();
     words[0] = "/bin/sh".into();
@@ -266,7 +357,11 @@ fn check_line(line: &str, expected: &[Option<&str>], value: &[u8], has_bash: boo
     assert_eq!(shown(&output_of(&words)), shown(&wanted), "{line}");
     // The line that people see means the same to a shell that knows $'...', and if it does without, to any shell.
     let pasted = command.line();
-    let shell = if pasted.contains("$'") { "bash" } else { "/bin/sh" };
+    let shell = if pasted.contains("$'") {
+        "bash"
+    } else {
+        "/bin/sh"
+    };
     if shell == "/bin/sh" || has_bash {
         let found = output_of(&[shell, "-c", &pasted].map(OsString::from));
         assert_eq!(shown(&found), shown(&wanted), "{line} as {pasted}");
@@ -274,7 +369,10 @@ fn check_line(line: &str, expected: &[Option<&str>], value: &[u8], has_bash: boo
 }
 
 fn has_bash() -> bool {
-    std::process::Command::new("bash").args(["-c", ":"]).status().is_ok_and(|status| status.success())
+    std::process::Command::new("bash")
+        .args(["-c", ":"])
+        .status()
+        .is_ok_and(|status| status.success())
 }
 
 #[test]
@@ -298,17 +396,26 @@ fn every_hostile_value_arrives_where_the_text_around_it_is_repeated() {
             let other = HOSTILE[(number + 7) % HOSTILE.len()];
             let template = ShellTemplate::new(format!("{before}{text}{after}").as_bytes()).unwrap();
             let command = template.fill(&row(&[value, other]), true).unwrap();
-            let Command::Shell(script) = &command else { unreachable!("a line stays a line") };
+            let Command::Shell(script) = &command else {
+                unreachable!("a line stays a line")
+            };
             let mut wanted: Vec<u8> = Vec::new();
             for value in [value, other] {
-                expected.iter().for_each(|part| wanted.extend(part.map_or(value, str::as_bytes)));
+                expected
+                    .iter()
+                    .for_each(|part| wanted.extend(part.map_or(value, str::as_bytes)));
                 wanted.push(0);
             }
             let shown = |bytes: &[u8]| bytes.escape_ascii().to_string();
             assert_eq!(shown(&output_of(&script.words())), shown(&wanted), "{text}");
             if !command.line().contains("$'") {
                 let pasted = ["/bin/sh", "-c", &command.line()].map(OsString::from);
-                assert_eq!(shown(&output_of(&pasted)), shown(&wanted), "{}", command.line());
+                assert_eq!(
+                    shown(&output_of(&pasted)),
+                    shown(&wanted),
+                    "{}",
+                    command.line()
+                );
             }
         }
     }
@@ -320,7 +427,9 @@ fn every_hostile_value_arrives_in_a_here_document() {
     for value in HOSTILE {
         let template = ShellTemplate::new(b"cat << E\nx {} y\nE\n").unwrap();
         let command = template.fill(&row(&[value]), false).unwrap();
-        let Command::Shell(script) = &command else { unreachable!("a line stays a line") };
+        let Command::Shell(script) = &command else {
+            unreachable!("a line stays a line")
+        };
         let mut words = script.words();
         words[0] = "/bin/sh".into();
         let wanted = [&b"x "[..], value, b" y\n"].concat();

@@ -25,7 +25,9 @@ const COMMANDS: &[&str] = &[
 ];
 
 /// Words after which another command begins.
-const BEFORE: &[&str] = &["!", "{", "do", "elif", "else", "if", "then", "time", "until", "while"];
+const BEFORE: &[&str] = &[
+    "!", "{", "do", "elif", "else", "if", "then", "time", "until", "while",
+];
 
 /// The first word in one of the lines that `/bin/sh` may not take as bash does, as far as it is easy to tell.
 pub(crate) fn shell_word<'a>(lines: impl Iterator<Item = &'a ShellLine>) -> Option<String> {
@@ -39,7 +41,12 @@ pub(crate) fn shell_word<'a>(lines: impl Iterator<Item = &'a ShellLine>) -> Opti
         if let Some(word) = found.word {
             return Some(word);
         }
-        if found.has_echo && line.values.iter().any(|value| value.as_bytes().contains(&b'\\')) {
+        if found.has_echo
+            && line
+                .values
+                .iter()
+                .any(|value| value.as_bytes().contains(&b'\\'))
+        {
             return Some("echo".to_owned());
         }
         last = Some((&line.script, found));
@@ -65,18 +72,28 @@ fn look(line: &[u8]) -> Found {
         let rest = &line[at..];
         // `$((1 + 2))` is for any shell.
         let is_sum = rest.starts_with(b"((") && line[..at].ends_with(b"$");
-        let sign = if is_sum { expansion(&line[at - 1..], false) } else { sign(rest) };
+        let sign = if is_sum {
+            expansion(&line[at - 1..], false)
+        } else {
+            sign(rest)
+        };
         if sign.is_some() {
             found.word = sign;
             return found;
         }
         if is_sum {
-            at += rest.windows(2).position(|pair| pair == b"))").map_or(rest.len(), |end| end + 2);
+            at += rest
+                .windows(2)
+                .position(|pair| pair == b"))")
+                .map_or(rest.len(), |end| end + 2);
             continue;
         }
         match rest[0] {
             b' ' | b'\t' => at += 1,
-            b'(' if rest.starts_with(b"(<") && !rest.starts_with(b"(<<") && line[..at].ends_with(b"$") => {
+            b'(' if rest.starts_with(b"(<")
+                && !rest.starts_with(b"(<<")
+                && line[..at].ends_with(b"$") =>
+            {
                 found.word = Some("$(<".to_owned());
                 return found;
             }
@@ -85,7 +102,10 @@ fn look(line: &[u8]) -> Found {
                 at += 1;
             }
             b'#' if at == 0 || b" \t\n;&|()".contains(&line[at - 1]) => {
-                at += rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
+                at += rest
+                    .iter()
+                    .position(|&byte| byte == b'\n')
+                    .unwrap_or(rest.len());
             }
             b'<' if rest.starts_with(b"<<") => return found,
             b'<' | b'>' => at += 1,
@@ -93,7 +113,10 @@ fn look(line: &[u8]) -> Found {
                 let length = word_length(rest);
                 let word = &rest[..length];
                 at += length;
-                let redirects = line[..at - length].trim_ascii_end().last().is_some_and(|byte| b"<>".contains(byte));
+                let redirects = line[..at - length]
+                    .trim_ascii_end()
+                    .last()
+                    .is_some_and(|byte| b"<>".contains(byte));
                 if let Some(sign) = within(word) {
                     found.word = Some(sign);
                     return found;
@@ -108,7 +131,11 @@ fn look(line: &[u8]) -> Found {
                     found.word = Some(String::from_utf8_lossy(word).into_owned());
                 } else if let Some(name) = assigned(word) {
                     let is_array = word.ends_with(b"=") && line[at..].starts_with(b"(");
-                    found.word = if name.ends_with(b"+") { told("+=") } else { told("=(").filter(|_| is_array) };
+                    found.word = if name.ends_with(b"+") {
+                        told("+=")
+                    } else {
+                        told("=(").filter(|_| is_array)
+                    };
                 } else if !is_one_of(BEFORE) {
                     command = word.to_vec();
                     found.has_echo |= word == b"echo";
@@ -136,7 +163,9 @@ fn assigned(word: &[u8]) -> Option<&[u8]> {
 /// What only bash takes as an argument of a command that other shells have, too.
 fn argument(command: &[u8], word: &[u8], is_first: bool) -> Option<String> {
     let with = |command: &str| told(&format!("{command} {}", String::from_utf8_lossy(word)));
-    let option = word.strip_prefix(b"-").filter(|letters| letters.first().is_some_and(u8::is_ascii_alphabetic));
+    let option = word
+        .strip_prefix(b"-")
+        .filter(|letters| letters.first().is_some_and(u8::is_ascii_alphabetic));
     match command {
         b"[" | b"test" if word == b"==" => told("=="),
         b"[" | b"test" if word == b"-v" => with("test"),
@@ -147,7 +176,9 @@ fn argument(command: &[u8], word: &[u8], is_first: bool) -> Option<String> {
         b"read" if option.is_some_and(|letters| letters != b"r") => with("read"),
         b"trap" if [&b"ERR"[..], b"DEBUG", b"RETURN"].contains(&word) => with("trap"),
         b"set" if word == b"pipefail" => told("set -o pipefail"),
-        b"exec" | b"type" if is_first && option.is_some() => with(&String::from_utf8_lossy(command)),
+        b"exec" | b"type" if is_first && option.is_some() => {
+            with(&String::from_utf8_lossy(command))
+        }
         b"export" if option.is_some_and(|letters| letters != b"p") => with("export"),
         _ => None,
     }
@@ -156,7 +187,10 @@ fn argument(command: &[u8], word: &[u8], is_first: bool) -> Option<String> {
 /// A sign of bash at the beginning of this, outside of quotes.
 fn sign(text: &[u8]) -> Option<String> {
     let is_path = |byte: &u8| byte.is_ascii_alphabetic() || b"/._~".contains(byte);
-    if text.strip_prefix(b">&").is_some_and(|to| to.trim_ascii_start().first().is_some_and(is_path)) {
+    if text
+        .strip_prefix(b">&")
+        .is_some_and(|to| to.trim_ascii_start().first().is_some_and(is_path))
+    {
         return told(">&");
     }
     ["&>", "<<<", "<(", ">(", "|&", "(("]
@@ -172,7 +206,11 @@ fn word_length(text: &[u8]) -> usize {
         let up_to = |from: usize, end: u8| {
             let mut at = from;
             while at < text.len() && text[at] != end {
-                at += if text[at] == b'\\' && end != b'\'' { 2 } else { 1 };
+                at += if text[at] == b'\\' && end != b'\'' {
+                    2
+                } else {
+                    1
+                };
             }
             at + 1
         };
@@ -218,9 +256,14 @@ fn expansion(rest: &[u8], is_quoted: bool) -> Option<String> {
         b'\'' if !is_quoted => return Some("$'...'".to_owned()),
         b'"' if !is_quoted => return Some("$\"...\"".to_owned()),
         b'[' => return Some("$[".to_owned()),
-        b'(' if rest.starts_with(b"(<") && !rest.starts_with(b"(<<") => return Some("$(<".to_owned()),
+        b'(' if rest.starts_with(b"(<") && !rest.starts_with(b"(<<") => {
+            return Some("$(<".to_owned());
+        }
         b'(' if rest.starts_with(b"((") => {
-            let end = rest.windows(2).position(|pair| pair == b"))").unwrap_or(rest.len());
+            let end = rest
+                .windows(2)
+                .position(|pair| pair == b"))")
+                .unwrap_or(rest.len());
             let is_ours = |pair: &[u8]| [&b"++"[..], b"--", b"**"].contains(&pair);
             return rest[..end]
                 .windows(2)
@@ -230,7 +273,10 @@ fn expansion(rest: &[u8], is_quoted: bool) -> Option<String> {
         _ => {}
     }
     let name = rest.strip_prefix(b"{").unwrap_or(rest);
-    let length = name.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
+    let length = name
+        .iter()
+        .take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_')
+        .count();
     if rest.starts_with(b"{") {
         let is_ours = match &name[length..] {
             [b'!', next, ..] if length == 0 => next.is_ascii_alphabetic(),
@@ -240,11 +286,17 @@ fn expansion(rest: &[u8], is_quoted: bool) -> Option<String> {
             _ => false,
         };
         if is_ours {
-            let end = rest.iter().position(|&byte| byte == b'}').map_or(rest.len(), |end| end + 1);
+            let end = rest
+                .iter()
+                .position(|&byte| byte == b'}')
+                .map_or(rest.len(), |end| end + 1);
             return told(&format!("${}", String::from_utf8_lossy(&rest[..end])));
         }
     }
-    VARIABLES.iter().find(|one| one.as_bytes() == &name[..length]).map(|one| format!("${one}"))
+    VARIABLES
+        .iter()
+        .find(|one| one.as_bytes() == &name[..length])
+        .map(|one| format!("${one}"))
 }
 
 /// What only bash expands in a word: `$'...'`, `$[`, some variables, `[^a]`, and lists in braces.
@@ -252,7 +304,12 @@ fn within(word: &[u8]) -> Option<String> {
     let (mut at, mut is_quoted) = (0, false);
     while at < word.len() {
         let rest = &word[at..];
-        let end = |end: u8| rest[1..].iter().position(|&byte| byte == end).map_or(rest.len(), |found| found + 2);
+        let end = |end: u8| {
+            rest[1..]
+                .iter()
+                .position(|&byte| byte == end)
+                .map_or(rest.len(), |found| found + 2)
+        };
         at += match rest[0] {
             b'\\' => 2,
             b'\'' => end(b'\''),
@@ -263,7 +320,9 @@ fn within(word: &[u8]) -> Option<String> {
             b'$' if expansion(rest, is_quoted).is_some() => return expansion(rest, is_quoted),
             b'$' if rest.starts_with(b"${") => end(b'}'),
             _ if is_quoted => 1,
-            b'[' if rest.starts_with(b"[^") && rest.contains(&b']') => return Some("[^".to_owned()),
+            b'[' if rest.starts_with(b"[^") && rest.contains(&b']') => {
+                return Some("[^".to_owned());
+            }
             b'{' => {
                 let list = &rest[..end(b'}')];
                 let is_list = list.contains(&b',') || list.windows(2).any(|pair| pair == b"..");
@@ -283,7 +342,9 @@ fn has_escape(word: &[u8]) -> bool {
     let is_quoted = word.iter().any(|byte| b"'\"".contains(byte));
     let is_sign = |pair: &[u8]| pair[0] == b'\\' && b"0abcfnrtv".contains(&pair[1]);
     (is_quoted && word.windows(2).any(is_sign))
-        || word.windows(3).any(|three| three[0] == b'\\' && is_sign(&three[1..]))
+        || word
+            .windows(3)
+            .any(|three| three[0] == b'\\' && is_sign(&three[1..]))
 }
 
 /// Whether a word holds a sign or a conversion that only some shells' `printf` knows.
@@ -303,7 +364,9 @@ mod tests {
     use super::*;
 
     fn word(line: &str, value: &str) -> Option<String> {
-        let Command::Shell(mut line) = Command::shell(line) else { unreachable!("it is a line") };
+        let Command::Shell(mut line) = Command::shell(line) else {
+            unreachable!("it is a line")
+        };
         line.values = vec![os(value.as_bytes())];
         shell_word([&line, &line].into_iter())
     }
@@ -389,7 +452,10 @@ mod tests {
 
     #[test]
     fn values_with_backslashes_are_another_text_to_some_echo() {
-        assert_eq!(word("set --; echo \"$x\"", r"a\tb").as_deref(), Some("echo"));
+        assert_eq!(
+            word("set --; echo \"$x\"", r"a\tb").as_deref(),
+            Some("echo")
+        );
         assert_eq!(word("set --; printf %s \"$x\"", r"a\tb"), None);
     }
 }

@@ -7,7 +7,8 @@ use crate::exit::usage;
 use clap::builder::{PossibleValue, TypedValueParser};
 use cosched_core::POLICIES;
 use cosched_sim::{
-    MACHINES, MachineSpec, PROGRAMS, ProgramSpec, builtin_machine, builtin_program, parse_machine, parse_program,
+    MACHINES, MachineSpec, PROGRAMS, ProgramSpec, builtin_machine, builtin_program, parse_machine,
+    parse_program,
 };
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -31,7 +32,13 @@ pub(crate) fn is_path(name: &str) -> bool {
 
 /// The file that a program is in, if it is not built in; its path counts from `folder`.
 pub(crate) fn program_file(name: &str, folder: &Path) -> Option<PathBuf> {
-    is_path(name).then(|| folder.join(name.strip_prefix("./").filter(|rest| !rest.is_empty()).unwrap_or(name)))
+    is_path(name).then(|| {
+        folder.join(
+            name.strip_prefix("./")
+                .filter(|rest| !rest.is_empty())
+                .unwrap_or(name),
+        )
+    })
 }
 
 /// The name of a built-in program, as an example in messages.
@@ -41,7 +48,9 @@ pub(crate) fn example_program() -> &'static str {
 
 /// The name of a machine with several types of core, as an example in messages.
 pub(crate) fn machine_with_core_types() -> Option<&'static str> {
-    let several = |name: &&str| builtin_machine(name).is_some_and(|machine| machine.machine().core_types.len() > 1);
+    let several = |name: &&str| {
+        builtin_machine(name).is_some_and(|machine| machine.machine().core_types.len() > 1)
+    };
     MACHINES.iter().map(|machine| machine.name).find(several)
 }
 
@@ -53,7 +62,10 @@ pub(crate) fn machine(name: &str) -> anyhow::Result<Described<MachineSpec>> {
     if is_path(name) {
         let text = read_spec(Path::new(name)).map_err(|error| usage(format!("--on: {error}")))?;
         let spec = parse_machine(&text, &told(name)).map_err(|error| usage(error.to_string()))?;
-        return Ok(Described { spec, text: Some(text) });
+        return Ok(Described {
+            spec,
+            text: Some(text),
+        });
     }
     builtin_machine(name).map(Described::built_in).ok_or_else(|| {
         let known: Vec<&str> = MACHINES.iter().map(|machine| machine.name).collect();
@@ -71,11 +83,18 @@ pub(crate) fn machine(name: &str) -> anyhow::Result<Described<MachineSpec>> {
 ///
 /// # Errors
 /// There is no such program, or its file can't be read. The message says what to write instead.
-pub(crate) fn program(name: &str, folder: &Path, place: &str) -> anyhow::Result<Described<ProgramSpec>> {
+pub(crate) fn program(
+    name: &str,
+    folder: &Path,
+    place: &str,
+) -> anyhow::Result<Described<ProgramSpec>> {
     if let Some(path) = program_file(name, folder) {
         let text = read_spec(&path).map_err(|error| usage(format!("{place}: program {error}")))?;
         let spec = parse_program(&text, &told(&path)).map_err(|error| usage(error.to_string()))?;
-        return Ok(Described { spec, text: Some(text) });
+        return Ok(Described {
+            spec,
+            text: Some(text),
+        });
     }
     builtin_program(name).map(Described::built_in).ok_or_else(|| {
         let known: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
@@ -91,7 +110,9 @@ pub(crate) fn program(name: &str, folder: &Path, place: &str) -> anyhow::Result<
 
 /// The built-in machines, and this one.
 pub(crate) fn machine_names() -> Vec<&'static str> {
-    std::iter::once("host").chain(MACHINES.iter().map(|machine| machine.name)).collect()
+    std::iter::once("host")
+        .chain(MACHINES.iter().map(|machine| machine.name))
+        .collect()
 }
 
 /// The built-in programs.
@@ -101,7 +122,9 @@ pub(crate) fn program_names() -> Vec<&'static str> {
 
 /// The policies, and the word for the best of them.
 pub(crate) fn policy_names() -> Vec<&'static str> {
-    std::iter::once("auto").chain(POLICIES.iter().map(|policy| policy.name)).collect()
+    std::iter::once("auto")
+        .chain(POLICIES.iter().map(|policy| policy.name))
+        .collect()
 }
 
 /// Accepts any word, which may be the name of a file or is refused later with better words, and offers these names for
@@ -112,7 +135,12 @@ pub(crate) struct Offered(pub(crate) fn() -> Vec<&'static str>);
 impl TypedValueParser for Offered {
     type Value = String;
 
-    fn parse_ref(&self, cmd: &clap::Command, arg: Option<&clap::Arg>, value: &OsStr) -> Result<String, clap::Error> {
+    fn parse_ref(
+        &self,
+        cmd: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
         clap::builder::NonEmptyStringValueParser::new().parse_ref(cmd, arg, value)
     }
 

@@ -40,7 +40,10 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> anyhow::Result<Vec
             [line] if is_shell_line(line) => Command::shell(line.clone()),
             words => Command::Argv(words.to_vec()),
         };
-        return Ok(vec![JobInput { is_only: true, ..JobInput::command(command, place) }]);
+        return Ok(vec![JobInput {
+            is_only: true,
+            ..JobInput::command(command, place)
+        }]);
     }
     if from_stdin && std::io::stdin().is_terminal() {
         return Err(usage(
@@ -51,7 +54,11 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> anyhow::Result<Vec
     }
     let (rows, columns) = rows(words, reading, from_stdin)?;
     if rows.is_empty() && !reading.skip_empty {
-        let source = if from_stdin { "standard input holds" } else { "the lists hold" };
+        let source = if from_stdin {
+            "standard input holds"
+        } else {
+            "the lists hold"
+        };
         return Err(usage(format!(
             "{source} no value; give values after `:::`, as in `cosched run gzip -k {{}} ::: a.txt`; with -r it is no error \
              to have none; a command that needs {{}} as it is can stand in a file, as in `cosched run -f commands.txt`"
@@ -64,7 +71,11 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> anyhow::Result<Vec
     let job = |row: Row| {
         let command = template.fill(&row, reading.repeats)?;
         check_lengths(&command, room)?;
-        Ok(JobInput { values: row.values, is_only, ..JobInput::command(command, place.clone()) })
+        Ok(JobInput {
+            values: row.values,
+            is_only,
+            ..JobInput::command(command, place.clone())
+        })
     };
     rows.into_iter().map(job).collect()
 }
@@ -83,7 +94,9 @@ const MARGIN: usize = 8 << 10;
 fn room_for_words() -> usize {
     let stack = getrlimit(Resource::Stack).current.unwrap_or(u64::MAX);
     let all = (stack / 4).clamp(128 << 10, 6 << 20) as usize;
-    let environment: usize = std::env::vars_os().map(|(name, value)| name.len() + 1 + value.len() + AROUND_WORD).sum();
+    let environment: usize = std::env::vars_os()
+        .map(|(name, value)| name.len() + 1 + value.len() + AROUND_WORD)
+        .sum();
     all.saturating_sub(environment + MARGIN)
 }
 
@@ -98,7 +111,12 @@ fn check_lengths(command: &Command, room: usize) -> anyhow::Result<()> {
         }
     };
     let remedy = "put fewer values into a job (-n), or give them in a file";
-    if let Some(longest) = words.iter().map(|word| word.len()).max().filter(|&longest| longest >= MOST_WORD) {
+    if let Some(longest) = words
+        .iter()
+        .map(|word| word.len())
+        .max()
+        .filter(|&longest| longest >= MOST_WORD)
+    {
         return Err(usage(format!(
             "with its values the command has a word of {longest} bytes, and the kernel takes at most {}; {remedy}",
             MOST_WORD - 1
@@ -114,7 +132,9 @@ fn check_lengths(command: &Command, room: usize) -> anyhow::Result<()> {
 }
 
 fn is_shell_line(word: &OsStr) -> bool {
-    word.as_bytes().iter().any(|byte| byte.is_ascii_whitespace() || b"|&;<>()$`\\\"'*?[]#~=%!".contains(byte))
+    word.as_bytes()
+        .iter()
+        .any(|byte| byte.is_ascii_whitespace() || b"|&;<>()$`\\\"'*?[]#~=%!".contains(byte))
 }
 
 /// A command with replacement strings.
@@ -146,9 +166,14 @@ impl Template {
         let word = |word: &OsString| {
             let is_code = code.is_code_in(word.as_bytes());
             code.word(word.as_bytes());
-            Ok(Word { parts: parts(word.as_bytes())?, is_code })
+            Ok(Word {
+                parts: parts(word.as_bytes())?,
+                is_code,
+            })
         };
-        Ok(Template::Words(words.iter().map(word).collect::<anyhow::Result<_>>()?))
+        Ok(Template::Words(
+            words.iter().map(word).collect::<anyhow::Result<_>>()?,
+        ))
     }
 
     fn replacements(&self) -> Vec<Replacement> {
@@ -156,7 +181,15 @@ impl Template {
             Template::Shell(line) => line.replacements().collect(),
             Template::Words(words) => {
                 let parts = words.iter().flat_map(|word| &word.parts);
-                parts.filter_map(|part| if let Part::Replacement(what) = part { Some(*what) } else { None }).collect()
+                parts
+                    .filter_map(|part| {
+                        if let Part::Replacement(what) = part {
+                            Some(*what)
+                        } else {
+                            None
+                        }
+                    })
+                    .collect()
             }
         }
     }
@@ -182,7 +215,10 @@ impl Template {
                         }
                     });
                 });
-                words.push(Word { parts: vec![Part::Replacement(all)], is_code: code.is_code_in(b"") });
+                words.push(Word {
+                    parts: vec![Part::Replacement(all)],
+                    is_code: code.is_code_in(b""),
+                });
                 Ok(Template::Words(words))
             }
         }
@@ -190,7 +226,9 @@ impl Template {
 
     /// Checks that `{3}` has a third list, where the number of lists is known.
     fn check_positions(&self, columns: Option<usize>) -> anyhow::Result<()> {
-        let Some(columns) = columns else { return Ok(()) };
+        let Some(columns) = columns else {
+            return Ok(());
+        };
         let beyond = |what: &Replacement| match what {
             Replacement::Nth(n, _) if n.unsigned_abs() as usize > columns => Some(*n),
             _ => None,
@@ -201,7 +239,11 @@ impl Template {
                 "{{{n}}} is the value of list {}, and there {}; {{1}} is the first, and for braces that are meant as they \
                  are write a line for the shell with \\{{, as in 'grep -E a\\{{{n}}} file'",
                 n.unsigned_abs(),
-                if columns == 1 { "is one list".to_owned() } else { format!("are {columns} lists") }
+                if columns == 1 {
+                    "is one list".to_owned()
+                } else {
+                    format!("are {columns} lists")
+                }
             ))),
         }
     }
@@ -259,7 +301,9 @@ impl Template {
 impl Word {
     /// Whether it holds a string that stands for all values of a job.
     fn is_repeated(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Replacement(Replacement::All(_))))
+        self.parts
+            .iter()
+            .any(|part| matches!(part, Part::Replacement(Replacement::All(_))))
     }
 
     /// Refuses text with blanks, of which GNU parallel repeats only the part between two of them.
@@ -324,10 +368,12 @@ fn parts(word: &[u8]) -> anyhow::Result<Vec<Part>> {
 
 /// The word without its replacement strings: `{#}` alone makes no line for the shell, although the shell knows `#`.
 fn without_replacements(word: &OsString) -> anyhow::Result<OsString> {
-    let texts = parts(word.as_bytes())?.into_iter().filter_map(|part| match part {
-        Part::Text(text) => Some(text),
-        Part::Replacement(_) => None,
-    });
+    let texts = parts(word.as_bytes())?
+        .into_iter()
+        .filter_map(|part| match part {
+            Part::Text(text) => Some(text),
+            Part::Replacement(_) => None,
+        });
     Ok(texts.collect())
 }
 
@@ -341,7 +387,11 @@ mod tests {
 
     fn lines_with(words: &str, reading: &Reading) -> Vec<String> {
         let words: Vec<OsString> = words.split('~').map(OsString::from).collect();
-        parse(&words, reading).unwrap().into_iter().map(|job| job.command.unwrap().line()).collect()
+        parse(&words, reading)
+            .unwrap()
+            .into_iter()
+            .map(|job| job.command.unwrap().line())
+            .collect()
     }
 
     fn error(words: &str) -> String {
@@ -351,11 +401,20 @@ mod tests {
 
     #[test]
     fn values_go_where_they_are_wanted() {
-        assert_eq!(lines("gzip~-k~{}~:::~a~b c"), ["gzip -k a", "gzip -k 'b c'"]);
+        assert_eq!(
+            lines("gzip~-k~{}~:::~a~b c"),
+            ["gzip -k a", "gzip -k 'b c'"]
+        );
         assert_eq!(lines("gzip~-k~:::~a"), ["gzip -k a"]);
         assert_eq!(lines("cp~{}~{}.bak~:::~a"), ["cp a a.bak"]);
-        assert_eq!(lines("sort {} > {}.out~:::~a~b c"), ["sort a > a.out", "sort 'b c' > 'b c'.out"]);
-        assert_eq!(lines("x~{2}-{1}~:::~a~b~:::~1~2"), ["x 1-a", "x 2-a", "x 1-b", "x 2-b"]);
+        assert_eq!(
+            lines("sort {} > {}.out~:::~a~b c"),
+            ["sort a > a.out", "sort 'b c' > 'b c'.out"]
+        );
+        assert_eq!(
+            lines("x~{2}-{1}~:::~a~b~:::~1~2"),
+            ["x 1-a", "x 2-a", "x 1-b", "x 2-b"]
+        );
         assert_eq!(lines("awk~{print}~:::~f"), ["awk '{print}' f"]);
         assert_eq!(lines("true"), ["true"]);
         assert_eq!(lines("sleep 1; true"), ["sleep 1; true"]);
@@ -364,8 +423,14 @@ mod tests {
 
     #[test]
     fn parts_of_values_and_numbers() {
-        assert_eq!(lines("cc~-o~{/.}~{}~:::~d/a.c~b.c"), ["cc -o a d/a.c", "cc -o b b.c"]);
-        assert_eq!(lines("mv~{1}~{2//}/{1/}.{#}~:::~d/a~:::~e/b"), ["mv d/a e/a.1"]);
+        assert_eq!(
+            lines("cc~-o~{/.}~{}~:::~d/a.c~b.c"),
+            ["cc -o a d/a.c", "cc -o b b.c"]
+        );
+        assert_eq!(
+            lines("mv~{1}~{2//}/{1/}.{#}~:::~d/a~:::~e/b"),
+            ["mv d/a e/a.1"]
+        );
         assert_eq!(lines("echo~{#}~:::~a~b"), ["echo 1", "echo 2"]);
         assert_eq!(lines("{}~:::~a"), ["a"]);
         assert_eq!(lines("{/}~x~:::~d/a"), ["a x"]);
@@ -376,28 +441,61 @@ mod tests {
     fn several_values_are_several_words() {
         assert_eq!(lines("echo~{}~:::~a b~:::~c"), ["echo 'a b' c"]);
         assert_eq!(lines("echo {}~:::~a b~:::~c"), ["echo 'a b' 'c'"]);
-        let two = Reading { per_job: Some(2), ..Reading::default() };
-        assert_eq!(lines_with("echo~x{}y~:::~a~b~c", &two), ["echo xa by", "echo xcy"]);
+        let two = Reading {
+            per_job: Some(2),
+            ..Reading::default()
+        };
+        assert_eq!(
+            lines_with("echo~x{}y~:::~a~b~c", &two),
+            ["echo xa by", "echo xcy"]
+        );
         assert_eq!(lines_with("cp~{2}~{1}~:::~a~b~c", &two), ["cp b a", "cp c"]);
     }
 
     /// What GNU parallel 20221122 printed for the same words.
     #[test]
     fn text_around_a_string_is_repeated_for_each_value() {
-        let two = Reading { per_job: Some(2), repeats: true, ..Reading::default() };
-        let check = |words: &str, expected: &[&str]| assert_eq!(lines_with(words, &two), expected, "{words}");
+        let two = Reading {
+            per_job: Some(2),
+            repeats: true,
+            ..Reading::default()
+        };
+        let check = |words: &str, expected: &[&str]| {
+            assert_eq!(lines_with(words, &two), expected, "{words}")
+        };
         check("echo~x{}y~:::~a~b~c", &["echo xay xby", "echo xcy"]);
-        check("rm~{.}.o~{/}z~:::~d/a.c~e/b.c", &["rm d/a.o e/b.o a.cz b.cz"]);
-        check("echo~x{}y{1}z~:::~a~b~c", &["echo xayaz xbyaz", "echo xcycz"]);
-        check("echo~x{}y{.}z~{}{#}~:::~a.1~b.2", &["echo xa.1yaz xb.2ybz a.11 b.21"]);
+        check(
+            "rm~{.}.o~{/}z~:::~d/a.c~e/b.c",
+            &["rm d/a.o e/b.o a.cz b.cz"],
+        );
+        check(
+            "echo~x{}y{1}z~:::~a~b~c",
+            &["echo xayaz xbyaz", "echo xcycz"],
+        );
+        check(
+            "echo~x{}y{.}z~{}{#}~:::~a.1~b.2",
+            &["echo xa.1yaz xb.2ybz a.11 b.21"],
+        );
         check("echo~{1}{#}{2}~:::~a~b~c", &["echo a1b", "echo c2"]);
         check("echo~pre~:::~a~b~c", &["echo pre a b", "echo pre c"]);
-        let one = Reading { per_job: Some(1), repeats: true, ..Reading::default() };
-        assert_eq!(lines_with("echo~x{}y~:::~a~b", &one), ["echo xay", "echo xby"]);
+        let one = Reading {
+            per_job: Some(1),
+            repeats: true,
+            ..Reading::default()
+        };
+        assert_eq!(
+            lines_with("echo~x{}y~:::~a~b", &one),
+            ["echo xay", "echo xby"]
+        );
         // It can't be known whether that is a script or a name with blanks.
-        let words: Vec<OsString> = ["sh", "-c", "rm {}.bak", ":::", "a", "b"].map(OsString::from).to_vec();
+        let words: Vec<OsString> = ["sh", "-c", "rm {}.bak", ":::", "a", "b"]
+            .map(OsString::from)
+            .to_vec();
         let error = parse(&words, &two).unwrap_err().to_string();
-        assert!(error.contains("has a blank in it") && error.contains("with -n"), "{error}");
+        assert!(
+            error.contains("has a blank in it") && error.contains("with -n"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -405,7 +503,9 @@ mod tests {
         for words in [":::~a", "x~:::", "x~:::~a~:::"] {
             assert!(error(words).contains("cosched run"));
         }
-        assert!(error("x~{3}~:::~a").starts_with("{3} is the value of list 3, and there is one list"));
+        assert!(
+            error("x~{3}~:::~a").starts_with("{3} is the value of list 3, and there is one list")
+        );
         assert!(error("x~{-2}~:::~a").starts_with("{-2} is the value of list 2"));
         assert!(error("echo hi;~:::~reboot").contains("no argument can stand at its end"));
     }
@@ -431,14 +531,25 @@ mod tests {
             "if true; then watch ls {}; fi~:::~a;b",
         ] {
             let error = error(words);
-            assert!(error.contains("would be read as code") && error.contains("sh -c 'echo \"$1\"' sh {}"), "{error}");
+            assert!(
+                error.contains("would be read as code")
+                    && error.contains("sh -c 'echo \"$1\"' sh {}"),
+                "{error}"
+            );
         }
-        assert_eq!(lines("sh~-c~echo \"$1\"~sh~{}~:::~$(touch x)"), ["sh -c 'echo \"$1\"' sh '$(touch x)'"]);
+        assert_eq!(
+            lines("sh~-c~echo \"$1\"~sh~{}~:::~$(touch x)"),
+            ["sh -c 'echo \"$1\"' sh '$(touch x)'"]
+        );
     }
 
     #[test]
     fn values_are_bytes() {
-        let words: Vec<OsString> = ["cat", "{}", ":::"].iter().map(OsString::from).chain([os(b"\xff")]).collect();
+        let words: Vec<OsString> = ["cat", "{}", ":::"]
+            .iter()
+            .map(OsString::from)
+            .chain([os(b"\xff")])
+            .collect();
         let jobs = parse(&words, &Reading::default()).unwrap();
         assert_eq!(jobs[0].command.as_ref().unwrap().line(), r"cat $'\377'");
     }

@@ -27,7 +27,11 @@ pub(crate) struct Reading {
 impl Reading {
     /// Whether an option is given that makes sense only with values.
     pub(crate) fn wants_values(&self) -> bool {
-        !self.files.is_empty() || self.zero || self.columns.is_some() || self.per_job.is_some() || self.skip_empty
+        !self.files.is_empty()
+            || self.zero
+            || self.columns.is_some()
+            || self.per_job.is_some()
+            || self.skip_empty
     }
 }
 
@@ -51,9 +55,15 @@ impl std::str::FromStr for Separator {
             _ => {}
         }
         let plain = match text.strip_prefix('\\') {
-            Some(rest) if rest.len() == 1 && rest.starts_with(|c: char| c.is_ascii_punctuation()) => rest,
+            Some(rest)
+                if rest.len() == 1 && rest.starts_with(|c: char| c.is_ascii_punctuation()) =>
+            {
+                rest
+            }
             _ if text.chars().count() == 1 => text,
-            _ if !text.is_empty() && !text.contains(|c: char| r"\[](){}*+?|^$.".contains(c)) => text,
+            _ if !text.is_empty() && !text.contains(|c: char| r"\[](){}*+?|^$.".contains(c)) => {
+                text
+            }
             _ => {
                 return Err(
                     "expected a character or a plain text, not a pattern, as in --colsep , or --colsep '\\t'; blanks \
@@ -82,7 +92,10 @@ impl Separator {
             }
             Separator::Blanks => {
                 // Blanks at the beginning make an empty first column, as a pattern would; at the end they make none.
-                let end = value.iter().rposition(|byte| !byte.is_ascii_whitespace()).map_or(0, |last| last + 1);
+                let end = value
+                    .iter()
+                    .rposition(|byte| !byte.is_ascii_whitespace())
+                    .map_or(0, |last| last + 1);
                 let mut columns = Vec::new();
                 let mut in_blanks = false;
                 let mut column = Vec::new();
@@ -123,7 +136,10 @@ fn separator(word: &OsStr) -> Option<(bool, bool)> {
 
 /// The words of the command, before the first `:::` or the like.
 pub(crate) fn template(words: &[OsString]) -> &[OsString] {
-    let end = words.iter().position(|word| separator(word).is_some()).unwrap_or(words.len());
+    let end = words
+        .iter()
+        .position(|word| separator(word).is_some())
+        .unwrap_or(words.len());
     &words[..end]
 }
 
@@ -154,23 +170,42 @@ pub(crate) fn rows(
 ) -> anyhow::Result<(Vec<Row>, Option<usize>)> {
     let mut lists = Vec::new();
     for file in &reading.files {
-        lists.push(List { values: read_values(file, reading)?, linked: false });
+        lists.push(List {
+            values: read_values(file, reading)?,
+            linked: false,
+        });
     }
     let rest = &words[template(words).len()..];
     if rest.is_empty() && lists.is_empty() && from_stdin {
-        lists.push(List { values: read_values(Path::new("-"), reading)?, linked: false });
+        lists.push(List {
+            values: read_values(Path::new("-"), reading)?,
+            linked: false,
+        });
     }
     let mut at = 0;
     while at < rest.len() {
         let (in_files, linked) = separator(&rest[at]).unwrap_or_default();
-        let length = rest[at + 1..].iter().take_while(|word| separator(word).is_none()).count();
+        let length = rest[at + 1..]
+            .iter()
+            .take_while(|word| separator(word).is_none())
+            .count();
         let section = &rest[at + 1..at + 1 + length];
         let word = told(&rest[at]);
         if section.is_empty() && (in_files || !reading.skip_empty) {
             let what = if in_files { "file" } else { "value" };
-            let example = if in_files { "gzip -k {} :::: names.txt" } else { "gzip -k {} ::: a.txt b.txt" };
-            let with_r = if in_files { "" } else { "; with -r it is no error to have none" };
-            return Err(usage(format!("there is no {what} after `{word}`; as in `cosched run {example}`{with_r}")));
+            let example = if in_files {
+                "gzip -k {} :::: names.txt"
+            } else {
+                "gzip -k {} ::: a.txt b.txt"
+            };
+            let with_r = if in_files {
+                ""
+            } else {
+                "; with -r it is no error to have none"
+            };
+            return Err(usage(format!(
+                "there is no {what} after `{word}`; as in `cosched run {example}`{with_r}"
+            )));
         }
         if linked && lists.is_empty() {
             return Err(usage(format!(
@@ -181,10 +216,16 @@ pub(crate) fn rows(
         if in_files {
             for (number, file) in section.iter().enumerate() {
                 // Only the first of the files is linked.
-                lists.push(List { values: read_values(Path::new(file), reading)?, linked: linked && number == 0 });
+                lists.push(List {
+                    values: read_values(Path::new(file), reading)?,
+                    linked: linked && number == 0,
+                });
             }
         } else {
-            lists.push(List { values: kept(section.to_vec(), reading), linked });
+            lists.push(List {
+                values: kept(section.to_vec(), reading),
+                linked,
+            });
         }
         at += 1 + length;
     }
@@ -192,10 +233,15 @@ pub(crate) fn rows(
     let mut combined = combine(lists, reading)?;
     if let Some(separator) = &reading.columns {
         for row in &mut combined {
-            *row = row.iter().flat_map(|value| separator.split(value.as_encoded_bytes())).collect();
+            *row = row
+                .iter()
+                .flat_map(|value| separator.split(value.as_encoded_bytes()))
+                .collect();
         }
     }
-    let rows = (1..).zip(combined).map(|(number, values)| Row { values, number });
+    let rows = (1..)
+        .zip(combined)
+        .map(|(number, values)| Row { values, number });
     Ok((rows.collect(), columns))
 }
 
@@ -217,12 +263,17 @@ fn combine(lists: Vec<List>, reading: &Reading) -> anyhow::Result<Vec<Vec<OsStri
         match groups.last_mut().filter(|_| linked) {
             Some(group) => {
                 group.truncate(values.len());
-                group.iter_mut().zip(values).for_each(|(row, value)| row.push(value));
+                group
+                    .iter_mut()
+                    .zip(values)
+                    .for_each(|(row, value)| row.push(value));
             }
             None => groups.push(values.into_iter().map(|value| vec![value]).collect()),
         }
     }
-    let total = groups.iter().try_fold(1usize, |product, group| product.checked_mul(group.len()));
+    let total = groups
+        .iter()
+        .try_fold(1usize, |product, group| product.checked_mul(group.len()));
     if total.is_none_or(|total| total > MOST_JOBS) {
         return Err(usage(format!(
             "the lists of values make more than {MOST_JOBS} jobs; link lists that belong together, as in `cosched run echo \
@@ -231,7 +282,10 @@ fn combine(lists: Vec<List>, reading: &Reading) -> anyhow::Result<Vec<Vec<OsStri
     }
     let mut rows: Vec<Vec<OsString>> = vec![Vec::new()];
     for group in groups {
-        rows = rows.iter().flat_map(|row| group.iter().map(|more| [&row[..], &more[..]].concat())).collect();
+        rows = rows
+            .iter()
+            .flat_map(|row| group.iter().map(|more| [&row[..], &more[..]].concat()))
+            .collect();
     }
     Ok(rows)
 }
@@ -239,7 +293,12 @@ fn combine(lists: Vec<List>, reading: &Reading) -> anyhow::Result<Vec<Vec<OsStri
 /// Without the empty values, if they are to be left out.
 fn kept(mut values: Vec<OsString>, reading: &Reading) -> Vec<OsString> {
     if reading.skip_empty {
-        values.retain(|value| value.as_encoded_bytes().iter().any(|byte| !byte.is_ascii_whitespace()));
+        values.retain(|value| {
+            value
+                .as_encoded_bytes()
+                .iter()
+                .any(|byte| !byte.is_ascii_whitespace())
+        });
     }
     values
 }
@@ -253,13 +312,20 @@ fn read_values(file: &Path, reading: &Reading) -> anyhow::Result<Vec<OsString>> 
     }
     let bytes = bytes.strip_suffix(&[end]).unwrap_or(&bytes);
     let shown = told(file.as_os_str());
-    if let Some(at) = bytes.iter().position(|&byte| byte == 0).filter(|_| !reading.zero) {
+    if let Some(at) = bytes
+        .iter()
+        .position(|&byte| byte == 0)
+        .filter(|_| !reading.zero)
+    {
         let line = bytes[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
         return Err(usage(format!(
             "{shown}:{line}: the value holds a zero byte; where zero bytes divide values, give -0"
         )));
     }
-    Ok(kept(bytes.split(|&byte| byte == end).map(os).collect(), reading))
+    Ok(kept(
+        bytes.split(|&byte| byte == end).map(os).collect(),
+        reading,
+    ))
 }
 
 #[cfg(test)]
@@ -269,7 +335,13 @@ mod tests {
     fn rows_of(words: &str, reading: &Reading) -> Result<Vec<String>, String> {
         let words: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
         let (rows, _) = rows(&words, reading, false).map_err(|error| error.to_string())?;
-        let text = |row: &Row| row.values.iter().map(|value| value.to_string_lossy()).collect::<Vec<_>>().join(",");
+        let text = |row: &Row| {
+            row.values
+                .iter()
+                .map(|value| value.to_string_lossy())
+                .collect::<Vec<_>>()
+                .join(",")
+        };
         Ok(rows.iter().map(text).collect())
     }
 
@@ -283,7 +355,10 @@ mod tests {
         assert_eq!(lists("x ::: a b ::: 1 2"), ["a,1", "a,2", "b,1", "b,2"]);
         assert_eq!(lists("x ::: a b c :::+ 1 2"), ["a,1", "b,2"]);
         assert_eq!(lists("x ::: a b :::+ 1 2 3"), ["a,1", "b,2"]);
-        assert_eq!(lists("x ::: a b :::+ 1 2 ::: x y"), ["a,1,x", "a,1,y", "b,2,x", "b,2,y"]);
+        assert_eq!(
+            lists("x ::: a b :::+ 1 2 ::: x y"),
+            ["a,1,x", "a,1,y", "b,2,x", "b,2,y"]
+        );
     }
 
     #[test]
@@ -303,23 +378,50 @@ mod tests {
         };
         let words = |text: &str| text.split(' ').map(word).collect::<Vec<_>>().join(" ");
         assert_eq!(lists(&words("x :::: A")), ["f1", "", "f 2"]);
-        assert_eq!(lists(&words("x :::: B B")), ["g1,g1", "g1,g2", "g2,g1", "g2,g2"]);
+        assert_eq!(
+            lists(&words("x :::: B B")),
+            ["g1,g1", "g1,g2", "g2,g1", "g2,g2"]
+        );
         assert_eq!(lists(&words("x :::: A ::::+ B")), ["f1,g1", ",g2"]);
-        let reading = Reading { files: vec![a.clone()], skip_empty: true, ..Reading::default() };
+        let reading = Reading {
+            files: vec![a.clone()],
+            skip_empty: true,
+            ..Reading::default()
+        };
         assert_eq!(rows_of("x ::: q", &reading).unwrap(), ["f1,q", "f 2,q"]);
         let zero = file("zero", b"a\nb\0\xff\0");
-        let reading = Reading { files: vec![zero.clone()], zero: true, ..Reading::default() };
+        let reading = Reading {
+            files: vec![zero.clone()],
+            zero: true,
+            ..Reading::default()
+        };
         let found = rows(&[], &reading, false).unwrap().0;
-        assert_eq!(found.iter().map(|row| row.values[0].clone()).collect::<Vec<_>>(), [os(b"a\nb"), os(b"\xff")]);
-        let reading = Reading { files: vec![zero], ..Reading::default() };
-        assert!(rows_of("x", &reading).unwrap_err().contains("zero:2: the value holds a zero byte"));
+        assert_eq!(
+            found
+                .iter()
+                .map(|row| row.values[0].clone())
+                .collect::<Vec<_>>(),
+            [os(b"a\nb"), os(b"\xff")]
+        );
+        let reading = Reading {
+            files: vec![zero],
+            ..Reading::default()
+        };
+        assert!(
+            rows_of("x", &reading)
+                .unwrap_err()
+                .contains("zero:2: the value holds a zero byte")
+        );
     }
 
     #[test]
     fn columns_and_groups() {
         let columns = |text: &str, value: &str| {
             let columns = text.parse::<Separator>().unwrap().split(value.as_bytes());
-            columns.iter().map(|column| column.to_string_lossy().into_owned()).collect::<Vec<_>>()
+            columns
+                .iter()
+                .map(|column| column.to_string_lossy().into_owned())
+                .collect::<Vec<_>>()
         };
         assert_eq!(columns(",", "a,,b"), ["a", "", "b"]);
         assert_eq!(columns(r"\t", "a b\tc"), ["a b", "c"]);
@@ -328,11 +430,24 @@ mod tests {
         assert_eq!(columns("::", "a::b:c"), ["a", "b:c"]);
         assert_eq!(columns(r"\s+", " a \t b "), ["", "a", "b"]);
         for pattern in ["", "[,;]", "a|b", r"\d", "a.b"] {
-            assert!(pattern.parse::<Separator>().unwrap_err().contains("as in --colsep ,"), "{pattern}");
+            assert!(
+                pattern
+                    .parse::<Separator>()
+                    .unwrap_err()
+                    .contains("as in --colsep ,"),
+                "{pattern}"
+            );
         }
-        let reading = Reading { per_job: Some(2), ..Reading::default() };
+        let reading = Reading {
+            per_job: Some(2),
+            ..Reading::default()
+        };
         assert_eq!(rows_of("x ::: a b c", &reading).unwrap(), ["a,b", "c"]);
-        assert!(rows_of("x ::: a b ::: c", &reading).unwrap_err().contains("one list"));
+        assert!(
+            rows_of("x ::: a b ::: c", &reading)
+                .unwrap_err()
+                .contains("one list")
+        );
     }
 
     #[test]
@@ -343,6 +458,9 @@ mod tests {
         assert!(error("x ::::").contains("no file after `::::`"));
         assert!(error("x :::+ a").contains("there is none"));
         let many = vec!["a"; 300].join(" ");
-        assert!(error(&format!("x ::: {many} ::: {many} ::: {many}")).contains("more than 5000000 jobs"));
+        assert!(
+            error(&format!("x ::: {many} ::: {many} ::: {many}"))
+                .contains("more than 5000000 jobs")
+        );
     }
 }

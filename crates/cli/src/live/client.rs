@@ -61,7 +61,11 @@ impl Client {
     /// An error of the system.
     pub(crate) fn new(stream: UnixStream) -> io::Result<Client> {
         stream.set_nonblocking(true)?;
-        Ok(Client { stream, heard: Vec::new(), looked_at: 0 })
+        Ok(Client {
+            stream,
+            heard: Vec::new(),
+            looked_at: 0,
+        })
     }
 
     /// Asks for something.
@@ -86,7 +90,10 @@ impl Client {
     pub(crate) fn take(&mut self) -> io::Result<Option<Answer>> {
         let mut piece = [0; 64 << 10];
         loop {
-            if let Some(end) = self.heard[self.looked_at..].iter().position(|&byte| byte == b'\n') {
+            if let Some(end) = self.heard[self.looked_at..]
+                .iter()
+                .position(|&byte| byte == b'\n')
+            {
                 let end = self.looked_at + end;
                 let answer = read(&self.heard[..end]);
                 self.heard.drain(..=end);
@@ -121,8 +128,14 @@ impl Client {
             if left.is_zero() {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-            match poll(&mut [PollFd::new(&self.stream, PollFlags::IN)], Some(&timeout)) {
+            let timeout = Timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: left.subsec_nanos().into(),
+            };
+            match poll(
+                &mut [PollFd::new(&self.stream, PollFlags::IN)],
+                Some(&timeout),
+            ) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -132,9 +145,13 @@ impl Client {
 
 fn read(line: &[u8]) -> io::Result<Answer> {
     let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
-    let envelope: Envelope<'_> = serde_json::from_slice(line).map_err(|error| invalid(error.to_string()))?;
+    let envelope: Envelope<'_> =
+        serde_json::from_slice(line).map_err(|error| invalid(error.to_string()))?;
     if envelope.schema != WINDOW_SCHEMA {
-        return Err(invalid(format!("it speaks `{}`, and this is `{WINDOW_SCHEMA}`", envelope.schema)));
+        return Err(invalid(format!(
+            "it speaks `{}`, and this is `{WINDOW_SCHEMA}`",
+            envelope.schema
+        )));
     }
     if let Some(error) = envelope.error {
         return Err(invalid(error));
@@ -145,8 +162,15 @@ fn read(line: &[u8]) -> io::Result<Answer> {
     match envelope.status {
         Some(status) if status.get() != "null" => {
             let status = Status::from_json(status.get().as_bytes()).map_err(invalid)?;
-            Ok(Answer::Status(Box::new(status), envelope.age_s.unwrap_or(0.0)))
+            Ok(Answer::Status(
+                Box::new(status),
+                envelope.age_s.unwrap_or(0.0),
+            ))
         }
-        _ => Ok(Answer::Absent(envelope.status_absent.unwrap_or_else(|| "it tells no reason".to_owned()))),
+        _ => Ok(Answer::Absent(
+            envelope
+                .status_absent
+                .unwrap_or_else(|| "it tells no reason".to_owned()),
+        )),
     }
 }

@@ -40,12 +40,17 @@ pub(crate) fn known(root: &Root, wanted: impl Fn(&LiveRun) -> bool) -> Vec<Known
             Ok(mut client) => match client.wait(end.saturating_duration_since(Instant::now())) {
                 Ok(Answer::Status(status, age_s)) => Ok((status, age_s)),
                 Ok(Answer::Absent(why)) => Err(format!("it goes on, and {why}")),
-                Ok(Answer::Done) => Err("it goes on, and its answer is to another question".to_owned()),
-                // It ended while it was asked.
-                Err(error) if error.kind() == ErrorKind::UnexpectedEof && !goes_on(root, &run) => return None,
-                Err(error) if error.kind() == ErrorKind::TimedOut => {
-                    Err("it goes on, and does not answer: it is suspended, or it begins or ends".to_owned())
+                Ok(Answer::Done) => {
+                    Err("it goes on, and its answer is to another question".to_owned())
                 }
+                // It ended while it was asked.
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof && !goes_on(root, &run) => {
+                    return None;
+                }
+                Err(error) if error.kind() == ErrorKind::TimedOut => Err(
+                    "it goes on, and does not answer: it is suspended, or it begins or ends"
+                        .to_owned(),
+                ),
                 Err(error) => Err(format!("it goes on, and its answer can't be read: {error}")),
             },
         };
@@ -64,7 +69,9 @@ fn goes_on(root: &Root, run: &LiveRun) -> bool {
 /// It goes on, and can't be reached.
 pub(crate) fn connect(root: &Root, run: &str) -> io::Result<Option<Client>> {
     let found = live_runs(root).into_iter().find(|known| known.run == run);
-    found.map(|known| known.connect().and_then(Client::new)).transpose()
+    found
+        .map(|known| known.connect().and_then(Client::new))
+        .transpose()
 }
 
 /// Asks a run for its state; or in words why it can't be asked.
@@ -81,7 +88,10 @@ fn ask(run: &LiveRun) -> Result<Client, String> {
     }
     if !run.has_window() {
         let why = "it is of an older version, or its socket could not be made";
-        return Err(format!("it goes on, and can't be looked at: {why}; `kill -USR1 {}` asks it what runs", run.pid));
+        return Err(format!(
+            "it goes on, and can't be looked at: {why}; `kill -USR1 {}` asks it what runs",
+            run.pid
+        ));
     }
     let client = run.connect().and_then(Client::new).and_then(|mut client| {
         client.ask(&Request::Status)?;
@@ -106,8 +116,12 @@ pub(crate) fn meant(root: &Root, name: &str) -> anyhow::Result<Known> {
         [one] => {
             let id = one.run.clone();
             let found = known(root, |run| run.run == id).pop();
-            return found
-                .ok_or_else(|| usage(format!("run {} has just ended; its log folder has its record", told(name))));
+            return found.ok_or_else(|| {
+                usage(format!(
+                    "run {} has just ended; its log folder has its record",
+                    told(name)
+                ))
+            });
         }
         [] => {}
         _ => {
@@ -121,19 +135,33 @@ pub(crate) fn meant(root: &Root, name: &str) -> anyhow::Result<Known> {
     }
     let folder = std::fs::canonicalize(name).ok();
     // Its series tells which run it is, also while that answers nobody.
-    let own = folder.as_ref().and_then(|folder| open_series(&folder.join(SERIES)).ok());
+    let own = folder
+        .as_ref()
+        .and_then(|folder| open_series(&folder.join(SERIES)).ok());
     let own = own.and_then(|series| series.header().run_id.clone());
-    if let Some(run) = own.as_ref().and_then(|own| runs.iter().find(|run| run.run == *own)) {
+    if let Some(run) = own
+        .as_ref()
+        .and_then(|own| runs.iter().find(|run| run.run == *own))
+    {
         return known(root, |other| other.run == run.run)
             .pop()
-            .ok_or_else(|| usage(format!("run {} has just ended; `cosched report` tells what it did", told(name))));
+            .ok_or_else(|| {
+                usage(format!(
+                    "run {} has just ended; `cosched report` tells what it did",
+                    told(name)
+                ))
+            });
     }
     let is_there = |known: &Known| {
         let status = known.status.as_ref().ok();
-        let own = status.and_then(|(status, _)| std::fs::canonicalize(Path::new(status.run.folder.as_ref()?)).ok());
+        let own = status.and_then(|(status, _)| {
+            std::fs::canonicalize(Path::new(status.run.folder.as_ref()?)).ok()
+        });
         own.is_some() && own == folder
     };
-    let found = folder.as_ref().and_then(|_| known(root, LiveRun::has_window).into_iter().find(is_there));
+    let found = folder
+        .as_ref()
+        .and_then(|_| known(root, LiveRun::has_window).into_iter().find(is_there));
     found.ok_or_else(|| match (&folder, own) {
         (Some(folder), Some(_)) if folder.join(RECORD).exists() => {
             usage(format!("run {} has ended; `cosched report` tells what it did", told(name)))

@@ -17,8 +17,12 @@ pub(crate) fn add_memory(root: &Root, status: &mut Status, wanted: impl Fn(u32) 
     for job in &mut status.jobs {
         let has_processes = !matches!(job.state, JobState::Queued | JobState::Ended);
         if has_processes && wanted(job.job) {
-            let memory = residents.as_ref().map_err(|why| *why).and_then(|residents| residents.job(job.job));
-            job.figures.push("resident_bytes", memory.map(|bytes| bytes as f64));
+            let memory = residents
+                .as_ref()
+                .map_err(|why| *why)
+                .and_then(|residents| residents.job(job.job));
+            job.figures
+                .push("resident_bytes", memory.map(|bytes| bytes as f64));
         }
     }
 }

@@ -58,7 +58,11 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let events = MachineEvents::detect(&root, &[])?;
     let counters = probe(&root, &events)?;
     let features = features(&root, &topology, &counters);
-    let freezing = if freezer_problem(&root).is_none() { Freezing::Cgroup } else { Freezing::Signals };
+    let freezing = if freezer_problem(&root).is_none() {
+        Freezing::Cgroup
+    } else {
+        Freezing::Signals
+    };
     let capabilities = cosched_linux::capabilities(&root, &topology.machine, &counters, freezing);
     let orphans = orphans(&root);
     let mut out = std::io::stdout();
@@ -77,7 +81,8 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
         Format::Text => {
             out.write_all(machine_text(&topology).as_bytes())?;
             let policy = auto_policy(&capabilities, false);
-            let why = auto_shortfall(&capabilities).map_or_else(String::new, |lack| format!(" ({})", lack.why));
+            let why = auto_shortfall(&capabilities)
+                .map_or_else(String::new, |lack| format!(" ({})", lack.why));
             writeln!(out, "policy: --policy auto takes {}{why}\n", policy.name)?;
             if args.verbose {
                 out.write_all(full(&counters, &features).as_bytes())?;
@@ -111,7 +116,10 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
     let mut features = Vec::new();
     for counter in Counter::BY_NEED {
         let state = counters.of(counter);
-        let problem = counters.problems.iter().find(|problem| problem.counter == counter);
+        let problem = counters
+            .problems
+            .iter()
+            .find(|problem| problem.counter == counter);
         features.push(Feature {
             feature: format!("count {}", counter.text()),
             works: state.is_value(),
@@ -151,7 +159,8 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
         found: match (counters.cpu_time, &freezer) {
             (_, None) => "from cgroups".to_owned(),
             (Reading::Value(()), Some(_)) => {
-                "from the kernel's task clock, which also counts time that a hypervisor took".to_owned()
+                "from the kernel's task clock, which also counts time that a hypervisor took"
+                    .to_owned()
             }
             (Reading::Absent(why), Some(_)) => why.to_string(),
         },
@@ -192,7 +201,11 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
     features.push(Feature {
         feature: "bind to CPUs".to_owned(),
         works: true,
-        found: format!("{} of {} CPUs", topology.facts.used.len(), topology.facts.present.len()),
+        found: format!(
+            "{} of {} CPUs",
+            topology.facts.used.len(),
+            topology.facts.present.len()
+        ),
         reason: String::new(),
         needs: "nothing; a container or cpuset may leave fewer CPUs",
         without: "the kernel chooses the CPU of each job that runs",
@@ -232,7 +245,9 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
     features.push(Feature {
         feature: "throttling by heat".to_owned(),
         works: throttled.is_value(),
-        found: throttled.absence().map_or_else(|| "yes".to_owned(), |why| why.to_string()),
+        found: throttled
+            .absence()
+            .map_or_else(|| "yes".to_owned(), |why| why.to_string()),
         reason: String::new(),
         needs: "an Intel processor that is not behind a hypervisor",
         without: "runs slowed down by heat are told by their counted cycles alone",
@@ -242,7 +257,10 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
     features.push(Feature {
         feature: "memory left".to_owned(),
         works: memory.is_ok(),
-        found: memory.map_or_else(|error| error.to_string(), |memory| format!("{} MiB", memory.usable() >> 20)),
+        found: memory.map_or_else(
+            |error| error.to_string(),
+            |memory| format!("{} MiB", memory.usable() >> 20),
+        ),
         reason: String::new(),
         needs: "nothing",
         without: "--mem-keep has no effect",
@@ -258,7 +276,10 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
         without: "policies for big and small cores are off",
         mend: None,
     });
-    for feature in features.iter_mut().filter(|feature| feature.reason.is_empty()) {
+    for feature in features
+        .iter_mut()
+        .filter(|feature| feature.reason.is_empty())
+    {
         feature.reason.clone_from(&feature.found);
     }
     features
@@ -268,17 +289,24 @@ fn features(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<
 fn list_of_processes(root: &Root) -> Feature {
     let problem = folder_problem(root);
     let folder = match &problem {
-        Some(NoFolder::Foreign { path, .. } | NoFolder::Open { path, .. } | NoFolder::NotFolder { path }) => Some(path),
+        Some(
+            NoFolder::Foreign { path, .. }
+            | NoFolder::Open { path, .. }
+            | NoFolder::NotFolder { path },
+        ) => Some(path),
         _ => None,
     };
     Feature {
         feature: "list of a run's processes".to_owned(),
         works: problem.is_none(),
-        found: problem.as_ref().map_or_else(|| "yes".to_owned(), ToString::to_string),
+        found: problem
+            .as_ref()
+            .map_or_else(|| "yes".to_owned(), ToString::to_string),
         reason: String::new(),
         needs: "a folder that is the caller's alone, in $XDG_RUNTIME_DIR, in /run/user/UID or in /tmp",
         without: "`cosched thaw` finds what killed runs left by groups and marks alone",
-        mend: folder.map(|path| format!("have {} removed, by its owner or by root", path.display())),
+        mend: folder
+            .map(|path| format!("have {} removed, by its owner or by root", path.display())),
     }
 }
 
@@ -291,13 +319,21 @@ fn traffic(root: &Root, machine: &Machine) -> Feature {
     };
     let found = meter.as_ref().map_or(String::new(), |meter| {
         let counted = meter.problems().filter(Option::is_none).count();
-        format!("{counted} of {} memory domains", machine.memory_domains.len())
+        format!(
+            "{counted} of {} memory domains",
+            machine.memory_domains.len()
+        )
     });
     let why = problem.map(ToString::to_string);
     Feature {
         feature: "memory traffic".to_owned(),
         works: problem.is_none(),
-        found: [found].into_iter().filter(|found| !found.is_empty()).chain(why).collect::<Vec<_>>().join("; "),
+        found: [found]
+            .into_iter()
+            .filter(|found| !found.is_empty())
+            .chain(why)
+            .collect::<Vec<_>>()
+            .join("; "),
         reason: problem.map_or_else(String::new, |problem| problem.reason.to_string()),
         needs: "a memory controller with counters; perf_event_paranoid at most 0, or CAP_PERFMON",
         without: "efs leaves out writes, and what other programs move",
@@ -312,7 +348,11 @@ fn machine_text(topology: &Topology) -> String {
     let machine = &topology.machine;
     let threads = if machine.has_smt() { " with SMT" } else { "" };
     let parts = [
-        format!("{} ({})", count(machine.cpus.len() as u64, "CPU"), machine.all_cpus()),
+        format!(
+            "{} ({})",
+            count(machine.cpus.len() as u64, "CPU"),
+            machine.all_cpus()
+        ),
         format!("{}{threads}", count(machine.cores.len() as u64, "core")),
         count(machine.llcs.len() as u64, "last-level cache"),
         count(machine.memory_domains.len() as u64, "memory domain"),
@@ -329,12 +369,17 @@ fn brief(features: &[Feature], width: usize) -> String {
     let mut out = String::new();
     let mut told: Vec<(String, &str, Option<&str>)> = Vec::new();
     for feature in features.iter().filter(|feature| !feature.works) {
-        let key = (feature.reason.clone(), feature.without, feature.mend.as_deref());
+        let key = (
+            feature.reason.clone(),
+            feature.without,
+            feature.mend.as_deref(),
+        );
         if told.contains(&key) {
             continue;
         }
         let same = features.iter().filter(|other| {
-            !other.works && (&other.reason, other.without, other.mend.as_deref()) == (&key.0, key.1, key.2)
+            !other.works
+                && (&other.reason, other.without, other.mend.as_deref()) == (&key.0, key.1, key.2)
         });
         // "count cycles, count reads" says the same word twice.
         let name = |(ix, same): (usize, &'_ Feature)| match same.feature.strip_prefix("count ") {
@@ -349,13 +394,27 @@ fn brief(features: &[Feature], width: usize) -> String {
             }
         };
         paragraph("  ", &format!("{}: {}", names.join(", "), key.0));
-        let mend = key.2.map_or_else(String::new, |mend| format!("; remedy: {mend}"));
+        let mend = key
+            .2
+            .map_or_else(String::new, |mend| format!("; remedy: {mend}"));
         paragraph("      ", &format!("without: {}{mend}", key.1));
         told.push(key);
     }
-    let works: Vec<String> = features.iter().filter(|feature| feature.works).map(Feature::brief).collect();
-    let works = wrap(&format!("works: {}", works.join(", ")), width.saturating_sub(4)).join("\n    ");
-    if out.is_empty() { format!("{works}\n") } else { format!("off:\n{out}{works}\n") }
+    let works: Vec<String> = features
+        .iter()
+        .filter(|feature| feature.works)
+        .map(Feature::brief)
+        .collect();
+    let works = wrap(
+        &format!("works: {}", works.join(", ")),
+        width.saturating_sub(4),
+    )
+    .join("\n    ");
+    if out.is_empty() {
+        format!("{works}\n")
+    } else {
+        format!("off:\n{out}{works}\n")
+    }
 }
 
 /// Every feature with all that is known of it.
@@ -368,7 +427,11 @@ fn full(counters: &CounterSupport, features: &[Feature]) -> String {
         let _ = writeln!(out, "counters of {pmu}: table {table}");
     }
     out.push('\n');
-    let width = features.iter().map(|feature| feature.feature.len()).max().unwrap_or_default();
+    let width = features
+        .iter()
+        .map(|feature| feature.feature.len())
+        .max()
+        .unwrap_or_default();
     let indent = width + "off ".len() + 1;
     for feature in features {
         let mark = if feature.works { "ok " } else { "off" };
@@ -386,7 +449,11 @@ fn full(counters: &CounterSupport, features: &[Feature]) -> String {
 
 impl Feature {
     fn brief(&self) -> String {
-        if self.found == "yes" { self.feature.clone() } else { format!("{} ({})", self.feature, self.found) }
+        if self.found == "yes" {
+            self.feature.clone()
+        } else {
+            format!("{} ({})", self.feature, self.found)
+        }
     }
 }
 
@@ -405,7 +472,12 @@ mod tests {
         std::fs::write(&squatted, "").unwrap();
         let feature = list_of_processes(&root);
         assert!(!feature.works && feature.found == format!("{} is no folder", squatted.display()));
-        assert!(feature.mend.unwrap().contains(&squatted.display().to_string()));
+        assert!(
+            feature
+                .mend
+                .unwrap()
+                .contains(&squatted.display().to_string())
+        );
     }
 
     #[test]
@@ -420,20 +492,46 @@ mod tests {
         let machine = Machine::uniform("two", 2, 1);
         let feature = traffic(&root, &machine);
         assert!(!feature.works && feature.mend.is_none());
-        assert!(feature.found.starts_with("the kernel does not report it (/sys/bus"), "{}", feature.found);
+        assert!(
+            feature
+                .found
+                .starts_with("the kernel does not report it (/sys/bus"),
+            "{}",
+            feature.found
+        );
         // A socket with two memory domains: nobody knows which controller serves which.
-        for (file, text) in [("type", "9"), ("cpumask", "0"), ("format/event", "config:0-7")] {
-            write(&format!("/sys/bus/event_source/devices/uncore_imc_0/{file}"), text);
+        for (file, text) in [
+            ("type", "9"),
+            ("cpumask", "0"),
+            ("format/event", "config:0-7"),
+        ] {
+            write(
+                &format!("/sys/bus/event_source/devices/uncore_imc_0/{file}"),
+                text,
+            );
         }
         for event in ["cas_count_read", "cas_count_write"] {
-            write(&format!("/sys/bus/event_source/devices/uncore_imc_0/events/{event}"), "event=0x04");
+            write(
+                &format!("/sys/bus/event_source/devices/uncore_imc_0/events/{event}"),
+                "event=0x04",
+            );
         }
-        write("/sys/devices/system/cpu/cpu0/topology/package_cpus_list", "0-1");
+        write(
+            "/sys/devices/system/cpu/cpu0/topology/package_cpus_list",
+            "0-1",
+        );
         write("/sys/devices/system/node/node0/cpulist", "0");
         write("/sys/devices/system/node/node1/cpulist", "1");
         let feature = traffic(&root, &machine);
-        assert!(!feature.works && feature.found.contains("has 2 memory domains"), "{}", feature.found);
+        assert!(
+            !feature.works && feature.found.contains("has 2 memory domains"),
+            "{}",
+            feature.found
+        );
         let json = serde_json::to_value(&feature).unwrap();
-        assert_eq!((&json["feature"], &json["works"]), (&"memory traffic".into(), &false.into()));
+        assert_eq!(
+            (&json["feature"], &json["works"]),
+            (&"memory traffic".into(), &false.into())
+        );
     }
 }

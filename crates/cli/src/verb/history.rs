@@ -92,8 +92,16 @@ fn place(args: &HistoryArgs) -> anyhow::Result<PathBuf> {
 }
 
 fn failure(error: Error) -> anyhow::Error {
-    let exit = if error.problem.is_permission() { Exit::Permission } else { Exit::Failure };
-    Failure { exit, message: error.to_string() }.into()
+    let exit = if error.problem.is_permission() {
+        Exit::Permission
+    } else {
+        Exit::Failure
+    };
+    Failure {
+        exit,
+        message: error.to_string(),
+    }
+    .into()
 }
 
 /// What is known; nothing if there is no file.
@@ -113,7 +121,11 @@ fn known(args: &HistoryArgs, pattern: Option<&str>) -> anyhow::Result<Vec<Export
 
 fn print_json(commands: Vec<Exported>) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{}", serde_json::to_string_pretty(&Export::of(commands))?)?;
+    writeln!(
+        out,
+        "{}",
+        serde_json::to_string_pretty(&Export::of(commands))?
+    )?;
     Ok(out.flush().map(|()| Exit::Success.into())?)
 }
 
@@ -126,13 +138,24 @@ fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
         return Ok(Exit::Success.into());
     }
     let mut rows = vec![
-        ["TIME", "CPU", "MEMORY", "LEARNT", "ENDS", "FAILED", "LAST", "SEEN", "COMMAND"].map(str::to_owned).to_vec(),
+        [
+            "TIME", "CPU", "MEMORY", "LEARNT", "ENDS", "FAILED", "LAST", "SEEN", "COMMAND",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
     ];
     rows.extend(known.iter().map(row));
     let columns = rows[0].len();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter()
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..columns - 1).map(width).collect();
-    let room = width_of(std::io::stdout()).saturating_sub(widths.iter().sum::<usize>() + 2 * widths.len()).max(20);
+    let room = width_of(std::io::stdout())
+        .saturating_sub(widths.iter().sum::<usize>() + 2 * widths.len())
+        .max(20);
     // A program that reads it gets all of it.
     let is_terminal = std::io::stdout().is_terminal();
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
@@ -141,7 +164,15 @@ fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
             write!(out, "{text:>width$}  ")?;
         }
         let command = &row[columns - 1];
-        writeln!(out, "{}", if is_terminal { clip(command, room) } else { command.clone() })?;
+        writeln!(
+            out,
+            "{}",
+            if is_terminal {
+                clip(command, room)
+            } else {
+                command.clone()
+            }
+        )?;
     }
     Ok(out.flush().map(|()| Exit::Success.into())?)
 }
@@ -151,22 +182,31 @@ fn row(one: &Exported) -> Vec<String> {
     let unknown = || "-".to_owned();
     let last = one.runs.first();
     // Later years have more than four figures.
-    let seen = one.seen.filter(|&ms| ms < 1 << 47).map(|ms| SystemTime::UNIX_EPOCH + Duration::from_millis(ms));
+    let seen = one
+        .seen
+        .filter(|&ms| ms < 1 << 47)
+        .map(|ms| SystemTime::UNIX_EPOCH + Duration::from_millis(ms));
     let seen = seen.map(|at| humantime::format_rfc3339_seconds(at).to_string());
     let times = |number: Option<u64>| number.map_or_else(unknown, |number| number.to_string());
     let command = match &one.command {
         Some(command) => visible(command),
-        None => format!("{} (any, too short to be kept one by one)", visible(&one.program)),
+        None => format!(
+            "{} (any, too short to be kept one by one)",
+            visible(&one.program)
+        ),
     };
     vec![
         one.time_s.map_or_else(unknown, seconds),
         last.and_then(|run| run.cpu_s).map_or_else(unknown, seconds),
         one.max_rss().map_or_else(unknown, format_size),
-        one.learnt.as_ref().map_or_else(unknown, |learnt| count(learnt.phases.len() as u64, "phase")),
+        one.learnt
+            .as_ref()
+            .map_or_else(unknown, |learnt| count(learnt.phases.len() as u64, "phase")),
         times(one.ends),
         times(one.failures),
         visible(&one.last_exit),
-        seen.and_then(|text| text.get(..10).map(str::to_owned)).unwrap_or_else(unknown),
+        seen.and_then(|text| text.get(..10).map(str::to_owned))
+            .unwrap_or_else(unknown),
         command,
     ]
 }
@@ -175,11 +215,15 @@ fn forget(args: ForgetArgs) -> anyhow::Result<ExitCode> {
     let path = place(&args.place)?;
     let what = match (args.pattern, args.older_than) {
         (Some(text), _) if text.is_empty() => {
-            return Err(usage("an empty TEXT is in every command; to forget all of them say --all"));
+            return Err(usage(
+                "an empty TEXT is in every command; to forget all of them say --all",
+            ));
         }
         (Some(text), _) => Forget::Matching(text),
         (None, Some(age)) => {
-            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            let now = SystemTime::now()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .unwrap_or_default();
             Forget::OlderThan(now.saturating_sub(Duration::from_nanos(age.0)).as_millis() as u64)
         }
         (None, None) => Forget::All,
@@ -191,10 +235,15 @@ fn forget(args: ForgetArgs) -> anyhow::Result<ExitCode> {
         Ok(gone) => writeln!(out, "forgot {}", count(gone, "command"))?,
         // Nobody can tell what it held.
         Err(Error {
-            problem: Problem::Damaged(_) | Problem::Newer(..) | Problem::Foreign | Problem::Other(_), ..
+            problem: Problem::Damaged(_) | Problem::Newer(..) | Problem::Foreign | Problem::Other(_),
+            ..
         }) if what == Forget::All => {
             Store::remove(&path).map_err(failure)?;
-            writeln!(out, "removed {}, which could not be read", visible(&path.display().to_string()))?;
+            writeln!(
+                out,
+                "removed {}, which could not be read",
+                visible(&path.display().to_string())
+            )?;
         }
         Err(error) => return Err(failure(error)),
     }

@@ -124,9 +124,11 @@ pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<ExitCode> {
     let interrupts = Interrupts::hold().context("taking signals")?;
     if let Some(folder) = &args.out {
         // Minutes of work are not to be lost to a folder that can't be written.
-        std::fs::create_dir_all(folder).map_err(|error| usage(format!("--out {}: {error}", told(folder))))?;
+        std::fs::create_dir_all(folder)
+            .map_err(|error| usage(format!("--out {}: {error}", told(folder))))?;
     }
-    if !args.policies.is_empty() && !experiments(&args.experiments).contains(&Experiment::PerfFair) {
+    if !args.policies.is_empty() && !experiments(&args.experiments).contains(&Experiment::PerfFair)
+    {
         return Err(usage(
             "--policies: only the tables of perf-fair take further policies; add perf-fair, or leave it out",
         ));
@@ -142,9 +144,16 @@ pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<ExitCode> {
     let all = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = args.jobs.map_or(all, NonZeroUsize::get);
     if let Some(folder) = &args.runs {
-        std::fs::create_dir_all(folder).map_err(|error| usage(format!("--runs {}: {error}", told(folder))))?;
-        if folder.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
-            return Err(usage(format!("--runs {}: there are files in it; name a new folder", told(folder))));
+        std::fs::create_dir_all(folder)
+            .map_err(|error| usage(format!("--runs {}: {error}", told(folder))))?;
+        if folder
+            .read_dir()
+            .is_ok_and(|mut entries| entries.next().is_some())
+        {
+            return Err(usage(format!(
+                "--runs {}: there are files in it; name a new folder",
+                told(folder)
+            )));
         }
     }
     let findings = watched(&request, threads, &args, &interrupts)?;
@@ -153,10 +162,11 @@ pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<ExitCode> {
     }
     let mut out = std::io::stdout().lock();
     match args.format {
-        ReproduceFormat::Text => {
-            out.write_all(text::text(&findings, super::run::width_of(std::io::stdout())).as_bytes())?
+        ReproduceFormat::Text => out
+            .write_all(text::text(&findings, super::run::width_of(std::io::stdout())).as_bytes())?,
+        ReproduceFormat::Markdown => {
+            out.write_all(markdown::markdown(&findings, None).as_bytes())?
         }
-        ReproduceFormat::Markdown => out.write_all(markdown::markdown(&findings, None).as_bytes())?,
         ReproduceFormat::Json => {
             serde_json::to_writer_pretty(&mut out, &findings)?;
             out.write_all(b"\n")?;
@@ -191,7 +201,12 @@ fn watched(
     };
     let keeper = Keeper::new(&write);
     let keep = args.runs.is_some().then_some(&keeper);
-    let pool = Pool { threads, progress: &progress, stop: &stop, keep };
+    let pool = Pool {
+        threads,
+        progress: &progress,
+        stop: &stop,
+        keep,
+    };
     let mut signal = None;
     let found = std::thread::scope(|scope| {
         let (sender, receiver) = channel();
@@ -219,10 +234,14 @@ fn watched(
     screen.clear();
     let found = found.context("the experiments ended without a result")?;
     found.map_err(|error| match (&error, signal) {
-        (ReproduceError::Interrupted, Some(signal)) => {
-            Failure { exit: Exit::Signal(signal), message: "interrupted; nothing was written".to_owned() }.into()
+        (ReproduceError::Interrupted, Some(signal)) => Failure {
+            exit: Exit::Signal(signal),
+            message: "interrupted; nothing was written".to_owned(),
         }
-        (ReproduceError::Unknown { .. } | ReproduceError::Unsuited { .. }, _) => usage(format!("--policies: {error}")),
+        .into(),
+        (ReproduceError::Unknown { .. } | ReproduceError::Unsuited { .. }, _) => {
+            usage(format!("--policies: {error}"))
+        }
         _ => error.into(),
     })
 }
@@ -241,10 +260,17 @@ fn write_all(findings: &Findings, folder: &Path) -> anyhow::Result<()> {
         Ok(())
     };
     write(format!("{NAME}.txt"), &text::text(findings, 120))?;
-    write(format!("{NAME}.json"), &(serde_json::to_string_pretty(findings)? + "\n"))?;
+    write(
+        format!("{NAME}.json"),
+        &(serde_json::to_string_pretty(findings)? + "\n"),
+    )?;
     let mut names = BTreeSet::new();
     for (table, chart) in findings.tables() {
-        anyhow::ensure!(names.insert(&table.id), "two tables are called {}", table.id);
+        anyhow::ensure!(
+            names.insert(&table.id),
+            "two tables are called {}",
+            table.id
+        );
         write(format!("{}.csv", table.id), &csv::csv(table))?;
         if let Some(chart) = chart {
             write(format!("{}.svg", table.id), &chart.svg())?;
@@ -254,11 +280,21 @@ fn write_all(findings: &Findings, folder: &Path) -> anyhow::Result<()> {
         write(format!("{}.csv", verdicts.id), &csv::csv(&verdicts))?;
     }
     // The document comes last: where it is, everything is.
-    write_whole(&folder.join(format!("{NAME}.md")), markdown::markdown(findings, Some(NAME)).as_bytes())?;
+    write_whole(
+        &folder.join(format!("{NAME}.md")),
+        markdown::markdown(findings, Some(NAME)).as_bytes(),
+    )?;
     let others = others(&beside, &written);
     if let Some((first, rest)) = others.split_first() {
-        let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
-        stderr::say(format_args!("cosched: {} holds what this run did not write: {first}{more}", told(&beside)));
+        let more = if rest.is_empty() {
+            String::new()
+        } else {
+            format!(" and {} more", rest.len())
+        };
+        stderr::say(format_args!(
+            "cosched: {} holds what this run did not write: {first}{more}",
+            told(&beside)
+        ));
     }
     Ok(())
 }
@@ -266,10 +302,15 @@ fn write_all(findings: &Findings, folder: &Path) -> anyhow::Result<()> {
 /// Files of a folder that were not written now, by name: an earlier run's, which may be taken for this one's.
 fn others(folder: &Path, written: &BTreeSet<OsString>) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut names: Vec<OsString> =
-        entries.map(|entry| entry.file_name()).filter(|name| !written.contains(name)).collect();
+    let mut names: Vec<OsString> = entries
+        .map(|entry| entry.file_name())
+        .filter(|name| !written.contains(name))
+        .collect();
     names.sort();
-    names.iter().map(|name| told(Path::new(name)).to_string()).collect()
+    names
+        .iter()
+        .map(|name| told(Path::new(name)).to_string())
+        .collect()
 }
 
 #[cfg(test)]
@@ -281,6 +322,9 @@ mod tests {
         assert_eq!(experiments(&[]), Experiment::PAPERS);
         assert_eq!(experiments(&[ExperimentArg::All]), Experiment::PAPERS);
         assert_eq!(experiments(&[ExperimentArg::Even]), [Experiment::Even]);
-        assert_eq!(experiments(&[ExperimentArg::Even, ExperimentArg::All]), Experiment::ALL);
+        assert_eq!(
+            experiments(&[ExperimentArg::Even, ExperimentArg::All]),
+            Experiment::ALL
+        );
     }
 }

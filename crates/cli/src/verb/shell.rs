@@ -134,7 +134,9 @@ fn write_pages(cli: Command, dir: &Path) -> anyhow::Result<()> {
         let path = dir.join(name);
         if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
             let path = told(&path);
-            return Err(usage(format!("--dir: {path} is not a regular file, so it is not replaced; remove it first")));
+            return Err(usage(format!(
+                "--dir: {path} is not a regular file, so it is not replaced; remove it first"
+            )));
         }
     }
     for (name, page) in pages {
@@ -147,7 +149,10 @@ fn write_pages(cli: Command, dir: &Path) -> anyhow::Result<()> {
 
 /// The names and the text of the pages of a command and of those below it.
 fn collect_pages(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> std::io::Result<()> {
-    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+    for below in command
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set())
+    {
         collect_pages(below, pages)?;
     }
     let man = clap_mangen::Man::new(command.clone());

@@ -42,19 +42,39 @@ pub(crate) fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
         }
     }
     let mut out = std::io::stdout();
-    let width = if out.is_terminal() { width_of(&out) } else { WIDE };
+    let width = if out.is_terminal() {
+        width_of(&out)
+    } else {
+        WIDE
+    };
     match (args.format, &runs[..]) {
         (Format::Json, runs) => {
-            let runs = Runs { schema: RUNS_SCHEMA, runs: runs.iter().map(OneRun::of).collect() };
+            let runs = Runs {
+                schema: RUNS_SCHEMA,
+                runs: runs.iter().map(OneRun::of).collect(),
+            };
             writeln!(out, "{}", visible_json(&serde_json::to_string(&runs)?))?;
         }
         (Format::Text, []) => writeln!(out, "no batch is running")?,
-        (Format::Text, [Known { status: Ok((status, age_s)), .. }]) => {
+        (
+            Format::Text,
+            [
+                Known {
+                    status: Ok((status, age_s)),
+                    ..
+                },
+            ],
+        ) => {
             out.write_all(jobs_text(status, *age_s, width).as_bytes())?;
         }
         (Format::Text, _) => {
-            let lines: Vec<RunLine> =
-                runs.into_iter().map(|known| RunLine { pid: known.run.pid, status: known.status }).collect();
+            let lines: Vec<RunLine> = runs
+                .into_iter()
+                .map(|known| RunLine {
+                    pid: known.run.pid,
+                    status: known.status,
+                })
+                .collect();
             out.write_all(runs_text(&lines, width).as_bytes())?;
         }
     }

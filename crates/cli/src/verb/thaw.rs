@@ -38,27 +38,42 @@ pub(crate) struct ThawArgs {
 
 pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
     let root = Root::default();
-    let reach = if args.run.is_empty() { Reach::Everywhere } else { Reach::Runs(args.run) };
+    let reach = if args.run.is_empty() {
+        Reach::Everywhere
+    } else {
+        Reach::Runs(args.run)
+    };
     let mut mended = mend(&root, &reach);
-    let (ended, left) =
-        if args.kill { end_orphans(&root, &reach, GRACE) } else { (Vec::new(), orphans_within(&root, &reach)) };
+    let (ended, left) = if args.kill {
+        end_orphans(&root, &reach, GRACE)
+    } else {
+        (Vec::new(), orphans_within(&root, &reach))
+    };
     if args.kill {
         // Their groups are empty now.
         let later = mend(&root, &reach);
-        mended
-            .groups
-            .extend(later.groups.into_iter().filter(|group| !mended.groups.contains(group)).collect::<Vec<_>>());
+        mended.groups.extend(
+            later
+                .groups
+                .into_iter()
+                .filter(|group| !mended.groups.contains(group))
+                .collect::<Vec<_>>(),
+        );
     }
     let asked: HashSet<(&str, &str)> = ended.iter().map(name).collect();
     let refused = |orphan: &Orphan| args.kill && !asked.contains(&name(orphan));
-    let is_denied = !mended.denied.is_empty() || !mended.unknown_frozen.is_empty() || left.iter().any(refused);
+    let is_denied =
+        !mended.denied.is_empty() || !mended.unknown_frozen.is_empty() || left.iter().any(refused);
     // Users choose the names of their jobs and groups.
     let shown = |group: &Path| visible(&group.display().to_string());
     let mut out = std::io::stdout();
     match args.format {
         Format::Json => {
             let texts = |paths: &[std::path::PathBuf]| -> Vec<String> {
-                paths.iter().map(|path| path.display().to_string()).collect()
+                paths
+                    .iter()
+                    .map(|path| path.display().to_string())
+                    .collect()
             };
             let object = serde_json::json!({
                 "groups": texts(&mended.groups), "continued": mended.continued, "denied": texts(&mended.denied),
@@ -76,14 +91,29 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
                 writeln!(out, "continued process {pid}")?;
             }
             for group in &mended.denied {
-                writeln!(out, "frozen, and may not be thawed by this user: {}", shown(group))?;
+                writeln!(
+                    out,
+                    "frozen, and may not be thawed by this user: {}",
+                    shown(group)
+                )?;
             }
             for group in &mended.unknown {
-                let frozen = if mended.unknown_frozen.contains(group) { "frozen, and " } else { "" };
-                writeln!(out, "{frozen}left alone, since its run can't be seen from here: {}", shown(group))?;
+                let frozen = if mended.unknown_frozen.contains(group) {
+                    "frozen, and "
+                } else {
+                    ""
+                };
+                writeln!(
+                    out,
+                    "{frozen}left alone, since its run can't be seen from here: {}",
+                    shown(group)
+                )?;
             }
             for run in &mended.unknown_runs {
-                writeln!(out, "left alone, since it can't be seen from here: run {run}")?;
+                writeln!(
+                    out,
+                    "left alone, since it can't be seen from here: run {run}"
+                )?;
             }
             let still: HashSet<(&str, &str)> = left.iter().map(name).collect();
             for orphan in ended.iter().filter(|orphan| !still.contains(&name(orphan))) {
@@ -101,9 +131,15 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
             if !left.is_empty() && !args.kill {
                 writeln!(out, "`cosched thaw --kill` ends what is still there")?;
             }
-            let quiet = mended.is_empty() && mended.denied.is_empty() && ended.is_empty() && left.is_empty();
+            let quiet = mended.is_empty()
+                && mended.denied.is_empty()
+                && ended.is_empty()
+                && left.is_empty();
             if quiet && mended.is_part() {
-                writeln!(out, "nothing is frozen or stopped of a dead run that can be seen from here")?;
+                writeln!(
+                    out,
+                    "nothing is frozen or stopped of a dead run that can be seen from here"
+                )?;
             } else if quiet {
                 writeln!(out, "nothing of a dead run is frozen or stopped")?;
             }
@@ -123,15 +159,35 @@ fn name(orphan: &Orphan) -> (&str, &str) {
 
 /// A job that outlived its run, in words.
 pub(crate) fn words(orphan: &Orphan) -> String {
-    let name = if orphan.job.is_empty() { "a job".to_owned() } else { visible(&orphan.job) };
-    let processes: Vec<String> = orphan.processes.iter().take(8).map(ToString::to_string).collect();
-    let more = if orphan.processes.len() > 8 { " and more" } else { "" };
-    format!("{name} of run {}, processes {}{more}", visible(&orphan.run), processes.join(" "))
+    let name = if orphan.job.is_empty() {
+        "a job".to_owned()
+    } else {
+        visible(&orphan.job)
+    };
+    let processes: Vec<String> = orphan
+        .processes
+        .iter()
+        .take(8)
+        .map(ToString::to_string)
+        .collect();
+    let more = if orphan.processes.len() > 8 {
+        " and more"
+    } else {
+        ""
+    };
+    format!(
+        "{name} of run {}, processes {}{more}",
+        visible(&orphan.run),
+        processes.join(" ")
+    )
 }
 
 fn jobs(orphans: &[Orphan]) -> Vec<serde_json::Value> {
     let object = |orphan: &Orphan| {
-        let group = orphan.group.as_ref().map(|group| group.display().to_string());
+        let group = orphan
+            .group
+            .as_ref()
+            .map(|group| group.display().to_string());
         serde_json::json!({
             "job": orphan.job, "run": orphan.run, "processes": orphan.processes, "group": group,
             "state": orphan.state.text(),
@@ -147,8 +203,16 @@ mod tests {
     #[test]
     fn names_of_others_do_not_control_the_terminal() {
         let job = "w\u{1b}[2J\nthawed /etc".to_owned();
-        let orphan =
-            Orphan { job, run: "10-78-500".to_owned(), processes: vec![7], group: None, state: OrphanState::Runs };
-        assert_eq!(words(&orphan), r"w\x1b[2J\nthawed /etc of run 10-78-500, processes 7");
+        let orphan = Orphan {
+            job,
+            run: "10-78-500".to_owned(),
+            processes: vec![7],
+            group: None,
+            state: OrphanState::Runs,
+        };
+        assert_eq!(
+            words(&orphan),
+            r"w\x1b[2J\nthawed /etc of run 10-78-500, processes 7"
+        );
     }
 }

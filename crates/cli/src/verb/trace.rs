@@ -9,7 +9,8 @@ use crate::whole_file::stream_whole;
 use anyhow::Context as _;
 use clap::Args;
 use cosched_report::{
-    BackendKind, Record, SeriesError, SeriesReader, TraceDone, TraceError, count, is_of_run, seconds, write_trace,
+    BackendKind, Record, SeriesError, SeriesReader, TraceDone, TraceError, count, is_of_run,
+    seconds, write_trace,
 };
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, IsTerminal as _, Read as _, Seek as _, Write};
@@ -37,21 +38,33 @@ pub(crate) fn run(args: TraceArgs) -> anyhow::Result<ExitCode> {
     let mut input = open_file(&path)?;
     let to_stdout = args.perfetto.as_os_str() == "-";
     if to_stdout && io::stdout().is_terminal() {
-        return Err(usage("a trace is no text for a terminal; write it to a file, as in `--perfetto run.pftrace`"));
+        return Err(usage(
+            "a trace is no text for a terminal; write it to a file, as in `--perfetto run.pftrace`",
+        ));
     }
     if !to_stdout {
         check_output("--perfetto", &args.perfetto, Made::Trace)?;
     }
     // What a run that goes on writes from now on is for another trace.
-    let length = input.metadata().map_err(|error| usage(format!("{file}: {error}")))?;
-    let length = if length.is_file() { length.len() } else { u64::MAX };
+    let length = input
+        .metadata()
+        .map_err(|error| usage(format!("{file}: {error}")))?;
+    let length = if length.is_file() {
+        length.len()
+    } else {
+        u64::MAX
+    };
     let mut reader = reader_of(&input, length, &path)?;
     let record = record_of(&path, &reader);
     if to_stdout {
         // What is wrong with the series must be known before anything is written.
         write_trace(&mut reader, record.as_ref(), io::sink()).map_err(refused)?;
         let again = input.rewind();
-        again.map_err(|error| usage(format!("{file}: it must be a file that can be read twice: {error}")))?;
+        again.map_err(|error| {
+            usage(format!(
+                "{file}: it must be a file that can be read twice: {error}"
+            ))
+        })?;
         reader = reader_of(&input, length, &path)?;
         let out = BufWriter::new(io::stdout().lock());
         let done = write_trace(&mut reader, record.as_ref(), out).map_err(refused)?;
@@ -86,7 +99,10 @@ fn record_of<R: io::BufRead>(series: &Path, reader: &SeriesReader<R>) -> Option<
         Ok(_) => "it is the record of another run".to_owned(),
         Err(problem) => problem,
     };
-    say(format_args!("cosched: the trace goes without {}: {problem}", told(&path)));
+    say(format_args!(
+        "cosched: the trace goes without {}: {problem}",
+        told(&path)
+    ));
     None
 }
 
@@ -109,14 +125,25 @@ fn refused(error: TraceError) -> anyhow::Error {
 
 fn warn(done: &TraceDone, file: &str) {
     if done.cut_off {
-        say(format_args!("cosched: {file}: its last line is incomplete and left out: the run goes on, or was killed"));
+        say(format_args!(
+            "cosched: {file}: its last line is incomplete and left out: the run goes on, or was killed"
+        ));
     }
 }
 
 /// Tells what was written.
-fn tell<R: io::BufRead>(out: &Path, reader: &SeriesReader<R>, done: &TraceDone, bytes: u64) -> anyhow::Result<()> {
+fn tell<R: io::BufRead>(
+    out: &Path,
+    reader: &SeriesReader<R>,
+    done: &TraceDone,
+    bytes: u64,
+) -> anyhow::Result<()> {
     let header = reader.header();
-    let simulated = if header.backend == BackendKind::Sim { " simulated" } else { "" };
+    let simulated = if header.backend == BackendKind::Sim {
+        " simulated"
+    } else {
+        ""
+    };
     let jobs = count(header.tasks.len() as u64, "job");
     writeln!(
         io::stdout(),

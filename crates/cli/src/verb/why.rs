@@ -39,14 +39,25 @@ pub(crate) fn run(args: WhyArgs) -> anyhow::Result<ExitCode> {
     let file = series_of(args.run.as_deref())?;
     let mut reader = open_series(&file)?;
     let task = find(reader.header(), &args.job, &told(&file))?;
-    let end = if goes_on(reader.header()) { SeriesEnd::GoesOn } else { SeriesEnd::Over };
+    let end = if goes_on(reader.header()) {
+        SeriesEnd::GoesOn
+    } else {
+        SeriesEnd::Over
+    };
     let answer = why(&mut reader, task, args.at, end).map_err(|error| usage(error.to_string()))?;
-    if let (Some(asked), Some(SeriesEnd::GoesOn)) = (args.at.filter(|asked| *asked > answer.at), answer.series_end) {
+    if let (Some(asked), Some(SeriesEnd::GoesOn)) = (
+        args.at.filter(|asked| *asked > answer.at),
+        answer.series_end,
+    ) {
         let (asked, known) = (seconds(asked.as_s()), seconds(answer.at.as_s()));
-        say(format_args!("cosched: --at {asked}: the run goes on, and by now {known} are known"));
+        say(format_args!(
+            "cosched: --at {asked}: the run goes on, and by now {known} are known"
+        ));
     } else if let Some(asked) = args.at.filter(|asked| *asked > answer.at) {
         let (asked, known) = (seconds(asked.as_s()), seconds(answer.at.as_s()));
-        say(format_args!("cosched: --at {asked}: the series of this run ends at {known}"));
+        say(format_args!(
+            "cosched: --at {asked}: the series of this run ends at {known}"
+        ));
     }
     let mut out = std::io::stdout().lock();
     match args.format {
@@ -67,18 +78,28 @@ fn find(header: &SeriesHeader, name: &str, file: &str) -> anyhow::Result<TaskId>
         return Ok(TaskId(task.task));
     }
     // Every name begins with nothing.
-    let begin: Vec<_> = tasks.iter().filter(|task| !name.is_empty() && task.name.starts_with(name)).collect();
+    let begin: Vec<_> = tasks
+        .iter()
+        .filter(|task| !name.is_empty() && task.name.starts_with(name))
+        .collect();
     if let [only] = begin[..] {
         return Ok(TaskId(only.task));
     }
     let hint = match near(name, tasks.iter().map(|task| task.name.as_str())) {
         _ if !begin.is_empty() => {
-            let names: Vec<String> = begin.iter().take(NAMED).map(|task| visible(&task.name)).collect();
+            let names: Vec<String> = begin
+                .iter()
+                .take(NAMED)
+                .map(|task| visible(&task.name))
+                .collect();
             let more = if begin.len() > NAMED { " and more" } else { "" };
             format!("it could be {}{more}", names.join(", "))
         }
         Some(other) => format!("is it {}?", visible(other)),
         None => "`cosched report` lists the jobs of a run".to_owned(),
     };
-    Err(usage(format!("{file}: there is no job `{}` in this run; {hint}", visible(name))))
+    Err(usage(format!(
+        "{file}: there is no job `{}` in this run; {hint}",
+        visible(name)
+    )))
 }

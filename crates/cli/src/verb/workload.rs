@@ -49,8 +49,14 @@ impl FromArgMatches for Chosen {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let missing = || clap::Error::new(clap::error::ErrorKind::MissingSubcommand);
         let (name, matches) = matches.subcommand().ok_or_else(missing)?;
-        let entry = WORKLOADS.iter().find(|entry| entry.name == name).ok_or_else(missing)?;
-        Ok(Self { entry, workload: entry.workload(matches)? })
+        let entry = WORKLOADS
+            .iter()
+            .find(|entry| entry.name == name)
+            .ok_or_else(missing)?;
+        Ok(Self {
+            entry,
+            workload: entry.workload(matches)?,
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -84,7 +90,10 @@ pub(crate) fn run(args: WorkloadArgs) -> anyhow::Result<ExitCode> {
         None => listing(args.format),
         Some(Chosen { entry, workload }) => match workload.run(args.seed) {
             Err(error) => {
-                crate::stderr::say(format_args!("error: {}", cosched_report::visible_lines(&error.to_string())));
+                crate::stderr::say(format_args!(
+                    "error: {}",
+                    cosched_report::visible_lines(&error.to_string())
+                ));
                 return Ok(ExitCode::from(2));
             }
             Ok(outcome) => match args.format {
@@ -98,13 +107,28 @@ pub(crate) fn run(args: WorkloadArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn listing(format: Format) -> String {
-    let width = WORKLOADS.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
+    let width = WORKLOADS
+        .iter()
+        .map(|entry| entry.name.len())
+        .max()
+        .unwrap_or(0);
     match format {
         Format::Text => {
-            let mut text =
-                String::from("Workloads, to be run as `cosched workload NAME`; options with `NAME --help`:\n");
-            for Entry { name, gist, stresses, .. } in WORKLOADS {
-                let _ = write!(text, "\n  {name:width$}  {gist}\n  {:width$}  stresses {stresses}", "");
+            let mut text = String::from(
+                "Workloads, to be run as `cosched workload NAME`; options with `NAME --help`:\n",
+            );
+            for Entry {
+                name,
+                gist,
+                stresses,
+                ..
+            } in WORKLOADS
+            {
+                let _ = write!(
+                    text,
+                    "\n  {name:width$}  {gist}\n  {:width$}  stresses {stresses}",
+                    ""
+                );
             }
             text
         }
@@ -112,13 +136,21 @@ fn listing(format: Format) -> String {
             let rows = WORKLOADS.iter().map(|entry| {
                 json!({"name": entry.name, "gist": entry.gist, "stresses": entry.stresses, "work_unit": entry.unit})
             });
-            json!({"schema": "cosched.workloads/1", "workloads": rows.collect::<Vec<_>>()}).to_string()
+            json!({"schema": "cosched.workloads/1", "workloads": rows.collect::<Vec<_>>()})
+                .to_string()
         }
     }
 }
 
 fn text(entry: &Entry, seed: u64, outcome: &Outcome) -> String {
-    let Outcome { work, working_set_bytes, checksum, setup, run, details } = outcome;
+    let Outcome {
+        work,
+        working_set_bytes,
+        checksum,
+        setup,
+        run,
+        details,
+    } = outcome;
     let mut line = format!(
         "{}: {work} {}, working set {}, {:.3} s elapsed, {:.3} s CPU, set-up {:.3} s, seed {seed}, \
          checksum {checksum:#018x}",
@@ -131,7 +163,9 @@ fn text(entry: &Entry, seed: u64, outcome: &Outcome) -> String {
     );
     for (name, value) in details {
         let value = match value {
-            Value::Number(number) if number.is_f64() => significant(number.as_f64().unwrap_or(f64::NAN)),
+            Value::Number(number) if number.is_f64() => {
+                significant(number.as_f64().unwrap_or(f64::NAN))
+            }
             Value::String(string) => string.clone(),
             other => other.to_string(),
         };
@@ -146,7 +180,10 @@ fn significant(value: f64) -> String {
         return "0".into();
     }
     let integer_digits = value.abs().max(1e-9).log10().floor() as i32 + 1;
-    format!("{value:.*}", usize::try_from(4 - integer_digits).unwrap_or(0))
+    format!(
+        "{value:.*}",
+        usize::try_from(4 - integer_digits).unwrap_or(0)
+    )
 }
 
 /// The JSON form of the answer, with its keys in this order.
@@ -166,7 +203,10 @@ struct Report<'a> {
     details: &'a [(&'static str, Value)],
 }
 
-fn as_object<S: Serializer>(pairs: &&[(&'static str, Value)], serializer: S) -> Result<S::Ok, S::Error> {
+fn as_object<S: Serializer>(
+    pairs: &&[(&'static str, Value)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.collect_map(pairs.iter().map(|(key, value)| (key, value)))
 }
 

@@ -10,7 +10,9 @@ const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
 /// bijection: different states stay different.
 #[inline(always)]
 fn step(state: u64) -> u64 {
-    (state ^ (state >> 32)).wrapping_mul(MULTIPLIER).wrapping_add(1)
+    (state ^ (state >> 32))
+        .wrapping_mul(MULTIPLIER)
+        .wrapping_add(1)
 }
 
 /// `count` steps, each of which needs the one before.
@@ -62,8 +64,15 @@ mod tests {
     fn the_generator_gives_the_published_sequence() {
         // The first outputs of SplitMix64 for the seed 1234567, as its reference program prints them.
         let mut generator = Generator::new(1_234_567);
-        let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
-        assert_eq!([generator.next(), generator.next(), generator.next()], expected);
+        let expected = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+        ];
+        assert_eq!(
+            [generator.next(), generator.next(), generator.next()],
+            expected
+        );
     }
 
     #[test]

@@ -69,7 +69,11 @@ impl Costs {
     /// Iterations of the idle loop for a share of time in misses in (0, 1]. For 0: as many as take the time of the
     /// misses of a step.
     fn idle_iterations(self, share: f64) -> u64 {
-        let idle_ns = if share == 0.0 { self.miss_ns } else { self.miss_ns * (1.0 / share - 1.0) };
+        let idle_ns = if share == 0.0 {
+            self.miss_ns
+        } else {
+            self.miss_ns * (1.0 / share - 1.0)
+        };
         (idle_ns / self.spin_ns).round() as u64
     }
 
@@ -105,18 +109,35 @@ impl Bus {
         match costs {
             Some(costs) => details.extend([
                 ("share_wanted", json!(self.share)),
-                ("share_calibrated", json!(if self.share == 0.0 { 0.0 } else { costs.share(idle) })),
+                (
+                    "share_calibrated",
+                    json!(if self.share == 0.0 {
+                        0.0
+                    } else {
+                        costs.share(idle)
+                    }),
+                ),
                 ("miss_ns", json!(costs.miss_ns)),
                 ("spin_ns", json!(costs.spin_ns)),
             ]),
             None => details.push(("calibration_absent", json!("--idle-iterations was given"))),
         }
         let working_set_bytes = lines.len() as u64 * LINE_BYTES;
-        Ok(Outcome { work: self.work, working_set_bytes, checksum, setup, run, details })
+        Ok(Outcome {
+            work: self.work,
+            working_set_bytes,
+            checksum,
+            setup,
+            run,
+            details,
+        })
     }
 
     /// The lines to walk over, the costs if they were measured, and the length of the idle loop.
-    fn prepare<const N: usize>(&self, seed: u64) -> Result<(Vec<Line>, Option<Costs>, u64), MemoryError> {
+    fn prepare<const N: usize>(
+        &self,
+        seed: u64,
+    ) -> Result<(Vec<Line>, Option<Costs>, u64), MemoryError> {
         let mut generator = Generator::new(seed);
         let lines = rings(self.working_set, N, &mut generator)?;
         if let Some(idle) = self.idle_iterations {
@@ -125,7 +146,11 @@ impl Bus {
         let costs = calibrate::<N>(&lines, &mut generator);
         let idle = costs.idle_iterations(self.share);
         // Without misses the walk stays on one line per chain: the same instructions, and nothing leaves the L1 cache.
-        let lines = if self.share == 0.0 { rings(0, N, &mut generator)? } else { lines };
+        let lines = if self.share == 0.0 {
+            rings(0, N, &mut generator)?
+        } else {
+            lines
+        };
         Ok((lines, Some(costs), idle))
     }
 }
@@ -171,7 +196,10 @@ fn steps<const N: usize>(
             *place += tie;
         }
     }
-    (std::array::from_fn(|chain| at[chain] - chain * length), checksum)
+    (
+        std::array::from_fn(|chain| at[chain] - chain * length),
+        checksum,
+    )
 }
 
 /// Measures both costs: the misses in the same steps as in the work but without an idle loop, and the idle loop alone.
@@ -202,7 +230,10 @@ fn quickest_ns(count: u64, mut batch: impl FnMut()) -> f64 {
 mod tests {
     use super::*;
 
-    const COSTS: Costs = Costs { miss_ns: 120.0, spin_ns: 1.5 };
+    const COSTS: Costs = Costs {
+        miss_ns: 120.0,
+        spin_ns: 1.5,
+    };
 
     #[test]
     fn the_idle_loop_leaves_the_asked_share_to_the_misses() {
@@ -217,7 +248,10 @@ mod tests {
                 for share in (1..=1000).map(|thousandths| f64::from(thousandths) / 1000.0) {
                     let got = costs.share(costs.idle_iterations(share));
                     let tolerance = share * share * 0.5 * spin_ns / miss_ns * 1.5 + 1e-12;
-                    assert!((got - share).abs() <= tolerance, "{costs:?}: {got} for {share}");
+                    assert!(
+                        (got - share).abs() <= tolerance,
+                        "{costs:?}: {got} for {share}"
+                    );
                 }
             }
         }
@@ -241,7 +275,15 @@ mod tests {
     }
 
     fn bus(share: f64, idle_iterations: Option<u64>, chains: usize) -> Outcome {
-        Bus { share, idle_iterations, chains, working_set: 16 * 64 * 50, work: 500 }.run(1).unwrap()
+        Bus {
+            share,
+            idle_iterations,
+            chains,
+            working_set: 16 * 64 * 50,
+            work: 500,
+        }
+        .run(1)
+        .unwrap()
     }
 
     #[test]
@@ -258,9 +300,16 @@ mod tests {
     fn each_step_loads_once_from_every_chain_and_walks_its_whole_ring() {
         let lines = rings(8 * 64 * 100, 8, &mut Generator::new(4)).unwrap();
         let start = [3, 1, 4, 1, 5, 9, 2, 6];
-        assert_eq!(steps::<8>(&lines, start, 100, 2, 0).0, start, "a round of a hundred lines");
+        assert_eq!(
+            steps::<8>(&lines, start, 100, 2, 0).0,
+            start,
+            "a round of a hundred lines"
+        );
         let (half, checksum) = steps::<8>(&lines, start, 50, 2, 0);
-        assert_eq!(steps::<8>(&lines, half, 50, 3, checksum), steps::<8>(&lines, start, 100, 0, 0));
+        assert_eq!(
+            steps::<8>(&lines, half, 50, 3, checksum),
+            steps::<8>(&lines, start, 100, 0, 0)
+        );
     }
 
     #[test]
@@ -268,13 +317,30 @@ mod tests {
         let outcome = bus(0.0, None, 4);
         assert_eq!(outcome.working_set_bytes, 4 * 64);
         // The same run without calibration.
-        let same = Bus { share: 0.5, idle_iterations: Some(9), chains: 4, working_set: 64, work: 500 }.run(1).unwrap();
-        assert_eq!((same.working_set_bytes, same.checksum), (outcome.working_set_bytes, outcome.checksum));
+        let same = Bus {
+            share: 0.5,
+            idle_iterations: Some(9),
+            chains: 4,
+            working_set: 64,
+            work: 500,
+        }
+        .run(1)
+        .unwrap();
+        assert_eq!(
+            (same.working_set_bytes, same.checksum),
+            (outcome.working_set_bytes, outcome.checksum)
+        );
     }
 
     #[test]
     fn a_missing_calibration_is_said_to_be_missing() {
-        let keys = |outcome: Outcome| outcome.details.into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+        let keys = |outcome: Outcome| {
+            outcome
+                .details
+                .into_iter()
+                .map(|(key, _)| key)
+                .collect::<Vec<_>>()
+        };
         let (with, without) = (keys(bus(0.5, None, 1)), keys(bus(0.5, Some(5), 1)));
         assert!(with.contains(&"miss_ns") && !with.contains(&"calibration_absent"));
         assert!(!without.contains(&"miss_ns") && without.contains(&"calibration_absent"));

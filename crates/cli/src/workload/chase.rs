@@ -42,7 +42,12 @@ mod tests {
     #[test]
     fn a_working_set_is_rounded_down_to_whole_lines() {
         for (asked, got) in [(64, 64), (100, 64), (128, 128), (8191, 8128)] {
-            let outcome = Chase { working_set: asked, work: 10 }.run(1).unwrap();
+            let outcome = Chase {
+                working_set: asked,
+                work: 10,
+            }
+            .run(1)
+            .unwrap();
             assert_eq!(outcome.working_set_bytes, got);
         }
     }
@@ -55,6 +60,15 @@ mod tests {
             at = lines[at].next();
             expected = expected.rotate_left(5) ^ at as u64;
         }
-        assert_eq!(Chase { working_set: 1000 * 64, work: 2500 }.run(3).unwrap().checksum, expected);
+        assert_eq!(
+            Chase {
+                working_set: 1000 * 64,
+                work: 2500
+            }
+            .run(3)
+            .unwrap()
+            .checksum,
+            expected
+        );
     }
 }

@@ -36,7 +36,10 @@ impl Workload for Compute {
             checksum: checksum(state),
             setup,
             run,
-            details: vec![("ns_per_iteration", json!(run.elapsed_s / self.work as f64 * 1e9))],
+            details: vec![(
+                "ns_per_iteration",
+                json!(run.elapsed_s / self.work as f64 * 1e9),
+            )],
         })
     }
 }
@@ -77,7 +80,12 @@ mod tests {
     fn the_rounds_are_those_of_siphash() {
         // SipHash-2-4 of the 15 bytes 00 01 .. 0e under the key 00 01 .. 0f: the worked example of the paper's appendix.
         let (k0, k1) = (0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908);
-        let constants = [0x736f_6d65_7073_6575, 0x646f_7261_6e64_6f6d, 0x6c79_6765_6e65_7261, 0x7465_6462_7974_6573];
+        let constants = [
+            0x736f_6d65_7073_6575,
+            0x646f_7261_6e64_6f6d,
+            0x6c79_6765_6e65_7261,
+            0x7465_6462_7974_6573,
+        ];
         let mut state: State = std::array::from_fn(|i| constants[i] ^ [k0, k1][i % 2]);
         for word in [0x0706_0504_0302_0100_u64, 0x0f0e_0d0c_0b0a_0908] {
             state[3] ^= word;
@@ -86,13 +94,19 @@ mod tests {
         }
         state[2] ^= 0xff;
         state = iterate(state, 4);
-        assert_eq!(state.into_iter().fold(0, |x, word| x ^ word), 0xa129_ca61_49be_45e5);
+        assert_eq!(
+            state.into_iter().fold(0, |x, word| x ^ word),
+            0xa129_ca61_49be_45e5
+        );
     }
 
     #[test]
     fn rounds_may_be_cut_anywhere() {
         for (first, second) in [(0, 0), (0, 5), (1, 0), (400, 601)] {
-            assert_eq!(iterate(iterate(start(9), first), second), iterate(start(9), first + second));
+            assert_eq!(
+                iterate(iterate(start(9), first), second),
+                iterate(start(9), first + second)
+            );
         }
     }
 

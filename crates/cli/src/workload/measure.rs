@@ -20,14 +20,23 @@ pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Spent) {
     let (cpu, start) = (cpu_time(), Instant::now());
     let result = black_box(work());
     let (elapsed, cpu) = (start.elapsed(), cpu_time().saturating_sub(cpu));
-    (result, Spent { elapsed_s: elapsed.as_secs_f64(), cpu_s: cpu.as_secs_f64() })
+    (
+        result,
+        Spent {
+            elapsed_s: elapsed.as_secs_f64(),
+            cpu_s: cpu.as_secs_f64(),
+        },
+    )
 }
 
 /// CPU time of this process so far.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     // The system keeps both parts within these ranges, so the defaults are never used.
-    Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), u32::try_from(time.tv_nsec).unwrap_or_default())
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or_default(),
+        u32::try_from(time.tv_nsec).unwrap_or_default(),
+    )
 }
 
 #[cfg(test)]

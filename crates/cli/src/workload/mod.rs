@@ -78,10 +78,19 @@ const fn entry<K: Workload + clap::Args + 'static>(
     stresses: &'static str,
     unit: &'static str,
 ) -> Entry {
-    Entry { name, gist, stresses, unit, add_options: K::augment_args, parse: parse::<K> }
+    Entry {
+        name,
+        gist,
+        stresses,
+        unit,
+        add_options: K::augment_args,
+        parse: parse::<K>,
+    }
 }
 
-fn parse<K: Workload + FromArgMatches + 'static>(matches: &ArgMatches) -> Result<Box<dyn Workload>, clap::Error> {
+fn parse<K: Workload + FromArgMatches + 'static>(
+    matches: &ArgMatches,
+) -> Result<Box<dyn Workload>, clap::Error> {
     Ok(Box::new(K::from_arg_matches(matches)?))
 }
 
@@ -105,22 +114,42 @@ mod tests {
 
     /// Runs a workload with options small enough for an unoptimised build; options that it does not have are left out.
     fn run(entry: &Entry, work: &str, seed: u64) -> Outcome {
-        let has = |option: &str| entry.command().get_arguments().any(|arg| arg.get_long() == Some(option));
+        let has = |option: &str| {
+            entry
+                .command()
+                .get_arguments()
+                .any(|arg| arg.get_long() == Some(option))
+        };
         let mut words = vec![entry.name, "--work", work];
         for (option, value) in [("working-set", "64K"), ("period", "16")] {
             if has(option) {
-                words.extend([["--working-set", "--period"][usize::from(option == "period")], value]);
+                words.extend([
+                    ["--working-set", "--period"][usize::from(option == "period")],
+                    value,
+                ]);
             }
         }
-        let matches = entry.command().try_get_matches_from(words).expect("a valid command line");
-        entry.workload(&matches).expect("valid options").run(seed).expect("64K can be had")
+        let matches = entry
+            .command()
+            .try_get_matches_from(words)
+            .expect("a valid command line");
+        entry
+            .workload(&matches)
+            .expect("valid options")
+            .run(seed)
+            .expect("64K can be had")
     }
 
     #[test]
     fn every_workload_does_exactly_the_work_that_was_asked_for() {
         for entry in WORKLOADS {
             for work in [1, 2, 97, 300] {
-                assert_eq!(run(entry, &work.to_string(), 1).work, work, "{}", entry.name);
+                assert_eq!(
+                    run(entry, &work.to_string(), 1).work,
+                    work,
+                    "{}",
+                    entry.name
+                );
             }
         }
     }
@@ -129,16 +158,34 @@ mod tests {
     fn a_checksum_depends_on_work_and_seed_and_on_nothing_else() {
         for entry in WORKLOADS {
             let sum = |work, seed| run(entry, work, seed).checksum;
-            assert_eq!(sum("300", 1), sum("300", 1), "{}: same options, same result", entry.name);
-            assert_ne!(sum("300", 1), sum("300", 2), "{}: the seed matters", entry.name);
-            assert_ne!(sum("300", 1), sum("299", 1), "{}: the last unit of work matters", entry.name);
+            assert_eq!(
+                sum("300", 1),
+                sum("300", 1),
+                "{}: same options, same result",
+                entry.name
+            );
+            assert_ne!(
+                sum("300", 1),
+                sum("300", 2),
+                "{}: the seed matters",
+                entry.name
+            );
+            assert_ne!(
+                sum("300", 1),
+                sum("299", 1),
+                "{}: the last unit of work matters",
+                entry.name
+            );
         }
     }
 
     #[test]
     fn every_default_is_a_valid_value() {
         for entry in WORKLOADS {
-            let matches = entry.command().try_get_matches_from([entry.name]).expect("defaults parse");
+            let matches = entry
+                .command()
+                .try_get_matches_from([entry.name])
+                .expect("defaults parse");
             entry.workload(&matches).expect("defaults are valid");
         }
     }
@@ -146,9 +193,18 @@ mod tests {
     #[test]
     fn names_are_unique_and_every_option_is_explained() {
         for (at, entry) in WORKLOADS.iter().enumerate() {
-            assert!(WORKLOADS[..at].iter().all(|other| other.name != entry.name), "{} twice", entry.name);
+            assert!(
+                WORKLOADS[..at].iter().all(|other| other.name != entry.name),
+                "{} twice",
+                entry.name
+            );
             for argument in entry.command().get_arguments() {
-                assert!(argument.get_help().is_some(), "{}: {} has no help", entry.name, argument.get_id());
+                assert!(
+                    argument.get_help().is_some(),
+                    "{}: {} has no help",
+                    entry.name,
+                    argument.get_id()
+                );
             }
         }
     }
@@ -158,14 +214,27 @@ mod tests {
         let document = include_str!("../../../../docs/workloads.md");
         for entry in WORKLOADS {
             let heading = format!("\n## {}\n", entry.name);
-            let section = document.split(heading.as_str()).nth(1).unwrap_or_else(|| panic!("no{heading}"));
+            let section = document
+                .split(heading.as_str())
+                .nth(1)
+                .unwrap_or_else(|| panic!("no{heading}"));
             let section = section.split("\n## ").next().unwrap_or_default();
             for argument in entry.command().get_arguments() {
-                let Some(long) = argument.get_long() else { continue };
-                assert!(section.contains(&format!("`--{long}")), "{}: --{long} is not documented", entry.name);
+                let Some(long) = argument.get_long() else {
+                    continue;
+                };
+                assert!(
+                    section.contains(&format!("`--{long}")),
+                    "{}: --{long} is not documented",
+                    entry.name
+                );
                 for default in argument.get_default_values() {
                     let default = default.to_string_lossy();
-                    assert!(section.contains(default.as_ref()), "{}: --{long} {default}?", entry.name);
+                    assert!(
+                        section.contains(default.as_ref()),
+                        "{}: --{long} {default}?",
+                        entry.name
+                    );
                 }
             }
         }

@@ -41,8 +41,11 @@ fn schedule(work: u64, period: u64) -> impl Iterator<Item = (Phase, Range<u64>)>
     let mut start = 0;
     std::iter::from_fn(move || {
         let into = start % period;
-        let (phase, left) =
-            if into < memory { (Phase::Memory, memory - into) } else { (Phase::Compute, period - into) };
+        let (phase, left) = if into < memory {
+            (Phase::Memory, memory - into)
+        } else {
+            (Phase::Compute, period - into)
+        };
         let units = start..start + left.min(work - start);
         start = units.end;
         (!units.is_empty()).then_some((phase, units))
@@ -94,11 +97,43 @@ mod tests {
     fn phases_alternate_at_the_stated_points() {
         use Phase::{Compute, Memory};
         let check = |work, period, expected: &[(Phase, Range<u64>)]| {
-            assert_eq!(schedule(work, period).collect::<Vec<_>>(), expected, "work {work}, period {period}");
+            assert_eq!(
+                schedule(work, period).collect::<Vec<_>>(),
+                expected,
+                "work {work}, period {period}"
+            );
         };
-        check(10, 4, &[(Memory, 0..2), (Compute, 2..4), (Memory, 4..6), (Compute, 6..8), (Memory, 8..10)]);
-        check(7, 4, &[(Memory, 0..2), (Compute, 2..4), (Memory, 4..6), (Compute, 6..7)]);
-        check(10, 5, &[(Memory, 0..3), (Compute, 3..5), (Memory, 5..8), (Compute, 8..10)]);
+        check(
+            10,
+            4,
+            &[
+                (Memory, 0..2),
+                (Compute, 2..4),
+                (Memory, 4..6),
+                (Compute, 6..8),
+                (Memory, 8..10),
+            ],
+        );
+        check(
+            7,
+            4,
+            &[
+                (Memory, 0..2),
+                (Compute, 2..4),
+                (Memory, 4..6),
+                (Compute, 6..7),
+            ],
+        );
+        check(
+            10,
+            5,
+            &[
+                (Memory, 0..3),
+                (Compute, 3..5),
+                (Memory, 5..8),
+                (Compute, 8..10),
+            ],
+        );
         check(3, 2, &[(Memory, 0..1), (Compute, 1..2), (Memory, 2..3)]);
         check(2, 100, &[(Memory, 0..2)]);
     }
@@ -112,7 +147,11 @@ mod tests {
                     assert_eq!(units.start, next);
                     for unit in units.clone() {
                         let memory = unit % period < period.div_ceil(2);
-                        assert_eq!(phase == Phase::Memory, memory, "unit {unit} of period {period}");
+                        assert_eq!(
+                            phase == Phase::Memory,
+                            memory,
+                            "unit {unit} of period {period}"
+                        );
                     }
                     next = units.end;
                 }
@@ -124,7 +163,13 @@ mod tests {
     #[test]
     fn each_phase_goes_on_where_the_last_of_its_kind_stopped() {
         // 25 units with a period of 10: 5 + 5 + 5 of memory, 5 + 5 of compute.
-        let outcome = Phases { working_set: 6400, period: 10, work: 25 }.run(2).unwrap();
+        let outcome = Phases {
+            working_set: 6400,
+            period: 10,
+            work: 25,
+        }
+        .run(2)
+        .unwrap();
         let lines = rings(6400, 1, &mut Generator::new(2)).unwrap();
         let (_, checksum) = walk(&lines, 0, 15, 2);
         let state = iterate(start(2), 10 * ITERATIONS_PER_UNIT);

@@ -33,9 +33,17 @@ impl Line {
 ///
 /// # Errors
 /// The memory is not available.
-pub(crate) fn rings(bytes: u64, rings: usize, generator: &mut Generator) -> Result<Vec<Line>, MemoryError> {
+pub(crate) fn rings(
+    bytes: u64,
+    rings: usize,
+    generator: &mut Generator,
+) -> Result<Vec<Line>, MemoryError> {
     check(bytes)?;
-    let length = usize::try_from(bytes / LINE_BYTES).unwrap_or(usize::MAX).checked_div(rings).unwrap_or(0).max(1);
+    let length = usize::try_from(bytes / LINE_BYTES)
+        .unwrap_or(usize::MAX)
+        .checked_div(rings)
+        .unwrap_or(0)
+        .max(1);
     let mut lines = filled(length * rings, |i| Line { next: i as u64 })?;
     for ring in lines.chunks_exact_mut(length) {
         link(ring, generator);
@@ -76,8 +84,14 @@ mod tests {
             let mut visited = vec![false; length];
             let mut at = start;
             for _ in 0..length {
-                assert!((start..start + length).contains(&at), "line {at} is outside ring {ring}");
-                assert!(!std::mem::replace(&mut visited[at - start], true), "line {at} twice within one round");
+                assert!(
+                    (start..start + length).contains(&at),
+                    "line {at} is outside ring {ring}"
+                );
+                assert!(
+                    !std::mem::replace(&mut visited[at - start], true),
+                    "line {at} twice within one round"
+                );
                 at = lines[at].next();
             }
             assert_eq!(at, start, "a round ends where it started");
@@ -117,7 +131,9 @@ mod tests {
         let mut generator = Generator::new(11);
         for _ in 0..6000 {
             let lines = rings(4 * LINE_BYTES, 1, &mut generator).unwrap();
-            *seen.entry(lines.iter().map(Line::next).collect::<Vec<_>>()).or_insert(0) += 1;
+            *seen
+                .entry(lines.iter().map(Line::next).collect::<Vec<_>>())
+                .or_insert(0) += 1;
         }
         assert_eq!(seen.len(), 6);
         assert!(seen.values().all(|n| (850..1150).contains(n)), "{seen:?}");

@@ -67,12 +67,16 @@ impl Workload for Stream {
         let (arrays, setup) = timed(|| fill(self.op, length, seed));
         let mut arrays = arrays?;
         let (sums, run) = timed(|| passes(self.op, &mut arrays, self.work));
-        let bytes = |arrays: u64| u128::from(arrays * length * ELEMENT_BYTES) * u128::from(self.work);
+        let bytes =
+            |arrays: u64| u128::from(arrays * length * ELEMENT_BYTES) * u128::from(self.work);
         let per_second = |arrays: u64| bytes(arrays) as f64 / run.elapsed_s;
         Ok(Outcome {
             work: self.work,
             working_set_bytes: (read + written) * length * ELEMENT_BYTES,
-            checksum: arrays.iter().flatten().fold(sums, |checksum, element| fold(checksum, *element)),
+            checksum: arrays
+                .iter()
+                .flatten()
+                .fold(sums, |checksum, element| fold(checksum, *element)),
             setup,
             run,
             details: vec![
@@ -186,24 +190,55 @@ mod tests {
     #[test]
     fn checksums_equal_those_of_the_slow_definition() {
         for op in ALL {
-            for (working_set, work) in [(64, 1), (1000, 1), (1000, 2), (4096, 3), (4096, 7), (10_007, 11)] {
+            for (working_set, work) in [
+                (64, 1),
+                (1000, 1),
+                (1000, 2),
+                (4096, 3),
+                (4096, 7),
+                (10_007, 11),
+            ] {
                 let (read, written) = op.arrays();
                 let length = usize::try_from(working_set / ((read + written) * 8)).unwrap();
-                let checksum = Stream { op, working_set, work }.run(5).unwrap().checksum;
+                let checksum = Stream {
+                    op,
+                    working_set,
+                    work,
+                }
+                .run(5)
+                .unwrap()
+                .checksum;
                 let expected = slow(op, length, usize::try_from(work).unwrap(), 5);
-                assert_eq!(checksum, expected, "{op:?}, {working_set} bytes, {work} passes");
+                assert_eq!(
+                    checksum, expected,
+                    "{op:?}, {working_set} bytes, {work} passes"
+                );
             }
         }
     }
 
     #[test]
     fn bytes_read_and_written_are_told_apart_and_exact() {
-        for (op, read, written) in
-            [(Operation::Read, 9600, 0), (Operation::Copy, 4800, 4800), (Operation::Triad, 6400, 3200)]
-        {
-            let outcome = Stream { op, working_set: 960, work: 10 }.run(1).unwrap();
+        for (op, read, written) in [
+            (Operation::Read, 9600, 0),
+            (Operation::Copy, 4800, 4800),
+            (Operation::Triad, 6400, 3200),
+        ] {
+            let outcome = Stream {
+                op,
+                working_set: 960,
+                work: 10,
+            }
+            .run(1)
+            .unwrap();
             assert_eq!(outcome.working_set_bytes, 960);
-            let detail = |name| outcome.details.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone());
+            let detail = |name| {
+                outcome
+                    .details
+                    .iter()
+                    .find(|(key, _)| *key == name)
+                    .map(|(_, value)| value.clone())
+            };
             assert_eq!(detail("bytes_read"), Some(json!(read)), "{op:?}");
             assert_eq!(detail("bytes_written"), Some(json!(written)), "{op:?}");
         }

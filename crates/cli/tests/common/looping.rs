@@ -16,10 +16,24 @@ impl Run {
         let mix = "[[job]]\nname = \"first\"\ncommand = \"exit 3\"\n[[job]]\nname = \"loop\"\ncopies = 4\ncommand = \"while [ -e going ]; do :; done\"\n";
         std::fs::write(folder.path().join("mix.toml"), mix).expect("a file");
         std::fs::write(folder.path().join("going"), "").expect("a file");
-        let words =
-            ["run", "mix.toml", "--policy", "round-robin", "--param", "quantum_s=0.02", "--jobs", "3", "--quiet"];
+        let words = [
+            "run",
+            "mix.toml",
+            "--policy",
+            "round-robin",
+            "--param",
+            "quantum_s=0.02",
+            "--jobs",
+            "3",
+            "--quiet",
+        ];
         let mut command = command(folder.path(), &words);
-        let child = command.args(more).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a run");
+        let child = command
+            .args(more)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("a run");
         let run = Run(child, folder);
         // The job that ends may stand there as waiting while it does; who looks then finds no process of it.
         let settled = |status: Value| status["totals"]["done"] == 1 && waiting(&status).count() > 0;
@@ -65,11 +79,17 @@ impl Drop for Run {
 
 /// The state of a run, once it has answered.
 pub(crate) fn status(name: &str) -> Option<Value> {
-    let output = command(Path::new("."), &["status", name, "--format", "json"]).output().ok()?;
+    let output = command(Path::new("."), &["status", name, "--format", "json"])
+        .output()
+        .ok()?;
     let told: Value = serde_json::from_slice(&output.stdout).ok()?;
     Some(told["runs"][0]["status"].clone()).filter(Value::is_object)
 }
 
 pub(crate) fn waiting(status: &Value) -> impl Iterator<Item = &Value> {
-    status["jobs"].as_array().into_iter().flatten().filter(|job| job["state"] == "waiting")
+    status["jobs"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|job| job["state"] == "waiting")
 }

@@ -12,7 +12,9 @@ use tempfile::TempDir;
 
 /// Takes the settings of whoever runs the tests from a command.
 pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_")) {
+    for (name, _) in
+        std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COSCHED_"))
+    {
         command.env_remove(name);
     }
     // What the user's own runs know is none of the tests' business.
@@ -25,13 +27,17 @@ pub(crate) fn without_settings(command: &mut Command) -> &mut Command {
 pub(crate) fn command(folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new("/usr/bin/env");
     without_settings(&mut command);
-    command.arg("--default-signal=INT,QUIT,HUP,TERM").arg(env!("CARGO_BIN_EXE_cosched"));
+    command
+        .arg("--default-signal=INT,QUIT,HUP,TERM")
+        .arg(env!("CARGO_BIN_EXE_cosched"));
     command.args(words).current_dir(folder).stdin(Stdio::null());
     command
 }
 
 pub(crate) fn cosched(folder: &TempDir, words: &[&str]) -> Output {
-    command(folder.path(), words).output().expect("the binary runs")
+    command(folder.path(), words)
+        .output()
+        .expect("the binary runs")
 }
 
 pub(crate) fn out(output: &Output) -> String {
@@ -43,7 +49,8 @@ pub(crate) fn err(output: &Output) -> String {
 }
 
 pub(crate) fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}{}", out(output), err(output)))
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", out(output), err(output)))
 }
 
 /// A CPU that this process may use: the first is not 0 everywhere.
@@ -60,7 +67,8 @@ pub(crate) fn write(folder: &TempDir, name: &str, text: &str) {
 }
 
 pub(crate) fn read(folder: &TempDir, name: &str) -> String {
-    std::fs::read_to_string(folder.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    std::fs::read_to_string(folder.path().join(name))
+        .unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// The limit of a wait. No condition takes nearly this long, even on a busy machine.

@@ -9,14 +9,40 @@ use tempfile::TempDir;
 #[test]
 fn a_program_that_does_not_end_is_ended() {
     let folder = tempfile::tempdir().unwrap();
-    write(&folder, "jobs.toml", "[[job]]\nname = 'nap'\ncommand = 'sleep 0.01'\n");
-    let stubborn = "stubborn=trap 'echo asked >> asked' INT TERM; touch begun; while :; do sleep 0.05; done";
-    let words =
-        ["compare", "jobs.toml", "-p", "fifo", "--candidate", stubborn, "-r", "1", "--solo-runs", "0", "--out", "c"];
-    let child = command(&folder, &words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    write(
+        &folder,
+        "jobs.toml",
+        "[[job]]\nname = 'nap'\ncommand = 'sleep 0.01'\n",
+    );
+    let stubborn =
+        "stubborn=trap 'echo asked >> asked' INT TERM; touch begun; while :; do sleep 0.05; done";
+    let words = [
+        "compare",
+        "jobs.toml",
+        "-p",
+        "fifo",
+        "--candidate",
+        stubborn,
+        "-r",
+        "1",
+        "--solo-runs",
+        "0",
+        "--out",
+        "c",
+    ];
+    let child = command(&folder, &words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     until("it has begun", || folder.path().join("begun").exists());
     let pid = rustix::process::Pid::from_child(&child);
-    let asked = || std::fs::read_to_string(folder.path().join("asked")).unwrap_or_default().lines().count();
+    let asked = || {
+        std::fs::read_to_string(folder.path().join("asked"))
+            .unwrap_or_default()
+            .lines()
+            .count()
+    };
     for times in 1..=3 {
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         until("it was asked", || times == 3 || asked() == times);
@@ -26,10 +52,23 @@ fn a_program_that_does_not_end_is_ended() {
     // One that goes on in the background does not, wherever it went, and its time is doubtful.
     for (quick, left) in [
         ("sleep 1000 & echo $! > left; exit 0", "a process"),
-        ("setsid sleep 1000 & (setsid sh -c 'echo $$ > left; sleep 1000; :' &) ; sleep 0.2", "3 processes"),
+        (
+            "setsid sleep 1000 & (setsid sh -c 'echo $$ > left; sleep 1000; :' &) ; sleep 0.2",
+            "3 processes",
+        ),
     ] {
         let quick = format!("quick={quick}");
-        let words = ["jobs.toml", "-p", "fifo", "--candidate", &quick, "-r", "1", "--solo-runs", "0"];
+        let words = [
+            "jobs.toml",
+            "-p",
+            "fifo",
+            "--candidate",
+            &quick,
+            "-r",
+            "1",
+            "--solo-runs",
+            "0",
+        ];
         let output = compare(&folder, &words);
         assert!(output.status.success(), "{}", err(&output));
         let told = format!("the command left {left} behind, which had to be ended");
@@ -48,22 +87,50 @@ fn a_suspended_comparison_pauses_what_it_runs() {
         "[[job]]\nname = 'count'\ncommand = 'until [ -e go1 ]; do echo >> count1; sleep 0.01; done'\n",
     );
     let other = "other=setsid sh -c 'until [ -e go2 ]; do echo >> count2; sleep 0.01; done' & wait";
-    let words =
-        ["compare", "jobs.toml", "-p", "fifo", "--candidate", other, "-r", "1", "--solo-runs", "0", "--format", "json"];
+    let words = [
+        "compare",
+        "jobs.toml",
+        "-p",
+        "fifo",
+        "--candidate",
+        other,
+        "-r",
+        "1",
+        "--solo-runs",
+        "0",
+        "--format",
+        "json",
+    ];
     let began = std::time::Instant::now();
-    let child = command(&folder, &words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = command(&folder, &words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let pid = rustix::process::Pid::from_child(&child);
-    let count = |which: u32| std::fs::read(folder.path().join(format!("count{which}"))).unwrap_or_default().len();
+    let count = |which: u32| {
+        std::fs::read(folder.path().join(format!("count{which}")))
+            .unwrap_or_default()
+            .len()
+    };
     let signal = |signal| rustix::process::kill_process(pid, signal).unwrap();
     let is_stopped = || {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
-        stat.rsplit(')').next().unwrap().trim_start().starts_with('T')
+        stat.rsplit(')')
+            .next()
+            .unwrap()
+            .trim_start()
+            .starts_with('T')
     };
     let pause = std::time::Duration::from_secs(1);
     let mut seen = std::collections::BTreeSet::new();
     for _ in 0..2 {
-        until("one of them runs", || (1..=2).any(|which| count(which) > 0 && !seen.contains(&which)));
-        let which = (1..=2).find(|which| count(*which) > 0 && !seen.contains(which)).unwrap();
+        until("one of them runs", || {
+            (1..=2).any(|which| count(which) > 0 && !seen.contains(&which))
+        });
+        let which = (1..=2)
+            .find(|which| count(*which) > 0 && !seen.contains(which))
+            .unwrap();
         seen.insert(which);
         signal(rustix::process::Signal::TSTP);
         until("it stands still", is_stopped);
@@ -79,11 +146,22 @@ fn a_suspended_comparison_pauses_what_it_runs() {
     assert!(output.status.success(), "{}", err(&output));
     let answer = json(&output);
     let runs = answer["runs"].as_array().unwrap();
-    let elapsed: f64 = runs.iter().map(|run| run["figures"]["elapsed_s"].as_f64().unwrap()).sum();
-    assert!(runs.len() == 2 && elapsed <= all - 2.0 * pause.as_secs_f64(), "{elapsed} of {all}: {answer}");
+    let elapsed: f64 = runs
+        .iter()
+        .map(|run| run["figures"]["elapsed_s"].as_f64().unwrap())
+        .sum();
+    assert!(
+        runs.len() == 2 && elapsed <= all - 2.0 * pause.as_secs_f64(),
+        "{elapsed} of {all}: {answer}"
+    );
     for run in runs {
-        let is_told = |doubt: &serde_json::Value| doubt.as_str().unwrap().starts_with("it was suspended for ");
-        assert!(run["doubts"].as_array().unwrap().iter().any(is_told), "{answer}");
+        let is_told = |doubt: &serde_json::Value| {
+            doubt.as_str().unwrap().starts_with("it was suspended for ")
+        };
+        assert!(
+            run["doubts"].as_array().unwrap().iter().any(is_told),
+            "{answer}"
+        );
     }
 }
 
@@ -96,8 +174,12 @@ fn processes_in(folder: &TempDir) -> Vec<(u32, char)> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         stat.rsplit(')').next()?.trim_start().chars().next()
     };
-    let is_here = |pid: &u32| std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == folder);
-    pids.filter(is_here).filter_map(|pid| Some((pid, state(pid)?))).filter(|(_, state)| *state != 'Z').collect()
+    let is_here =
+        |pid: &u32| std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == folder);
+    pids.filter(is_here)
+        .filter_map(|pid| Some((pid, state(pid)?)))
+        .filter(|(_, state)| *state != 'Z')
+        .collect()
 }
 
 fn send(pid: u32, signal: rustix::process::Signal) {
@@ -107,7 +189,11 @@ fn send(pid: u32, signal: rustix::process::Signal) {
 
 /// The process number that a job has written into a file.
 fn number_in(folder: &TempDir, name: &str) -> u32 {
-    let read = || std::fs::read_to_string(folder.path().join(name)).ok().filter(|text| text.ends_with('\n'));
+    let read = || {
+        std::fs::read_to_string(folder.path().join(name))
+            .ok()
+            .filter(|text| text.ends_with('\n'))
+    };
     until("a number was written", || read().is_some());
     read().unwrap().trim().parse().unwrap()
 }
@@ -115,21 +201,49 @@ fn number_in(folder: &TempDir, name: &str) -> u32 {
 #[test]
 fn a_killed_comparison_leaves_nothing_that_runs_or_stands_still() {
     use rustix::process::Signal;
-    let deaf = "(setsid sh -c 'trap \"\" TERM HUP; echo $$ > deaf; while :; do sleep 0.05; done' &)";
+    let deaf =
+        "(setsid sh -c 'trap \"\" TERM HUP; echo $$ > deaf; while :; do sleep 0.05; done' &)";
     let command_line = format!("sleep 1000 & setsid sleep 1000 & {deaf}; sleep 1000");
     let other = format!("other={command_line}");
     // A command, and the job of a run; the other candidate ends at once.
-    let cases = [("true", other.as_str()), ("echo $$ > deaf; sleep 1000 & setsid sleep 1000 & wait", "other=true")];
+    let cases = [
+        ("true", other.as_str()),
+        (
+            "echo $$ > deaf; sleep 1000 & setsid sleep 1000 & wait",
+            "other=true",
+        ),
+    ];
     for (job, other) in cases {
         for suspends in [false, true] {
             let folder = tempfile::tempdir().unwrap();
-            write(&folder, "jobs.toml", &format!("[[job]]\nname = 'a'\ncommand = '{job}'\n"));
-            let words = ["compare", "jobs.toml", "-p", "fifo", "--candidate", other, "-r", "1", "--solo-runs", "0"];
-            let mut child = command(&folder, &words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            write(
+                &folder,
+                "jobs.toml",
+                &format!("[[job]]\nname = 'a'\ncommand = '{job}'\n"),
+            );
+            let words = [
+                "compare",
+                "jobs.toml",
+                "-p",
+                "fifo",
+                "--candidate",
+                other,
+                "-r",
+                "1",
+                "--solo-runs",
+                "0",
+            ];
+            let mut child = command(&folder, &words)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
             number_in(&folder, "deaf");
             let sleeps = || {
-                let is_sleep =
-                    |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == "sleep\n");
+                let is_sleep = |pid: u32| {
+                    std::fs::read_to_string(format!("/proc/{pid}/comm"))
+                        .is_ok_and(|comm| comm == "sleep\n")
+                };
                 processes_in(&folder)
                     .into_iter()
                     .filter(|(pid, _)| is_sleep(*pid))
@@ -141,11 +255,16 @@ fn a_killed_comparison_leaves_nothing_that_runs_or_stands_still() {
                 send(child.id(), Signal::TSTP);
                 // Jobs of a run may be frozen, which their state does not show.
                 let is_stopped = || job != "true" || sleeps().iter().all(|state| *state == 'T');
-                until("it stands still", || processes_in(&folder).contains(&(child.id(), 'T')) && is_stopped());
+                until("it stands still", || {
+                    processes_in(&folder).contains(&(child.id(), 'T')) && is_stopped()
+                });
             }
             child.kill().unwrap();
             child.wait().unwrap();
-            until(&format!("nothing is left of {other}, {job}, {suspends}"), || processes_in(&folder).is_empty());
+            until(
+                &format!("nothing is left of {other}, {job}, {suspends}"),
+                || processes_in(&folder).is_empty(),
+            );
         }
     }
 }
@@ -155,31 +274,77 @@ fn a_run_that_is_killed_is_told_and_its_jobs_end() {
     use rustix::process::Signal;
     let folder = tempfile::tempdir().unwrap();
     let job = "test -e go || { echo $PPID > run; sleep 1000 & setsid sleep 1000 & wait; }";
-    write(&folder, "jobs.toml", &format!("[[job]]\nname = 'long'\ncommand = '{job}'\ncopies = 2\n"));
-    let words = ["compare", "jobs.toml", "-p", "fifo,linux", "-r", "1", "--solo-runs", "0", "--out", "c"];
-    let child = command(&folder, &words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    write(
+        &folder,
+        "jobs.toml",
+        &format!("[[job]]\nname = 'long'\ncommand = '{job}'\ncopies = 2\n"),
+    );
+    let words = [
+        "compare",
+        "jobs.toml",
+        "-p",
+        "fifo,linux",
+        "-r",
+        "1",
+        "--solo-runs",
+        "0",
+        "--out",
+        "c",
+    ];
+    let child = command(&folder, &words)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     send(number_in(&folder, "run"), Signal::KILL);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", err(&output));
-    for told in ["its `cosched run` was ended from outside (signal: 9 (SIGKILL)), as", "were ended: long", "--resume"] {
+    for told in [
+        "its `cosched run` was ended from outside (signal: 9 (SIGKILL)), as",
+        "were ended: long",
+        "--resume",
+    ] {
         assert!(err(&output).contains(told), "{}", err(&output));
     }
     assert_eq!(processes_in(&folder), [], "its jobs went on");
     // All are killed at once, the process between them too: then the next call ends the jobs.
     std::fs::remove_file(folder.path().join("run")).unwrap();
-    let mut child = command(&folder, &words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = command(&folder, &words)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let run = number_in(&folder, "run");
     let stat = std::fs::read_to_string(format!("/proc/{run}/stat")).unwrap();
-    let keeper = stat.rsplit(')').next().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
+    let keeper = stat
+        .rsplit(')')
+        .next()
+        .unwrap()
+        .split_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse()
+        .unwrap();
     assert_ne!(keeper, child.id());
     // Whoever is stopped can't do anything before its end.
-    [run, keeper].into_iter().for_each(|pid| send(pid, Signal::STOP));
-    [child.id(), keeper, run].into_iter().for_each(|pid| send(pid, Signal::KILL));
+    [run, keeper]
+        .into_iter()
+        .for_each(|pid| send(pid, Signal::STOP));
+    [child.id(), keeper, run]
+        .into_iter()
+        .for_each(|pid| send(pid, Signal::KILL));
     child.wait().unwrap();
     assert_ne!(processes_in(&folder), [], "jobs go on");
     write(&folder, "go", "");
     let output = compare(&folder, &["--resume", "c", "--format", "json"]);
     assert!(output.status.success(), "{}", err(&output));
-    assert!(err(&output).contains("was killed, and left jobs, which are ended: long"), "{}", err(&output));
-    assert_eq!((processes_in(&folder), json(&output)["blocks"].as_u64()), (vec![], Some(1)));
+    assert!(
+        err(&output).contains("was killed, and left jobs, which are ended: long"),
+        "{}",
+        err(&output)
+    );
+    assert_eq!(
+        (processes_in(&folder), json(&output)["blocks"].as_u64()),
+        (vec![], Some(1))
+    );
 }

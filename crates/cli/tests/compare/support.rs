@@ -12,7 +12,9 @@ pub(crate) fn command(folder: &TempDir, words: &[&str]) -> Command {
 }
 
 pub(crate) fn compare(folder: &TempDir, words: &[&str]) -> Output {
-    command(folder, &[&["compare"], words].concat()).output().expect("the binary runs")
+    command(folder, &[&["compare"], words].concat())
+        .output()
+        .expect("the binary runs")
 }
 
 pub(crate) const SIMULATED: &str = "[[job]]\nprogram = 'gcc'\ncopies = 3\nwork_instructions = 1e9\n\n[[job]]\nprogram = 'lbm'\ncopies = 3\n\
@@ -41,7 +43,8 @@ pub(crate) fn records(folder: &TempDir, name: &str) -> Vec<std::path::PathBuf> {
 /// Writes another value in the place of one in a file of JSON.
 pub(crate) fn change(folder: &TempDir, name: &str, key: &str, value: &str) {
     let file = folder.path().join(name);
-    let mut object: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let mut object: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     assert!(object[key].is_string(), "{object}");
     object[key] = value.into();
     std::fs::write(file, object.to_string()).unwrap();

@@ -9,66 +9,145 @@ fn simulated_policies_are_compared() {
     let folder = tempfile::tempdir().unwrap();
     write(&folder, "a.toml", SIMULATED);
     write(&folder, "b.toml", &SIMULATED.replace("gcc", "mcf"));
-    let words = ["a.toml", "b.toml", "--on", "epyc-2cpu", "-p", "linux,bandwidth,even", "-r", "3", "--format", "json"];
+    let words = [
+        "a.toml",
+        "b.toml",
+        "--on",
+        "epyc-2cpu",
+        "-p",
+        "linux,bandwidth,even",
+        "-r",
+        "3",
+        "--format",
+        "json",
+    ];
     let first = compare(&folder, &[&words[..], &["--out", "c"]].concat());
     assert!(first.status.success(), "{}", err(&first));
     let answer = json(&first);
-    assert_eq!((answer["schema"].as_str(), answer["blocks"].as_u64()), (Some("cosched.comparison/1"), Some(3)));
-    assert_eq!((answer["runs"].as_array().unwrap().len(), records(&folder, "c").len()), (18, 18));
+    assert_eq!(
+        (answer["schema"].as_str(), answer["blocks"].as_u64()),
+        (Some("cosched.comparison/1"), Some(3))
+    );
+    assert_eq!(
+        (
+            answer["runs"].as_array().unwrap().len(),
+            records(&folder, "c").len()
+        ),
+        (18, 18)
+    );
     // Turnaround, unfairness, ANTT and energy of two candidates: over both mixes, and of each.
     assert_eq!(answer["comparisons"].as_array().unwrap().len(), 4 * 2 * 3);
     for one in answer["comparisons"].as_array().unwrap() {
-        assert!(one["verdict"].is_string() && one["low"].as_f64() <= one["change"].as_f64(), "{one}");
+        assert!(
+            one["verdict"].is_string() && one["low"].as_f64() <= one["change"].as_f64(),
+            "{one}"
+        );
     }
     let turnaround = |run: &serde_json::Value| run["figures"]["turnaround_s"].as_f64().unwrap();
-    assert!(answer["runs"].as_array().unwrap().iter().all(|run| turnaround(run) > 0.1));
+    assert!(
+        answer["runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|run| turnaround(run) > 0.1)
+    );
     // The same again gives the same, whatever the number of threads.
     let again = compare(&folder, &[&words[..], &["--out", "d", "-j", "1"]].concat());
     assert_eq!(json(&again)["runs"], answer["runs"]);
     assert_eq!(json(&again)["comparisons"], answer["comparisons"]);
-    let (text, csv) = (std::fs::read_to_string(folder.path().join("c/comparison.txt")).unwrap(), "c/comparison.csv");
-    assert!(text.starts_with("SIMULATED\n2 mixes simulated on epyc-2cpu, 3 blocks, seed 1\n"), "{text}");
+    let (text, csv) = (
+        std::fs::read_to_string(folder.path().join("c/comparison.txt")).unwrap(),
+        "c/comparison.csv",
+    );
+    assert!(
+        text.starts_with("SIMULATED\n2 mixes simulated on epyc-2cpu, 3 blocks, seed 1\n"),
+        "{text}"
+    );
     let csv = std::fs::read_to_string(folder.path().join(csv)).unwrap();
-    assert!(csv.lines().count() > 18 * 8 && csv.lines().all(|line| line.split(',').count() >= 7), "{csv}");
+    assert!(
+        csv.lines().count() > 18 * 8 && csv.lines().all(|line| line.split(',').count() >= 7),
+        "{csv}"
+    );
     // One block's series are kept, and the page shows its timelines.
-    let series = |block: u32| folder.path().join(format!("c/runs/{block:04}/b/even/series.jsonl")).exists();
+    let series = |block: u32| {
+        folder
+            .path()
+            .join(format!("c/runs/{block:04}/b/even/series.jsonl"))
+            .exists()
+    };
     assert_eq!((series(1), series(2), series(3)), (true, false, false));
     let page = std::fs::read_to_string(folder.path().join("c/comparison.html")).unwrap();
     assert_eq!(page.matches("data-timeline=").count(), 6);
     assert!(page.contains("Of each candidate the run of the first block."));
     // More blocks are added to those that are there.
-    let stamps =
-        || records(&folder, "c").iter().map(|file| file.metadata().unwrap().modified().unwrap()).collect::<Vec<_>>();
+    let stamps = || {
+        records(&folder, "c")
+            .iter()
+            .map(|file| file.metadata().unwrap().modified().unwrap())
+            .collect::<Vec<_>>()
+    };
     let before = stamps();
     let more = compare(&folder, &["--resume", "c", "-r", "4", "--format", "json"]);
     assert_eq!(json(&more)["blocks"], 4, "{}", err(&more));
     // As many as were asked for last, though one is gone.
     std::fs::remove_file(&records(&folder, "c")[23]).unwrap();
-    assert_eq!(json(&compare(&folder, &["--resume", "c", "--format", "json"]))["blocks"], 4);
-    assert!(records(&folder, "c").len() == 24 && before.iter().all(|stamp| stamps().contains(stamp)));
+    assert_eq!(
+        json(&compare(&folder, &["--resume", "c", "--format", "json"]))["blocks"],
+        4
+    );
+    assert!(
+        records(&folder, "c").len() == 24 && before.iter().all(|stamp| stamps().contains(stamp))
+    );
     // What can't be read is told with its remedy.
     std::fs::write(&records(&folder, "c")[3], "{").unwrap();
     let damaged = compare(&folder, &["--resume", "c"]);
-    assert!(damaged.status.code() == Some(1) && err(&damaged).contains("run.json: "), "{}", err(&damaged));
-    assert!(err(&damaged).contains("makes the run again"), "{}", err(&damaged));
+    assert!(
+        damaged.status.code() == Some(1) && err(&damaged).contains("run.json: "),
+        "{}",
+        err(&damaged)
+    );
+    assert!(
+        err(&damaged).contains("makes the run again"),
+        "{}",
+        err(&damaged)
+    );
 }
 
 #[test]
 fn a_policy_does_not_differ_from_itself() {
     let folder = tempfile::tempdir().unwrap();
     write(&folder, "a.toml", SIMULATED);
-    let words =
-        ["a.toml", "--on", "epyc-2cpu", "-p", "fair", "--param", "quantum_s=0.2,0.20", "-r", "5", "--format", "json"];
+    let words = [
+        "a.toml",
+        "--on",
+        "epyc-2cpu",
+        "-p",
+        "fair",
+        "--param",
+        "quantum_s=0.2,0.20",
+        "-r",
+        "5",
+        "--format",
+        "json",
+    ];
     let answer = json(&compare(&folder, &words));
     for one in answer["comparisons"].as_array().unwrap() {
-        assert_eq!((one["verdict"].as_str(), one["change"].as_f64()), (Some("no-difference"), Some(0.0)), "{one}");
+        assert_eq!(
+            (one["verdict"].as_str(), one["change"].as_f64()),
+            (Some("no-difference"), Some(0.0)),
+            "{one}"
+        );
     }
 }
 
 #[test]
 fn real_jobs_and_other_programs_are_compared() {
     let folder = tempfile::tempdir().unwrap();
-    write(&folder, "jobs.toml", "[[job]]\nname = 'nap'\ncommand = 'sleep 0.2'\ncopies = 2\n");
+    write(
+        &folder,
+        "jobs.toml",
+        "[[job]]\nname = 'nap'\ncommand = 'sleep 0.2'\ncopies = 2\n",
+    );
     let words = [
         "jobs.toml",
         "--policies",
@@ -93,50 +172,148 @@ fn real_jobs_and_other_programs_are_compared() {
     assert_eq!(answer["runs"].as_array().unwrap().len(), 6);
     let of = |candidate: u64| {
         let runs = answer["runs"].as_array().unwrap();
-        runs.iter().find(|run| run["trial"]["candidate"] == candidate).unwrap().clone()
+        runs.iter()
+            .find(|run| run["trial"]["candidate"] == candidate)
+            .unwrap()
+            .clone()
     };
     assert!(of(2)["figures"]["elapsed_s"].as_f64().unwrap() >= 0.4 && of(2)["policy"].is_null());
-    let (inside, outside) = (of(0)["figures"]["turnaround_s"].clone(), of(0)["figures"]["elapsed_s"].clone());
+    let (inside, outside) = (
+        of(0)["figures"]["turnaround_s"].clone(),
+        of(0)["figures"]["elapsed_s"].clone(),
+    );
     assert!(outside.as_f64() > inside.as_f64(), "{answer}");
     let judged = answer["comparisons"].as_array().unwrap();
-    let is_of_other = |one: &&serde_json::Value| one["metric"] == "elapsed_s" && one["candidate"] == 2;
-    assert!(judged.iter().find(is_of_other).unwrap()["verdict"].is_string(), "{answer}");
+    let is_of_other =
+        |one: &&serde_json::Value| one["metric"] == "elapsed_s" && one["candidate"] == 2;
+    assert!(
+        judged.iter().find(is_of_other).unwrap()["verdict"].is_string(),
+        "{answer}"
+    );
     // Each job ran alone: its slowdown is known.
     assert!(of(0)["figures"]["antt"].as_f64().unwrap() > 0.9, "{answer}");
     assert!(folder.path().join("c/solo/jobs.json").is_file());
     // What the jobs wrote is the same in each run, and is not kept.
     let run = folder.path().join("c/runs/0001/jobs/fifo");
-    let mut left: Vec<_> =
-        run.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut left: Vec<_> = run
+        .read_dir()
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     left.sort();
-    assert_eq!(left, [".cosched-run", "command.json", "run.json", "series.jsonl"]);
-    let command = std::fs::read(folder.path().join("c/runs/0001/jobs/by-hand/command.json")).unwrap();
-    let load = serde_json::from_slice::<serde_json::Value>(&command).unwrap()["machine_load"].clone();
+    assert_eq!(
+        left,
+        [".cosched-run", "command.json", "run.json", "series.jsonl"]
+    );
+    let command =
+        std::fs::read(folder.path().join("c/runs/0001/jobs/by-hand/command.json")).unwrap();
+    let load =
+        serde_json::from_slice::<serde_json::Value>(&command).unwrap()["machine_load"].clone();
     // A machine whose kernel keeps no accounts says so.
-    assert!(load["cpu_s"].as_f64().map_or_else(|| load["absent"]["cpu_s"].is_string(), |time| time > 0.3), "{load}");
-    let cached = || folder.path().join("cache/cosched/solo").read_dir().unwrap().count();
+    assert!(
+        load["cpu_s"]
+            .as_f64()
+            .map_or_else(|| load["absent"]["cpu_s"].is_string(), |time| time > 0.3),
+        "{load}"
+    );
+    let cached = || {
+        folder
+            .path()
+            .join("cache/cosched/solo")
+            .read_dir()
+            .unwrap()
+            .count()
+    };
     assert_eq!(cached(), 1);
-    let again = compare(&folder, &["jobs.toml", "-p", "fifo,linux", "-r", "1", "--out", "d", "--", "--cpus", "0"]);
-    assert!(err(&again).contains("known from an earlier comparison") && cached() == 1, "{}", err(&again));
-    assert!(out(&again).contains("one block shows nothing"), "{}", out(&again));
+    let again = compare(
+        &folder,
+        &[
+            "jobs.toml",
+            "-p",
+            "fifo,linux",
+            "-r",
+            "1",
+            "--out",
+            "d",
+            "--",
+            "--cpus",
+            "0",
+        ],
+    );
+    assert!(
+        err(&again).contains("known from an earlier comparison") && cached() == 1,
+        "{}",
+        err(&again)
+    );
+    assert!(
+        out(&again).contains("one block shows nothing"),
+        "{}",
+        out(&again)
+    );
     // Another job is another one.
-    write(&folder, "jobs.toml", "[[job]]\nname = 'nap'\ncommand = 'sleep 0.1'\ncopies = 2\n");
-    let other =
-        compare(&folder, &["jobs.toml", "-p", "fifo,linux", "-r", "1", "--solo-runs", "1", "--", "--cpus", "0"]);
+    write(
+        &folder,
+        "jobs.toml",
+        "[[job]]\nname = 'nap'\ncommand = 'sleep 0.1'\ncopies = 2\n",
+    );
+    let other = compare(
+        &folder,
+        &[
+            "jobs.toml",
+            "-p",
+            "fifo,linux",
+            "-r",
+            "1",
+            "--solo-runs",
+            "1",
+            "--",
+            "--cpus",
+            "0",
+        ],
+    );
     assert!(other.status.success() && cached() == 2, "{}", err(&other));
     let changed = compare(&folder, &["--resume", "c"]);
-    assert!(changed.status.code() == Some(2) && err(&changed).contains("it was changed"), "{}", err(&changed));
+    assert!(
+        changed.status.code() == Some(2) && err(&changed).contains("it was changed"),
+        "{}",
+        err(&changed)
+    );
 }
 
 #[test]
 fn failed_jobs_are_told() {
     let folder = tempfile::tempdir().unwrap();
-    write(&folder, "jobs.toml", "[[job]]\nname = 'bad'\ncommand = 'exit 3'\n");
-    let output = compare(&folder, &["jobs.toml", "-p", "fifo,linux", "-r", "1", "--solo-runs", "0", "--out", "c"]);
+    write(
+        &folder,
+        "jobs.toml",
+        "[[job]]\nname = 'bad'\ncommand = 'exit 3'\n",
+    );
+    let output = compare(
+        &folder,
+        &[
+            "jobs.toml",
+            "-p",
+            "fifo,linux",
+            "-r",
+            "1",
+            "--solo-runs",
+            "0",
+            "--out",
+            "c",
+        ],
+    );
     assert_eq!(output.status.code(), Some(1), "{}", err(&output));
-    assert!(out(&output).contains("jobs did not end well"), "{}", out(&output));
+    assert!(
+        out(&output).contains("jobs did not end well"),
+        "{}",
+        out(&output)
+    );
     // Whoever fails early is not fast.
-    write(&folder, "good.toml", "[[job]]\nname = 'good'\ncommand = 'sleep 0.1'\n");
+    write(
+        &folder,
+        "good.toml",
+        "[[job]]\nname = 'good'\ncommand = 'sleep 0.1'\n",
+    );
     let words = [
         "good.toml",
         "-p",
@@ -152,12 +329,26 @@ fn failed_jobs_are_told() {
     ];
     let output = compare(&folder, &words);
     assert_eq!(output.status.code(), Some(1), "{}", err(&output));
-    for told in ["the command or jobs failed", "no-such-program: not found), so it is compared with nothing"] {
+    for told in [
+        "the command or jobs failed",
+        "no-such-program: not found), so it is compared with nothing",
+    ] {
         assert!(out(&output).contains(told), "{}", out(&output));
     }
     // Nor does a program that fails do as much as a policy whose job fails.
-    let words =
-        ["jobs.toml", "-p", "fifo", "--candidate", "x=exit 1", "-r", "2", "--solo-runs", "0", "--format", "json"];
+    let words = [
+        "jobs.toml",
+        "-p",
+        "fifo",
+        "--candidate",
+        "x=exit 1",
+        "-r",
+        "2",
+        "--solo-runs",
+        "0",
+        "--format",
+        "json",
+    ];
     let answer = json(&compare(&folder, &words));
     for one in answer["comparisons"].as_array().unwrap() {
         assert!(one["verdict"].is_null() && one["change"].is_null(), "{one}");
@@ -167,73 +358,224 @@ fn failed_jobs_are_told() {
 #[test]
 fn with_commands_blocks_end_when_their_times_are_known() {
     let folder = tempfile::tempdir().unwrap();
-    write(&folder, "jobs.toml", "[[job]]\nname = 'nap'\ncommand = 'sleep 0.1'\n");
-    let words =
-        ["jobs.toml", "-p", "fifo", "--candidate", "hand=sleep 0.1", "-r", "6", "--solo-runs", "0", "--until-ci"];
-    let output = compare(&folder, &[&words[..], &["100%", "--format", "json", "--out", "c", "--warmup", "1"]].concat());
+    write(
+        &folder,
+        "jobs.toml",
+        "[[job]]\nname = 'nap'\ncommand = 'sleep 0.1'\n",
+    );
+    let words = [
+        "jobs.toml",
+        "-p",
+        "fifo",
+        "--candidate",
+        "hand=sleep 0.1",
+        "-r",
+        "6",
+        "--solo-runs",
+        "0",
+        "--until-ci",
+    ];
+    let output = compare(
+        &folder,
+        &[
+            &words[..],
+            &["100%", "--format", "json", "--out", "c", "--warmup", "1"],
+        ]
+        .concat(),
+    );
     assert_eq!(json(&output)["blocks"], 3, "{}", err(&output));
-    assert!(!folder.path().join("c/runs/0000").exists() && folder.path().join("c/runs/0003").exists());
+    assert!(
+        !folder.path().join("c/runs/0000").exists() && folder.path().join("c/runs/0003").exists()
+    );
     // Where nothing can be compared, more blocks are no advice.
-    let words =
-        ["jobs.toml", "-p", "fifo", "--candidate", "bad=echo no luck >&2; exit 3", "-r", "3", "--solo-runs", "0"];
+    let words = [
+        "jobs.toml",
+        "-p",
+        "fifo",
+        "--candidate",
+        "bad=echo no luck >&2; exit 3",
+        "-r",
+        "3",
+        "--solo-runs",
+        "0",
+    ];
     let output = compare(&folder, &[&words[..], &["--until-ci", "5%"]].concat());
-    let text = out(&output).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("no runs can be compared in elapsed_s") && !text.contains("more blocks: "), "{text}");
-    assert!(text.contains("the command exited with 3 (it wrote: no luck), so it is compared with nothing"), "{text}");
+    let text = out(&output)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert!(
+        text.contains("no runs can be compared in elapsed_s") && !text.contains("more blocks: "),
+        "{text}"
+    );
+    assert!(
+        text.contains(
+            "the command exited with 3 (it wrote: no luck), so it is compared with nothing"
+        ),
+        "{text}"
+    );
 }
 
 #[test]
 fn the_time_is_for_all_that_is_measured() {
     let folder = tempfile::tempdir().unwrap();
-    write(&folder, "jobs.toml", "[[job]]\nname = 'nap'\ncommand = 'echo >> count; sleep 0.05'\n");
+    write(
+        &folder,
+        "jobs.toml",
+        "[[job]]\nname = 'nap'\ncommand = 'echo >> count; sleep 0.05'\n",
+    );
     let words = ["jobs.toml", "-p", "fifo,linux", "-r", "1", "--out", "c"];
     let output = compare(&folder, &[&words[..], &["--max-time", "1ms"]].concat());
-    assert!(out(&output).contains("the time of --max-time was over before all was made"), "{}", out(&output));
+    assert!(
+        out(&output).contains("the time of --max-time was over before all was made"),
+        "{}",
+        out(&output)
+    );
     assert!(!folder.path().join("count").exists());
     let output = compare(&folder, &[&words[..], &["--max-time", "1h"]].concat());
-    assert!(output.status.success() && !out(&output).contains("--max-time"), "{}{}", out(&output), err(&output));
+    assert!(
+        output.status.success() && !out(&output).contains("--max-time"),
+        "{}{}",
+        out(&output),
+        err(&output)
+    );
     // It was measured alone, and that stays.
     for (more, told) in [
-        (&["--solo-runs", "4"][..], "--solo-runs: this comparison began otherwise"),
-        (&["--solo-runs", "0"], "--solo-runs: this comparison began otherwise"),
-        (&["--fresh-solo"], "--fresh-solo: this comparison began otherwise"),
+        (
+            &["--solo-runs", "4"][..],
+            "--solo-runs: this comparison began otherwise",
+        ),
+        (
+            &["--solo-runs", "0"],
+            "--solo-runs: this comparison began otherwise",
+        ),
+        (
+            &["--fresh-solo"],
+            "--fresh-solo: this comparison began otherwise",
+        ),
     ] {
         let output = compare(&folder, &[&["--resume", "c"], more].concat());
-        assert!(output.status.code() == Some(2) && err(&output).contains(told), "{more:?}: {}", err(&output));
+        assert!(
+            output.status.code() == Some(2) && err(&output).contains(told),
+            "{more:?}: {}",
+            err(&output)
+        );
     }
-    assert!(compare(&folder, &["--resume", "c", "--solo-runs", "3"]).status.success());
+    assert!(
+        compare(&folder, &["--resume", "c", "--solo-runs", "3"])
+            .status
+            .success()
+    );
 }
 
 #[test]
 fn precision_that_was_not_reached_is_told() {
     let folder = tempfile::tempdir().unwrap();
     write(&folder, "a.toml", SIMULATED);
-    let words = ["a.toml", "--on", "epyc-2cpu", "-p", "linux,even", "-r", "3", "--until-ci", "0.01%", "--out", "c"];
+    let words = [
+        "a.toml",
+        "--on",
+        "epyc-2cpu",
+        "-p",
+        "linux,even",
+        "-r",
+        "3",
+        "--until-ci",
+        "0.01%",
+        "--out",
+        "c",
+    ];
     let output = compare(&folder, &words);
     assert!(output.status.success(), "{}", err(&output));
-    assert!(out(&output).contains("and --until-ci asked for 0.01 %"), "{}", out(&output));
+    assert!(
+        out(&output).contains("and --until-ci asked for 0.01 %"),
+        "{}",
+        out(&output)
+    );
 }
 
 #[test]
 fn what_is_wrong_is_told_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
     write(&folder, "a.toml", SIMULATED);
-    write(&folder, "real.toml", "[[job]]\nname = 'a'\ncommand = 'touch started'\n");
+    write(
+        &folder,
+        "real.toml",
+        "[[job]]\nname = 'a'\ncommand = 'touch started'\n",
+    );
     write(&folder, "full/other", "");
     std::fs::create_dir(folder.path().join("of-all")).unwrap();
-    std::fs::set_permissions(folder.path().join("of-all"), std::fs::Permissions::from_mode(0o777)).unwrap();
+    std::fs::set_permissions(
+        folder.path().join("of-all"),
+        std::fs::Permissions::from_mode(0o777),
+    )
+    .unwrap();
     let on = ["--on", "epyc-2cpu"];
     let cases: [(&[&str], &str); 27] = [
-        (&["real.toml", "-p", "fifo", "--candidate", "x="], "it has not a command"),
-        (&["real.toml", "-p", "fifo", "--candidate", "=true"], "NAME=CMD"),
-        (&["real.toml", "-p", "fifo,linux", "--", "--logs", "x"], "--logs behind `--`: give --out before"),
-        (&["real.toml", "-p", "fifo,linux", "--", "--record", "x"], "--record behind `--`"),
-        (&["real.toml", "-p", "fifo,linux", "--", "--seed", "4"], "give --seed before"),
-        (&["real.toml", "-p", "fifo,linux", "--dry-run", "--", "--joblog", "x"], "--joblog behind `--`"),
-        (&["real.toml", "-p", "fifo,linux", "-j", "4"], "--jobs: it is for simulations"),
-        (&["a.toml", "-p", "fifo,linux", "--warmup", "1", "--on", "epyc-2cpu"], "--warmup"),
-        (&["a.toml", "-p", "fifo,linux", "--warmup", "100", "--on", "epyc-2cpu"], "--warmup"),
-        (&["a.toml", "--until-ci", "1%", "-r", "2", "--on", "epyc-2cpu"], "3 blocks at least"),
+        (
+            &["real.toml", "-p", "fifo", "--candidate", "x="],
+            "it has not a command",
+        ),
+        (
+            &["real.toml", "-p", "fifo", "--candidate", "=true"],
+            "NAME=CMD",
+        ),
+        (
+            &["real.toml", "-p", "fifo,linux", "--", "--logs", "x"],
+            "--logs behind `--`: give --out before",
+        ),
+        (
+            &["real.toml", "-p", "fifo,linux", "--", "--record", "x"],
+            "--record behind `--`",
+        ),
+        (
+            &["real.toml", "-p", "fifo,linux", "--", "--seed", "4"],
+            "give --seed before",
+        ),
+        (
+            &[
+                "real.toml",
+                "-p",
+                "fifo,linux",
+                "--dry-run",
+                "--",
+                "--joblog",
+                "x",
+            ],
+            "--joblog behind `--`",
+        ),
+        (
+            &["real.toml", "-p", "fifo,linux", "-j", "4"],
+            "--jobs: it is for simulations",
+        ),
+        (
+            &[
+                "a.toml",
+                "-p",
+                "fifo,linux",
+                "--warmup",
+                "1",
+                "--on",
+                "epyc-2cpu",
+            ],
+            "--warmup",
+        ),
+        (
+            &[
+                "a.toml",
+                "-p",
+                "fifo,linux",
+                "--warmup",
+                "100",
+                "--on",
+                "epyc-2cpu",
+            ],
+            "--warmup",
+        ),
+        (
+            &["a.toml", "--until-ci", "1%", "-r", "2", "--on", "epyc-2cpu"],
+            "3 blocks at least",
+        ),
         (
             &["a.toml", "-p", "linux", "--on", "epyc-2cpu"],
             "only one candidate, linux; name what it is compared with, as in --policies linux,auto",
@@ -242,33 +584,123 @@ fn what_is_wrong_is_told_before_anything_runs() {
             &["a.toml", "-p", "linx,fair", "--on", "epyc-2cpu"],
             "--policies: there is no policy `linx` (did you mean `linux`?)",
         ),
-        (&["a.toml", "-p", "linux,fair", "--on", "epyc-2cpu", "--solo-runs", "3"], "--solo-runs: a simulation knows"),
-        (&["a.toml", "-p", "linux,fair", "--on", "epyc-2cpu", "--fresh-solo"], "--fresh-solo: a simulation knows"),
-        (&["real.toml", "-p", "fifo,linux", "--", "--resume"], "--resume behind `--`: a comparison goes on by its own"),
-        (&["real.toml", "-p", "fifo,linux", "--out", "of-all/x"], "or allow it with `-- --shared-logs`"),
-        (&["a.toml", "-p", "linux,linux", "--on", "epyc-2cpu"], "two candidates are called `linux`"),
-        (&["a.toml", "--baseline", "linx", "--on", "epyc-2cpu"], "did you mean `linux`"),
-        (&["a.toml", "--param", "quantum=1", "--on", "epyc-2cpu"], "has a parameter `quantum`"),
-        (&["a.toml", "-p", "fair", "--param", "quantum_s=0.1,x", "--on", "epyc-2cpu"], "--param quantum_s"),
-        (&["a.toml", "--metric", "speed", "--on", "epyc-2cpu"], "there is no metric `speed`"),
-        (&["a.toml", "--candidate", "x=true", "--on", "epyc-2cpu"], "runs real programs"),
+        (
+            &[
+                "a.toml",
+                "-p",
+                "linux,fair",
+                "--on",
+                "epyc-2cpu",
+                "--solo-runs",
+                "3",
+            ],
+            "--solo-runs: a simulation knows",
+        ),
+        (
+            &[
+                "a.toml",
+                "-p",
+                "linux,fair",
+                "--on",
+                "epyc-2cpu",
+                "--fresh-solo",
+            ],
+            "--fresh-solo: a simulation knows",
+        ),
+        (
+            &["real.toml", "-p", "fifo,linux", "--", "--resume"],
+            "--resume behind `--`: a comparison goes on by its own",
+        ),
+        (
+            &["real.toml", "-p", "fifo,linux", "--out", "of-all/x"],
+            "or allow it with `-- --shared-logs`",
+        ),
+        (
+            &["a.toml", "-p", "linux,linux", "--on", "epyc-2cpu"],
+            "two candidates are called `linux`",
+        ),
+        (
+            &["a.toml", "--baseline", "linx", "--on", "epyc-2cpu"],
+            "did you mean `linux`",
+        ),
+        (
+            &["a.toml", "--param", "quantum=1", "--on", "epyc-2cpu"],
+            "has a parameter `quantum`",
+        ),
+        (
+            &[
+                "a.toml",
+                "-p",
+                "fair",
+                "--param",
+                "quantum_s=0.1,x",
+                "--on",
+                "epyc-2cpu",
+            ],
+            "--param quantum_s",
+        ),
+        (
+            &["a.toml", "--metric", "speed", "--on", "epyc-2cpu"],
+            "there is no metric `speed`",
+        ),
+        (
+            &["a.toml", "--candidate", "x=true", "--on", "epyc-2cpu"],
+            "runs real programs",
+        ),
         (&["no.toml", "--on", "epyc-2cpu"], "no.toml"),
-        (&["a.toml", "--on", "epyc-2cpu", "--out", "full"], "name a new folder"),
-        (&["a.toml", "-p", "lucky,linux", "--on", "epyc-2cpu"], "lucky with a: policy lucky needs"),
-        (&["real.toml", "-p", "fifo,linux", "--", "--cpuss", "0"], "--cpuss"),
+        (
+            &["a.toml", "--on", "epyc-2cpu", "--out", "full"],
+            "name a new folder",
+        ),
+        (
+            &["a.toml", "-p", "lucky,linux", "--on", "epyc-2cpu"],
+            "lucky with a: policy lucky needs",
+        ),
+        (
+            &["real.toml", "-p", "fifo,linux", "--", "--cpuss", "0"],
+            "--cpuss",
+        ),
         (&["--resume", "full"], "compare.json"),
     ];
     for (words, told) in cases {
         let output = compare(&folder, words);
-        assert!(matches!(output.status.code(), Some(2 | 3)), "{words:?}: {}", err(&output));
+        assert!(
+            matches!(output.status.code(), Some(2 | 3)),
+            "{words:?}: {}",
+            err(&output)
+        );
         assert!(err(&output).contains(told), "{words:?}: {}", err(&output));
     }
-    assert!(!folder.path().join("started").exists() && !folder.path().join("cosched-compare").exists());
-    let dry = compare(&folder, &[&["a.toml", "-p", "linux,even", "--dry-run"], &on[..]].concat());
-    assert!(out(&dry).contains("candidate even") && out(&dry).ends_with("nothing was run\n"), "{}", out(&dry));
-    let words = ["real.toml", "-p", "fifo,linux", "--dry-run", "--warmup", "2", "--until-ci", "1%", "--max-time", "1h"];
+    assert!(
+        !folder.path().join("started").exists() && !folder.path().join("cosched-compare").exists()
+    );
+    let dry = compare(
+        &folder,
+        &[&["a.toml", "-p", "linux,even", "--dry-run"], &on[..]].concat(),
+    );
+    assert!(
+        out(&dry).contains("candidate even") && out(&dry).ends_with("nothing was run\n"),
+        "{}",
+        out(&dry)
+    );
+    let words = [
+        "real.toml",
+        "-p",
+        "fifo,linux",
+        "--dry-run",
+        "--warmup",
+        "2",
+        "--until-ci",
+        "1%",
+        "--max-time",
+        "1h",
+    ];
     let dry = compare(&folder, &words);
-    for told in ["warm-up   2 blocks", "until     the differences are known to 1.00 %", "at most   "] {
+    for told in [
+        "warm-up   2 blocks",
+        "until     the differences are known to 1.00 %",
+        "at most   ",
+    ] {
         assert!(out(&dry).contains(told), "{}", out(&dry));
     }
     assert!(!folder.path().join("cosched-compare").exists());
@@ -278,12 +710,28 @@ fn what_is_wrong_is_told_before_anything_runs() {
 fn runs_of_different_origins_are_told() {
     let folder = tempfile::tempdir().unwrap();
     write(&folder, "sim.toml", SIMULATED);
-    let words = ["sim.toml", "--on", "epyc-2cpu", "-p", "linux,fair", "-r", "2", "--out", "c"];
+    let words = [
+        "sim.toml",
+        "--on",
+        "epyc-2cpu",
+        "-p",
+        "linux,fair",
+        "-r",
+        "2",
+        "--out",
+        "c",
+    ];
     assert!(compare(&folder, &words).status.success());
     let report = |words: &[&str]| {
         let output = crate::common::cosched(&folder, &[&["report"], words].concat());
         assert!(output.status.success(), "{}", err(&output));
-        (out(&output).split_whitespace().collect::<Vec<_>>().join(" "), err(&output))
+        (
+            out(&output)
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" "),
+            err(&output),
+        )
     };
     assert!(!report(&["c"]).0.contains("of different"));
     for (key, value, told) in [
@@ -305,23 +753,47 @@ fn runs_of_different_origins_are_told() {
         let (text, _) = report(&["c/runs/0001/sim/fair", "c/runs/0002/sim/fair"]);
         assert!(text.contains(&side_by_side), "{text}");
         let (text, told) = report(&["c/runs/0001/sim/fair", "c/runs/0002/sim/fair", "--csv"]);
-        assert!(told.contains(&side_by_side) && !text.contains("of different"), "{told}");
+        assert!(
+            told.contains(&side_by_side) && !text.contains("of different"),
+            "{told}"
+        );
     }
     let again = compare(&folder, &["--resume", "c"]);
-    assert!(out(&again).contains("of different machines"), "{}", out(&again));
+    assert!(
+        out(&again).contains("of different machines"),
+        "{}",
+        out(&again)
+    );
 }
 
 #[test]
 fn short_runs_that_were_disturbed_are_told_together() {
     let folder = tempfile::tempdir().unwrap();
-    write(&folder, "jobs.toml", "[[job]]\nname = 'nap'\ncommand = 'true'\n");
-    let words = ["jobs.toml", "-p", "fifo,linux", "-r", "4", "--solo-runs", "0", "--out", "c"];
+    write(
+        &folder,
+        "jobs.toml",
+        "[[job]]\nname = 'nap'\ncommand = 'true'\n",
+    );
+    let words = [
+        "jobs.toml",
+        "-p",
+        "fifo,linux",
+        "-r",
+        "4",
+        "--solo-runs",
+        "0",
+        "--out",
+        "c",
+    ];
     assert!(compare(&folder, &words).status.success());
     // The machine was as it was; what follows is told of a machine that others used.
     let put = |run_s: f64| {
         for block in 1..=4 {
-            let file = folder.path().join(format!("c/runs/{block:04}/jobs/fifo/run.json"));
-            let mut run: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+            let file = folder
+                .path()
+                .join(format!("c/runs/{block:04}/jobs/fifo/run.json"));
+            let mut run: serde_json::Value =
+                serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
             run["machine_load"] = serde_json::json!({
                 "cpu_s": 2.0 * run_s, "steal_share": 0.0, "foreign_share": 0.75, "foreign_cpus": 1.5,
                 "throttled_s": null, "throttle_events": null, "absent": {"throttled_s": "not told", "throttle_events": "not told"},
@@ -334,5 +806,8 @@ fn short_runs_that_were_disturbed_are_told_together() {
     let told = "fifo with jobs: figures are not to be trusted: runs under 1 s are not judged one by one, and in 4 runs together other \
                 programs took 1.50 of 2 CPUs";
     let (long, short) = (put(0.5), put(0.1));
-    assert!(long.contains(told) && !short.contains("fifo with jobs"), "{long}");
+    assert!(
+        long.contains(told) && !short.contains("fifo with jobs"),
+        "{long}"
+    );
 }

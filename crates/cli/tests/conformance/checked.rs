@@ -2,8 +2,9 @@
 
 use crate::fixture::{Fixture, Job, Outcome, Skip, needs};
 use cosched_core::{
-    Backend, Capabilities, Capability, Change, CpuSet, Demand, Event, Exit, Kill, Machine, MayStart, Nanos, Occupation,
-    Payload, Placement, Plan, Purpose, Reading, Resources, Switch, TaskId, TaskSpec, Traffic, Usage,
+    Backend, Capabilities, Capability, Change, CpuSet, Demand, Event, Exit, Kill, Machine,
+    MayStart, Nanos, Occupation, Payload, Placement, Plan, Purpose, Reading, Resources, Switch,
+    TaskId, TaskSpec, Traffic, Usage,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -83,7 +84,8 @@ impl<F: Fixture> Checked<F> {
         let mut events = Vec::new();
         while !events.iter().any(&what) {
             assert!(self.now() < end, "it never happens; only {events:?}");
-            self.wait(Some(end), &mut events).expect("the backend can wait");
+            self.wait(Some(end), &mut events)
+                .expect("the backend can wait");
         }
     }
 
@@ -92,7 +94,8 @@ impl<F: Fixture> Checked<F> {
         let end = self.now() + Nanos::from_ms(ms);
         let mut events = Vec::new();
         while self.now() < end {
-            self.wait(Some(end), &mut events).expect("the backend can wait");
+            self.wait(Some(end), &mut events)
+                .expect("the backend can wait");
         }
         events
     }
@@ -105,7 +108,8 @@ impl<F: Fixture> Checked<F> {
                 return exit.clone();
             }
             assert!(self.now() < end, "task {task} never ends");
-            self.wait(Some(end), &mut Vec::new()).expect("the backend can wait");
+            self.wait(Some(end), &mut Vec::new())
+                .expect("the backend can wait");
         }
     }
 
@@ -136,7 +140,11 @@ impl<F: Fixture> Checked<F> {
 
     /// The CPU time that some tasks use together, and a time that surely covers it: the clock is read before and after.
     pub(crate) fn used_while(&mut self, tasks: &[u32], ms: u64) -> (Nanos, Nanos) {
-        let all = |this: &mut Self| tasks.iter().fold(Nanos::ZERO, |sum, &task| sum + this.cpu_time(task));
+        let all = |this: &mut Self| {
+            tasks
+                .iter()
+                .fold(Nanos::ZERO, |sum, &task| sum + this.cpu_time(task))
+        };
         let began = self.now();
         let before = all(self);
         self.pass(ms);
@@ -152,21 +160,37 @@ impl<F: Fixture> Checked<F> {
     fn check_places(&mut self) {
         for (task, cpus) in &self.placed {
             let found = F::cpus_of(&mut self.inner, task.0 as usize, Some(cpus));
-            assert!(found.is_subset(cpus), "{task} was placed on {cpus} and is on {found}");
+            assert!(
+                found.is_subset(cpus),
+                "{task} was placed on {cpus} and is on {found}"
+            );
         }
     }
 }
 
 /// The change that places a task alone on CPUs.
 pub(crate) fn exclusive(task: u32, cpus: &CpuSet) -> Change {
-    let placement = Placement::Exclusive { cpus: cpus.clone(), whole_core: false };
-    Change::Place { task: TaskId(task), placement, lease_end: None, purpose: Purpose::Run }
+    let placement = Placement::Exclusive {
+        cpus: cpus.clone(),
+        whole_core: false,
+    };
+    Change::Place {
+        task: TaskId(task),
+        placement,
+        lease_end: None,
+        purpose: Purpose::Run,
+    }
 }
 
 /// The change that places a task on CPUs that it shares with others.
 pub(crate) fn allowed(task: u32, mask: &CpuSet) -> Change {
     let placement = Placement::Shared { mask: mask.clone() };
-    Change::Place { task: TaskId(task), placement, lease_end: None, purpose: Purpose::Run }
+    Change::Place {
+        task: TaskId(task),
+        placement,
+        lease_end: None,
+        purpose: Purpose::Run,
+    }
 }
 
 /// The change that stops a task.
@@ -179,7 +203,9 @@ impl<F: Fixture> Backend for Checked<F> {
 
     fn machine(&self) -> Arc<Machine> {
         let machine = self.inner.machine();
-        machine.validate().expect("a machine without contradictions");
+        machine
+            .validate()
+            .expect("a machine without contradictions");
         machine
     }
 
@@ -189,7 +215,11 @@ impl<F: Fixture> Backend for Checked<F> {
 
     fn now(&mut self) -> Nanos {
         let now = self.inner.now();
-        assert!(now >= self.now, "the clock went from {:?} back to {now:?}", self.now);
+        assert!(
+            now >= self.now,
+            "the clock went from {:?} back to {now:?}",
+            self.now
+        );
         self.now = now;
         now
     }
@@ -206,27 +236,46 @@ impl<F: Fixture> Backend for Checked<F> {
         assert_eq!(events[..before], kept[..], "what was there already stays");
         let new = &events[before..];
         if new.is_empty() {
-            assert!(until.is_some_and(|until| now >= until), "at {now:?}, long before {until:?}, with no news");
+            assert!(
+                until.is_some_and(|until| now >= until),
+                "at {now:?}, long before {until:?}, with no news"
+            );
         }
         for event in new {
             match event {
                 Event::Ended { task, exit } => {
-                    assert!(self.started.contains(task), "{task}, which was never placed, ended: {exit}");
-                    assert_eq!(self.ended.insert(*task, exit.clone()), None, "{task} ended twice");
+                    assert!(
+                        self.started.contains(task),
+                        "{task}, which was never placed, ended: {exit}"
+                    );
+                    assert_eq!(
+                        self.ended.insert(*task, exit.clone()),
+                        None,
+                        "{task} ended twice"
+                    );
                     self.placed.remove(task);
                 }
                 Event::Slept(task) | Event::Woke(task) => {
-                    assert!(self.started.contains(task), "{event:?}, and was never placed");
+                    assert!(
+                        self.started.contains(task),
+                        "{event:?}, and was never placed"
+                    );
                     assert!(!self.ended.contains_key(task), "{event:?}, and had ended");
                     let news = match event {
                         Event::Slept(_) => self.asleep.insert(*task),
                         _ => self.asleep.remove(task),
                     };
                     // The backend need not report a frozen task's sleep and waking.
-                    assert!(news || !self.placed.contains_key(task), "{event:?} is no news");
+                    assert!(
+                        news || !self.placed.contains_key(task),
+                        "{event:?} is no news"
+                    );
                 }
                 Event::PlanAdopted { generation } | Event::PlanRefused { generation, .. } => {
-                    assert!(self.installed.remove(generation), "{event:?}, and was not installed, or is no news");
+                    assert!(
+                        self.installed.remove(generation),
+                        "{event:?}, and was not installed, or is no news"
+                    );
                 }
                 Event::MachineChanged
                 | Event::SchedulerEjected { .. }
@@ -249,14 +298,21 @@ impl<F: Fixture> Backend for Checked<F> {
         for usage in &out[before..] {
             if let Reading::Value(time) = usage.cpu_time {
                 let earlier = self.used.insert(usage.task, time).unwrap_or_default();
-                assert!(time >= earlier, "{} had used {earlier:?} and now {time:?}", usage.task);
+                assert!(
+                    time >= earlier,
+                    "{} had used {earlier:?} and now {time:?}",
+                    usage.task
+                );
             }
         }
     }
 
     fn wanting(&mut self, task: TaskId) -> Reading<u32> {
         let wanting = self.inner.wanting(task);
-        assert!(self.placed.contains_key(&task) || !wanting.is_value(), "{task} does not run and wants {wanting:?}");
+        assert!(
+            self.placed.contains_key(&task) || !wanting.is_value(),
+            "{task} does not run and wants {wanting:?}"
+        );
         wanting
     }
 
@@ -264,7 +320,9 @@ impl<F: Fixture> Backend for Checked<F> {
         self.inner.apply(changes)?;
         for change in changes {
             match change {
-                Change::Place { task, placement, .. } => {
+                Change::Place {
+                    task, placement, ..
+                } => {
                     self.started.insert(*task);
                     self.placed.insert(*task, placement.cpus().clone());
                 }
@@ -293,11 +351,18 @@ impl<F: Fixture> Backend for Checked<F> {
 
     fn install(&mut self, plan: &Plan) -> Result<(), Self::Error> {
         let missing = self.capabilities().why_missing(Capability::Plans);
-        assert_eq!(missing, None, "a plan is only installed where plans are carried out");
+        assert_eq!(
+            missing, None,
+            "a plan is only installed where plans are carried out"
+        );
         self.inner.install(plan)?;
         self.installed.insert(plan.generation);
         let Payload::Schedule(schedule) = &plan.payload;
-        self.placed = schedule.seats.iter().map(|seat| (seat.task, seat.placement.cpus().clone())).collect();
+        self.placed = schedule
+            .seats
+            .iter()
+            .map(|seat| (seat.task, seat.placement.cpus().clone()))
+            .collect();
         self.started.extend(self.placed.keys().copied());
         // An ended task keeps its seat in the plan, but does not run.
         self.placed.retain(|task, _| !self.ended.contains_key(task));
@@ -312,7 +377,10 @@ impl<F: Fixture> Backend for Checked<F> {
     }
 
     fn restart(&mut self, task: TaskId) -> bool {
-        assert!(self.ended.contains_key(&task), "only what has ended is started again");
+        assert!(
+            self.ended.contains_key(&task),
+            "only what has ended is started again"
+        );
         let can = self.inner.restart(task);
         if can {
             self.ended.remove(&task);
@@ -323,7 +391,10 @@ impl<F: Fixture> Backend for Checked<F> {
     }
 
     fn resources(&mut self, task: TaskId) -> Resources {
-        assert!(self.ended.contains_key(&task), "only what has ended is asked for");
+        assert!(
+            self.ended.contains_key(&task),
+            "only what has ended is asked for"
+        );
         self.inner.resources(task)
     }
 
@@ -336,10 +407,17 @@ impl<F: Fixture> Backend for Checked<F> {
         self.inner.traffic(out);
         let missing = self.inner.capabilities().why_missing(Capability::Traffic);
         let now = &out[before..];
-        assert_eq!(now.len(), self.inner.machine().memory_domains.len(), "one for each memory domain");
+        assert_eq!(
+            now.len(),
+            self.inner.machine().memory_domains.len(),
+            "one for each memory domain"
+        );
         for traffic in now {
             for value in [traffic.reads, traffic.writes] {
-                assert!(missing.is_none() || !value.is_value(), "a value of what is missing: {traffic:?}");
+                assert!(
+                    missing.is_none() || !value.is_value(),
+                    "a value of what is missing: {traffic:?}"
+                );
             }
         }
     }

@@ -38,7 +38,11 @@ pub(crate) struct Job {
 
 /// A job on one CPU, whichever.
 pub(crate) fn job(does: Does) -> Job {
-    Job { does, cpus: 1, allowed: None }
+    Job {
+        does,
+        cpus: 1,
+        allowed: None,
+    }
 }
 
 /// The task specifications of the jobs, for the loop.

@@ -7,7 +7,8 @@ use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::MachineEvents;
 use cosched_linux::root::Root;
 use cosched_linux::{
-    Environment, Freezing, Host, HostConfig, HostJob, KernelScheduler, Program, freezer_problem, topology,
+    Environment, Freezing, Host, HostConfig, HostJob, KernelScheduler, Program, freezer_problem,
+    topology,
 };
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -38,7 +39,9 @@ impl ThisMachine {
             return Err(Skip(format!("the cgroup freezer can't be used: {problem}")));
         }
         let affinity = cosched_linux::affinity(0).expect("the CPUs of this process");
-        let machine = topology::read(&root, &affinity, None).expect("this machine's topology").machine;
+        let machine = topology::read(&root, &affinity, None)
+            .expect("this machine's topology")
+            .machine;
         let events = MachineEvents::detect(&root, &[]).expect("this machine's events");
         let counters = probe(&root, &events).expect("what this machine can count");
         Ok(ThisMachine {
@@ -52,9 +55,19 @@ impl ThisMachine {
     }
 
     /// A backend with these jobs, and with a scheduler in the kernel if there is one.
-    pub(crate) fn host(&self, jobs: &[Job], kernel: Option<Box<dyn KernelScheduler>>, max_pause: Nanos) -> Host {
+    pub(crate) fn host(
+        &self,
+        jobs: &[Job],
+        kernel: Option<Box<dyn KernelScheduler>>,
+        max_pause: Nanos,
+    ) -> Host {
         let jobs = jobs.iter().enumerate();
-        let jobs = jobs.map(|(id, job)| HostJob { name: name(id), program: self.program(job) }).collect();
+        let jobs = jobs
+            .map(|(id, job)| HostJob {
+                name: name(id),
+                program: self.program(job),
+            })
+            .collect();
         let host = Host::new(HostConfig {
             root: self.root.clone(),
             machine: self.machine.clone(),
@@ -87,7 +100,11 @@ impl ThisMachine {
         };
         let others = format!("{{ {once}; }} & ").repeat(job.cpus as usize - 1);
         let script = format!("{others}{once}; wait");
-        let path = if job.does == Does::Unstartable { "/no/such/program" } else { "/bin/sh" };
+        let path = if job.does == Does::Unstartable {
+            "/no/such/program"
+        } else {
+            "/bin/sh"
+        };
         Program {
             path: PathBuf::from(path),
             args: ["sh", "-c", &script].map(OsString::from).to_vec(),
@@ -109,7 +126,8 @@ impl Fixture for ThisMachine {
     const CLOSE: Nanos = Nanos::ZERO;
     const LONG: u64 = 40;
     const LEAST_SHARE: f64 = 0.0;
-    const NOT_REPEATABLE: Option<&'static str> = Some("real processes never do the same thing twice");
+    const NOT_REPEATABLE: Option<&'static str> =
+        Some("real processes never do the same thing twice");
 
     fn backend(&self, jobs: &[Job]) -> Result<Host, Skip> {
         Ok(self.host(jobs, None, Nanos::from_ms(50)))
@@ -128,13 +146,18 @@ impl Fixture for ThisMachine {
     fn nothing_stands_still(&self) {
         let end = Instant::now() + PATIENCE;
         let stands = |before: &Seen| {
-            processes::seen(before.pid).is_some_and(|now| now.state != 'Z' && now.cpu_ticks <= before.cpu_ticks)
+            processes::seen(before.pid)
+                .is_some_and(|now| now.state != 'Z' && now.cpu_ticks <= before.cpu_ticks)
         };
         let left = processes::of_run(std::process::id(), None);
         assert!(!left.is_empty(), "the jobs run on");
         for process in &left {
             while stands(process) {
-                assert!(Instant::now() < end, "{process:?} stands still: {:?}", processes::seen(process.pid));
+                assert!(
+                    Instant::now() < end,
+                    "{process:?} stands still: {:?}",
+                    processes::seen(process.pid)
+                );
                 std::thread::sleep(Duration::from_millis(5));
             }
         }

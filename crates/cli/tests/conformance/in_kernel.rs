@@ -18,14 +18,22 @@ pub(crate) struct InKernel(ThisMachine);
 impl InKernel {
     pub(crate) fn new() -> Result<InKernel, Skip> {
         if let Some(lack) = cosched_ext::lack(&Root::default()) {
-            return Err(Skip(format!("no scheduler can be loaded into the kernel: {lack}")));
+            return Err(Skip(format!(
+                "no scheduler can be loaded into the kernel: {lack}"
+            )));
         }
         ThisMachine::new(Freezing::Cgroup).map(InKernel)
     }
 
     #[cfg(feature = "sched-ext")]
     fn scheduler(&self, jobs: usize) -> Option<Box<dyn KernelScheduler>> {
-        let loaded = cosched_ext::Scheduler::load(&self.0.machine, jobs, false, cosched_ext::Work::Plans, None);
+        let loaded = cosched_ext::Scheduler::load(
+            &self.0.machine,
+            jobs,
+            false,
+            cosched_ext::Work::Plans,
+            None,
+        );
         Some(Box::new(loaded.expect("the scheduler is loaded")))
     }
 
@@ -47,7 +55,9 @@ impl Fixture for InKernel {
 
     fn backend(&self, jobs: &[Job]) -> Result<Host, Skip> {
         // A nap lasts so long. On an emulated machine everything that a scenario does meanwhile takes long.
-        Ok(self.0.host(jobs, self.scheduler(jobs.len()), Nanos::from_ms(1000)))
+        Ok(self
+            .0
+            .host(jobs, self.scheduler(jobs.len()), Nanos::from_ms(1000)))
     }
 
     fn cpus_of(_backend: &mut Host, task: usize, wanted: Option<&CpuSet>) -> CpuSet {
@@ -67,7 +77,11 @@ impl Fixture for InKernel {
                 return bound;
             }
             if wanted.is_none_or(|wanted| all.is_subset(wanted)) || Instant::now() > end {
-                return if all.is_empty() { all } else { all.intersection(&bound) };
+                return if all.is_empty() {
+                    all
+                } else {
+                    all.intersection(&bound)
+                };
             }
             std::thread::sleep(Duration::from_millis(5));
         }

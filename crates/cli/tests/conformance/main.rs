@@ -22,9 +22,15 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut cases = Vec::new();
-    cases.extend(scenarios::on_fixture("simulation", || Ok(simulated::Simulation::new())));
-    cases.extend(scenarios::on_fixture("signals", || host::ThisMachine::new(Freezing::Signals)));
-    cases.extend(scenarios::on_fixture("cgroup", || host::ThisMachine::new(Freezing::Cgroup)));
+    cases.extend(scenarios::on_fixture("simulation", || {
+        Ok(simulated::Simulation::new())
+    }));
+    cases.extend(scenarios::on_fixture("signals", || {
+        host::ThisMachine::new(Freezing::Signals)
+    }));
+    cases.extend(scenarios::on_fixture("cgroup", || {
+        host::ThisMachine::new(Freezing::Cgroup)
+    }));
     cases.extend(scenarios::on_fixture("sched-ext", in_kernel::InKernel::new));
     runner::main(&cases)
 }

@@ -56,8 +56,16 @@ impl Asked {
     }
 
     fn wants(&self, name: &str) -> bool {
-        let fits = |asked: &String| if self.exact { name == asked } else { name.contains(asked.as_str()) };
-        !self.ignored && (self.names.is_empty() || self.names.iter().any(fits)) && !self.skip.iter().any(fits)
+        let fits = |asked: &String| {
+            if self.exact {
+                name == asked
+            } else {
+                name.contains(asked.as_str())
+            }
+        };
+        !self.ignored
+            && (self.names.is_empty() || self.names.iter().any(fits))
+            && !self.skip.iter().any(fits)
     }
 }
 
@@ -65,7 +73,10 @@ impl Asked {
 pub(crate) fn main(cases: &[Case]) -> ExitCode {
     let asked = Asked::read();
     if let Some(name) = &asked.play {
-        let case = cases.iter().find(|case| case.name == *name).expect("a case of that name");
+        let case = cases
+            .iter()
+            .find(|case| case.name == *name)
+            .expect("a case of that name");
         return match (case.play)() {
             Ok(()) => ExitCode::SUCCESS,
             Err(Skip(why)) => {
@@ -74,9 +85,14 @@ pub(crate) fn main(cases: &[Case]) -> ExitCode {
             }
         };
     }
-    let wanted: Vec<&Case> = cases.iter().filter(|case| asked.wants(&case.name)).collect();
+    let wanted: Vec<&Case> = cases
+        .iter()
+        .filter(|case| asked.wants(&case.name))
+        .collect();
     if asked.list {
-        wanted.iter().for_each(|case| println!("{}: test", case.name));
+        wanted
+            .iter()
+            .for_each(|case| println!("{}: test", case.name));
         return ExitCode::SUCCESS;
     }
     println!("\nrunning {} tests", wanted.len());
@@ -96,10 +112,17 @@ pub(crate) fn main(cases: &[Case]) -> ExitCode {
     for (name, why) in &failures {
         println!("\n---- {name} ----\n{why}");
     }
-    let (verdict, failed, others) =
-        (if failures.is_empty() { "ok" } else { "FAILED" }, failures.len(), cases.len() - wanted.len());
+    let (verdict, failed, others) = (
+        if failures.is_empty() { "ok" } else { "FAILED" },
+        failures.len(),
+        cases.len() - wanted.len(),
+    );
     println!("\ntest result: {verdict}. {passed} passed; {failed} failed; {others} filtered out\n");
-    if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(101) }
+    if failures.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(101)
+    }
 }
 
 /// Plays one case. Returns why it was skipped, if it was.
@@ -118,7 +141,9 @@ fn play(name: &str) -> Result<Option<String>, String> {
         .stderr(to_file())
         .spawn()
         .expect("this program starts");
-    let given = std::env::var("COSCHED_TEST_PATIENCE_S").ok().and_then(|given| given.parse().ok());
+    let given = std::env::var("COSCHED_TEST_PATIENCE_S")
+        .ok()
+        .and_then(|given| given.parse().ok());
     let end = Instant::now() + Duration::from_secs(given.unwrap_or(PATIENCE_S));
     let status = loop {
         match child.try_wait().expect("a child can be waited for") {
@@ -134,19 +159,30 @@ fn play(name: &str) -> Result<Option<String>, String> {
     };
     let frozen = clear_away(child.id());
     let mut text = String::new();
-    said.rewind().and_then(|()| said.read_to_string(&mut text)).expect("what the case wrote");
+    said.rewind()
+        .and_then(|()| said.read_to_string(&mut text))
+        .expect("what the case wrote");
     match status {
         None => Err(format!("{text}it never ended")),
-        Some(status) if frozen > 0 => Err(format!("{text}{status}; it left {frozen} processes stopped")),
+        Some(status) if frozen > 0 => Err(format!(
+            "{text}{status}; it left {frozen} processes stopped"
+        )),
         Some(status) if status.success() => Ok(None),
-        Some(status) if status.code() == Some(i32::from(SKIPPED)) => Ok(Some(text.trim().to_owned())),
+        Some(status) if status.code() == Some(i32::from(SKIPPED)) => {
+            Ok(Some(text.trim().to_owned()))
+        }
         Some(status) => Err(format!("{text}{status}")),
     }
 }
 
 /// Kills the remaining processes of a case's jobs. Returns how many of them were stopped and not freed.
 fn clear_away(runner: u32) -> usize {
-    let stopped = || processes::of_run(runner, None).iter().filter(|process| process.state == 'T').count();
+    let stopped = || {
+        processes::of_run(runner, None)
+            .iter()
+            .filter(|process| process.state == 'T')
+            .count()
+    };
     // The guardian of a run that died needs a moment.
     let end = Instant::now() + Duration::from_secs(10);
     while stopped() > 0 && Instant::now() < end {

@@ -4,7 +4,8 @@ use crate::fixture::{Does, Fixture, Job, Skip};
 use cosched_core::{CpuId, CpuSet, Exit, Nanos, TaskId};
 use cosched_sim::program::Phase;
 use cosched_sim::{
-    Fault, FaultKind, MachineSpec, ProgramSpec, Sim, SimConfig, SimJob, Work, builtin_machine, builtin_program,
+    Fault, FaultKind, MachineSpec, ProgramSpec, Sim, SimConfig, SimJob, Work, builtin_machine,
+    builtin_program,
 };
 use std::sync::Arc;
 
@@ -40,28 +41,53 @@ impl Fixture for Simulation {
             let mut program = self.compute.clone();
             let endless = Work::SoloTime(Nanos::from_ms(1_000_000));
             let mut dies = |exit| {
-                let what = FaultKind::JobDies { task: TaskId(id as u32), exit };
-                faults.push(Fault { at: Nanos::from_ms(5), what });
+                let what = FaultKind::JobDies {
+                    task: TaskId(id as u32),
+                    exit,
+                };
+                faults.push(Fault {
+                    at: Nanos::from_ms(5),
+                    what,
+                });
                 endless
             };
             let work = match job.does {
                 Does::Work(ms) => Work::SoloTime(Nanos::from_ms(ms.into())),
                 Does::Endless => endless,
                 Does::Fails => dies(Exit::Code(3)),
-                Does::Crashes => dies(Exit::Signal { signal: 11, oom: false }),
+                Does::Crashes => dies(Exit::Signal {
+                    signal: 11,
+                    oom: false,
+                }),
                 Does::Unstartable => {
-                    return Err(Skip("there is no simulated program that could not be started".to_owned()));
+                    return Err(Skip(
+                        "there is no simulated program that could not be started".to_owned(),
+                    ));
                 }
                 Does::Naps => {
-                    program.phases = vec![Phase { instructions: 1e7, cpi: 1.0, memory: 1.0, then_sleep_ms: 50.0 }];
+                    program.phases = vec![Phase {
+                        instructions: 1e7,
+                        cpi: 1.0,
+                        memory: 1.0,
+                        then_sleep_ms: 50.0,
+                    }];
                     // The job ends in the second phase.
                     Work::Instructions(15_000_000)
                 }
             };
-            simulated.push(SimJob { program: Arc::new(program), work, cpus: job.cpus, nice: 0 });
+            simulated.push(SimJob {
+                program: Arc::new(program),
+                work,
+                cpus: job.cpus,
+                nice: 0,
+            });
         }
         let usable = Some(CpuSet::from_iter([CpuId(0), CpuId(1)]));
-        let config = SimConfig { usable, faults, ..SimConfig::new(self.machine.clone(), simulated, 1) };
+        let config = SimConfig {
+            usable,
+            faults,
+            ..SimConfig::new(self.machine.clone(), simulated, 1)
+        };
         Ok(Sim::new(config).expect("a simulation"))
     }
 

@@ -28,7 +28,8 @@ impl Foreign {
 
     fn is_untouched(&self) -> bool {
         let read = |file: &str| std::fs::read_to_string(self.dir.join(file)).unwrap_or_default();
-        read("cgroup.freeze").trim() == "1" && read("cgroup.procs").trim() == self.child.id().to_string()
+        read("cgroup.freeze").trim() == "1"
+            && read("cgroup.procs").trim() == self.child.id().to_string()
     }
 }
 
@@ -37,7 +38,9 @@ impl Drop for Foreign {
         let _ = std::fs::write(self.dir.join("cgroup.freeze"), "0");
         let _ = self.child.kill();
         let _ = self.child.wait();
-        until("the group is gone", || std::fs::remove_dir(&self.dir).is_ok() || !self.dir.exists());
+        until("the group is gone", || {
+            std::fs::remove_dir(&self.dir).is_ok() || !self.dir.exists()
+        });
     }
 }
 
@@ -47,11 +50,19 @@ fn groups_that_no_run_made_are_left_alone() {
         return;
     }
     let own = std::process::id();
-    let names = [format!("cosched-nightly-{own}"), format!("cosched-{own}-0"), format!("cosched-{own}-0-0.scope")];
+    let names = [
+        format!("cosched-nightly-{own}"),
+        format!("cosched-{own}-0"),
+        format!("cosched-{own}-0-0.scope"),
+    ];
     let foreign: Vec<Foreign> = names.iter().map(|name| Foreign::make(name)).collect();
     thaw(&[]);
     let dir = tempfile::tempdir().unwrap();
-    let next = cosched().args(["run", "-q", "--", "true"]).current_dir(dir.path()).output().unwrap();
+    let next = cosched()
+        .args(["run", "-q", "--", "true"])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
     assert!(next.status.success(), "{next:?}");
     for group in &foreign {
         assert!(group.is_untouched(), "{}", group.dir.display());
@@ -60,7 +71,9 @@ fn groups_that_no_run_made_are_left_alone() {
 
 /// Whether programs can be started in a PID namespace of their own.
 fn has_namespaces() -> bool {
-    let works = Command::new("unshare").args(["-p", "-f", "--mount-proc", "true"]).output();
+    let works = Command::new("unshare")
+        .args(["-p", "-f", "--mount-proc", "true"])
+        .output();
     let works = works.is_ok_and(|output| output.status.success());
     if !works {
         skipped("no PID namespace can be made");
@@ -69,7 +82,10 @@ fn has_namespaces() -> bool {
 }
 
 fn is_ours(group: &Path, count: usize) -> bool {
-    let entries = std::fs::read_dir(group).into_iter().flatten().filter_map(Result::ok);
+    let entries = std::fs::read_dir(group)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok);
     entries.filter(|entry| entry.path().is_dir()).count() == count
 }
 
@@ -82,22 +98,57 @@ fn runs_in_other_pid_namespaces_are_left_alone() {
     let by = ["unshare", "-p", "-f", "--kill-child", "--mount-proc"];
     let endless = "while :; do :; done";
     let dir = tempfile::tempdir().unwrap();
-    let mut inner = Run::start_by(&by, dir, Mix::default().copies("endless", 4, endless), "cgroup", &["--jobs", "4"]);
-    until("the inner run", || self::inner(&inner).is_some() && inner.in_folder().len() >= 6);
-    let namespace = std::fs::read_link(format!("/proc/{}/ns/pid", self::inner(&inner).unwrap())).unwrap();
-    let number: String = namespace.to_str().unwrap().chars().filter(char::is_ascii_digit).collect();
-    let entries = || std::fs::read_dir(own_group().unwrap()).unwrap().filter_map(|entry| Some(entry.ok()?.path()));
-    let group = || entries().find(|path| path.to_str().is_some_and(|path| path.ends_with(&format!("-{number}"))));
-    until("its groups", || group().is_some_and(|group| is_ours(&group, 4)));
+    let mut inner = Run::start_by(
+        &by,
+        dir,
+        Mix::default().copies("endless", 4, endless),
+        "cgroup",
+        &["--jobs", "4"],
+    );
+    until("the inner run", || {
+        self::inner(&inner).is_some() && inner.in_folder().len() >= 6
+    });
+    let namespace =
+        std::fs::read_link(format!("/proc/{}/ns/pid", self::inner(&inner).unwrap())).unwrap();
+    let number: String = namespace
+        .to_str()
+        .unwrap()
+        .chars()
+        .filter(char::is_ascii_digit)
+        .collect();
+    let entries = || {
+        std::fs::read_dir(own_group().unwrap())
+            .unwrap()
+            .filter_map(|entry| Some(entry.ok()?.path()))
+    };
+    let group = || {
+        entries().find(|path| {
+            path.to_str()
+                .is_some_and(|path| path.ends_with(&format!("-{number}")))
+        })
+    };
+    until("its groups", || {
+        group().is_some_and(|group| is_ours(&group, 4))
+    });
     assert!(!String::from_utf8_lossy(&thaw(&[]).stdout).contains(&number));
     assert!(group().is_some_and(|group| is_ours(&group, 4)));
 
     // A run of this namespace, looked at from another one.
-    let outer = Run::start(Mix::default().copies("endless", 4, endless), "cgroup", &["--jobs", "4"]);
+    let outer = Run::start(
+        Mix::default().copies("endless", 4, endless),
+        "cgroup",
+        &["--jobs", "4"],
+    );
     outer.until_marked(4);
-    let thawed = Command::new("unshare").args(["-p", "-f", "--mount-proc", COSCHED, "thaw"]).output().unwrap();
+    let thawed = Command::new("unshare")
+        .args(["-p", "-f", "--mount-proc", COSCHED, "thaw"])
+        .output()
+        .unwrap();
     let text = String::from_utf8_lossy(&thawed.stdout).into_owned();
-    assert!(text.contains("can't be seen from here") && text.contains(&outer.token), "{thawed:?}");
+    assert!(
+        text.contains("can't be seen from here") && text.contains(&outer.token),
+        "{thawed:?}"
+    );
     assert!(outer.group().is_some_and(|group| is_ours(&group, 4)));
     drop(outer);
 
@@ -118,27 +169,54 @@ fn inner(run: &Run) -> Option<i32> {
 /// The token of a run in another PID namespace, by its group.
 fn inner_token(pid: i32) -> Option<String> {
     let namespace = std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok()?;
-    let number: String = namespace.to_str()?.chars().filter(char::is_ascii_digit).collect();
-    let names = std::fs::read_dir(own_group()?).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let number: String = namespace
+        .to_str()?
+        .chars()
+        .filter(char::is_ascii_digit)
+        .collect();
+    let names = std::fs::read_dir(own_group()?)
+        .ok()?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut tokens = names.filter_map(|name| name.strip_prefix("cosched-").map(str::to_owned));
     tokens.find(|token| token.ends_with(&format!("-{number}")))
 }
 
 #[test]
 fn killed_runs_of_other_pid_namespaces_are_freed_and_removed() {
-    if !freezers().contains(&"cgroup") || !has_namespaces() || !rustix::process::geteuid().is_root() {
+    if !freezers().contains(&"cgroup") || !has_namespaces() || !rustix::process::geteuid().is_root()
+    {
         return skipped("this needs cgroups, PID namespaces and root");
     }
     // The namespace lives on when the run has been killed.
-    let by = ["unshare", "-p", "-f", "--kill-child", "--mount-proc", "sh", "-c", "\"$0\" \"$@\"; sleep 600"];
+    let by = [
+        "unshare",
+        "-p",
+        "-f",
+        "--kill-child",
+        "--mount-proc",
+        "sh",
+        "-c",
+        "\"$0\" \"$@\"; sleep 600",
+    ];
     for _ in 0..50 {
         let mix = Mix::default().copies("endless", 4, "while :; do :; done");
-        let mut run = Run::start_by(&by, tempfile::tempdir().unwrap(), mix, "cgroup", &["--jobs", "4"]);
-        until("the inner run", || inner(&run).and_then(inner_token).is_some());
+        let mut run = Run::start_by(
+            &by,
+            tempfile::tempdir().unwrap(),
+            mix,
+            "cgroup",
+            &["--jobs", "4"],
+        );
+        until("the inner run", || {
+            inner(&run).and_then(inner_token).is_some()
+        });
         let token = inner(&run).and_then(inner_token).unwrap();
         let group = own_group().unwrap().join(format!("cosched-{token}"));
         let is_frozen = || {
-            let jobs = std::fs::read_dir(&group).into_iter().flatten().filter_map(Result::ok);
+            let jobs = std::fs::read_dir(&group)
+                .into_iter()
+                .flatten()
+                .filter_map(Result::ok);
             let mut files = jobs.map(|job| job.path().join("cgroup.freeze"));
             files.any(|file| std::fs::read_to_string(file).is_ok_and(|text| text.trim() == "1"))
         };
@@ -147,12 +225,17 @@ fn killed_runs_of_other_pid_namespaces_are_freed_and_removed() {
         signal(pid, Signal::STOP);
         // Other runs start at the same time, and each of them frees what dead runs left.
         let was_frozen = is_frozen();
-        guardian(pid).into_iter().for_each(|guardian| signal(guardian, Signal::KILL));
+        guardian(pid)
+            .into_iter()
+            .for_each(|guardian| signal(guardian, Signal::KILL));
         signal(pid, Signal::KILL);
         until("the run is dead", || inner(&run).is_none());
         let thawed = thaw(&["--run", &token]);
         let text = String::from_utf8_lossy(&thawed.stdout).into_owned();
-        assert!(thawed.status.success() && !text.contains("can't be seen from here"), "{thawed:?}");
+        assert!(
+            thawed.status.success() && !text.contains("can't be seen from here"),
+            "{thawed:?}"
+        );
         assert!(!is_frozen(), "{text}");
         assert!(group.exists(), "its jobs run on");
         run.send(Signal::KILL);
@@ -174,30 +257,63 @@ fn what_is_frozen_out_of_sight_is_not_passed_over() {
         return;
     }
     let from_elsewhere = |run: &Run| {
-        let by = ["-p", "-f", "--mount-proc", COSCHED, "thaw", "--run", &run.token];
+        let by = [
+            "-p",
+            "-f",
+            "--mount-proc",
+            COSCHED,
+            "thaw",
+            "--run",
+            &run.token,
+        ];
         let output = Command::new("unshare").args(by).output().unwrap();
-        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+        )
     };
-    let run = Run::start(Mix::default().copies("endless", 4, "while :; do :; done"), "cgroup", &["--jobs", "4"]);
+    let run = Run::start(
+        Mix::default().copies("endless", 4, "while :; do :; done"),
+        "cgroup",
+        &["--jobs", "4"],
+    );
     run.until_marked(4);
     until("something is frozen", || {
         run.send(Signal::CONT);
         std::thread::sleep(std::time::Duration::from_millis(20));
         run.send(Signal::STOP);
-        until("it stands still", || seen(run.pid).is_some_and(|run| run.state == 'T'));
+        until("it stands still", || {
+            seen(run.pid).is_some_and(|run| run.state == 'T')
+        });
         run.has_frozen_group()
     });
     let (code, text) = from_elsewhere(&run);
-    assert!(text.contains("frozen, and left alone, since its run can't be seen from here"), "{text}");
+    assert!(
+        text.contains("frozen, and left alone, since its run can't be seen from here"),
+        "{text}"
+    );
     assert_eq!(code, Some(4), "{text}");
     run.send(Signal::CONT);
     drop(run);
     // Without a group there is only the list.
-    let run = Run::start(Mix::default().copies("endless", 4, "while :; do :; done"), "signals", &["--jobs", "4"]);
+    let run = Run::start(
+        Mix::default().copies("endless", 4, "while :; do :; done"),
+        "signals",
+        &["--jobs", "4"],
+    );
     run.until_marked(4);
     let (code, text) = from_elsewhere(&run);
-    assert!(text.contains(&format!("left alone, since it can't be seen from here: run {}", run.token)), "{text}");
-    assert!(text.contains("nothing is frozen or stopped of a dead run that can be seen from here"), "{text}");
+    assert!(
+        text.contains(&format!(
+            "left alone, since it can't be seen from here: run {}",
+            run.token
+        )),
+        "{text}"
+    );
+    assert!(
+        text.contains("nothing is frozen or stopped of a dead run that can be seen from here"),
+        "{text}"
+    );
     assert_eq!(code, Some(0), "{text}");
 }
 
@@ -221,7 +337,8 @@ impl ForAll {
             .current_dir("/")
             .output();
         // A shell's code for a program that can't be started.
-        by.ok().filter(|output| !matches!(output.status.code(), Some(126 | 127)))
+        by.ok()
+            .filter(|output| !matches!(output.status.code(), Some(126 | 127)))
     }
 }
 
@@ -241,13 +358,18 @@ fn another_user_is_told_of_what_it_may_not_thaw() {
         signal(run.guardian().unwrap(), Signal::KILL);
         run.send(Signal::KILL);
         run.code();
-        let Some(output) = program.thaw() else { return skipped("setpriv can't start the program") };
+        let Some(output) = program.thaw() else {
+            return skipped("setpriv can't start the program");
+        };
         if !run.has_frozen_group() {
             continue;
         }
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert_eq!(output.status.code(), Some(4), "{output:?}");
-        assert!(text.contains("may not be thawed by this user") && text.contains(&run.token), "{text}");
+        assert!(
+            text.contains("may not be thawed by this user") && text.contains(&run.token),
+            "{text}"
+        );
         assert!(thaw(&["--run", &run.token]).status.success());
         until("nothing is frozen", || !run.has_frozen_group());
         return;
@@ -267,9 +389,18 @@ fn a_run_whose_folder_is_somebody_else_s_says_so() {
     let run = ["run", "-q", "--logs", "logs", "--", "true"];
     let of_others = |words: &[&str]| {
         // Seen by these processes alone.
-        let by = "mount -t tmpfs -o uid=12345,mode=0700 tmpfs \"$1\" || exit 99; shift; exec \"$@\"";
+        let by =
+            "mount -t tmpfs -o uid=12345,mode=0700 tmpfs \"$1\" || exit 99; shift; exec \"$@\"";
         Command::new("unshare")
-            .args(["-m", "sh", "-c", by, "sh", &format!("/tmp/cosched-{user}"), COSCHED])
+            .args([
+                "-m",
+                "sh",
+                "-c",
+                by,
+                "sh",
+                &format!("/tmp/cosched-{user}"),
+                COSCHED,
+            ])
             .args(words)
             .env_remove("XDG_RUNTIME_DIR")
             .env("COSCHED_HISTORY", "off")
@@ -277,7 +408,15 @@ fn a_run_whose_folder_is_somebody_else_s_says_so() {
             .output()
     };
     // This makes the folder.
-    assert!(cosched().args(run).current_dir(dir.path()).output().unwrap().status.success());
+    assert!(
+        cosched()
+            .args(run)
+            .current_dir(dir.path())
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
     let output = match of_others(&run) {
         Ok(output) if output.status.code() != Some(99) => output,
         _ => return skipped("nothing can be mounted"),
@@ -285,10 +424,20 @@ fn a_run_whose_folder_is_somebody_else_s_says_so() {
     assert!(output.status.success(), "{output:?}");
     let record = std::fs::read_to_string(dir.path().join("logs/run.json")).unwrap();
     let record: serde_json::Value = serde_json::from_str(&record).unwrap();
-    let warning = record["warnings"].as_array().unwrap().iter().find(|warning| warning["code"] == "no-list");
-    let text = warning.unwrap_or_else(|| panic!("{}", record["warnings"]))["text"].as_str().unwrap().to_owned();
+    let warning = record["warnings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|warning| warning["code"] == "no-list");
+    let text = warning.unwrap_or_else(|| panic!("{}", record["warnings"]))["text"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let why = format!("/tmp/cosched-{user} belongs to user 12345");
     assert!(text.contains(&why), "{text}");
     let doctor = String::from_utf8_lossy(&of_others(&["doctor"]).unwrap().stdout).into_owned();
-    assert!(doctor.contains("list of a run's processes") && doctor.contains(&why), "{doctor}");
+    assert!(
+        doctor.contains("list of a run's processes") && doctor.contains(&why),
+        "{doctor}"
+    );
 }

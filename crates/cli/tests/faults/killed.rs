@@ -8,7 +8,11 @@ const LINES: u32 = 50;
 const MOMENTS: u64 = 5;
 
 fn start(freeze: &str) -> Run {
-    Run::start(Mix::default().counting(JOBS, LINES), freeze, &["--jobs", "4"])
+    Run::start(
+        Mix::default().counting(JOBS, LINES),
+        freeze,
+        &["--jobs", "4"],
+    )
 }
 
 #[test]
@@ -36,7 +40,14 @@ fn killed_while_it_starts() {
             run.send(Signal::KILL);
             run.code();
             // A run killed between making its group and having a guardian leaves an empty group until the next start.
-            assert!(cosched().args(["thaw", "--run", &run.token]).output().unwrap().status.success());
+            assert!(
+                cosched()
+                    .args(["thaw", "--run", &run.token])
+                    .output()
+                    .unwrap()
+                    .status
+                    .success()
+            );
             run.nothing_left();
             run.logs_complete(JOBS, LINES, false);
         }
@@ -50,11 +61,19 @@ fn killed_guardian_is_replaced() {
             let mut run = start(freeze);
             run.until_marked(1);
             Moments::new(200 + seed).pass(150);
-            let Some(old) = run.guardian() else { panic!("there is no guardian; it said:\n{}", run.stderr()) };
+            let Some(old) = run.guardian() else {
+                panic!("there is no guardian; it said:\n{}", run.stderr())
+            };
             signal(old, Signal::KILL);
-            until("another guardian", || run.has_ended() || run.guardian().is_some_and(|new| new != old));
+            until("another guardian", || {
+                run.has_ended() || run.guardian().is_some_and(|new| new != old)
+            });
             assert_eq!(run.code(), Some(0), "{}", run.stderr());
-            assert!(run.stderr().contains("the guardian was gone"), "{}", run.stderr());
+            assert!(
+                run.stderr().contains("the guardian was gone"),
+                "{}",
+                run.stderr()
+            );
             run.nothing_left();
             run.logs_complete(JOBS, LINES, true);
         }
@@ -69,7 +88,9 @@ fn replaced_guardian_frees_all() {
         run.until_marked(JOBS as usize);
         let old = run.guardian().unwrap();
         signal(old, Signal::KILL);
-        until("another guardian", || run.guardian().is_some_and(|new| new != old));
+        until("another guardian", || {
+            run.guardian().is_some_and(|new| new != old)
+        });
         run.send(Signal::KILL);
         run.code();
         run.nothing_left();
@@ -95,7 +116,11 @@ fn kill_both(run: &mut Run) {
     match run.guardian() {
         Some(guardian) => signal(guardian, Signal::KILL),
         // The run may have ended before the chosen moment.
-        None => assert!(run.has_ended(), "there is no guardian; it said:\n{}", run.stderr()),
+        None => assert!(
+            run.has_ended(),
+            "there is no guardian; it said:\n{}",
+            run.stderr()
+        ),
     }
     run.send(Signal::KILL);
     run.code();
@@ -121,13 +146,24 @@ fn both_killed_is_mended_by_thaw_and_by_the_next_start() {
     for freeze in freezers() {
         for seed in 0..MOMENTS {
             let family = format!("({}) & wait", crate::support::counting(LINES));
-            let mut run = Run::start(Mix::default().copies("count", JOBS, &family), freeze, &["--jobs", "4"]);
+            let mut run = Run::start(
+                Mix::default().copies("count", JOBS, &family),
+                freeze,
+                &["--jobs", "4"],
+            );
             run.until_marked(1);
             Moments::new(400 + seed).pass(200);
             kill_both(&mut run);
-            let next: &[&str] =
-                if seed % 2 == 0 { &["thaw", "--run", &run.token] } else { &["run", "--logs", "next", "--", "true"] };
-            let mended = cosched().args(next).current_dir(run.dir.path()).output().unwrap();
+            let next: &[&str] = if seed % 2 == 0 {
+                &["thaw", "--run", &run.token]
+            } else {
+                &["run", "--logs", "next", "--", "true"]
+            };
+            let mended = cosched()
+                .args(next)
+                .current_dir(run.dir.path())
+                .output()
+                .unwrap();
             assert!(mended.status.success(), "{mended:?}");
             run.nothing_left_to_thaw();
             run.logs_complete(JOBS, LINES, false);

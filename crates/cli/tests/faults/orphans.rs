@@ -7,10 +7,20 @@ use rustix::process::Signal;
 fn killed(freeze: &str, guardian_too: bool) -> Run {
     let mix = Mix::default()
         .shell("plain", "touch 1; while :; do sleep 0.01; done")
-        .shell("cleared", "exec env -i sh -c \"touch 2; while :; do sleep 0.01; done\"")
-        .shell("deaf", "trap \"\" TERM; touch 3; (while :; do sleep 0.01; done) & wait; wait");
+        .shell(
+            "cleared",
+            "exec env -i sh -c \"touch 2; while :; do sleep 0.01; done\"",
+        )
+        .shell(
+            "deaf",
+            "trap \"\" TERM; touch 3; (while :; do sleep 0.01; done) & wait; wait",
+        );
     let mut run = Run::start(mix, freeze, &["--jobs", "3"]);
-    until("all jobs run", || ["1", "2", "3"].iter().all(|file| run.dir.path().join(file).exists()));
+    until("all jobs run", || {
+        ["1", "2", "3"]
+            .iter()
+            .all(|file| run.dir.path().join(file).exists())
+    });
     run.send(Signal::STOP);
     if guardian_too {
         signal(run.guardian().unwrap(), Signal::KILL);
@@ -25,29 +35,56 @@ fn orphans_are_listed_and_ended() {
     for freeze in freezers() {
         for guardian_too in [false, true] {
             let run = killed(freeze, guardian_too);
-            let listed = cosched().args(["thaw", "--run", &run.token, "--format", "json"]).output().unwrap();
+            let listed = cosched()
+                .args(["thaw", "--run", &run.token, "--format", "json"])
+                .output()
+                .unwrap();
             let answer: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
             let of_run = |answer: &serde_json::Value, key: &str| -> Vec<String> {
-                let jobs = answer[key].as_array().unwrap().iter().filter(|job| job["run"] == run.token.as_str());
-                jobs.map(|job| job["job"].as_str().unwrap().to_owned()).collect()
+                let jobs = answer[key]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .filter(|job| job["run"] == run.token.as_str());
+                jobs.map(|job| job["job"].as_str().unwrap().to_owned())
+                    .collect()
             };
-            assert_eq!(of_run(&answer, "orphans"), ["cleared", "deaf", "plain"], "{answer}");
+            assert_eq!(
+                of_run(&answer, "orphans"),
+                ["cleared", "deaf", "plain"],
+                "{answer}"
+            );
             let doctor = cosched().arg("doctor").output().unwrap();
             let doctor = String::from_utf8_lossy(&doctor.stdout).into_owned();
-            assert!(doctor.contains("jobs of killed runs") && doctor.contains(&run.token), "{doctor}");
+            assert!(
+                doctor.contains("jobs of killed runs") && doctor.contains(&run.token),
+                "{doctor}"
+            );
             assert!(!run.in_folder().is_empty());
-            let ended = cosched().args(["thaw", "--kill", "--run", &run.token, "--format", "json"]).output().unwrap();
+            let ended = cosched()
+                .args(["thaw", "--kill", "--run", &run.token, "--format", "json"])
+                .output()
+                .unwrap();
             assert!(ended.status.success(), "{ended:?}");
             let answer: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
-            assert_eq!(of_run(&answer, "ended"), ["cleared", "deaf", "plain"], "{answer}");
+            assert_eq!(
+                of_run(&answer, "ended"),
+                ["cleared", "deaf", "plain"],
+                "{answer}"
+            );
             assert!(of_run(&answer, "orphans").is_empty(), "{answer}");
             run.all_ended();
             run.nothing_left_to_thaw();
             let file = format!("cpus-{}", run.token);
             let user = rustix::process::geteuid().as_raw();
-            let folders =
-                ["/run/cosched".to_owned(), format!("/run/user/{user}/cosched"), format!("/tmp/cosched-{user}")];
-            let left = folders.iter().any(|folder| std::path::Path::new(folder).join(&file).exists());
+            let folders = [
+                "/run/cosched".to_owned(),
+                format!("/run/user/{user}/cosched"),
+                format!("/tmp/cosched-{user}"),
+            ];
+            let left = folders
+                .iter()
+                .any(|folder| std::path::Path::new(folder).join(&file).exists());
             assert!(!left, "{file} is left");
         }
     }
@@ -66,7 +103,9 @@ fn doctor_says_which_orphans_stand_still() {
                 }
                 None => {
                     until("they stand still", || {
-                        run.in_folder().iter().for_each(|process| signal(process.pid, Signal::STOP));
+                        run.in_folder()
+                            .iter()
+                            .for_each(|process| signal(process.pid, Signal::STOP));
                         run.in_folder().iter().any(|process| process.state == 'T')
                     });
                     ": stopped"
@@ -74,12 +113,18 @@ fn doctor_says_which_orphans_stand_still() {
             };
             let doctor = cosched().arg("doctor").output().unwrap();
             let doctor = String::from_utf8_lossy(&doctor.stdout).into_owned();
-            let told = doctor.lines().any(|line| line.contains(&run.token) && line.ends_with(state));
+            let told = doctor
+                .lines()
+                .any(|line| line.contains(&run.token) && line.ends_with(state));
             let ended = ["thaw", "--kill", "--run", &run.token, "--format", "json"];
             let ended = cosched().args(ended).output().unwrap();
             let answer: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
             assert!(
-                answer["ended"].as_array().unwrap().iter().all(|job| job["state"] == "runs"),
+                answer["ended"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .all(|job| job["state"] == "runs"),
                 "thawed before: {answer}"
             );
             run.nothing_left_to_thaw();

@@ -12,7 +12,10 @@ const SLOW: &str = "mkdir alone || echo twice >> twice; echo begun >> begun; unt
                     echo ended >> ended; rmdir alone; true";
 
 fn mix() -> Mix {
-    Mix::default().shell("quick", "echo quick >> quick").shell("slow", SLOW).shell("more", SLOW_TOO)
+    Mix::default()
+        .shell("quick", "echo quick >> quick")
+        .shell("slow", SLOW)
+        .shell("more", SLOW_TOO)
 }
 
 /// Another such job, so that there is something to freeze.
@@ -20,10 +23,20 @@ const SLOW_TOO: &str = "touch there; until test -e go; do sleep 0.01; done; echo
 
 /// A run that was killed while `slow` and `more` ran; with its guardian, so that one of them can stay frozen.
 fn killed(freeze: &str, more: &[&str]) -> Run {
-    let mut run = Run::start(mix(), freeze, &[&["--joblog", "J", "--jobs", "3"], more].concat());
-    until("the jobs begin", || run.file("begun").lines().count() == 1 && run.dir.path().join("there").exists());
-    until("the series has them all", || run.file("logs/series.jsonl").matches("[\"b\",").count() == 3);
-    until("the quick job is logged", || run.file("J").contains("quick"));
+    let mut run = Run::start(
+        mix(),
+        freeze,
+        &[&["--joblog", "J", "--jobs", "3"], more].concat(),
+    );
+    until("the jobs begin", || {
+        run.file("begun").lines().count() == 1 && run.dir.path().join("there").exists()
+    });
+    until("the series has them all", || {
+        run.file("logs/series.jsonl").matches("[\"b\",").count() == 3
+    });
+    until("the quick job is logged", || {
+        run.file("J").contains("quick")
+    });
     run.send(Signal::STOP);
     if let Some(guardian) = run.guardian() {
         signal(guardian, Signal::KILL);
@@ -35,18 +48,29 @@ fn killed(freeze: &str, more: &[&str]) -> Run {
 
 fn resume(dir: &Path, freeze: &str, more: &[&str]) -> Command {
     let mut command = cosched();
-    command.args(["run", "mix.toml", "--logs", "logs", "--joblog", "J", "--resume", "--freeze", freeze, "--jobs", "3"]);
+    command.args([
+        "run", "mix.toml", "--logs", "logs", "--joblog", "J", "--resume", "--freeze", freeze,
+        "--jobs", "3",
+    ]);
     command.args(more).current_dir(dir).stdin(Stdio::null());
     command
 }
 
 fn in_background(run: &Run, freeze: &str, more: &[&str]) -> Child {
     let file = |name: &str| File::create(run.dir.path().join(name)).unwrap();
-    resume(run.dir.path(), freeze, more).stdout(file("out2")).stderr(file("err2")).spawn().unwrap()
+    resume(run.dir.path(), freeze, more)
+        .stdout(file("out2"))
+        .stderr(file("err2"))
+        .spawn()
+        .unwrap()
 }
 
 fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 fn json(path: &Path) -> Value {
@@ -55,7 +79,12 @@ fn json(path: &Path) -> Value {
 
 /// The names of the jobs in a list of a record, for which a condition holds.
 fn names(list: &Value, holds: impl Fn(&Value) -> bool) -> Vec<&str> {
-    list.as_array().unwrap().iter().filter(|job| holds(job)).map(|job| job["name"].as_str().unwrap()).collect()
+    list.as_array()
+        .unwrap()
+        .iter()
+        .filter(|job| holds(job))
+        .map(|job| job["name"].as_str().unwrap())
+        .collect()
 }
 
 fn go(run: &Run) {
@@ -68,30 +97,78 @@ fn jobs_of_a_killed_run_are_not_started_twice() {
         let run = killed(freeze, &[]);
         let refused = resume(run.dir.path(), freeze, &[]).output().unwrap();
         assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
-        for part in ["slow of run ", &run.token, "--orphans", "`adopt`", "nothing was started"] {
+        for part in [
+            "slow of run ",
+            &run.token,
+            "--orphans",
+            "`adopt`",
+            "nothing was started",
+        ] {
             assert!(text(&refused).contains(part), "{part}: {}", text(&refused));
         }
-        assert!(!run.dir.path().join("logs/run.json").exists(), "nothing is written");
-        let looked = resume(run.dir.path(), freeze, &["--dry-run"]).output().unwrap();
-        assert!(looked.status.success() && text(&looked).contains("still run"), "{}", text(&looked));
+        assert!(
+            !run.dir.path().join("logs/run.json").exists(),
+            "nothing is written"
+        );
+        let looked = resume(run.dir.path(), freeze, &["--dry-run"])
+            .output()
+            .unwrap();
+        assert!(
+            looked.status.success() && text(&looked).contains("still run"),
+            "{}",
+            text(&looked)
+        );
         go(&run);
         run.all_ended();
-        let resumed = resume(run.dir.path(), freeze, &["--format", "json"]).output().unwrap();
+        let resumed = resume(run.dir.path(), freeze, &["--format", "json"])
+            .output()
+            .unwrap();
         assert_eq!(resumed.status.code(), Some(0), "{}", text(&resumed));
-        assert_eq!((run.file("begun").lines().count(), run.file("quick").lines().count()), (2, 1));
+        assert_eq!(
+            (
+                run.file("begun").lines().count(),
+                run.file("quick").lines().count()
+            ),
+            (2, 1)
+        );
         assert_eq!(run.file("twice"), "");
         let record = json(&run.dir.path().join("logs/run.json"));
         assert_eq!(names(&record["jobs"], |_| true), ["slow", "more"]);
         assert_eq!(record["metrics_over"], "this-run");
         let earlier = &record["earlier_jobs"][0];
-        let first = run.dir.path().canonicalize().unwrap().join("logs/earlier-1/run.json");
-        assert_eq!((earlier["name"].as_str(), earlier["run_id"].as_str()), (Some("quick"), Some(run.token.as_str())));
-        assert_eq!(Path::new(earlier["record"].as_str().unwrap()).canonicalize().unwrap(), first);
-        assert_eq!((earlier["exit"].as_i64(), earlier["job"]["exit"].as_i64()), (Some(0), Some(0)));
-        assert!(Path::new(earlier["job"]["log"].as_str().unwrap()).exists(), "{earlier}");
+        let first = run
+            .dir
+            .path()
+            .canonicalize()
+            .unwrap()
+            .join("logs/earlier-1/run.json");
+        assert_eq!(
+            (earlier["name"].as_str(), earlier["run_id"].as_str()),
+            (Some("quick"), Some(run.token.as_str()))
+        );
+        assert_eq!(
+            Path::new(earlier["record"].as_str().unwrap())
+                .canonicalize()
+                .unwrap(),
+            first
+        );
+        assert_eq!(
+            (earlier["exit"].as_i64(), earlier["job"]["exit"].as_i64()),
+            (Some(0), Some(0))
+        );
+        assert!(
+            Path::new(earlier["job"]["log"].as_str().unwrap()).exists(),
+            "{earlier}"
+        );
         let first = json(&first);
-        assert_eq!((first["finished_by"].as_str(), first["rebuilt"].is_null()), (Some("killed"), false));
-        assert_eq!(names(&first["jobs"], |job| job["lost"] == true), ["slow", "more"]);
+        assert_eq!(
+            (first["finished_by"].as_str(), first["rebuilt"].is_null()),
+            (Some("killed"), false)
+        );
+        assert_eq!(
+            names(&first["jobs"], |job| job["lost"] == true),
+            ["slow", "more"]
+        );
         assert_eq!(names(&first["jobs"], |job| job["exit"] == 0), ["quick"]);
         assert_eq!(first["setting"]["input"]["kind"], "mix");
         run.nothing_left_to_thaw();
@@ -107,7 +184,13 @@ fn frozen_orphans_go_on_whatever_is_chosen() {
         assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
         go(&run);
         run.all_ended();
-        assert_eq!((run.file("ended").lines().count(), run.file("more").lines().count()), (1, 1));
+        assert_eq!(
+            (
+                run.file("ended").lines().count(),
+                run.file("more").lines().count()
+            ),
+            (1, 1)
+        );
         run.nothing_left_to_thaw();
     }
 }
@@ -117,12 +200,24 @@ fn orphans_are_waited_for() {
     for freeze in freezers() {
         let run = killed(freeze, &[]);
         let mut resumed = in_background(&run, freeze, &["--orphans", "wait"]);
-        until("it waits", || run.file("err2").contains("waiting for jobs of a killed run"));
+        until("it waits", || {
+            run.file("err2")
+                .contains("waiting for jobs of a killed run")
+        });
         assert_eq!(run.file("begun").lines().count(), 1);
         go(&run);
         assert!(resumed.wait().unwrap().success(), "{}", run.file("err2"));
-        assert_eq!((run.file("begun").lines().count(), run.file("ended").lines().count()), (2, 2));
-        assert_eq!((run.file("twice"), run.file("quick").lines().count()), (String::new(), 1));
+        assert_eq!(
+            (
+                run.file("begun").lines().count(),
+                run.file("ended").lines().count()
+            ),
+            (2, 2)
+        );
+        assert_eq!(
+            (run.file("twice"), run.file("quick").lines().count()),
+            (String::new(), 1)
+        );
         run.nothing_left_to_thaw();
     }
 }
@@ -131,10 +226,18 @@ fn orphans_are_waited_for() {
 fn adopted(freeze: &str) -> Run {
     let run = killed(freeze, &[]);
     let mut resumed = in_background(&run, freeze, &["--orphans", "adopt"]);
-    until("it waits", || run.file("err2").contains("waiting for jobs of a killed run"));
+    until("it waits", || {
+        run.file("err2")
+            .contains("waiting for jobs of a killed run")
+    });
     go(&run);
     // It is not known that they succeeded.
-    assert_eq!(resumed.wait().unwrap().code(), Some(1), "{}", run.file("err2"));
+    assert_eq!(
+        resumed.wait().unwrap().code(),
+        Some(1),
+        "{}",
+        run.file("err2")
+    );
     run
 }
 
@@ -142,18 +245,38 @@ fn adopted(freeze: &str) -> Run {
 fn orphans_are_adopted_for_good() {
     for freeze in freezers() {
         let run = adopted(freeze);
-        assert_eq!((run.file("begun").lines().count(), run.file("ended").lines().count()), (1, 1));
+        assert_eq!(
+            (
+                run.file("begun").lines().count(),
+                run.file("ended").lines().count()
+            ),
+            (1, 1)
+        );
         let record = json(&run.dir.path().join("logs/run.json"));
         assert_eq!(names(&record["jobs"], |_| true), [""; 0]);
-        assert_eq!(names(&record["earlier_jobs"], |_| true), ["quick", "slow", "more"]);
         assert_eq!(
-            names(&record["earlier_jobs"], |job| job["adopted"] == true && job["exit"].is_null()),
+            names(&record["earlier_jobs"], |_| true),
+            ["quick", "slow", "more"]
+        );
+        assert_eq!(
+            names(&record["earlier_jobs"], |job| job["adopted"] == true
+                && job["exit"].is_null()),
             ["slow", "more"]
         );
-        assert_eq!((record["totals"]["earlier"].as_u64(), record["totals"]["adopted"].as_u64()), (Some(3), Some(2)));
+        assert_eq!(
+            (
+                record["totals"]["earlier"].as_u64(),
+                record["totals"]["adopted"].as_u64()
+            ),
+            (Some(3), Some(2))
+        );
         let again = resume(run.dir.path(), freeze, &[]).output().unwrap();
         assert_eq!(again.status.code(), Some(1), "{}", text(&again));
-        assert!(text(&again).contains("but for 2 that were adopted"), "{}", text(&again));
+        assert!(
+            text(&again).contains("but for 2 that were adopted"),
+            "{}",
+            text(&again)
+        );
         assert_eq!(run.file("begun").lines().count(), 1);
         run.nothing_left_to_thaw();
     }
@@ -166,7 +289,11 @@ fn adoption_needs_no_record() {
         let run = adopted(freeze);
         std::fs::remove_dir_all(run.dir.path().join("logs")).unwrap();
         let again = resume(run.dir.path(), freeze, &[]).output().unwrap();
-        assert!(text(&again).contains("but for 2 that were adopted"), "{}", text(&again));
+        assert!(
+            text(&again).contains("but for 2 that were adopted"),
+            "{}",
+            text(&again)
+        );
         assert_eq!(run.file("begun").lines().count(), 1);
         run.nothing_left_to_thaw();
     }
@@ -179,10 +306,24 @@ fn jobs_of_a_run_without_logs_are_adopted() {
         let run = killed(freeze, &[]);
         std::fs::remove_dir_all(run.dir.path().join("logs")).unwrap();
         let mut resumed = in_background(&run, freeze, &["--orphans", "adopt"]);
-        until("it waits", || run.file("err2").contains("waiting for jobs of a killed run"));
+        until("it waits", || {
+            run.file("err2")
+                .contains("waiting for jobs of a killed run")
+        });
         go(&run);
-        assert_eq!(resumed.wait().unwrap().code(), Some(1), "{}", run.file("err2"));
-        assert_eq!((run.file("begun").lines().count(), run.file("ended").lines().count()), (1, 1));
+        assert_eq!(
+            resumed.wait().unwrap().code(),
+            Some(1),
+            "{}",
+            run.file("err2")
+        );
+        assert_eq!(
+            (
+                run.file("begun").lines().count(),
+                run.file("ended").lines().count()
+            ),
+            (1, 1)
+        );
         run.nothing_left_to_thaw();
     }
 }
@@ -193,14 +334,25 @@ fn interrupted_waiting_forgets_no_adopted_job() {
     for freeze in freezers() {
         let run = killed(freeze, &[]);
         let mut resumed = in_background(&run, freeze, &["--orphans", "adopt"]);
-        until("it waits", || run.file("err2").contains("waiting for jobs of a killed run"));
-        let more = names_of_orphans(&run).into_iter().find(|(name, _)| name == "more").unwrap().1;
+        until("it waits", || {
+            run.file("err2")
+                .contains("waiting for jobs of a killed run")
+        });
+        let more = names_of_orphans(&run)
+            .into_iter()
+            .find(|(name, _)| name == "more")
+            .unwrap()
+            .1;
         more.into_iter().for_each(|pid| signal(pid, Signal::KILL));
-        until("its end is noted", || run.file("J.runs").contains("cosched.adopted/1"));
+        until("its end is noted", || {
+            run.file("J.runs").contains("cosched.adopted/1")
+        });
         resumed.kill().unwrap();
         resumed.wait().unwrap();
         go(&run);
-        let again = resume(run.dir.path(), freeze, &["--orphans", "adopt"]).output().unwrap();
+        let again = resume(run.dir.path(), freeze, &["--orphans", "adopt"])
+            .output()
+            .unwrap();
         assert!(text(&again).contains("adopted"), "{}", text(&again));
         run.all_ended();
         // A second `more` would have come to its end.
@@ -211,13 +363,30 @@ fn interrupted_waiting_forgets_no_adopted_job() {
 
 /// The jobs of dead runs and their processes.
 fn names_of_orphans(run: &Run) -> Vec<(String, Vec<i32>)> {
-    let output = cosched().args(["thaw", "--format", "json"]).current_dir(run.dir.path()).output().unwrap();
+    let output = cosched()
+        .args(["thaw", "--format", "json"])
+        .current_dir(run.dir.path())
+        .output()
+        .unwrap();
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     let job = |orphan: &Value| {
-        let processes = orphan["processes"].as_array().unwrap().iter().map(|pid| pid.as_i64().unwrap() as i32);
-        (orphan["job"].as_str().unwrap().to_owned(), processes.collect())
+        let processes = orphan["processes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|pid| pid.as_i64().unwrap() as i32);
+        (
+            orphan["job"].as_str().unwrap().to_owned(),
+            processes.collect(),
+        )
     };
-    told["orphans"].as_array().unwrap().iter().filter(|orphan| orphan["run"] == *run.token).map(job).collect()
+    told["orphans"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|orphan| orphan["run"] == *run.token)
+        .map(job)
+        .collect()
 }
 
 /// That the record of a killed run was written for it does not mean that its jobs have ended.
@@ -231,7 +400,12 @@ fn orphans_that_were_left_alone_are_seen_later() {
         resumed.wait().unwrap();
         let refused = resume(run.dir.path(), freeze, &[]).output().unwrap();
         assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
-        assert_eq!(text(&refused).matches("slow of run ").count(), 2, "{}", text(&refused));
+        assert_eq!(
+            text(&refused).matches("slow of run ").count(),
+            2,
+            "{}",
+            text(&refused)
+        );
         go(&run);
         run.all_ended();
         run.nothing_left_to_thaw();
@@ -244,20 +418,51 @@ fn no_job_runs_twice_because_of_a_job_log_begun_anew() {
     for freeze in freezers() {
         let run = killed(freeze, &[]);
         let words = ["run", "mix.toml", "--joblog", "J", "--freeze", freeze];
-        let anew = cosched().args(words).current_dir(run.dir.path()).output().unwrap();
-        assert_eq!(anew.status.code(), Some(2), "{}", text(&anew));
-        assert!(text(&anew).contains("still run") && text(&anew).contains("--resume"), "{}", text(&anew));
-        // Not even by a simulation.
-        std::fs::write(run.dir.path().join("sim.toml"), "[[job]]\nprogram = 'gcc'\nwork_instructions = 1000000\n")
+        let anew = cosched()
+            .args(words)
+            .current_dir(run.dir.path())
+            .output()
             .unwrap();
-        let words = ["run", "sim.toml", "--no-logs", "--joblog", "J", "--on", "epyc-2cpu"];
-        let simulated = cosched().args(words).current_dir(run.dir.path()).output().unwrap();
-        assert!(simulated.status.code() == Some(2) && text(&simulated).contains("still run"), "{}", text(&simulated));
+        assert_eq!(anew.status.code(), Some(2), "{}", text(&anew));
+        assert!(
+            text(&anew).contains("still run") && text(&anew).contains("--resume"),
+            "{}",
+            text(&anew)
+        );
+        // Not even by a simulation.
+        std::fs::write(
+            run.dir.path().join("sim.toml"),
+            "[[job]]\nprogram = 'gcc'\nwork_instructions = 1000000\n",
+        )
+        .unwrap();
+        let words = [
+            "run",
+            "sim.toml",
+            "--no-logs",
+            "--joblog",
+            "J",
+            "--on",
+            "epyc-2cpu",
+        ];
+        let simulated = cosched()
+            .args(words)
+            .current_dir(run.dir.path())
+            .output()
+            .unwrap();
+        assert!(
+            simulated.status.code() == Some(2) && text(&simulated).contains("still run"),
+            "{}",
+            text(&simulated)
+        );
         assert!(run.file("J").contains("quick"));
         std::fs::remove_file(run.dir.path().join("J")).unwrap();
         let refused = resume(run.dir.path(), freeze, &[]).output().unwrap();
         assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
-        assert!(text(&refused).contains("slow of run "), "{}", text(&refused));
+        assert!(
+            text(&refused).contains("slow of run "),
+            "{}",
+            text(&refused)
+        );
         assert_eq!(run.file("begun").lines().count(), 1);
         go(&run);
         run.all_ended();
@@ -275,7 +480,13 @@ fn orphans_are_ended() {
         go(&run);
         assert!(resumed.wait().unwrap().success(), "{}", run.file("err2"));
         // Only the second copy came to its end.
-        assert_eq!((run.file("ended").lines().count(), run.file("more").lines().count()), (1, 1));
+        assert_eq!(
+            (
+                run.file("ended").lines().count(),
+                run.file("more").lines().count()
+            ),
+            (1, 1)
+        );
         run.nothing_left_to_thaw();
     }
 }
@@ -285,14 +496,20 @@ fn orphans_are_ended() {
 fn orphans_are_left_alone_where_the_user_wants_it() {
     for freeze in freezers() {
         let mut run = Run::start(mix(), freeze, &["--joblog", "J", "--jobs", "3"]);
-        until("the job begins", || run.file("begun").lines().count() == 1 && run.file("J").contains("quick"));
+        until("the job begins", || {
+            run.file("begun").lines().count() == 1 && run.file("J").contains("quick")
+        });
         run.send(Signal::KILL);
         run.code();
         let mut resumed = in_background(&run, freeze, &["--orphans", "ignore"]);
         until("it runs again", || run.file("begun").lines().count() == 2);
         go(&run);
         assert!(resumed.wait().unwrap().success(), "{}", run.file("err2"));
-        assert!(run.file("err2").contains("left alone"), "{}", run.file("err2"));
+        assert!(
+            run.file("err2").contains("left alone"),
+            "{}",
+            run.file("err2")
+        );
         assert_eq!(run.file("twice"), "twice\n");
         run.all_ended();
         run.nothing_left_to_thaw();
@@ -304,9 +521,15 @@ fn a_run_that_goes_on_is_not_resumed() {
     let mut run = Run::start(mix(), "signals", &["--joblog", "J", "--jobs", "3"]);
     until("the job begins", || run.file("begun").lines().count() == 1);
     for orphans in ["refuse", "ignore"] {
-        let refused = resume(run.dir.path(), "signals", &["--orphans", orphans]).output().unwrap();
+        let refused = resume(run.dir.path(), "signals", &["--orphans", orphans])
+            .output()
+            .unwrap();
         assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
-        assert!(text(&refused).contains("still goes on"), "{}", text(&refused));
+        assert!(
+            text(&refused).contains("still goes on"),
+            "{}",
+            text(&refused)
+        );
     }
     go(&run);
     assert_eq!(run.code(), Some(0), "{}", run.stderr());
@@ -321,19 +544,31 @@ fn runs_of_other_hosts_are_not_taken_for_dead() {
     run.all_ended();
     let runs = run.dir.path().join("J.runs");
     let file = run.file("J.runs");
-    let line = file.lines().find(|line| line.contains("cosched.runs/")).unwrap();
+    let line = file
+        .lines()
+        .find(|line| line.contains("cosched.runs/"))
+        .unwrap();
     let mut line: Value = serde_json::from_str(line).unwrap();
     line["host"] = "elsewhere".into();
     std::fs::write(&runs, format!("{line}\n")).unwrap();
     let refused = resume(run.dir.path(), "signals", &[]).output().unwrap();
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
-    assert!(text(&refused).contains("on elsewhere left no record"), "{}", text(&refused));
-    let ignored = resume(run.dir.path(), "signals", &["--orphans", "ignore"]).output().unwrap();
+    assert!(
+        text(&refused).contains("on elsewhere left no record"),
+        "{}",
+        text(&refused)
+    );
+    let ignored = resume(run.dir.path(), "signals", &["--orphans", "ignore"])
+        .output()
+        .unwrap();
     assert_eq!(ignored.status.code(), Some(0), "{}", text(&ignored));
     assert_eq!(run.file("begun").lines().count(), 2);
     // The host was started anew since: whatever its numbers say, nothing of that run is left.
     let mut line: Value = serde_json::from_str(&line.to_string()).unwrap();
-    line["host"] = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap().trim().into();
+    line["host"] = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .unwrap()
+        .trim()
+        .into();
     line["boot"] = "another".into();
     line["run_id"] = format!("{}-1-1", std::process::id()).into();
     std::fs::write(&runs, format!("{line}\n")).unwrap();

@@ -17,11 +17,19 @@ const DEAF: &str = "trap '' TERM INT HUP; echo deaf; while :; do :; done";
 fn one_signal_ends_the_jobs() {
     for freeze in freezers() {
         for (what, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
-            let mut run = Run::start(Mix::default().copies("endless", JOBS, ENDLESS), freeze, &["--jobs", "4"]);
+            let mut run = Run::start(
+                Mix::default().copies("endless", JOBS, ENDLESS),
+                freeze,
+                &["--jobs", "4"],
+            );
             run.until_marked(JOBS as usize);
             run.send(what);
             assert_eq!(run.code(), Some(code), "{}", run.stderr());
-            assert!(run.stdout().contains("endless-1"), "a summary: {}", run.stdout());
+            assert!(
+                run.stdout().contains("endless-1"),
+                "a summary: {}",
+                run.stdout()
+            );
             run.nothing_left();
         }
     }
@@ -31,10 +39,18 @@ fn one_signal_ends_the_jobs() {
 #[test]
 fn frozen_jobs_hear_the_term_signal() {
     for freeze in freezers() {
-        let traps = format!("trap 'echo ended; exit 3' TERM; echo ready; {}", "while :; do :; done");
-        let mut run =
-            Run::start(Mix::default().copies("traps", JOBS, &traps), freeze, &["--jobs", "4", "--grace", "50s"]);
-        let each = |run: &Run, word: &str| (1..=JOBS).all(|n| run.output(&format!("traps-{n}")).contains(word));
+        let traps = format!(
+            "trap 'echo ended; exit 3' TERM; echo ready; {}",
+            "while :; do :; done"
+        );
+        let mut run = Run::start(
+            Mix::default().copies("traps", JOBS, &traps),
+            freeze,
+            &["--jobs", "4", "--grace", "50s"],
+        );
+        let each = |run: &Run, word: &str| {
+            (1..=JOBS).all(|n| run.output(&format!("traps-{n}")).contains(word))
+        };
         until("all traps are set", || each(&run, "ready"));
         run.send(Signal::TERM);
         assert_eq!(run.code(), Some(143), "{}", run.stderr());
@@ -48,7 +64,9 @@ fn deaf_jobs_are_killed_after_the_grace_period() {
     for freeze in freezers() {
         let mix = Mix::default().copies("deaf", JOBS, DEAF);
         let mut run = Run::start(mix, freeze, &["--jobs", "4", "--grace", "0.2"]);
-        until("all are deaf", || (1..=JOBS).all(|n| run.output(&format!("deaf-{n}")).contains("deaf")));
+        until("all are deaf", || {
+            (1..=JOBS).all(|n| run.output(&format!("deaf-{n}")).contains("deaf"))
+        });
         run.send(Signal::TERM);
         assert_eq!(run.code(), Some(143), "{}", run.stderr());
         run.nothing_left();
@@ -60,10 +78,14 @@ fn second_signal_kills_at_once() {
     for freeze in freezers() {
         let mix = Mix::default().copies("deaf", JOBS, DEAF);
         let mut run = Run::start(mix, freeze, &["--jobs", "4", "--grace", "1h"]);
-        until("all are deaf", || (1..=JOBS).all(|n| run.output(&format!("deaf-{n}")).contains("deaf")));
+        until("all are deaf", || {
+            (1..=JOBS).all(|n| run.output(&format!("deaf-{n}")).contains("deaf"))
+        });
         run.send(Signal::INT);
         // The kernel merges two pending signals of one kind.
-        until("the first was heard", || run.stderr().contains("no more jobs are started"));
+        until("the first was heard", || {
+            run.stderr().contains("no more jobs are started")
+        });
         run.send(Signal::INT);
         assert_eq!(run.code(), Some(130), "{}", run.stderr());
         run.nothing_left();
@@ -86,7 +108,12 @@ fn ctrl_z_stands_still_and_fg_goes_on() {
             run.send(Signal::TSTP);
             let stands = || seen(run.pid).is_none_or(|own| own.state == 'T' || own.state == 'Z');
             until("the run stands still", stands);
-            let cpu = || run.marked().iter().map(|process| process.cpu_ticks).sum::<u64>();
+            let cpu = || {
+                run.marked()
+                    .iter()
+                    .map(|process| process.cpu_ticks)
+                    .sum::<u64>()
+            };
             // Frozen groups stop a short time after the request; then they use no CPU time at all.
             until("the jobs stand still", || {
                 let before = cpu();
@@ -94,7 +121,11 @@ fn ctrl_z_stands_still_and_fg_goes_on() {
                 cpu() == before
             });
             if freeze == "signals" {
-                assert!(run.marked().iter().all(|process| process.state == 'T'), "{:?}", run.marked());
+                assert!(
+                    run.marked().iter().all(|process| process.state == 'T'),
+                    "{:?}",
+                    run.marked()
+                );
             }
             let before = accounts();
             std::thread::sleep(std::time::Duration::from_millis(1_000));
@@ -103,10 +134,18 @@ fn ctrl_z_stands_still_and_fg_goes_on() {
         }
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
         // What others did meanwhile is none of the run's affairs.
-        let in_all = accounts().since(&before_all).expect("the accounts go on").total;
+        let in_all = accounts()
+            .since(&before_all)
+            .expect("the accounts go on")
+            .total;
         let record: serde_json::Value = serde_json::from_str(&run.file("logs/run.json")).unwrap();
-        let seconds = record["machine_load"]["cpu_s"].as_f64().expect("the load of the machine");
-        assert!(seconds <= (in_all - paused).as_s(), "{seconds} s of {in_all:?}, of which {paused:?} were paused");
+        let seconds = record["machine_load"]["cpu_s"]
+            .as_f64()
+            .expect("the load of the machine");
+        assert!(
+            seconds <= (in_all - paused).as_s(),
+            "{seconds} s of {in_all:?}, of which {paused:?} were paused"
+        );
         assert!(!run.stderr().contains("stopped itself"), "{}", run.stderr());
         run.nothing_left();
         run.logs_complete(JOBS, LINES, true);
@@ -119,7 +158,9 @@ fn killed_while_suspended() {
         let mut run = Run::start(Mix::default().held(JOBS, LINES), freeze, &["--jobs", "4"]);
         run.until_marked(JOBS as usize);
         run.send(Signal::TSTP);
-        until("the run stands still", || seen(run.pid).is_none_or(|own| own.state == 'T' || own.state == 'Z'));
+        until("the run stands still", || {
+            seen(run.pid).is_none_or(|own| own.state == 'T' || own.state == 'Z')
+        });
         run.send(Signal::KILL);
         run.code();
         run.nothing_left();

@@ -25,19 +25,34 @@ pub(crate) fn cosched() -> Command {
 fn use_two_cpus() {
     let all = sched_getaffinity(None).unwrap();
     let mut two = CpuSet::new();
-    (0..CpuSet::MAX_CPU).filter(|&cpu| all.is_set(cpu)).take(2).for_each(|cpu| two.set(cpu));
+    (0..CpuSet::MAX_CPU)
+        .filter(|&cpu| all.is_set(cpu))
+        .take(2)
+        .for_each(|cpu| two.set(cpu));
     sched_setaffinity(None, &two).unwrap();
 }
 
 /// Says that something can't be tested here. Not captured, so that it is counted.
 pub(crate) fn skipped(why: &str) {
-    drop(std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("skipped, because {why}\n")));
+    drop(std::io::Write::write_fmt(
+        &mut std::io::stderr(),
+        format_args!("skipped, because {why}\n"),
+    ));
 }
 
 /// The ways of freezing that work here; prints why one does not.
 pub(crate) fn freezers() -> Vec<&'static str> {
     let probe = cosched()
-        .args(["run", "--dry-run", "--freeze", "cgroup", "--require", "freezer", "--", "true"])
+        .args([
+            "run",
+            "--dry-run",
+            "--freeze",
+            "cgroup",
+            "--require",
+            "freezer",
+            "--",
+            "true",
+        ])
         .output()
         .unwrap();
     if probe.status.success() {
@@ -102,17 +117,24 @@ impl Mix {
 
     pub(crate) fn shell(mut self, name: &str, command: &str) -> Mix {
         assert!(!command.contains("'''"));
-        self.0.push_str(&format!("[[job]]\nname = \"{name}\"\ncommand = '''{command}'''\n\n"));
+        self.0.push_str(&format!(
+            "[[job]]\nname = \"{name}\"\ncommand = '''{command}'''\n\n"
+        ));
         self
     }
 
     pub(crate) fn program(mut self, name: &str, program: &Path) -> Mix {
-        self.0.push_str(&format!("[[job]]\nname = \"{name}\"\ncommand = [{:?}]\n\n", program.to_str().unwrap()));
+        self.0.push_str(&format!(
+            "[[job]]\nname = \"{name}\"\ncommand = [{:?}]\n\n",
+            program.to_str().unwrap()
+        ));
         self
     }
 
     pub(crate) fn copies(mut self, name: &str, copies: u32, command: &str) -> Mix {
-        self.0.push_str(&format!("[[job]]\nname = \"{name}\"\ncopies = {copies}\ncommand = '''{command}'''\n\n"));
+        self.0.push_str(&format!(
+            "[[job]]\nname = \"{name}\"\ncopies = {copies}\ncommand = '''{command}'''\n\n"
+        ));
         self
     }
 
@@ -129,7 +151,10 @@ impl Mix {
 
 /// All processes of this name, without zombies.
 pub(crate) fn all_named(name: &str) -> Vec<Seen> {
-    all().into_iter().filter(|process| is_named(process.pid, name)).collect()
+    all()
+        .into_iter()
+        .filter(|process| is_named(process.pid, name))
+        .collect()
 }
 
 /// The v2 group of this process.
@@ -159,7 +184,13 @@ impl Run {
     }
 
     /// Starts the program by another one that executes it.
-    pub(crate) fn start_by(by: &[&str], dir: tempfile::TempDir, mix: Mix, freeze: &str, more: &[&str]) -> Run {
+    pub(crate) fn start_by(
+        by: &[&str],
+        dir: tempfile::TempDir,
+        mix: Mix,
+        freeze: &str,
+        more: &[&str],
+    ) -> Run {
         std::fs::write(dir.path().join("mix.toml"), mix.0).unwrap();
         use_two_cpus();
         let mut args = vec!["run", "mix.toml", "--logs", "logs", "--freeze", freeze];
@@ -182,15 +213,24 @@ impl Run {
         let pid = child.id() as i32;
         // The child is not reaped before `child` is waited for, so its number can't be reused.
         let token = token(pid).unwrap();
-        Run { dir, pid, token, child, status: None }
+        Run {
+            dir,
+            pid,
+            token,
+            child,
+            status: None,
+        }
     }
 
     /// Every process that carries the mark of this run, without zombies.
     pub(crate) fn marked(&self) -> Vec<Seen> {
         let mark = format!("COSCHED_RUN={}", self.token);
         let is_marked = |process: &Seen| {
-            let environ = std::fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
-            environ.split(|&byte| byte == 0).any(|entry| entry == mark.as_bytes())
+            let environ =
+                std::fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
+            environ
+                .split(|&byte| byte == 0)
+                .any(|entry| entry == mark.as_bytes())
         };
         all().into_iter().filter(is_marked).collect()
     }
@@ -202,7 +242,11 @@ impl Run {
 
     /// The processes in the folder of this run with this name.
     pub(crate) fn named(&self, name: &str) -> Vec<i32> {
-        self.in_folder().iter().map(|process| process.pid).filter(|&pid| is_named(pid, name)).collect()
+        self.in_folder()
+            .iter()
+            .map(|process| process.pid)
+            .filter(|&pid| is_named(pid, name))
+            .collect()
     }
 
     /// What the file of this name in the folder of the run holds.
@@ -215,7 +259,12 @@ impl Run {
         self.begin();
         let end = Instant::now() + PATIENCE;
         while !self.in_folder().is_empty() {
-            assert!(Instant::now() < end, "left: {:?}; the run said:\n{}", self.in_folder(), self.stderr());
+            assert!(
+                Instant::now() < end,
+                "left: {:?}; the run said:\n{}",
+                self.in_folder(),
+                self.stderr()
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -252,7 +301,11 @@ impl Run {
         let end = Instant::now() + PATIENCE;
         while !self.has_ended() {
             if Instant::now() > end {
-                panic!("the run never ends; {:?}; it said:\n{}", self.marked(), self.stderr());
+                panic!(
+                    "the run never ends; {:?}; it said:\n{}",
+                    self.marked(),
+                    self.stderr()
+                );
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -279,20 +332,26 @@ impl Run {
 
     /// Whether a job's group is frozen on request.
     pub(crate) fn has_frozen_group(&self) -> bool {
-        let Some(Ok(jobs)) = self.group().map(std::fs::read_dir) else { return false };
+        let Some(Ok(jobs)) = self.group().map(std::fs::read_dir) else {
+            return false;
+        };
         let mut files = jobs.filter_map(|entry| Some(entry.ok()?.path().join("cgroup.freeze")));
         files.any(|file| std::fs::read_to_string(file).is_ok_and(|text| text.trim() == "1"))
     }
 
     /// Waits until no process of the run is stopped.
     pub(crate) fn nothing_stopped(&self) {
-        until("no process of the run is stopped", || self.marked().iter().all(|process| process.state != 'T'));
+        until("no process of the run is stopped", || {
+            self.marked().iter().all(|process| process.state != 'T')
+        });
     }
 
     fn all_free_and_ended(&self) {
         self.nothing_stopped();
         until("no group of the run is frozen", || !self.has_frozen_group());
-        until("all processes of the run have ended", || self.marked().is_empty());
+        until("all processes of the run have ended", || {
+            self.marked().is_empty()
+        });
     }
 
     /// As [`nothing_left`](Run::nothing_left), where nobody is left to remove the group of the run but the next
@@ -301,7 +360,14 @@ impl Run {
         self.all_free_and_ended();
         // Zombies of others' children leave a group a little later.
         until("the run's group is gone", || {
-            assert!(cosched().args(["thaw", "--run", &self.token]).output().unwrap().status.success());
+            assert!(
+                cosched()
+                    .args(["thaw", "--run", &self.token])
+                    .output()
+                    .unwrap()
+                    .status
+                    .success()
+            );
             self.group().is_none_or(|group| !group.exists())
         });
         self.nothing_left();
@@ -310,8 +376,12 @@ impl Run {
     /// Waits until nothing of the run is stopped or frozen, all its processes have ended, and no group is left.
     pub(crate) fn nothing_left(&self) {
         self.all_free_and_ended();
-        until("the run's group is gone", || self.group().is_none_or(|group| !group.exists()));
-        until("the run's list is gone", || self.list().is_none_or(|list| !list.exists()));
+        until("the run's group is gone", || {
+            self.group().is_none_or(|group| !group.exists())
+        });
+        until("the run's list is gone", || {
+            self.list().is_none_or(|list| !list.exists())
+        });
     }
 
     /// The file with the list of the run's processes, where the run can have one.
@@ -325,7 +395,11 @@ impl Run {
         for number in 1..=count {
             let text = self.output(&format!("count-{number}"));
             let complete = is_complete(&text, lines) || (!all_started && text.is_empty());
-            assert!(complete, "count-{number} wrote {text:?}; the run said:\n{}", self.stderr());
+            assert!(
+                complete,
+                "count-{number} wrote {text:?}; the run said:\n{}",
+                self.stderr()
+            );
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Processes that can't be recognised by the mark in their environment: they cleared it, or wrote over it.
 
-use crate::support::{Mix, Moments, Run, cosched, counting, freezers, is_complete, signal, skipped, until};
+use crate::support::{
+    Mix, Moments, Run, cosched, counting, freezers, is_complete, signal, skipped, until,
+};
 use rustix::process::Signal;
 use std::process::Command;
 
@@ -22,12 +24,25 @@ fn mix(dir: &std::path::Path) -> (Mix, Vec<&'static str>) {
     let mut mix = Mix::default()
         .shell("cleared", "timeout 600 env -i sh work cleared")
         .shell("session", "setsid env -i sh work session & wait")
-        .shell("both", "env -i setsid sh work both & env -i sh work family & wait")
-        .shell("orphan", "env -i setsid sh -c \"sh work orphan & exit\"; exec env -i sh work parent");
+        .shell(
+            "both",
+            "env -i setsid sh work both & env -i sh work family & wait",
+        )
+        .shell(
+            "orphan",
+            "env -i setsid sh -c \"sh work orphan & exit\"; exec env -i sh work parent",
+        );
     let mut files = vec!["cleared", "session", "both", "family", "orphan", "parent"];
-    if Command::new("perl").args(["-e", "exit 0"]).status().is_ok_and(|status| status.success()) {
+    if Command::new("perl")
+        .args(["-e", "exit 0"])
+        .status()
+        .is_ok_and(|status| status.success())
+    {
         // perl writes its new title over its environment.
-        mix = mix.shell("title", "perl -e '$0 = \"x\" x 20000; system(\"sh work title\")'");
+        mix = mix.shell(
+            "title",
+            "perl -e '$0 = \"x\" x 20000; system(\"sh work title\")'",
+        );
         files.push("title");
         if cfg!(target_arch = "x86_64") {
             mix = mix.shell("tracer", TRACER);
@@ -61,7 +76,11 @@ fn unmarked_processes_are_scheduled() {
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
         run.nothing_left();
         complete(&run, &files, true);
-        assert!(run.in_folder().is_empty(), "waited for: {:?}", run.in_folder());
+        assert!(
+            run.in_folder().is_empty(),
+            "waited for: {:?}",
+            run.in_folder()
+        );
     }
 }
 
@@ -70,7 +89,9 @@ fn killed_run_leaves_no_unmarked_process_stopped() {
     for freeze in freezers() {
         for seed in 0..MOMENTS {
             let (mut run, files) = start(freeze);
-            until("all work", || files.iter().all(|file| run.file(file).contains("line 1")));
+            until("all work", || {
+                files.iter().all(|file| run.file(file).contains("line 1"))
+            });
             Moments::new(500 + seed).pass(200);
             run.send(Signal::KILL);
             run.code();
@@ -86,13 +107,22 @@ fn thaw_finds_unmarked_processes_when_both_were_killed() {
     for freeze in freezers() {
         for seed in 0..MOMENTS {
             let (mut run, files) = start(freeze);
-            until("all work", || files.iter().all(|file| run.file(file).contains("line 1")));
+            until("all work", || {
+                files.iter().all(|file| run.file(file).contains("line 1"))
+            });
             Moments::new(600 + seed).pass(200);
             run.send(Signal::STOP);
             signal(run.guardian().unwrap(), Signal::KILL);
             run.send(Signal::KILL);
             run.code();
-            assert!(cosched().args(["thaw", "--run", &run.token]).output().unwrap().status.success());
+            assert!(
+                cosched()
+                    .args(["thaw", "--run", &run.token])
+                    .output()
+                    .unwrap()
+                    .status
+                    .success()
+            );
             run.all_ended();
             run.nothing_left_to_thaw();
             complete(&run, &files, true);

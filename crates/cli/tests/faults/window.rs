@@ -12,13 +12,17 @@ const LINES: u32 = 150;
 const ASK: &[u8] = b"{\"ask\":\"status\"}\n";
 
 fn socket(run: &Run) -> Option<PathBuf> {
-    let lists = crate::seen::lists(&run.token).map(|list| list.with_file_name(format!("window-{}", run.token)));
+    let lists = crate::seen::lists(&run.token)
+        .map(|list| list.with_file_name(format!("window-{}", run.token)));
     lists.into_iter().find(|path| path.exists())
 }
 
 fn connect(run: &Run) -> UnixStream {
-    let stream = UnixStream::connect(socket(run).expect("a socket")).expect("the socket is listened on");
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let stream =
+        UnixStream::connect(socket(run).expect("a socket")).expect("the socket is listened on");
+    stream
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
     stream
 }
 
@@ -32,11 +36,17 @@ fn ask(stream: &UnixStream) -> Value {
 
 /// The window of a run, while it has one.
 fn window(run: &Run) -> Option<i32> {
-    all_named("cosched-window").into_iter().find(|process| process.parent == run.pid).map(|process| process.pid)
+    all_named("cosched-window")
+        .into_iter()
+        .find(|process| process.parent == run.pid)
+        .map(|process| process.pid)
 }
 
 fn status(run: &Run) -> std::process::Output {
-    cosched().args(["status", &run.pid.to_string(), "--format", "json"]).output().unwrap()
+    cosched()
+        .args(["status", &run.pid.to_string(), "--format", "json"])
+        .output()
+        .unwrap()
 }
 
 fn start(freeze: &str) -> Run {
@@ -48,7 +58,11 @@ fn start(freeze: &str) -> Run {
 /// The run went as if nobody had looked.
 fn undisturbed(mut run: Run) {
     assert_eq!(run.code(), Some(0), "{}", run.stderr());
-    assert!(!run.stderr().contains("can't look at this run"), "{}", run.stderr());
+    assert!(
+        !run.stderr().contains("can't look at this run"),
+        "{}",
+        run.stderr()
+    );
     run.logs_complete(4, LINES, true);
     run.nothing_left();
     assert_eq!(socket(&run), None, "the socket goes with the run");
@@ -87,13 +101,22 @@ fn who_never_reads_holds_nobody_up() {
 fn garbage_and_broken_connections_are_survived() {
     for freeze in freezers() {
         let run = start(freeze);
-        for piece in [&b"\0\xff\n"[..], b"GET / HTTP/1.1\r\n\r\n", &[b'x'; 100_000], b"{\"ask\":\"coffee\"}\n", b"{"] {
+        for piece in [
+            &b"\0\xff\n"[..],
+            b"GET / HTTP/1.1\r\n\r\n",
+            &[b'x'; 100_000],
+            b"{\"ask\":\"coffee\"}\n",
+            b"{",
+        ] {
             let mut stream = connect(&run);
             let _ = stream.write_all(piece);
             let _ = stream.shutdown(std::net::Shutdown::Write);
             let mut answer = String::new();
             let _ = stream.read_to_string(&mut answer);
-            assert!(answer.is_empty() || answer.contains("\"error\""), "{answer}");
+            assert!(
+                answer.is_empty() || answer.contains("\"error\""),
+                "{answer}"
+            );
         }
         for _ in 0..40 {
             // Gone in the middle of an answer.
@@ -109,7 +132,8 @@ fn one_more_than_there_is_room_for_is_told_so() {
     for freeze in freezers() {
         let run = start(freeze);
         let held: Vec<UnixStream> = (0..16).map(|_| connect(&run)).collect();
-        held.iter().for_each(|stream| assert!(ask(stream)["status"].is_object()));
+        held.iter()
+            .for_each(|stream| assert!(ask(stream)["status"].is_object()));
         let mut late = connect(&run);
         // It may have been refused by now.
         let _ = late.write_all(ASK);
@@ -133,13 +157,17 @@ fn one_more_than_there_is_room_for_is_told_so() {
 fn a_job_is_ended_from_outside() {
     for freeze in freezers() {
         let deaf = "trap '' TERM; while :; do :; done";
-        let mix = Mix::default().held(3, LINES).shell("deaf", deaf).shell("endless", "while :; do :; done");
+        let mix = Mix::default()
+            .held(3, LINES)
+            .shell("deaf", deaf)
+            .shell("endless", "while :; do :; done");
         let mut run = Run::start(mix, freeze, &["--jobs", "5", "--grace", "0.2"]);
         run.until_marked(5);
         let stream = connect(&run);
         let told = ask(&stream);
         let jobs = told["status"]["jobs"].as_array().unwrap().clone();
-        let number = |name: &str| jobs.iter().find(|job| job["name"] == name).unwrap()["job"].clone();
+        let number =
+            |name: &str| jobs.iter().find(|job| job["name"] == name).unwrap()["job"].clone();
         let wish = |job: &Value, name: &str| {
             let line = serde_json::json!({"ask": "end", "job": job, "name": name});
             (&stream).write_all(format!("{line}\n").as_bytes()).unwrap();
@@ -149,18 +177,32 @@ fn a_job_is_ended_from_outside() {
         };
         // Another name than that of the job of this number: none is meant.
         wish(&number("count-1"), "endless");
-        ["deaf", "endless"].into_iter().for_each(|name| wish(&number(name), name));
+        ["deaf", "endless"]
+            .into_iter()
+            .for_each(|name| wish(&number(name), name));
         assert_eq!(run.code(), Some(1), "{}", run.stderr());
         run.logs_complete(3, LINES, true);
         let record: Value = serde_json::from_str(&run.file("logs/run.json")).unwrap();
         let ended = |name: &str| {
-            let job = record["jobs"].as_array().unwrap().iter().find(|job| job["name"] == name).unwrap();
-            (job["ended_by_user"].as_bool(), job["exit_text"].as_str().unwrap_or_default().to_owned())
+            let job = record["jobs"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .find(|job| job["name"] == name)
+                .unwrap();
+            (
+                job["ended_by_user"].as_bool(),
+                job["exit_text"].as_str().unwrap_or_default().to_owned(),
+            )
         };
         assert_eq!(ended("endless"), (Some(true), "SIGTERM".to_owned()));
         assert_eq!(ended("deaf"), (Some(true), "SIGKILL".to_owned()));
         assert_eq!(ended("count-1"), (None, "exit 0".to_owned()));
-        assert!(run.stderr().contains("endless is ended by the user"), "{}", run.stderr());
+        assert!(
+            run.stderr().contains("endless is ended by the user"),
+            "{}",
+            run.stderr()
+        );
         run.nothing_left();
     }
 }
@@ -175,14 +217,23 @@ fn a_killed_window_is_replaced_until_that_happens_too_often() {
             assert!(ask(&stream)["status"].is_object());
             let pid = window(&run).expect("a window");
             signal(pid, Signal::KILL);
-            until("the window has gone", || seen(pid).is_none_or(|process| process.state == 'Z'));
+            until("the window has gone", || {
+                seen(pid).is_none_or(|process| process.state == 'Z')
+            });
         }
         until("the run has noticed", || socket(&run).is_none());
         let told = status(&run);
         let text = String::from_utf8_lossy(&told.stdout).into_owned();
-        assert!(told.status.success() && text.contains("can't be looked at"), "{text}");
+        assert!(
+            told.status.success() && text.contains("can't be looked at"),
+            "{text}"
+        );
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
-        assert!(run.stderr().contains("can't look at this run"), "{}", run.stderr());
+        assert!(
+            run.stderr().contains("can't look at this run"),
+            "{}",
+            run.stderr()
+        );
         assert!(run.file("logs/run.json").contains("\"no-window\""));
         run.logs_complete(4, 2 * LINES, true);
         run.nothing_left();
@@ -214,14 +265,28 @@ fn window_of_a_killed_run_ends_and_its_socket_is_removed() {
         let left = socket(&run).expect("a socket");
         run.send(Signal::KILL);
         assert_eq!(run.code(), None);
-        until("the window has gone", || seen(pid).is_none_or(|process| process.state == 'Z'));
+        until("the window has gone", || {
+            seen(pid).is_none_or(|process| process.state == 'Z')
+        });
         let mut rest = Vec::new();
-        assert_eq!((&stream).read_to_end(&mut rest).unwrap(), 0, "whoever looks is told of the end");
-        let told = cosched().args(["status", "--format", "json"]).output().unwrap();
+        assert_eq!(
+            (&stream).read_to_end(&mut rest).unwrap(),
+            0,
+            "whoever looks is told of the end"
+        );
+        let told = cosched()
+            .args(["status", "--format", "json"])
+            .output()
+            .unwrap();
         assert!(told.status.success());
         let told: Value = serde_json::from_slice(&told.stdout).unwrap();
         let runs = told["runs"].as_array().unwrap();
-        assert!(!runs.iter().any(|known| known["run_id"] == run.token.as_str()), "{told}");
+        assert!(
+            !runs
+                .iter()
+                .any(|known| known["run_id"] == run.token.as_str()),
+            "{told}"
+        );
         assert!(!left.exists(), "whoever finds it removes it");
         run.all_ended();
     }
@@ -234,14 +299,28 @@ fn without_a_socket_the_run_goes_on() {
         let dir = tempfile::tempdir().unwrap();
         let runtime = dir.path().join("runtime");
         std::fs::create_dir(&runtime).unwrap();
-        std::fs::set_permissions(&runtime, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        std::fs::set_permissions(
+            &runtime,
+            std::os::unix::fs::PermissionsExt::from_mode(0o700),
+        )
+        .unwrap();
         let by = "umask 077; start=$(cut -d' ' -f22 /proc/$$/stat); ns=$(readlink /proc/$$/ns/pid | tr -dc 0-9); \
                   mkdir -p \"$XDG_RUNTIME_DIR/cosched/window-$$-$start-$ns\"; exec \"$0\" \"$@\"";
         let variable = format!("XDG_RUNTIME_DIR={}", runtime.display());
         let mix = Mix::default().counting(4, 20);
-        let mut run = Run::start_by(&["env", &variable, "sh", "-c", by], dir, mix, freeze, &["--jobs", "4"]);
+        let mut run = Run::start_by(
+            &["env", &variable, "sh", "-c", by],
+            dir,
+            mix,
+            freeze,
+            &["--jobs", "4"],
+        );
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
-        assert!(run.stderr().contains("can't look at this run"), "{}", run.stderr());
+        assert!(
+            run.stderr().contains("can't look at this run"),
+            "{}",
+            run.stderr()
+        );
         run.logs_complete(4, 20, true);
         run.nothing_left();
     }

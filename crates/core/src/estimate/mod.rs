@@ -75,7 +75,8 @@ impl TaskEstimator {
         }
         estimates.executed = estimates.executed.saturating_add(1);
         estimates.ran += sample.interval;
-        self.reads.add(sample.counts[Counter::MmReads], sample.interval);
+        self.reads
+            .add(sample.counts[Counter::MmReads], sample.interval);
         estimates.mm_reads_mean = self.reads.mean();
         // An interval too short to say anything keeps the rates of the one before it.
         let telling = sample.interval.0 * 10 >= self.quantum.0 || estimates.executed == 1;
@@ -100,15 +101,23 @@ impl TaskEstimator {
     }
 
     fn trace_progress(&self) -> Reading<f64> {
-        Reading::from_option(self.trace.as_ref().map(TraceProgress::total), Absence::NoSoloTrace)
+        Reading::from_option(
+            self.trace.as_ref().map(TraceProgress::total),
+            Absence::NoSoloTrace,
+        )
     }
 
     /// The rates while the task has a CPU. A task that hardly used one keeps those of before, as long as it may still
     /// run on the same CPUs: a core of another type may do otherwise.
     fn rate_on_cpu(&mut self, sample: &Sample, estimates: &mut Estimates) {
-        let telling = sample.cpu_time.value().is_none_or(|time| time.0 * 100 >= self.quantum.0);
+        let telling = sample
+            .cpu_time
+            .value()
+            .is_none_or(|time| time.0 * 100 >= self.quantum.0);
         if telling || self.rated_on != sample.cpus {
-            estimates.cpu_instructions = sample.rate_on_cpu(sample.counts[Counter::Instructions]).map(|rate| rate.0);
+            estimates.cpu_instructions = sample
+                .rate_on_cpu(sample.counts[Counter::Instructions])
+                .map(|rate| rate.0);
             estimates.cpu_mm_reads = sample.rate_on_cpu(sample.counts[Counter::MmReads]);
             self.rated_on.clone_from(&sample.cpus);
         }
@@ -121,14 +130,20 @@ impl TaskEstimator {
 
     /// The same by the trace of a solo run; `None` without one, or when counters failed on the way.
     pub fn earned_by_trace(&self) -> Option<f64> {
-        self.trace.as_ref().filter(|trace| trace.is_whole()).map(TraceProgress::earned)
+        self.trace
+            .as_ref()
+            .filter(|trace| trace.is_whole())
+            .map(TraceProgress::earned)
     }
 }
 
 /// The rate at which a task wrote lines to memory: counted, or else its part of what its memory domain wrote.
 fn write_rate(sample: &Sample, reads: Reading<Rate>) -> Reading<Rate> {
     let counted = sample.rate(sample.counts[Counter::MmWrites]);
-    match (counted, reads.and_then(|reads| sample.traffic.writes_of(reads))) {
+    match (
+        counted,
+        reads.and_then(|reads| sample.traffic.writes_of(reads)),
+    ) {
         (Reading::Absent(_), shared @ Reading::Value(_)) => shared,
         (counted, _) => counted,
     }

@@ -62,7 +62,10 @@ impl Unrated {
 
     /// What it is worth at a solo rate.
     fn worth(&self, solo_rate: f64) -> f64 {
-        self.classes.values().map(|(work, quanta)| (work / solo_rate).min(*quanta)).sum()
+        self.classes
+            .values()
+            .map(|(work, quanta)| (work / solo_rate).min(*quanta))
+            .sum()
     }
 }
 
@@ -91,7 +94,10 @@ impl Progress {
                 self.absence = None;
                 let rate = instructions as f64 / used_time(sample, self.width).0 as f64;
                 if is_low_contention(sample, quantum) && rate > 0.0 {
-                    self.set_solo(Solo { rate, ipc: sample.counts.ipc() });
+                    self.set_solo(Solo {
+                        rate,
+                        ipc: sample.counts.ipc(),
+                    });
                 }
                 match self.solo {
                     Some(solo) => self.done += (rate / solo.rate).min(1.0) * used,
@@ -153,7 +159,9 @@ pub(super) fn run_quanta(sample: &Sample, quantum: Nanos) -> f64 {
 pub(super) fn used_quanta(sample: &Sample, quantum: Nanos, width: u32) -> f64 {
     let quanta = run_quanta(sample, quantum);
     match sample.cpu_time {
-        Reading::Value(cpu_time) => (cpu_time.share_of(quantum) / f64::from(width.max(1))).min(quanta),
+        Reading::Value(cpu_time) => {
+            (cpu_time.share_of(quantum) / f64::from(width.max(1))).min(quanta)
+        }
         Reading::Absent(_) => quanta,
     }
 }
@@ -170,7 +178,8 @@ fn used_time(sample: &Sample, width: u32) -> Nanos {
 /// itself and no ordinary task joining. A measurement must have lasted for half of what was planned, anything else for a
 /// quarter of a quantum.
 fn is_low_contention(sample: &Sample, quantum: Nanos) -> bool {
-    let is_arranged = sample.purpose == Purpose::MeasureAlone && sample.interval.0 * 2 >= sample.planned.0;
+    let is_arranged =
+        sample.purpose == Purpose::MeasureAlone && sample.interval.0 * 2 >= sample.planned.0;
     let is_alone = sample.co_runners.len() <= 1 && sample.interval.0 * 4 >= quantum.0;
     (is_arranged || is_alone) && sample.whole_core && !sample.disturbed
 }
@@ -210,7 +219,10 @@ mod tests {
     fn quanta_before_the_first_estimate_are_rated_by_it() {
         let mut progress = Progress::new(0.0, 1);
         progress.add(&sample(200, 500, Purpose::Run), Q);
-        assert_eq!((progress.total(), progress.basis()), (1.0, ProgressBasis::Provisional));
+        assert_eq!(
+            (progress.total(), progress.basis()),
+            (1.0, ProgressBasis::Provisional)
+        );
         progress.add(&sample(100, 1_000, Purpose::MeasureAlone), Q);
         assert_eq!(progress.total(), 0.5 + 0.5);
         assert_eq!(progress.basis(), ProgressBasis::Ipc);
@@ -225,10 +237,18 @@ mod tests {
         disturbed.disturbed = true;
         let mut shared = sample(100, 1_000, Purpose::MeasureAlone);
         shared.whole_core = false;
-        for bad in [disturbed, shared, sample(49, 1_000, Purpose::MeasureAlone), sample(200, 1_000, Purpose::Run)] {
+        for bad in [
+            disturbed,
+            shared,
+            sample(49, 1_000, Purpose::MeasureAlone),
+            sample(200, 1_000, Purpose::Run),
+        ] {
             let mut progress = Progress::new(0.0, 1);
             progress.add(&bad, Q);
-            assert_eq!(progress.solo_ipc(), Reading::Absent(Absence::NoSoloEstimate));
+            assert_eq!(
+                progress.solo_ipc(),
+                Reading::Absent(Absence::NoSoloEstimate)
+            );
         }
     }
 
@@ -252,7 +272,11 @@ mod tests {
             progress.add(&sample(200, ipc, Purpose::Run), Q);
         }
         progress.add(&sample(200, 100, Purpose::MeasureAlone), Q);
-        assert_eq!(progress.total(), 4.0, "undisturbed all the time, and no more than that");
+        assert_eq!(
+            progress.total(),
+            4.0,
+            "undisturbed all the time, and no more than that"
+        );
         progress.add(&sample(200, 2_000, Purpose::Run), Q);
         assert_eq!(progress.total(), 5.0);
         // Slowed down in the slow phase.
@@ -289,10 +313,17 @@ mod tests {
         progress.add(&glitch, Q);
         assert_eq!(progress.solo_ipc(), Reading::Absent(Absence::WentBackwards));
         progress.add(&sample(200, 500, Purpose::Run), Q);
-        assert_eq!(progress.solo_ipc(), Reading::Absent(Absence::NoSoloEstimate), "it can be measured again");
+        assert_eq!(
+            progress.solo_ipc(),
+            Reading::Absent(Absence::NoSoloEstimate),
+            "it can be measured again"
+        );
         progress.add(&sample(200, 1_000, Purpose::MeasureAlone), Q);
         progress.add(&sample(200, 1_000, Purpose::Run), Q);
-        assert_eq!((progress.total(), progress.basis()), (3.5, ProgressBasis::Ipc));
+        assert_eq!(
+            (progress.total(), progress.basis()),
+            (3.5, ProgressBasis::Ipc)
+        );
     }
 
     #[test]

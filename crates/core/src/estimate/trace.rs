@@ -24,7 +24,14 @@ pub(super) struct TraceProgress {
 
 impl TraceProgress {
     pub(super) fn new(trace: Arc<SoloTrace>, start: f64, width: u32) -> TraceProgress {
-        TraceProgress { trace, width, start, done: 0.0, position: 0, lost: None }
+        TraceProgress {
+            trace,
+            width,
+            start,
+            done: 0.0,
+            position: 0,
+            lost: None,
+        }
     }
 
     /// Takes in one interval; the IPC that the task would have had in it alone.
@@ -45,7 +52,11 @@ impl TraceProgress {
             }
         }
         // From a gap on nobody knows where in its trace the task is: as if nothing slowed it.
-        let why = counts.0.absence().or(counts.1.absence()).unwrap_or(Absence::CountersLost);
+        let why = counts
+            .0
+            .absence()
+            .or(counts.1.absence())
+            .unwrap_or(Absence::CountersLost);
         let why = *self.lost.get_or_insert(why);
         self.done += used;
         Reading::Absent(why)
@@ -103,7 +114,11 @@ mod tests {
         let trace = Arc::new(SoloTrace::new(vec![(100, 1.0), (200, 0.25)]).unwrap());
         let mut progress = TraceProgress::new(trace, 5.0, 1);
         assert_eq!(progress.add(&sample(200, 100), 1.0, Q), Reading::Value(1.0));
-        assert_eq!((progress.earned(), progress.total()), (0.375, 5.375), "half as fast, for 150 of 200 ms");
+        assert_eq!(
+            (progress.earned(), progress.total()),
+            (0.375, 5.375),
+            "half as fast, for 150 of 200 ms"
+        );
         // Half as many instructions in as many cycles, and yet undisturbed.
         assert_eq!(progress.add(&sample(200, 50), 1.0, Q), Reading::Value(0.25));
         assert_eq!(progress.earned(), 1.125);
@@ -120,9 +135,15 @@ mod tests {
         let mut progress = TraceProgress::new(trace, 0.0, 1);
         let mut gap = sample(0, 0);
         gap.counts = Counts::absent(Absence::CountersLost);
-        assert_eq!(progress.add(&gap, 1.0, Q), Reading::Absent(Absence::CountersLost));
+        assert_eq!(
+            progress.add(&gap, 1.0, Q),
+            Reading::Absent(Absence::CountersLost)
+        );
         assert_eq!(progress.earned(), 0.75);
-        assert_eq!(progress.add(&sample(100, 100), 1.0, Q), Reading::Absent(Absence::CountersLost));
+        assert_eq!(
+            progress.add(&sample(100, 100), 1.0, Q),
+            Reading::Absent(Absence::CountersLost)
+        );
         assert_eq!((progress.earned(), progress.is_whole()), (1.5, false));
     }
 }

@@ -31,7 +31,13 @@ pub(crate) struct WidthEstimator {
 impl WidthEstimator {
     pub(crate) fn new() -> WidthEstimator {
         let found = Reading::Absent(Absence::NotYetMeasured);
-        WidthEstimator { window: VecDeque::with_capacity(WINDOW), looks: 0, gap: 1, passed: 0, found }
+        WidthEstimator {
+            window: VecDeque::with_capacity(WINDOW),
+            looks: 0,
+            gap: 1,
+            passed: 0,
+            found,
+        }
     }
 
     /// Notes that an interval of the task has ended; whether it is time for a look.
@@ -71,7 +77,11 @@ impl WidthEstimator {
             _ => sorted[0],
         });
         let is_settled = self.window.len() == WINDOW && sorted[0] == sorted[WINDOW - 1];
-        self.gap = if is_settled { (2 * self.gap).min(RAREST) } else { 1 };
+        self.gap = if is_settled {
+            (2 * self.gap).min(RAREST)
+        } else {
+            1
+        };
     }
 
     /// The greatest width that lasted.
@@ -87,7 +97,9 @@ mod tests {
 
     fn found(looks: &[u32]) -> Reading<u32> {
         let mut width = WidthEstimator::new();
-        looks.iter().for_each(|&look| width.add(Reading::Value(look)));
+        looks
+            .iter()
+            .for_each(|&look| width.add(Reading::Value(look)));
         width.found()
     }
 
@@ -99,8 +111,16 @@ mod tests {
             (Reading::Value(4), Reading::Value(1), Reading::Value(1))
         );
         assert_eq!(found(&[9, 1, 1]), Reading::Value(1), "a burst at the start");
-        assert_eq!(found(&[1, 1, 1, 1, 1, 8, 1, 1, 8, 1]), Reading::Value(1), "now and then");
-        assert_eq!(found(&[1, 1, 1, 1, 8, 8, 8, 1, 1, 1, 1]), Reading::Value(8), "a phase of three looks");
+        assert_eq!(
+            found(&[1, 1, 1, 1, 1, 8, 1, 1, 8, 1]),
+            Reading::Value(1),
+            "now and then"
+        );
+        assert_eq!(
+            found(&[1, 1, 1, 1, 8, 8, 8, 1, 1, 1, 1]),
+            Reading::Value(8),
+            "a phase of three looks"
+        );
     }
 
     #[test]
@@ -124,9 +144,15 @@ mod tests {
             }
         }
         let before = taken.iter().filter(|&&interval| interval < 150).count();
-        assert!((5..20).contains(&before), "{before} looks at a task that never changes");
+        assert!(
+            (5..20).contains(&before),
+            "{before} looks at a task that never changes"
+        );
         let noticed = taken.iter().position(|&interval| interval >= 150).unwrap();
-        assert!(taken[noticed] < 150 + RAREST && taken[noticed + 4] == taken[noticed] + 4, "{taken:?}");
+        assert!(
+            taken[noticed] < 150 + RAREST && taken[noticed + 4] == taken[noticed] + 4,
+            "{taken:?}"
+        );
         assert_eq!(width.found(), Reading::Value(6));
     }
 

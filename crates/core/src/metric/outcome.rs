@@ -28,7 +28,12 @@ impl Outcome {
             _ if task.started.is_none() => Reading::Absent(Absence::NotStarted),
             _ => Reading::Absent(Absence::NotEnded),
         };
-        Outcome { turnaround, solo, ipc: task.counts.ipc(), waited_max: task.waited_max }
+        Outcome {
+            turnaround,
+            solo,
+            ipc: task.counts.ipc(),
+            waited_max: task.waited_max,
+        }
     }
 
     /// Turnaround / solo time, above 0; 1 is as fast as alone (the slowdown in the unfairness of Perf&Fair, section 6).
@@ -63,13 +68,19 @@ pub struct Outcomes {
 impl Outcomes {
     /// The outcomes of a run, with the solo times of the tasks' profiles.
     pub fn of(result: &RunResult) -> Outcomes {
-        Outcomes::with_solo(result, |task| Reading::from_option(task.spec.solo.time, Absence::NoSoloTime))
+        Outcomes::with_solo(result, |task| {
+            Reading::from_option(task.spec.solo.time, Absence::NoSoloTime)
+        })
     }
 
     /// The outcomes of a run, with the solo times that `solo` gives.
     pub fn with_solo(result: &RunResult, solo: impl Fn(&TaskResult) -> Reading<Nanos>) -> Outcomes {
         Outcomes {
-            tasks: result.tasks.iter().map(|task| Outcome::of(task, solo(task))).collect(),
+            tasks: result
+                .tasks
+                .iter()
+                .map(|task| Outcome::of(task, solo(task)))
+                .collect(),
             turnaround: result.turnaround,
             energy_j: result.energy_j,
         }

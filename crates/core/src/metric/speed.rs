@@ -16,12 +16,14 @@ pub fn turnaround(run: &Outcomes) -> Reading<f64> {
 /// and the sum is C (1 + 1/2 + 1/3 + ...), which exceeds C. So STP compares runs of the same batch here; it is not a
 /// number of busy CPUs.
 pub fn stp(run: &Outcomes) -> Reading<f64> {
-    run.slowdowns().map(|slowdowns| slowdowns.iter().map(|s| 1.0 / s).sum())
+    run.slowdowns()
+        .map(|slowdowns| slowdowns.iter().map(|s| 1.0 / s).sum())
 }
 
 /// Average normalised turnaround time: ANTT = (1/n) sum s_i (Eyerman and Eeckhout, 2008).
 pub fn antt(run: &Outcomes) -> Reading<f64> {
-    run.slowdowns().map(|slowdowns| slowdowns.iter().sum::<f64>() / slowdowns.len() as f64)
+    run.slowdowns()
+        .map(|slowdowns| slowdowns.iter().sum::<f64>() / slowdowns.len() as f64)
 }
 
 /// Arithmetic mean over the tasks of their instructions per cycle (Feliu et al.).

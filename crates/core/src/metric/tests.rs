@@ -14,20 +14,35 @@ fn task(turnaround_s: f64, solo_s: f64, ipc: f64, wait_s: f64) -> Outcome {
 }
 
 fn run(tasks: Vec<Outcome>) -> Outcomes {
-    Outcomes { tasks, turnaround: Nanos::from_s(30.0), energy_j: Reading::Value(600.0) }
+    Outcomes {
+        tasks,
+        turnaround: Nanos::from_s(30.0),
+        energy_j: Reading::Value(600.0),
+    }
 }
 
 fn value(name: &str, outcomes: &Outcomes) -> f64 {
-    metric(name).unwrap().of(outcomes).value().unwrap_or_else(|| panic!("{name} is absent"))
+    metric(name)
+        .unwrap()
+        .of(outcomes)
+        .value()
+        .unwrap_or_else(|| panic!("{name} is absent"))
 }
 
 /// By hand: slowdowns 2, 1.25 and 4; speeds 0.5, 0.8 and 0.25, their sum 1.55, their squares 0.25 + 0.64 + 0.0625.
 #[test]
 fn by_hand() {
-    let run = run(vec![task(20.0, 10.0, 0.5, 3.0), task(25.0, 20.0, 1.5, 7.5), task(30.0, 7.5, 2.5, 0.0)]);
+    let run = run(vec![
+        task(20.0, 10.0, 0.5, 3.0),
+        task(25.0, 20.0, 1.5, 7.5),
+        task(30.0, 7.5, 2.5, 0.0),
+    ]);
     let check = |name: &str, expected: f64| {
         let got = value(name, &run);
-        assert!((got - expected).abs() <= 1e-12 * expected, "{name}: {got}, expected {expected}");
+        assert!(
+            (got - expected).abs() <= 1e-12 * expected,
+            "{name}: {got}, expected {expected}"
+        );
     };
     check("turnaround_s", 30.0);
     check("unfairness", 3.2);
@@ -62,17 +77,41 @@ fn what_is_missing_is_absent_with_its_reason() {
     for metric in METRICS {
         let (some, all, unmeasured) = (metric.of(&one), metric.of(&every), metric.of(&run(vec![])));
         match metric.needs {
-            Needs::Nothing => assert!(some.is_value() && all.is_value() && unmeasured.is_value(), "{}", metric.name),
+            Needs::Nothing => assert!(
+                some.is_value() && all.is_value() && unmeasured.is_value(),
+                "{}",
+                metric.name
+            ),
             Needs::Slowdowns => {
-                assert_eq!(some, Reading::Absent(Absence::SomeTasksLackIt), "{}", metric.name);
+                assert_eq!(
+                    some,
+                    Reading::Absent(Absence::SomeTasksLackIt),
+                    "{}",
+                    metric.name
+                );
                 assert_eq!(all, Reading::Absent(Absence::NoSoloTime), "{}", metric.name);
-                assert_eq!(unmeasured, Reading::Absent(Absence::NotStarted), "{}", metric.name);
+                assert_eq!(
+                    unmeasured,
+                    Reading::Absent(Absence::NotStarted),
+                    "{}",
+                    metric.name
+                );
             }
             Needs::Counters => {
-                assert_eq!(some, Reading::Absent(Absence::SomeTasksLackIt), "{}", metric.name);
+                assert_eq!(
+                    some,
+                    Reading::Absent(Absence::SomeTasksLackIt),
+                    "{}",
+                    metric.name
+                );
                 assert_eq!(all, Reading::Absent(Absence::NoCounters), "{}", metric.name);
             }
-            Needs::Energy => assert_eq!(all, Reading::Absent(Absence::NoEnergyMeter), "{}", metric.name),
+            Needs::Energy => assert_eq!(
+                all,
+                Reading::Absent(Absence::NoEnergyMeter),
+                "{}",
+                metric.name
+            ),
         }
     }
 }
@@ -81,9 +120,20 @@ fn what_is_missing_is_absent_with_its_reason() {
 #[test]
 fn jobs_that_all_failed_are_told_as_failed() {
     let mut every = run(vec![task(2.0, 1.0, 1.0, 0.0), task(2.0, 1.0, 1.0, 0.0)]);
-    every.tasks.iter_mut().for_each(|task| task.turnaround = Reading::Absent(Absence::Failed));
-    for metric in METRICS.iter().filter(|metric| metric.needs == Needs::Slowdowns) {
-        assert_eq!(metric.of(&every), Reading::Absent(Absence::Failed), "{}", metric.name);
+    every
+        .tasks
+        .iter_mut()
+        .for_each(|task| task.turnaround = Reading::Absent(Absence::Failed));
+    for metric in METRICS
+        .iter()
+        .filter(|metric| metric.needs == Needs::Slowdowns)
+    {
+        assert_eq!(
+            metric.of(&every),
+            Reading::Absent(Absence::Failed),
+            "{}",
+            metric.name
+        );
     }
 }
 
@@ -110,7 +160,10 @@ fn no_time_gives_no_slowdown() {
 #[test]
 fn only_a_task_that_did_its_work_has_a_turnaround() {
     let mut result = TaskResult {
-        spec: TaskSpec { arrives: Nanos::from_s(1.0), ..TaskSpec::new(0, "a") },
+        spec: TaskSpec {
+            arrives: Nanos::from_s(1.0),
+            ..TaskSpec::new(0, "a")
+        },
         started: Some(Nanos::from_s(2.0)),
         finished: Some(Nanos::from_s(5.0)),
         exit: Some(Exit::Code(0)),
@@ -132,9 +185,17 @@ fn only_a_task_that_did_its_work_has_a_turnaround() {
         learnt: None,
     };
     assert_eq!(result.spec.id, TaskId(0));
-    let turnaround = |result: &TaskResult| Outcome::of(result, Reading::Absent(Absence::NoSoloTime)).turnaround;
+    let turnaround =
+        |result: &TaskResult| Outcome::of(result, Reading::Absent(Absence::NoSoloTime)).turnaround;
     assert_eq!(turnaround(&result), Reading::Value(Nanos::from_s(4.0)));
-    for exit in [Exit::Code(1), Exit::Signal { signal: 9, oom: false }, Exit::ToldToEnd] {
+    for exit in [
+        Exit::Code(1),
+        Exit::Signal {
+            signal: 9,
+            oom: false,
+        },
+        Exit::ToldToEnd,
+    ] {
         result.exit = Some(exit);
         assert_eq!(turnaround(&result), Reading::Absent(Absence::Failed));
     }
@@ -147,17 +208,35 @@ fn only_a_task_that_did_its_work_has_a_turnaround() {
 #[test]
 fn names_are_unique_and_texts_are_there() {
     for (ix, metric) in METRICS.iter().enumerate() {
-        assert!(METRICS[..ix].iter().all(|other| other.name != metric.name), "{}", metric.name);
-        for text in [metric.unit, metric.meaning, metric.hint, metric.equation, metric.source] {
+        assert!(
+            METRICS[..ix].iter().all(|other| other.name != metric.name),
+            "{}",
+            metric.name
+        );
+        for text in [
+            metric.unit,
+            metric.meaning,
+            metric.hint,
+            metric.equation,
+            metric.source,
+        ] {
             assert!(!text.is_empty(), "{}", metric.name);
         }
-        assert!(metric.meaning.len() <= 80 && !metric.meaning.contains('\n'), "{}", metric.name);
+        assert!(
+            metric.meaning.len() <= 80 && !metric.meaning.contains('\n'),
+            "{}",
+            metric.name
+        );
     }
     assert!(metric("no-such-metric").is_none());
 }
 
 fn mixes() -> impl Strategy<Value = Outcomes> {
-    prop::collection::vec((1u64..1 << 40, 1u64..1 << 40, 0.01f64..8.0, 0u64..1 << 40), 1..40).prop_map(|tasks| {
+    prop::collection::vec(
+        (1u64..1 << 40, 1u64..1 << 40, 0.01f64..8.0, 0u64..1 << 40),
+        1..40,
+    )
+    .prop_map(|tasks| {
         let tasks = tasks
             .into_iter()
             .map(|(turnaround, solo, ipc, wait)| Outcome {

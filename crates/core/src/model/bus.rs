@@ -86,7 +86,11 @@ impl Equilibrium {
             (0, _) => solve(solo, start(solo.len(), sum)),
             _ => 0.0,
         };
-        Ok(Self { root, saturating, contenders })
+        Ok(Self {
+            root,
+            saturating,
+            contenders,
+        })
     }
 
     /// `D = 1 - U`, the share of time in which the bus is idle, from 0 to 1. Exact to the last few digits even where
@@ -197,7 +201,11 @@ pub fn predict_into(
 ) -> Result<(Equilibrium, f64), ModelError> {
     for (what, got) in [("utilisation", utilisation.len()), ("speed", speed.len())] {
         if got != solo.len() {
-            return Err(ModelError::Length { what, got, expected: solo.len() });
+            return Err(ModelError::Length {
+                what,
+                got,
+                expected: solo.len(),
+            });
         }
     }
     let equilibrium = Equilibrium::of(solo)?;
@@ -279,9 +287,17 @@ pub struct Inversion {
 /// # Errors
 /// [`ModelError::ItemOutOfRange`] or [`ModelError::OutOfRange`] for a `u_i` that is negative, above 1 or not a number
 /// and for a `total` that is negative or not finite, [`ModelError::Length`] when `solo` is not as long as `measured`.
-pub fn solo_utilisations(measured: &[f64], total: Option<f64>, solo: &mut [f64]) -> Result<Inversion, ModelError> {
+pub fn solo_utilisations(
+    measured: &[f64],
+    total: Option<f64>,
+    solo: &mut [f64],
+) -> Result<Inversion, ModelError> {
     if solo.len() != measured.len() {
-        return Err(ModelError::Length { what: "solo", got: solo.len(), expected: measured.len() });
+        return Err(ModelError::Length {
+            what: "solo",
+            got: solo.len(),
+            expected: measured.len(),
+        });
     }
     let (mut sum, mut greatest) = (0.0, 0.0_f64);
     for (index, &u) in measured.iter().enumerate() {
@@ -299,7 +315,10 @@ pub fn solo_utilisations(measured: &[f64], total: Option<f64>, solo: &mut [f64])
     for (b, &u) in solo.iter_mut().zip(measured) {
         *b = invert(u, 1.0 - used);
     }
-    Ok(Inversion { total: used, clamped_from: (used != seen).then_some(seen) })
+    Ok(Inversion {
+        total: used,
+        clamped_from: (used != seen).then_some(seen),
+    })
 }
 
 /// `U` or `u_i` from a count of bus accesses in an interval: `accesses / (mu dt)` (EFS, Eq. 18).
@@ -327,14 +346,28 @@ pub fn utilisation_of_accesses(accesses: f64, mu: f64, interval_s: f64) -> Resul
 #[inline]
 pub(super) fn invert(u: f64, free: f64) -> f64 {
     let busy = u * (u + free);
-    if busy == 0.0 { 0.0 } else { busy / (busy + free) }
+    if busy == 0.0 {
+        0.0
+    } else {
+        busy / (busy + free)
+    }
 }
 
 fn out_of_range(what: &'static str, index: usize, value: f64) -> ModelError {
-    ModelError::ItemOutOfRange { what, index, value, allowed: "a number from 0 to 1" }
+    ModelError::ItemOutOfRange {
+        what,
+        index,
+        value,
+        allowed: "a number from 0 to 1",
+    }
 }
 
-fn fill(equilibrium: &Equilibrium, solo: &[f64], utilisation: &mut [f64], speed: &mut [f64]) -> f64 {
+fn fill(
+    equilibrium: &Equilibrium,
+    solo: &[f64],
+    utilisation: &mut [f64],
+    speed: &mut [f64],
+) -> f64 {
     let mut throughput = 0.0;
     for ((&b, u), s) in solo.iter().zip(utilisation).zip(speed) {
         *s = equilibrium.speed(b);
@@ -354,7 +387,11 @@ fn start(n: usize, sum: f64) -> f64 {
     let (square, linear) = (q * (n - 1.0), b * n * n - q * (n - 2.0));
     let discriminant = (linear * linear + 4.0 * square * q).sqrt();
     // This form of the root adds numbers of one sign only.
-    let free = if linear >= 0.0 { 2.0 * q / (linear + discriminant) } else { (discriminant - linear) / (2.0 * square) };
+    let free = if linear >= 0.0 {
+        2.0 * q / (linear + discriminant)
+    } else {
+        (discriminant - linear) / (2.0 * square)
+    };
     // The sum of demands just below 1 may round to n.
     free.clamp(f64::EPSILON * f64::EPSILON, 1.0).sqrt()
 }
@@ -420,7 +457,12 @@ pub(super) fn sums<const SPEED: bool>(solo: &[f64], d: f64) -> Sums {
     }
     let [utilisation, utilisation_slope, speed, speed_slope] =
         lanes.map(|lane| (lane[0] + lane[1]) + (lane[2] + lane[3]));
-    Sums { utilisation, utilisation_slope, speed: speed - padding as f64, speed_slope }
+    Sums {
+        utilisation,
+        utilisation_slope,
+        speed: speed - padding as f64,
+        speed_slope,
+    }
 }
 
 #[inline(always)]

@@ -38,7 +38,11 @@ fn dense_newton(solo: &[f64]) -> Option<Vec<f64>> {
         }
         u.iter_mut().zip(&step).for_each(|(u, s)| *u += s);
         if step.iter().zip(&u).all(|(s, u)| s.abs() <= 1e-14 * u.abs()) {
-            return u.iter().zip(solo).all(|(u, b)| (0.0..=*b * (1.0 + 1e-9)).contains(u)).then_some(u);
+            return u
+                .iter()
+                .zip(solo)
+                .all(|(u, b)| (0.0..=*b * (1.0 + 1e-9)).contains(u))
+                .then_some(u);
         }
     }
     None
@@ -54,7 +58,11 @@ fn relative_residual(solo: &[f64], equilibrium: &Equilibrium) -> f64 {
         let u = 2.0 * b * d / (q * d + r);
         slope += 8.0 * q * b * b / (r * (q * d + r) * (q * d + r));
         let sum = excess + u;
-        lost += if excess.abs() >= u { (excess - sum) + u } else { (u - sum) + excess };
+        lost += if excess.abs() >= u {
+            (excess - sum) + u
+        } else {
+            (u - sum) + excess
+        };
         excess = sum;
     }
     // dD / D = 2 dd / d.
@@ -78,7 +86,10 @@ fn agrees_with_the_dense_newton_method() {
         let equilibrium = Equilibrium::of(solo).unwrap();
         for (u, &b) in oracle.iter().zip(solo) {
             let ours = equilibrium.utilisation(b);
-            assert!((ours - u).abs() <= 1e-9 * u, "{solo:?}: {ours}, expected {u}");
+            assert!(
+                (ours - u).abs() <= 1e-9 * u,
+                "{solo:?}: {ours}, expected {u}"
+            );
         }
     }
 }
@@ -87,13 +98,26 @@ fn agrees_with_the_dense_newton_method() {
 fn equal_tasks_have_a_closed_form() {
     // n u = 1 - D in Eq. 10: u = 2 / (c + n + sqrt((c + n)^2 - 4 c (n - 1))).
     for n in [2_usize, 4, 64, 512, 4096] {
-        for b in [1e-150, 1e-9, 1e-3, 0.1, 0.5, 0.9, 0.999, 1.0 - 1e-9, 1.0 - f64::EPSILON / 2.0] {
+        for b in [
+            1e-150,
+            1e-9,
+            1e-3,
+            0.1,
+            0.5,
+            0.9,
+            0.999,
+            1.0 - 1e-9,
+            1.0 - f64::EPSILON / 2.0,
+        ] {
             let (c, m) = ((1.0 - b) / b, n as f64);
             let root = (((c + m) / 2.0).powi(2) - c * (m - 1.0)).sqrt();
             let u = 1.0 / ((c + m) / 2.0 + root);
             let equilibrium = Equilibrium::of(&vec![b; n]).unwrap();
             let ours = equilibrium.utilisation(b);
-            assert!((ours - u).abs() <= 1e-9 * u, "{n} of {b}: {ours}, expected {u}");
+            assert!(
+                (ours - u).abs() <= 1e-9 * u,
+                "{n} of {b}: {ours}, expected {u}"
+            );
         }
     }
 }
@@ -134,7 +158,11 @@ fn demands_just_below_one_share_unequally() {
 #[test]
 fn the_smallest_demands_keep_their_speed() {
     let mut together = Prediction::default();
-    predict(&[f64::from_bits(1), 1e-300, f64::MIN_POSITIVE], &mut together).unwrap();
+    predict(
+        &[f64::from_bits(1), 1e-300, f64::MIN_POSITIVE],
+        &mut together,
+    )
+    .unwrap();
     assert_eq!(together.speed, [1.0; 3]);
     assert_eq!(together.throughput, 3.0);
     assert!(together.total > 0.0);
@@ -142,10 +170,19 @@ fn the_smallest_demands_keep_their_speed() {
 
 #[test]
 fn bad_input_is_refused() {
-    for bad in [-1e-300, 1.0 + f64::EPSILON, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+    for bad in [
+        -1e-300,
+        1.0 + f64::EPSILON,
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+    ] {
         let refused = |result: Result<(), ModelError>| {
             assert!(
-                matches!(result, Err(ModelError::ItemOutOfRange { index: 1, .. } | ModelError::OutOfRange { .. })),
+                matches!(
+                    result,
+                    Err(ModelError::ItemOutOfRange { index: 1, .. } | ModelError::OutOfRange { .. })
+                ),
                 "{bad}: {result:?}"
             );
         };
@@ -156,13 +193,26 @@ fn bad_input_is_refused() {
         refused(solo_utilisation(bad, 0.5).map(drop));
         refused(solo_utilisation(0.5, bad).map(drop));
     }
-    assert!(matches!(predict_into(&[0.5], &mut [], &mut [0.0]), Err(ModelError::Length { got: 0, expected: 1, .. })));
-    assert!(matches!(solo_utilisations(&[0.5], None, &mut []), Err(ModelError::Length { .. })));
+    assert!(matches!(
+        predict_into(&[0.5], &mut [], &mut [0.0]),
+        Err(ModelError::Length {
+            got: 0,
+            expected: 1,
+            ..
+        })
+    ));
+    assert!(matches!(
+        solo_utilisations(&[0.5], None, &mut []),
+        Err(ModelError::Length { .. })
+    ));
     assert!(solo_utilisations(&[0.5], Some(f64::NAN), &mut [0.0]).is_err());
     assert!(utilisation_of_accesses(1.0, 0.0, 1.0).is_err());
     assert!(utilisation_of_accesses(-1.0, 1.0, 1.0).is_err());
     let message = Equilibrium::of(&[0.5, -2.0]).unwrap_err().to_string();
-    assert_eq!(message, "solo utilisation 2 is -2, expected a number from 0 to 1");
+    assert_eq!(
+        message,
+        "solo utilisation 2 is -2, expected a number from 0 to 1"
+    );
 }
 
 #[test]
@@ -178,23 +228,54 @@ fn a_refused_prediction_leaves_the_last_one() {
 fn clamping_is_reported() {
     let mut solo = [0.0; 3];
     let inversion = solo_utilisations(&[0.6, 0.5, 0.0], None, &mut solo).unwrap();
-    assert_eq!(inversion, Inversion { total: 1.0, clamped_from: Some(1.1) });
+    assert_eq!(
+        inversion,
+        Inversion {
+            total: 1.0,
+            clamped_from: Some(1.1)
+        }
+    );
     assert_eq!(solo, [1.0, 1.0, 0.0]);
     // A separately measured total that is less than one of its parts.
     let inversion = solo_utilisations(&[0.6, 0.1, 0.0], Some(0.5), &mut solo).unwrap();
-    assert_eq!(inversion, Inversion { total: 0.6, clamped_from: Some(0.5) });
+    assert_eq!(
+        inversion,
+        Inversion {
+            total: 0.6,
+            clamped_from: Some(0.5)
+        }
+    );
     // The part of a total above the sum belongs to others on the chip.
     let inversion = solo_utilisations(&[0.2, 0.1, 0.0], Some(0.5), &mut solo).unwrap();
-    assert_eq!(inversion, Inversion { total: 0.5, clamped_from: None });
+    assert_eq!(
+        inversion,
+        Inversion {
+            total: 0.5,
+            clamped_from: None
+        }
+    );
     assert_eq!(solo[2], 0.0);
 }
 
 #[test]
 fn thousands_of_tasks_of_any_mixture_are_solved() {
-    let values = [0.0, 1e-300, 1e-12, 1e-4, 0.03, 0.5, 0.97, 1.0 - 1e-6, 1.0 - 1e-12, 1.0 - f64::EPSILON / 2.0];
+    let values = [
+        0.0,
+        1e-300,
+        1e-12,
+        1e-4,
+        0.03,
+        0.5,
+        0.97,
+        1.0 - 1e-6,
+        1.0 - 1e-12,
+        1.0 - f64::EPSILON / 2.0,
+    ];
     for first in 0..values.len() {
         for last in first..values.len() {
-            let solo: Vec<f64> = (0..4096).map(|i| values[first + i % (last - first + 1)]).collect();
+            let solo: Vec<f64> = (0..4096)
+                .map(|i| values[first + i % (last - first + 1)])
+                .collect();
             let equilibrium = Equilibrium::of(&solo).unwrap();
             assert!(equilibrium.root_free() > 0.0);
             let residual = relative_residual(&solo, &equilibrium);

@@ -76,14 +76,22 @@ struct Bracket {
 impl Default for Bracket {
     fn default() -> Bracket {
         let probe = |u: f64| Probe { u, more: f64::NAN };
-        Bracket { below: probe(f64::NEG_INFINITY), above: probe(f64::INFINITY), was_below: false }
+        Bracket {
+            below: probe(f64::NEG_INFINITY),
+            above: probe(f64::INFINITY),
+            was_below: false,
+        }
     }
 }
 
 impl Bracket {
     fn note(&mut self, u: f64, more: f64) {
         self.was_below = more > 0.0;
-        let end = if self.was_below { &mut self.below } else { &mut self.above };
+        let end = if self.was_below {
+            &mut self.below
+        } else {
+            &mut self.above
+        };
         *end = Probe { u, more };
     }
 
@@ -105,7 +113,11 @@ impl Bracket {
     /// Where to look next if a memory delivers so many lines per ns at most: a little beyond the point where the line
     /// through both ends says that both are equal, so that the end moves that did not move last.
     fn next(&self, most: f64) -> f64 {
-        let Bracket { below, above, was_below } = *self;
+        let Bracket {
+            below,
+            above,
+            was_below,
+        } = *self;
         // Of a load that is greater by this part so much less is asked for, and more.
         let at_most = |end: Probe| end.u + end.more / most;
         if above.u == f64::INFINITY {
@@ -116,7 +128,11 @@ impl Bracket {
         }
         let line = below.u + (above.u - below.u) * (below.more / (below.more - above.more));
         let beyond = 0.25 * CELL + 0.1 * (line - if was_below { below.u } else { above.u }).abs();
-        let u = if was_below { line + beyond } else { line - beyond };
+        let u = if was_below {
+            line + beyond
+        } else {
+            line - beyond
+        };
         u.clamp(below.u, above.u)
     }
 }
@@ -124,7 +140,9 @@ impl Bracket {
 impl Latency {
     /// At so many lines read per ns.
     pub fn at(&self, reads: f64) -> f64 {
-        self.most.map_or(1.0, |most| 1.0 + self.rise * Latency::shape((reads / most).clamp(0.0, 1.0)))
+        self.most.map_or(1.0, |most| {
+            1.0 + self.rise * Latency::shape((reads / most).clamp(0.0, 1.0))
+        })
     }
 
     /// The latency at which as many lines per ns are asked for as have this latency. The more it is, the fewer are `asked`
@@ -173,7 +191,15 @@ impl Latency {
 
 impl Default for Contention {
     fn default() -> Contention {
-        Contention { alpha: 0.5, beta: 0.5, hit: 0.17, memory: Latency { most: None, rise: 0.2 } }
+        Contention {
+            alpha: 0.5,
+            beta: 0.5,
+            hit: 0.17,
+            memory: Latency {
+                most: None,
+                rise: 0.2,
+            },
+        }
     }
 }
 
@@ -304,10 +330,15 @@ impl Prediction {
     pub fn make(&mut self, shared: &Contention, seats: &[Seat]) {
         self.jobs.clear();
         self.jobs.extend(seats.iter().map(|seat| {
-            let cpi = seat.asks.own * (1.0 + 0.5 * shared.alpha) + seat.asks.stall(shared, seat.asks.reads, 1.0);
-            Predicted { cpi, reads: seat.asks.reads * seat.asks.ghz / cpi }
+            let cpi = seat.asks.own * (1.0 + 0.5 * shared.alpha)
+                + seat.asks.stall(shared, seat.asks.reads, 1.0);
+            Predicted {
+                cpi,
+                reads: seat.asks.reads * seat.asks.ghz / cpi,
+            }
         }));
-        let count = |of: fn(&Seat) -> usize| seats.iter().map(|seat| of(seat) + 1).max().unwrap_or(0);
+        let count =
+            |of: fn(&Seat) -> usize| seats.iter().map(|seat| of(seat) + 1).max().unwrap_or(0);
         self.latency.clear();
         self.latency.resize(count(|seat| seat.domain), 1.0);
         self.cached.clear();
@@ -322,21 +353,29 @@ impl Prediction {
             }
             for (at, seat) in seats.iter().enumerate() {
                 let cached = self.cached[seat.llc];
-                let m = seat.asks.reads_at(if cached > 0.0 { self.jobs[at].reads / cached } else { 1.0 });
+                let m = seat.asks.reads_at(if cached > 0.0 {
+                    self.jobs[at].reads / cached
+                } else {
+                    1.0
+                });
                 let (mut busy, mut ports) = (0.0, 0.0);
                 let mut other = self.first[at];
                 while let Some(here) = other {
                     let there = &seats[here];
                     if here != at {
                         let job = &self.jobs[here];
-                        let stall =
-                            there.asks.stall(shared, job.reads * job.cpi / there.asks.ghz, self.latency[there.domain]);
+                        let stall = there.asks.stall(
+                            shared,
+                            job.reads * job.cpi / there.asks.ghz,
+                            self.latency[there.domain],
+                        );
                         busy += activity(stall / job.cpi);
                         ports += there.asks.l1 / job.cpi;
                     }
                     other = self.next[here];
                 }
-                let in_core = seat.asks.own * (1.0 + shared.alpha * busy) + shared.beta * seat.asks.l1 * ports;
+                let in_core = seat.asks.own * (1.0 + shared.alpha * busy)
+                    + shared.beta * seat.asks.l1 * ports;
                 let hits = seat.asks.penalty * shared.hit * (seat.asks.llc - m).max(0.0);
                 self.waits[at] = Waits {
                     domain: seat.domain,
@@ -350,7 +389,10 @@ impl Prediction {
             }
             for (job, waits) in self.jobs.iter_mut().zip(&self.waits) {
                 let cpi = waits.cpi(self.latency[waits.domain]);
-                *job = Predicted { cpi, reads: waits.lines / cpi };
+                *job = Predicted {
+                    cpi,
+                    reads: waits.lines / cpi,
+                };
             }
         }
     }
@@ -359,7 +401,8 @@ impl Prediction {
     fn link(&mut self, seats: &[Seat]) {
         self.by_core.clear();
         self.by_core.extend(0..seats.len());
-        self.by_core.sort_unstable_by_key(|&at| (seats[at].core, at));
+        self.by_core
+            .sort_unstable_by_key(|&at| (seats[at].core, at));
         self.first.clear();
         self.first.resize(seats.len(), None);
         self.next.clear();
@@ -380,9 +423,18 @@ impl Prediction {
 
     /// The latency at which the jobs of a memory domain ask for the load that has it.
     fn settle(&self, shared: &Contention, domain: usize) -> f64 {
-        let here = || self.waits.iter().zip(&self.jobs).filter(|(waits, _)| waits.domain == domain);
+        let here = || {
+            self.waits
+                .iter()
+                .zip(&self.jobs)
+                .filter(|(waits, _)| waits.domain == domain)
+        };
         let near = here().map(|(_, job)| job.reads).sum();
-        shared.memory.settled(near, |latency| here().map(|(waits, _)| waits.lines / waits.cpi(latency)).sum())
+        shared.memory.settled(near, |latency| {
+            here()
+                .map(|(waits, _)| waits.lines / waits.cpi(latency))
+                .sum()
+        })
     }
 }
 
@@ -398,7 +450,11 @@ mod tests {
         let (mut low, mut high) = (0.0, MOST_LOAD);
         for _ in 0..HALVINGS {
             let u = 0.5 * (low + high);
-            if asked(at(u)) > u * most { low = u } else { high = u }
+            if asked(at(u)) > u * most {
+                low = u
+            } else {
+                high = u
+            }
         }
         at(0.5 * (low + high))
     }
@@ -409,15 +465,21 @@ mod tests {
         let mut draw = |most: f64| most * rng.below(1 << 32) as f64 / 4_294_967_296.0;
         let (mut looks, runs) = (0, 3_000);
         for run in 0..runs {
-            let memory = Latency { most: Some(0.01 + draw(1.0)), rise: draw(0.5) };
+            let memory = Latency {
+                most: Some(0.01 + draw(1.0)),
+                rise: draw(0.5),
+            };
             let jobs: Vec<[f64; 3]> = (0..run % 30)
                 .map(|_| {
                     let m = draw(1.0) * draw(0.1) * draw(1.0);
                     [2.5 * m, 0.3 + draw(2.0), draw(100.0) * m]
                 })
                 .collect();
-            let asked =
-                |latency: f64| jobs.iter().map(|[lines, fixed, waits]| lines / (fixed + waits * latency)).sum::<f64>();
+            let asked = |latency: f64| {
+                jobs.iter()
+                    .map(|[lines, fixed, waits]| lines / (fixed + waits * latency))
+                    .sum::<f64>()
+            };
             let expected = halved(memory, asked);
             let load = |latency: f64| asked(latency);
             // From afar, from what is asked for at first, and from where it ends.
@@ -428,7 +490,11 @@ mod tests {
                     asked(latency)
                 });
                 assert_eq!(found, expected, "run {run} near {near}");
-                looks += if near == load(expected) { count.get() } else { 0 };
+                looks += if near == load(expected) {
+                    count.get()
+                } else {
+                    0
+                };
             }
         }
         // Halving alone takes 12.
@@ -437,18 +503,46 @@ mod tests {
 
     #[test]
     fn alone_a_job_does_what_is_predicted_of_it_alone() {
-        let memory = Latency { most: Some(0.12), rise: 0.25 };
-        let shared = Contention { memory, ..Contention::default() };
+        let memory = Latency {
+            most: Some(0.12),
+            rise: 0.25,
+        };
+        let shared = Contention {
+            memory,
+            ..Contention::default()
+        };
         // Up to those that would fill the memory several times over.
         for reads in [0.0, 1e-4, 1e-3, 0.005, 0.02, 0.06, 0.25] {
             for penalty in [0.0, 2.0, 20.0, 200.0] {
-                let asks = Asks { own: 0.4, penalty, l1: 0.3, llc: 1.5 * reads, reads, steepness: 0.4, ghz: 2.4 };
+                let asks = Asks {
+                    own: 0.4,
+                    penalty,
+                    l1: 0.3,
+                    llc: 1.5 * reads,
+                    reads,
+                    steepness: 0.4,
+                    ghz: 2.4,
+                };
                 let mut prediction = Prediction::default();
-                prediction.make(&shared, &[Seat { asks, core: 0, llc: 0, domain: 0 }]);
+                prediction.make(
+                    &shared,
+                    &[Seat {
+                        asks,
+                        core: 0,
+                        llc: 0,
+                        domain: 0,
+                    }],
+                );
                 let (alone, cpi) = (prediction.jobs[0].cpi, asks.solo_cpi(&shared));
-                assert!((alone / cpi - 1.0).abs() < 1e-9, "{reads} {penalty}: {alone} {cpi}");
+                assert!(
+                    (alone / cpi - 1.0).abs() < 1e-9,
+                    "{reads} {penalty}: {alone} {cpi}"
+                );
                 // It gets no more than there is.
-                assert!(penalty == 0.0 || reads * asks.ghz / cpi <= 0.12 * POLE, "{reads} {penalty}");
+                assert!(
+                    penalty == 0.0 || reads * asks.ghz / cpi <= 0.12 * POLE,
+                    "{reads} {penalty}"
+                );
             }
         }
     }

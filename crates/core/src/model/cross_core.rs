@@ -97,7 +97,10 @@ pub fn fit(pairs: &[CorePair]) -> Result<RegressionFit, ModelError> {
     /// noise.
     const PARALLEL: f64 = 1e-10;
 
-    let undetermined = |reason| ModelError::Undetermined { what: "regression between core types", reason };
+    let undetermined = |reason| ModelError::Undetermined {
+        what: "regression between core types",
+        reason,
+    };
     for (index, pair) in pairs.iter().enumerate() {
         for (what, value) in [
             ("MIPS of program", pair.from.mips),
@@ -113,7 +116,9 @@ pub fn fit(pairs: &[CorePair]) -> Result<RegressionFit, ModelError> {
         }
     }
     if pairs.len() < 3 {
-        return Err(undetermined("it has three coefficients and needs at least three programs"));
+        return Err(undetermined(
+            "it has three coefficients and needs at least three programs",
+        ));
     }
     // Centred columns leave a system of two equations. Orthogonal steps, not their normal equations, keep the digits.
     let mips = Column::of(pairs, |pair| pair.from.mips);
@@ -131,13 +136,18 @@ pub fn fit(pairs: &[CorePair]) -> Result<RegressionFit, ModelError> {
     let w: Vec<f64> = z.iter().zip(x).map(|(z, x)| z - along * x).collect();
     let ww = dot(&w, &w);
     if ww <= PARALLEL * zz {
-        return Err(undetermined("LLCMS is proportional to MIPS in all programs"));
+        return Err(undetermined(
+            "LLCMS is proportional to MIPS in all programs",
+        ));
     }
     let beta = dot(&w, y) / ww;
     let alpha = dot(x, y) / xx - beta * along;
     let gamma = target.mean - alpha * mips.mean - beta * llcms.mean;
     let regression = Regression { alpha, beta, gamma };
-    let rest: Vec<f64> = pairs.iter().map(|pair| pair.to_mips - regression.predict(pair.from)).collect();
+    let rest: Vec<f64> = pairs
+        .iter()
+        .map(|pair| pair.to_mips - regression.predict(pair.from))
+        .collect();
     let unexplained = dot(&rest, &rest);
     let r2 = (yy > 0.0).then(|| (1.0 - unexplained / yy).clamp(0.0, 1.0));
     Ok(RegressionFit { regression, r2 })
@@ -152,7 +162,10 @@ struct Column {
 impl Column {
     fn of(pairs: &[CorePair], value: impl Fn(&CorePair) -> f64) -> Self {
         let mean = pairs.iter().map(&value).sum::<f64>() / pairs.len() as f64;
-        Self { mean, centred: pairs.iter().map(|pair| value(pair) - mean).collect() }
+        Self {
+            mean,
+            centred: pairs.iter().map(|pair| value(pair) - mean).collect(),
+        }
     }
 
     /// The sum of squares that rounding errors are to be compared with.
@@ -198,7 +211,11 @@ impl CoreType {
                 allowed: "at most the busy power",
             });
         }
-        Ok(Self { capacity_mips, busy_w, idle_w })
+        Ok(Self {
+            capacity_mips,
+            busy_w,
+            idle_w,
+        })
     }
 
     /// `C` (MIPS).
@@ -245,7 +262,11 @@ impl CoreType {
     /// [`ModelError::OutOfRange`] for a negative performance or one that is not finite.
     pub fn efficiency(&self, mips: f64) -> Result<f64, ModelError> {
         let power = self.power_w(mips)?;
-        Ok(if mips == 0.0 { 0.0 } else { mips * (mips / power) })
+        Ok(if mips == 0.0 {
+            0.0
+        } else {
+            mips * (mips / power)
+        })
     }
 }
 
@@ -266,7 +287,12 @@ impl CoreType {
 ///
 /// # Errors
 /// [`ModelError::OutOfRange`] for a performance that is not above 0 and finite.
-pub fn benefit(big: &CoreType, big_mips: f64, small: &CoreType, small_mips: f64) -> Result<f64, ModelError> {
+pub fn benefit(
+    big: &CoreType,
+    big_mips: f64,
+    small: &CoreType,
+    small_mips: f64,
+) -> Result<f64, ModelError> {
     check_positive("performance on the big core in MIPS", big_mips)?;
     check_positive("performance on the small core in MIPS", small_mips)?;
     Ok(big.efficiency(big_mips)? / small.efficiency(small_mips)?)
@@ -296,15 +322,23 @@ mod tests {
     use proptest::prelude::*;
 
     fn pair(mips: f64, llcms: f64, to_mips: f64) -> CorePair {
-        CorePair { from: CoreSample { mips, llcms }, to_mips }
+        CorePair {
+            from: CoreSample { mips, llcms },
+            to_mips,
+        }
     }
 
     #[test]
     fn least_squares_by_hand() {
         // Centred: x = -1, 1, -1, 1; z = -1, -1, 1, 1; y = -3, 3, -1, 1: alpha = 8/4 = 2, beta = 0, residuals -1, 1, 1,
         // -1.
-        let fitted =
-            fit(&[pair(1.0, 0.0, 7.0), pair(3.0, 0.0, 13.0), pair(1.0, 2.0, 9.0), pair(3.0, 2.0, 11.0)]).unwrap();
+        let fitted = fit(&[
+            pair(1.0, 0.0, 7.0),
+            pair(3.0, 0.0, 13.0),
+            pair(1.0, 2.0, 9.0),
+            pair(3.0, 2.0, 11.0),
+        ])
+        .unwrap();
         assert!((fitted.regression.alpha - 2.0).abs() < 1e-12);
         assert!(fitted.regression.beta.abs() < 1e-12);
         assert!((fitted.regression.gamma - 6.0).abs() < 1e-12);
@@ -314,17 +348,51 @@ mod tests {
     #[test]
     fn what_cannot_be_fitted_says_why() {
         let undetermined = |pairs: &[CorePair], word: &str| match fit(pairs) {
-            Err(ModelError::Undetermined { reason, .. }) => assert!(reason.contains(word), "{reason}"),
+            Err(ModelError::Undetermined { reason, .. }) => {
+                assert!(reason.contains(word), "{reason}")
+            }
             other => panic!("{other:?}"),
         };
         undetermined(&[], "three programs");
-        undetermined(&[pair(1.0, 2.0, 3.0), pair(2.0, 2.5, 3.0)], "three programs");
-        undetermined(&[pair(1.0, 2.0, 3.0), pair(1.0, 3.0, 4.0), pair(1.0, 5.0, 4.0)], "same MIPS");
-        undetermined(&[pair(1.0, 2.0, 3.0), pair(2.0, 2.0, 4.0), pair(3.0, 2.0, 4.0)], "same LLCMS");
-        undetermined(&[pair(1.0, 0.1, 3.0), pair(2.0, 0.2, 4.0), pair(3.0, 0.3, 4.0)], "proportional");
-        assert!(matches!(fit(&[pair(1.0, f64::NAN, 3.0)]), Err(ModelError::ItemOutOfRange { index: 0, .. })));
+        undetermined(
+            &[pair(1.0, 2.0, 3.0), pair(2.0, 2.5, 3.0)],
+            "three programs",
+        );
+        undetermined(
+            &[
+                pair(1.0, 2.0, 3.0),
+                pair(1.0, 3.0, 4.0),
+                pair(1.0, 5.0, 4.0),
+            ],
+            "same MIPS",
+        );
+        undetermined(
+            &[
+                pair(1.0, 2.0, 3.0),
+                pair(2.0, 2.0, 4.0),
+                pair(3.0, 2.0, 4.0),
+            ],
+            "same LLCMS",
+        );
+        undetermined(
+            &[
+                pair(1.0, 0.1, 3.0),
+                pair(2.0, 0.2, 4.0),
+                pair(3.0, 0.3, 4.0),
+            ],
+            "proportional",
+        );
+        assert!(matches!(
+            fit(&[pair(1.0, f64::NAN, 3.0)]),
+            Err(ModelError::ItemOutOfRange { index: 0, .. })
+        ));
         // Nothing to explain is not a bad explanation.
-        let flat = fit(&[pair(1.0, 0.1, 3.0), pair(2.0, 0.5, 3.0), pair(3.0, 0.3, 3.0)]).unwrap();
+        let flat = fit(&[
+            pair(1.0, 0.1, 3.0),
+            pair(2.0, 0.5, 3.0),
+            pair(3.0, 0.3, 3.0),
+        ])
+        .unwrap();
         assert_eq!(flat.r2, None);
         assert!((flat.regression.gamma - 3.0).abs() < 1e-9);
     }
@@ -346,7 +414,10 @@ mod tests {
     #[test]
     fn equal_cores_give_a_hundred_tickets() {
         let core = CoreType::new(1000.0, 10.0, 2.0).unwrap();
-        assert_eq!(tickets(benefit(&core, 700.0, &core, 700.0).unwrap()).unwrap(), 100);
+        assert_eq!(
+            tickets(benefit(&core, 700.0, &core, 700.0).unwrap()).unwrap(),
+            100
+        );
     }
 
     proptest! {

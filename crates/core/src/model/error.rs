@@ -52,7 +52,11 @@ pub(crate) fn check_share(what: &'static str, value: f64) -> Result<f64, ModelEr
     if (0.0..=1.0).contains(&value) {
         Ok(value)
     } else {
-        Err(ModelError::OutOfRange { what, value, allowed: "a number from 0 to 1" })
+        Err(ModelError::OutOfRange {
+            what,
+            value,
+            allowed: "a number from 0 to 1",
+        })
     }
 }
 
@@ -61,7 +65,11 @@ pub(crate) fn check_non_negative(what: &'static str, value: f64) -> Result<f64, 
     if value >= 0.0 && value.is_finite() {
         Ok(value)
     } else {
-        Err(ModelError::OutOfRange { what, value, allowed: "a finite number of at least 0" })
+        Err(ModelError::OutOfRange {
+            what,
+            value,
+            allowed: "a finite number of at least 0",
+        })
     }
 }
 
@@ -70,6 +78,10 @@ pub(crate) fn check_positive(what: &'static str, value: f64) -> Result<f64, Mode
     if value > 0.0 && value.is_finite() {
         Ok(value)
     } else {
-        Err(ModelError::OutOfRange { what, value, allowed: "a finite number above 0" })
+        Err(ModelError::OutOfRange {
+            what,
+            value,
+            allowed: "a finite number above 0",
+        })
     }
 }

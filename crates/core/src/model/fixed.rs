@@ -70,7 +70,8 @@ impl Logarithms {
         let share = share.max(1);
         let exponent = 63 - share.leading_zeros();
         let mantissa = (share << (63 - exponent)) << 1 >> (64 - MANTISSA_DIGITS);
-        ((exponent as i32 - SHARE_DIGITS as i32) << LOG_DIGITS) + i32::from(self.log[mantissa as usize])
+        ((exponent as i32 - SHARE_DIGITS as i32) << LOG_DIGITS)
+            + i32::from(self.log[mantissa as usize])
     }
 }
 
@@ -105,7 +106,10 @@ mod tests {
         while share < ONE {
             let exact = (share as f64 / ONE as f64).log2();
             let got = f64::from(logarithms.of(share)) / f64::from(OCTAVE);
-            assert!((got - exact).abs() < 0.000_9, "{share}: {got}, expected {exact}");
+            assert!(
+                (got - exact).abs() < 0.000_9,
+                "{share}: {got}, expected {exact}"
+            );
             share += 1 + share / 97;
         }
         assert_eq!(logarithms.of(0), logarithms.of(1));
@@ -113,8 +117,20 @@ mod tests {
 
     #[test]
     fn fractions_agree_with_division() {
-        for (part, whole) in [(0, 1), (1, 3), (2, 3), (5, 5), (9, 5), (1, 1 << 48), ((1 << 48) - 1, 1 << 48)] {
-            assert_eq!(fraction(part, whole), (part.min(whole) << 12) / whole, "{part} / {whole}");
+        for (part, whole) in [
+            (0, 1),
+            (1, 3),
+            (2, 3),
+            (5, 5),
+            (9, 5),
+            (1, 1 << 48),
+            ((1 << 48) - 1, 1 << 48),
+        ] {
+            assert_eq!(
+                fraction(part, whole),
+                (part.min(whole) << 12) / whole,
+                "{part} / {whole}"
+            );
         }
     }
 }

@@ -13,26 +13,41 @@ const GREATEST: f64 = 1_000.0;
 pub(crate) fn inverse_power(x: f64, by: f64) -> f64 {
     const FRACTION: u64 = (1 << 52) - 1;
     let bits = x.to_bits();
-    let (mut e, mut m) = ((bits >> 52) as f64 - 1_023.0, f64::from_bits(bits & FRACTION | 1.0f64.to_bits()));
+    let (mut e, mut m) = (
+        (bits >> 52) as f64 - 1_023.0,
+        f64::from_bits(bits & FRACTION | 1.0f64.to_bits()),
+    );
     if m > SQRT_2 {
         (e, m) = (e + 1.0, 0.5 * m);
     }
     let z = (m - 1.0) / (m + 1.0);
     let s = z * z;
-    const ODD: [f64; 7] = [1.0 / 3.0, 1.0 / 5.0, 1.0 / 7.0, 1.0 / 9.0, 1.0 / 11.0, 1.0 / 13.0, 1.0 / 15.0];
+    const ODD: [f64; 7] = [
+        1.0 / 3.0,
+        1.0 / 5.0,
+        1.0 / 7.0,
+        1.0 / 9.0,
+        1.0 / 11.0,
+        1.0 / 13.0,
+        1.0 / 15.0,
+    ];
     let [c3, c5, c7, c9, c11, c13, c15] = ODD;
     let s2 = s * s;
-    let tangent = 1.0 + s * ((c3 + s * c5) + s2 * ((c7 + s * c9) + s2 * ((c11 + s * c13) + s2 * c15)));
+    let tangent =
+        1.0 + s * ((c3 + s * c5) + s2 * ((c7 + s * c9) + s2 * ((c11 + s * c13) + s2 * c15)));
     let log2 = e + (2.0 * LOG2_E) * z * tangent;
     let t = (-by * log2).clamp(-GREATEST, GREATEST);
     let whole = (t + (GREATEST + 0.5)) as i64 - GREATEST as i64;
     let y = (t - whole as f64) * LN_2;
     let y2 = y * y;
     let even = 1.0
-        + y2 * (1.0 / 2.0 + y2 * (1.0 / 24.0 + y2 * (1.0 / 720.0 + y2 * (1.0 / 40_320.0 + y2 * (1.0 / 3_628_800.0)))));
+        + y2 * (1.0 / 2.0
+            + y2 * (1.0 / 24.0
+                + y2 * (1.0 / 720.0 + y2 * (1.0 / 40_320.0 + y2 * (1.0 / 3_628_800.0)))));
     let odd = 1.0
         + y2 * (1.0 / 6.0
-            + y2 * (1.0 / 120.0 + y2 * (1.0 / 5_040.0 + y2 * (1.0 / 362_880.0 + y2 * (1.0 / 39_916_800.0)))));
+            + y2 * (1.0 / 120.0
+                + y2 * (1.0 / 5_040.0 + y2 * (1.0 / 362_880.0 + y2 * (1.0 / 39_916_800.0)))));
     (even + y * odd) * f64::from_bits(((1_023 + whole) as u64) << 52)
 }
 
@@ -48,7 +63,10 @@ mod tests {
         for _ in 0..200_000 {
             let (x, by) = (libm::exp(-7.0 * draw()), 4.0 * draw() - 1.0);
             let (ours, theirs) = (inverse_power(x, by), libm::exp(-by * libm::log(x)));
-            assert!((ours / theirs - 1.0).abs() < 1e-12, "{x} {by}: {ours} {theirs}");
+            assert!(
+                (ours / theirs - 1.0).abs() < 1e-12,
+                "{x} {by}: {ours} {theirs}"
+            );
         }
     }
 

@@ -220,7 +220,10 @@ mod tests {
     fn draws_match_the_tickets() {
         let tickets = [1, 10, 50, 100, 100, 200, 400, 0, 139];
         let mut lottery = Lottery::new();
-        let slots: Vec<Slot> = tickets.iter().map(|&tickets| lottery.insert(tickets).unwrap()).collect();
+        let slots: Vec<Slot> = tickets
+            .iter()
+            .map(|&tickets| lottery.insert(tickets).unwrap())
+            .collect();
         let mut random = ChaCha8Rng::seed_from_u64(15);
         let draws = 1_000_000;
         let mut wins = vec![0_u32; tickets.len()];

@@ -37,7 +37,11 @@ impl PowerModel {
     /// [`ModelError::Length`] for fewer than two.
     pub fn new(steps_w: &[f64]) -> Result<Self, ModelError> {
         if steps_w.len() < 2 {
-            return Err(ModelError::Length { what: "list of power steps", got: steps_w.len(), expected: 2 });
+            return Err(ModelError::Length {
+                what: "list of power steps",
+                got: steps_w.len(),
+                expected: 2,
+            });
         }
         for (index, &value) in steps_w.iter().enumerate() {
             check_non_negative("power step", value).map_err(|_| ModelError::ItemOutOfRange {
@@ -57,7 +61,10 @@ impl PowerModel {
             })
             .collect();
         check_positive("power with all cores active", total)?;
-        Ok(Self { steps_w: steps_w.to_vec(), watts })
+        Ok(Self {
+            steps_w: steps_w.to_vec(),
+            watts,
+        })
     }
 
     /// The steps `P_0`, `P_1`, ... in watts.
@@ -103,7 +110,11 @@ impl PowerModel {
 pub fn energy_per_work(watts: f64, throughput: f64) -> Result<f64, ModelError> {
     check_non_negative("power in watts", watts)?;
     check_non_negative("throughput", throughput)?;
-    Ok(if throughput == 0.0 { f64::INFINITY } else { watts / throughput })
+    Ok(if throughput == 0.0 {
+        f64::INFINITY
+    } else {
+        watts / throughput
+    })
 }
 
 /// A measurement of the power with a number of active cores.
@@ -155,12 +166,17 @@ pub fn fit(points: &[PowerPoint]) -> Result<PowerFit, ModelError> {
     }
     let mut sorted = points.to_vec();
     sorted.sort_by(|a, b| a.active.cmp(&b.active).then(a.watts.total_cmp(&b.watts)));
-    let undetermined = |reason| ModelError::Undetermined { what: "power model", reason };
+    let undetermined = |reason| ModelError::Undetermined {
+        what: "power model",
+        reason,
+    };
     if sorted.first().is_none_or(|point| point.active != 0) {
         return Err(undetermined("there is no measurement with 0 active cores"));
     }
     if sorted.last().is_none_or(|point| point.active == 0) {
-        return Err(undetermined("there is no measurement with 1 or more active cores"));
+        return Err(undetermined(
+            "there is no measurement with 1 or more active cores",
+        ));
     }
 
     // Pool adjacent violators: blocks of neighbouring core numbers whose means would fall are merged into one.
@@ -168,13 +184,23 @@ pub fn fit(points: &[PowerPoint]) -> Result<PowerFit, ModelError> {
     let mut levelled = false;
     for same in sorted.chunk_by(|a, b| a.active == b.active) {
         let watts: f64 = same.iter().map(|point| point.watts).sum();
-        blocks.push(Block { first: same[0].active, last: same[0].active, count: same.len() as f64, watts });
+        blocks.push(Block {
+            first: same[0].active,
+            last: same[0].active,
+            count: same.len() as f64,
+            watts,
+        });
         while let [.., before, after] = blocks[..]
             && before.mean() > after.mean()
         {
             blocks.truncate(blocks.len() - 2);
             let (count, watts) = (before.count + after.count, before.watts + after.watts);
-            blocks.push(Block { first: before.first, last: after.last, count, watts });
+            blocks.push(Block {
+                first: before.first,
+                last: after.last,
+                count,
+                watts,
+            });
             levelled = true;
         }
     }
@@ -184,14 +210,23 @@ pub fn fit(points: &[PowerPoint]) -> Result<PowerFit, ModelError> {
         if index > 0 {
             let before = blocks[index - 1];
             let cores = block.first - before.last;
-            steps.extend(std::iter::repeat_n((block.mean() - before.mean()) / cores as f64, cores));
+            steps.extend(std::iter::repeat_n(
+                (block.mean() - before.mean()) / cores as f64,
+                cores,
+            ));
         }
         steps.extend(std::iter::repeat_n(0.0, block.last - block.first));
     }
     let model = PowerModel::new(&steps)?;
-    let deviations = sorted.iter().map(|point| point.watts - model.watts(point.active));
+    let deviations = sorted
+        .iter()
+        .map(|point| point.watts - model.watts(point.active));
     let squares: f64 = deviations.map(|deviation| deviation * deviation).sum();
-    Ok(PowerFit { model, deviation_w: (squares / sorted.len() as f64).sqrt(), levelled })
+    Ok(PowerFit {
+        model,
+        deviation_w: (squares / sorted.len() as f64).sqrt(),
+        levelled,
+    })
 }
 
 /// Neighbouring numbers of active cores that have one fitted power.
@@ -214,7 +249,9 @@ mod tests {
     use super::*;
 
     fn points(list: &[(usize, f64)]) -> Vec<PowerPoint> {
-        list.iter().map(|&(active, watts)| PowerPoint { active, watts }).collect()
+        list.iter()
+            .map(|&(active, watts)| PowerPoint { active, watts })
+            .collect()
     }
 
     #[test]
@@ -236,25 +273,53 @@ mod tests {
         assert_eq!(fitted.model.steps_w(), [10.0, 9.0, 0.0, 11.0]);
         assert!((fitted.deviation_w - 0.5_f64.sqrt()).abs() < 1e-12);
         // One block that absorbs several, across a number of cores that was not measured.
-        let fitted = fit(&points(&[(0, 10.0), (1, 30.0), (3, 20.0), (4, 10.0), (5, 40.0)])).unwrap();
+        let fitted = fit(&points(&[
+            (0, 10.0),
+            (1, 30.0),
+            (3, 20.0),
+            (4, 10.0),
+            (5, 40.0),
+        ]))
+        .unwrap();
         assert_eq!(fitted.model.steps_w(), [10.0, 10.0, 0.0, 0.0, 0.0, 20.0]);
     }
 
     #[test]
     fn what_cannot_be_fitted_says_why() {
         for list in [&[][..], &[(1, 5.0)], &[(0, 5.0), (0, 6.0)]] {
-            assert!(matches!(fit(&points(list)), Err(ModelError::Undetermined { .. })), "{list:?}");
+            assert!(
+                matches!(fit(&points(list)), Err(ModelError::Undetermined { .. })),
+                "{list:?}"
+            );
         }
-        assert!(matches!(fit(&points(&[(0, 1.0), (1, f64::NAN)])), Err(ModelError::ItemOutOfRange { index: 1, .. })));
-        assert!(matches!(fit(&points(&[(0, 0.0), (1, 0.0)])), Err(ModelError::OutOfRange { .. })));
+        assert!(matches!(
+            fit(&points(&[(0, 1.0), (1, f64::NAN)])),
+            Err(ModelError::ItemOutOfRange { index: 1, .. })
+        ));
+        assert!(matches!(
+            fit(&points(&[(0, 0.0), (1, 0.0)])),
+            Err(ModelError::OutOfRange { .. })
+        ));
     }
 
     #[test]
     fn bad_steps_are_refused() {
-        assert!(matches!(PowerModel::new(&[5.0]), Err(ModelError::Length { .. })));
-        assert!(matches!(PowerModel::new(&[5.0, -1.0]), Err(ModelError::ItemOutOfRange { index: 1, .. })));
-        assert!(matches!(PowerModel::new(&[5.0, f64::INFINITY]), Err(ModelError::ItemOutOfRange { .. })));
-        assert!(matches!(PowerModel::new(&[f64::MAX, f64::MAX]), Err(ModelError::OutOfRange { .. })));
+        assert!(matches!(
+            PowerModel::new(&[5.0]),
+            Err(ModelError::Length { .. })
+        ));
+        assert!(matches!(
+            PowerModel::new(&[5.0, -1.0]),
+            Err(ModelError::ItemOutOfRange { index: 1, .. })
+        ));
+        assert!(matches!(
+            PowerModel::new(&[5.0, f64::INFINITY]),
+            Err(ModelError::ItemOutOfRange { .. })
+        ));
+        assert!(matches!(
+            PowerModel::new(&[f64::MAX, f64::MAX]),
+            Err(ModelError::OutOfRange { .. })
+        ));
         assert!(PowerModel::new(&[0.0, 1.0]).is_ok());
         assert_eq!(energy_per_work(10.0, 0.0).unwrap(), f64::INFINITY);
         assert!(energy_per_work(f64::NAN, 1.0).is_err());

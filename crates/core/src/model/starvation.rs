@@ -64,7 +64,8 @@ impl Starvation {
     pub fn for_quantum(quantum_ns: u64) -> Self {
         let kernel = Self::KERNEL;
         let scaled = |ns: u64| {
-            let scaled = u128::from(ns) * u128::from(quantum_ns) / u128::from(kernel.least_period_ns);
+            let scaled =
+                u128::from(ns) * u128::from(quantum_ns) / u128::from(kernel.least_period_ns);
             // Only times at most as long as the paper's least period are scaled, so the result is at most the quantum.
             u64::try_from(scaled).unwrap_or(u64::MAX)
         };
@@ -79,7 +80,11 @@ impl Starvation {
     /// `t_period(n)` (ns) (EFS, Eq. 21). Saturates instead of overflowing, like all times here.
     #[must_use]
     pub fn period_ns(&self, tasks: u64) -> u64 {
-        if tasks < self.many { self.least_period_ns } else { self.per_task_ns.saturating_mul(tasks) }
+        if tasks < self.many {
+            self.least_period_ns
+        } else {
+            self.per_task_ns.saturating_mul(tasks)
+        }
     }
 
     /// `t_local` (ns) for `tasks` on the CPU (EFS, Eq. 22).
@@ -127,7 +132,9 @@ impl Starvation {
     /// ```
     #[must_use]
     pub fn slice_ns(&self, lag_ns: u64, tasks_on_cpu: u64) -> u64 {
-        lag_ns.min(self.period_ns(tasks_on_cpu)).max(self.least_slice_ns)
+        lag_ns
+            .min(self.period_ns(tasks_on_cpu))
+            .max(self.least_slice_ns)
     }
 }
 
@@ -148,7 +155,10 @@ mod tests {
     fn period_is_continuous_up_to_a_step_and_saturates() {
         let rule = Starvation::KERNEL;
         assert_eq!(rule.period_ns(0), 18_000_000);
-        assert_eq!((rule.period_ns(4), rule.period_ns(5)), (18_000_000, 20_000_000));
+        assert_eq!(
+            (rule.period_ns(4), rule.period_ns(5)),
+            (18_000_000, 20_000_000)
+        );
         assert_eq!(rule.period_ns(u64::MAX), u64::MAX);
         assert_eq!(rule.extra_wait_ns(u64::MAX), u64::MAX);
         assert_eq!(Starvation::for_quantum(rule.least_period_ns), rule);

@@ -112,7 +112,11 @@ impl Admission {
 ///
 /// # Errors
 /// [`ModelError::ItemOutOfRange`] for a demand that is negative, above 1 or not a number.
-pub fn threshold(running: &[f64], power: &PowerModel, objective: Objective) -> Result<Admission, ModelError> {
+pub fn threshold(
+    running: &[f64],
+    power: &PowerModel,
+    objective: Objective,
+) -> Result<Admission, ModelError> {
     if running.is_empty() {
         return Ok(Admission::Everything);
     }
@@ -199,7 +203,11 @@ fn solve(running: &[f64], highest: f64, needed: f64) -> f64 {
         let newton = d - excess / slope;
         // Where the other tasks alone do more than is needed, the form is not monotone and Newton may point the wrong
         // way.
-        let next = if slope > 0.0 && newton >= low && newton <= high { newton } else { 0.5 * (low + high) };
+        let next = if slope > 0.0 && newton >= low && newton <= high {
+            newton
+        } else {
+            0.5 * (low + high)
+        };
         let step = next - d;
         // There are two ways to the same u_n, and one of them always keeps its digits: the rest of the bus, or the
         // required D / v.
@@ -210,7 +218,11 @@ fn solve(running: &[f64], highest: f64, needed: f64) -> f64 {
         free = d * d;
         rest = if by_speed {
             let a = a + a_slope * step;
-            if a > 0.0 { free * (1.0 - a) / a } else { v - free }
+            if a > 0.0 {
+                free * (1.0 - a) / a
+            } else {
+                v - free
+            }
         } else {
             v - step * sums.utilisation_slope - free
         };

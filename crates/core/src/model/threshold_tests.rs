@@ -18,7 +18,11 @@ fn brute_force(running: &[f64], needed: f64) -> Admission {
     let (mut fits, mut too_much) = (0.0, 1.0);
     for _ in 0..60 {
         let middle = 0.5 * (fits + too_much);
-        if with(middle) >= needed { fits = middle } else { too_much = middle }
+        if with(middle) >= needed {
+            fits = middle
+        } else {
+            too_much = middle
+        }
     }
     Admission::UpTo(fits)
 }
@@ -29,21 +33,33 @@ fn i5() -> PowerModel {
 
 #[test]
 fn agrees_with_brute_force_on_the_papers_machine() {
-    for objective in [Objective::Energy, Objective::EnergyDelay, Objective::Throughput] {
+    for objective in [
+        Objective::Energy,
+        Objective::EnergyDelay,
+        Objective::Throughput,
+    ] {
         for running in 1..=4 {
             for percent in 0..=100 {
                 let running = vec![f64::from(percent) / 100.0; running];
                 let power = i5();
-                let gain = objective.gain(power.watts(running.len()), power.watts(running.len() + 1)).unwrap();
+                let gain = objective
+                    .gain(power.watts(running.len()), power.watts(running.len() + 1))
+                    .unwrap();
                 let oracle = brute_force(&running, throughput(&running).unwrap() * gain);
                 let ours = threshold(&running, &power, objective).unwrap();
                 match (ours, oracle) {
                     (Admission::UpTo(a), Admission::UpTo(b)) => {
-                        assert!((a - b).abs() < 1e-8, "{objective:?} {running:?}: {a}, expected {b}");
+                        assert!(
+                            (a - b).abs() < 1e-8,
+                            "{objective:?} {running:?}: {a}, expected {b}"
+                        );
                     }
                     // With a gain of exactly 1 the needed throughput may be the bound itself, give or take a rounding.
                     (a, b) => {
-                        assert!((a.threshold() - b.threshold()).abs() < 1e-8, "{objective:?} {running:?}: {a:?} {b:?}")
+                        assert!(
+                            (a.threshold() - b.threshold()).abs() < 1e-8,
+                            "{objective:?} {running:?}: {a:?} {b:?}"
+                        )
                     }
                 }
             }
@@ -54,7 +70,11 @@ fn agrees_with_brute_force_on_the_papers_machine() {
 #[test]
 fn limits() {
     let check = |running: &[f64], gain: f64, expected: Admission| {
-        assert_eq!(threshold_for_gain(running, gain).unwrap(), expected, "{running:?} with gain {gain}");
+        assert_eq!(
+            threshold_for_gain(running, gain).unwrap(),
+            expected,
+            "{running:?} with gain {gain}"
+        );
     };
     check(&[], 5.0, Admission::Everything);
     check(&[0.5], 2.1, Admission::Nothing);
@@ -75,18 +95,35 @@ fn limits() {
 
 #[test]
 fn extreme_mixtures_have_a_threshold_that_holds() {
-    let values = [0.0, 1e-300, 1e-16, 1e-9, 0.02, 0.5, 0.98, 1.0 - 1e-7, 1.0 - f64::EPSILON / 2.0];
+    let values = [
+        0.0,
+        1e-300,
+        1e-16,
+        1e-9,
+        0.02,
+        0.5,
+        0.98,
+        1.0 - 1e-7,
+        1.0 - f64::EPSILON / 2.0,
+    ];
     for first in 0..values.len() {
         for last in first..values.len() {
             for tasks in [1, 2, 64, 4096] {
-                let running: Vec<f64> = (0..tasks).map(|i| values[first + i % (last - first + 1)]).collect();
+                let running: Vec<f64> = (0..tasks)
+                    .map(|i| values[first + i % (last - first + 1)])
+                    .collect();
                 let undisturbed = running.iter().filter(|&&b| b == 0.0).count() as f64;
                 let now = throughput(&running).unwrap();
                 for part in [0.001, 0.3, 0.9, 0.999] {
                     let needed = (undisturbed + 1.0) + part * (now - undisturbed);
-                    let Admission::UpTo(b) = threshold_for_gain(&running, needed / now).unwrap() else { continue };
+                    let Admission::UpTo(b) = threshold_for_gain(&running, needed / now).unwrap()
+                    else {
+                        continue;
+                    };
                     assert!((0.0..=1.0).contains(&b));
-                    let with = |b: f64| throughput(&running.iter().copied().chain([b]).collect::<Vec<_>>()).unwrap();
+                    let with = |b: f64| {
+                        throughput(&running.iter().copied().chain([b]).collect::<Vec<_>>()).unwrap()
+                    };
                     // Where b has no digits left below 1, the needed throughput lies between its neighbours.
                     let (less, more) = (
                         with((b * (1.0 - 1e-9)).min(b - f64::EPSILON).max(0.0)),
@@ -106,7 +143,10 @@ fn extreme_mixtures_have_a_threshold_that_holds() {
 #[test]
 fn every_machine_computes_the_same_bits() {
     let running = [0.57, 0.3, 0.8, 1e-9, 0.0, 1.0 - 1e-9, 0.123];
-    assert_eq!(throughput(&running).unwrap().to_bits(), 4_613_078_001_844_412_488);
+    assert_eq!(
+        throughput(&running).unwrap().to_bits(),
+        4_613_078_001_844_412_488
+    );
     let threshold = threshold_for_gain(&running, 1.1).unwrap().threshold();
     assert_eq!(threshold.to_bits(), 4487589294355064277);
 }
@@ -114,17 +154,34 @@ fn every_machine_computes_the_same_bits() {
 #[test]
 fn bad_input_is_refused() {
     for gain in [-1.0, f64::NAN, f64::INFINITY] {
-        assert!(matches!(threshold_for_gain(&[0.5], gain), Err(ModelError::OutOfRange { .. })), "{gain}");
+        assert!(
+            matches!(
+                threshold_for_gain(&[0.5], gain),
+                Err(ModelError::OutOfRange { .. })
+            ),
+            "{gain}"
+        );
     }
-    assert!(matches!(threshold_for_gain(&[0.5, 1.5], 1.0), Err(ModelError::ItemOutOfRange { index: 1, .. })));
+    assert!(matches!(
+        threshold_for_gain(&[0.5, 1.5], 1.0),
+        Err(ModelError::ItemOutOfRange { index: 1, .. })
+    ));
     assert!(Objective::Energy.gain(0.0, 1.0).is_err());
     assert!(Objective::Energy.gain(1.0, f64::NAN).is_err());
 }
 
 #[test]
 fn throughput_asks_for_less_than_energy_delay_and_that_for_less_than_energy() {
-    let at = |objective| threshold(&[0.4, 0.4], &i5(), objective).unwrap().threshold();
-    let (energy, delay, work) = (at(Objective::Energy), at(Objective::EnergyDelay), at(Objective::Throughput));
+    let at = |objective| {
+        threshold(&[0.4, 0.4], &i5(), objective)
+            .unwrap()
+            .threshold()
+    };
+    let (energy, delay, work) = (
+        at(Objective::Energy),
+        at(Objective::EnergyDelay),
+        at(Objective::Throughput),
+    );
     assert!(energy < delay && delay < work, "{energy} {delay} {work}");
 }
 

@@ -34,8 +34,15 @@ impl Evidence {
     /// ```
     #[must_use]
     pub fn measured(demand: f64, total: f64, free: f64) -> Self {
-        let weight = if total > 0.0 { (free / total) * (free / total) } else { 1.0 };
-        Self { demand, weight: weight.clamp(0.0, 1.0) }
+        let weight = if total > 0.0 {
+            (free / total) * (free / total)
+        } else {
+            1.0
+        };
+        Self {
+            demand,
+            weight: weight.clamp(0.0, 1.0),
+        }
     }
 }
 
@@ -58,7 +65,9 @@ impl Window {
     /// The window for a scheduler at user level with this quantum (ns): a tenth of it (ours), at least 1 ns.
     #[must_use]
     pub fn for_quantum(quantum_ns: NonZeroU64) -> Self {
-        Self { t0_ns: NonZeroU64::new(quantum_ns.get() / 10).unwrap_or(NonZeroU64::MIN) }
+        Self {
+            t0_ns: NonZeroU64::new(quantum_ns.get() / 10).unwrap_or(NonZeroU64::MIN),
+        }
     }
 
     /// `t0` (ns).
@@ -102,7 +111,8 @@ impl Window {
         }
         let (dt, rest, t0) = (dt_ns as f64, (t0_ns - dt_ns) as f64, t0_ns as f64);
         // Rounding must not carry the mean outside the range of its two terms.
-        Ok(((measured * dt + previous * rest) / t0).clamp(previous.min(measured), previous.max(measured)))
+        Ok(((measured * dt + previous * rest) / t0)
+            .clamp(previous.min(measured), previous.max(measured)))
     }
 
     /// [`next`](Self::next) for a kernel, in integers and without a division: demands in units of 2^-31, and a window of
@@ -138,7 +148,12 @@ impl Window {
     ///
     /// # Errors
     /// [`ModelError::OutOfRange`] for a demand that is negative, above 1 or not a number.
-    pub fn next_weighted(&self, previous: Evidence, measured: Evidence, dt_ns: u64) -> Result<Evidence, ModelError> {
+    pub fn next_weighted(
+        &self,
+        previous: Evidence,
+        measured: Evidence,
+        dt_ns: u64,
+    ) -> Result<Evidence, ModelError> {
         check_share("predicted solo utilisation", previous.demand)?;
         check_share("solo utilisation", measured.demand)?;
         let t0_ns = self.t0_ns.get();
@@ -147,10 +162,17 @@ impl Window {
         if new + old == 0.0 {
             return Ok(measured);
         }
-        let (least, most) = (previous.demand.min(measured.demand), previous.demand.max(measured.demand));
+        let (least, most) = (
+            previous.demand.min(measured.demand),
+            previous.demand.max(measured.demand),
+        );
         // Rounding must not carry the mean outside the range of its two terms.
-        let demand = ((measured.demand * new + previous.demand * old) / (new + old)).clamp(least, most);
-        Ok(Evidence { demand, weight: new + old })
+        let demand =
+            ((measured.demand * new + previous.demand * old) / (new + old)).clamp(least, most);
+        Ok(Evidence {
+            demand,
+            weight: new + old,
+        })
     }
 }
 
@@ -163,7 +185,10 @@ mod tests {
     fn edges() {
         let one = Window::for_quantum(NonZeroU64::new(3).unwrap());
         assert_eq!(one.t0_ns(), 1);
-        assert_eq!(Window::for_quantum(NonZeroU64::new(200_000_000).unwrap()).t0_ns(), 20_000_000);
+        assert_eq!(
+            Window::for_quantum(NonZeroU64::new(200_000_000).unwrap()).t0_ns(),
+            20_000_000
+        );
         assert_eq!(one.next(0.3, 0.9, 0).unwrap(), 0.3);
         assert_eq!(one.next(0.3, 0.9, u64::MAX).unwrap(), 0.9);
         assert_eq!(Window::initial(0), 1.0);

@@ -46,9 +46,22 @@ fn l1(task: &TaskView) -> u64 {
 ///
 /// `free` are the CPUs that are not reserved for any of them. With `full`, a task that ran until now is either among
 /// the chosen or stops, unless it can't be stopped.
-pub(super) fn allocate(snap: &Snapshot, full: bool, free: &CpuSet, chosen: Vec<Chosen>) -> Vec<Change> {
+pub(super) fn allocate(
+    snap: &Snapshot,
+    full: bool,
+    free: &CpuSet,
+    chosen: Vec<Chosen>,
+) -> Vec<Change> {
     let machine = &*snap.machine;
-    let mut cores: Vec<Core> = machine.cores.iter().map(|_| Core { free: Vec::new(), tasks: 0, l1: 0 }).collect();
+    let mut cores: Vec<Core> = machine
+        .cores
+        .iter()
+        .map(|_| Core {
+            free: Vec::new(),
+            tasks: 0,
+            l1: 0,
+        })
+        .collect();
     for cpu in machine.cpus.iter().filter(|cpu| free.contains(cpu.id)) {
         cores[cpu.core].free.push(cpu.id);
     }
@@ -64,7 +77,10 @@ pub(super) fn allocate(snap: &Snapshot, full: bool, free: &CpuSet, chosen: Vec<C
     }
     let place = |(chosen, cpus): (Chosen, Option<CpuSet>)| Change::Place {
         task: snap.tasks[chosen.ix as usize].id,
-        placement: Placement::Exclusive { cpus: cpus.unwrap_or_default(), whole_core: chosen.whole_core },
+        placement: Placement::Exclusive {
+            cpus: cpus.unwrap_or_default(),
+            whole_core: chosen.whole_core,
+        },
         lease_end: None,
         purpose: chosen.purpose,
     };
@@ -80,7 +96,9 @@ fn count_neighbours(snap: &Snapshot, full: bool, chosen: &[Chosen], cores: &mut 
         Placement::Exclusive { cpus, .. } => Some((task, cpus)),
         Placement::Shared { .. } => None,
     });
-    let settled = chosen.iter().filter_map(|c| Some((&snap.tasks[c.ix as usize], c.reserved.as_ref()?)));
+    let settled = chosen
+        .iter()
+        .filter_map(|c| Some((&snap.tasks[c.ix as usize], c.reserved.as_ref()?)));
     for (task, cpus) in staying.chain(settled) {
         for cpu in cpus.iter().filter_map(|cpu| machine.index_of(cpu)) {
             let core = &mut cores[machine.cpus[cpu].core];
@@ -99,19 +117,34 @@ fn gangs(snap: &Snapshot, chosen: &[Chosen], cores: &mut [Core], assigned: &mut 
         return;
     }
     // Cores by the number of their free CPUs.
-    let most = cores.iter().map(|core| core.free.len()).max().unwrap_or_default();
+    let most = cores
+        .iter()
+        .map(|core| core.free.len())
+        .max()
+        .unwrap_or_default();
     let mut by_free: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); most + 1];
     for (ix, core) in cores.iter().enumerate() {
         by_free[core.free.len()].insert(ix);
     }
-    for (c, place) in chosen.iter().zip(assigned.iter_mut()).filter(|(c, _)| needs(c)) {
+    for (c, place) in chosen
+        .iter()
+        .zip(assigned.iter_mut())
+        .filter(|(c, _)| needs(c))
+    {
         let task = &snap.tasks[c.ix as usize];
-        let last = || task.last_cpus.iter().filter_map(|cpu| machine.index_of(cpu)).map(|ix| machine.cpus[ix].core);
+        let last = || {
+            task.last_cpus
+                .iter()
+                .filter_map(|cpu| machine.index_of(cpu))
+                .map(|ix| machine.cpus[ix].core)
+        };
         let mut cpus = CpuSet::new();
         let mut wanted = task.cpus as usize;
         for free in (1..=most).rev() {
             while wanted > 0
-                && let Some(ix) = last().find(|ix| by_free[free].contains(ix)).or(by_free[free].first().copied())
+                && let Some(ix) = last()
+                    .find(|ix| by_free[free].contains(ix))
+                    .or(by_free[free].first().copied())
             {
                 let taken = wanted.min(free);
                 let core = &mut cores[ix];
@@ -128,9 +161,18 @@ fn gangs(snap: &Snapshot, chosen: &[Chosen], cores: &mut [Core], assigned: &mut 
 }
 
 /// Without SMT: each task stays where it ran last if it can. The others take what is left, in order.
-fn sticky_singles(snap: &Snapshot, chosen: &[Chosen], cores: &mut [Core], assigned: &mut [Option<CpuSet>]) {
+fn sticky_singles(
+    snap: &Snapshot,
+    chosen: &[Chosen],
+    cores: &mut [Core],
+    assigned: &mut [Option<CpuSet>],
+) {
     let machine = &*snap.machine;
-    for (c, place) in chosen.iter().zip(assigned.iter_mut()).filter(|(_, place)| place.is_none()) {
+    for (c, place) in chosen
+        .iter()
+        .zip(assigned.iter_mut())
+        .filter(|(_, place)| place.is_none())
+    {
         let task = &snap.tasks[c.ix as usize];
         if let Some(last) = task.last_cpus.first()
             && let Some(ix) = machine.index_of(last)
@@ -149,8 +191,15 @@ fn sticky_singles(snap: &Snapshot, chosen: &[Chosen], cores: &mut [Core], assign
 }
 
 /// With SMT: L1 bandwidth balanced over the cores.
-fn balanced_singles(snap: &Snapshot, chosen: &[Chosen], cores: &mut [Core], assigned: &mut [Option<CpuSet>]) {
-    let mut singles: Vec<usize> = (0..chosen.len()).filter(|&c| assigned[c].is_none()).collect();
+fn balanced_singles(
+    snap: &Snapshot,
+    chosen: &[Chosen],
+    cores: &mut [Core],
+    assigned: &mut [Option<CpuSet>],
+) {
+    let mut singles: Vec<usize> = (0..chosen.len())
+        .filter(|&c| assigned[c].is_none())
+        .collect();
     singles.sort_by_key(|&c| {
         let task = &snap.tasks[chosen[c].ix as usize];
         (Reverse(l1(task)), task.id)
@@ -164,10 +213,16 @@ fn balanced_singles(snap: &Snapshot, chosen: &[Chosen], cores: &mut [Core], assi
         .collect();
     let mut members: Vec<Vec<usize>> = vec![Vec::new(); cores.len()];
     for &c in &singles {
-        let Some(Reverse((tasks, sum, ix))) = heap.pop() else { break };
+        let Some(Reverse((tasks, sum, ix))) = heap.pop() else {
+            break;
+        };
         members[ix].push(c);
         if members[ix].len() < cores[ix].free.len() {
-            heap.push(Reverse((tasks + 1, sum + l1(&snap.tasks[chosen[c].ix as usize]), ix)));
+            heap.push(Reverse((
+                tasks + 1,
+                sum + l1(&snap.tasks[chosen[c].ix as usize]),
+                ix,
+            )));
         }
     }
     exchange_alike(snap, chosen, cores, &mut members);
@@ -188,10 +243,19 @@ fn balanced_singles(snap: &Snapshot, chosen: &[Chosen], cores: &mut [Core], assi
 
 /// Exchanges the groups of tasks among alike cores (wholly free, of the same size and type), so that as many groups as
 /// possible get the core where a member ran last.
-fn exchange_alike(snap: &Snapshot, chosen: &[Chosen], cores: &[Core], members: &mut Vec<Vec<usize>>) {
+fn exchange_alike(
+    snap: &Snapshot,
+    chosen: &[Chosen],
+    cores: &[Core],
+    members: &mut Vec<Vec<usize>>,
+) {
     let machine = &*snap.machine;
     let kind = |ix: usize| {
-        let cpu = cores[ix].free.first().and_then(|&cpu| machine.index_of(cpu)).map(|ix| &machine.cpus[ix])?;
+        let cpu = cores[ix]
+            .free
+            .first()
+            .and_then(|&cpu| machine.index_of(cpu))
+            .map(|ix| &machine.cpus[ix])?;
         let whole = cores[ix].tasks == 0 && cores[ix].free.len() == machine.cores[ix].len();
         whole.then_some((cores[ix].free.len(), cpu.core_type))
     };
@@ -214,7 +278,10 @@ fn exchange_alike(snap: &Snapshot, chosen: &[Chosen], cores: &[Core], members: &
         }
     }
     homeless.retain_mut(|(kind, group)| {
-        let home = group.iter().filter_map(|&c| last_core(c)).find(|&core| !taken[core] && kinds[core] == *kind);
+        let home = group
+            .iter()
+            .filter_map(|&c| last_core(c))
+            .find(|&core| !taken[core] && kinds[core] == *kind);
         match home {
             Some(core) => {
                 taken[core] = true;
@@ -228,7 +295,9 @@ fn exchange_alike(snap: &Snapshot, chosen: &[Chosen], cores: &[Core], members: &
     for (kind, group) in homeless {
         // There are no more groups of a kind than cores of that kind, so each group gets a core. Cores of one kind
         // mostly lie together, so the search starts where the last one ended.
-        let found = (0..cores.len()).map(|step| (next + step) % cores.len()).find(|&c| !taken[c] && kinds[c] == kind);
+        let found = (0..cores.len())
+            .map(|step| (next + step) % cores.len())
+            .find(|&c| !taken[c] && kinds[c] == kind);
         if let Some(core) = found {
             next = core + 1;
             taken[core] = true;

@@ -7,7 +7,10 @@
 use super::params::{ParamKind, ParamSpec, QUANTUM_S};
 use super::round::Round;
 use super::target::{Fit, Target};
-use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, required, sharing_needs, state_is_a_field, wanted};
+use super::{
+    Need, Params, Policy, PolicyEntry, QuantumEnd, required, sharing_needs, state_is_a_field,
+    wanted,
+};
 use crate::capability::Capability;
 use crate::counter::Counter;
 use crate::decision::{Decision, WaitReason};
@@ -31,9 +34,17 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     ],
     needs,
     build: |params| {
-        let target = if params.word("target") == "ideal" { Target::Ideal } else { Target::Online };
+        let target = if params.word("target") == "ideal" {
+            Target::Ideal
+        } else {
+            Target::Online
+        };
         let quantum = Nanos::from_s(params.number("quantum_s"));
-        Box::new(Bandwidth { quantum, target, state: QuantumEnd::default() })
+        Box::new(Bandwidth {
+            quantum,
+            target,
+            state: QuantumEnd::default(),
+        })
     },
 };
 
@@ -43,7 +54,10 @@ fn needs(params: &Params) -> Vec<Need> {
         Capability::Counter(Counter::MmReads),
         "all jobs count as alike, and those that have waited longest run",
     ));
-    needs.push(wanted(Capability::Counter(Counter::L1Accesses), "jobs are not paired by their use of the L1 cache"));
+    needs.push(wanted(
+        Capability::Counter(Counter::L1Accesses),
+        "jobs are not paired by their use of the L1 cache",
+    ));
     if params.word("target") == "ideal" {
         needs.push(required(Capability::SoloBandwidth));
     }
@@ -75,7 +89,11 @@ impl Policy for Bandwidth {
         let basis = fit.basis();
         round.finish(end, basis, |ix, ahead| {
             let task = &snap.tasks[ix as usize];
-            if task.overdue { WaitReason::Order { ahead } } else { fit.reason(task, ahead) }
+            if task.overdue {
+                WaitReason::Order { ahead }
+            } else {
+                fit.reason(task, ahead)
+            }
         })
     }
 

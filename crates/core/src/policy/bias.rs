@@ -19,7 +19,12 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     time_shares: true,
     params: &[QUANTUM_S],
     needs: |_| measuring_needs(),
-    build: |params| Box::new(Bias { quantum: Nanos::from_s(params.number("quantum_s")), state: QuantumEnd::default() }),
+    build: |params| {
+        Box::new(Bias {
+            quantum: Nanos::from_s(params.number("quantum_s")),
+            state: QuantumEnd::default(),
+        })
+    },
 };
 
 struct Bias {
@@ -30,7 +35,11 @@ struct Bias {
 /// Misses per thousand million instructions. Each miss is a line read from memory. `None` before the first quantum.
 fn bias(task: &TaskView) -> Option<u64> {
     let reads = task.estimates.cpu_mm_reads.value()?.0;
-    let instructions = task.estimates.cpu_instructions.value().filter(|&rate| rate > 0)?;
+    let instructions = task
+        .estimates
+        .cpu_instructions
+        .value()
+        .filter(|&rate| rate > 0)?;
     u64::try_from(u128::from(reads) * 1_000_000_000 / u128::from(instructions)).ok()
 }
 
@@ -39,7 +48,11 @@ impl Policy for Bias {
         let mut split = Split::new(snap);
         let end = self.state.after(snap.now, split.full, self.quantum);
         if split.full {
-            let known: Vec<u64> = split.free.iter().filter_map(|&ix| bias(split.task(ix))).collect();
+            let known: Vec<u64> = split
+                .free
+                .iter()
+                .filter_map(|&ix| bias(split.task(ix)))
+                .collect();
             let sum: u128 = known.iter().map(|&bias| u128::from(bias)).sum();
             // Ours: a task that was not measured yet counts as the mean.
             let mean = (sum / known.len().max(1) as u128) as u64;

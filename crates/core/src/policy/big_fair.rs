@@ -17,8 +17,18 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "the fair share policy of the lucky paper, section 4",
     time_shares: true,
     params: &[QUANTUM_S],
-    needs: |_| vec![required(Capability::CoreTypes), required(Capability::Affinity)],
-    build: |params| Box::new(BigFair { quantum: Nanos::from_s(params.number("quantum_s")), state: State::default() }),
+    needs: |_| {
+        vec![
+            required(Capability::CoreTypes),
+            required(Capability::Affinity),
+        ]
+    },
+    build: |params| {
+        Box::new(BigFair {
+            quantum: Nanos::from_s(params.number("quantum_s")),
+            state: State::default(),
+        })
+    },
 };
 
 struct BigFair {

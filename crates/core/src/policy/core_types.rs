@@ -66,7 +66,12 @@ impl<'a> Split<'a> {
     pub(super) fn new(snap: &'a Snapshot) -> Split<'a> {
         let machine = &*snap.machine;
         let fastest = machine.cpus.iter().map(|cpu| cpu.core_type).min();
-        let of = |big: bool| machine.cpus.iter().filter(move |cpu| (Some(cpu.core_type) == fastest) == big);
+        let of = |big: bool| {
+            machine
+                .cpus
+                .iter()
+                .filter(move |cpu| (Some(cpu.core_type) == fastest) == big)
+        };
         let full = snap.is_quantum_end() || snap.tasks.iter().all(|task| task.running.is_none());
         let mut split = Split {
             snap,
@@ -84,7 +89,10 @@ impl<'a> Split<'a> {
         let mut wanted = 0;
         for (ix, task) in snap.tasks.iter().enumerate() {
             let cpus = u64::from(task.cpus);
-            let now = task.running.as_ref().and_then(|running| split.side_of(running.placement.cpus()));
+            let now = task
+                .running
+                .as_ref()
+                .and_then(|running| split.side_of(running.placement.cpus()));
             // What runs is not touched between quanta, and what may not be placed never is.
             let stays = !task.control.place || (task.running.is_some() && !full && now.is_none());
             let side = if task.asleep {
@@ -113,7 +121,11 @@ impl<'a> Split<'a> {
         for pos in 0..split.free.len() {
             let ix = split.free[pos];
             if split.sides[ix as usize].is_none() {
-                let side = if split.fits(ix) { Side::Big } else { Side::Small };
+                let side = if split.fits(ix) {
+                    Side::Big
+                } else {
+                    Side::Small
+                };
                 split.put(ix, side);
             }
         }
@@ -136,7 +148,10 @@ impl<'a> Split<'a> {
     /// The only side that can hold a task; `None` if both can. `sizes` are the numbers of big and small CPUs.
     fn only_side(&self, task: &TaskView, sizes: (usize, usize)) -> Option<Side> {
         let usable = match &task.allowed {
-            Some(mask) => (mask.intersection(&self.big).len(), mask.intersection(&self.small).len()),
+            Some(mask) => (
+                mask.intersection(&self.big).len(),
+                mask.intersection(&self.small).len(),
+            ),
             None => sizes,
         };
         let holds = |cpus: usize| cpus >= task.cpus.max(1) as usize;
@@ -203,7 +218,9 @@ impl<'a> Split<'a> {
                 None => continue,
             };
             let is_there = |mask: &CpuSet| match &task.running {
-                Some(running) => matches!(&running.placement, Placement::Shared { mask: now } if now == mask),
+                Some(running) => {
+                    matches!(&running.placement, Placement::Shared { mask: now } if now == mask)
+                }
                 None => false,
             };
             let mask = match &task.allowed {
@@ -222,7 +239,11 @@ impl<'a> Split<'a> {
                 purpose: Purpose::Run,
             });
         }
-        Decision { changes, next_wake: Some(next_wake), ..Decision::default() }
+        Decision {
+            changes,
+            next_wake: Some(next_wake),
+            ..Decision::default()
+        }
     }
 }
 
@@ -234,7 +255,11 @@ fn balanced(wanted: u64, fixed: (u64, u64), cpus: (u64, u64)) -> u64 {
     }
     let (mut big, mut small) = fixed;
     for _ in 0..wanted {
-        if big / cpus.0 <= small / cpus.1 { big += 1 } else { small += 1 }
+        if big / cpus.0 <= small / cpus.1 {
+            big += 1
+        } else {
+            small += 1
+        }
     }
     big - fixed.0
 }
@@ -246,11 +271,27 @@ mod tests {
     #[test]
     fn every_cpu_gets_its_first_task_before_any_its_second() {
         let of_one_and_three = |wanted| balanced(wanted, (0, 0), (1, 3));
-        assert_eq!((0..10).map(of_one_and_three).collect::<Vec<_>>(), [0, 1, 1, 1, 1, 2, 2, 2, 2, 3]);
-        assert_eq!((0..6).map(|n| balanced(n, (0, 0), (2, 2))).collect::<Vec<_>>(), [0, 1, 2, 2, 2, 3]);
+        assert_eq!(
+            (0..10).map(of_one_and_three).collect::<Vec<_>>(),
+            [0, 1, 1, 1, 1, 2, 2, 2, 2, 3]
+        );
+        assert_eq!(
+            (0..6)
+                .map(|n| balanced(n, (0, 0), (2, 2)))
+                .collect::<Vec<_>>(),
+            [0, 1, 2, 2, 2, 3]
+        );
         // What is fixed has taken its CPUs.
-        assert_eq!((0..4).map(|n| balanced(n, (1, 0), (1, 2))).collect::<Vec<_>>(), [0, 0, 0, 1]);
+        assert_eq!(
+            (0..4)
+                .map(|n| balanced(n, (1, 0), (1, 2)))
+                .collect::<Vec<_>>(),
+            [0, 0, 0, 1]
+        );
         assert_eq!(balanced(5, (0, 9), (2, 2)), 5);
-        assert_eq!((balanced(5, (0, 0), (4, 0)), balanced(5, (0, 0), (0, 4))), (5, 0));
+        assert_eq!(
+            (balanced(5, (0, 0), (4, 0)), balanced(5, (0, 0), (0, 4))),
+            (5, 0)
+        );
     }
 }

@@ -40,8 +40,13 @@ pub(super) const LIGHT_MM: ParamSpec = number(
     1e6,
     "most reads from memory of a light job, per microsecond; 3.5 on the Perf&Fair paper's machine",
 );
-pub(super) const SHARE_MAX: ParamSpec =
-    number("estimation_share_max", 0.25, 0.0, 1.0, "greatest share of the time that goes into estimation quanta");
+pub(super) const SHARE_MAX: ParamSpec = number(
+    "estimation_share_max",
+    0.25,
+    0.0,
+    1.0,
+    "greatest share of the time that goes into estimation quanta",
+);
 pub(super) const RENEWAL_SHARE_MAX: ParamSpec = number(
     "renewal_share_max",
     0.05,
@@ -78,7 +83,10 @@ pub(super) struct EstimationState {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Weight {
     Light,
-    Heavy { llc: Reading<Rate>, mm: Reading<Rate> },
+    Heavy {
+        llc: Reading<Rate>,
+        mm: Reading<Rate>,
+    },
     Unknown,
 }
 
@@ -99,9 +107,14 @@ impl Estimation {
             // One event that can't be counted says nothing against the task; both together would.
             (Reading::Absent(_), Reading::Absent(_)) => Weight::Unknown,
             (llc, mm) => {
-                let within = |rate: Reading<Rate>, most: Rate| rate.value().is_none_or(|rate| rate <= most);
+                let within =
+                    |rate: Reading<Rate>, most: Rate| rate.value().is_none_or(|rate| rate <= most);
                 let is_light = within(llc, self.light_llc) && within(mm, self.light_mm);
-                if is_light { Weight::Light } else { Weight::Heavy { llc, mm } }
+                if is_light {
+                    Weight::Light
+                } else {
+                    Weight::Heavy { llc, mm }
+                }
             }
         }
     }
@@ -119,18 +132,32 @@ impl Estimation {
     }
 
     /// Chooses whom to measure, if this round belongs to an estimation quantum; when it ends, and for whom it is.
-    pub(super) fn plan(&self, state: &mut EstimationState, round: &mut Round<'_>) -> Option<(Nanos, Basis)> {
+    pub(super) fn plan(
+        &self,
+        state: &mut EstimationState,
+        round: &mut Round<'_>,
+    ) -> Option<(Nanos, Basis)> {
         let now = round.snap.now;
         let started = *state.started.get_or_insert(now);
         if !round.full {
             // A task that ended left CPUs: as long as the measurement goes on, only light ones may fill them.
-            let measures = |task: &TaskView| task.running.as_ref().is_some_and(|r| r.purpose == Purpose::MeasureAlone);
-            let goes_on = state.until.filter(|&until| until > now && round.snap.tasks.iter().any(measures));
+            let measures = |task: &TaskView| {
+                task.running
+                    .as_ref()
+                    .is_some_and(|r| r.purpose == Purpose::MeasureAlone)
+            };
+            let goes_on = state
+                .until
+                .filter(|&until| until > now && round.snap.tasks.iter().any(measures));
             return goes_on.map(|until| (until, Basis::default()));
         }
         state.until = None;
-        let share = |spent: Nanos| (spent + self.length).0 as f64 / (now + self.length - started).0 as f64;
-        let someone_unknown = round.order.iter().any(|&ix| round.task(ix).estimates.executed == 0);
+        let share =
+            |spent: Nanos| (spent + self.length).0 as f64 / (now + self.length - started).0 as f64;
+        let someone_unknown = round
+            .order
+            .iter()
+            .any(|&ix| round.task(ix).estimates.executed == 0);
         // What can't be stopped would go on beside the measurement.
         let disturbed = |task: &TaskView| task.stays(true) && self.weight(task) != Weight::Light;
         if round.all_fit()
@@ -144,23 +171,39 @@ impl Estimation {
             return None;
         }
         let mut expired: Vec<u32> = round.order.clone();
-        expired.retain(|&ix| self.age(round.task(ix)).is_some_and(|age| age >= self.valid_quanta));
+        expired.retain(|&ix| {
+            self.age(round.task(ix))
+                .is_some_and(|age| age >= self.valid_quanta)
+        });
         // The longest expired; among those never estimated the one that has run most, then the longest waiting.
-        expired.sort_by_key(|&ix| Reverse((self.age(round.task(ix)), round.task(ix).estimates.ran)));
+        expired
+            .sort_by_key(|&ix| Reverse((self.age(round.task(ix)), round.task(ix).estimates.ran)));
         // An old estimate is worth more than none, so that renewing may take less time.
-        let may_renew = share(state.renewed) <= self.renewal_share_max && self.renewal_share_max > 0.0;
+        let may_renew =
+            share(state.renewed) <= self.renewal_share_max && self.renewal_share_max > 0.0;
         let is_first = |round: &Round<'_>, ix: u32| self.age(round.task(ix)) == Some(u32::MAX);
         expired.retain(|&ix| may_renew || is_first(round, ix));
         // One that can't have whole cores, for its mask or its size, must not keep the others from being measured.
-        let first = expired.into_iter().find(|&ix| round.choose_whole_core(ix, Purpose::MeasureAlone).is_ok())?;
+        let first = expired
+            .into_iter()
+            .find(|&ix| round.choose_whole_core(ix, Purpose::MeasureAlone).is_ok())?;
         let renews = !is_first(round, first);
         if self.weight(round.task(first)) == Weight::Light {
-            let close = |ix: u32| self.age(round.task(ix)).is_some_and(|age| age >= self.valid_quanta.div_ceil(2));
-            let mut more: Vec<u32> = round.order.iter().copied().filter(|&ix| ix != first && close(ix)).collect();
+            let close = |ix: u32| {
+                self.age(round.task(ix))
+                    .is_some_and(|age| age >= self.valid_quanta.div_ceil(2))
+            };
+            let mut more: Vec<u32> = round
+                .order
+                .iter()
+                .copied()
+                .filter(|&ix| ix != first && close(ix))
+                .collect();
             more.retain(|&ix| self.weight(round.task(ix)) == Weight::Light);
             more.sort_by_key(|&ix| Reverse(self.age(round.task(ix))));
             for ix in more {
-                if round.choose_whole_core(ix, Purpose::MeasureAlone).is_err() && round.left() == 0 {
+                if round.choose_whole_core(ix, Purpose::MeasureAlone).is_err() && round.left() == 0
+                {
                     break;
                 }
             }
@@ -171,7 +214,13 @@ impl Estimation {
         }
         let until = now + self.length;
         state.until = Some(until);
-        Some((until, Basis { measures: Some(round.task(first).id), ..Basis::default() }))
+        Some((
+            until,
+            Basis {
+                measures: Some(round.task(first).id),
+                ..Basis::default()
+            },
+        ))
     }
 
     /// Fills what is left with light tasks, those with the least progress first.
@@ -189,12 +238,17 @@ impl Estimation {
                 round.wait(ix, reason);
             }
         }
-        round.finish(until, basis, |ix, ahead| match self.weight(&snap.tasks[ix as usize]) {
-            Weight::Heavy { llc, mm } => {
-                WaitReason::Heavy { llc, llc_limit: self.light_llc, mm, mm_limit: self.light_mm }
+        round.finish(until, basis, |ix, ahead| {
+            match self.weight(&snap.tasks[ix as usize]) {
+                Weight::Heavy { llc, mm } => WaitReason::Heavy {
+                    llc,
+                    llc_limit: self.light_llc,
+                    mm,
+                    mm_limit: self.light_mm,
+                },
+                Weight::Unknown => WaitReason::Unmeasured,
+                Weight::Light => WaitReason::Order { ahead },
             }
-            Weight::Unknown => WaitReason::Unmeasured,
-            Weight::Light => WaitReason::Order { ahead },
         })
     }
 }

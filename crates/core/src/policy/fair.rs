@@ -3,11 +3,14 @@
 //! Progress is measured against solo IPC, which is estimated in quanta of low contention as long as ordinary ones.
 
 use super::estimation::{
-    Estimation, EstimationState, LIGHT_LLC, LIGHT_MM, RENEWAL_SHARE_MAX, SHARE_MAX, VALID_QUANTA, progress_by,
+    Estimation, EstimationState, LIGHT_LLC, LIGHT_MM, RENEWAL_SHARE_MAX, SHARE_MAX, VALID_QUANTA,
+    progress_by,
 };
 use super::params::{ESTIMATES, QUANTUM_S};
 use super::round::Round;
-use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, sharing_needs, state_is_a_field, wanted};
+use super::{
+    Need, Params, Policy, PolicyEntry, QuantumEnd, sharing_needs, state_is_a_field, wanted,
+};
 use crate::capability::Capability;
 use crate::counter::Counter;
 use crate::decision::{Basis, Decision, WaitReason};
@@ -22,13 +25,26 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     gist: "the job with the least progress against running alone first",
     source: "Feliu et al., `Fair` in Perf&Fair",
     time_shares: true,
-    params: &[QUANTUM_S, VALID_QUANTA, LIGHT_LLC, LIGHT_MM, SHARE_MAX, RENEWAL_SHARE_MAX, ESTIMATES],
+    params: &[
+        QUANTUM_S,
+        VALID_QUANTA,
+        LIGHT_LLC,
+        LIGHT_MM,
+        SHARE_MAX,
+        RENEWAL_SHARE_MAX,
+        ESTIMATES,
+    ],
     needs,
     build: |params| {
         let quantum = Nanos::from_s(params.number("quantum_s"));
         let estimation = Estimation::new(params, quantum);
         let learnt = params.word("estimates") == "learnt";
-        Box::new(Fair { quantum, estimation, learnt, state: State::default() })
+        Box::new(Fair {
+            quantum,
+            estimation,
+            learnt,
+            state: State::default(),
+        })
     },
 };
 
@@ -41,12 +57,18 @@ fn needs(_: &Params) -> Vec<Need> {
 /// The needs of every policy that measures progress.
 pub(super) fn progress_needs() -> [Need; 3] {
     [
-        wanted(Capability::Ipc, "progress is CPU time: slowdown by co-runners is not seen"),
+        wanted(
+            Capability::Ipc,
+            "progress is CPU time: slowdown by co-runners is not seen",
+        ),
         wanted(
             Capability::Counter(Counter::LlcAccesses),
             "light and heavy jobs are told apart by their reads from memory alone",
         ),
-        wanted(Capability::Counter(Counter::L1Accesses), "jobs are not paired by their use of the L1 cache"),
+        wanted(
+            Capability::Counter(Counter::L1Accesses),
+            "jobs are not paired by their use of the L1 cache",
+        ),
     ]
 }
 
@@ -79,7 +101,9 @@ impl Policy for Fair {
             of(a).total_cmp(&of(b))
         });
         round.choose_in_order(Purpose::Run, false);
-        round.finish(end, Basis::default(), |_, ahead| WaitReason::Order { ahead })
+        round.finish(end, Basis::default(), |_, ahead| WaitReason::Order {
+            ahead,
+        })
     }
 
     state_is_a_field!();

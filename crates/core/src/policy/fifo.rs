@@ -17,8 +17,18 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "baseline (GNU parallel -j)",
     time_shares: false,
     params: &[QUANTUM_S],
-    needs: |_| vec![wanted(Capability::Affinity, "the kernel chooses the CPU of each job that runs")],
-    build: |params| Box::new(Fifo { quantum: Nanos::from_s(params.number("quantum_s")), state: QuantumEnd::default() }),
+    needs: |_| {
+        vec![wanted(
+            Capability::Affinity,
+            "the kernel chooses the CPU of each job that runs",
+        )]
+    },
+    build: |params| {
+        Box::new(Fifo {
+            quantum: Nanos::from_s(params.number("quantum_s")),
+            state: QuantumEnd::default(),
+        })
+    },
 };
 
 struct Fifo {
@@ -28,14 +38,20 @@ struct Fifo {
 
 impl Policy for Fifo {
     fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
-        let end = self.state.after(snap.now, snap.is_quantum_end(), self.quantum);
+        let end = self
+            .state
+            .after(snap.now, snap.is_quantum_end(), self.quantum);
         let mut round = Round::between_quanta(snap);
         // As they were let in, whatever happened to a task since. Events of older versions do not tell that.
         let arrival = |task: &TaskView| (task.turn, task.arrived, task.id);
-        round.order.sort_by_key(|&ix| arrival(&snap.tasks[ix as usize]));
+        round
+            .order
+            .sort_by_key(|&ix| arrival(&snap.tasks[ix as usize]));
         // No task overtakes a gang that waits for its CPUs: otherwise the gang might wait for ever.
         round.choose_in_order(Purpose::Run, true);
-        round.finish(end, Basis::default(), |_, ahead| WaitReason::Order { ahead })
+        round.finish(end, Basis::default(), |_, ahead| WaitReason::Order {
+            ahead,
+        })
     }
 
     state_is_a_field!();

@@ -48,12 +48,21 @@ impl FitnessQueue {
         for (ix, candidate) in candidates.iter().enumerate() {
             match groups.last_mut() {
                 Some(group) if group.bandwidth == candidate.bandwidth => group.end += 1,
-                _ => groups.push(Group { bandwidth: candidate.bandwidth, next: ix as u32, end: ix as u32 + 1 }),
+                _ => groups.push(Group {
+                    bandwidth: candidate.bandwidth,
+                    next: ix as u32,
+                    end: ix as u32 + 1,
+                }),
             }
         }
         let up = (0..=groups.len() as u32).collect();
         let down = (0..=groups.len() as u32).collect();
-        FitnessQueue { candidates, groups, up, down }
+        FitnessQueue {
+            candidates,
+            groups,
+            up,
+            down,
+        }
     }
 
     /// Takes out the fittest candidate; ties go to the lower rank. `None` when no candidate is left.
@@ -62,7 +71,9 @@ impl FitnessQueue {
     /// least 1.
     pub fn take(&mut self, remain: i128, cpus: u32) -> Option<Candidate> {
         let cpus = i128::from(cpus);
-        let split = self.groups.partition_point(|group| i128::from(group.bandwidth) * cpus < remain);
+        let split = self
+            .groups
+            .partition_point(|group| i128::from(group.bandwidth) * cpus < remain);
         let above = find(&mut self.up, split as u32) as usize;
         let below = find(&mut self.down, split as u32) as usize;
         let gap = |group: &Group| (remain - i128::from(group.bandwidth) * cpus).unsigned_abs();
@@ -73,7 +84,11 @@ impl FitnessQueue {
             (None, Some(_)) => above,
             (Some(below), Some(high)) => {
                 let low = &self.groups[below];
-                if (gap(low), head(low)) < (gap(high), head(high)) { below } else { above }
+                if (gap(low), head(low)) < (gap(high), head(high)) {
+                    below
+                } else {
+                    above
+                }
             }
         };
         let chosen = self.candidates[self.groups[group].next as usize];
@@ -106,8 +121,13 @@ mod tests {
 
     /// The definition, by scanning.
     fn scan(left: &mut Vec<Candidate>, remain: i128, cpus: u32) -> Option<Candidate> {
-        let gap = |c: &Candidate| (remain - i128::from(c.bandwidth) * i128::from(cpus)).unsigned_abs();
-        let best = left.iter().enumerate().min_by_key(|(_, c)| (gap(c), c.rank))?.0;
+        let gap =
+            |c: &Candidate| (remain - i128::from(c.bandwidth) * i128::from(cpus)).unsigned_abs();
+        let best = left
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, c)| (gap(c), c.rank))?
+            .0;
         Some(left.remove(best))
     }
 
@@ -147,7 +167,12 @@ mod tests {
 
     #[test]
     fn ties_go_to_the_longest_waiting() {
-        let c = |index, rank, bandwidth| Candidate { index, rank, bandwidth, cpus: 1 };
+        let c = |index, rank, bandwidth| Candidate {
+            index,
+            rank,
+            bandwidth,
+            cpus: 1,
+        };
         // 8 and 12 are equally far from 10; so are both tens.
         let mut queue = FitnessQueue::new(vec![c(0, 3, 8), c(1, 2, 12), c(2, 1, 10), c(3, 0, 10)]);
         let order: Vec<u32> = (0..4).map(|_| queue.take(10, 1).unwrap().index).collect();

@@ -15,9 +15,17 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     source: "baseline",
     time_shares: true,
     params: &[QUANTUM_S],
-    needs: |_| vec![wanted(Capability::Affinity, "jobs may use every CPU that the caller may")],
+    needs: |_| {
+        vec![wanted(
+            Capability::Affinity,
+            "jobs may use every CPU that the caller may",
+        )]
+    },
     build: |params| {
-        Box::new(Linux { quantum: Nanos::from_s(params.number("quantum_s")), state: QuantumEnd::default() })
+        Box::new(Linux {
+            quantum: Nanos::from_s(params.number("quantum_s")),
+            state: QuantumEnd::default(),
+        })
     },
 };
 
@@ -28,18 +36,30 @@ struct Linux {
 
 impl Policy for Linux {
     fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
-        let end = self.state.after(snap.now, snap.is_quantum_end(), self.quantum);
+        let end = self
+            .state
+            .after(snap.now, snap.is_quantum_end(), self.quantum);
         let all = snap.machine.all_cpus();
-        let idle = snap.tasks.iter().filter(|task| task.running.is_none() && task.control.place);
+        let idle = snap
+            .tasks
+            .iter()
+            .filter(|task| task.running.is_none() && task.control.place);
         let place = |task: &crate::TaskView| Change::Place {
             task: task.id,
             placement: Placement::Shared {
-                mask: task.allowed.as_ref().map_or_else(|| all.clone(), |mask| mask.intersection(&all)),
+                mask: task
+                    .allowed
+                    .as_ref()
+                    .map_or_else(|| all.clone(), |mask| mask.intersection(&all)),
             },
             lease_end: None,
             purpose: Purpose::Run,
         };
-        Decision { changes: idle.map(place).collect(), next_wake: Some(end), ..Decision::default() }
+        Decision {
+            changes: idle.map(place).collect(),
+            next_wake: Some(end),
+            ..Decision::default()
+        }
     }
 
     state_is_a_field!();

@@ -31,7 +31,8 @@
 
 use super::core_types::{Side, Split, measuring_needs};
 use super::params::{
-    BIG_BUSY, BIG_CAPACITY, BIG_IDLE, ParamSpec, QUANTUM_S, SMALL_BUSY, SMALL_CAPACITY, SMALL_IDLE, core_power, number,
+    BIG_BUSY, BIG_CAPACITY, BIG_IDLE, ParamSpec, QUANTUM_S, SMALL_BUSY, SMALL_CAPACITY, SMALL_IDLE,
+    core_power, number,
 };
 use super::{Params, Policy, PolicyEntry, QuantumEnd, state_is_a_field};
 use crate::decision::Decision;
@@ -63,7 +64,13 @@ const PARAMS: &[ParamSpec] = &[
         1e6,
         "MIPS on a big core for each million cache misses/s on a small one; assumed, as to_big_alpha",
     ),
-    number("to_big_gamma_mips", 315.0, -1e9, 1e9, "constant term of the MIPS on a big core; assumed, as to_big_alpha"),
+    number(
+        "to_big_gamma_mips",
+        315.0,
+        -1e9,
+        1e9,
+        "constant term of the MIPS on a big core; assumed, as to_big_alpha",
+    ),
     number(
         "to_small_alpha",
         0.28,
@@ -125,21 +132,39 @@ impl Pair {
             gamma: params.number(&format!("{name}_gamma_mips")),
         };
         let [big, small] = core_power(params);
-        Pair { big, small, to_big: regression("to_big"), to_small: regression("to_small") }
+        Pair {
+            big,
+            small,
+            to_big: regression("to_big"),
+            to_small: regression("to_small"),
+        }
     }
 
     /// The tickets of a task that was measured on the side where it is; `None` before it was measured.
     fn tickets(&self, task: &TaskView, is_big: bool) -> Option<u32> {
         let millions = |per_ms: u64| per_ms as f64 / 1e3;
-        let instructions = task.estimates.cpu_instructions.value().filter(|&rate| rate > 0)?;
+        let instructions = task
+            .estimates
+            .cpu_instructions
+            .value()
+            .filter(|&rate| rate > 0)?;
         let reads = task.estimates.cpu_mm_reads.value()?;
-        let here = CoreSample { mips: millions(instructions), llcms: millions(reads.0) };
+        let here = CoreSample {
+            mips: millions(instructions),
+            llcms: millions(reads.0),
+        };
         let ratio = self.big.capacity_mips() / self.small.capacity_mips();
         let within = |mips: f64, bound: f64| mips.clamp(here.mips.min(bound), here.mips.max(bound));
         let (big, small) = if is_big {
-            (here.mips, within(self.to_small.predict(here), here.mips / ratio))
+            (
+                here.mips,
+                within(self.to_small.predict(here), here.mips / ratio),
+            )
         } else {
-            (within(self.to_big.predict(here), here.mips * ratio), here.mips)
+            (
+                within(self.to_big.predict(here), here.mips * ratio),
+                here.mips,
+            )
         };
         tickets(benefit(&self.big, big, &self.small, small).ok()?).ok()
     }
@@ -161,12 +186,22 @@ impl Policy for Lucky {
 impl Lucky {
     /// Restores the balance, then draws once and changes places.
     fn play(&self, split: &mut Split<'_>, rng: &mut Rng) {
-        let known: Vec<Option<u32>> =
-            split.free.iter().map(|&ix| self.pair.tickets(split.task(ix), split.is_big(ix))).collect();
+        let known: Vec<Option<u32>> = split
+            .free
+            .iter()
+            .map(|&ix| self.pair.tickets(split.task(ix), split.is_big(ix)))
+            .collect();
         let measured = known.iter().flatten().count() as u64;
-        let sum: u64 = known.iter().flatten().map(|&tickets| u64::from(tickets)).sum();
+        let sum: u64 = known
+            .iter()
+            .flatten()
+            .map(|&tickets| u64::from(tickets))
+            .sum();
         let mean = sum.checked_div(measured).unwrap_or(100) as u32;
-        let tickets: Vec<u32> = known.into_iter().map(|tickets| tickets.unwrap_or(mean)).collect();
+        let tickets: Vec<u32> = known
+            .into_iter()
+            .map(|tickets| tickets.unwrap_or(mean))
+            .collect();
         mend(split, &tickets, rng);
         if measured == 0 {
             return;
@@ -189,7 +224,9 @@ fn lottery(tickets: &[u32], takes_part: impl Fn(usize) -> bool) -> Lottery {
 
 /// Free tasks on the big cores, as positions in the list, the fewest tickets first.
 fn on_big(split: &Split<'_>, tickets: &[u32]) -> Vec<usize> {
-    let mut big: Vec<usize> = (0..tickets.len()).filter(|&pos| split.is_big(split.free[pos])).collect();
+    let mut big: Vec<usize> = (0..tickets.len())
+        .filter(|&pos| split.is_big(split.free[pos]))
+        .collect();
     big.sort_unstable_by_key(|&pos| (tickets[pos], pos));
     big
 }
@@ -210,7 +247,9 @@ fn mend(split: &mut Split<'_>, tickets: &[u32], rng: &mut Rng) {
     // One draw for each free place, among the tasks that still fit.
     let mut lottery = lottery(tickets, |pos| !split.is_big(split.free[pos]));
     while split.room() > 0 && lottery.total() > 0 {
-        let Some(slot) = lottery.draw(rng.next_u64()) else { break };
+        let Some(slot) = lottery.draw(rng.next_u64()) else {
+            break;
+        };
         let ix = split.free[slot.index()];
         if split.fits(ix) {
             split.put(ix, Side::Big);
@@ -253,14 +292,23 @@ mod tests {
         let (big_ghz, small_ghz, miss_ns) = (3.2, 0.8, 20.0);
         let sample = |cpi: f64, misses: f64, ghz: f64| {
             let mips = 1e3 / (cpi / ghz + misses * miss_ns / 1e3);
-            CoreSample { mips, llcms: mips * misses / 1e3 }
+            CoreSample {
+                mips,
+                llcms: mips * misses / 1e3,
+            }
         };
         let (mut to_big, mut to_small) = (Vec::new(), Vec::new());
         for cpi in [0.5, 0.75, 1.0, 1.5, 2.0] {
             for misses in [0.0, 1.0, 2.0, 5.0, 10.0, 20.0] {
                 let (big, small) = (sample(cpi, misses, big_ghz), sample(cpi, misses, small_ghz));
-                to_big.push(CorePair { from: small, to_mips: big.mips });
-                to_small.push(CorePair { from: big, to_mips: small.mips });
+                to_big.push(CorePair {
+                    from: small,
+                    to_mips: big.mips,
+                });
+                to_small.push(CorePair {
+                    from: big,
+                    to_mips: small.mips,
+                });
             }
         }
         let params = Params::resolve("lucky", PARAMS, &[]).unwrap();
@@ -268,7 +316,10 @@ mod tests {
             let fitted = fit(&pairs).unwrap();
             let close = |what: &str, value: f64, step: f64| {
                 let default = params.number(&format!("{name}_{what}"));
-                assert!((default - value).abs() <= step / 2.0, "{name}_{what}: {value}");
+                assert!(
+                    (default - value).abs() <= step / 2.0,
+                    "{name}_{what}: {value}"
+                );
             };
             // The paper reports a correlation coefficient of about 98 %, which is the root of R^2.
             assert!(fitted.r2.unwrap() > 0.96);

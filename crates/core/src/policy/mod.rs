@@ -152,9 +152,16 @@ impl PolicyEntry {
     pub fn shortfalls(&self, params: &Params, capabilities: &Capabilities) -> Vec<Shortfall> {
         let missing = |need: Need| {
             let why = capabilities.why_missing(need.capability)?;
-            Some(Shortfall { capability: need.capability, why, importance: need.importance })
+            Some(Shortfall {
+                capability: need.capability,
+                why,
+                importance: need.importance,
+            })
         };
-        (self.needs)(params).into_iter().filter_map(missing).collect()
+        (self.needs)(params)
+            .into_iter()
+            .filter_map(missing)
+            .collect()
     }
 }
 
@@ -167,7 +174,9 @@ impl PolicyEntry {
     /// Whether the policy needs what each memory domain moves: the value for
     /// [`RunConfig::traffic`](crate::RunConfig::traffic).
     pub fn needs_traffic(&self, params: &Params) -> bool {
-        (self.needs)(params).iter().any(|need| need.capability == Capability::Traffic)
+        (self.needs)(params)
+            .iter()
+            .any(|need| need.capability == Capability::Traffic)
     }
 }
 
@@ -185,7 +194,10 @@ pub fn auto_policy(capabilities: &Capabilities, crowd: bool) -> &'static PolicyE
 /// Why [`auto_policy`] does not take `even`: the first thing that the policy wants and the machine lacks.
 pub fn auto_shortfall(capabilities: &Capabilities) -> Option<Shortfall> {
     let params = Params::resolve(even::ENTRY.name, even::ENTRY.params, &[]).unwrap_or_default();
-    even::ENTRY.shortfalls(&params, capabilities).into_iter().next()
+    even::ENTRY
+        .shortfalls(&params, capabilities)
+        .into_iter()
+        .next()
 }
 
 /// The decision that stands in when a policy's own can't be carried out: round-robin over all tasks, from the snapshot
@@ -195,16 +207,28 @@ pub fn stand_in(snapshot: &Snapshot) -> Decision {
 }
 
 const fn wanted(capability: Capability, without: &'static str) -> Need {
-    Need { capability, importance: Importance::Wanted(without) }
+    Need {
+        capability,
+        importance: Importance::Wanted(without),
+    }
 }
 
 const fn required(capability: Capability) -> Need {
-    Need { capability, importance: Importance::Required }
+    Need {
+        capability,
+        importance: Importance::Required,
+    }
 }
 
 /// The needs of every policy that stops tasks so that others can run.
 fn sharing_needs() -> Vec<Need> {
-    vec![required(Capability::Freeze), wanted(Capability::Affinity, "the kernel chooses the CPU of each job that runs")]
+    vec![
+        required(Capability::Freeze),
+        wanted(
+            Capability::Affinity,
+            "the kernel chooses the CPU of each job that runs",
+        ),
+    ]
 }
 
 /// [`Policy::save`] and [`Policy::load`] for a policy whose state is its field `state`.
@@ -230,12 +254,21 @@ struct QuantumEnd {
 
 impl QuantumEnd {
     /// The end of the quantum that a round belongs to: `length` from now for a full round.
-    fn of_round(&mut self, round: &round::Round<'_>, length: crate::units::Nanos) -> crate::units::Nanos {
+    fn of_round(
+        &mut self,
+        round: &round::Round<'_>,
+        length: crate::units::Nanos,
+    ) -> crate::units::Nanos {
         self.after(round.snap.now, round.full, length)
     }
 
     /// The end of the quantum that `now` belongs to; `begins` means that a new quantum begins in any case.
-    fn after(&mut self, now: crate::units::Nanos, begins: bool, length: crate::units::Nanos) -> crate::units::Nanos {
+    fn after(
+        &mut self,
+        now: crate::units::Nanos,
+        begins: bool,
+        length: crate::units::Nanos,
+    ) -> crate::units::Nanos {
         if begins || self.end <= now {
             self.end = now + length;
         }

@@ -10,7 +10,10 @@ use super::params::QUANTUM_S;
 use super::perf_fair::{MARGIN, select};
 use super::round::Round;
 use super::target::Target;
-use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, required, sharing_needs, state_is_a_field, wanted};
+use super::{
+    Need, Params, Policy, PolicyEntry, QuantumEnd, required, sharing_needs, state_is_a_field,
+    wanted,
+};
 use crate::capability::Capability;
 use crate::counter::Counter;
 use crate::decision::Decision;
@@ -37,10 +40,18 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 fn needs(_: &Params) -> Vec<Need> {
     let mut needs = sharing_needs();
     needs.extend(
-        [Capability::SoloTrace, Capability::SoloBandwidth, Capability::Ipc, Capability::Counter(Counter::MmReads)]
-            .map(required),
+        [
+            Capability::SoloTrace,
+            Capability::SoloBandwidth,
+            Capability::Ipc,
+            Capability::Counter(Counter::MmReads),
+        ]
+        .map(required),
     );
-    needs.push(wanted(Capability::Counter(Counter::L1Accesses), "jobs are not paired by their use of the L1 cache"));
+    needs.push(wanted(
+        Capability::Counter(Counter::L1Accesses),
+        "jobs are not paired by their use of the L1 cache",
+    ));
     needs
 }
 
@@ -51,7 +62,10 @@ struct Oracle {
 }
 
 fn traced_progress(task: &TaskView) -> f64 {
-    task.estimates.trace_progress.value().unwrap_or_else(|| progress(task))
+    task.estimates
+        .trace_progress
+        .value()
+        .unwrap_or_else(|| progress(task))
 }
 
 impl Policy for Oracle {

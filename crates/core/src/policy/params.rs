@@ -121,7 +121,13 @@ impl Params {
             let Some(bound) = spec.at_most else { continue };
             let (value, most) = (params.number(spec.name), params.number(bound));
             if value > most {
-                return Err(ParamError::Above { policy, name: spec.name, value, bound, most });
+                return Err(ParamError::Above {
+                    policy,
+                    name: spec.name,
+                    value,
+                    bound,
+                    most,
+                });
             }
         }
         Ok(params)
@@ -163,7 +169,9 @@ impl Params {
 
     /// All values, in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &ParamValue)> {
-        self.values.iter().map(|(name, value)| (name.as_str(), value))
+        self.values
+            .iter()
+            .map(|(name, value)| (name.as_str(), value))
     }
 }
 
@@ -174,8 +182,16 @@ fn value_of(
 ) -> Result<ParamValue, ParamError> {
     let Some(spec) = specs.iter().find(|spec| spec.name == name) else {
         let known: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        return Err(ParamError::Unknown { policy, name: name.clone(), known });
+        let known = if known.is_empty() {
+            "none".to_owned()
+        } else {
+            known.join(", ")
+        };
+        return Err(ParamError::Unknown {
+            policy,
+            name: name.clone(),
+            known,
+        });
     };
     parse(policy, spec, text)
 }
@@ -183,13 +199,22 @@ fn value_of(
 /// A longer number is told in its short form.
 const LONGEST_NUMBER: usize = 24;
 
-fn parse(policy: &'static str, spec: &'static ParamSpec, text: &str) -> Result<ParamValue, ParamError> {
+fn parse(
+    policy: &'static str,
+    spec: &'static ParamSpec,
+    text: &str,
+) -> Result<ParamValue, ParamError> {
     let bad = |expected: String| {
         let value = match text.parse::<f64>() {
             Ok(number) if text.len() > LONGEST_NUMBER => format!("{number:e}"),
             _ => text.to_owned(),
         };
-        ParamError::BadValue { policy, name: spec.name, value, expected }
+        ParamError::BadValue {
+            policy,
+            name: spec.name,
+            value,
+            expected,
+        }
     };
     match spec.kind {
         ParamKind::Number { min, max, .. } => match text.parse::<f64>() {
@@ -202,14 +227,28 @@ fn parse(policy: &'static str, spec: &'static ParamSpec, text: &str) -> Result<P
 }
 
 /// A number from `min` to `max`.
-pub(super) const fn number(name: &'static str, default: f64, min: f64, max: f64, about: &'static str) -> ParamSpec {
-    ParamSpec { name, kind: ParamKind::Number { default, min, max }, about, at_most: None }
+pub(super) const fn number(
+    name: &'static str,
+    default: f64,
+    min: f64,
+    max: f64,
+    about: &'static str,
+) -> ParamSpec {
+    ParamSpec {
+        name,
+        kind: ParamKind::Number { default, min, max },
+        about,
+        at_most: None,
+    }
 }
 
 impl ParamSpec {
     /// The same parameter, which may not exceed the number `other`.
     pub(super) const fn at_most(self, other: &'static str) -> ParamSpec {
-        ParamSpec { at_most: Some(other), ..self }
+        ParamSpec {
+            at_most: Some(other),
+            ..self
+        }
     }
 }
 
@@ -221,8 +260,13 @@ pub(super) const ESTIMATES: ParamSpec = ParamSpec {
     at_most: None,
 };
 /// The length of an ordinary quantum.
-pub(super) const QUANTUM_S: ParamSpec =
-    number("quantum_s", 0.2, 0.001, 3600.0, "length of a quantum in seconds; 0.2 as in Perf&Fair and the lucky paper");
+pub(super) const QUANTUM_S: ParamSpec = number(
+    "quantum_s",
+    0.2,
+    0.001,
+    3600.0,
+    "length of a quantum in seconds; 0.2 as in Perf&Fair and the lucky paper",
+);
 
 pub(super) const P0: ParamSpec = number(
     "p0_w",
@@ -267,8 +311,13 @@ pub(super) const SMALL_CAPACITY: ParamSpec = number(
     1e9,
     "performance of a small core at its best, in million instructions/s; 2 per cycle at the lucky paper's 0.8 GHz",
 );
-pub(super) const BIG_BUSY: ParamSpec =
-    number("big_busy_w", 18.9, 0.001, 1e6, "power of a busy big core in watts; 18.9 follows from the lucky paper");
+pub(super) const BIG_BUSY: ParamSpec = number(
+    "big_busy_w",
+    18.9,
+    0.001,
+    1e6,
+    "power of a busy big core in watts; 18.9 follows from the lucky paper",
+);
 pub(super) const BIG_IDLE: ParamSpec = number(
     "big_idle_w",
     3.0,
@@ -277,8 +326,13 @@ pub(super) const BIG_IDLE: ParamSpec = number(
     "power of an idle big core in watts, at most the busy one; assumed: the lucky paper does not state it",
 )
 .at_most("big_busy_w");
-pub(super) const SMALL_BUSY: ParamSpec =
-    number("small_busy_w", 2.15, 0.001, 1e6, "power of a busy small core in watts; 2.15 in the lucky paper");
+pub(super) const SMALL_BUSY: ParamSpec = number(
+    "small_busy_w",
+    2.15,
+    0.001,
+    1e6,
+    "power of a busy small core in watts; 2.15 in the lucky paper",
+);
 pub(super) const SMALL_IDLE: ParamSpec = number(
     "small_idle_w",
     0.7,
@@ -308,37 +362,63 @@ pub(super) fn core_power(params: &Params) -> [CoreType; 2] {
 mod tests {
     use super::*;
 
-    const SPECS: &[ParamSpec] =
-        &[number("busy_w", 5.0, 0.0, 1e3, ""), number("idle_w", 2.0, 0.0, 1e3, "").at_most("busy_w")];
+    const SPECS: &[ParamSpec] = &[
+        number("busy_w", 5.0, 0.0, 1e3, ""),
+        number("idle_w", 2.0, 0.0, 1e3, "").at_most("busy_w"),
+    ];
 
     fn resolve(settings: &[(&str, &str)]) -> Result<Params, ParamError> {
-        let settings: Vec<(String, String)> =
-            settings.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+        let settings: Vec<(String, String)> = settings
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+            .collect();
         Params::resolve("p", SPECS, &settings)
     }
 
     #[test]
     fn a_number_may_not_exceed_the_one_that_bounds_it() {
-        for settings in [&[("idle_w", "5")][..], &[("busy_w", "2")], &[("idle_w", "7"), ("busy_w", "7")], &[]] {
+        for settings in [
+            &[("idle_w", "5")][..],
+            &[("busy_w", "2")],
+            &[("idle_w", "7"), ("busy_w", "7")],
+            &[],
+        ] {
             assert!(resolve(settings).is_ok(), "{settings:?}");
         }
-        let above = |value, most| ParamError::Above { policy: "p", name: "idle_w", value, bound: "busy_w", most };
+        let above = |value, most| ParamError::Above {
+            policy: "p",
+            name: "idle_w",
+            value,
+            bound: "busy_w",
+            most,
+        };
         assert_eq!(resolve(&[("idle_w", "100")]), Err(above(100.0, 5.0)));
         assert_eq!(resolve(&[("busy_w", "1")]), Err(above(2.0, 1.0)));
-        assert_eq!(resolve(&[("busy_w", "1"), ("idle_w", "3")]), Err(above(3.0, 1.0)));
+        assert_eq!(
+            resolve(&[("busy_w", "1"), ("idle_w", "3")]),
+            Err(above(3.0, 1.0))
+        );
         assert_eq!(
             above(2.0, 1.0).to_string(),
             "parameter `idle_w` of policy `p` is 2, above `busy_w`, which is 1; expected at most that"
         );
         // By itself each is in its range: what stands beside it is not known.
-        assert!(Params::check_setting("p", SPECS, &("idle_w".to_owned(), "100".to_owned())).is_ok());
+        assert!(
+            Params::check_setting("p", SPECS, &("idle_w".to_owned(), "100".to_owned())).is_ok()
+        );
     }
 
     #[test]
     fn huge_numbers_are_told_in_short() {
         let long = format!("1{}", "0".repeat(308));
         let told = |text: &str| resolve(&[("busy_w", text)]).unwrap_err().to_string();
-        assert_eq!(told(&long), "parameter `busy_w` of policy `p` is `1e308`; expected a number from 0 to 1000");
-        assert_eq!(told("1000000"), "parameter `busy_w` of policy `p` is `1000000`; expected a number from 0 to 1000");
+        assert_eq!(
+            told(&long),
+            "parameter `busy_w` of policy `p` is `1e308`; expected a number from 0 to 1000"
+        );
+        assert_eq!(
+            told("1000000"),
+            "parameter `busy_w` of policy `p` is `1000000`; expected a number from 0 to 1000"
+        );
     }
 }

@@ -5,13 +5,16 @@
 //! against solo IPC, which is estimated in shorter quanta of low contention.
 
 use super::estimation::{
-    Estimation, EstimationState, LIGHT_LLC, LIGHT_MM, RENEWAL_SHARE_MAX, SHARE_MAX, VALID_QUANTA, progress_by,
+    Estimation, EstimationState, LIGHT_LLC, LIGHT_MM, RENEWAL_SHARE_MAX, SHARE_MAX, VALID_QUANTA,
+    progress_by,
 };
 use super::fair::progress_needs;
 use super::params::{ESTIMATES, ParamSpec, QUANTUM_S, number};
 use super::round::Round;
 use super::target::{Fit, Target};
-use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, sharing_needs, state_is_a_field, wanted};
+use super::{
+    Need, Params, Policy, PolicyEntry, QuantumEnd, sharing_needs, state_is_a_field, wanted,
+};
 use crate::capability::Capability;
 use crate::counter::Counter;
 use crate::decision::{Decision, WaitReason};
@@ -27,8 +30,13 @@ pub(super) const MARGIN: ParamSpec = number(
     1e6,
     "distance in quanta that a job keeps from the greatest progress; 1 in Perf&Fair; less than 0.5 costs fairness and gains no speed",
 );
-const ESTIMATION_QUANTUM: ParamSpec =
-    number("estimation_quantum_s", 0.1, 0.001, 3600.0, "length of an estimation quantum in seconds; 0.1 in Perf&Fair");
+const ESTIMATION_QUANTUM: ParamSpec = number(
+    "estimation_quantum_s",
+    0.1,
+    0.001,
+    3600.0,
+    "length of an estimation quantum in seconds; 0.1 in Perf&Fair",
+);
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "perf-fair",
@@ -48,7 +56,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     ],
     needs,
     build: |params| {
-        let estimation = Estimation::new(params, Nanos::from_s(params.number("estimation_quantum_s")));
+        let estimation =
+            Estimation::new(params, Nanos::from_s(params.number("estimation_quantum_s")));
         Box::new(PerfFair {
             quantum: Nanos::from_s(params.number("quantum_s")),
             margin: params.number("progress_margin_quanta"),
@@ -90,7 +99,9 @@ impl Policy for PerfFair {
             return self.estimation.finish(round, until, basis);
         }
         let end = self.state.quantum.of_round(&round, self.quantum);
-        select(round, end, Target::Online, self.margin, |task| progress_by(self.learnt, task))
+        select(round, end, Target::Online, self.margin, |task| {
+            progress_by(self.learnt, task)
+        })
     }
 
     state_is_a_field!();
@@ -121,7 +132,11 @@ pub(super) fn select(
     }
     let behind: Vec<u32> = positions(&round, selectable);
     fit.fill(&mut round, behind.into_iter());
-    let rest: Vec<u32> = if round.left() > 0 { positions(&round, |ix| !selectable(ix)) } else { Vec::new() };
+    let rest: Vec<u32> = if round.left() > 0 {
+        positions(&round, |ix| !selectable(ix))
+    } else {
+        Vec::new()
+    };
     fit.fill(&mut round, rest.into_iter());
     let basis = fit.basis();
     let milli = |progress: f64| (progress * 1e3) as u64;
@@ -132,7 +147,10 @@ pub(super) fn select(
         } else if selectable(ix) {
             fit.reason(task, ahead)
         } else {
-            WaitReason::Ahead { progress_milli: milli(progress(task)), max_progress_milli: milli(max) }
+            WaitReason::Ahead {
+                progress_milli: milli(progress(task)),
+                max_progress_milli: milli(max),
+            }
         }
     })
 }

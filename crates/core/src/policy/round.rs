@@ -56,7 +56,12 @@ impl<'a> Round<'a> {
     /// A round over what became free, or over everything at the end of a quantum.
     pub(super) fn new(snap: &'a Snapshot) -> Round<'a> {
         let full = is_full(snap);
-        Round::over(snap, full, if full { critical(snap) } else { Vec::new() }, |_| false)
+        Round::over(
+            snap,
+            full,
+            if full { critical(snap) } else { Vec::new() },
+            |_| false,
+        )
     }
 
     /// As [`Round::new`], but tasks for which `keep` holds stay where they run even at the end of a quantum, and critical
@@ -75,12 +80,21 @@ impl<'a> Round<'a> {
         Round::over(snap, true, critical(snap), |_| false)
     }
 
-    fn over(snap: &'a Snapshot, full: bool, critical: Vec<bool>, keep: impl Fn(&TaskView) -> bool) -> Round<'a> {
+    fn over(
+        snap: &'a Snapshot,
+        full: bool,
+        critical: Vec<bool>,
+        keep: impl Fn(&TaskView) -> bool,
+    ) -> Round<'a> {
         let machine = &*snap.machine;
         let stays = |task: &TaskView| task.stays(full) || (task.running.is_some() && keep(task));
         let mut free = machine.all_cpus();
         for task in snap.tasks.iter().filter(|task| stays(task)) {
-            if let Some(Running { placement: Placement::Exclusive { cpus, whole_core }, .. }) = &task.running {
+            if let Some(Running {
+                placement: Placement::Exclusive { cpus, whole_core },
+                ..
+            }) = &task.running
+            {
                 for cpu in cpus.iter() {
                     free.remove(cpu);
                     if let Some(ix) = machine.index_of(cpu).filter(|_| *whole_core) {
@@ -115,10 +129,14 @@ impl<'a> Round<'a> {
             let task = &snap.tasks[*key as u32 as usize];
             (task.estimates.ran, task.turn, *key)
         };
-        keys.chunk_by_mut(|a, b| a >> 32 == b >> 32).for_each(|together| together.sort_by_key(ran));
+        keys.chunk_by_mut(|a, b| a >> 32 == b >> 32)
+            .for_each(|together| together.sort_by_key(ran));
         let left = free.len() as u32;
-        let mut order: Vec<u32> =
-            keys.into_iter().map(|key| key as u32).chain(run.into_iter().map(|(.., ix)| ix)).collect();
+        let mut order: Vec<u32> = keys
+            .into_iter()
+            .map(|key| key as u32)
+            .chain(run.into_iter().map(|(.., ix)| ix))
+            .collect();
         if !critical.is_empty() {
             order.sort_by_key(|&ix| (!snap.tasks[ix as usize].overdue, !critical[ix as usize]));
         }
@@ -154,7 +172,9 @@ impl<'a> Round<'a> {
     /// Of each task of the snapshot, whether it is in the order and neither chosen nor refused.
     pub(super) fn open(&self) -> Vec<bool> {
         let mut open = vec![false; self.fates.len()];
-        self.order.iter().for_each(|&ix| open[ix as usize] = self.is_open(ix));
+        self.order
+            .iter()
+            .for_each(|&ix| open[ix as usize] = self.is_open(ix));
         open
     }
 
@@ -165,23 +185,33 @@ impl<'a> Round<'a> {
 
     /// Whether the batch would end later if the task paused now.
     pub(super) fn is_critical(&self, ix: u32) -> bool {
-        self.critical.get(ix as usize).is_some_and(|&critical| critical)
+        self.critical
+            .get(ix as usize)
+            .is_some_and(|&critical| critical)
     }
 
     /// How many tasks at the head of the order come before all others: those that are overdue, and those that are critical.
     pub(super) fn head(&self) -> usize {
-        self.order.partition_point(|&ix| self.task(ix).overdue || self.is_critical(ix))
+        self.order
+            .partition_point(|&ix| self.task(ix).overdue || self.is_critical(ix))
     }
 
     /// Whether all tasks fit at once, so that there is nothing to choose.
     pub(super) fn all_fit(&self) -> bool {
-        self.order.iter().map(|&ix| u64::from(self.task(ix).cpus)).sum::<u64>() <= u64::from(self.left)
+        self.order
+            .iter()
+            .map(|&ix| u64::from(self.task(ix).cpus))
+            .sum::<u64>()
+            <= u64::from(self.left)
     }
 
     /// Notes why a task waits.
     pub(super) fn wait(&mut self, ix: u32, reason: WaitReason) {
         self.fates[ix as usize] = Fate::Waits;
-        self.waits.push(Wait { task: self.task(ix).id, reason });
+        self.waits.push(Wait {
+            task: self.task(ix).id,
+            reason,
+        });
     }
 
     /// Lets sleeping tasks compete like the others, after them in order, those first that have run least.
@@ -204,16 +234,28 @@ impl<'a> Round<'a> {
     pub(super) fn choose(&mut self, ix: u32, purpose: Purpose) -> Result<(), WaitReason> {
         let task = self.task(ix);
         if task.cpus > self.left {
-            return Err(WaitReason::Gang { needs: task.cpus, free: self.left });
+            return Err(WaitReason::Gang {
+                needs: task.cpus,
+                free: self.left,
+            });
         }
         // A task with a mask takes its CPUs now; the others share what is left at the end.
         let reserved = match &task.allowed {
             Some(mask) => {
                 let usable = mask.intersection(&self.free);
                 // Where it ran last comes first.
-                let mut cpus: CpuSet = usable.intersection(&task.last_cpus).iter().take(task.cpus as usize).collect();
+                let mut cpus: CpuSet = usable
+                    .intersection(&task.last_cpus)
+                    .iter()
+                    .take(task.cpus as usize)
+                    .collect();
                 let missing = task.cpus as usize - cpus.len();
-                cpus.extend(usable.iter().filter(|&cpu| !task.last_cpus.contains(cpu)).take(missing));
+                cpus.extend(
+                    usable
+                        .iter()
+                        .filter(|&cpu| !task.last_cpus.contains(cpu))
+                        .take(missing),
+                );
                 if cpus.len() < task.cpus as usize {
                     return Err(WaitReason::Affinity);
                 }
@@ -231,7 +273,10 @@ impl<'a> Round<'a> {
         let task = self.task(ix);
         let cores = &self.snap.machine.cores;
         let last = task.last_cpus.iter().filter(|&cpu| self.free.contains(cpu));
-        let whole = cores.iter().filter(|core| core.is_subset(&self.free)).flat_map(|core| core.iter());
+        let whole = cores
+            .iter()
+            .filter(|core| core.is_subset(&self.free))
+            .flat_map(|core| core.iter());
         let mut cpus = CpuSet::new();
         for cpu in last.chain(whole).chain(self.free.iter()) {
             if cpus.len() == task.cpus as usize {
@@ -252,7 +297,11 @@ impl<'a> Round<'a> {
     }
 
     /// Chooses a task for whole cores, whose other CPUs stay idle, or says why it can't be chosen now.
-    pub(super) fn choose_whole_core(&mut self, ix: u32, purpose: Purpose) -> Result<(), WaitReason> {
+    pub(super) fn choose_whole_core(
+        &mut self,
+        ix: u32,
+        purpose: Purpose,
+    ) -> Result<(), WaitReason> {
         let cores = &self.snap.machine.cores;
         while self.first_whole < cores.len() && !cores[self.first_whole].is_subset(&self.free) {
             self.first_whole += 1;
@@ -270,7 +319,12 @@ impl<'a> Round<'a> {
         if cores.len() == self.snap.machine.cores.len() {
             return self.choose_whole_core(ix, purpose);
         }
-        self.take_whole_cores(ix, |core| cores.binary_search(&core).is_ok(), cores.iter().copied(), purpose)
+        self.take_whole_cores(
+            ix,
+            |core| cores.binary_search(&core).is_ok(),
+            cores.iter().copied(),
+            purpose,
+        )
     }
 
     fn take_whole_cores(
@@ -285,13 +339,23 @@ impl<'a> Round<'a> {
         let may_use = |cpu: CpuId| task.allowed.as_ref().is_none_or(|mask| mask.contains(cpu));
         let is_free = |core: &CpuSet| core.is_subset(&self.free);
         // Where it ran last comes first.
-        let last = task.last_cpus.iter().filter_map(|cpu| machine.index_of(cpu)).map(|ix| machine.cpus[ix].core);
+        let last = task
+            .last_cpus
+            .iter()
+            .filter_map(|cpu| machine.index_of(cpu))
+            .map(|ix| machine.cpus[ix].core);
         let (mut cpus, mut idle) = (CpuSet::new(), CpuSet::new());
-        for core in last.filter(|&core| may_be(core)).chain(cores).map(|core| &machine.cores[core]) {
+        for core in last
+            .filter(|&core| may_be(core))
+            .chain(cores)
+            .map(|core| &machine.cores[core])
+        {
             if cpus.len() == task.cpus as usize {
                 break;
             }
-            let is_new = core.first().is_some_and(|cpu| !cpus.contains(cpu) && !idle.contains(cpu));
+            let is_new = core
+                .first()
+                .is_some_and(|cpu| !cpus.contains(cpu) && !idle.contains(cpu));
             if !is_new || !is_free(core) || !core.iter().any(may_use) {
                 continue;
             }
@@ -304,7 +368,10 @@ impl<'a> Round<'a> {
             }
         }
         if cpus.len() < task.cpus as usize {
-            return Err(WaitReason::Gang { needs: task.cpus, free: self.left });
+            return Err(WaitReason::Gang {
+                needs: task.cpus,
+                free: self.left,
+            });
         }
         self.commit(ix, purpose, Some(cpus), true);
         self.free.remove_all(&idle);
@@ -318,7 +385,12 @@ impl<'a> Round<'a> {
             self.free.remove_all(cpus);
         }
         self.fates[ix as usize] = Fate::Chosen;
-        self.chosen.push(Chosen { ix, purpose, reserved, whole_core });
+        self.chosen.push(Chosen {
+            ix,
+            purpose,
+            reserved,
+            whole_core,
+        });
     }
 
     /// Chooses in the round's order as long as CPUs are free. With `strict` no task overtakes a gang that does not fit.
@@ -351,7 +423,11 @@ impl<'a> Round<'a> {
         mut reason: impl FnMut(u32, u32) -> WaitReason,
     ) -> Decision {
         let snap = self.snap;
-        let mut decision = Decision { next_wake: Some(next_wake), basis, ..Decision::default() };
+        let mut decision = Decision {
+            next_wake: Some(next_wake),
+            basis,
+            ..Decision::default()
+        };
         for ix in self.take_sleepers() {
             // If it is refused, it gets its reason below, like all others.
             let _ = self.choose(ix, Purpose::Run);
@@ -364,7 +440,9 @@ impl<'a> Round<'a> {
                 continue;
             }
             if self.task(ix).running.is_some() {
-                decision.changes.push(Change::Stop { task: self.task(ix).id });
+                decision.changes.push(Change::Stop {
+                    task: self.task(ix).id,
+                });
             }
             if self.is_open(ix) {
                 let reason = reason(ix, ahead);
@@ -372,7 +450,9 @@ impl<'a> Round<'a> {
             }
             ahead += 1;
         }
-        decision.changes.extend(allocate(snap, self.full, &self.free, self.chosen));
+        decision
+            .changes
+            .extend(allocate(snap, self.full, &self.free, self.chosen));
         decision.waits = self.waits;
         decision
     }

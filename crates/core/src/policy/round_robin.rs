@@ -17,7 +17,10 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     params: &[QUANTUM_S],
     needs: |_| sharing_needs(),
     build: |params| {
-        Box::new(RoundRobin { quantum: Nanos::from_s(params.number("quantum_s")), state: QuantumEnd::default() })
+        Box::new(RoundRobin {
+            quantum: Nanos::from_s(params.number("quantum_s")),
+            state: QuantumEnd::default(),
+        })
     },
 };
 
@@ -38,7 +41,9 @@ impl Policy for RoundRobin {
 
 fn decide(mut round: Round<'_>, end: Nanos) -> Decision {
     round.choose_in_order(Purpose::Run, false);
-    round.finish(end, Basis::default(), |_, ahead| WaitReason::Order { ahead })
+    round.finish(end, Basis::default(), |_, ahead| WaitReason::Order {
+        ahead,
+    })
 }
 
 /// Round-robin with the usual quantum, from the snapshot alone.

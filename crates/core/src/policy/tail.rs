@@ -15,7 +15,8 @@ fn left(task: &TaskView) -> Option<f64> {
 
 /// Whether that is from runs of this very command.
 fn is_sure(task: &TaskView) -> bool {
-    task.expected.is_some_and(|expected| expected.from != ExpectedFrom::Program)
+    task.expected
+        .is_some_and(|expected| expected.from != ExpectedFrom::Program)
 }
 
 /// Of each task of the snapshot, whether it is critical; empty if none is.
@@ -42,9 +43,15 @@ pub(super) fn critical(snap: &Snapshot) -> Vec<bool> {
     // What nothing is known of is taken to be like the others.
     let all = sum * (1.0 + unknown / known);
     let bound = all / snap.machine.cpus.len().max(1) as f64;
-    let is_critical = |task: &TaskView| is_sure(task) && left(task).is_some_and(|left| left > 0.0 && left >= bound);
+    let is_critical = |task: &TaskView| {
+        is_sure(task) && left(task).is_some_and(|left| left > 0.0 && left >= bound)
+    };
     let critical: Vec<bool> = snap.tasks.iter().map(is_critical).collect();
-    if critical.contains(&true) { critical } else { Vec::new() }
+    if critical.contains(&true) {
+        critical
+    } else {
+        Vec::new()
+    }
 }
 
 #[cfg(test)]
@@ -61,8 +68,12 @@ mod tests {
     fn snapshot(tasks: &[(Option<u64>, u64)]) -> Snapshot {
         let view = |(id, &(expected, ran)): (u32, &(Option<u64>, u64))| {
             let mut spec = TaskSpec::new(id, &format!("t{id}"));
-            spec.expected = expected.map(|s| Expected::of(Nanos::from_ms(1_000 * s), ExpectedFrom::Same));
-            let estimates = Estimates { ran: Nanos::from_ms(1_000 * ran), ..Estimates::default() };
+            spec.expected =
+                expected.map(|s| Expected::of(Nanos::from_ms(1_000 * s), ExpectedFrom::Same));
+            let estimates = Estimates {
+                ran: Nanos::from_ms(1_000 * ran),
+                ..Estimates::default()
+            };
             TaskView::arriving(&spec, Nanos::ZERO, estimates)
         };
         Snapshot {
@@ -80,14 +91,23 @@ mod tests {
     fn a_task_is_critical_when_the_others_would_be_done_before_it() {
         let of = |tasks: &[(Option<u64>, u64)]| critical(&snapshot(tasks));
         // 40 s on two CPUs: the one of 20 s must run all the time.
-        assert_eq!(of(&[(Some(20), 0), (Some(10), 0), (Some(10), 0)]), [true, false, false]);
+        assert_eq!(
+            of(&[(Some(20), 0), (Some(10), 0), (Some(10), 0)]),
+            [true, false, false]
+        );
         // It has had its part.
-        assert_eq!(of(&[(Some(20), 12), (Some(10), 0), (Some(10), 0)]), [] as [bool; 0]);
+        assert_eq!(
+            of(&[(Some(20), 12), (Some(10), 0), (Some(10), 0)]),
+            [] as [bool; 0]
+        );
         // Two that are left alone.
         assert_eq!(of(&[(Some(20), 5), (Some(20), 5)]), [true, true]);
         // What is unknown counts like the others, and is never critical itself; so is what took longer than expected.
         assert_eq!(of(&[(Some(20), 0), (None, 0), (None, 0)]), [] as [bool; 0]);
-        assert_eq!(of(&[(Some(20), 0), (Some(4), 0), (None, 0)]), [true, false, false]);
+        assert_eq!(
+            of(&[(Some(20), 0), (Some(4), 0), (None, 0)]),
+            [true, false, false]
+        );
         assert_eq!(of(&[(None, 0), (Some(3), 9)]), [] as [bool; 0]);
         assert_eq!(of(&[]), [] as [bool; 0]);
     }

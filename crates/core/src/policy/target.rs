@@ -48,9 +48,24 @@ impl Fit {
             }
         }
         let mean = if cpus == 0 { 0 } else { sum / cpus };
-        let wanted = if cpus == 0 { 0 } else { sum * round.snap.machine.cpus.len() as i128 / cpus };
-        let mut fit = Fit { mean: mean as u64, target: wanted, remain: wanted, wanted: Rate(0), is_known: cpus > 0 };
-        for task in round.snap.tasks.iter().filter(|task| task.stays(round.full)) {
+        let wanted = if cpus == 0 {
+            0
+        } else {
+            sum * round.snap.machine.cpus.len() as i128 / cpus
+        };
+        let mut fit = Fit {
+            mean: mean as u64,
+            target: wanted,
+            remain: wanted,
+            wanted: Rate(0),
+            is_known: cpus > 0,
+        };
+        for task in round
+            .snap
+            .tasks
+            .iter()
+            .filter(|task| task.stays(round.full))
+        {
             fit.remain -= i128::from(fit.bandwidth(task)) * i128::from(task.cpus);
         }
         fit.wanted = fit.per_cpu(round.left());
@@ -59,7 +74,10 @@ impl Fit {
 
     /// Bandwidth per CPU that a task is predicted to use.
     fn bandwidth(&self, task: &TaskView) -> u64 {
-        task.estimates.mm_reads.value().map_or(self.mean, |rate| rate.0 / u64::from(task.cpus.max(1)))
+        task.estimates
+            .mm_reads
+            .value()
+            .map_or(self.mean, |rate| rate.0 / u64::from(task.cpus.max(1)))
     }
 
     /// Chooses one task whatever its bandwidth, and takes its bandwidth off. Notes the reason if it can't be chosen.
@@ -86,11 +104,18 @@ impl Fit {
         let candidate = |rank: u32| {
             let index = round.order[rank as usize];
             let task = round.task(index);
-            Candidate { index, rank, bandwidth: self.bandwidth(task), cpus: task.cpus }
+            Candidate {
+                index,
+                rank,
+                bandwidth: self.bandwidth(task),
+                cpus: task.cpus,
+            }
         };
         let mut queue = FitnessQueue::new(candidates.map(candidate).collect());
         while round.left() > 0 {
-            let Some(fittest) = queue.take(self.remain, round.left()) else { break };
+            let Some(fittest) = queue.take(self.remain, round.left()) else {
+                break;
+            };
             self.wanted = self.per_cpu(round.left());
             // A task that does not fit now will not fit later in this round: CPUs only become fewer.
             self.choose(round, fittest.index);
@@ -101,7 +126,10 @@ impl Fit {
     /// one like the others, and is not told a bandwidth that nobody saw.
     pub(super) fn reason(&self, task: &TaskView, ahead: u32) -> WaitReason {
         if self.is_known && task.estimates.mm_reads.is_value() {
-            WaitReason::Fitness { bandwidth: Rate(self.bandwidth(task)), wanted: self.wanted }
+            WaitReason::Fitness {
+                bandwidth: Rate(self.bandwidth(task)),
+                wanted: self.wanted,
+            }
         } else {
             WaitReason::Order { ahead }
         }
@@ -119,6 +147,10 @@ impl Fit {
             return Basis::default();
         }
         let rate = |value: i128| Some(Rate(u64::try_from(value.max(0)).unwrap_or(u64::MAX)));
-        Basis { target: rate(self.target), predicted: rate(self.target - self.remain), measures: None }
+        Basis {
+            target: rate(self.target),
+            predicted: rate(self.target - self.remain),
+            measures: None,
+        }
     }
 }

@@ -18,7 +18,11 @@ use std::sync::Arc;
 impl<B: Backend> Loop<'_, B> {
     /// Carries out a decision that was checked, and brings the loop's own picture in line with it.
     pub(super) fn carry_out(&mut self, mut decision: Decision) -> Result<(), RunError<B::Error>> {
-        for change in decision.changes.iter().filter(|change| matches!(change, Change::Place { .. })) {
+        for change in decision
+            .changes
+            .iter()
+            .filter(|change| matches!(change, Change::Place { .. }))
+        {
             let record = &self.records[change.task().0 as usize];
             if record.started.is_none() {
                 self.recorder.starting(self.snap.now, &record.spec);
@@ -40,8 +44,14 @@ impl<B: Backend> Loop<'_, B> {
     }
 
     /// Hands the backend a plan, made from the loop's picture and the order of the waiting tasks.
-    fn install(&mut self, waits: &[Wait], admission: Option<Admission>) -> Result<(), RunError<B::Error>> {
-        let Some(planning) = &mut self.planning else { return Ok(()) };
+    fn install(
+        &mut self,
+        waits: &[Wait],
+        admission: Option<Admission>,
+    ) -> Result<(), RunError<B::Error>> {
+        let Some(planning) = &mut self.planning else {
+            return Ok(());
+        };
         if admission.is_some() {
             planning.admission = admission;
         }
@@ -49,7 +59,10 @@ impl<B: Backend> Loop<'_, B> {
         let (generation, admission) = (planning.generation, planning.admission.clone());
         let schedule = Schedule::of(&self.snap, waits, admission, self.spare(waits));
         let fillers: Vec<TaskId> = schedule.fillers.iter().map(|filler| filler.task).collect();
-        let plan = Plan { generation, payload: Payload::Schedule(schedule) };
+        let plan = Plan {
+            generation,
+            payload: Payload::Schedule(schedule),
+        };
         self.backend.install(&plan)?;
         if let Some(plans) = &mut self.plans {
             plans.installed += 1;
@@ -62,8 +75,18 @@ impl<B: Backend> Loop<'_, B> {
     fn watch_fillers(&mut self, fillers: &[TaskId]) {
         let waits = |task: &&TaskView| task.running.is_none();
         let is_watched = |id: TaskId| self.records[id.0 as usize].interval.is_some();
-        let waiting: Vec<TaskId> = self.snap.tasks.iter().filter(waits).map(|task| task.id).collect();
-        let over: Vec<TaskId> = waiting.iter().copied().filter(|id| is_watched(*id) && !fillers.contains(id)).collect();
+        let waiting: Vec<TaskId> = self
+            .snap
+            .tasks
+            .iter()
+            .filter(waits)
+            .map(|task| task.id)
+            .collect();
+        let over: Vec<TaskId> = waiting
+            .iter()
+            .copied()
+            .filter(|id| is_watched(*id) && !fillers.contains(id))
+            .collect();
         self.close(&over, false);
         for id in over {
             self.records[id.0 as usize].interval = None;

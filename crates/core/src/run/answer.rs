@@ -37,14 +37,20 @@ impl<B: Backend> Loop<'_, B> {
         // what looking costs.
         let old = |id: &&TaskId| {
             let interval = self.records[id.0 as usize].interval.as_ref();
-            interval.is_some_and(|interval| interval.since + FRESH <= now) || self.dying.contains_key(id)
+            interval.is_some_and(|interval| interval.since + FRESH <= now)
+                || self.dying.contains_key(id)
         };
         let old: Vec<TaskId> = ids.iter().filter(old).copied().collect();
         let mut usages = Vec::new();
         self.backend.read(&old, &mut usages);
         let energy_j = self.energy_j.unwrap_or_else(|| self.backend.energy_j());
-        let usages: BTreeMap<TaskId, &Usage> = usages.iter().map(|usage| (usage.task, usage)).collect();
-        let reasons: BTreeMap<TaskId, WaitReason> = self.waits.iter().map(|wait| (wait.task, wait.reason)).collect();
+        let usages: BTreeMap<TaskId, &Usage> =
+            usages.iter().map(|usage| (usage.task, usage)).collect();
+        let reasons: BTreeMap<TaskId, WaitReason> = self
+            .waits
+            .iter()
+            .map(|wait| (wait.task, wait.reason))
+            .collect();
         let tasks: Vec<WatchedTask<'_>> = ids
             .into_iter()
             .map(|id| {
@@ -52,7 +58,10 @@ impl<B: Backend> Loop<'_, B> {
                 let view = self.snap.task(id);
                 let waiting = view.filter(|view| view.running.is_none() && !view.asleep);
                 let begun = waiting.filter(|_| record.started.is_some());
-                let placed = record.interval.as_ref().filter(|_| view.is_some_and(|view| view.running.is_some()));
+                let placed = record
+                    .interval
+                    .as_ref()
+                    .filter(|_| view.is_some_and(|view| view.running.is_some()));
                 let (earned, basis) = record.earned();
                 WatchedTask {
                     now: task_now(&self.records, &self.snap, id, usages.get(&id).copied()),
@@ -87,20 +96,37 @@ impl<B: Backend> Loop<'_, B> {
     }
 }
 
-fn task_now<'a>(records: &'a [TaskRecord], snap: &'a Snapshot, id: TaskId, usage: Option<&Usage>) -> TaskNow<'a> {
+fn task_now<'a>(
+    records: &'a [TaskRecord],
+    snap: &'a Snapshot,
+    id: TaskId,
+    usage: Option<&Usage>,
+) -> TaskNow<'a> {
     let record = &records[id.0 as usize];
     let view = snap.task(id);
     let doing = match view {
         None => Doing::Ending,
         Some(view) => match &view.running {
             _ if view.asleep => Doing::Sleeps,
-            Some(running) => Doing::Runs(cpus_of(record.spec.width, &record.bound, running.placement.cpus())),
+            Some(running) => Doing::Runs(cpus_of(
+                record.spec.width,
+                &record.bound,
+                running.placement.cpus(),
+            )),
             None if record.started.is_some() => Doing::Paused,
             None => Doing::Queued,
         },
     };
-    let progress = view.map_or(Reading::Absent(Absence::NotYetMeasured), |view| view.estimates.progress);
+    let progress = view.map_or(Reading::Absent(Absence::NotYetMeasured), |view| {
+        view.estimates.progress
+    });
     let read = usage.map(|usage| usage.cpu_time).filter(Reading::is_value);
     let cpu_time = read.unwrap_or(record.used.cpu_time);
-    TaskNow { spec: &record.spec, doing, started: record.started, cpu_time, progress }
+    TaskNow {
+        spec: &record.spec,
+        doing,
+        started: record.started,
+        cpu_time,
+        progress,
+    }
 }

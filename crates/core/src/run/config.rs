@@ -191,7 +191,9 @@ impl Halt {
             HaltOn::Failures(n) => failed >= n,
             HaltOn::Successes(n) => succeeded >= n,
             HaltOn::Ended(n) => failed + succeeded >= n,
-            HaltOn::EndedPercent(p) => failed + succeeded > 0 && percent(failed + succeeded) >= u64::from(p),
+            HaltOn::EndedPercent(p) => {
+                failed + succeeded > 0 && percent(failed + succeeded) >= u64::from(p)
+            }
             HaltOn::FailedPercent(p) => failed > 0 && percent(failed) >= u64::from(p),
             HaltOn::SucceededPercent(p) => succeeded > 0 && percent(succeeded) >= u64::from(p),
         };
@@ -234,7 +236,9 @@ impl FromStr for Halt {
 
     /// Reads GNU parallel's form.
     fn from_str(text: &str) -> Result<Halt, HaltParseError> {
-        let bad = || HaltParseError { text: text.to_owned() };
+        let bad = || HaltParseError {
+            text: text.to_owned(),
+        };
         if text == "never" {
             return Ok(Halt::default());
         }
@@ -278,15 +282,25 @@ mod tests {
             TimeLimit::PercentOfMedian(200).after(&times)
         };
         assert_eq!((double(&[]), double(&[1, 2])), (None, None));
-        assert_eq!((double(&[1, 2, 9]), double(&[1, 2, 4, 9])), (Some(ms(4)), Some(ms(6))));
+        assert_eq!(
+            (double(&[1, 2, 9]), double(&[1, 2, 4, 9])),
+            (Some(ms(4)), Some(ms(6)))
+        );
         assert_eq!(TimeLimit::Fixed(ms(5)).after(&[]), Some(ms(5)));
-        assert_eq!(TimeLimit::PercentOfMedian(u32::MAX).after(&[Nanos(u64::MAX); 3]), Some(Nanos(u64::MAX)));
+        assert_eq!(
+            TimeLimit::PercentOfMedian(u32::MAX).after(&[Nanos(u64::MAX); 3]),
+            Some(Nanos(u64::MAX))
+        );
     }
 
     #[test]
     fn halt_rules() {
         let check = |text: &str, failed, succeeded, expected| {
-            assert_eq!(text.parse::<Halt>().unwrap().verdict(failed, succeeded, 10), expected, "{text}");
+            assert_eq!(
+                text.parse::<Halt>().unwrap().verdict(failed, succeeded, 10),
+                expected,
+                "{text}"
+            );
         };
         check("never", 10, 0, HaltWhen::Never);
         check("now,fail=1", 0, 9, HaltWhen::Never);
@@ -298,7 +312,15 @@ mod tests {
         check("now,done=3", 1, 1, HaltWhen::Never);
         check("now,done=3", 1, 2, HaltWhen::Now);
         check("soon,done=30%", 1, 2, HaltWhen::Soon);
-        for text in ["", "now", "later,fail=1", "now,fail=0", "now,fail=101%", "now,ended=1", "now,fail"] {
+        for text in [
+            "",
+            "now",
+            "later,fail=1",
+            "now,fail=0",
+            "now,fail=101%",
+            "now,ended=1",
+            "now,fail",
+        ] {
             assert!(text.parse::<Halt>().is_err(), "{text}");
         }
     }

@@ -19,7 +19,10 @@ fn bucket(ns: u64) -> usize {
 }
 
 fn upper_end(bucket: usize) -> u64 {
-    let (group, sub) = ((bucket as u64) >> SUB_BITS, (bucket as u64) & ((1 << SUB_BITS) - 1));
+    let (group, sub) = (
+        (bucket as u64) >> SUB_BITS,
+        (bucket as u64) & ((1 << SUB_BITS) - 1),
+    );
     if group == 0 {
         return sub;
     }
@@ -29,7 +32,10 @@ fn upper_end(bucket: usize) -> u64 {
 
 impl Default for Histogram {
     fn default() -> Histogram {
-        Histogram { buckets: vec![0; bucket(u64::MAX >> 16) + 1], count: 0 }
+        Histogram {
+            buckets: vec![0; bucket(u64::MAX >> 16) + 1],
+            count: 0,
+        }
     }
 }
 

@@ -20,11 +20,17 @@ impl<B: Backend> Loop<'_, B> {
     /// Whether a change ends a task's interval: it stops the task, changes its placement or purpose, or gives a filler
     /// a place of its own.
     pub(super) fn breaks(&self, change: &Change) -> bool {
-        let Some(task) = self.snap.task(change.task()) else { return false };
-        let Some(running) = &task.running else { return true };
+        let Some(task) = self.snap.task(change.task()) else {
+            return false;
+        };
+        let Some(running) = &task.running else {
+            return true;
+        };
         match change {
             Change::Stop { .. } => true,
-            Change::Place { placement, purpose, .. } => running.placement != *placement || running.purpose != *purpose,
+            Change::Place {
+                placement, purpose, ..
+            } => running.placement != *placement || running.purpose != *purpose,
         }
     }
 
@@ -47,17 +53,25 @@ impl<B: Backend> Loop<'_, B> {
         }
         let traffic = self.traffic_now();
         // Only a next interval needs it, and it costs a look at all tasks.
-        let all: Arc<[TaskId]> = if reopen { self.running_now() } else { Arc::new([]) };
+        let all: Arc<[TaskId]> = if reopen {
+            self.running_now()
+        } else {
+            Arc::new([])
+        };
         for usage in usages {
             let task = usage.task;
             let record = &mut self.records[task.0 as usize];
-            let Some(interval) = record.interval.take() else { continue };
+            let Some(interval) = record.interval.take() else {
+                continue;
+            };
             let length = now - interval.since;
             let mut sample = Sample {
                 task,
                 at: now,
                 interval: length,
-                planned: interval.planned_end.map_or(length, |end| end - interval.since),
+                planned: interval
+                    .planned_end
+                    .map_or(length, |end| end - interval.since),
                 purpose: interval.purpose,
                 cpus: interval.cpus.clone(),
                 whole_core: interval.whole_core,
@@ -71,18 +85,28 @@ impl<B: Backend> Loop<'_, B> {
             };
             if !traffic.is_empty() {
                 let domains = domains_of(&self.snap, &interval, task);
-                sample.traffic = TrafficRates::between(&interval.traffic, &traffic, &domains, length);
+                sample.traffic =
+                    TrafficRates::between(&interval.traffic, &traffic, &domains, length);
             }
-            let residency = usage.residency.as_ref().map(|now| match &record.used.residency {
-                Reading::Value(before) => now.since(before),
-                Reading::Absent(_) => now.clone(),
-            });
-            let mut view =
-                self.snap.tasks.binary_search_by_key(&task, |view| view.id).ok().map(|pos| &mut self.snap.tasks[pos]);
+            let residency = usage
+                .residency
+                .as_ref()
+                .map(|now| match &record.used.residency {
+                    Reading::Value(before) => now.since(before),
+                    Reading::Absent(_) => now.clone(),
+                });
+            let mut view = self
+                .snap
+                .tasks
+                .binary_search_by_key(&task, |view| view.id)
+                .ok()
+                .map(|pos| &mut self.snap.tasks[pos]);
             let fills_in = view.as_ref().is_some_and(|view| view.running.is_none());
             if let Reading::Value(residency) = residency {
                 observe(&mut sample, &residency);
-                let last = residency.last_on_cpu.filter(|_| sample.interval > Nanos::ZERO);
+                let last = residency
+                    .last_on_cpu
+                    .filter(|_| sample.interval > Nanos::ZERO);
                 if let (Some(view), Some(last)) = (&mut view, last) {
                     if fills_in {
                         // It began to fill in no later than this, so it waited for no longer.
@@ -126,14 +150,23 @@ impl<B: Backend> Loop<'_, B> {
         self.learner.observe(&self.snap.machine, samples);
         self.snap.contention = self.learner.shared();
         for sample in samples {
-            if let Ok(pos) = self.snap.tasks.binary_search_by_key(&sample.task, |view| view.id) {
+            if let Ok(pos) = self
+                .snap
+                .tasks
+                .binary_search_by_key(&sample.task, |view| view.id)
+            {
                 self.snap.tasks[pos].estimates.learnt = self.learner.known(sample.task);
             }
         }
     }
 
     pub(super) fn running_now(&self) -> Arc<[TaskId]> {
-        self.snap.tasks.iter().filter(|task| task.running.is_some()).map(|task| task.id).collect()
+        self.snap
+            .tasks
+            .iter()
+            .filter(|task| task.running.is_some())
+            .map(|task| task.id)
+            .collect()
     }
 
     /// What the memory domains have moved up to now; empty where that is not read.
@@ -155,7 +188,13 @@ impl<B: Backend> Loop<'_, B> {
         let mut joined_ordinary = false;
         let mut placed = Vec::new();
         for change in decision.changes {
-            let Ok(pos) = self.snap.tasks.binary_search_by_key(&change.task(), |task| task.id) else { continue };
+            let Ok(pos) = self
+                .snap
+                .tasks
+                .binary_search_by_key(&change.task(), |task| task.id)
+            else {
+                continue;
+            };
             let task = &mut self.snap.tasks[pos];
             let record = &mut self.records[task.id.0 as usize];
             match change {
@@ -166,7 +205,12 @@ impl<B: Backend> Loop<'_, B> {
                     task.asleep = false;
                     record.interval = None;
                 }
-                Change::Place { placement, lease_end, purpose, .. } => {
+                Change::Place {
+                    placement,
+                    lease_end,
+                    purpose,
+                    ..
+                } => {
                     let since = task.running.as_ref().map_or(now, |running| running.since);
                     if task.running.is_none() {
                         joined_ordinary |= purpose == Purpose::Run;
@@ -176,7 +220,9 @@ impl<B: Backend> Loop<'_, B> {
                             record.runs += 1;
                             self.last_start = Some(now);
                             match record.first {
-                                None if record.runs == 1 => self.recorder.started(began, &record.spec),
+                                None if record.runs == 1 => {
+                                    self.recorder.started(began, &record.spec)
+                                }
                                 _ => self.recorder.restarted(began, &record.spec, record.runs),
                             }
                         } else {
@@ -188,20 +234,35 @@ impl<B: Backend> Loop<'_, B> {
                     task.overdue = false;
                     task.waiting_since = now;
                     task.last_cpus = placement.cpus().clone();
-                    task.running = Some(Running { placement, purpose, since, lease_end });
+                    task.running = Some(Running {
+                        placement,
+                        purpose,
+                        since,
+                        lease_end,
+                    });
                     placed.push(task.id);
                 }
             }
         }
         let all = self.running_now();
         let whole = self.whole_cores();
-        let traffic = if placed.is_empty() { self.traffic.1.clone() } else { self.traffic_now() };
+        let traffic = if placed.is_empty() {
+            self.traffic.1.clone()
+        } else {
+            self.traffic_now()
+        };
         for id in placed {
-            let Some(task) = self.snap.task(id) else { continue };
-            let Some(running) = &task.running else { continue };
+            let Some(task) = self.snap.task(id) else {
+                continue;
+            };
+            let Some(running) = &task.running else {
+                continue;
+            };
             let planned_end = [running.lease_end, wake].into_iter().flatten().min();
             // A task that has just been started runs since its start, which takes time.
-            let since = self.records[id.0 as usize].started.map_or(now, |started| started.max(now));
+            let since = self.records[id.0 as usize]
+                .started
+                .map_or(now, |started| started.max(now));
             let fresh = Interval {
                 since,
                 planned_end,
@@ -242,18 +303,32 @@ impl<B: Backend> Loop<'_, B> {
             let record = &self.records[task.id.0 as usize];
             let own = task.running.iter().map(|running| running.placement.cpus());
             let cpus = own.flat_map(|own| cpus_of(record.spec.width, &record.bound, own).iter());
-            let mut cores: Vec<usize> =
-                cpus.filter_map(|cpu| machine.index_of(cpu)).map(|ix| machine.cpus[ix].core).collect();
+            let mut cores: Vec<usize> = cpus
+                .filter_map(|cpu| machine.index_of(cpu))
+                .map(|ix| machine.cpus[ix].core)
+                .collect();
             cores.sort_unstable();
             cores.dedup();
             cores
         };
         // Where the kernel time-shares, any task may run beside any other. A task then has its cores to itself only if
         // it is the only one that runs.
-        let shared =
-            |task: &TaskView| matches!(task.running, Some(Running { placement: Placement::Shared { .. }, .. }));
+        let shared = |task: &TaskView| {
+            matches!(
+                task.running,
+                Some(Running {
+                    placement: Placement::Shared { .. },
+                    ..
+                })
+            )
+        };
         if self.snap.tasks.iter().any(shared) {
-            let running = self.snap.tasks.iter().filter(|task| task.running.is_some()).count();
+            let running = self
+                .snap
+                .tasks
+                .iter()
+                .filter(|task| task.running.is_some())
+                .count();
             return vec![running == 1; self.snap.tasks.len()];
         }
         for task in &self.snap.tasks {
@@ -270,9 +345,16 @@ fn domains_of(snap: &Snapshot, interval: &Interval, task: TaskId) -> Vec<usize> 
     if machine.memory_domains.len() == 1 {
         return vec![0];
     }
-    let last = snap.task(task).filter(|_| interval.cpus.is_empty()).map(|view| &view.last_cpus);
+    let last = snap
+        .task(task)
+        .filter(|_| interval.cpus.is_empty())
+        .map(|view| &view.last_cpus);
     let on = |cpu| Some(machine.cpus[machine.index_of(cpu)?].memory_domain);
-    let mut domains: Vec<usize> = last.unwrap_or(&interval.cpus).iter().filter_map(on).collect();
+    let mut domains: Vec<usize> = last
+        .unwrap_or(&interval.cpus)
+        .iter()
+        .filter_map(on)
+        .collect();
     domains.sort_unstable();
     domains.dedup();
     domains
@@ -284,7 +366,11 @@ const PASSING: f64 = 0.05;
 /// Replaces what was planned by what was observed.
 fn observe(sample: &mut Sample, residency: &Residency) {
     let on_cpu = residency.on_cpu;
-    let met = residency.beside.iter().filter(|(_, time)| time.share_of(on_cpu) >= PASSING).map(|(task, _)| *task);
+    let met = residency
+        .beside
+        .iter()
+        .filter(|(_, time)| time.share_of(on_cpu) >= PASSING)
+        .map(|(task, _)| *task);
     let mut co_runners: Vec<TaskId> = met.chain([sample.task]).collect();
     co_runners.sort_unstable();
     // A task that slept for a while was not cut short.
@@ -304,5 +390,8 @@ fn delta(now: Reading<Nanos>, before: Reading<Nanos>) -> Reading<Nanos> {
 /// The newer totals. A counter that has stopped answering is absent in them, because its last value is not the task's
 /// total.
 pub(super) fn merge(new: Usage, old: &Usage) -> Usage {
-    Usage { multiplexed: new.multiplexed || old.multiplexed, ..new }
+    Usage {
+        multiplexed: new.multiplexed || old.multiplexed,
+        ..new
+    }
 }

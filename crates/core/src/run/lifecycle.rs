@@ -46,12 +46,18 @@ impl LeastProgress {
         };
         less(&mut self.estimated, task.estimates.progress);
         less(&mut self.by_trace, task.estimates.trace_progress);
-        less(&mut self.learnt, task.estimates.learnt.as_ref().map(|learnt| learnt.progress));
+        less(
+            &mut self.learnt,
+            task.estimates.learnt.as_ref().map(|learnt| learnt.progress),
+        );
     }
 
     /// Where a task starts that arrives now.
     fn start(&self) -> Start {
-        Start { progress: self.estimated.unwrap_or(0.0), trace_progress: self.by_trace.unwrap_or(0.0) }
+        Start {
+            progress: self.estimated.unwrap_or(0.0),
+            trace_progress: self.by_trace.unwrap_or(0.0),
+        }
     }
 }
 
@@ -67,8 +73,12 @@ impl<B: Backend> Loop<'_, B> {
             {
                 break;
             }
-            let Some(place) = self.place_of_next(now) else { break };
-            let Some(id) = self.pending.remove(place) else { break };
+            let Some(place) = self.place_of_next(now) else {
+                break;
+            };
+            let Some(id) = self.pending.remove(place) else {
+                break;
+            };
             self.ordered = self.ordered.saturating_sub(1);
             // Looking at all tasks for each that arrives would cost the square of their number.
             let least = least.get_or_insert_with(|| LeastProgress::of(&self.snap.tasks));
@@ -76,12 +86,17 @@ impl<B: Backend> Loop<'_, B> {
             let record = &mut self.records[id.0 as usize];
             record.estimator = TaskEstimator::new(&record.spec, self.config.quantum, start);
             let earlier = record.learnt.as_deref().or(record.spec.earlier.as_deref());
-            self.learner.begin(id, record.spec.cpus, least.learnt.unwrap_or(0.0), earlier);
+            self.learner
+                .begin(id, record.spec.cpus, least.learnt.unwrap_or(0.0), earlier);
             let mut estimates = record.estimator.initial(&record.spec.solo);
             estimates.learnt = self.learner.known(id);
             let view = TaskView {
                 // A task that is started again arrives again; the first time it may have queued since it arrived.
-                arrived: if record.runs > 0 { now } else { record.spec.arrives },
+                arrived: if record.runs > 0 {
+                    now
+                } else {
+                    record.spec.arrives
+                },
                 turn: self.turns,
                 ..TaskView::arriving(&record.spec, now, estimates)
             };
@@ -96,12 +111,21 @@ impl<B: Backend> Loop<'_, B> {
     /// Brings the tasks that have arrived, and wait to be let in, into their order. A task that begins anew keeps its place:
     /// those that arrived before it stay before it, and those that arrive later come after it.
     fn put_in_order(&mut self, now: Nanos) {
-        let Loop { records, pending, classes, ordered, .. } = self;
+        let Loop {
+            records,
+            pending,
+            classes,
+            ordered,
+            ..
+        } = self;
         let record = |id: &TaskId| &records[id.0 as usize];
         let arrived = pending.partition_point(|id| record(id).spec.arrives <= now);
         if arrived > *ordered {
             let waiting = &mut pending.make_contiguous()[..arrived];
-            let fresh = waiting.iter().rposition(|id| record(id).runs > 0).map_or(0, |place| place + 1);
+            let fresh = waiting
+                .iter()
+                .rposition(|id| record(id).runs > 0)
+                .map_or(0, |place| place + 1);
             waiting[fresh..].sort_by_key(|id| Reverse(classes[id.0 as usize]));
         }
         *ordered = arrived;
@@ -140,13 +164,18 @@ impl<B: Backend> Loop<'_, B> {
 
     /// When the delay after the last start ends; `None` before the first start, and without a delay.
     pub(super) fn delay_end(&self) -> Option<Nanos> {
-        self.last_start.filter(|_| self.config.delay > Nanos::ZERO).map(|last| last + self.config.delay)
+        self.last_start
+            .filter(|_| self.config.delay > Nanos::ZERO)
+            .map(|last| last + self.config.delay)
     }
 
     /// Whether a task was admitted and has not been started. With a delay there is at most one: of several, the policy
     /// could start two at once.
     fn some_task_is_new(&self) -> bool {
-        self.snap.tasks.iter().any(|task| self.records[task.id.0 as usize].started.is_none())
+        self.snap
+            .tasks
+            .iter()
+            .any(|task| self.records[task.id.0 as usize].started.is_none())
     }
 
     /// Takes in one event.
@@ -158,18 +187,27 @@ impl<B: Backend> Loop<'_, B> {
     ) -> Result<(), RunError<B::Error>> {
         match event {
             Event::Ended { task, exit } => self.end(now, task, exit, triggers),
-            Event::Slept(id) | Event::Woke(id) => self.take_nap(now, id, event == Event::Woke(id), triggers),
+            Event::Slept(id) | Event::Woke(id) => {
+                self.take_nap(now, id, event == Event::Woke(id), triggers)
+            }
             Event::MachineChanged => self.change_machine(triggers),
             Event::PlanAdopted { generation } => self.plan_adopted(now, generation),
             Event::PlanRefused { generation, why } => {
-                self.give_up_plans(now, format!("plan {generation} was refused: {why}"), triggers)?;
+                self.give_up_plans(
+                    now,
+                    format!("plan {generation} was refused: {why}"),
+                    triggers,
+                )?;
             }
             Event::SchedulerEjected { why } => self.give_up_plans(now, why, triggers)?,
             Event::Asked => self.answer(now),
             Event::Watched => self.show(now),
             Event::EndTask { task, name } => self.end_by_user(now, task, &name, triggers),
             Event::Interrupt { signal } => {
-                let drain = self.drain.get_or_insert(Drain { by: EndedBy::Signal(signal), interrupts: 0 });
+                let drain = self.drain.get_or_insert(Drain {
+                    by: EndedBy::Signal(signal),
+                    interrupts: 0,
+                });
                 drain.interrupts += 1;
                 drain.by = EndedBy::Signal(signal);
                 let is_first = drain.interrupts == 1;
@@ -177,7 +215,8 @@ impl<B: Backend> Loop<'_, B> {
                 // does not want to wait.
                 let again = !is_first && FROM_KEYBOARD.contains(&signal);
                 if is_first || again {
-                    self.recorder.warn(now, &Warning::Interrupted { signal, again });
+                    self.recorder
+                        .warn(now, &Warning::Interrupted { signal, again });
                 }
                 self.end_all(now, again);
             }
@@ -188,7 +227,9 @@ impl<B: Backend> Loop<'_, B> {
     /// Notes that a task fell asleep, or woke. When one falls asleep the load on the memory bus falls; that is worth a
     /// decision where a CPU idles and a task waits.
     fn take_nap(&mut self, now: Nanos, id: TaskId, woke: bool, triggers: &mut Vec<Trigger>) {
-        let Ok(pos) = self.snap.tasks.binary_search_by_key(&id, |task| task.id) else { return };
+        let Ok(pos) = self.snap.tasks.binary_search_by_key(&id, |task| task.id) else {
+            return;
+        };
         let task = &mut self.snap.tasks[pos];
         // A started task without a place was frozen since: this event is out of date, and the task counts as waiting.
         let frozen = task.running.is_none() && self.records[id.0 as usize].started.is_some();
@@ -206,13 +247,22 @@ impl<B: Backend> Loop<'_, B> {
 
     fn some_cpu_idles(&self) -> bool {
         let machine = &*self.snap.machine;
-        let placements = || self.snap.tasks.iter().filter_map(|task| Some(&task.running.as_ref()?.placement));
+        let placements = || {
+            self.snap
+                .tasks
+                .iter()
+                .filter_map(|task| Some(&task.running.as_ref()?.placement))
+        };
         let taken: usize = placements().map(|placement| placement.cpus().len()).sum();
-        taken < machine.cpus.len() && placements().all(|placement| matches!(placement, Placement::Exclusive { .. }))
+        taken < machine.cpus.len()
+            && placements().all(|placement| matches!(placement, Placement::Exclusive { .. }))
     }
 
     fn some_task_waits(&self) -> bool {
-        self.snap.tasks.iter().any(|task| task.running.is_none() && !task.asleep)
+        self.snap
+            .tasks
+            .iter()
+            .any(|task| task.running.is_none() && !task.asleep)
     }
 
     /// Takes over the machine's new set of CPUs. Tasks whose CPUs are gone are noted as displaced. All tasks are placed
@@ -223,19 +273,31 @@ impl<B: Backend> Loop<'_, B> {
         // With a memory domain less or more, the others may have other positions.
         if domains(&before) != domains(&self.snap.machine) {
             self.traffic = (Nanos::MAX, Arc::new([]));
-            for interval in self.records.iter_mut().filter_map(|record| record.interval.as_mut()) {
+            for interval in self
+                .records
+                .iter_mut()
+                .filter_map(|record| record.interval.as_mut())
+            {
                 interval.traffic = self.traffic.1.clone();
             }
         }
         let all = self.snap.machine.all_cpus();
-        let lost =
-            |task: &&TaskView| task.running.as_ref().is_some_and(|running| !running.placement.cpus().is_subset(&all));
-        self.displaced.extend(self.snap.tasks.iter().filter(lost).map(|task| task.id));
+        let lost = |task: &&TaskView| {
+            task.running
+                .as_ref()
+                .is_some_and(|running| !running.placement.cpus().is_subset(&all))
+        };
+        self.displaced
+            .extend(self.snap.tasks.iter().filter(lost).map(|task| task.id));
         triggers.push(Trigger::QuantumEnd);
     }
 
     pub(super) fn end(&mut self, now: Nanos, id: TaskId, exit: Exit, triggers: &mut Vec<Trigger>) {
-        if self.records.get(id.0 as usize).is_none_or(|record| record.finished.is_some()) {
+        if self
+            .records
+            .get(id.0 as usize)
+            .is_none_or(|record| record.finished.is_some())
+        {
             return;
         }
         let never_ran = matches!(exit, Exit::NotStarted(_));
@@ -261,7 +323,11 @@ impl<B: Backend> Loop<'_, B> {
         record.finished = Some(now);
         record.told_to_end = was_dying && !record.timed_out;
         // It may have saved its state and left the rest for another time: it is not done.
-        let exit = if (record.told_to_end || record.timed_out) && exit.ok() { Exit::ToldToEnd } else { exit };
+        let exit = if (record.told_to_end || record.timed_out) && exit.ok() {
+            Exit::ToldToEnd
+        } else {
+            exit
+        };
         let ok = exit.ok() && !record.timed_out;
         let is_first = record.first.is_none();
         if ok && is_first && matches!(self.config.timeout, Some(TimeLimit::PercentOfMedian(_))) {
@@ -272,7 +338,13 @@ impl<B: Backend> Loop<'_, B> {
         let record = &mut self.records[id.0 as usize];
         // A program that could not be started will not be there the next time either.
         let has_attempts = record.runs < self.config.attempts && !never_ran;
-        if !ok && is_first && has_attempts && !record.told_to_end && self.drain.is_none() && self.backend.restart(id) {
+        if !ok
+            && is_first
+            && has_attempts
+            && !record.told_to_end
+            && self.drain.is_none()
+            && self.backend.restart(id)
+        {
             record.exit = Some(exit);
             let result = record.result();
             self.recorder.retried(now, &result);
@@ -283,7 +355,8 @@ impl<B: Backend> Loop<'_, B> {
         if !is_first {
             // The result of a later run does not count, but the user should know that no other run follows.
             if !ok && !was_dying {
-                self.recorder.warn(now, &Warning::NotRestarted(id, Some(exit)));
+                self.recorder
+                    .warn(now, &Warning::NotRestarted(id, Some(exit)));
             }
         } else {
             // What the user ends is no failure that a halt rule is about.
@@ -307,9 +380,15 @@ impl<B: Backend> Loop<'_, B> {
             return;
         }
         let total = self.records.len() as u32;
-        let verdict = self.config.halt.verdict(self.counts.failed, self.counts.succeeded, total);
+        let verdict = self
+            .config
+            .halt
+            .verdict(self.counts.failed, self.counts.succeeded, total);
         if verdict != HaltWhen::Never && self.drain.is_none() {
-            self.drain = Some(Drain { by: EndedBy::Halt, interrupts: 0 });
+            self.drain = Some(Drain {
+                by: EndedBy::Halt,
+                interrupts: 0,
+            });
             self.recorder.warn(now, &Warning::Halting);
             match verdict {
                 HaltWhen::Now => self.end_all(now, false),
@@ -352,7 +431,13 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Lets a task begin anew, behind the tasks that have arrived and before those that have not.
     fn queue_again(&mut self, now: Nanos, id: TaskId) {
-        let Loop { records, pending, ordered, config, .. } = self;
+        let Loop {
+            records,
+            pending,
+            ordered,
+            config,
+            ..
+        } = self;
         records[id.0 as usize].begin_anew(config.quantum);
         let pos = pending.partition_point(|other| records[other.0 as usize].spec.arrives <= now);
         pending.insert(pos, id);

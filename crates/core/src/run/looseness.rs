@@ -31,21 +31,37 @@ impl<B: Backend> Loop<'_, B> {
         let mut changes = decision.changes.clone();
         let mut named = vec![false; self.snap.tasks.len()];
         for change in &mut changes {
-            let Ok(ix) = self.snap.tasks.binary_search_by_key(&change.task(), |task| task.id) else { continue };
+            let Ok(ix) = self
+                .snap
+                .tasks
+                .binary_search_by_key(&change.task(), |task| task.id)
+            else {
+                continue;
+            };
             named[ix] = true;
-            if let Change::Place { task, placement, .. } = change {
+            if let Change::Place {
+                task, placement, ..
+            } = change
+            {
                 *placement = self.with_spare(*task, placement, &spare);
                 self.records[task.0 as usize].bound = placement.cpus().clone();
             }
         }
         for (ix, task) in self.snap.tasks.iter().enumerate() {
-            let Some(running) = task.running.as_ref().filter(|_| !named[ix]) else { continue };
+            let Some(running) = task.running.as_ref().filter(|_| !named[ix]) else {
+                continue;
+            };
             let placement = self.with_spare(task.id, &running.placement, &spare);
             let record = &mut self.records[task.id.0 as usize];
             if record.bound != *placement.cpus() {
                 record.bound = placement.cpus().clone();
                 let (lease_end, purpose) = (running.lease_end, running.purpose);
-                changes.push(Change::Place { task: task.id, placement, lease_end, purpose });
+                changes.push(Change::Place {
+                    task: task.id,
+                    placement,
+                    lease_end,
+                    purpose,
+                });
             }
         }
         Cow::Owned(changes)
@@ -56,26 +72,43 @@ impl<B: Backend> Loop<'_, B> {
         if !self.measures_widths {
             return None;
         }
-        let as_decided = Decision { waits: waits.to_vec(), ..Decision::default() };
+        let as_decided = Decision {
+            waits: waits.to_vec(),
+            ..Decision::default()
+        };
         let cpus = spare_cpus(&self.snap, &as_decided);
         let may = |task: &&TaskView| {
-            let has_own =
-                matches!(&task.running, Some(running) if matches!(running.placement, Placement::Exclusive { .. }));
+            let has_own = matches!(&task.running, Some(running) if matches!(running.placement, Placement::Exclusive { .. }));
             has_own && task.control.place && self.is_loose(task.id)
         };
         let tasks = self.snap.tasks.iter().filter(may);
-        let tasks: Vec<Filler> = tasks.map(|task| Filler { task: task.id, allowed: task.allowed.clone() }).collect();
+        let tasks: Vec<Filler> = tasks
+            .map(|task| Filler {
+                task: task.id,
+                allowed: task.allowed.clone(),
+            })
+            .collect();
         (!cpus.is_empty() && !tasks.is_empty()).then_some(Spare { cpus, tasks })
     }
 
     /// A placement with the spare CPUs that the task may use.
     fn with_spare(&self, id: TaskId, placement: &Placement, spare: &CpuSet) -> Placement {
-        let Placement::Exclusive { cpus, .. } = placement else { return placement.clone() };
-        let task = self.snap.task(id).filter(|task| task.control.place && self.is_loose(id));
-        let more =
-            task.map(|task| task.allowed.as_ref().map_or_else(|| spare.clone(), |mask| mask.intersection(spare)));
+        let Placement::Exclusive { cpus, .. } = placement else {
+            return placement.clone();
+        };
+        let task = self
+            .snap
+            .task(id)
+            .filter(|task| task.control.place && self.is_loose(id));
+        let more = task.map(|task| {
+            task.allowed
+                .as_ref()
+                .map_or_else(|| spare.clone(), |mask| mask.intersection(spare))
+        });
         match more {
-            Some(more) if !more.is_empty() => Placement::Shared { mask: cpus.iter().chain(more.iter()).collect() },
+            Some(more) if !more.is_empty() => Placement::Shared {
+                mask: cpus.iter().chain(more.iter()).collect(),
+            },
             _ => placement.clone(),
         }
     }
@@ -86,7 +119,11 @@ impl<B: Backend> Loop<'_, B> {
         let now = self.snap.now;
         for task in self.snap.tasks.iter().filter(|task| task.running.is_some()) {
             let record = &mut self.records[task.id.0 as usize];
-            let Some(interval) = record.interval.as_mut().filter(|_| record.spec.width == Width::Measured) else {
+            let Some(interval) = record
+                .interval
+                .as_mut()
+                .filter(|_| record.spec.width == Width::Measured)
+            else {
                 continue;
             };
             if interval.since == now {
@@ -102,7 +139,10 @@ impl<B: Backend> Loop<'_, B> {
     pub(super) fn look_at_widths(&mut self, tasks: &[TaskId]) {
         let mut due: Vec<TaskId> = Vec::new();
         for &id in tasks {
-            let runs = self.snap.task(id).is_some_and(|task| task.running.is_some());
+            let runs = self
+                .snap
+                .task(id)
+                .is_some_and(|task| task.running.is_some());
             if runs && self.is_loose(id) && self.records[id.0 as usize].width.is_due() {
                 due.push(id);
             }
@@ -117,5 +157,9 @@ impl<B: Backend> Loop<'_, B> {
 
 /// The CPUs that a task may use, of which some may not be its own.
 pub(super) fn cpus_of<'t>(width: Width, bound: &'t CpuSet, own: &'t CpuSet) -> &'t CpuSet {
-    if width == Width::Measured && !bound.is_empty() { bound } else { own }
+    if width == Width::Measured && !bound.is_empty() {
+        bound
+    } else {
+        own
+    }
 }

@@ -7,7 +7,9 @@ use super::backend::{Backend, Event};
 use super::config::{Actuation, RunConfig};
 use super::error::RunError;
 use super::order::classes;
-use super::recorder::{DecisionRecord, EndedBy, Overhead, PlanCounts, Recorder, RunResult, TaskResult, Warning};
+use super::recorder::{
+    DecisionRecord, EndedBy, Overhead, PlanCounts, Recorder, RunResult, TaskResult, Warning,
+};
 use super::state::{Loop, Planning, Tally};
 use super::task_record::TaskRecord;
 use crate::capability::Capability;
@@ -39,16 +41,28 @@ pub fn run<B: Backend>(
     let machine = backend.machine();
     for (ix, task) in tasks.iter().enumerate() {
         if task.id.0 as usize != ix {
-            return Err(RunError::Numbering { name: task.name.clone(), is: task.id.0, should: ix });
+            return Err(RunError::Numbering {
+                name: task.name.clone(),
+                is: task.id.0,
+                should: ix,
+            });
         }
         let usable = |mask: &CpuSet| mask.intersection(&machine.all_cpus()).len();
         let have = task.allowed.as_ref().map_or(machine.cpus.len(), usable);
         if task.cpus as usize > have || task.cpus == 0 {
-            return Err(RunError::TooLarge { name: task.name.clone(), needs: task.cpus, have });
+            return Err(RunError::TooLarge {
+                name: task.name.clone(),
+                needs: task.cpus,
+                have,
+            });
         }
     }
     let by_plans = config.actuation == Actuation::Plans;
-    if let Some(why) = backend.capabilities().why_missing(Capability::Plans).filter(|_| by_plans) {
+    if let Some(why) = backend
+        .capabilities()
+        .why_missing(Capability::Plans)
+        .filter(|_| by_plans)
+    {
         return Err(RunError::NoPlans(why));
     }
     let mut pending: Vec<TaskId> = tasks.iter().map(|task| task.id).collect();
@@ -64,7 +78,10 @@ pub fn run<B: Backend>(
     };
     let measures_widths = tasks.iter().any(|task| task.width == Width::Measured);
     let classes = classes(&tasks, config);
-    let records = tasks.into_iter().map(|spec| TaskRecord::new(spec, config.quantum)).collect();
+    let records = tasks
+        .into_iter()
+        .map(|spec| TaskRecord::new(spec, config.quantum))
+        .collect();
     let learner = Learner::new(&snap.machine.core_types, config.quantum);
     Loop {
         backend,
@@ -139,9 +156,16 @@ impl<B: Backend> Loop<'_, B> {
         }
         let tasks: Vec<TaskResult> = self.records.iter().map(TaskRecord::result).collect();
         let occupation = self.plans.and_then(|_| self.backend.occupation());
-        let plans = self.plans.map(|plans| PlanCounts { occupation, ..plans });
+        let plans = self.plans.map(|plans| PlanCounts {
+            occupation,
+            ..plans
+        });
         Ok(RunResult {
-            turnaround: tasks.iter().filter_map(|task| task.finished).max().unwrap_or_default(),
+            turnaround: tasks
+                .iter()
+                .filter_map(|task| task.finished)
+                .max()
+                .unwrap_or_default(),
             tasks,
             ended_by: self.drain.map_or(EndedBy::Completion, |drain| drain.by),
             overhead: self.overhead,
@@ -186,7 +210,8 @@ impl<B: Backend> Loop<'_, B> {
                 }
                 None => {
                     let waited = now - task.waiting_since;
-                    task.overdue = record.started.is_some() && !task.asleep && waited >= self.config.max_pause;
+                    task.overdue =
+                        record.started.is_some() && !task.asleep && waited >= self.config.max_pause;
                     if task.overdue && !std::mem::replace(&mut record.told_overdue, true) {
                         triggers.push(Trigger::Starved(task.id));
                     }
@@ -198,13 +223,24 @@ impl<B: Backend> Loop<'_, B> {
     /// Stops the tasks whose CPUs are gone, so that they are placed anew.
     fn stop_displaced(&mut self) -> Result<(), RunError<B::Error>> {
         let mut displaced = std::mem::take(&mut self.displaced);
-        displaced.retain(|&id| self.snap.task(id).is_some_and(|task| task.running.is_some()));
+        displaced.retain(|&id| {
+            self.snap
+                .task(id)
+                .is_some_and(|task| task.running.is_some())
+        });
         if displaced.is_empty() {
             return Ok(());
         }
         self.close(&displaced, false);
-        let changes: Vec<Change> = displaced.into_iter().map(|task| Change::Stop { task }).collect();
-        self.carry_out(Decision { changes, next_wake: self.next_wake, ..Decision::default() })
+        let changes: Vec<Change> = displaced
+            .into_iter()
+            .map(|task| Change::Stop { task })
+            .collect();
+        self.carry_out(Decision {
+            changes,
+            next_wake: self.next_wake,
+            ..Decision::default()
+        })
     }
 
     /// Closes intervals, asks the policy, checks and applies.
@@ -214,7 +250,13 @@ impl<B: Backend> Loop<'_, B> {
         let now = self.snap.now;
         if triggers.contains(&Trigger::QuantumEnd) {
             let open = |task: &&TaskView| self.records[task.id.0 as usize].interval.is_some();
-            let open: Vec<TaskId> = self.snap.tasks.iter().filter(open).map(|task| task.id).collect();
+            let open: Vec<TaskId> = self
+                .snap
+                .tasks
+                .iter()
+                .filter(open)
+                .map(|task| task.id)
+                .collect();
             self.close(&open, true);
         } else {
             let ended = triggers.iter().filter_map(|trigger| match trigger {
@@ -226,10 +268,17 @@ impl<B: Backend> Loop<'_, B> {
         }
         self.snap.triggers = triggers;
         self.snap.queued = self.ordered as u32;
-        self.snap.admits = if self.planning.is_some() { self.backend.admits() } else { None };
+        self.snap.admits = if self.planning.is_some() {
+            self.backend.admits()
+        } else {
+            None
+        };
         let observed = self.backend.stopwatch();
 
-        let state = self.recorder.wants_policy_state().then(|| self.policy.save());
+        let state = self
+            .recorder
+            .wants_policy_state()
+            .then(|| self.policy.save());
         let rng = self.rng.state();
         let asked = self.backend.stopwatch();
         let mut decision = self.policy.decide(&self.snap, &mut self.rng);
@@ -242,12 +291,19 @@ impl<B: Backend> Loop<'_, B> {
             stood_in = true;
             if check(&self.snap, &decision).is_err() {
                 // Not even round-robin's decision can be carried out: leave what runs, and ask again in a quantum.
-                decision = Decision { next_wake: Some(now + self.config.quantum), ..Decision::default() };
+                decision = Decision {
+                    next_wake: Some(now + self.config.quantum),
+                    ..Decision::default()
+                };
             }
         }
         // The interval of a task that the decision stops or moves ends here, unless it was closed just now.
-        let moved: Vec<TaskId> =
-            decision.changes.iter().filter(|change| self.breaks(change)).map(Change::task).collect();
+        let moved: Vec<TaskId> = decision
+            .changes
+            .iter()
+            .filter(|change| self.breaks(change))
+            .map(Change::task)
+            .collect();
         self.close(&moved, false);
         self.recorder.decided(DecisionRecord {
             snapshot: &self.snap,

@@ -18,13 +18,15 @@ mod state;
 mod task_record;
 
 pub use backend::{Backend, Event, Kill, MayStart};
-pub use config::{Actuation, Halt, HaltOn, HaltParseError, HaltWhen, Order, Restart, RunConfig, TimeLimit};
+pub use config::{
+    Actuation, Halt, HaltOn, HaltParseError, HaltWhen, Order, Restart, RunConfig, TimeLimit,
+};
 pub use error::RunError;
 pub use histogram::Histogram;
 pub use main_loop::run;
 pub use now::{RunNow, WatchedTask};
 pub use order::first_in_order;
 pub use recorder::{
-    DecisionRecord, Doing, EndedBy, NullRecorder, Occupation, Overhead, PlanCounts, Recorder, RunResult, Switch,
-    Switched, TaskNow, TaskResult, Warning,
+    DecisionRecord, Doing, EndedBy, NullRecorder, Occupation, Overhead, PlanCounts, Recorder,
+    RunResult, Switch, Switched, TaskNow, TaskResult, Warning,
 };

@@ -19,17 +19,29 @@ use std::cmp::Reverse;
 /// since the batch then takes as long in any order.
 pub(super) fn classes(tasks: &[TaskSpec], config: &RunConfig) -> Vec<u32> {
     let by_length = config.order == Order::Longest && config.jobs > 1;
-    let known = |task: &TaskSpec| task.expected.as_ref().filter(|_| by_length).map(Expected::class);
+    let known = |task: &TaskSpec| {
+        task.expected
+            .as_ref()
+            .filter(|_| by_length)
+            .map(Expected::class)
+    };
     let mut all: Vec<u32> = tasks.iter().filter_map(known).collect();
     all.sort_unstable();
     let median = all.get(all.len() / 2).copied().unwrap_or(0);
-    tasks.iter().map(|task| known(task).unwrap_or(median)).collect()
+    tasks
+        .iter()
+        .map(|task| known(task).unwrap_or(median))
+        .collect()
 }
 
 /// The tasks that are there from the start, in the order in which they are let in.
 pub fn first_in_order(tasks: &[TaskSpec], config: &RunConfig) -> Vec<TaskId> {
     let classes = classes(tasks, config);
-    let mut first: Vec<TaskId> = tasks.iter().filter(|task| task.arrives == Nanos::ZERO).map(|task| task.id).collect();
+    let mut first: Vec<TaskId> = tasks
+        .iter()
+        .filter(|task| task.arrives == Nanos::ZERO)
+        .map(|task| task.id)
+        .collect();
     first.sort_by_key(|id| Reverse(classes[id.0 as usize]));
     first
 }
@@ -46,8 +58,15 @@ mod tests {
             spec
         };
         let tasks: Vec<TaskSpec> = times.iter().enumerate().map(task).collect();
-        let config = RunConfig { order, jobs, ..RunConfig::default() };
-        first_in_order(&tasks, &config).into_iter().map(|id| id.0).collect()
+        let config = RunConfig {
+            order,
+            jobs,
+            ..RunConfig::default()
+        };
+        first_in_order(&tasks, &config)
+            .into_iter()
+            .map(|id| id.0)
+            .collect()
     }
 
     fn order(times: &[Option<f64>], order: Order) -> Vec<u32> {
@@ -59,10 +78,21 @@ mod tests {
         let times = [Some(1.0), Some(60.0), Some(61.0), Some(10.0)];
         assert_eq!(order(&times, Order::Longest), [1, 2, 3, 0]);
         assert_eq!(order(&times, Order::Given), [0, 1, 2, 3]);
-        assert_eq!(order_of(&times, Order::Longest, 1), [0, 1, 2, 3], "one at a time takes as long in any order");
+        assert_eq!(
+            order_of(&times, Order::Longest, 1),
+            [0, 1, 2, 3],
+            "one at a time takes as long in any order"
+        );
         assert_eq!(order(&[None; 4], Order::Longest), [0, 1, 2, 3]);
-        assert_eq!(order(&[None, None, Some(60.0), None], Order::Longest), [0, 1, 2, 3], "one alone says nothing");
-        assert_eq!(order(&[Some(0.001), Some(0.05), Some(0.02)], Order::Longest), [0, 1, 2]);
+        assert_eq!(
+            order(&[None, None, Some(60.0), None], Order::Longest),
+            [0, 1, 2, 3],
+            "one alone says nothing"
+        );
+        assert_eq!(
+            order(&[Some(0.001), Some(0.05), Some(0.02)], Order::Longest),
+            [0, 1, 2]
+        );
     }
 
     #[test]

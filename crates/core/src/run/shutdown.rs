@@ -22,7 +22,9 @@ impl<B: Backend> Loop<'_, B> {
 
     /// The time for which a task may be placed, as far as that is known.
     pub(super) fn time_limit(&self) -> Option<Nanos> {
-        self.config.timeout.and_then(|limit| limit.after(&self.times))
+        self.config
+            .timeout
+            .and_then(|limit| limit.after(&self.times))
     }
 
     /// Ends tasks that have used up their time limit, and kills tasks that were asked to end and have not.
@@ -34,7 +36,13 @@ impl<B: Backend> Loop<'_, B> {
                 let placed = record.interval.as_ref().filter(|_| task.running.is_some());
                 record.ran + placed.map_or(Nanos::ZERO, |interval| now - interval.since) >= limit
             };
-            let over: Vec<TaskId> = self.snap.tasks.iter().filter(over).map(|task| task.id).collect();
+            let over: Vec<TaskId> = self
+                .snap
+                .tasks
+                .iter()
+                .filter(over)
+                .map(|task| task.id)
+                .collect();
             for &id in &over {
                 self.records[id.0 as usize].timed_out = true;
                 self.recorder.warn(now, &Warning::TimedOut(id));
@@ -42,7 +50,11 @@ impl<B: Backend> Loop<'_, B> {
             }
             self.begin_termination(now, &over, false);
         }
-        for (&id, dying) in self.dying.iter_mut().filter(|(_, dying)| !dying.killed && dying.kill_at <= now) {
+        for (&id, dying) in self
+            .dying
+            .iter_mut()
+            .filter(|(_, dying)| !dying.killed && dying.kill_at <= now)
+        {
             dying.killed = true;
             self.backend.kill(id, Kill::Kill);
         }
@@ -50,9 +62,17 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Ends a task that has begun, since the user wants it: as at the end of its time, SIGTERM, and after the grace period
     /// SIGKILL.
-    pub(super) fn end_by_user(&mut self, now: Nanos, id: TaskId, name: &str, triggers: &mut Vec<Trigger>) {
+    pub(super) fn end_by_user(
+        &mut self,
+        now: Nanos,
+        id: TaskId,
+        name: &str,
+        triggers: &mut Vec<Trigger>,
+    ) {
         let begun = |record: &&mut TaskRecord| record.spec.name == name && record.started.is_some();
-        let Some(record) = self.records.get_mut(id.0 as usize).filter(begun) else { return };
+        let Some(record) = self.records.get_mut(id.0 as usize).filter(begun) else {
+            return;
+        };
         if self.snap.task(id).is_none() {
             return;
         }
@@ -80,7 +100,9 @@ impl<B: Backend> Loop<'_, B> {
         self.pending.clear();
         self.ordered = 0;
         let records = &self.records;
-        self.snap.tasks.retain(|task| records[task.id.0 as usize].started.is_some());
+        self.snap
+            .tasks
+            .retain(|task| records[task.id.0 as usize].started.is_some());
     }
 
     /// Asks tasks to end; from now on they take no part in scheduling. All leave the snapshot in one pass: taking each out
@@ -89,7 +111,13 @@ impl<B: Backend> Loop<'_, B> {
         self.close(tasks, false);
         for &id in tasks {
             self.records[id.0 as usize].interval = None;
-            self.dying.insert(id, Dying { kill_at: now + self.config.grace, killed: at_once });
+            self.dying.insert(
+                id,
+                Dying {
+                    kill_at: now + self.config.grace,
+                    killed: at_once,
+                },
+            );
         }
         let dying = &self.dying;
         self.snap.tasks.retain(|task| !dying.contains_key(&task.id));

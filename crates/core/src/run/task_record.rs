@@ -93,7 +93,12 @@ impl TaskRecord {
     /// Forgets the run that has ended, except its result and the number of runs.
     pub(super) fn begin_anew(&mut self, quantum: Nanos) {
         let fresh = TaskRecord::new(self.spec.clone(), quantum);
-        *self = TaskRecord { runs: self.runs, first: self.first.take(), learnt: self.learnt.take(), ..fresh };
+        *self = TaskRecord {
+            runs: self.runs,
+            first: self.first.take(),
+            learnt: self.learnt.take(),
+            ..fresh
+        };
     }
 
     pub(super) fn has_ended_once(&self) -> bool {
@@ -103,7 +108,11 @@ impl TaskRecord {
     /// Quanta' worth of solo execution done in this run of it, and what that is based on.
     pub(super) fn earned(&self) -> (Reading<f64>, ProgressBasis) {
         let traced = self.estimator.earned_by_trace();
-        let basis = if traced.is_some() { ProgressBasis::Trace } else { self.progress_basis };
+        let basis = if traced.is_some() {
+            ProgressBasis::Trace
+        } else {
+            self.progress_basis
+        };
         let progress = match traced {
             _ if self.started.is_none() => Reading::Absent(Absence::NotStarted),
             Some(progress) => Reading::Value(progress),
@@ -118,7 +127,10 @@ impl TaskRecord {
     /// The result of the task; of its first run, if it was started again.
     pub(super) fn result(&self) -> TaskResult {
         if let Some(first) = &self.first {
-            return TaskResult { runs: self.runs, ..(**first).clone() };
+            return TaskResult {
+                runs: self.runs,
+                ..(**first).clone()
+            };
         }
         let started = self.started.is_some();
         let (progress, progress_basis) = self.earned();
@@ -130,18 +142,30 @@ impl TaskRecord {
             timed_out: self.timed_out,
             told_to_end: self.told_to_end,
             ended_by_user: self.ended_by_user,
-            cpu_time: if started { self.used.cpu_time } else { Reading::Absent(Absence::NotStarted) },
+            cpu_time: if started {
+                self.used.cpu_time
+            } else {
+                Reading::Absent(Absence::NotStarted)
+            },
             waited_max: self.waited_max,
             ran: self.ran,
             shared: self.shared,
             counts: self.used.counts,
             multiplexed: self.used.multiplexed,
-            resources: self
-                .resources
-                .unwrap_or_else(|| Resources::absent(if started { Absence::NotEnded } else { Absence::NotStarted })),
+            resources: self.resources.unwrap_or_else(|| {
+                Resources::absent(if started {
+                    Absence::NotEnded
+                } else {
+                    Absence::NotStarted
+                })
+            }),
             progress,
             progress_basis,
-            progress_learnt: if started { self.progress_learnt } else { Reading::Absent(Absence::NotStarted) },
+            progress_learnt: if started {
+                self.progress_learnt
+            } else {
+                Reading::Absent(Absence::NotStarted)
+            },
             runs: self.runs,
             width: match self.spec.width {
                 Width::Stated => Reading::Value(self.spec.cpus),

@@ -104,7 +104,15 @@ struct State {
 
 impl State {
     fn new(work: Work) -> State {
-        State { work, started: false, placement: None, done: Nanos::ZERO, used: Nanos::ZERO, cycles: 0, ended: None }
+        State {
+            work,
+            started: false,
+            placement: None,
+            done: Nanos::ZERO,
+            used: Nanos::ZERO,
+            cycles: 0,
+            ended: None,
+        }
     }
 }
 
@@ -174,7 +182,9 @@ impl Memory {
             began: BTreeMap::new(),
             traffic_gap: (Nanos::MAX, Nanos::MAX),
             machine: Arc::new(machine),
-            capabilities: Capabilities { missing: [(Capability::Plans, Absence::NotOffered)].into() },
+            capabilities: Capabilities {
+                missing: [(Capability::Plans, Absence::NotOffered)].into(),
+            },
             now: Nanos::ZERO,
             tasks: work.into_iter().map(State::new).collect(),
             queued: Vec::new(),
@@ -195,11 +205,15 @@ impl Memory {
     }
 
     pub fn specs(&self) -> Vec<TaskSpec> {
-        (0..self.tasks.len() as u32).map(|id| TaskSpec::new(id, &format!("t{id}"))).collect()
+        (0..self.tasks.len() as u32)
+            .map(|id| TaskSpec::new(id, &format!("t{id}")))
+            .collect()
     }
 
     fn runs(&self) -> impl Iterator<Item = &State> {
-        self.tasks.iter().filter(|state| state.placement.is_some() && state.ended.is_none())
+        self.tasks
+            .iter()
+            .filter(|state| state.placement.is_some() && state.ended.is_none())
     }
 
     /// The CPUs that a task has, all together: under a shared mask every running task gets its part of the CPUs, which it
@@ -211,17 +225,23 @@ impl Memory {
             Some(Placement::Exclusive { .. }) => 1.0,
             Some(Placement::Shared { mask }) => {
                 let meets = |s: &&State| {
-                    s.placement.as_ref().is_some_and(|placement| !placement.cpus().intersection(mask).is_empty())
+                    s.placement
+                        .as_ref()
+                        .is_some_and(|placement| !placement.cpus().intersection(mask).is_empty())
                 };
-                (mask.len() as f64 / self.runs().filter(meets).count() as f64).min(f64::from(state.work.threads))
+                (mask.len() as f64 / self.runs().filter(meets).count() as f64)
+                    .min(f64::from(state.work.threads))
             }
         }
     }
 
     /// The clock of the cores on which a task runs, as a share of the fastest type's: a mean, if it may use several types.
     fn clock(&self, state: &State) -> f64 {
-        let Some(placement) = state.placement.as_ref().filter(|_| !self.clocks.is_empty()) else { return 1.0 };
-        let clock = |cpu| self.clocks[self.machine.cpus[self.machine.index_of(cpu).unwrap()].core_type];
+        let Some(placement) = state.placement.as_ref().filter(|_| !self.clocks.is_empty()) else {
+            return 1.0;
+        };
+        let clock =
+            |cpu| self.clocks[self.machine.cpus[self.machine.index_of(cpu).unwrap()].core_type];
         placement.cpus().iter().map(clock).sum::<f64>() / placement.cpus().len() as f64
     }
 
@@ -230,17 +250,26 @@ impl Memory {
     fn speed(&self, state: &State) -> f64 {
         let longer = |asked: u64, served: u64| (asked as f64 / served as f64).max(1.0);
         let bus = self.bus_per_us.map_or(1.0, |served| {
-            let asked: f64 = self.runs().map(|s| s.work.lines_per_us() as f64 * self.share(s)).sum();
+            let asked: f64 = self
+                .runs()
+                .map(|s| s.work.lines_per_us() as f64 * self.share(s))
+                .sum();
             let busy = (state.work.lines_per_us() as f64 / served as f64).min(1.0);
             1.0 - busy + busy * longer(asked as u64, served)
         });
         let l1 = self.l1_per_us.map_or(1.0, |served| {
             let cores = |state: &State| -> Vec<usize> {
-                let cpus = state.placement.iter().flat_map(|placement| placement.cpus().iter());
-                cpus.map(|cpu| self.machine.cpus[self.machine.index_of(cpu).unwrap()].core).collect()
+                let cpus = state
+                    .placement
+                    .iter()
+                    .flat_map(|placement| placement.cpus().iter());
+                cpus.map(|cpu| self.machine.cpus[self.machine.index_of(cpu).unwrap()].core)
+                    .collect()
             };
             let mine = cores(state);
-            let beside = self.runs().filter(|s| cores(s).iter().any(|core| mine.contains(core)));
+            let beside = self
+                .runs()
+                .filter(|s| cores(s).iter().any(|core| mine.contains(core)));
             longer(beside.map(|s| s.work.l1_per_us).sum(), served)
         });
         let clock = state.work.stalls + (1.0 - state.work.stalls) / self.clock(state);
@@ -249,20 +278,29 @@ impl Memory {
 
     fn advance(&mut self, to: Nanos) {
         let span = to - self.now;
-        let rates = self.tasks.iter().map(|s| (self.share(s), self.speed(s), self.clock(s)));
+        let rates = self
+            .tasks
+            .iter()
+            .map(|s| (self.share(s), self.speed(s), self.clock(s)));
         let rates: Vec<(f64, f64, f64)> = rates.collect();
         for (state, (share, speed, clock)) in self.tasks.iter_mut().zip(rates) {
             state.used += Nanos((span.0 as f64 * share) as u64);
             state.cycles += (span.0 as f64 * share * clock) as u64;
             let done = Nanos((span.0 as f64 * share * speed) as u64);
             state.done += done;
-            if let Some(cpu) = state.placement.as_ref().and_then(|placement| placement.cpus().first()) {
+            if let Some(cpu) = state
+                .placement
+                .as_ref()
+                .and_then(|placement| placement.cpus().first())
+            {
                 let of = &self.machine.cpus[self.machine.index_of(cpu).unwrap()];
                 let (reads, writes) = &mut self.moved[of.memory_domain];
                 *reads += done.0 * state.work.reads_per_us / 1_000;
                 *writes += done.0 * state.work.writes_per_us / 1_000;
             }
-            if let (Some(Placement::Exclusive { cpus, .. }), None) = (&state.placement, &state.ended) {
+            if let (Some(Placement::Exclusive { cpus, .. }), None) =
+                (&state.placement, &state.ended)
+            {
                 for cpu in cpus.iter() {
                     *self.busy.entry(cpu.0).or_default() += span;
                 }
@@ -318,7 +356,10 @@ impl Backend for Memory {
         for (id, state) in self.tasks.iter_mut().enumerate() {
             if state.ended.is_none() && state.started && state.done >= state.work.needs {
                 state.ended = Some(state.work.exit.clone());
-                events.push(Event::Ended { task: TaskId(id as u32), exit: state.work.exit.clone() });
+                events.push(Event::Ended {
+                    task: TaskId(id as u32),
+                    exit: state.work.exit.clone(),
+                });
             }
         }
         while self.naps.first().is_some_and(|(at, _)| *at <= self.now) {
@@ -326,7 +367,9 @@ impl Backend for Memory {
         }
         while self.interrupts.first().is_some_and(|&at| at <= self.now) {
             self.interrupts.remove(0);
-            events.push(Event::Interrupt { signal: self.signals.pop_front().unwrap_or(15) });
+            events.push(Event::Interrupt {
+                signal: self.signals.pop_front().unwrap_or(15),
+            });
         }
         Ok(())
     }
@@ -343,12 +386,17 @@ impl Backend for Memory {
             } else if let Some(why) = self.capabilities.why_missing(Capability::Ipc) {
                 Counts::absent(why)
             } else {
-                let value = |counter| match (counter, self.capabilities.why_missing(Capability::of(counter))) {
+                let value = |counter| match (
+                    counter,
+                    self.capabilities.why_missing(Capability::of(counter)),
+                ) {
                     (_, Some(why)) => Reading::Absent(why),
                     (Counter::Cycles, None) => Reading::Value(state.cycles),
                     (Counter::Instructions, None) => Reading::Value(us * state.work.ipc_milli),
                     (Counter::L1Accesses, None) => Reading::Value(us * state.work.l1_per_us),
-                    (Counter::LlcAccesses, None) => Reading::Value(us * state.work.reads_per_us * 2),
+                    (Counter::LlcAccesses, None) => {
+                        Reading::Value(us * state.work.reads_per_us * 2)
+                    }
                     (Counter::MmReads, None) => Reading::Value(us * state.work.reads_per_us),
                     _ => Reading::Absent(Absence::NoSuchEvent),
                 };
@@ -360,7 +408,10 @@ impl Backend for Memory {
 
     fn wanting(&mut self, task: TaskId) -> Reading<u32> {
         let state = &self.tasks[task.0 as usize];
-        assert!(state.placement.is_some() && state.ended.is_none(), "{task} does not run");
+        assert!(
+            state.placement.is_some() && state.ended.is_none(),
+            "{task} does not run"
+        );
         Reading::Value(state.work.threads)
     }
 
@@ -387,7 +438,8 @@ impl Backend for Memory {
                             continue;
                         }
                     } else if state.placement.as_ref() != Some(placement) {
-                        self.acts.push((self.now, Act::Move(id, placement.cpus().to_string())));
+                        self.acts
+                            .push((self.now, Act::Move(id, placement.cpus().to_string())));
                     }
                     state.placement = Some(placement.clone());
                     if self.start_takes > Nanos::ZERO && !self.began.contains_key(&TaskId(id)) {
@@ -410,7 +462,10 @@ impl Backend for Memory {
         }
         for state in self.tasks.iter().filter(|state| state.ended.is_none()) {
             if let Some(Placement::Shared { mask }) = &state.placement {
-                assert!(mask.intersection(&seen).is_empty(), "{mask} is not all free: tasks have {seen} alone");
+                assert!(
+                    mask.intersection(&seen).is_empty(),
+                    "{mask} is not all free: tasks have {seen} alone"
+                );
             }
         }
         Ok(())
@@ -440,9 +495,15 @@ impl Backend for Memory {
         state.placement = None;
         if how == Kill::Kill || !state.work.ignores_term {
             let exit = match (how, &state.work.term_exit) {
-                (Kill::Kill, _) => Exit::Signal { signal: 9, oom: false },
+                (Kill::Kill, _) => Exit::Signal {
+                    signal: 9,
+                    oom: false,
+                },
                 (Kill::Term, Some(exit)) => exit.clone(),
-                (Kill::Term, None) => Exit::Signal { signal: 15, oom: false },
+                (Kill::Term, None) => Exit::Signal {
+                    signal: 15,
+                    oom: false,
+                },
             };
             state.ended = Some(exit.clone());
             self.queued.push(Event::Ended { task, exit });
@@ -451,7 +512,10 @@ impl Backend for Memory {
 
     fn restart(&mut self, task: TaskId) -> bool {
         let state = &mut self.tasks[task.0 as usize];
-        assert!(state.ended.is_some(), "only what has ended is started again");
+        assert!(
+            state.ended.is_some(),
+            "only what has ended is started again"
+        );
         let second = state.work.second.clone();
         let work = second.map_or_else(|| state.work.clone(), |second| (*second).clone());
         let can = !work.once;
@@ -460,14 +524,25 @@ impl Backend for Memory {
     }
 
     fn resources(&mut self, task: TaskId) -> Resources {
-        assert!(self.tasks[task.0 as usize].ended.is_some(), "only what has ended is asked for");
+        assert!(
+            self.tasks[task.0 as usize].ended.is_some(),
+            "only what has ended is asked for"
+        );
         Resources::absent(Absence::NotOffered)
     }
 
     fn may_start(&mut self, task: &TaskSpec) -> MayStart {
-        let needs = task.expected.and_then(|expected| expected.memory).unwrap_or(0);
+        let needs = task
+            .expected
+            .and_then(|expected| expected.memory)
+            .unwrap_or(0);
         let is_live = |id: &TaskId| self.tasks[id.0 as usize].ended.is_none();
-        let held: u64 = self.let_in.iter().filter(|(id, _)| is_live(id)).map(|(_, needs)| needs).sum();
+        let held: u64 = self
+            .let_in
+            .iter()
+            .filter(|(id, _)| is_live(id))
+            .map(|(_, needs)| needs)
+            .sum();
         match self.memory {
             _ if self.now < self.room_from => MayStart::Later,
             Some(memory) if held + needs > memory => MayStart::NeedsMemory,
@@ -480,9 +555,15 @@ impl Backend for Memory {
 
     fn traffic(&mut self, out: &mut Vec<Traffic>) {
         let is_gap = (self.traffic_gap.0..self.traffic_gap.1).contains(&self.now);
-        let value = |&(reads, writes): &(u64, u64)| match self.capabilities.why_missing(Capability::Traffic) {
+        let value = |&(reads, writes): &(u64, u64)| match self
+            .capabilities
+            .why_missing(Capability::Traffic)
+        {
             None if is_gap => Traffic::absent(Absence::CountersLost),
-            None => Traffic { reads: Reading::Value(reads), writes: Reading::Value(writes) },
+            None => Traffic {
+                reads: Reading::Value(reads),
+                writes: Reading::Value(writes),
+            },
             Some(why) => Traffic::absent(why),
         };
         out.extend(self.moved.iter().map(value));
@@ -496,14 +577,27 @@ impl Backend for Memory {
 /// A machine of cores of two types, the big ones first, all on one last-level cache.
 pub fn two_types(big: u32, small: u32) -> Machine {
     let mut machine = Machine::uniform("two types", big + small, 1);
-    machine.cpus.iter_mut().skip(big as usize).for_each(|cpu| cpu.core_type = 1);
-    let kind = |name: &str| CoreType { name: name.to_owned(), capacity: None, max_khz: None };
+    machine
+        .cpus
+        .iter_mut()
+        .skip(big as usize)
+        .for_each(|cpu| cpu.core_type = 1);
+    let kind = |name: &str| CoreType {
+        name: name.to_owned(),
+        capacity: None,
+        max_khz: None,
+    };
     machine.core_types = vec![kind("big"), kind("small")];
     machine
 }
 
 /// Runs under a policy by name, with parameters as on the command line.
-pub fn run_policy(world: &mut Memory, policy: &str, params: &[(&str, &str)], config: &RunConfig) -> RunResult {
+pub fn run_policy(
+    world: &mut Memory,
+    policy: &str,
+    params: &[(&str, &str)],
+    config: &RunConfig,
+) -> RunResult {
     let specs = world.specs();
     run_specs(world, specs, policy, params, config, &mut NullRecorder)
 }
@@ -517,7 +611,10 @@ pub fn run_specs(
     recorder: &mut dyn Recorder,
 ) -> RunResult {
     let entry = find_policy(policy).unwrap();
-    let settings: Vec<(String, String)> = params.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    let settings: Vec<(String, String)> = params
+        .iter()
+        .map(|(k, v)| (k.to_string(), v.to_string()))
+        .collect();
     let params = Params::resolve(entry.name, entry.params, &settings).unwrap();
     let mut policy = (entry.build)(&params);
     run(world, &mut *policy, recorder, specs, config).unwrap()

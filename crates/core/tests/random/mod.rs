@@ -17,18 +17,33 @@ pub fn machine() -> impl Strategy<Value = Machine> {
                 // The first thread of each core is always there, so that no core is empty.
                 if thread == 0 || online & (1 << thread) != 0 {
                     let id = CpuId(thread * count as u32 + core as u32);
-                    cpus.push(Cpu { id, core, llc: llc % llcs, memory_domain: 0, core_type: kind % types });
+                    cpus.push(Cpu {
+                        id,
+                        core,
+                        llc: llc % llcs,
+                        memory_domain: 0,
+                        core_type: kind % types,
+                    });
                 }
             }
         }
-        let set = |of: &dyn Fn(&Cpu) -> bool| cpus.iter().filter(|cpu| of(cpu)).map(|cpu| cpu.id).collect();
+        let set = |of: &dyn Fn(&Cpu) -> bool| {
+            cpus.iter()
+                .filter(|cpu| of(cpu))
+                .map(|cpu| cpu.id)
+                .collect()
+        };
         let machine = Machine {
             name: "random".to_owned(),
             cores: (0..count).map(|ix| set(&|cpu| cpu.core == ix)).collect(),
             llcs: (0..llcs).map(|ix| set(&|cpu| cpu.llc == ix)).collect(),
             memory_domains: vec![set(&|_| true)],
             core_types: (0..types)
-                .map(|kind| CoreType { name: format!("type-{kind}"), capacity: None, max_khz: None })
+                .map(|kind| CoreType {
+                    name: format!("type-{kind}"),
+                    capacity: None,
+                    max_khz: None,
+                })
                 .collect(),
             llc_bytes: Reading::Absent(Absence::NotRequested),
             cpus,
@@ -90,18 +105,20 @@ fn rate(below: u64) -> impl Strategy<Value = Reading<Rate>> {
 
 fn learnt() -> impl Strategy<Value = Reading<Learnt>> {
     // Few different values, so that ties are common.
-    let asks = (1u32..5, 0u32..4, 0u32..4, 0u32..6, 0u32..5).prop_map(|(own, penalty, l1, reads, steepness)| {
-        let reads = f64::from(reads) / 200.0;
-        model::contention::Asks {
-            own: f64::from(own) / 4.0,
-            penalty: f64::from(penalty) * 40.0,
-            l1: f64::from(l1) / 8.0,
-            llc: 2.0 * reads,
-            reads,
-            steepness: f64::from(steepness) / 4.0,
-            ghz: 2.4,
-        }
-    });
+    let asks = (1u32..5, 0u32..4, 0u32..4, 0u32..6, 0u32..5).prop_map(
+        |(own, penalty, l1, reads, steepness)| {
+            let reads = f64::from(reads) / 200.0;
+            model::contention::Asks {
+                own: f64::from(own) / 4.0,
+                penalty: f64::from(penalty) * 40.0,
+                l1: f64::from(l1) / 8.0,
+                llc: 2.0 * reads,
+                reads,
+                steepness: f64::from(steepness) / 4.0,
+                ghz: 2.4,
+            }
+        },
+    );
     let known = (asks, 0u32..4, 0u32..12, 1u32..4, any::<bool>(), 0usize..3).prop_map(
         |(asks, error, progress, stay, measured, slower)| {
             Reading::Value(Learnt {
@@ -113,7 +130,14 @@ fn learnt() -> impl Strategy<Value = Reading<Learnt>> {
                 stay,
                 measured,
                 settling: None,
-                slower: vec![model::contention::Asks { own: 1.5 * asks.own, ghz: 1.2, ..asks }; slower],
+                slower: vec![
+                    model::contention::Asks {
+                        own: 1.5 * asks.own,
+                        ghz: 1.2,
+                        ..asks
+                    };
+                    slower
+                ],
             })
         },
     );
@@ -126,41 +150,69 @@ fn estimates() -> impl Strategy<Value = Estimates> {
         Just(Reading::Absent(Absence::CountersLost)),
         (1u32..8).prop_map(|ipc| Reading::Value(f64::from(ipc) / 4.0)),
     ];
-    (rate(12), rate(12), rate(30), rate(9), rate(12), solo, 0u32..60, 0u32..12, 0u32..4, learnt()).prop_map(
-        |(reads, mean, llc, l1, solo_reads, solo_ipc, solo_age, progress, executed, learnt)| {
-            let known = executed > 0;
-            let or_not = |reading: Reading<Rate>| match reading {
-                Reading::Value(_) if !known => Reading::Absent(Absence::NotYetMeasured),
-                reading => reading,
-            };
-            Estimates {
-                mm_reads: or_not(reads),
-                mm_reads_mean: or_not(mean),
-                llc: or_not(llc),
-                l1: or_not(l1),
-                ipc: if known { Reading::Value(0.5) } else { Reading::Absent(Absence::NotYetMeasured) },
-                cpu_instructions: or_not(llc).map(|rate| rate.0 * 50),
-                cpu_mm_reads: or_not(reads),
-                solo_ipc: if known { solo_ipc } else { Reading::Absent(Absence::NoSoloEstimate) },
-                solo_age,
-                solo_mm_reads: solo_reads,
-                progress: Reading::Value(f64::from(progress) / 2.0),
-                trace_progress: match solo_ipc {
-                    Reading::Value(_) => Reading::Value(f64::from(progress) / 3.0),
-                    Reading::Absent(_) => Reading::Absent(Absence::NoSoloTrace),
-                },
-                learnt: if known { learnt } else { Reading::Absent(Absence::NotYetMeasured) },
-                executed,
-                ran: Nanos::from_ms(u64::from(executed) * 200),
-                ..Estimates::default()
-            }
-        },
+    (
+        rate(12),
+        rate(12),
+        rate(30),
+        rate(9),
+        rate(12),
+        solo,
+        0u32..60,
+        0u32..12,
+        0u32..4,
+        learnt(),
     )
+        .prop_map(
+            |(reads, mean, llc, l1, solo_reads, solo_ipc, solo_age, progress, executed, learnt)| {
+                let known = executed > 0;
+                let or_not = |reading: Reading<Rate>| match reading {
+                    Reading::Value(_) if !known => Reading::Absent(Absence::NotYetMeasured),
+                    reading => reading,
+                };
+                Estimates {
+                    mm_reads: or_not(reads),
+                    mm_reads_mean: or_not(mean),
+                    llc: or_not(llc),
+                    l1: or_not(l1),
+                    ipc: if known {
+                        Reading::Value(0.5)
+                    } else {
+                        Reading::Absent(Absence::NotYetMeasured)
+                    },
+                    cpu_instructions: or_not(llc).map(|rate| rate.0 * 50),
+                    cpu_mm_reads: or_not(reads),
+                    solo_ipc: if known {
+                        solo_ipc
+                    } else {
+                        Reading::Absent(Absence::NoSoloEstimate)
+                    },
+                    solo_age,
+                    solo_mm_reads: solo_reads,
+                    progress: Reading::Value(f64::from(progress) / 2.0),
+                    trace_progress: match solo_ipc {
+                        Reading::Value(_) => Reading::Value(f64::from(progress) / 3.0),
+                        Reading::Absent(_) => Reading::Absent(Absence::NoSoloTrace),
+                    },
+                    learnt: if known {
+                        learnt
+                    } else {
+                        Reading::Absent(Absence::NotYetMeasured)
+                    },
+                    executed,
+                    ran: Nanos::from_ms(u64::from(executed) * 200),
+                    ..Estimates::default()
+                }
+            },
+        )
 }
 
 /// Random tasks; with `simple` they are all single, unmasked and may be frozen.
 pub fn jobs(count: std::ops::Range<usize>, simple: bool) -> impl Strategy<Value = Vec<Job>> {
-    let cpus = if simple { Just(1u32).boxed() } else { prop_oneof![5 => Just(1u32), 1 => 2u32..5].boxed() };
+    let cpus = if simple {
+        Just(1u32).boxed()
+    } else {
+        prop_oneof![5 => Just(1u32), 1 => 2u32..5].boxed()
+    };
     let mask = if simple {
         Just(None).boxed()
     } else {
@@ -176,20 +228,33 @@ pub fn jobs(count: std::ops::Range<usize>, simple: bool) -> impl Strategy<Value 
         ]
         .boxed()
     };
-    let expected =
-        if simple { Just(None).boxed() } else { prop_oneof![4 => Just(None), 1 => (1u64..60).prop_map(Some)].boxed() };
-    let job = (cpus, mask, doing(), 0u64..6, any::<u32>(), control, estimates(), expected).prop_map(
-        |(cpus, mask, doing, waited, last, control, estimates, expected_s)| Job {
-            cpus,
-            mask,
-            doing,
-            waited_ms: waited * 200,
-            last,
-            control,
-            estimates,
-            expected_s,
-        },
-    );
+    let expected = if simple {
+        Just(None).boxed()
+    } else {
+        prop_oneof![4 => Just(None), 1 => (1u64..60).prop_map(Some)].boxed()
+    };
+    let job = (
+        cpus,
+        mask,
+        doing(),
+        0u64..6,
+        any::<u32>(),
+        control,
+        estimates(),
+        expected,
+    )
+        .prop_map(
+            |(cpus, mask, doing, waited, last, control, estimates, expected_s)| Job {
+                cpus,
+                mask,
+                doing,
+                waited_ms: waited * 200,
+                last,
+                control,
+                estimates,
+                expected_s,
+            },
+        );
     proptest::collection::vec(job, count)
 }
 
@@ -207,31 +272,48 @@ pub fn triggers() -> impl Strategy<Value = Vec<Trigger>> {
 }
 
 /// Puts jobs on a machine: those that run take free CPUs in turn, as long as there are any for them.
-pub fn snapshot(machine: &Arc<Machine>, jobs: &[Job], triggers: &[Trigger], now: Nanos) -> Snapshot {
+pub fn snapshot(
+    machine: &Arc<Machine>,
+    jobs: &[Job],
+    triggers: &[Trigger],
+    now: Nanos,
+) -> Snapshot {
     let mut free = machine.all_cpus();
     let all: Vec<CpuId> = free.iter().collect();
     let mut tasks = Vec::new();
     for (ix, job) in jobs.iter().enumerate() {
         let allowed = job.mask.map(|bits| {
-            let mut mask: CpuSet =
-                all.iter().enumerate().filter(|(n, _)| bits >> (n % 32) & 1 != 0).map(|(_, &cpu)| cpu).collect();
+            let mut mask: CpuSet = all
+                .iter()
+                .enumerate()
+                .filter(|(n, _)| bits >> (n % 32) & 1 != 0)
+                .map(|(_, &cpu)| cpu)
+                .collect();
             // A task that could never run is refused before the run.
-            all.iter().cycle().skip(bits as usize % all.len()).take(all.len()).for_each(|&cpu| {
-                if mask.len() < job.cpus as usize {
-                    mask.insert(cpu);
-                }
-            });
+            all.iter()
+                .cycle()
+                .skip(bits as usize % all.len())
+                .take(all.len())
+                .for_each(|&cpu| {
+                    if mask.len() < job.cpus as usize {
+                        mask.insert(cpu);
+                    }
+                });
             mask
         });
         let cpus = job.cpus.min(all.len() as u32);
-        let core_of = |cpu: CpuId| &machine.cores[machine.cpus[machine.index_of(cpu).unwrap()].core];
+        let core_of =
+            |cpu: CpuId| &machine.cores[machine.cpus[machine.index_of(cpu).unwrap()].core];
         let whole_core = job.doing == Doing::RunsAlone;
         let usable = |cpu: &CpuId| {
             let may = allowed.as_ref().is_none_or(|mask| mask.contains(*cpu));
             may && free.contains(*cpu) && (!whole_core || core_of(*cpu).is_subset(&free))
         };
         let mut here: CpuSet = free.iter().filter(usable).take(cpus as usize).collect();
-        let runs = matches!(job.doing, Doing::Runs | Doing::RunsAsleep | Doing::RunsAlone);
+        let runs = matches!(
+            job.doing,
+            Doing::Runs | Doing::RunsAsleep | Doing::RunsAlone
+        );
         if !runs || here.len() < cpus as usize {
             here = CpuSet::new();
         }
@@ -247,8 +329,15 @@ pub fn snapshot(machine: &Arc<Machine>, jobs: &[Job], triggers: &[Trigger], now:
             }
         }
         let running = (!here.is_empty()).then(|| Running {
-            placement: Placement::Exclusive { cpus: here.clone(), whole_core },
-            purpose: if whole_core { Purpose::MeasureAlone } else { Purpose::Run },
+            placement: Placement::Exclusive {
+                cpus: here.clone(),
+                whole_core,
+            },
+            purpose: if whole_core {
+                Purpose::MeasureAlone
+            } else {
+                Purpose::Run
+            },
             since: now - Nanos::from_ms(100),
             lease_end: None,
         });
@@ -267,8 +356,14 @@ pub fn snapshot(machine: &Arc<Machine>, jobs: &[Job], triggers: &[Trigger], now:
             arrived: Nanos::ZERO,
             bus_use_milli: None,
             turn: 0,
-            expected: job.expected_s.map(|s| Expected::of(Nanos::from_ms(1_000 * s), ExpectedFrom::Same)),
-            last_cpus: if waits { [all[job.last as usize % all.len()]].into_iter().collect() } else { here },
+            expected: job
+                .expected_s
+                .map(|s| Expected::of(Nanos::from_ms(1_000 * s), ExpectedFrom::Same)),
+            last_cpus: if waits {
+                [all[job.last as usize % all.len()]].into_iter().collect()
+            } else {
+                here
+            },
             waiting_since: if waits { now - waited } else { now },
             running,
             asleep,
@@ -289,8 +384,14 @@ pub fn snapshot(machine: &Arc<Machine>, jobs: &[Job], triggers: &[Trigger], now:
 
 /// Random moments.
 pub fn moment() -> impl Strategy<Value = Snapshot> {
-    (machine(), jobs(0..30, false), triggers())
-        .prop_map(|(machine, jobs, triggers)| snapshot(&Arc::new(machine), &jobs, &triggers, Nanos::from_ms(100_000)))
+    (machine(), jobs(0..30, false), triggers()).prop_map(|(machine, jobs, triggers)| {
+        snapshot(
+            &Arc::new(machine),
+            &jobs,
+            &triggers,
+            Nanos::from_ms(100_000),
+        )
+    })
 }
 
 /// Random moments one quantum and less apart, on one machine, with the same number of tasks.
@@ -310,7 +411,10 @@ pub fn moments() -> impl Strategy<Value = Vec<Snapshot>> {
 /// A policy with parameters as on the command line.
 pub fn policy(entry: &PolicyEntry, settings: &[(&str, &str)]) -> Box<dyn Policy> {
     let entry = find_policy(entry.name).unwrap();
-    let settings: Vec<(String, String)> = settings.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    let settings: Vec<(String, String)> = settings
+        .iter()
+        .map(|(k, v)| (k.to_string(), v.to_string()))
+        .collect();
     (entry.build)(&Params::resolve(entry.name, entry.params, &settings).unwrap())
 }
 
@@ -319,15 +423,28 @@ pub const KERNEL_SHARES: [&str; 4] = ["linux", "bias", "big-fair", "lucky"];
 
 /// Policies that take CPUs from one task to give them to another.
 pub fn sharing() -> impl Iterator<Item = &'static PolicyEntry> {
-    POLICIES.iter().filter(|entry| entry.time_shares && !KERNEL_SHARES.contains(&entry.name))
+    POLICIES
+        .iter()
+        .filter(|entry| entry.time_shares && !KERNEL_SHARES.contains(&entry.name))
 }
 
 /// Where each task of the snapshot is after the decision.
 pub fn after(snap: &Snapshot, decision: &Decision) -> Vec<Option<Placement>> {
-    let mut after: Vec<Option<Placement>> =
-        snap.tasks.iter().map(|task| task.running.as_ref().map(|running| running.placement.clone())).collect();
+    let mut after: Vec<Option<Placement>> = snap
+        .tasks
+        .iter()
+        .map(|task| {
+            task.running
+                .as_ref()
+                .map(|running| running.placement.clone())
+        })
+        .collect();
     for change in &decision.changes {
-        let ix = snap.tasks.iter().position(|task| task.id == change.task()).unwrap();
+        let ix = snap
+            .tasks
+            .iter()
+            .position(|task| task.id == change.task())
+            .unwrap();
         after[ix] = match change {
             Change::Place { placement, .. } => Some(placement.clone()),
             Change::Stop { .. } => None,

@@ -70,7 +70,9 @@ pub(crate) fn own_directory(root: &Root) -> Result<PathBuf, GroupError> {
     let mount = mount_point(root).ok_or(GroupError::NoHierarchy)?;
     // Names of groups are bytes: somebody else's may be cut inside a character.
     let own = std::fs::read(root.path("/proc/self/cgroup")).map_err(|_| GroupError::NoHierarchy)?;
-    let path = lines(&own).find_map(|line| line.strip_prefix(b"0::/")).ok_or(GroupError::NoHierarchy)?;
+    let path = lines(&own)
+        .find_map(|line| line.strip_prefix(b"0::/"))
+        .ok_or(GroupError::NoHierarchy)?;
     Ok(root.path(&mount).join(OsStr::from_bytes(path)))
 }
 
@@ -78,18 +80,33 @@ pub(crate) fn own_directory(root: &Root) -> Result<PathBuf, GroupError> {
 /// and root reads it. So the name must be that of the run's group, and the directory must be in the hierarchy itself,
 /// where there are neither links nor files that a user made.
 pub(crate) fn is_group_of(root: &Root, dir: &Path, run: &RunId) -> bool {
-    let Some(top) = top_directory(root) else { return false };
+    let Some(top) = top_directory(root) else {
+        return false;
+    };
     // Before anything is asked of the directory: it could be on a file system that never answers.
-    let is_below =
-        dir.strip_prefix(&top).is_ok_and(|below| below.components().all(|part| matches!(part, Component::Normal(_))));
-    let device = |dir: &Path| std::fs::symlink_metadata(dir).ok().filter(|dir| dir.is_dir()).map(|dir| dir.dev());
-    is_below && dir.file_name().and_then(run_of) == Some(*run) && device(dir).is_some_and(|of| Some(of) == device(&top))
+    let is_below = dir.strip_prefix(&top).is_ok_and(|below| {
+        below
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)))
+    });
+    let device = |dir: &Path| {
+        std::fs::symlink_metadata(dir)
+            .ok()
+            .filter(|dir| dir.is_dir())
+            .map(|dir| dir.dev())
+    };
+    is_below
+        && dir.file_name().and_then(run_of) == Some(*run)
+        && device(dir).is_some_and(|of| Some(of) == device(&top))
 }
 
 /// Writes to a file with which the kernel controls a group. Such a file is there already, and is no link: nothing else is
 /// made, cut or followed.
 fn control(group: &Path, file: &str, value: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW).open(group.join(file))?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(group.join(file))?;
     io::Write::write_all(&mut file, value)
 }
 
@@ -106,14 +123,17 @@ fn mount_point(root: &Root) -> Option<String> {
 fn mount(root: &Root, is_it: impl Fn(&str, &str) -> bool) -> Option<(String, String)> {
     let mounts = std::fs::read(root.path("/proc/self/mountinfo")).ok()?;
     // Other mounts may have any name.
-    lines(&mounts).filter_map(|line| std::str::from_utf8(line).ok()).find_map(|line| {
-        let (before, after) = line.split_once(" - ")?;
-        let mut after = after.split(' ');
-        let (kind, options) = (after.next()?, after.nth(1).unwrap_or_default());
-        let mut before = before.split(' ').skip(3);
-        // The kernel writes blanks in paths as octal codes. No real hierarchy is mounted on such a path.
-        is_it(kind, options).then(|| Some((before.next()?.to_owned(), before.next()?.to_owned())))?
-    })
+    lines(&mounts)
+        .filter_map(|line| std::str::from_utf8(line).ok())
+        .find_map(|line| {
+            let (before, after) = line.split_once(" - ")?;
+            let mut after = after.split(' ');
+            let (kind, options) = (after.next()?, after.nth(1).unwrap_or_default());
+            let mut before = before.split(' ').skip(3);
+            // The kernel writes blanks in paths as octal codes. No real hierarchy is mounted on such a path.
+            is_it(kind, options)
+                .then(|| Some((before.next()?.to_owned(), before.next()?.to_owned())))?
+        })
 }
 
 /// The top directory of the v1 hierarchy of a controller, and the directory of the caller's own group in it; `None` if
@@ -130,14 +150,19 @@ pub(crate) fn v1_directories(root: &Root, controller: &str) -> Option<(PathBuf, 
     })?;
     // In a container a part of the hierarchy can be mounted, and the path counts from its top all the same.
     let below = path.strip_prefix(part.as_bytes()).unwrap_or(path);
-    let below = below.iter().position(|&byte| byte != b'/').map_or(&[][..], |from| &below[from..]);
+    let below = below
+        .iter()
+        .position(|&byte| byte != b'/')
+        .map_or(&[][..], |from| &below[from..]);
     Some((top.clone(), top.join(OsStr::from_bytes(below))))
 }
 
 /// Why the cgroup freezer can't be used here; `None` if it can.
 pub fn freezer_problem(root: &Root) -> Option<GroupError> {
     // Only making a group proves that groups can be made. The group is removed at once.
-    let Some(run) = RunId::own(root) else { return Some(GroupError::NoHierarchy) };
+    let Some(run) = RunId::own(root) else {
+        return Some(GroupError::NoHierarchy);
+    };
     RunGroup::make(root, &format!("{run}{PROBE}")).err()
 }
 
@@ -183,7 +208,10 @@ impl RunGroup {
         };
         // Moving a process needs permission to write to the process list of the common ancestor.
         let procs = own.join("cgroup.procs");
-        OpenOptions::new().write(true).open(&procs).map_err(not_writable(&own))?;
+        OpenOptions::new()
+            .write(true)
+            .open(&procs)
+            .map_err(not_writable(&own))?;
         let dir = own.join(format!("{PREFIX}{name}"));
         match std::fs::create_dir(&dir) {
             // This process has made it before, for an earlier batch.
@@ -191,7 +219,11 @@ impl RunGroup {
             made => made.map_err(not_writable(&own))?,
         }
         let group = RunGroup { dir };
-        if group.dir.join(FREEZE).exists() { Ok(group) } else { Err(GroupError::NoFreezer) }
+        if group.dir.join(FREEZE).exists() {
+            Ok(group)
+        } else {
+            Err(GroupError::NoFreezer)
+        }
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -207,7 +239,9 @@ impl RunGroup {
         // What an earlier start of the job left there can be in use, by whatever means.
         for again in 1..=MOST_STARTS {
             match std::fs::create_dir(&dir) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && again < MOST_STARTS => {
+                Err(error)
+                    if error.kind() == io::ErrorKind::AlreadyExists && again < MOST_STARTS =>
+                {
                     dir = self.dir.join(format!("job{id}.{again}"));
                 }
                 made => {
@@ -218,7 +252,11 @@ impl RunGroup {
         }
         let freeze = OpenOptions::new().write(true).open(dir.join(FREEZE));
         let freeze = freeze.inspect_err(|_| drop(std::fs::remove_dir(&dir)))?;
-        Ok(JobGroup { dir, freeze: keep.then_some(freeze), stat: OnceCell::new() })
+        Ok(JobGroup {
+            dir,
+            freeze: keep.then_some(freeze),
+            stat: OnceCell::new(),
+        })
     }
 }
 
@@ -242,7 +280,10 @@ impl JobGroup {
     /// # Errors
     /// An error of the kernel.
     pub(crate) fn directory(&self) -> io::Result<File> {
-        OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(&self.dir)
+        OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_DIRECTORY)
+            .open(&self.dir)
     }
 
     /// Removes a group in which no process was made.
@@ -265,7 +306,11 @@ impl JobGroup {
     /// The group of a job in a small tree.
     #[cfg(test)]
     pub(crate) fn at(dir: &Path) -> JobGroup {
-        JobGroup { dir: dir.to_owned(), freeze: None, stat: OnceCell::new() }
+        JobGroup {
+            dir: dir.to_owned(),
+            freeze: None,
+            stat: OnceCell::new(),
+        }
     }
 
     /// Whether it is there: somebody may have removed it.
@@ -305,16 +350,26 @@ impl JobGroup {
         };
         let stat = std::str::from_utf8(&bytes[..length]).ok()?;
         let time = |name: &str| -> Option<Nanos> {
-            let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            let line = stat
+                .lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
             Some(Nanos(line?.parse::<u64>().ok()? * 1_000))
         };
-        Some(CpuTimes { total: time("usage_usec")?, user: time("user_usec"), system: time("system_usec") })
+        Some(CpuTimes {
+            total: time("usage_usec")?,
+            user: time("user_usec"),
+            system: time("system_usec"),
+        })
     }
 
     /// How many of its processes the kernel killed because memory ran out; `None` if the memory controller is off.
     pub(crate) fn oom_kills(&self) -> Option<u64> {
         let events = std::fs::read_to_string(self.dir.join("memory.events")).ok()?;
-        events.lines().find_map(|line| line.strip_prefix("oom_kill "))?.parse().ok()
+        events
+            .lines()
+            .find_map(|line| line.strip_prefix("oom_kill "))?
+            .parse()
+            .ok()
     }
 }
 
@@ -350,18 +405,33 @@ mod tests {
     #[test]
     fn the_hierarchy_is_found_on_pure_and_hybrid_hosts() {
         let (dir, root) = tree(HYBRID, "5:freezer:/x\n0::/a/b\n");
-        assert_eq!(own_directory(&root).unwrap(), dir.path().join("sys/fs/cgroup/unified/a/b"));
+        assert_eq!(
+            own_directory(&root).unwrap(),
+            dir.path().join("sys/fs/cgroup/unified/a/b")
+        );
         let pure = "31 30 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
         let (dir, root) = tree(pure, "0::/\n");
-        assert_eq!(own_directory(&root).unwrap(), dir.path().join("sys/fs/cgroup"));
+        assert_eq!(
+            own_directory(&root).unwrap(),
+            dir.path().join("sys/fs/cgroup")
+        );
         let (dir, root) = tree(pure, "");
         let cut = dir.path().join("proc/self");
         std::fs::write(cut.join("cgroup"), b"0::/\xd0\n").unwrap();
-        std::fs::write(cut.join("mountinfo"), [b"9 9 0:1 / /\xd0 rw - tmpfs x rw\n", pure.as_bytes()].concat())
-            .unwrap();
-        let own = dir.path().join("sys/fs/cgroup").join(OsStr::from_bytes(b"\xd0"));
+        std::fs::write(
+            cut.join("mountinfo"),
+            [b"9 9 0:1 / /\xd0 rw - tmpfs x rw\n", pure.as_bytes()].concat(),
+        )
+        .unwrap();
+        let own = dir
+            .path()
+            .join("sys/fs/cgroup")
+            .join(OsStr::from_bytes(b"\xd0"));
         assert_eq!(own_directory(&root).unwrap(), own, "names are bytes");
-        let (_dir, root) = tree("32 30 0:28 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer\n", "5:freezer:/\n");
+        let (_dir, root) = tree(
+            "32 30 0:28 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer\n",
+            "5:freezer:/\n",
+        );
         assert!(matches!(own_directory(&root), Err(GroupError::NoHierarchy)));
     }
 
@@ -370,17 +440,29 @@ mod tests {
         let (dir, root) = tree("31 30 0:27 / /groups rw - cgroup2 cgroup2 rw\n", "0::/\n");
         let run = RunId::parse("10-78-500").unwrap();
         let at = |path: &str| dir.path().join(path);
-        for path in ["groups/a/cosched-10-78-500", "groups/cosched-10-79-500", "groups/plain", "evil/cosched-10-78-500"]
-        {
+        for path in [
+            "groups/a/cosched-10-78-500",
+            "groups/cosched-10-79-500",
+            "groups/plain",
+            "evil/cosched-10-78-500",
+        ] {
             std::fs::create_dir_all(at(path)).unwrap();
         }
-        std::os::unix::fs::symlink(at("evil/cosched-10-78-500"), at("groups/cosched-10-78-500")).unwrap();
+        std::os::unix::fs::symlink(at("evil/cosched-10-78-500"), at("groups/cosched-10-78-500"))
+            .unwrap();
         let is_its = |path: &str| is_group_of(&root, &at(path), &run);
         assert!(is_its("groups/a/cosched-10-78-500"));
         assert!(!is_its("groups/cosched-10-79-500"), "another run");
-        assert!(!is_its("groups/plain") && !is_its("groups") && !is_group_of(&root, Path::new("/"), &run));
+        assert!(
+            !is_its("groups/plain")
+                && !is_its("groups")
+                && !is_group_of(&root, Path::new("/"), &run)
+        );
         assert!(!is_its("evil/cosched-10-78-500"), "no group");
-        assert!(!is_its("groups/a/../../evil/cosched-10-78-500"), "a way out");
+        assert!(
+            !is_its("groups/a/../../evil/cosched-10-78-500"),
+            "a way out"
+        );
         assert!(!is_its("groups/cosched-10-78-500"), "a link");
         assert!(!is_its("groups/b/cosched-10-78-500"), "it has gone");
     }
@@ -396,7 +478,10 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&other).unwrap(), "precious");
         std::fs::write(dir.path().join(FREEZE), "1\n").unwrap();
         control(dir.path(), FREEZE, b"0").unwrap();
-        assert_eq!(std::fs::read_to_string(dir.path().join(FREEZE)).unwrap(), "0\n");
+        assert_eq!(
+            std::fs::read_to_string(dir.path().join(FREEZE)).unwrap(),
+            "0\n"
+        );
     }
 
     #[test]
@@ -410,19 +495,39 @@ mod tests {
         };
         let all = times("usage_usec 1500\nuser_usec 1000\nsystem_usec 500\nnice_usec 3\n").unwrap();
         let us = |us: u64| Nanos(us * 1_000);
-        assert_eq!(all, CpuTimes { total: us(1_500), user: Some(us(1_000)), system: Some(us(500)) });
-        assert_eq!(times("usage_usec 7\n"), Some(CpuTimes { total: us(7), user: None, system: None }));
+        assert_eq!(
+            all,
+            CpuTimes {
+                total: us(1_500),
+                user: Some(us(1_000)),
+                system: Some(us(500))
+            }
+        );
+        assert_eq!(
+            times("usage_usec 7\n"),
+            Some(CpuTimes {
+                total: us(7),
+                user: None,
+                system: None
+            })
+        );
         assert_eq!(times("user_usec 7\n"), None);
     }
 
     #[test]
     fn a_kernel_without_freezer_and_a_missing_group_are_told_apart() {
         let (dir, root) = tree(HYBRID, "0::/\n");
-        assert!(matches!(RunGroup::make(&root, "1-2-3"), Err(GroupError::NotWritable { .. })));
+        assert!(matches!(
+            RunGroup::make(&root, "1-2-3"),
+            Err(GroupError::NotWritable { .. })
+        ));
         let own = dir.path().join("sys/fs/cgroup/unified");
         std::fs::create_dir_all(&own).unwrap();
         std::fs::write(own.join("cgroup.procs"), "").unwrap();
-        assert!(matches!(RunGroup::make(&root, "1-2-3"), Err(GroupError::NoFreezer)));
+        assert!(matches!(
+            RunGroup::make(&root, "1-2-3"),
+            Err(GroupError::NoFreezer)
+        ));
         assert!(!own.join("cosched-1-2-3").exists());
     }
 }

@@ -23,14 +23,22 @@ pub(crate) fn stale(fates: &Fates<'_>, dir: &Path, deep: bool) -> Vec<Stale> {
     let mut found = Vec::new();
     let mut todo = vec![(dir.to_owned(), deep)];
     while let Some((dir, search)) = todo.pop() {
-        let Ok(entries) = std::fs::read_dir(&dir) else { continue };
-        let below = entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        let Ok(entries) = std::fs::read_dir(&dir) else {
+            continue;
+        };
+        let below = entries
+            .filter_map(Result::ok)
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         for entry in below {
             let (path, run) = (entry.path(), run_of(&entry.file_name()));
             let fate = run.map(|run| fates.of(&run));
             let is_stale = matches!(fate, Some(Fate::Dead | Fate::Unknown));
             if let Some(run) = run.filter(|_| is_stale) {
-                found.push(Stale { dir: path.clone(), run, dead: fate == Some(Fate::Dead) });
+                found.push(Stale {
+                    dir: path.clone(),
+                    run,
+                    dead: fate == Some(Fate::Dead),
+                });
             }
             // Its jobs may have been runs themselves.
             if search || fate == Some(Fate::Dead) {
@@ -68,9 +76,15 @@ pub(crate) fn holds_frozen(dir: &Path) -> bool {
 
 /// The groups of the jobs of a run, and its own.
 fn own_groups(dir: &Path) -> impl Iterator<Item = PathBuf> {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
+    let entries = std::fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok);
     let jobs = entries.filter(|entry| {
-        let is_job = entry.file_name().to_str().is_some_and(|name| name.starts_with("job"));
+        let is_job = entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| name.starts_with("job"));
         is_job && entry.file_type().is_ok_and(|kind| kind.is_dir())
     });
     jobs.map(|entry| entry.path()).chain([dir.to_owned()])
@@ -95,19 +109,48 @@ mod tests {
         write_stat(dir.path(), 1, 'S', 0);
         write_stat(dir.path(), 10, 'S', 77);
         let own = dir.path().join("groups");
-        let (live, dead, hidden) = ("cosched-10-77-500", "cosched-10-78-500", "cosched-10-77-501");
+        let (live, dead, hidden) = (
+            "cosched-10-77-500",
+            "cosched-10-78-500",
+            "cosched-10-77-501",
+        );
         let inner = format!("{dead}/job0/sub/cosched-12-1-500");
         let in_live = format!("{live}/job0/cosched-13-1-500");
         let deep = "other/cosched-11-1-500-probe";
-        let others = ["other", "coschedule", "cosched-nightly", "cosched-10-78", "cosched-10-78-500.scope"];
-        for name in [live, dead, hidden, deep, &inner, &in_live].into_iter().chain(others) {
+        let others = [
+            "other",
+            "coschedule",
+            "cosched-nightly",
+            "cosched-10-78",
+            "cosched-10-78-500.scope",
+        ];
+        for name in [live, dead, hidden, deep, &inner, &in_live]
+            .into_iter()
+            .chain(others)
+        {
             std::fs::create_dir_all(own.join(name)).unwrap();
         }
         let found = |deep| {
             let found = stale(&Fates::new(&root), &own, deep).into_iter();
-            found.map(|s| (s.dir.strip_prefix(&own).unwrap().to_str().unwrap().to_owned(), s.dead)).collect::<Vec<_>>()
+            found
+                .map(|s| {
+                    (
+                        s.dir
+                            .strip_prefix(&own)
+                            .unwrap()
+                            .to_str()
+                            .unwrap()
+                            .to_owned(),
+                        s.dead,
+                    )
+                })
+                .collect::<Vec<_>>()
         };
-        let near = [(hidden.to_owned(), false), (dead.to_owned(), true), (inner.clone(), true)];
+        let near = [
+            (hidden.to_owned(), false),
+            (dead.to_owned(), true),
+            (inner.clone(), true),
+        ];
         assert_eq!(found(false), near);
         let mut all = [&near[..], &[(in_live, true), (deep.to_owned(), true)]].concat();
         all.sort();
@@ -121,7 +164,9 @@ mod tests {
             std::fs::create_dir_all(dir.path().join(group)).unwrap();
             std::fs::write(dir.path().join(group).join(FREEZE), "1\n").unwrap();
         }
-        let frozen = |group: &str| std::fs::read_to_string(dir.path().join(group).join(FREEZE)).unwrap() == "1\n";
+        let frozen = |group: &str| {
+            std::fs::read_to_string(dir.path().join(group).join(FREEZE)).unwrap() == "1\n"
+        };
         assert!(holds_frozen(dir.path()));
         assert!(thaw(dir.path()).unwrap());
         assert!(!holds_frozen(dir.path()));

@@ -19,9 +19,14 @@ fn groups_within(dir: &Path, enters: impl Fn(&OsStr) -> bool) -> Vec<PathBuf> {
         // looking through all the files of a group takes long.
         let has_none = std::fs::metadata(&all[next]).is_ok_and(|folder| folder.nlink() == 2);
         if !has_none && let Ok(entries) = std::fs::read_dir(&all[next]) {
-            let below =
-                entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-            all.extend(below.filter(|entry| enters(&entry.file_name())).map(|entry| entry.path()));
+            let below = entries
+                .filter_map(Result::ok)
+                .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            all.extend(
+                below
+                    .filter(|entry| enters(&entry.file_name()))
+                    .map(|entry| entry.path()),
+            );
         }
         next += 1;
     }
@@ -39,7 +44,10 @@ pub(crate) fn processes_within(dir: &Path, enters: impl Fn(&OsStr) -> bool) -> V
         let text = std::fs::read(dir.join("cgroup.procs")).unwrap_or_default();
         crate::process::numbers(&text)
     };
-    groups_within(dir, enters).iter().flat_map(numbers).collect()
+    groups_within(dir, enters)
+        .iter()
+        .flat_map(numbers)
+        .collect()
 }
 
 /// Whether a group, or one below it, holds any process; zombies do not count.

@@ -16,17 +16,34 @@ pub struct Counted {
 /// Decodes a group read, `{ u64 nr, time_enabled, time_running, value[nr] }`, of `members` events in the order in which
 /// they were opened. `None` when the kernel returns something else, as it does for a group that fell apart.
 pub(crate) fn decode_group(words: &[u64], members: usize) -> Option<Vec<Counted>> {
-    let [nr, enabled, running, values @ ..] = words else { return None };
+    let [nr, enabled, running, values @ ..] = words else {
+        return None;
+    };
     if *nr != members as u64 || values.len() != members {
         return None;
     }
-    Some(values.iter().map(|&value| Counted { enabled: *enabled, running: *running, value }).collect())
+    Some(
+        values
+            .iter()
+            .map(|&value| Counted {
+                enabled: *enabled,
+                running: *running,
+                value,
+            })
+            .collect(),
+    )
 }
 
 /// Decodes a single read, `{ u64 value, time_enabled, time_running }`.
 pub(crate) fn decode_single(words: &[u64]) -> Option<Counted> {
-    let &[value, enabled, running] = words else { return None };
-    Some(Counted { enabled, running, value })
+    let &[value, enabled, running] = words else {
+        return None;
+    };
+    Some(Counted {
+        enabled,
+        running,
+        value,
+    })
 }
 
 /// The running total of one kind of event over all PMUs that count it.
@@ -54,7 +71,9 @@ impl Total {
                 now.running.checked_sub(last.running),
                 now.value.checked_sub(last.value),
             );
-            let (Some(e), Some(r), Some(v)) = parts else { return Reading::Absent(Absence::WentBackwards) };
+            let (Some(e), Some(r), Some(v)) = parts else {
+                return Reading::Absent(Absence::WentBackwards);
+            };
             enabled = enabled.max(e);
             running += r;
             value += v;
@@ -70,7 +89,9 @@ impl Total {
         } else {
             value.into()
         };
-        self.total = self.total.saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX));
+        self.total = self
+            .total
+            .saturating_add(u64::try_from(scaled).unwrap_or(u64::MAX));
         Reading::Value(self.total)
     }
 }
@@ -81,14 +102,26 @@ mod tests {
     use proptest::prelude::*;
 
     fn counted(enabled: u64, running: u64, value: u64) -> Counted {
-        Counted { enabled, running, value }
+        Counted {
+            enabled,
+            running,
+            value,
+        }
     }
 
     #[test]
     fn groups_are_decoded_in_order_or_not_at_all() {
         let words = [2, 100, 50, 7, 8];
-        assert_eq!(decode_group(&words, 2).unwrap(), [counted(100, 50, 7), counted(100, 50, 8)]);
-        for (words, members) in [(&words[..], 3), (&words[..4], 2), (&words[..2], 2), (&[][..], 0)] {
+        assert_eq!(
+            decode_group(&words, 2).unwrap(),
+            [counted(100, 50, 7), counted(100, 50, 8)]
+        );
+        for (words, members) in [
+            (&words[..], 3),
+            (&words[..4], 2),
+            (&words[..2], 2),
+            (&[][..], 0),
+        ] {
             assert_eq!(decode_group(words, members), None, "{words:?}");
         }
         assert_eq!(decode_single(&[7, 100, 50]), Some(counted(100, 50, 7)));
@@ -107,33 +140,57 @@ mod tests {
     #[test]
     fn intervals_are_scaled_by_themselves() {
         let mut total = Total::default();
-        assert_eq!(total.update(&[counted(100, 100, 1000)]), Reading::Value(1000));
-        assert_eq!(total.update(&[counted(200, 150, 1500)]), Reading::Value(2000));
+        assert_eq!(
+            total.update(&[counted(100, 100, 1000)]),
+            Reading::Value(1000)
+        );
+        assert_eq!(
+            total.update(&[counted(200, 150, 1500)]),
+            Reading::Value(2000)
+        );
         assert!(total.multiplexed);
-        assert_eq!(total.update(&[counted(300, 250, 2500)]), Reading::Value(3000));
+        assert_eq!(
+            total.update(&[counted(300, 250, 2500)]),
+            Reading::Value(3000)
+        );
     }
 
     #[test]
     fn an_interval_without_counter_is_absent_and_made_up_for_later() {
         let mut total = Total::default();
         assert_eq!(total.update(&[counted(100, 100, 10)]), Reading::Value(10));
-        assert_eq!(total.update(&[counted(200, 100, 10)]), Reading::Absent(Absence::CountersLost));
+        assert_eq!(
+            total.update(&[counted(200, 100, 10)]),
+            Reading::Absent(Absence::CountersLost)
+        );
         assert_eq!(total.update(&[counted(300, 200, 20)]), Reading::Value(30));
-        assert_eq!(total.update(&[counted(300, 200, 19)]), Reading::Absent(Absence::WentBackwards));
+        assert_eq!(
+            total.update(&[counted(300, 200, 19)]),
+            Reading::Absent(Absence::WentBackwards)
+        );
     }
 
     #[test]
     fn the_pmus_of_a_hybrid_machine_share_the_time() {
         let mut total = Total::default();
         // 60 on a big core, 40 on a small one: nothing was missed, so nothing is scaled.
-        assert_eq!(total.update(&[counted(100, 60, 600), counted(100, 40, 200)]), Reading::Value(800));
+        assert_eq!(
+            total.update(&[counted(100, 60, 600), counted(100, 40, 200)]),
+            Reading::Value(800)
+        );
         assert!(!total.multiplexed);
         // Then only on small cores, and half of the time without a counter.
-        assert_eq!(total.update(&[counted(200, 60, 600), counted(200, 90, 450)]), Reading::Value(800 + 500));
+        assert_eq!(
+            total.update(&[counted(200, 60, 600), counted(200, 90, 450)]),
+            Reading::Value(800 + 500)
+        );
         assert!(total.multiplexed);
         // A kernel that stops a PMU's clock while the job is on other cores scales nothing either.
         let mut total = Total::default();
-        assert_eq!(total.update(&[counted(60, 60, 600), counted(40, 40, 200)]), Reading::Value(800));
+        assert_eq!(
+            total.update(&[counted(60, 60, 600), counted(40, 40, 200)]),
+            Reading::Value(800)
+        );
         assert!(!total.multiplexed);
     }
 

@@ -62,16 +62,33 @@ impl JobCounters {
     /// With [`Start::OnExec`] the process must not have executed its program yet. What it does before is not counted,
     /// and neither are children that it has already. This takes one file descriptor per counter and core PMU, and one
     /// for CPU time.
-    pub fn open(pid: Pid, events: &MachineEvents, start: Start) -> (JobCounters, Vec<CounterProblem>) {
+    pub fn open(
+        pid: Pid,
+        events: &MachineEvents,
+        start: Start,
+    ) -> (JobCounters, Vec<CounterProblem>) {
         JobCounters::open_target(Target::Process(pid), events, start)
     }
 
-    fn open_target(target: Target, events: &MachineEvents, start: Start) -> (JobCounters, Vec<CounterProblem>) {
+    fn open_target(
+        target: Target,
+        events: &MachineEvents,
+        start: Start,
+    ) -> (JobCounters, Vec<CounterProblem>) {
         let opened = open::open_all(&mut KernelOpener(target), events, start);
         let cpu_time = open_task_clock(target, start);
-        let counted =
-            opened.places().map(|places| places.map(|places| CountedEvents { places, total: Total::default() }));
-        let counters = JobCounters { groups: opened.groups, counted, cpu_time, words: Vec::new() };
+        let counted = opened.places().map(|places| {
+            places.map(|places| CountedEvents {
+                places,
+                total: Total::default(),
+            })
+        });
+        let counters = JobCounters {
+            groups: opened.groups,
+            counted,
+            cpu_time,
+            words: Vec::new(),
+        };
         (counters, opened.problems)
     }
 
@@ -81,14 +98,20 @@ impl JobCounters {
     /// call per group. An event that got no counter at all since the last read is [`Absence::CountersLost`] this time.
     pub fn read(&mut self) -> Counts {
         let words = &mut self.words;
-        let readings: Vec<Option<Vec<Counted>>> = self.groups.iter().map(|group| read_group(group, words)).collect();
+        let readings: Vec<Option<Vec<Counted>>> = self
+            .groups
+            .iter()
+            .map(|group| read_group(group, words))
+            .collect();
         Counts::from_fn(|counter| {
             let CountedEvents { places, total } = match &mut self.counted[counter] {
                 Ok(events) => events,
                 Err(why) => return Reading::Absent(*why),
             };
-            let now: Option<Vec<Counted>> =
-                places.iter().map(|&(group, member)| Some(readings[group].as_ref()?[member])).collect();
+            let now: Option<Vec<Counted>> = places
+                .iter()
+                .map(|&(group, member)| Some(readings[group].as_ref()?[member]))
+                .collect();
             match now {
                 Some(now) => total.update(&now),
                 None => Reading::Absent(Absence::CountersLost),
@@ -109,7 +132,9 @@ impl JobCounters {
 
     /// Whether the kernel has shared counters out in time at any read so far, so that counts are scaled estimates.
     pub fn multiplexed(&self) -> bool {
-        self.counted.iter().any(|(_, events)| events.as_ref().is_ok_and(|events| events.total.multiplexed))
+        self.counted
+            .iter()
+            .any(|(_, events)| events.as_ref().is_ok_and(|events| events.total.multiplexed))
     }
 
     /// Why a counter is not counted; `None` if it is.
@@ -119,7 +144,11 @@ impl JobCounters {
 
     /// How many file descriptors it holds.
     pub fn descriptors(&self) -> usize {
-        self.groups.iter().map(|group| group.members.len()).sum::<usize>() + usize::from(self.cpu_time.is_ok())
+        self.groups
+            .iter()
+            .map(|group| group.members.len())
+            .sum::<usize>()
+            + usize::from(self.cpu_time.is_ok())
     }
 }
 
@@ -151,14 +180,23 @@ fn read_group(group: &Group<OwnedFd>, words: &mut Vec<u64>) -> Option<Vec<Counte
     match group.read {
         ReadFormat::Group => {
             let members = group.members.len();
-            group::decode_group(read_words(leader.as_fd(), 3 + members, words).ok()?, members)
+            group::decode_group(
+                read_words(leader.as_fd(), 3 + members, words).ok()?,
+                members,
+            )
         }
-        _ => Some(vec![group::decode_single(read_words(leader.as_fd(), 3, words).ok()?)?]),
+        _ => Some(vec![group::decode_single(
+            read_words(leader.as_fd(), 3, words).ok()?,
+        )?]),
     }
 }
 
 /// Reads up to `count` words of 64 bits. An event in an error state returns none.
-pub(crate) fn read_words<'a>(fd: BorrowedFd<'_>, count: usize, words: &'a mut Vec<u64>) -> io::Result<&'a [u64]> {
+pub(crate) fn read_words<'a>(
+    fd: BorrowedFd<'_>,
+    count: usize,
+    words: &'a mut Vec<u64>,
+) -> io::Result<&'a [u64]> {
     const WORD: usize = size_of::<u64>();
     /// Words of a group's number of events, its two times, and every event.
     const MOST: usize = 3 + Counter::COUNT;

@@ -46,9 +46,16 @@ impl fmt::Display for CounterProblem {
         match &self.cause {
             ProblemCause::NoPmu => write!(f, ": {}", self.reason),
             ProblemCause::NotInTable(why) => write!(f, ": {why}"),
-            ProblemCause::DoesNotFit => f.write_str(": no hardware counter is left for it beside the other events"),
+            ProblemCause::DoesNotFit => {
+                f.write_str(": no hardware counter is left for it beside the other events")
+            }
             ProblemCause::Refused(errno) => {
-                write!(f, ": {} ({})", self.reason, io::Error::from_raw_os_error(*errno))
+                write!(
+                    f,
+                    ": {} ({})",
+                    self.reason,
+                    io::Error::from_raw_os_error(*errno)
+                )
             }
         }
     }
@@ -65,7 +72,9 @@ pub(crate) fn absence_of(errno: i32, counter: Counter) -> Absence {
         {
             Absence::NoCounters
         }
-        libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP | libc::EINVAL => Absence::NoSuchEvent,
+        libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP | libc::EINVAL => {
+            Absence::NoSuchEvent
+        }
         _ => Absence::CountersLost,
     }
 }
@@ -82,11 +91,33 @@ pub(crate) fn attributes(
     let (type_id, config, config1, config2) = match event.encoding {
         Encoding::Kernel(event) => {
             let (type_id, config) = event.type_and_config();
-            (type_id, if hybrid { u64::from(pmu.type_id) << 32 | config } else { config }, 0, 0)
+            (
+                type_id,
+                if hybrid {
+                    u64::from(pmu.type_id) << 32 | config
+                } else {
+                    config
+                },
+                0,
+                0,
+            )
         }
-        Encoding::Raw { config, config1, config2, .. } => (pmu.type_id, config, config1, config2),
+        Encoding::Raw {
+            config,
+            config1,
+            config2,
+            ..
+        } => (pmu.type_id, config, config1, config2),
     };
-    Attributes { type_id, config, config1, config2, scope: Scope::Job, start, read }
+    Attributes {
+        type_id,
+        config,
+        config1,
+        config2,
+        scope: Scope::Job,
+        start,
+        read,
+    }
 }
 
 /// Opens events; the kernel, or a test's stand-in.
@@ -94,7 +125,11 @@ pub(crate) trait Opener {
     /// A handle of an opened event.
     type Handle;
     /// Opens an event, in the group of `leader` if there is one.
-    fn open(&mut self, attributes: &Attributes, leader: Option<&Self::Handle>) -> io::Result<Self::Handle>;
+    fn open(
+        &mut self,
+        attributes: &Attributes,
+        leader: Option<&Self::Handle>,
+    ) -> io::Result<Self::Handle>;
 }
 
 /// Events that are read by one call.
@@ -123,14 +158,28 @@ impl<H> Opened<H> {
     pub(crate) fn places(&self) -> PerCounter<Result<Vec<Place>, Absence>> {
         PerCounter::from_fn(|counter| {
             let of_group = |(g, group): (usize, &Group<H>)| {
-                Some((g, group.members.iter().position(|(member, _)| *member == counter)?))
+                Some((
+                    g,
+                    group
+                        .members
+                        .iter()
+                        .position(|(member, _)| *member == counter)?,
+                ))
             };
-            let places: Vec<Place> = self.groups.iter().enumerate().filter_map(of_group).collect();
+            let places: Vec<Place> = self
+                .groups
+                .iter()
+                .enumerate()
+                .filter_map(of_group)
+                .collect();
             // If only some PMUs counted it, the time that a job spends on the others would be lost.
             if places.len() == self.pmus && !places.is_empty() {
                 return Ok(places);
             }
-            let problem = self.problems.iter().find(|problem| problem.counter == counter);
+            let problem = self
+                .problems
+                .iter()
+                .find(|problem| problem.counter == counter);
             Err(problem.map_or(Absence::NoSuchEvent, |problem| problem.reason))
         })
     }
@@ -141,16 +190,26 @@ impl<H> Opened<H> {
 /// The events come in the order of [`Counter::BY_NEED`]. Each joins the group if the kernel has room for it, and is
 /// left out otherwise. So a group that does not fit loses the events that are needed least. Inherited group reads exist
 /// since Linux 4.13 (commit ba5213ae6b88; before it, `EINVAL`); older kernels get one event per read.
-pub(crate) fn open_all<O: Opener>(opener: &mut O, events: &MachineEvents, start: Start) -> Opened<O::Handle> {
-    let mut opened = Opened { groups: Vec::new(), problems: Vec::new(), pmus: events.pmus.len() };
+pub(crate) fn open_all<O: Opener>(
+    opener: &mut O,
+    events: &MachineEvents,
+    start: Start,
+) -> Opened<O::Handle> {
+    let mut opened = Opened {
+        groups: Vec::new(),
+        problems: Vec::new(),
+        pmus: events.pmus.len(),
+    };
     if events.pmus.is_empty() {
-        opened.problems.extend(Counter::BY_NEED.map(|counter| CounterProblem {
-            counter,
-            pmu: None,
-            event: None,
-            reason: Absence::NoCounters,
-            cause: ProblemCause::NoPmu,
-        }));
+        opened
+            .problems
+            .extend(Counter::BY_NEED.map(|counter| CounterProblem {
+                counter,
+                pmu: None,
+                event: None,
+                reason: Absence::NoCounters,
+                cause: ProblemCause::NoPmu,
+            }));
     }
     for entry in &events.pmus {
         open_pmu(opener, entry, events.is_hybrid(), start, &mut opened);
@@ -168,10 +227,21 @@ pub(super) fn open_pmu<O: Opener>(
 ) {
     let mut problem = |counter, event: Option<&Event>, reason, cause| {
         let event = event.map(|event| event.name.clone());
-        opened.problems.push(CounterProblem { counter, pmu: Some(pmu.name.clone()), event, reason, cause });
+        opened.problems.push(CounterProblem {
+            counter,
+            pmu: Some(pmu.name.clone()),
+            event,
+            reason,
+            cause,
+        });
     };
     for absent in &table.absent {
-        problem(absent.counter, None, absent.reason, ProblemCause::NotInTable(absent.why.clone()));
+        problem(
+            absent.counter,
+            None,
+            absent.reason,
+            ProblemCause::NotInTable(absent.why.clone()),
+        );
     }
     let mut group: Vec<(Counter, O::Handle)> = Vec::new();
     let mut singles: Vec<(Counter, O::Handle)> = Vec::new();
@@ -200,24 +270,48 @@ pub(super) fn open_pmu<O: Opener>(
         if errno == libc::EINVAL && group_read {
             // Either the bits are wrong, or the event does not fit beside the others, or the kernel lacks this kind of
             // read.
-            match (opener.open(&ask(true, ReadFormat::CountAndTimes), None), leader.is_some()) {
-                (Ok(_), true) => problem(counter, Some(event), Absence::DoesNotFit, ProblemCause::DoesNotFit),
+            match (
+                opener.open(&ask(true, ReadFormat::CountAndTimes), None),
+                leader.is_some(),
+            ) {
+                (Ok(_), true) => problem(
+                    counter,
+                    Some(event),
+                    Absence::DoesNotFit,
+                    ProblemCause::DoesNotFit,
+                ),
                 (Ok(handle), false) => {
                     group_read = false;
                     singles.push((counter, handle));
                 }
-                (Err(_), _) => problem(counter, Some(event), absence_of(errno, counter), ProblemCause::Refused(errno)),
+                (Err(_), _) => problem(
+                    counter,
+                    Some(event),
+                    absence_of(errno, counter),
+                    ProblemCause::Refused(errno),
+                ),
             }
         } else {
-            problem(counter, Some(event), absence_of(errno, counter), ProblemCause::Refused(errno));
+            problem(
+                counter,
+                Some(event),
+                absence_of(errno, counter),
+                ProblemCause::Refused(errno),
+            );
         }
     }
     if !group.is_empty() {
-        opened.groups.push(Group { members: group, read: ReadFormat::Group });
+        opened.groups.push(Group {
+            members: group,
+            read: ReadFormat::Group,
+        });
     }
     opened
         .groups
-        .extend(singles.into_iter().map(|single| Group { members: vec![single], read: ReadFormat::CountAndTimes }));
+        .extend(singles.into_iter().map(|single| Group {
+            members: vec![single],
+            read: ReadFormat::CountAndTimes,
+        }));
 }
 
 #[cfg(test)]
@@ -237,7 +331,13 @@ mod tests {
 
     impl Fake {
         fn new(counters: usize) -> Fake {
-            Fake { counters, group_reads: true, refuse: Vec::new(), in_group: 0, asked: Vec::new() }
+            Fake {
+                counters,
+                group_reads: true,
+                refuse: Vec::new(),
+                in_group: 0,
+                asked: Vec::new(),
+            }
         }
     }
 
@@ -245,7 +345,11 @@ mod tests {
         type Handle = u64;
         fn open(&mut self, attributes: &Attributes, leader: Option<&u64>) -> io::Result<u64> {
             self.asked.push(attributes.clone());
-            let refused = self.refuse.iter().find(|(config, _)| *config == attributes.config).map(|(_, errno)| *errno);
+            let refused = self
+                .refuse
+                .iter()
+                .find(|(config, _)| *config == attributes.config)
+                .map(|(_, errno)| *errno);
             let too_old = attributes.read == ReadFormat::Group && !self.group_reads;
             let full = leader.is_some() && self.in_group >= self.counters;
             match refused.or((too_old || full).then_some(libc::EINVAL)) {
@@ -266,9 +370,21 @@ mod tests {
         let pmus = pmus
             .iter()
             .map(|&(name, type_id, model)| {
-                let processor = Processor::X86 { vendor: "GenuineIntel".to_owned(), family: 6, model, stepping: 0 };
-                let pmu = CorePmu { name: name.to_owned(), type_id, cpus: None };
-                PmuEvents { table: table_for(Some(&processor), name).clone(), pmu }
+                let processor = Processor::X86 {
+                    vendor: "GenuineIntel".to_owned(),
+                    family: 6,
+                    model,
+                    stepping: 0,
+                };
+                let pmu = CorePmu {
+                    name: name.to_owned(),
+                    type_id,
+                    cpus: None,
+                };
+                PmuEvents {
+                    table: table_for(Some(&processor), name).clone(),
+                    pmu,
+                }
             })
             .collect();
         MachineEvents { pmus }
@@ -295,11 +411,21 @@ mod tests {
         assert_eq!(counters_of(&opened.groups[0]), Counter::BY_NEED[..5]);
         let starts: Vec<Option<Start>> = fake.asked.iter().map(|attr| attr.start).collect();
         assert_eq!(starts, [Some(Start::OnExec), None, None, None, None]);
-        assert_eq!((fake.asked[2].type_id, fake.asked[2].config, fake.asked[2].config1), (4, 0x1b7, 0x7033));
+        assert_eq!(
+            (
+                fake.asked[2].type_id,
+                fake.asked[2].config,
+                fake.asked[2].config1
+            ),
+            (4, 0x1b7, 0x7033)
+        );
         assert_eq!((fake.asked[0].type_id, fake.asked[0].config), (0, 1));
         assert_eq!(opened.problems.len(), without_event(&westmere()));
         let text = opened.problems[0].to_string();
-        assert!(text.starts_with("mm_writes on cpu: What a core writes back"), "{text}");
+        assert!(
+            text.starts_with("mm_writes on cpu: What a core writes back"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -307,22 +433,36 @@ mod tests {
         for counters in 1..=5 {
             let opened = open_all(&mut Fake::new(counters), &westmere(), Start::Now);
             assert_eq!(counters_of(&opened.groups[0]), Counter::BY_NEED[..counters]);
-            let lost: Vec<&CounterProblem> =
-                opened.problems.iter().filter(|problem| problem.cause == ProblemCause::DoesNotFit).collect();
+            let lost: Vec<&CounterProblem> = opened
+                .problems
+                .iter()
+                .filter(|problem| problem.cause == ProblemCause::DoesNotFit)
+                .collect();
             assert_eq!(lost.len(), 5 - counters);
-            assert!(lost.iter().all(|problem| problem.reason == Absence::DoesNotFit));
+            assert!(
+                lost.iter()
+                    .all(|problem| problem.reason == Absence::DoesNotFit)
+            );
         }
     }
 
     #[test]
     fn a_refused_event_does_not_stop_the_others() {
         let mut fake = Fake::new(8);
-        fake.refuse = vec![(1, libc::ENOENT), (0x4f2e, libc::EACCES), (0x1b7, libc::EINVAL)];
+        fake.refuse = vec![
+            (1, libc::ENOENT),
+            (0x4f2e, libc::EACCES),
+            (0x1b7, libc::EINVAL),
+        ];
         let opened = open_all(&mut fake, &westmere(), Start::OnExec);
-        assert_eq!(counters_of(&opened.groups[0]), [Counter::Cycles, Counter::L1Accesses]);
+        assert_eq!(
+            counters_of(&opened.groups[0]),
+            [Counter::Cycles, Counter::L1Accesses]
+        );
         // The table's own gaps come first.
         let refused = &opened.problems[without_event(&westmere())..];
-        let reasons: Vec<(Counter, Absence)> = refused.iter().map(|p| (p.counter, p.reason)).collect();
+        let reasons: Vec<(Counter, Absence)> =
+            refused.iter().map(|p| (p.counter, p.reason)).collect();
         let expected = [
             (Counter::Instructions, Absence::NoCounters),
             (Counter::MmReads, Absence::NoSuchEvent),
@@ -330,7 +470,10 @@ mod tests {
         ];
         assert_eq!(reasons, expected);
         let text = refused[2].to_string();
-        assert!(text.starts_with("llc_accesses (LONGEST_LAT_CACHE.REFERENCE) on cpu: not permitted"), "{text}");
+        assert!(
+            text.starts_with("llc_accesses (LONGEST_LAT_CACHE.REFERENCE) on cpu: not permitted"),
+            "{text}"
+        );
         // The second event leads in place of the first.
         assert_eq!(fake.asked[1].start, Some(Start::OnExec));
     }
@@ -341,19 +484,42 @@ mod tests {
         fake.group_reads = false;
         let opened = open_all(&mut fake, &westmere(), Start::OnExec);
         assert_eq!(opened.groups.len(), 5);
-        assert!(opened.groups.iter().all(|group| group.read == ReadFormat::CountAndTimes && group.members.len() == 1));
-        let singles = fake.asked.iter().filter(|attr| attr.read == ReadFormat::CountAndTimes);
-        assert!(singles.clone().count() == 5 && singles.clone().all(|attr| attr.start == Some(Start::OnExec)));
+        assert!(
+            opened
+                .groups
+                .iter()
+                .all(|group| group.read == ReadFormat::CountAndTimes && group.members.len() == 1)
+        );
+        let singles = fake
+            .asked
+            .iter()
+            .filter(|attr| attr.read == ReadFormat::CountAndTimes);
+        assert!(
+            singles.clone().count() == 5
+                && singles
+                    .clone()
+                    .all(|attr| attr.start == Some(Start::OnExec))
+        );
         assert_eq!(opened.problems.len(), without_event(&westmere()));
     }
 
     #[test]
     fn hybrid_machines_get_a_group_per_pmu_that_says_which_it_means() {
         let mut fake = Fake::new(8);
-        let opened = open_all(&mut fake, &machine(&[("cpu_core", 4, 0x97), ("cpu_atom", 10, 0x97)]), Start::OnExec);
+        let opened = open_all(
+            &mut fake,
+            &machine(&[("cpu_core", 4, 0x97), ("cpu_atom", 10, 0x97)]),
+            Start::OnExec,
+        );
         assert_eq!(opened.groups.len(), 2);
-        assert_eq!((fake.asked[0].type_id, fake.asked[0].config), (0, 4 << 32 | 1));
-        assert_eq!((fake.asked[5].type_id, fake.asked[5].config), (0, 10 << 32 | 1));
+        assert_eq!(
+            (fake.asked[0].type_id, fake.asked[0].config),
+            (0, 4 << 32 | 1)
+        );
+        assert_eq!(
+            (fake.asked[5].type_id, fake.asked[5].config),
+            (0, 10 << 32 | 1)
+        );
         assert_eq!((fake.asked[7].type_id, fake.asked[7].config), (10, 0x412e));
     }
 
@@ -362,8 +528,16 @@ mod tests {
         let opened = open_all(&mut Fake::new(8), &MachineEvents::default(), Start::OnExec);
         assert!(opened.groups.is_empty());
         assert_eq!(opened.problems.len(), Counter::COUNT);
-        assert!(opened.problems.iter().all(|problem| problem.reason == Absence::NoCounters));
-        assert_eq!(opened.problems[0].to_string(), "instructions: this machine has no hardware counters");
+        assert!(
+            opened
+                .problems
+                .iter()
+                .all(|problem| problem.reason == Absence::NoCounters)
+        );
+        assert_eq!(
+            opened.problems[0].to_string(),
+            "instructions: this machine has no hardware counters"
+        );
     }
 
     #[test]

@@ -20,12 +20,19 @@ struct CpuOpener(CpuId);
 impl Opener for CpuOpener {
     type Handle = OwnedFd;
     fn open(&mut self, attributes: &Attributes, leader: Option<&OwnedFd>) -> io::Result<OwnedFd> {
-        sys::open(&on_cpu(attributes), Target::Cpu(self.0.0), leader.map(|fd| fd.as_fd()))
+        sys::open(
+            &on_cpu(attributes),
+            Target::Cpu(self.0.0),
+            leader.map(|fd| fd.as_fd()),
+        )
     }
 }
 
 fn on_cpu(attributes: &Attributes) -> Attributes {
-    Attributes { scope: Scope::Cpu, ..attributes.clone() }
+    Attributes {
+        scope: Scope::Cpu,
+        ..attributes.clone()
+    }
 }
 
 impl CpuEvents {
@@ -36,7 +43,10 @@ impl CpuEvents {
     ///
     /// # Errors
     /// Why no event could be opened; `None` where there is none to open.
-    pub fn open(machine: &Machine, events: &MachineEvents) -> Result<CpuEvents, Option<CounterProblem>> {
+    pub fn open(
+        machine: &Machine,
+        events: &MachineEvents,
+    ) -> Result<CpuEvents, Option<CounterProblem>> {
         let cpus = machine.cpus.iter().map(|cpu| cpu.id);
         let (opened, problem) = open_each(cpus, events, CpuOpener);
         let events = CpuEvents::from_events(opened);
@@ -44,7 +54,11 @@ impl CpuEvents {
             // A member of a group counts with its leader; to be told of it is no harm.
             let _ = sys::enable(event);
         }
-        if events.counters.is_empty() { Err(problem) } else { Ok(events) }
+        if events.counters.is_empty() {
+            Err(problem)
+        } else {
+            Ok(events)
+        }
     }
 
     /// Takes events that were opened otherwise: at most one of each counter on a CPU, each of which counts on that CPU only and is
@@ -56,7 +70,9 @@ impl CpuEvents {
 
     /// The events.
     pub fn iter(&self) -> impl Iterator<Item = (CpuId, Counter, BorrowedFd<'_>)> {
-        self.events.iter().map(|(cpu, counter, event)| (*cpu, *counter, event.as_fd()))
+        self.events
+            .iter()
+            .map(|(cpu, counter, event)| (*cpu, *counter, event.as_fd()))
     }
 
     /// What they count.
@@ -78,13 +94,31 @@ fn open_each<O: Opener>(
     let mut problem = None;
     let mut everywhere: BTreeSet<Counter> = Counter::ALL.into_iter().collect();
     for cpu in cpus {
-        let mut opened = Opened { groups: Vec::new(), problems: Vec::new(), pmus: 1 };
-        let counts = events.pmus.iter().find(|entry| entry.pmu.cpus.as_ref().is_none_or(|cpus| cpus.contains(cpu)));
+        let mut opened = Opened {
+            groups: Vec::new(),
+            problems: Vec::new(),
+            pmus: 1,
+        };
+        let counts = events.pmus.iter().find(|entry| {
+            entry
+                .pmu
+                .cpus
+                .as_ref()
+                .is_none_or(|cpus| cpus.contains(cpu))
+        });
         if let Some(entry) = counts {
-            open_pmu(&mut opener(cpu), entry, events.is_hybrid(), Start::WhenEnabled, &mut opened);
+            open_pmu(
+                &mut opener(cpu),
+                entry,
+                events.is_hybrid(),
+                Start::WhenEnabled,
+                &mut opened,
+            );
         }
         let members = opened.groups.into_iter().flat_map(|group| group.members);
-        let here: Vec<OnCpu<O::Handle>> = members.map(|(counter, handle)| (cpu, counter, handle)).collect();
+        let here: Vec<OnCpu<O::Handle>> = members
+            .map(|(counter, handle)| (cpu, counter, handle))
+            .collect();
         everywhere.retain(|counter| here.iter().any(|(_, has, _)| has == counter));
         all.extend(here);
         problem = problem.or_else(|| opened.problems.into_iter().next());
@@ -108,8 +142,15 @@ mod tests {
 
     impl Opener for Fake {
         type Handle = (u32, u32, u64);
-        fn open(&mut self, attributes: &Attributes, _: Option<&Self::Handle>) -> io::Result<Self::Handle> {
-            self.room = self.room.checked_sub(1).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+        fn open(
+            &mut self,
+            attributes: &Attributes,
+            _: Option<&Self::Handle>,
+        ) -> io::Result<Self::Handle> {
+            self.room = self
+                .room
+                .checked_sub(1)
+                .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
             let asked = on_cpu(attributes);
             assert_eq!(asked.scope, Scope::Cpu);
             Ok((self.cpu.0, asked.type_id, asked.config))
@@ -117,12 +158,23 @@ mod tests {
     }
 
     fn machine(pmus: &[(&str, u32, Option<&str>)]) -> MachineEvents {
-        let processor = Processor::X86 { vendor: "GenuineIntel".to_owned(), family: 6, model: 0x97, stepping: 0 };
+        let processor = Processor::X86 {
+            vendor: "GenuineIntel".to_owned(),
+            family: 6,
+            model: 0x97,
+            stepping: 0,
+        };
         let pmus = pmus.iter().map(|&(name, type_id, cpus)| PmuEvents {
             table: table_for(Some(&processor), name).clone(),
-            pmu: CorePmu { name: name.to_owned(), type_id, cpus: cpus.map(|list| list.parse::<CpuSet>().unwrap()) },
+            pmu: CorePmu {
+                name: name.to_owned(),
+                type_id,
+                cpus: cpus.map(|list| list.parse::<CpuSet>().unwrap()),
+            },
         });
-        MachineEvents { pmus: pmus.collect() }
+        MachineEvents {
+            pmus: pmus.collect(),
+        }
     }
 
     #[test]
@@ -142,12 +194,30 @@ mod tests {
     fn what_one_cpu_lacks_is_left_out_on_all() {
         let events = machine(&[("cpu", 4, None)]);
         let room = |cpu: CpuId| if cpu == CpuId(1) { 2 } else { 20 };
-        let (opened, _) = open_each((0..3).map(CpuId), &events, |cpu| Fake { cpu, room: room(cpu) });
-        let of = |cpu: u32| opened.iter().filter(move |event| event.0 == CpuId(cpu)).map(|event| event.1);
+        let (opened, _) = open_each((0..3).map(CpuId), &events, |cpu| Fake {
+            cpu,
+            room: room(cpu),
+        });
+        let of = |cpu: u32| {
+            opened
+                .iter()
+                .filter(move |event| event.0 == CpuId(cpu))
+                .map(|event| event.1)
+        };
         let expected = &Counter::BY_NEED[..2];
-        assert!((0..3).all(|cpu| of(cpu).collect::<Vec<_>>() == expected), "{opened:?}");
+        assert!(
+            (0..3).all(|cpu| of(cpu).collect::<Vec<_>>() == expected),
+            "{opened:?}"
+        );
         let (none, problem) = open_each((0..3).map(CpuId), &events, |cpu| Fake { cpu, room: 0 });
         assert!(none.is_empty() && problem.is_some());
-        assert!(open_each((0..3).map(CpuId), &MachineEvents::default(), |cpu| Fake { cpu, room: 9 }).0.is_empty());
+        assert!(
+            open_each((0..3).map(CpuId), &MachineEvents::default(), |cpu| Fake {
+                cpu,
+                room: 9
+            })
+            .0
+            .is_empty()
+        );
     }
 }

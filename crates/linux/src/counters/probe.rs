@@ -38,12 +38,32 @@ impl CounterSupport {
 /// # Errors
 /// [`ReadError`] when `/proc/sys/kernel/perf_event_paranoid` exists and is malformed.
 pub fn probe(root: &Root, events: &MachineEvents) -> Result<CounterSupport, ReadError> {
-    let paranoid = root.parse("/proc/sys/kernel/perf_event_paranoid", "perf_event_paranoid", "a whole number")?;
-    let Tried { states, problems, usable } = try_out(&mut KernelOpener(Target::Itself), events);
-    let (mut clock_alone, _) = JobCounters::open_target(Target::Itself, &MachineEvents::default(), Start::Now);
+    let paranoid = root.parse(
+        "/proc/sys/kernel/perf_event_paranoid",
+        "perf_event_paranoid",
+        "a whole number",
+    )?;
+    let Tried {
+        states,
+        problems,
+        usable,
+    } = try_out(&mut KernelOpener(Target::Itself), events);
+    let (mut clock_alone, _) =
+        JobCounters::open_target(Target::Itself, &MachineEvents::default(), Start::Now);
     let cpu_time = clock_alone.read_cpu_time().map(|_: Nanos| ());
-    let pmus = events.pmus.iter().map(|entry| (entry.pmu.name.clone(), entry.table.name.clone())).collect();
-    Ok(CounterSupport { paranoid, pmus, events: states, cpu_time, problems, usable })
+    let pmus = events
+        .pmus
+        .iter()
+        .map(|entry| (entry.pmu.name.clone(), entry.table.name.clone()))
+        .collect();
+    Ok(CounterSupport {
+        paranoid,
+        pmus,
+        events: states,
+        cpu_time,
+        problems,
+        usable,
+    })
 }
 
 /// Tries out events by letting them count for a while; the kernel, or a test's stand-in.
@@ -85,20 +105,33 @@ fn try_out<T: Trial>(trial: &mut T, events: &MachineEvents) -> Tried {
         let opened = open_all(trial, &usable, Start::Now);
         if let Some(counter) = starved(trial, &opened.groups) {
             given_up.push(counter);
-            usable.give_up(counter, Absence::DoesNotFit, "other users of the counters leave no room for it");
+            usable.give_up(
+                counter,
+                Absence::DoesNotFit,
+                "other users of the counters leave no room for it",
+            );
             continue;
         }
-        let states = opened.places().map(|places| places.map_or_else(Reading::Absent, |_| Reading::Value(())));
+        let states = opened
+            .places()
+            .map(|places| places.map_or_else(Reading::Absent, |_| Reading::Value(())));
         for (counter, state) in states.iter() {
             if let Some(why) = state.absence() {
                 usable.give_up(counter, why, "can't be counted here");
             }
         }
         let mut problems = opened.problems;
-        for problem in problems.iter_mut().filter(|problem| given_up.contains(&problem.counter)) {
+        for problem in problems
+            .iter_mut()
+            .filter(|problem| given_up.contains(&problem.counter))
+        {
             problem.cause = ProblemCause::DoesNotFit;
         }
-        return Tried { states, problems, usable };
+        return Tried {
+            states,
+            problems,
+            usable,
+        };
     }
 }
 
@@ -116,7 +149,9 @@ fn starved<T: Trial>(trial: &mut T, groups: &[Group<T::Handle>]) -> Option<Count
         }
     }
     let members = groups.iter().flat_map(|group| &group.members);
-    let least = members.map(|(counter, _)| *counter).max_by_key(|counter| counter.need());
+    let least = members
+        .map(|(counter, _)| *counter)
+        .max_by_key(|counter| counter.need());
     least.filter(|_| enabled > 0 && running == 0)
 }
 
@@ -139,7 +174,12 @@ mod tests {
 
     impl Shared {
         fn with(free: usize) -> Shared {
-            Shared { free, refused: None, answers: true, worked: 0 }
+            Shared {
+                free,
+                refused: None,
+                answers: true,
+                worked: 0,
+            }
         }
     }
 
@@ -147,7 +187,9 @@ mod tests {
         type Handle = ();
         fn open(&mut self, attributes: &Attributes, _leader: Option<&()>) -> io::Result<()> {
             match self.refused {
-                Some((config, errno)) if config == attributes.config => Err(io::Error::from_raw_os_error(errno)),
+                Some((config, errno)) if config == attributes.config => {
+                    Err(io::Error::from_raw_os_error(errno))
+                }
                 _ => Ok(()),
             }
         }
@@ -159,28 +201,49 @@ mod tests {
         }
         fn read(&mut self, group: &Group<()>) -> Option<Vec<Counted>> {
             let runs = group.members.len() <= self.free;
-            let counted = Counted { enabled: 100, running: if runs { 100 } else { 0 }, value: 7 };
+            let counted = Counted {
+                enabled: 100,
+                running: if runs { 100 } else { 0 },
+                value: 7,
+            };
             self.answers.then(|| vec![counted; group.members.len()])
         }
     }
 
     /// A machine with these PMUs, each with an event for each counter.
     fn machine(pmus: &[&str]) -> MachineEvents {
-        let mut table = tables().iter().find(|table| table.name == "zen5").unwrap().clone();
+        let mut table = tables()
+            .iter()
+            .find(|table| table.name == "zen5")
+            .unwrap()
+            .clone();
         for counter in Counter::ALL {
             if table.event(counter).is_none() {
                 table.replace(counter, "0x1234".parse().unwrap());
             }
         }
         let entry = |(ix, name): (usize, &&str)| PmuEvents {
-            pmu: CorePmu { name: (*name).to_owned(), type_id: ix as u32 + 4, cpus: None },
+            pmu: CorePmu {
+                name: (*name).to_owned(),
+                type_id: ix as u32 + 4,
+                cpus: None,
+            },
             table: table.clone(),
         };
-        MachineEvents { pmus: pmus.iter().enumerate().map(entry).collect() }
+        MachineEvents {
+            pmus: pmus.iter().enumerate().map(entry).collect(),
+        }
     }
 
     fn usable(tried: &Tried) -> Vec<Vec<Counter>> {
-        let counters = |entry: &PmuEvents| entry.table.events.iter().map(|event| event.counter).collect();
+        let counters = |entry: &PmuEvents| {
+            entry
+                .table
+                .events
+                .iter()
+                .map(|event| event.counter)
+                .collect()
+        };
         tried.usable.pmus.iter().map(counters).collect()
     }
 
@@ -190,14 +253,32 @@ mod tests {
             let mut trial = Shared::with(free);
             let tried = try_out(&mut trial, &machine(&["cpu"]));
             let kept = free.min(Counter::COUNT);
-            assert_eq!(usable(&tried), [&Counter::BY_NEED[..kept]], "{free} counters are free");
+            assert_eq!(
+                usable(&tried),
+                [&Counter::BY_NEED[..kept]],
+                "{free} counters are free"
+            );
             for counter in Counter::ALL {
                 let fits = counter.need() < kept;
-                let expected = if fits { Reading::Value(()) } else { Reading::Absent(Absence::DoesNotFit) };
-                assert_eq!(tried.states[counter], expected, "{counter} with {free} free");
-                let problem = tried.problems.iter().find(|problem| problem.counter == counter);
+                let expected = if fits {
+                    Reading::Value(())
+                } else {
+                    Reading::Absent(Absence::DoesNotFit)
+                };
+                assert_eq!(
+                    tried.states[counter], expected,
+                    "{counter} with {free} free"
+                );
+                let problem = tried
+                    .problems
+                    .iter()
+                    .find(|problem| problem.counter == counter);
                 let told = problem.map(|problem| (problem.reason, &problem.cause));
-                assert_eq!(told, (!fits).then_some((Absence::DoesNotFit, &ProblemCause::DoesNotFit)), "{counter}");
+                assert_eq!(
+                    told,
+                    (!fits).then_some((Absence::DoesNotFit, &ProblemCause::DoesNotFit)),
+                    "{counter}"
+                );
             }
             // One trial for each event that is given up, and one that succeeds if any event is left.
             assert_eq!(trial.worked, Counter::COUNT - kept + usize::from(kept > 0));
@@ -207,19 +288,39 @@ mod tests {
     #[test]
     fn what_is_given_up_is_given_up_on_every_pmu() {
         let tried = try_out(&mut Shared::with(2), &machine(&["cpu_atom", "cpu_core"]));
-        assert_eq!(usable(&tried), [&Counter::BY_NEED[..2], &Counter::BY_NEED[..2]]);
+        assert_eq!(
+            usable(&tried),
+            [&Counter::BY_NEED[..2], &Counter::BY_NEED[..2]]
+        );
         assert_eq!(tried.problems.len(), 2 * (Counter::COUNT - 2));
     }
 
     #[test]
     fn a_refused_event_is_not_opened_again_and_keeps_its_reason() {
         let events = machine(&["cpu"]);
-        let reads = events.pmus[0].table.event(Counter::MmReads).unwrap().encoding.to_string();
+        let reads = events.pmus[0]
+            .table
+            .event(Counter::MmReads)
+            .unwrap()
+            .encoding
+            .to_string();
         let config = u64::from_str_radix(reads.trim_start_matches("0x"), 16).unwrap();
-        let mut trial = Shared { refused: Some((config, libc::EACCES)), ..Shared::with(8) };
+        let mut trial = Shared {
+            refused: Some((config, libc::EACCES)),
+            ..Shared::with(8)
+        };
         let tried = try_out(&mut trial, &events);
-        assert_eq!(tried.states[Counter::MmReads], Reading::Absent(Absence::NoPermission));
-        assert!(matches!(tried.problems[..], [CounterProblem { cause: ProblemCause::Refused(libc::EACCES), .. }]));
+        assert_eq!(
+            tried.states[Counter::MmReads],
+            Reading::Absent(Absence::NoPermission)
+        );
+        assert!(matches!(
+            tried.problems[..],
+            [CounterProblem {
+                cause: ProblemCause::Refused(libc::EACCES),
+                ..
+            }]
+        ));
         // A run that opens the usable events gives the same reason, though it requests no refused event.
         let again = open_all(&mut trial, &tried.usable, Start::OnExec);
         assert_eq!(again.places()[Counter::MmReads], Err(Absence::NoPermission));
@@ -228,7 +329,10 @@ mod tests {
 
     #[test]
     fn a_group_that_does_not_answer_gives_nothing_up() {
-        let mut trial = Shared { answers: false, ..Shared::with(0) };
+        let mut trial = Shared {
+            answers: false,
+            ..Shared::with(0)
+        };
         let tried = try_out(&mut trial, &machine(&["cpu"]));
         assert_eq!(usable(&tried), [Counter::BY_NEED]);
         assert_eq!(trial.worked, 1);
@@ -238,14 +342,23 @@ mod tests {
     fn a_machine_without_pmu_counts_nothing_and_says_so() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("proc/sys/kernel")).unwrap();
-        std::fs::write(dir.path().join("proc/sys/kernel/perf_event_paranoid"), "-1\n").unwrap();
+        std::fs::write(
+            dir.path().join("proc/sys/kernel/perf_event_paranoid"),
+            "-1\n",
+        )
+        .unwrap();
         let support = probe(&Root::new(dir.path()), &MachineEvents::default()).unwrap();
         assert_eq!(support.paranoid, Some(-1));
         for counter in Counter::ALL {
             assert_eq!(support.of(counter), Reading::Absent(Absence::NoCounters));
         }
         assert!(support.usable.pmus.is_empty());
-        assert_eq!(probe(&Root::new("/nowhere"), &MachineEvents::default()).unwrap().paranoid, None);
+        assert_eq!(
+            probe(&Root::new("/nowhere"), &MachineEvents::default())
+                .unwrap()
+                .paranoid,
+            None
+        );
     }
 
     #[test]
@@ -258,13 +371,23 @@ mod tests {
             drop(io::Write::write_fmt(&mut io::stderr(), skipped));
             return;
         }
-        let (mut counters, problems) = JobCounters::open_target(Target::Itself, &support.usable, Start::Now);
-        assert!(!problems.iter().any(|problem| matches!(problem.cause, ProblemCause::Refused(_))), "{problems:?}");
+        let (mut counters, problems) =
+            JobCounters::open_target(Target::Itself, &support.usable, Start::Now);
+        assert!(
+            !problems
+                .iter()
+                .any(|problem| matches!(problem.cause, ProblemCause::Refused(_))),
+            "{problems:?}"
+        );
         KernelOpener(Target::Itself).work();
         let counts = counters.read();
         for (counter, state) in support.events.iter() {
             assert_eq!(counts[counter].map(|_| ()), *state, "{counter}");
         }
-        assert!(counts[Counter::Instructions].value().is_none_or(|count| count > 200_000));
+        assert!(
+            counts[Counter::Instructions]
+                .value()
+                .is_none_or(|count| count > 200_000)
+        );
     }
 }

@@ -63,7 +63,8 @@ pub(crate) enum ReadFormat {
 impl Attributes {
     /// Converts it into the kernel's structure.
     pub(crate) fn to_kernel(&self) -> perf_event_attr {
-        let times = bindings::PERF_FORMAT_TOTAL_TIME_ENABLED | bindings::PERF_FORMAT_TOTAL_TIME_RUNNING;
+        let times =
+            bindings::PERF_FORMAT_TOTAL_TIME_ENABLED | bindings::PERF_FORMAT_TOTAL_TIME_RUNNING;
         let read_format = match self.read {
             ReadFormat::Count => 0,
             ReadFormat::CountAndTimes => times,
@@ -108,18 +109,31 @@ pub(crate) enum Target {
 ///
 /// # Errors
 /// An error of the kernel, see perf_event_open(2).
-pub(crate) fn open(attributes: &Attributes, target: Target, leader: Option<BorrowedFd<'_>>) -> io::Result<OwnedFd> {
+pub(crate) fn open(
+    attributes: &Attributes,
+    target: Target,
+    leader: Option<BorrowedFd<'_>>,
+) -> io::Result<OwnedFd> {
     let (pid, cpu) = match target {
         Target::Itself => (0, -1),
         Target::Process(pid) => (pid.as_raw_nonzero().get(), -1),
-        Target::Cpu(cpu) => (-1, i32::try_from(cpu).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?),
+        Target::Cpu(cpu) => (
+            -1,
+            i32::try_from(cpu).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?,
+        ),
     };
     let group = leader.map_or(-1, |fd| fd.as_raw_fd());
     let mut attr = attributes.to_kernel();
     // SAFETY: `attr` is a valid `perf_event_attr` that outlives the call and states its own size, which bounds what
     // the kernel reads and writes through the pointer; the other arguments are plain numbers, and `leader` is borrowed.
     let fd = unsafe {
-        perf_event_open_sys::perf_event_open(&mut attr, pid, cpu, group, bindings::PERF_FLAG_FD_CLOEXEC.into())
+        perf_event_open_sys::perf_event_open(
+            &mut attr,
+            pid,
+            cpu,
+            group,
+            bindings::PERF_FLAG_FD_CLOEXEC.into(),
+        )
     };
     if fd < 0 {
         return Err(io::Error::last_os_error());
@@ -135,7 +149,11 @@ pub(crate) fn open(attributes: &Attributes, target: Target, leader: Option<Borro
 pub(crate) fn enable(event: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the descriptor is open while it is borrowed; the request takes no pointer.
     let done = unsafe { perf_event_open_sys::ioctls::ENABLE(event.as_raw_fd(), 0) };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if done < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -143,37 +161,91 @@ mod tests {
     use super::*;
 
     fn job(start: Option<Start>, read: ReadFormat) -> Attributes {
-        Attributes { type_id: 4, config: 0x1b7, config1: 0x7033, config2: 5, scope: Scope::Job, start, read }
+        Attributes {
+            type_id: 4,
+            config: 0x1b7,
+            config1: 0x7033,
+            config2: 5,
+            scope: Scope::Job,
+            start,
+            read,
+        }
     }
 
     #[test]
     fn a_leader_waits_for_exec_and_counts_children_in_user_mode() {
         let attr = job(Some(Start::OnExec), ReadFormat::Group).to_kernel();
-        assert_eq!((attr.type_, attr.config, attr.config1, attr.config2), (4, 0x1b7, 0x7033, 5));
+        assert_eq!(
+            (attr.type_, attr.config, attr.config1, attr.config2),
+            (4, 0x1b7, 0x7033, 5)
+        );
         assert_eq!(attr.size as usize, size_of::<perf_event_attr>());
-        assert_eq!((attr.disabled(), attr.enable_on_exec(), attr.inherit()), (1, 1, 1));
-        assert_eq!((attr.exclude_kernel(), attr.exclude_hv(), attr.exclude_user()), (1, 1, 0));
+        assert_eq!(
+            (attr.disabled(), attr.enable_on_exec(), attr.inherit()),
+            (1, 1, 1)
+        );
+        assert_eq!(
+            (
+                attr.exclude_kernel(),
+                attr.exclude_hv(),
+                attr.exclude_user()
+            ),
+            (1, 1, 0)
+        );
         // TOTAL_TIME_ENABLED 1, TOTAL_TIME_RUNNING 2, GROUP 8.
-        assert_eq!((attr.read_format, attr.sample_type, attr.pinned()), (11, 0, 0));
+        assert_eq!(
+            (attr.read_format, attr.sample_type, attr.pinned()),
+            (11, 0, 0)
+        );
     }
 
     #[test]
     fn members_follow_their_leader_and_others_start_at_once() {
         let attr = job(None, ReadFormat::Group).to_kernel();
-        assert_eq!((attr.disabled(), attr.enable_on_exec(), attr.inherit()), (0, 0, 1));
+        assert_eq!(
+            (attr.disabled(), attr.enable_on_exec(), attr.inherit()),
+            (0, 0, 1)
+        );
         let attr = job(Some(Start::Now), ReadFormat::CountAndTimes).to_kernel();
-        assert_eq!((attr.disabled(), attr.enable_on_exec(), attr.read_format), (0, 0, 3));
+        assert_eq!(
+            (attr.disabled(), attr.enable_on_exec(), attr.read_format),
+            (0, 0, 3)
+        );
     }
 
     #[test]
     fn what_runs_on_a_cpu_is_counted_in_user_mode_and_inherits_nothing() {
-        let attr = Attributes { scope: Scope::Cpu, ..job(Some(Start::Now), ReadFormat::Group) }.to_kernel();
-        assert_eq!((attr.inherit(), attr.exclude_kernel(), attr.exclude_hv(), attr.disabled()), (0, 1, 1, 0));
+        let attr = Attributes {
+            scope: Scope::Cpu,
+            ..job(Some(Start::Now), ReadFormat::Group)
+        }
+        .to_kernel();
+        assert_eq!(
+            (
+                attr.inherit(),
+                attr.exclude_kernel(),
+                attr.exclude_hv(),
+                attr.disabled()
+            ),
+            (0, 1, 1, 0)
+        );
     }
 
     #[test]
     fn a_chip_wide_event_excludes_nothing() {
-        let attr = Attributes { scope: Scope::Chip, ..job(None, ReadFormat::Count) }.to_kernel();
-        assert_eq!((attr.inherit(), attr.exclude_kernel(), attr.exclude_hv(), attr.read_format), (0, 0, 0, 0));
+        let attr = Attributes {
+            scope: Scope::Chip,
+            ..job(None, ReadFormat::Count)
+        }
+        .to_kernel();
+        assert_eq!(
+            (
+                attr.inherit(),
+                attr.exclude_kernel(),
+                attr.exclude_hv(),
+                attr.read_format
+            ),
+            (0, 0, 0, 0)
+        );
     }
 }

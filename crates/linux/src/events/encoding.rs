@@ -115,7 +115,12 @@ pub enum Encoding {
 impl Encoding {
     /// A raw event without further registers, for every core PMU.
     pub fn raw(config: u64) -> Encoding {
-        Encoding::Raw { pmu: None, config, config1: 0, config2: 0 }
+        Encoding::Raw {
+            pmu: None,
+            config,
+            config1: 0,
+            config2: 0,
+        }
     }
 }
 
@@ -123,8 +128,18 @@ impl fmt::Display for Encoding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Encoding::Kernel(event) => f.write_str(event.name()),
-            Encoding::Raw { pmu: None, config, config1: 0, config2: 0 } => write!(f, "0x{config:04x}"),
-            Encoding::Raw { pmu, config, config1, config2 } => {
+            Encoding::Raw {
+                pmu: None,
+                config,
+                config1: 0,
+                config2: 0,
+            } => write!(f, "0x{config:04x}"),
+            Encoding::Raw {
+                pmu,
+                config,
+                config1,
+                config2,
+            } => {
                 write!(f, "{}/config=0x{config:04x}", pmu.as_deref().unwrap_or(""))?;
                 for (name, value) in [("config1", config1), ("config2", config2)] {
                     if *value != 0 {
@@ -147,7 +162,10 @@ pub enum EventError {
         text: String,
     },
     /// An override names no counter.
-    #[error("`{name}` is not an event that is counted; give one of {}, as in `mm=0x4844`", names())]
+    #[error(
+        "`{name}` is not an event that is counted; give one of {}, as in `mm=0x4844`",
+        names()
+    )]
     UnknownCounter {
         /// What was given.
         name: String,
@@ -176,7 +194,9 @@ pub enum EventError {
 
 /// Every short name, for messages.
 fn names() -> String {
-    Counter::BY_NEED.map(|counter| format!("`{}`", short_name(counter))).join(", ")
+    Counter::BY_NEED
+        .map(|counter| format!("`{}`", short_name(counter)))
+        .join(", ")
 }
 
 impl FromStr for Encoding {
@@ -184,24 +204,37 @@ impl FromStr for Encoding {
 
     fn from_str(text: &str) -> Result<Encoding, EventError> {
         let text = text.trim();
-        let bad = |why: String| EventError::BadEncoding { text: text.to_owned(), why };
-        if let Some(event) = KernelEvent::ALL.into_iter().find(|event| event.name() == text) {
+        let bad = |why: String| EventError::BadEncoding {
+            text: text.to_owned(),
+            why,
+        };
+        if let Some(event) = KernelEvent::ALL
+            .into_iter()
+            .find(|event| event.name() == text)
+        {
             return Ok(Encoding::Kernel(event));
         }
         if let Some((pmu, rest)) = text.split_once('/') {
-            let terms = rest.strip_suffix('/').ok_or_else(|| bad("the closing `/` is missing".to_owned()))?;
+            let terms = rest
+                .strip_suffix('/')
+                .ok_or_else(|| bad("the closing `/` is missing".to_owned()))?;
             let pmu = (!pmu.is_empty()).then(|| pmu.to_owned());
             return parse_terms(pmu, terms).map_err(bad);
         }
         let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix('r'));
         let hex = hex.ok_or_else(|| bad("no such name".to_owned()))?;
-        parse_hex(hex).map(Encoding::raw).ok_or_else(|| bad(format!("`{hex}` is not a hexadecimal number of 64 bits")))
+        parse_hex(hex)
+            .map(Encoding::raw)
+            .ok_or_else(|| bad(format!("`{hex}` is not a hexadecimal number of 64 bits")))
     }
 }
 
 /// Without this check `from_str_radix` would accept a sign.
 fn parse_hex(text: &str) -> Option<u64> {
-    text.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u64::from_str_radix(text, 16).ok()).flatten()
+    text.bytes()
+        .all(|b| b.is_ascii_hexdigit())
+        .then(|| u64::from_str_radix(text, 16).ok())
+        .flatten()
 }
 
 /// A whole number as the kernel and perf write it: decimal, or hexadecimal after `0x`.
@@ -214,9 +247,12 @@ pub(crate) fn parse_value(text: &str) -> Option<u64> {
 }
 
 fn parse_terms(pmu: Option<String>, terms: &str) -> Result<Encoding, String> {
-    let (mut config, mut config1, mut config2, mut event, mut umask) = (None, None, None, None, None);
+    let (mut config, mut config1, mut config2, mut event, mut umask) =
+        (None, None, None, None, None);
     for term in terms.split(',') {
-        let (name, value) = term.split_once('=').ok_or_else(|| format!("`{term}` has no value"))?;
+        let (name, value) = term
+            .split_once('=')
+            .ok_or_else(|| format!("`{term}` has no value"))?;
         let value = parse_value(value).ok_or_else(|| format!("`{value}` is not a number"))?;
         let slot = match name {
             "config" => &mut config,
@@ -224,7 +260,11 @@ fn parse_terms(pmu: Option<String>, terms: &str) -> Result<Encoding, String> {
             "config2" => &mut config2,
             "event" => &mut event,
             "umask" => &mut umask,
-            _ => return Err(format!("`{name}` is none of config, config1, config2, event, umask, offcore_rsp")),
+            _ => {
+                return Err(format!(
+                    "`{name}` is none of config, config1, config2, event, umask, offcore_rsp"
+                ));
+            }
         };
         if slot.replace(value).is_some() {
             return Err(format!("`{name}` occurs twice"));
@@ -235,10 +275,17 @@ fn parse_terms(pmu: Option<String>, terms: &str) -> Result<Encoding, String> {
         (None, Some(event), None) if event <= 0xffff => event,
         // Only x86 has unit masks, and there larger event numbers lie elsewhere in the register.
         (None, Some(event), Some(umask)) if event <= 0xff && umask <= 0xff => event | umask << 8,
-        (None, Some(_), _) => return Err("event or umask is too large; give the bits as config".to_owned()),
+        (None, Some(_), _) => {
+            return Err("event or umask is too large; give the bits as config".to_owned());
+        }
         _ => return Err("it takes either config, or event with or without umask".to_owned()),
     };
-    Ok(Encoding::Raw { pmu, config, config1: config1.unwrap_or(0), config2: config2.unwrap_or(0) })
+    Ok(Encoding::Raw {
+        pmu,
+        config,
+        config1: config1.unwrap_or(0),
+        config2: config2.unwrap_or(0),
+    })
 }
 
 /// A user's own encoding for one event, as `--event` takes it: `mm=0x4844`.
@@ -261,11 +308,20 @@ impl FromStr for EventOverride {
     type Err = EventError;
 
     fn from_str(text: &str) -> Result<EventOverride, EventError> {
-        let (name, encoding) = text.split_once('=').ok_or_else(|| EventError::NoEquals { text: text.to_owned() })?;
+        let (name, encoding) = text.split_once('=').ok_or_else(|| EventError::NoEquals {
+            text: text.to_owned(),
+        })?;
         let name = name.trim();
-        let counter = Counter::ALL.into_iter().find(|&counter| short_name(counter) == name || counter.name() == name);
-        let counter = counter.ok_or_else(|| EventError::UnknownCounter { name: name.to_owned() })?;
-        Ok(EventOverride { counter, encoding: encoding.parse()? })
+        let counter = Counter::ALL
+            .into_iter()
+            .find(|&counter| short_name(counter) == name || counter.name() == name);
+        let counter = counter.ok_or_else(|| EventError::UnknownCounter {
+            name: name.to_owned(),
+        })?;
+        Ok(EventOverride {
+            counter,
+            encoding: encoding.parse()?,
+        })
     }
 }
 
@@ -281,7 +337,12 @@ mod tests {
 
     fn raw(text: &str) -> (Option<String>, u64, u64, u64) {
         match text.parse().unwrap() {
-            Encoding::Raw { pmu, config, config1, config2 } => (pmu, config, config1, config2),
+            Encoding::Raw {
+                pmu,
+                config,
+                config1,
+                config2,
+            } => (pmu, config, config1, config2),
             Encoding::Kernel(event) => panic!("{event:?}"),
         }
     }
@@ -290,11 +351,25 @@ mod tests {
     fn every_form_is_read_and_printed_alike() {
         assert_eq!(raw("0x4844"), (None, 0x4844, 0, 0));
         assert_eq!(raw(" r412e "), (None, 0x412e, 0, 0));
-        assert_eq!(raw("cpu/event=0x44,umask=0x48/"), (Some("cpu".into()), 0x4844, 0, 0));
+        assert_eq!(
+            raw("cpu/event=0x44,umask=0x48/"),
+            (Some("cpu".into()), 0x4844, 0, 0)
+        );
         assert_eq!(raw("/event=55/"), (None, 55, 0, 0));
-        assert_eq!(raw("cpu_core/config=0x1b7,config1=0x3004003f7/").2, 0x3_0040_03f7);
-        assert_eq!(raw("cpu/event=0xb7,umask=1,offcore_rsp=0x10,config2=3/"), (Some("cpu".into()), 0x1b7, 0x10, 3));
-        for text in ["0x0040", "/config=0x01b7,config1=0x7033/", "a/config=0x0001,config2=0x2/", "LLC-loads"] {
+        assert_eq!(
+            raw("cpu_core/config=0x1b7,config1=0x3004003f7/").2,
+            0x3_0040_03f7
+        );
+        assert_eq!(
+            raw("cpu/event=0xb7,umask=1,offcore_rsp=0x10,config2=3/"),
+            (Some("cpu".into()), 0x1b7, 0x10, 3)
+        );
+        for text in [
+            "0x0040",
+            "/config=0x01b7,config1=0x7033/",
+            "a/config=0x0001,config2=0x2/",
+            "LLC-loads",
+        ] {
             assert_eq!(text.parse::<Encoding>().unwrap().to_string(), text);
         }
         for event in KernelEvent::ALL {
@@ -321,7 +396,10 @@ mod tests {
         ];
         for (text, why) in cases {
             let error = text.parse::<Encoding>().unwrap_err().to_string();
-            assert!(error.contains(why) && error.contains("as in `0x4844`"), "{text}: {error}");
+            assert!(
+                error.contains(why) && error.contains("as in `0x4844`"),
+                "{text}: {error}"
+            );
         }
         for text in ["mm", "mmm=0x1", "mm=zero"] {
             let error = text.parse::<EventOverride>().unwrap_err().to_string();
@@ -334,7 +412,10 @@ mod tests {
         for counter in Counter::ALL {
             for name in [short_name(counter), counter.name()] {
                 let own: EventOverride = format!("{name}=0x4844").parse().unwrap();
-                assert_eq!((own.counter, &own.encoding), (counter, &Encoding::raw(0x4844)));
+                assert_eq!(
+                    (own.counter, &own.encoding),
+                    (counter, &Encoding::raw(0x4844))
+                );
             }
         }
         let own: EventOverride = "mm=/config=0x01b7,config1=0x7033/".parse().unwrap();

@@ -73,7 +73,10 @@ impl MachineEvents {
     ///
     /// # Errors
     /// [`MachineEventsError`]: an unusable file, or an override for a PMU that the machine lacks.
-    pub fn detect(root: &Root, overrides: &[EventOverride]) -> Result<MachineEvents, MachineEventsError> {
+    pub fn detect(
+        root: &Root,
+        overrides: &[EventOverride],
+    ) -> Result<MachineEvents, MachineEventsError> {
         let processors = Processors::read(root)?;
         let mut pmus: Vec<PmuEvents> = core_pmus(root)?
             .into_iter()
@@ -82,8 +85,7 @@ impl MachineEvents {
                 PmuEvents { pmu, table }
             })
             .collect();
-        let is_of_kernel =
-            |own: &EventOverride| matches!(&own.encoding, Encoding::Raw { pmu: Some(pmu), .. } if pmu == SOFTWARE);
+        let is_of_kernel = |own: &EventOverride| matches!(&own.encoding, Encoding::Raw { pmu: Some(pmu), .. } if pmu == SOFTWARE);
         if pmus.is_empty() && overrides.iter().any(is_of_kernel) {
             let table = EventTable::empty(SOFTWARE, "events of the kernel");
             pmus.extend(core_pmu(root, SOFTWARE)?.map(|pmu| PmuEvents { pmu, table }));
@@ -94,14 +96,25 @@ impl MachineEvents {
                 Encoding::Kernel(_) => None,
             };
             let mut found = wanted.is_none();
-            for entry in pmus.iter_mut().filter(|entry| wanted.is_none_or(|name| name == entry.pmu.name)) {
+            for entry in pmus
+                .iter_mut()
+                .filter(|entry| wanted.is_none_or(|name| name == entry.pmu.name))
+            {
                 entry.table.replace(own.counter, own.encoding.clone());
                 found = true;
             }
             if let (false, Some(pmu)) = (found, wanted) {
                 let names: Vec<&str> = pmus.iter().map(|entry| entry.pmu.name.as_str()).collect();
-                let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-                return Err(EventError::UnknownPmu { pmu: pmu.to_owned(), known }.into());
+                let known = if names.is_empty() {
+                    "none".to_owned()
+                } else {
+                    names.join(", ")
+                };
+                return Err(EventError::UnknownPmu {
+                    pmu: pmu.to_owned(),
+                    known,
+                }
+                .into());
             }
         }
         Ok(MachineEvents { pmus })
@@ -118,7 +131,11 @@ impl MachineEvents {
             let before = entry.table.events.len();
             entry.table.events.retain(|event| event.counter != counter);
             if entry.table.events.len() < before {
-                entry.table.absent.push(AbsentEvent { counter, reason, why: why.to_owned() });
+                entry.table.absent.push(AbsentEvent {
+                    counter,
+                    reason,
+                    why: why.to_owned(),
+                });
             }
         }
     }
@@ -129,12 +146,22 @@ fn core_pmus(root: &Root) -> Result<Vec<CorePmu>, ReadError> {
     let mut found = Vec::new();
     for name in root.names(PMU_DIR, "performance counters")? {
         // Other PMUs count for a whole chip, or trace. `cpum_cf` is s390's; Arm's are named after architecture or core.
-        let is_core = matches!(name.as_str(), "cpu" | "cpu_core" | "cpu_atom" | "cpu_lowpower" | "cpum_cf")
-            || ["armv", "apple_"].iter().any(|start| name.starts_with(start));
+        let is_core = matches!(
+            name.as_str(),
+            "cpu" | "cpu_core" | "cpu_atom" | "cpu_lowpower" | "cpum_cf"
+        ) || ["armv", "apple_"]
+            .iter()
+            .any(|start| name.starts_with(start));
         if !is_core {
             continue;
         }
-        let missing = || root.missing(&format!("{PMU_DIR}/{name}/type"), "performance counters", TYPE);
+        let missing = || {
+            root.missing(
+                &format!("{PMU_DIR}/{name}/type"),
+                "performance counters",
+                TYPE,
+            )
+        };
         found.push(core_pmu(root, &name)?.ok_or_else(missing)?);
     }
     Ok(found)
@@ -146,9 +173,15 @@ const TYPE: &str = "the PMU's number";
 /// A PMU with this name, if there is one.
 fn core_pmu(root: &Root, name: &str) -> Result<Option<CorePmu>, ReadError> {
     let file = |file: &str| format!("{PMU_DIR}/{name}/{file}");
-    let Some(type_id) = root.parse(&file("type"), "performance counters", TYPE)? else { return Ok(None) };
+    let Some(type_id) = root.parse(&file("type"), "performance counters", TYPE)? else {
+        return Ok(None);
+    };
     let cpus = root.cpus(&file("cpus"), "CPUs of a PMU")?;
-    Ok(Some(CorePmu { name: name.to_owned(), type_id, cpus }))
+    Ok(Some(CorePmu {
+        name: name.to_owned(),
+        type_id,
+        cpus,
+    }))
 }
 
 /// One line of the list of all events.
@@ -175,16 +208,29 @@ pub struct EventListing {
 /// [`ReadError`] when the files that describe the processors and PMUs can't be used.
 pub fn listing(root: &Root) -> Result<Vec<EventListing>, ReadError> {
     let processors = Processors::read(root)?;
-    let mut own: Vec<&EventTable> =
-        core_pmus(root)?.iter().map(|pmu| table_for(processors.kind_of(pmu.cpus.as_ref()), &pmu.name)).collect();
+    let mut own: Vec<&EventTable> = core_pmus(root)?
+        .iter()
+        .map(|pmu| table_for(processors.kind_of(pmu.cpus.as_ref()), &pmu.name))
+        .collect();
     if own.is_empty() {
-        own.extend(processors.kinds.iter().map(|(kind, _): &(Processor, CpuSet)| table_for(Some(kind), "cpu")));
+        own.extend(
+            processors
+                .kinds
+                .iter()
+                .map(|(kind, _): &(Processor, CpuSet)| table_for(Some(kind), "cpu")),
+        );
     }
     let mut lines = Vec::new();
     for table in tables() {
         let this_machine = own.iter().any(|own| own.name == table.name);
         for counter in Counter::BY_NEED {
-            let why = || table.absent.iter().find(|absent| absent.counter == counter).map_or("", |absent| &absent.why);
+            let why = || {
+                table
+                    .absent
+                    .iter()
+                    .find(|absent| absent.counter == counter)
+                    .map_or("", |absent| &absent.why)
+            };
             let event = table.event(counter).ok_or_else(why);
             lines.push(EventListing {
                 table: &table.name,
@@ -214,8 +260,10 @@ mod tests {
         (dir, root)
     }
 
-    const ALDER: &str = "processor : 0\nvendor_id : GenuineIntel\ncpu family : 6\nmodel : 151\nstepping : 2\n";
-    const ZEN5: &str = "processor : 0\nvendor_id : AuthenticAMD\ncpu family : 26\nmodel : 2\nstepping : 1\n";
+    const ALDER: &str =
+        "processor : 0\nvendor_id : GenuineIntel\ncpu family : 6\nmodel : 151\nstepping : 2\n";
+    const ZEN5: &str =
+        "processor : 0\nvendor_id : AuthenticAMD\ncpu family : 26\nmodel : 2\nstepping : 1\n";
 
     fn overrides(texts: &[&str]) -> Vec<EventOverride> {
         texts.iter().map(|text| text.parse().unwrap()).collect()
@@ -228,29 +276,66 @@ mod tests {
             ("sys/bus/event_source/devices/software/type", "1"),
             ("sys/bus/event_source/devices/power/type", "9"),
         ]);
-        assert_eq!(MachineEvents::detect(&root, &overrides(&["mm=0x1"])).unwrap(), MachineEvents::default());
-        let own: Vec<EventListing> = listing(&root).unwrap().into_iter().filter(|line| line.this_machine).collect();
+        assert_eq!(
+            MachineEvents::detect(&root, &overrides(&["mm=0x1"])).unwrap(),
+            MachineEvents::default()
+        );
+        let own: Vec<EventListing> = listing(&root)
+            .unwrap()
+            .into_iter()
+            .filter(|line| line.this_machine)
+            .collect();
         assert_eq!(own.len(), Counter::COUNT);
         assert!(own.iter().all(|line| line.table == "zen5"));
-        let event = |counter| own.iter().find(|line| line.counter == counter).unwrap().event;
-        assert_eq!(event(Counter::MmReads).unwrap().encoding, Encoding::raw(0x4844));
-        assert!(event(Counter::MmWrites).unwrap_err().contains("writes back"));
+        let event = |counter| {
+            own.iter()
+                .find(|line| line.counter == counter)
+                .unwrap()
+                .event
+        };
+        assert_eq!(
+            event(Counter::MmReads).unwrap().encoding,
+            Encoding::raw(0x4844)
+        );
+        assert!(
+            event(Counter::MmWrites)
+                .unwrap_err()
+                .contains("writes back")
+        );
     }
 
     #[test]
     fn events_of_the_kernel_can_take_the_place_of_counters_that_are_not_there() {
-        let files = [("proc/cpuinfo", ZEN5), ("sys/bus/event_source/devices/software/type", "1")];
+        let files = [
+            ("proc/cpuinfo", ZEN5),
+            ("sys/bus/event_source/devices/software/type", "1"),
+        ];
         let own = overrides(&["mm=software/event=2/"]);
         let (_dir, root) = tree(&files);
         let found = MachineEvents::detect(&root, &own).unwrap();
-        let [PmuEvents { pmu, table }] = &found.pmus[..] else { panic!("{found:?}") };
-        assert_eq!((pmu.name.as_str(), pmu.type_id, table.events.len()), ("software", 1, 1));
-        assert_eq!(table.event(Counter::MmReads).unwrap().name, "software/config=0x0002/");
+        let [PmuEvents { pmu, table }] = &found.pmus[..] else {
+            panic!("{found:?}")
+        };
+        assert_eq!(
+            (pmu.name.as_str(), pmu.type_id, table.events.len()),
+            ("software", 1, 1)
+        );
+        assert_eq!(
+            table.event(Counter::MmReads).unwrap().name,
+            "software/config=0x0002/"
+        );
         assert_eq!(table.absent.len(), Counter::COUNT - 1);
         // Not where the hardware counts.
-        let (_dir, root) = tree(&[files[0], files[1], ("sys/bus/event_source/devices/cpu/type", "4")]);
+        let (_dir, root) = tree(&[
+            files[0],
+            files[1],
+            ("sys/bus/event_source/devices/cpu/type", "4"),
+        ]);
         let error = MachineEvents::detect(&root, &own).unwrap_err().to_string();
-        assert_eq!(error, "`software` is not a core PMU of this machine; it has cpu");
+        assert_eq!(
+            error,
+            "`software` is not a core PMU of this machine; it has cpu"
+        );
     }
 
     #[test]
@@ -263,55 +348,127 @@ mod tests {
             ("sys/bus/event_source/devices/cpu_atom/cpus", "0"),
             ("sys/bus/event_source/devices/uncore_imc_0/type", "20"),
         ]);
-        let own = overrides(&["llc=0x1", "mm=cpu_atom/config=0x2/", "mm=cpu_atom/config=0x3/"]);
+        let own = overrides(&[
+            "llc=0x1",
+            "mm=cpu_atom/config=0x2/",
+            "mm=cpu_atom/config=0x3/",
+        ]);
         let found = MachineEvents::detect(&root, &own).unwrap();
         assert!(found.is_hybrid());
-        let of = |name: &str| found.pmus.iter().find(|entry| entry.pmu.name == name).unwrap();
-        assert_eq!((of("cpu_core").table.name.as_str(), of("cpu_core").pmu.type_id), ("goldencove", 4));
-        assert_eq!((of("cpu_atom").table.name.as_str(), of("cpu_atom").pmu.type_id), ("gracemont", 10));
+        let of = |name: &str| {
+            found
+                .pmus
+                .iter()
+                .find(|entry| entry.pmu.name == name)
+                .unwrap()
+        };
+        assert_eq!(
+            (
+                of("cpu_core").table.name.as_str(),
+                of("cpu_core").pmu.type_id
+            ),
+            ("goldencove", 4)
+        );
+        assert_eq!(
+            (
+                of("cpu_atom").table.name.as_str(),
+                of("cpu_atom").pmu.type_id
+            ),
+            ("gracemont", 10)
+        );
         for entry in &found.pmus {
-            assert_eq!(entry.table.event(Counter::LlcAccesses).unwrap().encoding, Encoding::raw(1));
+            assert_eq!(
+                entry.table.event(Counter::LlcAccesses).unwrap().encoding,
+                Encoding::raw(1)
+            );
         }
-        assert_eq!(of("cpu_core").table.event(Counter::MmReads).unwrap().encoding, Encoding::raw(0x412e));
-        assert_eq!(of("cpu_atom").table.event(Counter::MmReads).unwrap().name, "cpu_atom/config=0x0003/");
-        let error = MachineEvents::detect(&root, &overrides(&["mm=cpu/config=0x2/"])).unwrap_err().to_string();
-        assert_eq!(error, "`cpu` is not a core PMU of this machine; it has cpu_atom, cpu_core");
+        assert_eq!(
+            of("cpu_core")
+                .table
+                .event(Counter::MmReads)
+                .unwrap()
+                .encoding,
+            Encoding::raw(0x412e)
+        );
+        assert_eq!(
+            of("cpu_atom").table.event(Counter::MmReads).unwrap().name,
+            "cpu_atom/config=0x0003/"
+        );
+        let error = MachineEvents::detect(&root, &overrides(&["mm=cpu/config=0x2/"]))
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            error,
+            "`cpu` is not a core PMU of this machine; it has cpu_atom, cpu_core"
+        );
     }
 
     #[test]
     fn big_and_small_arm_cores_are_told_apart_by_their_cpus() {
-        let core = |cpu, part| format!("processor : {cpu}\nCPU implementer : 0x41\nCPU part : {part}\n");
+        let core =
+            |cpu, part| format!("processor : {cpu}\nCPU implementer : 0x41\nCPU part : {part}\n");
         let (_dir, root) = tree(&[
-            ("proc/cpuinfo", &[core(0, "0xd03"), core(1, "0xd0c")].join("\n")),
+            (
+                "proc/cpuinfo",
+                &[core(0, "0xd03"), core(1, "0xd0c")].join("\n"),
+            ),
             ("sys/bus/event_source/devices/armv8_cortex_a53/type", "8"),
             ("sys/bus/event_source/devices/armv8_cortex_a53/cpus", "0"),
             ("sys/bus/event_source/devices/armv8_neoverse_n1/type", "9"),
             ("sys/bus/event_source/devices/armv8_neoverse_n1/cpus", "1"),
         ]);
         let found = MachineEvents::detect(&root, &[]).unwrap();
-        let tables: Vec<&str> = found.pmus.iter().map(|entry| entry.table.name.as_str()).collect();
+        let tables: Vec<&str> = found
+            .pmus
+            .iter()
+            .map(|entry| entry.table.name.as_str())
+            .collect();
         assert_eq!(tables, ["generic", "neoverse-n1"]);
     }
 
     #[test]
     fn an_override_fills_what_was_absent() {
-        let (_dir, root) = tree(&[("proc/cpuinfo", ZEN5), ("sys/bus/event_source/devices/cpu/type", "4")]);
+        let (_dir, root) = tree(&[
+            ("proc/cpuinfo", ZEN5),
+            ("sys/bus/event_source/devices/cpu/type", "4"),
+        ]);
         let found = MachineEvents::detect(&root, &overrides(&["mm-writes=0x1"])).unwrap();
         let table = &found.pmus[0].table;
-        assert_eq!(table.event(Counter::MmWrites).unwrap().encoding, Encoding::raw(1));
-        assert!(!table.absent.iter().any(|absent| absent.counter == Counter::MmWrites));
+        assert_eq!(
+            table.event(Counter::MmWrites).unwrap().encoding,
+            Encoding::raw(1)
+        );
+        assert!(
+            !table
+                .absent
+                .iter()
+                .any(|absent| absent.counter == Counter::MmWrites)
+        );
         let mut left = found.clone();
         left.give_up(Counter::Cycles, Absence::DoesNotFit, "no room");
         let table = &left.pmus[0].table;
-        let expected = AbsentEvent { counter: Counter::Cycles, reason: Absence::DoesNotFit, why: "no room".to_owned() };
-        assert_eq!((table.event(Counter::Cycles), table.absent.last()), (None, Some(&expected)));
+        let expected = AbsentEvent {
+            counter: Counter::Cycles,
+            reason: Absence::DoesNotFit,
+            why: "no room".to_owned(),
+        };
+        assert_eq!(
+            (table.event(Counter::Cycles), table.absent.last()),
+            (None, Some(&expected))
+        );
         assert_eq!(table.events.len(), found.pmus[0].table.events.len() - 1);
     }
 
     #[test]
     fn a_pmu_without_a_number_is_named() {
-        let (_dir, root) = tree(&[("sys/bus/event_source/devices/cpu/format/event", "config:0-7")]);
+        let (_dir, root) = tree(&[(
+            "sys/bus/event_source/devices/cpu/format/event",
+            "config:0-7",
+        )]);
         let error = MachineEvents::detect(&root, &[]).unwrap_err().to_string();
-        assert!(error.contains("cpu/type does not exist; expected the PMU's number"), "{error}");
+        assert!(
+            error.contains("cpu/type does not exist; expected the PMU's number"),
+            "{error}"
+        );
     }
 }

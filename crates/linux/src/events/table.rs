@@ -63,8 +63,16 @@ struct Match {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum MatchId {
-    X86 { vendor: String, family: u32, models: Vec<Range>, steppings: Vec<Range> },
-    Arm { implementer: u32, parts: Vec<u32> },
+    X86 {
+        vendor: String,
+        family: u32,
+        models: Vec<Range>,
+        steppings: Vec<Range>,
+    },
+    Arm {
+        implementer: u32,
+        parts: Vec<u32>,
+    },
 }
 
 /// First and last number, both included.
@@ -94,29 +102,61 @@ impl EventTable {
     /// [`TableError`] when the text is not a table, or lacks an entry for some counter.
     pub fn parse(text: &str) -> Result<EventTable, TableError> {
         let file: File = toml::from_str(text)?;
-        let bad = |what: String| TableError::Value { table: file.name.clone(), what };
+        let bad = |what: String| TableError::Value {
+            table: file.name.clone(),
+            what,
+        };
         let mut events = Vec::new();
         let mut absent = Vec::new();
         for counter in Counter::BY_NEED {
             match (file.events.get(&counter), file.absent.get(&counter)) {
                 (Some(event), None) => {
-                    let encoding = event.encoding.parse().map_err(|error| bad(format!("{counter}: {error}")))?;
+                    let encoding = event
+                        .encoding
+                        .parse()
+                        .map_err(|error| bad(format!("{counter}: {error}")))?;
                     let name = event.name.clone().unwrap_or_else(|| event.encoding.clone());
-                    events.push(Event { counter, name, encoding, note: event.note.clone() });
+                    events.push(Event {
+                        counter,
+                        name,
+                        encoding,
+                        note: event.note.clone(),
+                    });
                 }
                 (None, Some(why)) => {
-                    absent.push(AbsentEvent { counter, reason: Absence::NoSuchEvent, why: why.clone() });
+                    absent.push(AbsentEvent {
+                        counter,
+                        reason: Absence::NoSuchEvent,
+                        why: why.clone(),
+                    });
                 }
-                _ => return Err(bad(format!("{counter} must be under [events] or under [absent]"))),
+                _ => {
+                    return Err(bad(format!(
+                        "{counter} must be under [events] or under [absent]"
+                    )));
+                }
             }
         }
-        let matches = file.matches.iter().map(|m| m.check().map_err(bad)).collect::<Result<_, _>>()?;
-        Ok(EventTable { name: file.name.clone(), title: file.title, source: file.source, events, absent, matches })
+        let matches = file
+            .matches
+            .iter()
+            .map(|m| m.check().map_err(bad))
+            .collect::<Result<_, _>>()?;
+        Ok(EventTable {
+            name: file.name.clone(),
+            title: file.title,
+            source: file.source,
+            events,
+            absent,
+            matches,
+        })
     }
 
     /// Whether the table is for the PMU called `pmu` of this processor.
     pub fn is_for(&self, processor: &Processor, pmu: &str) -> bool {
-        self.matches.iter().any(|m| (m.pmus.is_empty() || m.pmus.iter().any(|name| name == pmu)) && m.fits(processor))
+        self.matches.iter().any(|m| {
+            (m.pmus.is_empty() || m.pmus.iter().any(|name| name == pmu)) && m.fits(processor)
+        })
     }
 
     /// The counter's event, if there is one.
@@ -146,27 +186,47 @@ impl EventTable {
         self.absent.retain(|absent| absent.counter != counter);
         self.events.retain(|event| event.counter != counter);
         let note = Some("given by the user".to_owned());
-        self.events.push(Event { counter, name: encoding.to_string(), encoding, note });
+        self.events.push(Event {
+            counter,
+            name: encoding.to_string(),
+            encoding,
+            note,
+        });
         self.events.sort_by_key(|event| event.counter.need());
     }
 }
 
 impl Match {
     fn fits(&self, processor: &Processor) -> bool {
-        let within = |ranges: &[Range], n: u32| ranges.iter().any(|range| (range.0..=range.1).contains(&n));
+        let within =
+            |ranges: &[Range], n: u32| ranges.iter().any(|range| (range.0..=range.1).contains(&n));
         match (&self.id, processor) {
             (
-                MatchId::X86 { vendor, family, models, steppings },
-                Processor::X86 { vendor: v, family: f, model, stepping },
+                MatchId::X86 {
+                    vendor,
+                    family,
+                    models,
+                    steppings,
+                },
+                Processor::X86 {
+                    vendor: v,
+                    family: f,
+                    model,
+                    stepping,
+                },
             ) => {
                 vendor == v
                     && family == f
                     && within(models, *model)
                     && (steppings.is_empty() || within(steppings, *stepping))
             }
-            (MatchId::Arm { implementer, parts }, Processor::Arm { implementer: i, part }) => {
-                implementer == i && parts.contains(part)
-            }
+            (
+                MatchId::Arm { implementer, parts },
+                Processor::Arm {
+                    implementer: i,
+                    part,
+                },
+            ) => implementer == i && parts.contains(part),
             _ => false,
         }
     }
@@ -212,7 +272,9 @@ struct FileMatch {
 impl FileMatch {
     fn check(&self) -> Result<Match, String> {
         let ranges = |list: &[String]| {
-            let range = |text: &String| parse_range(text).ok_or_else(|| format!("`{text}` is not a range of numbers"));
+            let range = |text: &String| {
+                parse_range(text).ok_or_else(|| format!("`{text}` is not a range of numbers"))
+            };
             list.iter().map(range).collect::<Result<Vec<_>, String>>()
         };
         let id = match (&self.vendor, self.family, self.implementer) {
@@ -222,12 +284,20 @@ impl FileMatch {
                 models: ranges(&self.models)?,
                 steppings: ranges(&self.steppings)?,
             },
-            (None, None, Some(implementer)) if !self.parts.is_empty() => {
-                MatchId::Arm { implementer, parts: self.parts.clone() }
+            (None, None, Some(implementer)) if !self.parts.is_empty() => MatchId::Arm {
+                implementer,
+                parts: self.parts.clone(),
+            },
+            _ => {
+                return Err(
+                    "a match needs vendor, family and models, or implementer and parts".to_owned(),
+                );
             }
-            _ => return Err("a match needs vendor, family and models, or implementer and parts".to_owned()),
         };
-        Ok(Match { id, pmus: self.pmus.clone() })
+        Ok(Match {
+            id,
+            pmus: self.pmus.clone(),
+        })
     }
 }
 
@@ -280,13 +350,20 @@ const FILES: [&str; 30] = [
 pub fn tables() -> &'static [EventTable] {
     static TABLES: OnceLock<Vec<EventTable>> = OnceLock::new();
     // The files are part of the program, and a test reads each of them. So this can't fail in a tested build.
-    TABLES.get_or_init(|| FILES.iter().map(|text| EventTable::parse(text).expect("a bundled table is valid")).collect())
+    TABLES.get_or_init(|| {
+        FILES
+            .iter()
+            .map(|text| EventTable::parse(text).expect("a bundled table is valid"))
+            .collect()
+    })
 }
 
 /// The table for the PMU called `pmu` of a processor; `generic` if no other table is for it.
 pub fn table_for(processor: Option<&Processor>, pmu: &str) -> &'static EventTable {
     let all = tables();
-    processor.and_then(|processor| all.iter().find(|table| table.is_for(processor, pmu))).unwrap_or(&all[all.len() - 1])
+    processor
+        .and_then(|processor| all.iter().find(|table| table.is_for(processor, pmu)))
+        .unwrap_or(&all[all.len() - 1])
 }
 
 #[cfg(test)]
@@ -294,13 +371,20 @@ mod tests {
     use super::*;
 
     fn x86(vendor: &str, family: u32, model: u32, stepping: u32) -> Processor {
-        Processor::X86 { vendor: vendor.to_owned(), family, model, stepping }
+        Processor::X86 {
+            vendor: vendor.to_owned(),
+            family,
+            model,
+            stepping,
+        }
     }
 
     fn config(table: &str, counter: Counter) -> (u64, u64) {
         let table = tables().iter().find(|t| t.name == table).unwrap();
         match table.event(counter).unwrap().encoding {
-            Encoding::Raw { config, config1, .. } => (config, config1),
+            Encoding::Raw {
+                config, config1, ..
+            } => (config, config1),
             Encoding::Kernel(event) => (event.type_and_config().1, 0),
         }
     }
@@ -310,12 +394,29 @@ mod tests {
         let mut names: Vec<&str> = tables().iter().map(|table| table.name.as_str()).collect();
         for (table, file) in tables().iter().zip(FILES) {
             assert_eq!(EventTable::parse(file).unwrap(), *table);
-            assert!(table.source.len() > 10 && !table.title.is_empty(), "{}", table.name);
-            assert_eq!(table.events.len() + table.absent.len(), Counter::COUNT, "{}", table.name);
-            assert!(table.events.is_sorted_by_key(|event| event.counter.need()), "{}", table.name);
+            assert!(
+                table.source.len() > 10 && !table.title.is_empty(),
+                "{}",
+                table.name
+            );
+            assert_eq!(
+                table.events.len() + table.absent.len(),
+                Counter::COUNT,
+                "{}",
+                table.name
+            );
+            assert!(
+                table.events.is_sorted_by_key(|event| event.counter.need()),
+                "{}",
+                table.name
+            );
             assert_eq!(table.matches.is_empty(), table.name == "generic");
             for event in &table.events {
-                assert!(!matches!(event.encoding, Encoding::Raw { pmu: Some(_), .. }), "{}", table.name);
+                assert!(
+                    !matches!(event.encoding, Encoding::Raw { pmu: Some(_), .. }),
+                    "{}",
+                    table.name
+                );
             }
         }
         assert_eq!(names.last(), Some(&"generic"));
@@ -349,13 +450,41 @@ mod tests {
             (x86("AuthenticAMD", 25, 0x11, 1), "cpu", "zen4"),
             (x86("AuthenticAMD", 25, 0x61, 2), "cpu", "zen4"),
             (x86("AuthenticAMD", 26, 0x02, 1), "cpu", "zen5"),
-            (Processor::Arm { implementer: 0x41, part: 0xd0c }, "armv8_pmuv3_0", "neoverse-n1"),
-            (Processor::Arm { implementer: 0x41, part: 0xd4f }, "armv8_pmuv3_0", "neoverse-v2"),
-            (Processor::Arm { implementer: 0x48, part: 0xd0c }, "armv8_pmuv3_0", "generic"),
+            (
+                Processor::Arm {
+                    implementer: 0x41,
+                    part: 0xd0c,
+                },
+                "armv8_pmuv3_0",
+                "neoverse-n1",
+            ),
+            (
+                Processor::Arm {
+                    implementer: 0x41,
+                    part: 0xd4f,
+                },
+                "armv8_pmuv3_0",
+                "neoverse-v2",
+            ),
+            (
+                Processor::Arm {
+                    implementer: 0x48,
+                    part: 0xd0c,
+                },
+                "armv8_pmuv3_0",
+                "generic",
+            ),
         ];
         for (processor, pmu, table) in cases {
-            assert_eq!(table_for(Some(&processor), pmu).name, table, "{processor} {pmu}");
-            let all = tables().iter().filter(|table| table.is_for(&processor, pmu)).count();
+            assert_eq!(
+                table_for(Some(&processor), pmu).name,
+                table,
+                "{processor} {pmu}"
+            );
+            let all = tables()
+                .iter()
+                .filter(|table| table.is_for(&processor, pmu))
+                .count();
             assert!(all <= 1, "{processor} {pmu}: {all} tables");
         }
         assert_eq!(table_for(None, "cpu").name, "generic");
@@ -370,13 +499,29 @@ mod tests {
             ("westmere-ep", MmReads, (0x01b7, 0x3033 | 0x4033)),
             ("sandybridge", MmReads, (0x01b7, 0x3_0040_03f7)),
             ("sandybridge-ep", MmReads, (0x01b7, 0x3f7 | 0x6_7fc0_0000)),
-            ("haswell-ep", MmReads, (0x01b7, 0x6_0040_07f7 | 0x6_3f80_07f7)),
-            ("broadwell-ep", MmReads, (0x01b7, 0x6_0400_07f7 | 0x6_3bc0_07f7)),
+            (
+                "haswell-ep",
+                MmReads,
+                (0x01b7, 0x6_0040_07f7 | 0x6_3f80_07f7),
+            ),
+            (
+                "broadwell-ep",
+                MmReads,
+                (0x01b7, 0x6_0400_07f7 | 0x6_3bc0_07f7),
+            ),
             ("skylake", MmReads, (0x412e, 0)),
             ("skylake", LlcAccesses, (0x4f2e, 0)),
             ("skylake", L1Accesses, (0x83d0, 0)),
-            ("skylake-sp", MmReads, (0x01b7, 0x6_3fc0_0491 | 0x6_3fc0_0122)),
-            ("cascadelake", MmReads, (0x01b7, 0x6_0400_07f7 | 0x6_3b80_07f7)),
+            (
+                "skylake-sp",
+                MmReads,
+                (0x01b7, 0x6_3fc0_0491 | 0x6_3fc0_0122),
+            ),
+            (
+                "cascadelake",
+                MmReads,
+                (0x01b7, 0x6_0400_07f7 | 0x6_3b80_07f7),
+            ),
             ("icelake-sp", MmReads, (0x01b7, 0x7_3c00_0477)),
             ("sapphirerapids", MmReads, (0x012a, 0x7_3c00_4477)),
             ("lioncove", L1Accesses, (0x87d0, 0)),
@@ -398,11 +543,23 @@ mod tests {
     fn bad_tables_say_what_is_wrong() {
         let good = FILES[FILES.len() - 1];
         let cases = [
-            (good.replace("LLC-loads", "LLC-lots"), "llc_accesses: `LLC-lots` is not an event"),
+            (
+                good.replace("LLC-loads", "LLC-lots"),
+                "llc_accesses: `LLC-lots` is not an event",
+            ),
             (good.replace("mm_writes =", "mm_rites ="), "mm_rites"),
-            (good.replace("[absent]\n", "[absent]\ncycles = \"no\"\n"), "cycles must be under"),
-            (format!("{good}\n[[match]]\nvendor = \"x\"\n"), "a match needs"),
-            (format!("{good}\n[[match]]\nvendor = \"x\"\nfamily = 1\nmodels = [\"9-3\"]\n"), "`9-3` is not a range"),
+            (
+                good.replace("[absent]\n", "[absent]\ncycles = \"no\"\n"),
+                "cycles must be under",
+            ),
+            (
+                format!("{good}\n[[match]]\nvendor = \"x\"\n"),
+                "a match needs",
+            ),
+            (
+                format!("{good}\n[[match]]\nvendor = \"x\"\nfamily = 1\nmodels = [\"9-3\"]\n"),
+                "`9-3` is not a range",
+            ),
         ];
         for (text, what) in cases {
             let error = EventTable::parse(&text).unwrap_err().to_string();

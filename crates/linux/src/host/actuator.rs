@@ -51,7 +51,9 @@ impl Reins {
         }
         match &mut self.by {
             Freezer::Group => {
-                let Some(Err(error)) = tree.group().map(|group| group.freeze(frozen)) else { return Ok(()) };
+                let Some(Err(error)) = tree.group().map(|group| group.freeze(frozen)) else {
+                    return Ok(());
+                };
                 // Nothing is frozen in a group that has gone.
                 self.owes_thaw = !frozen && tree.group().is_some_and(JobGroup::exists);
                 self.frozen = frozen || self.owes_thaw;
@@ -71,7 +73,12 @@ enum Freezer {
 
 impl Actuator {
     pub(crate) fn new(home: CpuSet, small: Option<SmallCores>, notices: Notices) -> Actuator {
-        Actuator { jobs: BTreeMap::new(), home, small, notices }
+        Actuator {
+            jobs: BTreeMap::new(),
+            home,
+            small,
+            notices,
+        }
     }
 
     fn reins(&self, task: TaskId) -> Option<&Reins> {
@@ -82,8 +89,21 @@ impl Actuator {
     pub(crate) fn take(&mut self, task: TaskId, tree: &Tree, cpus: &CpuSet) {
         // A refusal leaves the job where the kernel puts it.
         let _ = sys::set_affinity(tree.main.pid, cpus);
-        let by = if tree.group().is_some() { Freezer::Group } else { Freezer::Signals(SignalStop::default()) };
-        self.jobs.insert(task, Reins { cpus: cpus.clone(), frozen: false, paused: false, owes_thaw: false, by });
+        let by = if tree.group().is_some() {
+            Freezer::Group
+        } else {
+            Freezer::Signals(SignalStop::default())
+        };
+        self.jobs.insert(
+            task,
+            Reins {
+                cpus: cpus.clone(),
+                frozen: false,
+                paused: false,
+                owes_thaw: false,
+                by,
+            },
+        );
     }
 
     /// Lets go of a job that has ended.
@@ -104,8 +124,16 @@ impl Actuator {
     /// What keeps a job from running.
     pub(crate) fn hold(&self, task: TaskId) -> Hold {
         match self.reins(task) {
-            Some(Reins { frozen: true, by: Freezer::Group, .. }) => Hold::Unseen,
-            Some(Reins { frozen: true, by: Freezer::Signals(_), .. }) => Hold::Signalled,
+            Some(Reins {
+                frozen: true,
+                by: Freezer::Group,
+                ..
+            }) => Hold::Unseen,
+            Some(Reins {
+                frozen: true,
+                by: Freezer::Signals(_),
+                ..
+            }) => Hold::Signalled,
             _ => Hold::Free,
         }
     }
@@ -122,7 +150,8 @@ impl Actuator {
     pub(crate) fn freeze(&mut self, life: &mut Lifecycle, task: TaskId) {
         // A process that has ended leaves its group before it is reaped: only one that lives can have been moved.
         let is_lost = |tree: &Tree| {
-            let has_left = !tree.main_gone && tree.group().is_some_and(|group| !group.is_populated());
+            let has_left =
+                !tree.main_gone && tree.group().is_some_and(|group| !group.is_populated());
             has_left && process::lives(tree.root(), tree.main.pid, tree.main.start)
         };
         if !self.is_frozen(task) && life.tree(task).is_some_and(is_lost) {
@@ -137,12 +166,17 @@ impl Actuator {
     /// Freezes or thaws a job; tells the user when that fails. A thaw that fails is tried again by [`Actuator::thaw_owed`].
     pub(crate) fn set_frozen(&mut self, life: &Lifecycle, task: TaskId, frozen: bool) {
         let Some(tree) = life.tree(task) else { return };
-        let Some(reins) = self.jobs.get_mut(&task) else { return };
+        let Some(reins) = self.jobs.get_mut(&task) else {
+            return;
+        };
         let was_owed = reins.owes_thaw;
         if let Err(error) = reins.set_frozen(tree, frozen, life.stopped_itself(task))
             && !was_owed
         {
-            self.notices.tell(Notice::FreezeFailed { job: life.name(task).to_owned(), why: error.to_string() });
+            self.notices.tell(Notice::FreezeFailed {
+                job: life.name(task).to_owned(),
+                why: error.to_string(),
+            });
         }
     }
 
@@ -153,7 +187,10 @@ impl Actuator {
         for task in owing {
             self.set_frozen(life, task, false);
         }
-        self.jobs.values().any(|reins| reins.owes_thaw).then(|| now + BETWEEN_THAWS)
+        self.jobs
+            .values()
+            .any(|reins| reins.owes_thaw)
+            .then(|| now + BETWEEN_THAWS)
     }
 
     /// Looks again at jobs that were stopped by signals, where something may have escaped; says whether nothing has.
@@ -161,7 +198,11 @@ impl Actuator {
         let mut complete = true;
         for task in life.tasks() {
             if let Some(tree) = life.tree(task)
-                && let Some(Reins { frozen: true, by: Freezer::Signals(stop), .. }) = self.jobs.get_mut(&task)
+                && let Some(Reins {
+                    frozen: true,
+                    by: Freezer::Signals(stop),
+                    ..
+                }) = self.jobs.get_mut(&task)
             {
                 complete &= stop.look_again(tree);
             }
@@ -184,7 +225,9 @@ impl Actuator {
     /// Binds all processes of a job, also those that are forked meanwhile.
     pub(crate) fn bind(&mut self, life: &Lifecycle, task: TaskId, cpus: &CpuSet) {
         let Some(tree) = life.tree(task) else { return };
-        let Some(reins) = self.jobs.get_mut(&task).filter(|reins| reins.cpus != *cpus) else { return };
+        let Some(reins) = self.jobs.get_mut(&task).filter(|reins| reins.cpus != *cpus) else {
+            return;
+        };
         reins.cpus = cpus.clone();
         for_processes(tree, |pids| process::bind(tree.root(), pids, cpus));
     }
@@ -214,7 +257,9 @@ impl Actuator {
         let (runs, until) = small.phase(now);
         let mut any = false;
         for task in life.tasks() {
-            let Some(reins) = self.reins(task) else { continue };
+            let Some(reins) = self.reins(task) else {
+                continue;
+            };
             let slowed = small.slows(&reins.cpus) && matches!(reins.by, Freezer::Group);
             let (frozen, paused) = (reins.frozen, reins.paused);
             any |= slowed;
@@ -261,10 +306,23 @@ mod tests {
         let file = group.join("cgroup.freeze");
         std::fs::create_dir(&group).unwrap();
         std::fs::write(&file, "0").unwrap();
-        let main = Process { pid: 1, state: 'S', parent: 0, group: 1, session: 1, threads: 1, start: 0 };
+        let main = Process {
+            pid: 1,
+            state: 'S',
+            parent: 0,
+            group: 1,
+            session: 1,
+            threads: 1,
+            start: 0,
+        };
         let tree = Tree::new(Root::new(dir.path()), main, Some(JobGroup::at(&group)), 0);
-        let mut reins =
-            Reins { cpus: CpuSet::default(), frozen: false, paused: false, owes_thaw: false, by: Freezer::Group };
+        let mut reins = Reins {
+            cpus: CpuSet::default(),
+            frozen: false,
+            paused: false,
+            owes_thaw: false,
+            by: Freezer::Group,
+        };
         reins.set_frozen(&tree, true, false).unwrap();
         // A folder in its place can't be written to.
         std::fs::remove_file(&file).unwrap();
@@ -274,7 +332,10 @@ mod tests {
             assert!(reins.frozen && reins.owes_thaw);
         }
         reins.set_frozen(&tree, true, false).unwrap();
-        assert!(reins.frozen && !reins.owes_thaw, "it is to be frozen again, and is");
+        assert!(
+            reins.frozen && !reins.owes_thaw,
+            "it is to be frozen again, and is"
+        );
         assert!(reins.set_frozen(&tree, false, false).is_err());
         std::fs::remove_dir(&file).unwrap();
         std::fs::write(&file, "1").unwrap();

@@ -23,7 +23,11 @@ impl OwnChildren {
     pub(crate) fn of_this_process(root: &Root) -> OwnChildren {
         let pid = std::process::id();
         let list = File::open(root.path(&format!("/proc/{pid}/task/{pid}/children"))).ok();
-        OwnChildren { list, now: Vec::new(), seen: Vec::new() }
+        OwnChildren {
+            list,
+            now: Vec::new(),
+            seen: Vec::new(),
+        }
     }
 
     /// All children, if the list is another than at the last look; `None` if it is the same, or can't be read.

@@ -18,7 +18,10 @@ pub(crate) struct RunClock {
 
 impl RunClock {
     pub(crate) fn start() -> RunClock {
-        RunClock { started: monotonic(), suspended: Nanos::ZERO }
+        RunClock {
+            started: monotonic(),
+            suspended: Nanos::ZERO,
+        }
     }
 
     pub(crate) fn now(&self) -> Nanos {
@@ -27,7 +30,9 @@ impl RunClock {
 
     /// How it stands to the kernel's clock, as long as the run is not suspended.
     pub(crate) fn relation(&self) -> Clock {
-        Clock { zero: self.started + self.suspended }
+        Clock {
+            zero: self.started + self.suspended,
+        }
     }
 
     /// Does not count the time since `began`, an instant of [`monotonic`].

@@ -22,7 +22,13 @@ const BETWEEN_TRIES: Nanos = Nanos::from_ms(1_000);
 impl Guard {
     /// Starts a guardian; tells the user when that fails.
     pub(crate) fn start(charge: Charge, notices: Notices) -> Guard {
-        let mut guard = Guard { charge, guardian: None, told: false, retry: Nanos::ZERO, notices };
+        let mut guard = Guard {
+            charge,
+            guardian: None,
+            told: false,
+            retry: Nanos::ZERO,
+            notices,
+        };
         guard.renew();
         guard
     }
@@ -48,7 +54,9 @@ impl Guard {
 
     /// Whether this child of ours is the guardian.
     pub(crate) fn is(&self, pid: RawPid) -> bool {
-        self.guardian.as_ref().is_some_and(|guardian| guardian.pid == pid)
+        self.guardian
+            .as_ref()
+            .is_some_and(|guardian| guardian.pid == pid)
     }
 
     /// Starts another guardian after somebody killed or stopped this one. `reaped` says that it has been waited for, so

@@ -1,7 +1,9 @@
 //! A scheduler in the kernel that carries out plans, as a [`Host`](super::Host) sees it.
 
 use crate::counters::Counted;
-use cosched_core::{Demand, Nanos, Occupation, PerCounter, Reading, Residency, Schedule, Switch, TaskId};
+use cosched_core::{
+    Demand, Nanos, Occupation, PerCounter, Reading, Residency, Schedule, Switch, TaskId,
+};
 use std::io;
 use std::os::fd::BorrowedFd;
 

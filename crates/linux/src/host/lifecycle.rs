@@ -139,15 +139,28 @@ impl Lifecycle {
         }
         sys::become_subreaper().map_err(system("becoming the reaper of orphans"))?;
         let group_dir = group.as_ref().map(|group| group.dir().to_owned());
-        let head = Head { run, group: group_dir, cpus: home };
-        let ledger = Ledger::begin(&root, &head).map_err(system("making the list of the run's processes"))?;
+        let head = Head {
+            run,
+            group: group_dir,
+            cpus: home,
+        };
+        let ledger = Ledger::begin(&root, &head)
+            .map_err(system("making the list of the run's processes"))?;
         tell_lost(&ledger, &notices);
         let orphanage = Orphanage::of_this_process(&root);
-        let charge = Charge { root: root.clone(), head, ledger: ledger.clone() };
+        let charge = Charge {
+            root: root.clone(),
+            head,
+            ledger: ledger.clone(),
+        };
         let guard = Guard::start(charge, notices.clone());
         let taken = [interrupts::held(), vec![libc::SIGCHLD]].concat();
         let (signals, mask) = sys::take_signals(&taken).map_err(system("taking signals"))?;
-        let jobs = jobs.into_iter().map(|job| Job { name: job.name, program: job.program, live: None });
+        let jobs = jobs.into_iter().map(|job| Job {
+            name: job.name,
+            program: job.program,
+            live: None,
+        });
         Ok(Lifecycle {
             run,
             token: run.to_string(),
@@ -190,12 +203,15 @@ impl Lifecycle {
 
     /// Whether a job exists, and may be started.
     pub(crate) fn can_start(&self, task: TaskId) -> bool {
-        self.jobs.get(task.0 as usize).is_some_and(|job| job.live.is_none())
+        self.jobs
+            .get(task.0 as usize)
+            .is_some_and(|job| job.live.is_none())
     }
 
     /// Whether a job stands still because it stopped itself, or because somebody else stopped it.
     pub(crate) fn stopped_itself(&self, task: TaskId) -> bool {
-        self.live(task).is_some_and(|live| live.stopped_itself.is_some())
+        self.live(task)
+            .is_some_and(|live| live.stopped_itself.is_some())
     }
 
     /// CPU time of a job by the kernel's own accounts: those of its cgroup, or, once its own process has ended, those
@@ -209,16 +225,37 @@ impl Lifecycle {
     ///
     /// # Errors
     /// The program could not be started.
-    pub(crate) fn start(&mut self, task: TaskId, ready: impl FnOnce(&str, &Tree, usize)) -> io::Result<()> {
+    pub(crate) fn start(
+        &mut self,
+        task: TaskId,
+        ready: impl FnOnce(&str, &Tree, usize),
+    ) -> io::Result<()> {
         let ix = task.0 as usize;
         let job = &self.jobs[ix];
-        let marks = [(RUN_VARIABLE, self.token.as_str()), (JOB_VARIABLE, job.name.as_str())];
+        let marks = [
+            (RUN_VARIABLE, self.token.as_str()),
+            (JOB_VARIABLE, job.name.as_str()),
+        ];
         let mark = self.run.mark(task.0);
-        let around = Surroundings { mask: self.mask, files: self.files, mark };
+        let around = Surroundings {
+            mask: self.mask,
+            files: self.files,
+            mark,
+        };
         let spare = sys::spare_descriptors();
-        let made = self.group.as_ref().map(|group| group.job(task.0, spare >= 2));
-        let directory = made.as_ref().and_then(|made| made.as_ref().ok()?.directory().ok());
-        let waiting = match spawn::prepare(&job.program, &marks, around, directory.as_ref().map(|at| at.as_fd())) {
+        let made = self
+            .group
+            .as_ref()
+            .map(|group| group.job(task.0, spare >= 2));
+        let directory = made
+            .as_ref()
+            .and_then(|made| made.as_ref().ok()?.directory().ok());
+        let waiting = match spawn::prepare(
+            &job.program,
+            &marks,
+            around,
+            directory.as_ref().map(|at| at.as_fd()),
+        ) {
             Ok(waiting) => waiting,
             Err(error) => {
                 if let Some(Ok(group)) = made {
@@ -230,9 +267,15 @@ impl Lifecycle {
         drop(directory);
         self.jobs[ix].program.again = true;
         let process = waiting.process(&self.root)?;
-        let group = made.and_then(|made| self.join_group(task, made, (!waiting.is_in_group).then_some(process.pid)));
+        let group = made.and_then(|made| {
+            self.join_group(task, made, (!waiting.is_in_group).then_some(process.pid))
+        });
         let live = Live {
-            tree: Tree::new(self.root.clone(), process, group, spare).with_ledger(self.ledger.clone(), task.0, mark),
+            tree: Tree::new(self.root.clone(), process, group, spare).with_ledger(
+                self.ledger.clone(),
+                task.0,
+                mark,
+            ),
             main_end: None,
             stopped_itself: None,
             told_to_end: false,
@@ -259,22 +302,35 @@ impl Lifecycle {
     }
 
     /// The group of a job, into which a process is moved that was not made in it.
-    fn join_group(&mut self, task: TaskId, made: io::Result<JobGroup>, moved: Option<RawPid>) -> Option<JobGroup> {
+    fn join_group(
+        &mut self,
+        task: TaskId,
+        made: io::Result<JobGroup>,
+        moved: Option<RawPid>,
+    ) -> Option<JobGroup> {
         made.and_then(|group| moved.map_or(Ok(()), |pid| group.add(pid)).map(|()| group))
             .map_err(|error| {
                 let job = self.name(task).to_owned();
-                self.notices.tell(Notice::NoGroup { job, why: error.to_string() });
+                self.notices.tell(Notice::NoGroup {
+                    job,
+                    why: error.to_string(),
+                });
             })
             .ok()
     }
 
     /// Gives up the group of a job that somebody has moved out of it; from now on the job is frozen by signals.
     pub(crate) fn lose_group(&mut self, task: TaskId) {
-        let Some(job) = self.jobs.get_mut(task.0 as usize) else { return };
+        let Some(job) = self.jobs.get_mut(task.0 as usize) else {
+            return;
+        };
         if let Some(live) = &mut job.live {
             live.tree.lose_group();
             let why = "it was moved out of its group, or the group was removed".to_owned();
-            self.notices.tell(Notice::NoGroup { job: job.name.clone(), why });
+            self.notices.tell(Notice::NoGroup {
+                job: job.name.clone(),
+                why,
+            });
         }
     }
 
@@ -282,9 +338,15 @@ impl Lifecycle {
     ///
     /// # Errors
     /// Signals can't be waited for.
-    pub(crate) fn wait(&mut self, timeout: Option<Nanos>, lines: &[BorrowedFd<'_>]) -> Result<News, HostError> {
-        let timeout = timeout
-            .map(|time| Timespec { tv_sec: (time.0 / 1_000_000_000) as i64, tv_nsec: (time.0 % 1_000_000_000) as i64 });
+    pub(crate) fn wait(
+        &mut self,
+        timeout: Option<Nanos>,
+        lines: &[BorrowedFd<'_>],
+    ) -> Result<News, HostError> {
+        let timeout = timeout.map(|time| Timespec {
+            tv_sec: (time.0 / 1_000_000_000) as i64,
+            tv_nsec: (time.0 % 1_000_000_000) as i64,
+        });
         let signals = self.signals.as_fd();
         let all = std::iter::once(&signals).chain(lines);
         let mut fds: Vec<PollFd<'_>> = all.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
@@ -293,7 +355,11 @@ impl Lifecycle {
             Ok(_) => Ok(News {
                 from_outside: fds[1..].iter().any(|fd| !fd.revents().is_empty()),
                 // Nine signals are taken at most, and of each at most one waits.
-                signals: if fds[0].revents().is_empty() { Vec::new() } else { sys::pending_signals::<9>(signals) },
+                signals: if fds[0].revents().is_empty() {
+                    Vec::new()
+                } else {
+                    sys::pending_signals::<9>(signals)
+                },
             }),
             Err(error) => Err(system("waiting for signals")(error.into())),
         }
@@ -301,7 +367,12 @@ impl Lifecycle {
 
     /// Takes in all children whose state has changed; called after SIGCHLD. What jobs did by themselves goes to
     /// `events`. Returns the jobs that have no process left. `hold` tells a job's own stops from those of the caller.
-    pub(crate) fn reap(&mut self, now: Nanos, hold: impl Fn(TaskId) -> Hold, events: &mut Vec<Event>) -> Vec<Ended> {
+    pub(crate) fn reap(
+        &mut self,
+        now: Nanos,
+        hold: impl Fn(TaskId) -> Hold,
+        events: &mut Vec<Event>,
+    ) -> Vec<Ended> {
         let mut changed = false;
         while let Some(waited) = sys::wait_any() {
             changed = true;
@@ -316,18 +387,33 @@ impl Lifecycle {
                 }
                 continue;
             }
-            let Some(&task) = self.mains.get(&waited.pid) else { continue };
+            let Some(&task) = self.mains.get(&waited.pid) else {
+                continue;
+            };
             if is_gone {
                 self.main_ended(task, waited, events);
             } else {
-                self.main_paused(task, waited.status == Status::Stopped, now, hold(task), events);
+                self.main_paused(
+                    task,
+                    waited.status == Status::Stopped,
+                    now,
+                    hold(task),
+                    events,
+                );
             }
         }
         if changed { self.settle() } else { Vec::new() }
     }
 
     /// A job's own process was stopped, or continued.
-    fn main_paused(&mut self, task: TaskId, stopped: bool, now: Nanos, hold: Hold, events: &mut Vec<Event>) {
+    fn main_paused(
+        &mut self,
+        task: TaskId,
+        stopped: bool,
+        now: Nanos,
+        hold: Hold,
+        events: &mut Vec<Event>,
+    ) {
         let job = &mut self.jobs[task.0 as usize];
         let Some(live) = &mut job.live else { return };
         if !stopped {
@@ -337,13 +423,17 @@ impl Lifecycle {
         } else if hold != Hold::Signalled && live.stopped_itself.is_none() {
             live.stopped_itself = Some(now);
             events.push(Event::Slept(task));
-            self.notices.tell(Notice::StoppedItself { job: job.name.clone() });
+            self.notices.tell(Notice::StoppedItself {
+                job: job.name.clone(),
+            });
         }
     }
 
     fn main_ended(&mut self, task: TaskId, waited: sys::Waited, events: &mut Vec<Event>) {
         self.mains.remove(&waited.pid);
-        let Some(live) = &mut self.jobs[task.0 as usize].live else { return };
+        let Some(live) = &mut self.jobs[task.0 as usize].live else {
+            return;
+        };
         live.tree.main_gone = true;
         if live.stopped_itself.take().is_some() {
             events.push(Event::Woke(task));
@@ -351,7 +441,11 @@ impl Lifecycle {
         let exit = match waited.status {
             Status::Exited(code) => Exit::Code(code),
             Status::Signaled(signal) => {
-                let by_group = live.tree.group().and_then(JobGroup::oom_kills).map(|kills| kills > 0);
+                let by_group = live
+                    .tree
+                    .group()
+                    .and_then(JobGroup::oom_kills)
+                    .map(|kills| kills > 0);
                 let before = live.oom_kills_before;
                 let on_machine = || Some(self.oom_kills.read(&self.root)? > before?);
                 let oom = signal == libc::SIGKILL && by_group.or_else(on_machine) == Some(true);
@@ -368,20 +462,41 @@ impl Lifecycle {
             && !live.told_to_end
         {
             let processes = live.tree.members().len();
-            self.notices.tell(Notice::Lingers { job: job.name.clone(), processes });
+            self.notices.tell(Notice::Lingers {
+                job: job.name.clone(),
+                processes,
+            });
         }
     }
 
     /// Gives orphans, which have become children of this process, back to the jobs that they belong to. Jobs with a
     /// cgroup need none of this.
     pub(crate) fn adopt_orphans(&mut self) {
-        if self.tasks().all(|task| self.tree(task).is_none_or(|tree| tree.group().is_some())) {
+        if self
+            .tasks()
+            .all(|task| self.tree(task).is_none_or(|tree| tree.group().is_some()))
+        {
             return;
         }
-        let Lifecycle { root, jobs, live, mains, guard, orphanage, token, .. } = self;
+        let Lifecycle {
+            root,
+            jobs,
+            live,
+            mains,
+            guard,
+            orphanage,
+            token,
+            ..
+        } = self;
         let is_own = |pid| guard.is(pid) || mains.contains_key(&pid);
         orphanage.look(is_own, |process| {
-            let of = |task: &TaskId| Some((*task, &jobs[task.0 as usize].name, jobs[task.0 as usize].live.as_ref()?));
+            let of = |task: &TaskId| {
+                Some((
+                    *task,
+                    &jobs[task.0 as usize].name,
+                    jobs[task.0 as usize].live.as_ref()?,
+                ))
+            };
             let jobs_of = || live.iter().filter_map(of);
             if jobs_of().any(|(_, _, live)| live.tree.knows(process)) {
                 return Found::Own;
@@ -392,7 +507,10 @@ impl Lifecycle {
                 .or_else(|| jobs_of().find(|(.., live)| orphan.writes_to(&live.outputs)))
                 // Where there is one job only, no other can have started it.
                 .or_else(|| jobs_of().next().filter(|_| live.len() == 1));
-            match owner.map(|(task, ..)| task).and_then(|task| jobs[task.0 as usize].live.as_mut()) {
+            match owner
+                .map(|(task, ..)| task)
+                .and_then(|task| jobs[task.0 as usize].live.as_mut())
+            {
                 Some(live) => {
                     live.tree.adopt(*process);
                     Found::Own
@@ -410,18 +528,34 @@ impl Lifecycle {
         }
         self.adopt_orphans();
         let mut ended = Vec::new();
-        let Lifecycle { jobs, live, ledger, counts_io, .. } = self;
+        let Lifecycle {
+            jobs,
+            live,
+            ledger,
+            counts_io,
+            ..
+        } = self;
         live.retain(|&task| {
             let slot = &mut jobs[task.0 as usize].live;
-            let Some(live) = slot.take_if(|live| live.main_end.is_some() && !live.tree.is_alive()) else { return true };
-            let Some((exit, used)) = live.main_end else { return false };
+            let Some(live) = slot.take_if(|live| live.main_end.is_some() && !live.tree.is_alive())
+            else {
+                return true;
+            };
+            let Some((exit, used)) = live.main_end else {
+                return false;
+            };
             let group = live.tree.group().and_then(JobGroup::cpu_times);
             let cpu_time = Some(CpuAccount {
                 time: group.map_or_else(|| used.cpu_time(), |times| times.total),
                 is_whole: group.is_some(),
             });
             let resources = resources(&used, live.own_max_rss, group, *counts_io);
-            ended.push(Ended { task, exit, cpu_time, resources });
+            ended.push(Ended {
+                task,
+                exit,
+                cpu_time,
+                resources,
+            });
             ledger.ended(task.0);
             false
         });
@@ -430,19 +564,27 @@ impl Lifecycle {
 
     /// Continues jobs that have stopped by themselves for too long; returns when the next one is due. A job that `hold`
     /// reports as kept from running must wait until it no longer is, because SIGCONT would set it free.
-    pub(crate) fn continue_stopped(&mut self, now: Nanos, hold: impl Fn(TaskId) -> Hold) -> Option<Nanos> {
+    pub(crate) fn continue_stopped(
+        &mut self,
+        now: Nanos,
+        hold: impl Fn(TaskId) -> Hold,
+    ) -> Option<Nanos> {
         let mut next: Option<Nanos> = None;
         for &task in &self.live {
             let job = &mut self.jobs[task.0 as usize];
             let Some(live) = &mut job.live else { continue };
-            let Some(since) = live.stopped_itself else { continue };
+            let Some(since) = live.stopped_itself else {
+                continue;
+            };
             if hold(task) != Hold::Free {
                 continue;
             }
             let due = since + self.max_pause;
             if due <= now {
                 let _ = sys::kill(-live.tree.main.pid, libc::SIGCONT);
-                self.notices.tell(Notice::Continued { job: job.name.clone() });
+                self.notices.tell(Notice::Continued {
+                    job: job.name.clone(),
+                });
                 // SIGCHLD will tell that it goes on; until then it must not be continued a second time.
                 live.stopped_itself = Some(now);
             } else {
@@ -465,7 +607,11 @@ impl Lifecycle {
 
     /// A job is told to end, and continued if it has stopped itself.
     pub(crate) fn telling_to_end(&mut self, task: TaskId) {
-        if let Some(live) = self.jobs.get_mut(task.0 as usize).and_then(|job| job.live.as_mut()) {
+        if let Some(live) = self
+            .jobs
+            .get_mut(task.0 as usize)
+            .and_then(|job| job.live.as_mut())
+        {
             (live.stopped_itself, live.told_to_end) = (None, true);
         }
     }
@@ -474,8 +620,16 @@ impl Lifecycle {
 impl Live {
     fn cpu_time(&self) -> Option<CpuAccount> {
         let group = self.tree.group().and_then(JobGroup::cpu_times);
-        let of_group = group.map(|times| CpuAccount { time: times.total, is_whole: true });
-        let own = || self.main_end.as_ref().map(|(_, used)| CpuAccount { time: used.cpu_time(), is_whole: false });
+        let of_group = group.map(|times| CpuAccount {
+            time: times.total,
+            is_whole: true,
+        });
+        let own = || {
+            self.main_end.as_ref().map(|(_, used)| CpuAccount {
+                time: used.cpu_time(),
+                is_whole: false,
+            })
+        };
         of_group.or_else(own)
     }
 }
@@ -489,7 +643,13 @@ fn resources(used: &Used, own_max_rss: u64, group: Option<CpuTimes>, counts_io: 
         Some(times) => Reading::from_option(of_group(&times), Absence::NotTold),
         None => Reading::Value(own),
     };
-    let bytes = |bytes: u64| if counts_io { Reading::Value(bytes) } else { Reading::Absent(Absence::NotTold) };
+    let bytes = |bytes: u64| {
+        if counts_io {
+            Reading::Value(bytes)
+        } else {
+            Reading::Absent(Absence::NotTold)
+        }
+    };
     let max_rss = match used.max_rss {
         // A process that ran held memory: a kernel that says otherwise does not count it.
         0 => Reading::Absent(Absence::NotTold),
@@ -526,22 +686,49 @@ mod tests {
     #[test]
     fn what_the_kernel_does_not_count_is_absent_and_not_zero() {
         let ms = Nanos::from_ms;
-        let used = Used { user: ms(30), system: ms(10), max_rss: 40 << 20, read_bytes: 512, written_bytes: 0 };
+        let used = Used {
+            user: ms(30),
+            system: ms(10),
+            max_rss: 40 << 20,
+            read_bytes: 512,
+            written_bytes: 0,
+        };
         let own = resources(&used, 10 << 20, None, true);
-        assert_eq!((own.user_time, own.system_time), (Reading::Value(ms(30)), Reading::Value(ms(10))));
-        assert_eq!((own.max_rss, own.read_bytes), (Reading::Value(40 << 20), Reading::Value(512)));
+        assert_eq!(
+            (own.user_time, own.system_time),
+            (Reading::Value(ms(30)), Reading::Value(ms(10)))
+        );
+        assert_eq!(
+            (own.max_rss, own.read_bytes),
+            (Reading::Value(40 << 20), Reading::Value(512))
+        );
         assert_eq!(own.written_bytes, Reading::Value(0), "it wrote nothing");
-        let group = CpuTimes { total: ms(50), user: Some(ms(35)), system: None };
+        let group = CpuTimes {
+            total: ms(50),
+            user: Some(ms(35)),
+            system: None,
+        };
         let in_group = resources(&used, 0, Some(group), false);
-        assert_eq!(in_group.user_time, Reading::Value(ms(35)), "with what it did not wait for");
+        assert_eq!(
+            in_group.user_time,
+            Reading::Value(ms(35)),
+            "with what it did not wait for"
+        );
         let not_told = Reading::Absent(Absence::NotTold);
         assert_eq!(
             (in_group.system_time, in_group.max_rss),
             (Reading::Absent(Absence::NotTold), Reading::Value(40 << 20))
         );
-        assert_eq!((in_group.read_bytes, in_group.written_bytes), (not_told, not_told));
+        assert_eq!(
+            (in_group.read_bytes, in_group.written_bytes),
+            (not_told, not_told)
+        );
         assert_eq!(resources(&Used::default(), 0, None, true).max_rss, not_told);
         let within = resources(&used, 40 << 20, None, true).max_rss;
-        assert_eq!(within, Reading::Absent(Absence::WithinOwn), "it may be what this process held");
+        assert_eq!(
+            within,
+            Reading::Absent(Absence::WithinOwn),
+            "it may be what this process held"
+        );
     }
 }

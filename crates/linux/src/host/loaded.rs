@@ -8,8 +8,8 @@ use crate::counters::Counted;
 use crate::guardian::{Beat, HELD};
 use crate::tree::Tree;
 use cosched_core::{
-    Absence, CpuSet, Demand, Nanos, Occupation, PerCounter, Placement, Reading, Residency, Schedule, Seat, Switch,
-    TaskId,
+    Absence, CpuSet, Demand, Nanos, Occupation, PerCounter, Placement, Reading, Residency,
+    Schedule, Seat, Switch, TaskId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -20,7 +20,11 @@ const TENDING: Nanos = Nanos::from_ms(1000);
 
 /// How long after a job was given to the scheduler its processes are given to it again. A process that was in the middle of being
 /// made at first has its parent's old policy, and was not to be seen yet.
-const AGAIN: [Nanos; 3] = [Nanos::from_ms(100), Nanos::from_ms(1000), Nanos::from_ms(5000)];
+const AGAIN: [Nanos; 3] = [
+    Nanos::from_ms(100),
+    Nanos::from_ms(1000),
+    Nanos::from_ms(5000),
+];
 
 /// After so long without that the guardian may have given the jobs back: a little less than [`HELD`](crate::guardian::HELD).
 const GIVEN_BACK: Nanos = Nanos(HELD.as_nanos() as u64 - TENDING.0);
@@ -121,12 +125,21 @@ impl Loaded {
         let handle = tree.main.handle(tree.root()).ok_or_else(gone);
         match handle.and_then(|handle| self.kernel.take(task, handle.as_fd())) {
             Ok(()) => drop(self.taken.insert(task)),
-            Err(error) => self.notices.tell(Notice::NotTaken { job: name.to_owned(), why: error.to_string() }),
+            Err(error) => self.notices.tell(Notice::NotTaken {
+                job: name.to_owned(),
+                why: error.to_string(),
+            }),
         }
     }
 
     /// A job has become its program, or could not.
-    pub(crate) fn began(&mut self, life: &Lifecycle, actuator: &Actuator, task: TaskId, has_begun: bool) {
+    pub(crate) fn began(
+        &mut self,
+        life: &Lifecycle,
+        actuator: &Actuator,
+        task: TaskId,
+        has_begun: bool,
+    ) {
         if has_begun {
             let is_shared = self.shared.contains_key(&task);
             if self.taken.contains(&task) && !is_shared {
@@ -164,9 +177,17 @@ impl Loaded {
     }
 
     /// Puts a plan into force.
-    pub(crate) fn adopt(&mut self, generation: u64, schedule: &Schedule, clock: &Clock) -> Result<(), String> {
+    pub(crate) fn adopt(
+        &mut self,
+        generation: u64,
+        schedule: &Schedule,
+        clock: &Clock,
+    ) -> Result<(), String> {
         if generation <= self.generation {
-            return Err(format!("generation {} was adopted already", self.generation));
+            return Err(format!(
+                "generation {} was adopted already",
+                self.generation
+            ));
         }
         self.kernel.adopt(generation, schedule, clock)?;
         self.generation = generation;
@@ -175,13 +196,22 @@ impl Loaded {
 
     /// Brings the jobs that have begun in line with a plan that is in force: those with a shared seat belong to the ordinary
     /// scheduler, bound to their CPUs, all others to the loaded one. None is stopped.
-    pub(crate) fn share_out(&mut self, schedule: &Schedule, life: &Lifecycle, actuator: &mut Actuator) {
+    pub(crate) fn share_out(
+        &mut self,
+        schedule: &Schedule,
+        life: &Lifecycle,
+        actuator: &mut Actuator,
+    ) {
         let shared = |seat: &Seat| match &seat.placement {
             Placement::Shared { mask } => Some((seat.task, mask.clone())),
             Placement::Exclusive { .. } => None,
         };
         let masks: BTreeMap<TaskId, CpuSet> = schedule.seats.iter().filter_map(shared).collect();
-        let now = if self.kernel.admits() { BTreeMap::new() } else { masks.clone() };
+        let now = if self.kernel.admits() {
+            BTreeMap::new()
+        } else {
+            masks.clone()
+        };
         let live: Vec<TaskId> = life.tasks().collect();
         for task in live.into_iter().filter(|task| self.taken.contains(task)) {
             let was_shared = self.shared.contains_key(&task);
@@ -233,7 +263,13 @@ impl Loaded {
     }
 
     /// Looks after the scheduler, if it is time; when to do so again.
-    pub(crate) fn tend(&mut self, life: &Lifecycle, actuator: &Actuator, now: Nanos, clock: &Clock) -> Nanos {
+    pub(crate) fn tend(
+        &mut self,
+        life: &Lifecycle,
+        actuator: &Actuator,
+        now: Nanos,
+        clock: &Clock,
+    ) -> Nanos {
         let before = self.tended;
         if before.is_none_or(|before| now >= before + TENDING) {
             let silent = before.map_or(Nanos::ZERO, |before| now - before);
@@ -261,14 +297,21 @@ impl Loaded {
             self.recent.remove(&task);
             // Those that we have given back to the ordinary scheduler have not left by themselves.
             if !self.shared.contains_key(&task) {
-                self.notices.tell(Notice::LeftScheduler { job: life.name(task).to_owned(), processes });
+                self.notices.tell(Notice::LeftScheduler {
+                    job: life.name(task).to_owned(),
+                    processes,
+                });
             }
         }
     }
 
     /// Gives those processes of recent jobs to the scheduler that were not to be seen before; when to do so again.
     fn give_again(&mut self, life: &Lifecycle, actuator: &Actuator, now: Nanos) -> Option<Nanos> {
-        if self.recent.values_mut().any(|recent| recent.due(now).is_some_and(|due| now >= due)) {
+        if self
+            .recent
+            .values_mut()
+            .any(|recent| recent.due(now).is_some_and(|due| now >= due))
+        {
             self.look_who_left(life);
         }
         let mut next: Option<Nanos> = None;

@@ -10,7 +10,9 @@ use crate::events::MachineEvents;
 use crate::root::Root;
 use crate::sys::RawPid;
 use crate::traffic::{NoTraffic, TrafficMeter};
-use cosched_core::{Absence, Counter, Counts, Machine, PerCounter, Reading, TaskId, Traffic, Usage};
+use cosched_core::{
+    Absence, Counter, Counts, Machine, PerCounter, Reading, TaskId, Traffic, Usage,
+};
 
 /// Counts each job, and the energy and the traffic of all.
 pub(crate) struct Meter {
@@ -42,9 +44,23 @@ enum Metered {
 }
 
 impl Meter {
-    pub(crate) fn new(root: &Root, jobs: usize, support: CounterSupport, notices: Notices) -> Meter {
-        let jobs = std::iter::repeat_with(Metered::default).take(jobs).collect();
-        Meter { support, energy: EnergyMeter::open(root), traffic: None, jobs, told_no_room: false, notices }
+    pub(crate) fn new(
+        root: &Root,
+        jobs: usize,
+        support: CounterSupport,
+        notices: Notices,
+    ) -> Meter {
+        let jobs = std::iter::repeat_with(Metered::default)
+            .take(jobs)
+            .collect();
+        Meter {
+            support,
+            energy: EnergyMeter::open(root),
+            traffic: None,
+            jobs,
+            told_no_room: false,
+            notices,
+        }
     }
 
     pub(crate) fn support(&self) -> &CounterSupport {
@@ -53,27 +69,54 @@ impl Meter {
 
     /// Counts the job of this process from the moment in which it becomes its program, if `spare` descriptors are enough; only
     /// its CPU time, if a scheduler in the kernel counts the rest.
-    pub(crate) fn attach(&mut self, task: TaskId, name: &str, pid: RawPid, spare: usize, in_kernel: bool) {
-        let counters = rustix::process::Pid::from_raw(pid).filter(|_| self.has_room(name, spare)).map(|pid| {
-            let none = MachineEvents::default();
-            let events = if in_kernel { &none } else { &self.support.usable };
-            let (counters, problems) = JobCounters::open(pid, events, Start::OnExec);
-            let refused = |problem: &&CounterProblem| matches!(problem.cause, ProblemCause::Refused(_));
-            if let Some(problem) = problems.iter().find(refused) {
-                self.notices.tell(Notice::CountersFailed { job: name.to_owned(), why: problem.to_string() });
-            }
-            Box::new(counters)
-        });
+    pub(crate) fn attach(
+        &mut self,
+        task: TaskId,
+        name: &str,
+        pid: RawPid,
+        spare: usize,
+        in_kernel: bool,
+    ) {
+        let counters = rustix::process::Pid::from_raw(pid)
+            .filter(|_| self.has_room(name, spare))
+            .map(|pid| {
+                let none = MachineEvents::default();
+                let events = if in_kernel {
+                    &none
+                } else {
+                    &self.support.usable
+                };
+                let (counters, problems) = JobCounters::open(pid, events, Start::OnExec);
+                let refused =
+                    |problem: &&CounterProblem| matches!(problem.cause, ProblemCause::Refused(_));
+                if let Some(problem) = problems.iter().find(refused) {
+                    self.notices.tell(Notice::CountersFailed {
+                        job: name.to_owned(),
+                        why: problem.to_string(),
+                    });
+                }
+                Box::new(counters)
+            });
         let in_kernel = in_kernel.then(|| Box::new(PerCounter::from_fn(|_| Total::default())));
-        self.jobs[task.0 as usize] = Metered::Live { counters, in_kernel, slow_clock: SlowClock::default() };
+        self.jobs[task.0 as usize] = Metered::Live {
+            counters,
+            in_kernel,
+            slow_clock: SlowClock::default(),
+        };
     }
 
     /// Whether there are descriptors for the counters of one more job. What the run can't do without comes first.
     fn has_room(&mut self, name: &str, spare: usize) -> bool {
         let room = spare >= DESCRIPTORS;
         if !room && !std::mem::replace(&mut self.told_no_room, true) {
-            let why = format!("{}; the same holds for further jobs while as many run", Absence::TooManyFiles.text());
-            self.notices.tell(Notice::CountersFailed { job: name.to_owned(), why });
+            let why = format!(
+                "{}; the same holds for further jobs while as many run",
+                Absence::TooManyFiles.text()
+            );
+            self.notices.tell(Notice::CountersFailed {
+                job: name.to_owned(),
+                why,
+            });
         }
         room
     }
@@ -88,11 +131,19 @@ impl Meter {
         speed: f64,
         counted: Option<PerCounter<Option<Counted>>>,
     ) -> Usage {
-        let unread = |why| Usage { cpu_time: Reading::Absent(why), counts: Counts::absent(why), ..Usage::zero(task) };
+        let unread = |why| Usage {
+            cpu_time: Reading::Absent(why),
+            counts: Counts::absent(why),
+            ..Usage::zero(task)
+        };
         let (counters, in_kernel, slow_clock) = match &mut self.jobs[task.0 as usize] {
             Metered::NotStarted => return unread(Absence::NotStarted),
             Metered::Ended(last) => return last.clone(),
-            Metered::Live { counters, in_kernel, slow_clock } => (counters, in_kernel, slow_clock),
+            Metered::Live {
+                counters,
+                in_kernel,
+                slow_clock,
+            } => (counters, in_kernel, slow_clock),
         };
         let mut usage = match counters {
             Some(counters) => Usage {
@@ -108,10 +159,17 @@ impl Meter {
             None => unread(Absence::TooManyFiles),
         };
         if let Some(totals) = in_kernel {
-            let why_not = |counter| self.support.of(counter).absence().unwrap_or(Absence::CountersLost);
-            usage.counts = Counts::from_fn(|counter| match counted.as_ref().and_then(|counted| counted[counter]) {
-                Some(now) => totals[counter].update(&[now]),
-                None => Reading::Absent(why_not(counter)),
+            let why_not = |counter| {
+                self.support
+                    .of(counter)
+                    .absence()
+                    .unwrap_or(Absence::CountersLost)
+            };
+            usage.counts = Counts::from_fn(|counter| {
+                match counted.as_ref().and_then(|counted| counted[counter]) {
+                    Some(now) => totals[counter].update(&[now]),
+                    None => Reading::Absent(why_not(counter)),
+                }
             });
             usage.multiplexed = totals.iter().any(|(_, total)| total.multiplexed);
         }
@@ -155,9 +213,17 @@ impl Meter {
 
     /// Appends what each memory domain of the machine has moved since this was first called.
     pub(crate) fn traffic(&mut self, root: &Root, machine: &Machine, out: &mut Vec<Traffic>) {
-        match self.traffic.get_or_insert_with(|| TrafficMeter::open(root, machine)) {
+        match self
+            .traffic
+            .get_or_insert_with(|| TrafficMeter::open(root, machine))
+        {
             Ok(meter) => meter.read(out),
-            Err(problem) => out.extend(machine.memory_domains.iter().map(|_| Traffic::absent(problem.reason))),
+            Err(problem) => out.extend(
+                machine
+                    .memory_domains
+                    .iter()
+                    .map(|_| Traffic::absent(problem.reason)),
+            ),
         }
     }
 }

@@ -35,8 +35,9 @@ use crate::tree::Tree;
 use actuator::Actuator;
 use clock::{RunClock, monotonic};
 use cosched_core::{
-    Absence, Backend, Capabilities, Capability, Change, CpuSet, Demand, Event, Exit, Kill, Machine, MayStart, Nanos,
-    Occupation, Payload, Placement, Plan, Reading, Resources, Switch, TaskId, TaskSpec, Traffic, Usage,
+    Absence, Backend, Capabilities, Capability, Change, CpuSet, Demand, Event, Exit, Kill, Machine,
+    MayStart, Nanos, Occupation, Payload, Placement, Plan, Reading, Resources, Switch, TaskId,
+    TaskSpec, Traffic, Usage,
 };
 use error::system;
 use lifecycle::Lifecycle;
@@ -96,11 +97,12 @@ impl Host {
         } = config;
         let notices = Notices::new(notice);
         let no_proc = || {
-            let why =
-                "/proc is not mounted, or belongs to another PID namespace (`unshare --mount-proc` mounts its own)";
+            let why = "/proc is not mounted, or belongs to another PID namespace (`unshare --mount-proc` mounts its own)";
             io::Error::new(io::ErrorKind::NotFound, why)
         };
-        let run = RunId::own(&root).ok_or_else(no_proc).map_err(system("finding this process in /proc"))?;
+        let run = RunId::own(&root)
+            .ok_or_else(no_proc)
+            .map_err(system("finding this process in /proc"))?;
         let (group, group_problem) = match freezing {
             Freezing::Signals => (None, None),
             Freezing::Cgroup => (Some(RunGroup::create(&root, &run)?), None),
@@ -109,12 +111,25 @@ impl Host {
                 Err(problem) => (None, Some(problem)),
             },
         };
-        let freezing = if group.is_some() { Freezing::Cgroup } else { Freezing::Signals };
+        let freezing = if group.is_some() {
+            Freezing::Cgroup
+        } else {
+            Freezing::Signals
+        };
         let home = sys::affinity(0).map_err(system("reading the CPUs of this process"))?;
         let count = jobs.len();
-        let lifecycle = Lifecycle::new(root.clone(), run, jobs, group, home.clone(), max_pause, notices.clone())?;
+        let lifecycle = Lifecycle::new(
+            root.clone(),
+            run,
+            jobs,
+            group,
+            home.clone(),
+            max_pause,
+            notices.clone(),
+        )?;
         let clock = RunClock::start();
-        let mut loaded = kernel.map(|kernel| Loaded::new(kernel, machine.all_cpus(), notices.clone()));
+        let mut loaded =
+            kernel.map(|kernel| Loaded::new(kernel, machine.all_cpus(), notices.clone()));
         if let Some(loaded) = &mut loaded {
             // The first job may be what it hangs at.
             loaded.beat(&lifecycle, clock.now());
@@ -156,7 +171,16 @@ impl Host {
 
     fn start(&mut self, task: TaskId, cpus: &CpuSet) {
         self.room.started(task);
-        let Host { lifecycle, actuator, meter, began, clock, room, loaded, .. } = self;
+        let Host {
+            lifecycle,
+            actuator,
+            meter,
+            began,
+            clock,
+            room,
+            loaded,
+            ..
+        } = self;
         let started = lifecycle.start(task, |name, tree, spare| {
             actuator.take(task, tree, cpus);
             if let Some(loaded) = loaded {
@@ -174,16 +198,38 @@ impl Host {
             actuator.forget(task);
             meter.reset(task);
             room.not_started(task);
-            self.queued.push(Event::Ended { task, exit: Exit::NotStarted(error.to_string()) });
+            self.queued.push(Event::Ended {
+                task,
+                exit: Exit::NotStarted(error.to_string()),
+            });
         }
     }
 
     /// Takes in what became of children.
     fn reap(&mut self, events: &mut Vec<Event>) {
-        let Host { lifecycle, actuator, meter, resources, room, clock, began, loaded, retired, .. } = self;
+        let Host {
+            lifecycle,
+            actuator,
+            meter,
+            resources,
+            room,
+            clock,
+            began,
+            loaded,
+            retired,
+            ..
+        } = self;
         for ended in lifecycle.reap(clock.now(), |task| actuator.hold(task), events) {
-            let counted = loaded.iter_mut().chain(&mut *retired).find_map(|kernel| kernel.counted(ended.task));
-            meter.close(ended.task, ended.cpu_time, actuator.speed(ended.task), counted);
+            let counted = loaded
+                .iter_mut()
+                .chain(&mut *retired)
+                .find_map(|kernel| kernel.counted(ended.task));
+            meter.close(
+                ended.task,
+                ended.cpu_time,
+                actuator.speed(ended.task),
+                counted,
+            );
             for loaded in loaded.iter_mut().chain(&mut *retired) {
                 loaded.ended(ended.task, &clock.relation());
             }
@@ -191,7 +237,10 @@ impl Host {
             began.remove(&ended.task);
             room.ended(ended.task, &ended.resources);
             resources.insert(ended.task, ended.resources);
-            events.push(Event::Ended { task: ended.task, exit: ended.exit });
+            events.push(Event::Ended {
+                task: ended.task,
+                exit: ended.exit,
+            });
         }
     }
 
@@ -201,7 +250,8 @@ impl Host {
             // Or another one that is loaded later would have them; and one that waits for a CPU within the kernel may keep the
             // scheduler from being removed.
             let live: Vec<TaskId> = self.lifecycle.tasks().collect();
-            live.into_iter().for_each(|task| self.actuator.give(&self.lifecycle, task, false));
+            live.into_iter()
+                .for_each(|task| self.actuator.give(&self.lifecycle, task, false));
             if let Some(mut loaded) = self.loaded.take() {
                 loaded.rest(&self.lifecycle);
                 loaded.unload();
@@ -214,7 +264,11 @@ impl Host {
     /// Freezes all jobs, stops this process until it is continued, and goes on as before.
     fn suspend(&mut self) {
         let began = monotonic();
-        let running: Vec<TaskId> = self.lifecycle.tasks().filter(|&task| !self.actuator.is_frozen(task)).collect();
+        let running: Vec<TaskId> = self
+            .lifecycle
+            .tasks()
+            .filter(|&task| !self.actuator.is_frozen(task))
+            .collect();
         self.lifecycle.adopt_orphans();
         for &task in &running {
             self.actuator.freeze(&mut self.lifecycle, task);
@@ -227,7 +281,10 @@ impl Host {
         let before = accounts::read(&self.root, &cpus);
         let _ = sys::kill(std::process::id() as RawPid, libc::SIGSTOP);
         let after = accounts::read(&self.root, &cpus);
-        if let Some(used) = after.zip(before).and_then(|(after, before)| after.since(&before)) {
+        if let Some(used) = after
+            .zip(before)
+            .and_then(|(after, before)| after.since(&before))
+        {
             self.left_out = self.left_out.and(used);
         }
         for &task in &running {
@@ -245,7 +302,12 @@ impl Backend for Host {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let mut capabilities = capabilities(&self.root, &self.machine, self.meter.support(), self.freezing);
+        let mut capabilities = capabilities(
+            &self.root,
+            &self.machine,
+            self.meter.support(),
+            self.freezing,
+        );
         if self.loaded.is_some() {
             capabilities.missing.remove(&Capability::Plans);
         }
@@ -267,20 +329,32 @@ impl Backend for Host {
             events.append(&mut self.queued);
             // A job may have to be continued or paused in the meantime; the wait goes on after that.
             let now = self.clock.now();
-            let stopped = self.lifecycle.continue_stopped(now, |task| self.actuator.hold(task));
+            let stopped = self
+                .lifecycle
+                .continue_stopped(now, |task| self.actuator.hold(task));
             let paced = self.actuator.pace(&self.lifecycle, now);
             let owed = self.actuator.thaw_owed(&self.lifecycle, now);
             let unguarded = self.lifecycle.keep_guard(now);
             let clock = self.clock.relation();
-            let tended = self.loaded.as_mut().map(|loaded| loaded.tend(&self.lifecycle, &self.actuator, now, &clock));
-            let wake = [until, stopped, paced, owed, unguarded, tended].into_iter().flatten().min();
+            let tended = self
+                .loaded
+                .as_mut()
+                .map(|loaded| loaded.tend(&self.lifecycle, &self.actuator, now, &clock));
+            let wake = [until, stopped, paced, owed, unguarded, tended]
+                .into_iter()
+                .flatten()
+                .min();
             let timeout = match wake {
                 _ if events.len() > before => Some(Nanos::ZERO),
                 Some(wake) => Some(wake - self.clock.now()),
                 None => None,
             };
             let mut children = false;
-            let mut lines = self.inbox.as_ref().map(|inbox| inbox.lines()).unwrap_or_default();
+            let mut lines = self
+                .inbox
+                .as_ref()
+                .map(|inbox| inbox.lines())
+                .unwrap_or_default();
             lines.extend(self.loaded.as_ref().map(Loaded::line));
             let news = self.lifecycle.wait(timeout, &lines)?;
             drop(lines);
@@ -309,8 +383,14 @@ impl Backend for Host {
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
         for &task in tasks {
             let speed = self.actuator.speed(task);
-            let counted = self.loaded.iter_mut().chain(&mut self.retired).find_map(|kernel| kernel.counted(task));
-            let mut usage = self.meter.read(task, self.lifecycle.cpu_time(task), speed, counted);
+            let counted = self
+                .loaded
+                .iter_mut()
+                .chain(&mut self.retired)
+                .find_map(|kernel| kernel.counted(task));
+            let mut usage = self
+                .meter
+                .read(task, self.lifecycle.cpu_time(task), speed, counted);
             if let Some(loaded) = &mut self.loaded {
                 usage.residency = loaded.residency(task, &self.clock.relation());
             }
@@ -319,7 +399,11 @@ impl Backend for Host {
     }
 
     fn wanting(&mut self, task: TaskId) -> Reading<u32> {
-        match self.lifecycle.tree(task).filter(|_| !self.actuator.is_frozen(task)) {
+        match self
+            .lifecycle
+            .tree(task)
+            .filter(|_| !self.actuator.is_frozen(task))
+        {
             Some(tree) => tree.wanting(),
             None => Reading::Absent(Absence::NotStarted),
         }
@@ -329,20 +413,32 @@ impl Backend for Host {
         if let Some(loaded) = &mut self.loaded {
             loaded.withdraw();
         }
-        let Host { lifecycle, actuator, .. } = self;
+        let Host {
+            lifecycle,
+            actuator,
+            ..
+        } = self;
         if changes.is_empty() && !actuator.holds_any() {
             return Ok(());
         }
         // Whatever stands still, or is about to, has to hold all processes of its job.
         lifecycle.adopt_orphans();
         actuator.look_again(lifecycle);
-        for change in changes.iter().filter(|change| matches!(change, Change::Stop { .. })) {
+        for change in changes
+            .iter()
+            .filter(|change| matches!(change, Change::Stop { .. }))
+        {
             actuator.freeze(lifecycle, change.task());
         }
         let mut new = Vec::new();
         let mut thaw = Vec::new();
         for change in changes {
-            let Change::Place { task, placement, .. } = change else { continue };
+            let Change::Place {
+                task, placement, ..
+            } = change
+            else {
+                continue;
+            };
             let cpus = match placement {
                 Placement::Exclusive { cpus, .. } => cpus,
                 Placement::Shared { mask } => mask,
@@ -375,7 +471,10 @@ impl Backend for Host {
     }
 
     fn admits(&mut self) -> Option<Vec<Demand>> {
-        self.loaded.as_mut().filter(|loaded| loaded.admits()).map(Loaded::demands)
+        self.loaded
+            .as_mut()
+            .filter(|loaded| loaded.admits())
+            .map(Loaded::demands)
     }
 
     fn began(&self, task: TaskId) -> Option<Nanos> {
@@ -383,9 +482,21 @@ impl Backend for Host {
     }
 
     fn install(&mut self, plan: &Plan) -> Result<(), HostError> {
-        let Host { lifecycle, actuator, loaded, clock, queued, .. } = self;
-        let Some(loaded) = loaded else { return Err(HostError::NoPlans) };
-        let Plan { generation, payload: Payload::Schedule(schedule) } = plan;
+        let Host {
+            lifecycle,
+            actuator,
+            loaded,
+            clock,
+            queued,
+            ..
+        } = self;
+        let Some(loaded) = loaded else {
+            return Err(HostError::NoPlans);
+        };
+        let Plan {
+            generation,
+            payload: Payload::Schedule(schedule),
+        } = plan;
         let generation = *generation;
         if let Err(why) = loaded.adopt(generation, schedule, &clock.relation()) {
             queued.push(Event::PlanRefused { generation, why });
@@ -395,7 +506,11 @@ impl Backend for Host {
         // What was stopped or bound one by one is the plan's from now on.
         loaded.share_out(schedule, lifecycle, actuator);
         let mut new = Vec::new();
-        for seat in schedule.seats.iter().filter(|seat| lifecycle.can_start(seat.task)) {
+        for seat in schedule
+            .seats
+            .iter()
+            .filter(|seat| lifecycle.can_start(seat.task))
+        {
             new.push((seat.task, loaded.cpus_of(seat)));
         }
         for (task, cpus) in new {
@@ -410,7 +525,11 @@ impl Backend for Host {
             // It must get a CPU to end.
             loaded.release(task);
         }
-        let Host { lifecycle, actuator, .. } = self;
+        let Host {
+            lifecycle,
+            actuator,
+            ..
+        } = self;
         lifecycle.adopt_orphans();
         match (lifecycle.tree(task), how) {
             (None, _) => {}
@@ -420,7 +539,10 @@ impl Backend for Host {
                 lifecycle.telling_to_end(task);
                 actuator.release(lifecycle, task);
                 // Also one that had stopped itself must hear it.
-                lifecycle.tree(task).into_iter().for_each(|tree| tree.signal(Signal::CONT));
+                lifecycle
+                    .tree(task)
+                    .into_iter()
+                    .for_each(|tree| tree.signal(Signal::CONT));
             }
             (Some(tree), Kill::Kill) => {
                 if !tree.kill_group() {
@@ -438,19 +560,31 @@ impl Backend for Host {
         let can = self.lifecycle.can_start(task);
         if can {
             self.meter.reset(task);
-            self.loaded.iter_mut().for_each(|loaded| loaded.forget(task));
+            self.loaded
+                .iter_mut()
+                .for_each(|loaded| loaded.forget(task));
         }
         can
     }
 
     fn resources(&mut self, task: TaskId) -> Resources {
-        self.resources.remove(&task).unwrap_or(Resources::absent(Absence::NotEnded))
+        self.resources
+            .remove(&task)
+            .unwrap_or(Resources::absent(Absence::NotEnded))
     }
 
     fn may_start(&mut self, task: &TaskSpec) -> MayStart {
-        let Host { room, root, clock, lifecycle, .. } = self;
+        let Host {
+            room,
+            root,
+            clock,
+            lifecycle,
+            ..
+        } = self;
         let needs = task.expected.and_then(|expected| expected.memory);
-        room.may_start(root, clock.now(), (task.id, needs), |live| lifecycle.tree(live).map_or(0, Tree::resident))
+        room.may_start(root, clock.now(), (task.id, needs), |live| {
+            lifecycle.tree(live).map_or(0, Tree::resident)
+        })
     }
 
     fn traffic(&mut self, out: &mut Vec<Traffic>) {
@@ -466,7 +600,10 @@ impl Drop for Host {
     fn drop(&mut self) {
         for task in self.lifecycle.tasks() {
             self.actuator.set_frozen(&self.lifecycle, task, false);
-            self.lifecycle.tree(task).into_iter().for_each(|tree| tree.signal(Signal::CONT));
+            self.lifecycle
+                .tree(task)
+                .into_iter()
+                .for_each(|tree| tree.signal(Signal::CONT));
         }
     }
 }

@@ -41,10 +41,19 @@ impl Orphanage {
     pub(crate) fn of_this_process(root: &Root) -> Orphanage {
         let mut children = OwnChildren::of_this_process(root);
         let before = children.news().unwrap_or_default();
-        let strangers =
-            before.into_iter().filter_map(|pid| Process::read(root, pid)).map(|p| (p.pid, p.start)).collect();
+        let strangers = before
+            .into_iter()
+            .filter_map(|pid| Process::read(root, pid))
+            .map(|p| (p.pid, p.start))
+            .collect();
         let session = Process::read(root, std::process::id() as RawPid).map(|own| own.session);
-        Orphanage { session, root: root.clone(), children, strangers, nobodys: HashSet::new() }
+        Orphanage {
+            session,
+            root: root.clone(),
+            children,
+            strangers,
+            nobodys: HashSet::new(),
+        }
     }
 
     /// Makes the next look complete, whether or not there seems to be news.
@@ -53,15 +62,23 @@ impl Orphanage {
     }
 
     /// Asks `place` about every child but those that are `own`, if there are others than at the last look.
-    pub(crate) fn look(&mut self, own: impl Fn(RawPid) -> bool, mut place: impl FnMut(&Process) -> Found) {
+    pub(crate) fn look(
+        &mut self,
+        own: impl Fn(RawPid) -> bool,
+        mut place: impl FnMut(&Process) -> Found,
+    ) {
         for look in 0.. {
-            let Some(children) = self.children.news() else { return };
+            let Some(children) = self.children.news() else {
+                return;
+            };
             let mut unclear = Vec::new();
             let nobodys = std::mem::take(&mut self.nobodys);
             // A run may have thousands of jobs, and their numbers are theirs until they are reaped.
             for pid in children.into_iter().filter(|&pid| !own(pid)) {
                 // A zombie is about to be reaped.
-                let Some(process) = Process::read(&self.root, pid).filter(|process| !process.is_dead()) else {
+                let Some(process) =
+                    Process::read(&self.root, pid).filter(|process| !process.is_dead())
+                else {
                     continue;
                 };
                 let key = (process.pid, process.start);
@@ -113,10 +130,17 @@ mod tests {
                 |pid| pid == 11,
                 |process| {
                     asked.push(process.pid);
-                    if process.pid == 12 { Found::Own } else { Found::Unclear }
+                    if process.pid == 12 {
+                        Found::Own
+                    } else {
+                        Found::Unclear
+                    }
                 },
             );
-            (asked.iter().filter(|&&pid| pid == 12).count(), asked.iter().filter(|&&pid| pid == 13).count())
+            (
+                asked.iter().filter(|&&pid| pid == 12).count(),
+                asked.iter().filter(|&&pid| pid == 13).count(),
+            )
         };
         let all = LOOKS as usize + 1;
         assert_eq!(look(&mut orphanage), (all, all), "never about what is own");

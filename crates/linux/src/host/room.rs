@@ -63,7 +63,9 @@ impl Room {
     /// A job has ended and had used this. What is not told of it is too little to tell.
     pub(crate) fn ended(&mut self, task: TaskId, resources: &Resources) {
         self.release(task);
-        self.largest = self.largest.max(Some(resources.max_rss.value().unwrap_or(0)));
+        self.largest = self
+            .largest
+            .max(Some(resources.max_rss.value().unwrap_or(0)));
     }
 
     /// Whether a job may be let in that is known to need so much memory, if that is known. If so, it counts as let in now.
@@ -76,7 +78,9 @@ impl Room {
         (task, needs): (TaskId, Option<u64>),
         holds: impl Fn(TaskId) -> u64,
     ) -> MayStart {
-        let is_calm = self.most_load.is_none_or(|most| load::average(root).is_none_or(|load| load <= most));
+        let is_calm = self
+            .most_load
+            .is_none_or(|most| load::average(root).is_none_or(|load| load <= most));
         if !is_calm || !self.has_memory(root, now) {
             return MayStart::Later;
         }
@@ -99,8 +103,14 @@ impl Room {
 
     /// What a machine does not tell is not too little.
     fn has_memory(&mut self, root: &Root, now: Nanos) -> bool {
-        let Some(keep) = self.mem_keep else { return true };
-        while self.recent.front().is_some_and(|&began| now - began >= SHOWS_AFTER) {
+        let Some(keep) = self.mem_keep else {
+            return true;
+        };
+        while self
+            .recent
+            .front()
+            .is_some_and(|&began| now - began >= SHOWS_AFTER)
+        {
             self.recent.pop_front();
         }
         let hidden = match self.largest {
@@ -109,7 +119,9 @@ impl Room {
             // Nobody knows what they will need: one after the other.
             None => return false,
         };
-        meminfo::read(root).map_or(true, |memory| memory.usable() >= keep.saturating_add(hidden))
+        meminfo::read(root).map_or(true, |memory| {
+            memory.usable() >= keep.saturating_add(hidden)
+        })
     }
 
     /// Whether so much memory is left, and would be if each live job came to hold what it is known to need. Memory that a job
@@ -118,7 +130,8 @@ impl Room {
     fn fits(&mut self, root: &Root, now: Nanos, needs: u64, holds: impl Fn(TaskId) -> u64) -> bool {
         // To look at all live jobs for each that waits would cost the product of their numbers.
         if self.look.is_none_or(|look| now - look.at >= LOOKS_EVERY) {
-            let to_come = |(task, needs): (&TaskId, &u64)| i128::from(needs.saturating_sub(holds(*task)));
+            let to_come =
+                |(task, needs): (&TaskId, &u64)| i128::from(needs.saturating_sub(holds(*task)));
             self.look = meminfo::read(root).ok().map(|memory| Look {
                 at: now,
                 total: memory.total,
@@ -167,21 +180,35 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let left = |kb| leave(dir.path(), kb);
         let root = Root::new(dir.path());
-        let ended = |kb: u64| Resources { max_rss: Reading::Value(kb << 10), ..Resources::absent(Absence::NotTold) };
+        let ended = |kb: u64| Resources {
+            max_rss: Reading::Value(kb << 10),
+            ..Resources::absent(Absence::NotTold)
+        };
         let s = Nanos::from_s;
-        let may = |room: &mut Room, at: f64| room.may_start(&root, s(at), (TaskId(0), None), |_| 0) == MayStart::Yes;
+        let may = |room: &mut Room, at: f64| {
+            room.may_start(&root, s(at), (TaskId(0), None), |_| 0) == MayStart::Yes
+        };
         let mut room = Room::new(Some(50 << 10), None);
         left(89);
-        assert!(may(&mut room, 0.0) && !may(&mut room, 0.9), "what the first needs is not known");
+        assert!(
+            may(&mut room, 0.0) && !may(&mut room, 0.9),
+            "what the first needs is not known"
+        );
         assert!(may(&mut room, 1.0));
         room.ended(TaskId(0), &ended(20));
         assert!(may(&mut room, 1.1), "20 of the last second, and 50 to keep");
-        assert!(!may(&mut room, 1.2), "with 40 of the last second it would be too little");
+        assert!(
+            !may(&mut room, 1.2),
+            "with 40 of the last second it would be too little"
+        );
         assert!(may(&mut room, 2.05), "one of them shows by now");
         left(49);
         assert!(!may(&mut room, 9.0));
         let mut room = Room::new(None, None);
-        assert!((0..100).all(|_| may(&mut room, 0.0)), "nothing is to be kept");
+        assert!(
+            (0..100).all(|_| may(&mut room, 0.0)),
+            "nothing is to be kept"
+        );
     }
 
     #[test]
@@ -194,19 +221,32 @@ mod tests {
         left(80);
         let holds = std::cell::Cell::new(0);
         let ask = |room: &mut Room, at: f64, id: u32, kb: Option<u64>| {
-            room.may_start(&root, Nanos::from_s(at), (TaskId(id), kb.map(|kb| kb << 10)), |_| holds.get() << 10)
+            room.may_start(
+                &root,
+                Nanos::from_s(at),
+                (TaskId(id), kb.map(|kb| kb << 10)),
+                |_| holds.get() << 10,
+            )
         };
         assert_eq!(ask(&mut room, 0.0, 0, Some(50)), MayStart::Yes);
         // The first has not taken its memory yet.
         assert_eq!(ask(&mut room, 0.1, 1, Some(40)), MayStart::NeedsMemory);
         assert_eq!(ask(&mut room, 0.1, 2, Some(30)), MayStart::Yes);
-        assert_eq!(ask(&mut room, 0.1, 3, None), MayStart::Yes, "what nobody knows waits for nothing");
+        assert_eq!(
+            ask(&mut room, 0.1, 3, None),
+            MayStart::Yes,
+            "what nobody knows waits for nothing"
+        );
         room.ended(TaskId(0), &nothing);
         assert_eq!(ask(&mut room, 0.2, 1, Some(40)), MayStart::Yes);
         assert_eq!(ask(&mut room, 0.3, 4, Some(50)), MayStart::NeedsMemory);
         // Both have taken a file into memory that does not count as used.
         holds.set(30);
-        assert_eq!(ask(&mut room, 0.9, 4, Some(50)), MayStart::NeedsMemory, "it looks once a second");
+        assert_eq!(
+            ask(&mut room, 0.9, 4, Some(50)),
+            MayStart::NeedsMemory,
+            "it looks once a second"
+        );
         assert_eq!(ask(&mut room, 1.0, 4, Some(50)), MayStart::Yes);
         holds.set(0);
         // Others use the machine as well.
@@ -220,8 +260,16 @@ mod tests {
         assert_eq!(ask(&mut room, 2.0, 5, Some(20)), MayStart::Yes);
         room.ended(TaskId(5), &nothing);
         assert_eq!(ask(&mut room, 2.0, 6, Some(100)), MayStart::NeedsMemory);
-        assert_eq!(ask(&mut room, 2.0, 7, Some(10 << 30)), MayStart::Yes, "10 TB on a machine with 100 KB");
-        assert_eq!(ask(&mut room, 2.0, 8, Some(20)), MayStart::Yes, "nobody waits for what can't be");
+        assert_eq!(
+            ask(&mut room, 2.0, 7, Some(10 << 30)),
+            MayStart::Yes,
+            "10 TB on a machine with 100 KB"
+        );
+        assert_eq!(
+            ask(&mut room, 2.0, 8, Some(20)),
+            MayStart::Yes,
+            "nobody waits for what can't be"
+        );
         room.ended(TaskId(8), &nothing);
         // What was let in all the same is taken into account.
         room.started(TaskId(6));
@@ -232,6 +280,10 @@ mod tests {
         assert_eq!(ask(&mut room, 2.0, 6, Some(5)), MayStart::Yes);
         std::fs::remove_file(dir.path().join("proc/meminfo")).unwrap();
         let mut room = Room::new(None, None);
-        assert_eq!(ask(&mut room, 3.0, 7, Some(50)), MayStart::Yes, "what the machine does not tell is not too little");
+        assert_eq!(
+            ask(&mut room, 3.0, 7, Some(50)),
+            MayStart::Yes,
+            "what the machine does not tell is not too little"
+        );
     }
 }

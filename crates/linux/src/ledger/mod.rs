@@ -108,7 +108,11 @@ impl Ledger {
             Err(why) => (None, Some(why)),
         };
         let boot = identity::boot(root).unwrap_or_default();
-        let mut bytes = format!("{FIRST_LINE}\nrun {}\nboot {boot}\ncpus {}\n", head.run, head.cpus).into_bytes();
+        let mut bytes = format!(
+            "{FIRST_LINE}\nrun {}\nboot {boot}\ncpus {}\n",
+            head.run, head.cpus
+        )
+        .into_bytes();
         if let Some(group) = &head.group {
             bytes.extend_from_slice(b"group ");
             bytes.extend_from_slice(group.as_os_str().as_bytes());
@@ -136,8 +140,20 @@ impl Ledger {
     pub(crate) fn job(&self, task: u32, name: &str, main: &Process) -> io::Result<()> {
         let mut inner = self.0.borrow_mut();
         let slot = inner.take_slot();
-        let text = format!("job {task} {} {} {} {name}", main.pid, main.start, name.len());
-        inner.jobs.insert(task, Entry { slot, members: HashMap::new(), prune_at: PRUNE });
+        let text = format!(
+            "job {task} {} {} {} {name}",
+            main.pid,
+            main.start,
+            name.len()
+        );
+        inner.jobs.insert(
+            task,
+            Entry {
+                slot,
+                members: HashMap::new(),
+                prune_at: PRUNE,
+            },
+        );
         inner.write(slot, text.as_bytes())
     }
 
@@ -151,12 +167,19 @@ impl Ledger {
     pub(crate) fn member(&self, task: u32, process: &Process) {
         let mut inner = self.0.borrow_mut();
         let key = (process.pid, process.start);
-        if inner.jobs.get(&task).is_none_or(|entry| entry.members.contains_key(&key)) {
+        if inner
+            .jobs
+            .get(&task)
+            .is_none_or(|entry| entry.members.contains_key(&key))
+        {
             return;
         }
         inner.prune(task);
         let slot = inner.take_slot();
-        let text = format!("member {task} {} {} {}", process.pid, process.start, process.session);
+        let text = format!(
+            "member {task} {} {} {}",
+            process.pid, process.start, process.session
+        );
         // Without memory the process can still be found by its family.
         let _ = inner.write(slot, text.as_bytes());
         if let Some(entry) = inner.jobs.get_mut(&task) {
@@ -167,7 +190,9 @@ impl Ledger {
     /// Strikes out a job that has ended.
     pub(crate) fn ended(&self, task: u32) {
         let mut inner = self.0.borrow_mut();
-        let Some(entry) = inner.jobs.remove(&task) else { return };
+        let Some(entry) = inner.jobs.remove(&task) else {
+            return;
+        };
         for slot in entry.members.into_values().chain([entry.slot]) {
             inner.strike(slot);
         }
@@ -218,7 +243,13 @@ impl Inner {
     fn write_kept(&mut self, bytes: &[u8], at: u64) {
         // A list with a hole could leave a process stopped for ever without anybody knowing. No list is better: the
         // guardian has its own, and those who come later look for marked processes.
-        let Some(Err(error)) = self.kept.as_ref().map(|kept| kept.file.write_all_at(bytes, at)) else { return };
+        let Some(Err(error)) = self
+            .kept
+            .as_ref()
+            .map(|kept| kept.file.write_all_at(bytes, at))
+        else {
+            return;
+        };
         if let Some(kept) = self.kept.take() {
             kept.folder.remove(&kept.name);
             self.lost = Some(kept.folder.problem(&kept.name, error));
@@ -232,10 +263,13 @@ impl Inner {
 
     /// Strikes out members that have gone, now and then.
     fn prune(&mut self, task: u32) {
-        let Some(mut entry) = self.jobs.remove(&task) else { return };
+        let Some(mut entry) = self.jobs.remove(&task) else {
+            return;
+        };
         if entry.members.len() >= entry.prune_at {
             // One that has ended and keeps its number may lead a session that goes on.
-            let gone = |&(pid, start): &(RawPid, u64)| Process::find(&self.root, pid, start).is_none();
+            let gone =
+                |&(pid, start): &(RawPid, u64)| Process::find(&self.root, pid, start).is_none();
             let old: Vec<(RawPid, u64)> = entry.members.keys().copied().filter(gone).collect();
             for key in old {
                 if let Some(slot) = entry.members.remove(&key) {
@@ -264,7 +298,15 @@ mod tests {
     use std::os::unix::ffi::OsStringExt;
 
     fn process(pid: RawPid) -> Process {
-        Process { pid, state: 'S', parent: 1, group: pid, session: pid, threads: 1, start: 70 + pid as u64 }
+        Process {
+            pid,
+            state: 'S',
+            parent: 1,
+            group: pid,
+            session: pid,
+            threads: 1,
+            start: 70 + pid as u64,
+        }
     }
 
     fn tree() -> (tempfile::TempDir, Root, Head) {
@@ -272,8 +314,14 @@ mod tests {
         std::fs::create_dir_all(dir.path().join("proc/sys/kernel/random")).unwrap();
         std::fs::create_dir(dir.path().join("tmp")).unwrap();
         std::fs::write(dir.path().join("proc/sys/kernel/random/boot_id"), "one\n").unwrap();
-        let group = Some(PathBuf::from(std::ffi::OsString::from_vec(b"/groups/\xd0 x".to_vec())));
-        let head = Head { run: RunId::parse("10-77-5").unwrap(), group, cpus: "0-3".parse().unwrap() };
+        let group = Some(PathBuf::from(std::ffi::OsString::from_vec(
+            b"/groups/\xd0 x".to_vec(),
+        )));
+        let head = Head {
+            run: RunId::parse("10-77-5").unwrap(),
+            group,
+            cpus: "0-3".parse().unwrap(),
+        };
         let root = Root::new(dir.path());
         (dir, root, head)
     }
@@ -297,32 +345,66 @@ mod tests {
         assert_eq!(record.guardian, Some((22, 92)));
         let names: Vec<&str> = record.jobs.iter().map(|job| job.name.as_str()).collect();
         assert_eq!(names, ["a  b", &long]);
-        assert_eq!(record.members, [MemberRecord { task: 1, pid: 13, start: 83, session: 13 }]);
+        assert_eq!(
+            record.members,
+            [MemberRecord {
+                task: 1,
+                pid: 13,
+                start: 83,
+                session: 13
+            }]
+        );
         assert_eq!(ledger.read().as_ref(), Some(record));
         ledger.ended(1);
         ledger.job(2, "c", &process(15)).unwrap();
         let record = ledger.read().unwrap();
         assert!(record.members.is_empty() && record.name_of(1).is_none());
-        assert_eq!((record.name_of(0), record.name_of(2)), (Some("a  b"), Some("c")));
+        assert_eq!(
+            (record.name_of(0), record.name_of(2)),
+            (Some("a  b"), Some("c"))
+        );
         drop(ledger);
-        assert!(found(&root, |_| true).is_empty(), "a run that ends in good order leaves nothing");
+        assert!(
+            found(&root, |_| true).is_empty(),
+            "a run that ends in good order leaves nothing"
+        );
     }
 
     #[test]
     fn a_file_that_can_not_be_had_is_told_once() {
         let (dir, root, head) = tree();
-        let own = dir.path().join(format!("tmp/cosched-{}", rustix::process::geteuid().as_raw()));
+        let own = dir.path().join(format!(
+            "tmp/cosched-{}",
+            rustix::process::geteuid().as_raw()
+        ));
         std::fs::write(&own, "").unwrap();
         let ledger = Ledger::begin(&root, &head).unwrap();
-        assert!(ledger.take_lost().unwrap().to_string().ends_with("is no folder") && ledger.take_lost().is_none());
+        assert!(
+            ledger
+                .take_lost()
+                .unwrap()
+                .to_string()
+                .ends_with("is no folder")
+                && ledger.take_lost().is_none()
+        );
         std::fs::remove_file(&own).unwrap();
         let ledger = Ledger::begin(&root, &head).unwrap();
         assert!(ledger.take_lost().is_none());
         // Writing fails as on a full disk.
-        ledger.0.borrow_mut().kept.as_mut().unwrap().file = File::options().write(true).open("/dev/full").unwrap();
+        ledger.0.borrow_mut().kept.as_mut().unwrap().file =
+            File::options().write(true).open("/dev/full").unwrap();
         ledger.job(0, "a", &process(11)).unwrap();
-        assert!(ledger.take_lost().unwrap().to_string().contains("run-10-77-5: No space left"));
-        assert!(found(&root, |_| true).is_empty(), "no list is better than one with a hole");
+        assert!(
+            ledger
+                .take_lost()
+                .unwrap()
+                .to_string()
+                .contains("run-10-77-5: No space left")
+        );
+        assert!(
+            found(&root, |_| true).is_empty(),
+            "no list is better than one with a hole"
+        );
     }
 
     #[test]
@@ -336,7 +418,11 @@ mod tests {
         }
         let members = ledger.read().unwrap().members;
         assert!(members.len() <= PRUNE + 1, "{}", members.len());
-        assert_eq!(members.iter().filter(|member| member.pid == 1_000).count(), 1, "it is still there");
+        assert_eq!(
+            members.iter().filter(|member| member.pid == 1_000).count(),
+            1,
+            "it is still there"
+        );
     }
 
     #[test]
@@ -355,11 +441,20 @@ mod tests {
         let (dir, root, head) = tree();
         let ledger = Ledger::begin(&root, &head).unwrap();
         ledger.job(0, "a", &process(11)).unwrap();
-        let own = dir.path().join(format!("tmp/cosched-{}", rustix::process::geteuid().as_raw()));
+        let own = dir.path().join(format!(
+            "tmp/cosched-{}",
+            rustix::process::geteuid().as_raw()
+        ));
         // Holes that nobody could hold in memory.
         let lengthen = |file: File| file.set_len(1 << 40);
-        let made = lengthen(File::create(own.join("run-9-9-5")).unwrap())
-            .and_then(|()| lengthen(File::options().write(true).open(own.join("run-10-77-5")).unwrap()));
+        let made = lengthen(File::create(own.join("run-9-9-5")).unwrap()).and_then(|()| {
+            lengthen(
+                File::options()
+                    .write(true)
+                    .open(own.join("run-10-77-5"))
+                    .unwrap(),
+            )
+        });
         if let Err(error) = made {
             return eprintln!("skipped, because a file can't be that long here: {error}");
         }

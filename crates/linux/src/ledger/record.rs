@@ -96,12 +96,18 @@ impl Record {
         if lines.next()? != FIRST_LINE.as_bytes() {
             return None;
         }
-        let mut value = |name: &str| lines.next()?.strip_prefix(name.as_bytes())?.strip_prefix(b" ");
+        let mut value = |name: &str| {
+            lines
+                .next()?
+                .strip_prefix(name.as_bytes())?
+                .strip_prefix(b" ")
+        };
         let text = |value: Option<&[u8]>| Some(std::str::from_utf8(value?).ok()?.to_owned());
         let run = RunId::parse(&text(value("run"))?)?;
         let boot = text(value("boot"))?;
         let cpus = text(value("cpus"))?.parse().ok()?;
-        let group = value("group").map(|path| PathBuf::from(std::ffi::OsString::from_vec(path.to_vec())));
+        let group =
+            value("group").map(|path| PathBuf::from(std::ffi::OsString::from_vec(path.to_vec())));
         let mut record = Record {
             head: Head { run, group, cpus },
             boot,
@@ -110,7 +116,9 @@ impl Record {
             guardian: None,
             places: HashMap::new(),
         };
-        slots.chunks_exact(SLOT_BYTES).for_each(|slot| record.enter(slot));
+        slots
+            .chunks_exact(SLOT_BYTES)
+            .for_each(|slot| record.enter(slot));
         Some(record)
     }
 
@@ -118,18 +126,37 @@ impl Record {
         let mut words = slot.splitn(6, |&byte| byte == b' ');
         let kind = words.next().unwrap_or_default();
         let mut number = || std::str::from_utf8(words.next()?).ok()?.parse::<u64>().ok();
-        let (Some(task), Some(pid), Some(start), Some(last)) = (number(), number(), number(), number()) else { return };
-        let (Ok(task), Ok(pid)) = (u32::try_from(task), RawPid::try_from(pid)) else { return };
+        let (Some(task), Some(pid), Some(start), Some(last)) =
+            (number(), number(), number(), number())
+        else {
+            return;
+        };
+        let (Ok(task), Ok(pid)) = (u32::try_from(task), RawPid::try_from(pid)) else {
+            return;
+        };
         match kind {
             b"job" => {
                 let name = words.next().unwrap_or_default();
-                let name = String::from_utf8_lossy(&name[..name.len().min(last as usize)]).into_owned();
+                let name =
+                    String::from_utf8_lossy(&name[..name.len().min(last as usize)]).into_owned();
                 self.places.entry(task).or_insert(self.jobs.len());
-                self.jobs.push(JobRecord { task, pid, start, name });
+                self.jobs.push(JobRecord {
+                    task,
+                    pid,
+                    start,
+                    name,
+                });
             }
             b"member" => {
-                let Ok(session) = RawPid::try_from(last) else { return };
-                self.members.push(MemberRecord { task, pid, start, session });
+                let Ok(session) = RawPid::try_from(last) else {
+                    return;
+                };
+                self.members.push(MemberRecord {
+                    task,
+                    pid,
+                    start,
+                    session,
+                });
             }
             b"guardian" => self.guardian = Some((pid, start)),
             _ => {}
@@ -138,18 +165,25 @@ impl Record {
 
     /// The name of a job in it.
     pub(crate) fn name_of(&self, task: u32) -> Option<&str> {
-        self.places.get(&task).map(|&place| self.jobs[place].name.as_str())
+        self.places
+            .get(&task)
+            .map(|&place| self.jobs[place].name.as_str())
     }
 
     /// The processes that it names: the number of the job, and the process's number and start.
     pub(crate) fn processes(&self) -> impl Iterator<Item = (u32, RawPid, u64)> {
         let jobs = self.jobs.iter().map(|job| (job.task, job.pid, job.start));
-        jobs.chain(self.members.iter().map(|member| (member.task, member.pid, member.start)))
+        jobs.chain(
+            self.members
+                .iter()
+                .map(|member| (member.task, member.pid, member.start)),
+        )
     }
 
     /// Whether any process that it names still exists.
     pub(crate) fn any_lives(&self, root: &Root) -> bool {
-        self.processes().any(|(_, pid, start)| process::lives(root, pid, start))
+        self.processes()
+            .any(|(_, pid, start)| process::lives(root, pid, start))
     }
 }
 
@@ -167,11 +201,19 @@ pub(crate) fn found(root: &Root, wanted: impl Fn(&RunId) -> bool) -> Vec<Found> 
     let mut all = Vec::new();
     let mut left: HashMap<u32, u64> = HashMap::new();
     for folder in Folder::all(root) {
-        let most = if folder.is_own() { u64::MAX } else { MOST_BYTES };
+        let most = if folder.is_own() {
+            u64::MAX
+        } else {
+            MOST_BYTES
+        };
         let left = left.entry(folder.owner).or_insert(most);
         for name in folder.names(PREFIX) {
-            let Some(mut file) = folder.open_file(&name) else { continue };
-            let Some(mut record) = Record::read_head(&mut file) else { continue };
+            let Some(mut file) = folder.open_file(&name) else {
+                continue;
+            };
+            let Some(mut record) = Record::read_head(&mut file) else {
+                continue;
+            };
             if boot.as_ref().is_some_and(|boot| *boot != record.boot) {
                 folder.remove(&name);
                 continue;
@@ -179,7 +221,10 @@ pub(crate) fn found(root: &Root, wanted: impl Fn(&RunId) -> bool) -> Vec<Found> 
             let is_its = name.as_bytes() == format!("{PREFIX}{}", record.head.run).as_bytes();
             if is_its && *left > 0 && wanted(&record.head.run) {
                 record.read_entries(&mut file, left);
-                all.push(Found { record, owner: folder.owner });
+                all.push(Found {
+                    record,
+                    owner: folder.owner,
+                });
             }
         }
     }
@@ -191,9 +236,12 @@ pub(crate) fn found(root: &Root, wanted: impl Fn(&RunId) -> bool) -> Vec<Found> 
 pub(crate) fn forget_empty(folders: &[Folder], is_dead: impl Fn(&RunId) -> bool) {
     for folder in folders {
         for name in folder.names(PREFIX) {
-            let run = name.to_str().and_then(|name| RunId::parse(name.strip_prefix(PREFIX)?));
+            let run = name
+                .to_str()
+                .and_then(|name| RunId::parse(name.strip_prefix(PREFIX)?));
             let is_empty = |mut file: File| Record::read_head(&mut file).is_none();
-            if run.is_some_and(|run| is_dead(&run)) && folder.open_file(&name).is_some_and(is_empty) {
+            if run.is_some_and(|run| is_dead(&run)) && folder.open_file(&name).is_some_and(is_empty)
+            {
                 folder.remove(&name);
             }
         }
@@ -223,9 +271,14 @@ mod tests {
         let slots = ["job 0 10 1 1 a", "", "job 2 12 1 1 c", "job 2 13 1 1 d"];
         let at = |slot: usize| (HEAD_BYTES + slot * SLOT_BYTES) as u64;
         for (ix, text) in slots.iter().enumerate() {
-            file.write_all_at(format!("{text:SLOT_BYTES$}").as_bytes(), at(1 + ix)).unwrap();
+            file.write_all_at(format!("{text:SLOT_BYTES$}").as_bytes(), at(1 + ix))
+                .unwrap();
         }
-        file.write_all_at(format!("{:SLOT_BYTES$}", "job 9 19 1 1 z").as_bytes(), at(3_000)).unwrap();
+        file.write_all_at(
+            format!("{:SLOT_BYTES$}", "job 9 19 1 1 z").as_bytes(),
+            at(3_000),
+        )
+        .unwrap();
         let read = |most: u64| {
             let (mut file, mut left) = (&file, most);
             std::io::Seek::rewind(&mut file).unwrap();
@@ -235,10 +288,20 @@ mod tests {
             (record, most - left)
         };
         let (record, _) = read(u64::MAX);
-        assert_eq!(record.processes().map(|(task, ..)| task).collect::<Vec<_>>(), [0, 2, 2]);
+        assert_eq!(
+            record
+                .processes()
+                .map(|(task, ..)| task)
+                .collect::<Vec<_>>(),
+            [0, 2, 2]
+        );
         let names = [0, 1, 2, 9].map(|task| record.name_of(task));
         assert_eq!(names, [Some("a"), None, Some("c"), None]);
         let (record, used) = read(3 * SLOT_BYTES as u64);
-        assert_eq!((record.jobs.len(), used), (1, 3 * SLOT_BYTES as u64), "no further than the user's share");
+        assert_eq!(
+            (record.jobs.len(), used),
+            (1, 3 * SLOT_BYTES as u64),
+            "no further than the user's share"
+        );
     }
 }

@@ -44,7 +44,10 @@ enum Events {
         counts_lines: bool,
     },
     /// The kernel has no files for them. A count is a line.
-    Terms { reads: &'static str, writes: &'static str },
+    Terms {
+        reads: &'static str,
+        writes: &'static str,
+    },
 }
 
 /// In the order in which they are looked for. The first that the machine has is used alone, so that nothing is counted
@@ -56,27 +59,46 @@ const FAMILIES: [Family; 5] = [
     Family {
         source: TrafficSource::IntelCas,
         pmu: "uncore_imc",
-        events: Events::Named { reads: "cas_count_read", writes: "cas_count_write", counts_lines: true },
+        events: Events::Named {
+            reads: "cas_count_read",
+            writes: "cas_count_write",
+            counts_lines: true,
+        },
     },
     Family {
         source: TrafficSource::IntelFreeRunning,
         pmu: "uncore_imc_free_running",
-        events: Events::Named { reads: "data_read", writes: "data_write", counts_lines: false },
+        events: Events::Named {
+            reads: "data_read",
+            writes: "data_write",
+            counts_lines: false,
+        },
     },
     Family {
         source: TrafficSource::IntelClient,
         pmu: "uncore_imc",
-        events: Events::Named { reads: "data_reads", writes: "data_writes", counts_lines: false },
+        events: Events::Named {
+            reads: "data_reads",
+            writes: "data_writes",
+            counts_lines: false,
+        },
     },
     Family {
         source: TrafficSource::IntelQmc,
         pmu: "uncore",
-        events: Events::Named { reads: "qmc_normal_reads_any", writes: "qmc_writes_full_any", counts_lines: true },
+        events: Events::Named {
+            reads: "qmc_normal_reads_any",
+            writes: "qmc_writes_full_any",
+            counts_lines: true,
+        },
     },
     Family {
         source: TrafficSource::AmdUmc,
         pmu: "amd_umc",
-        events: Events::Terms { reads: "event=0xa,rdwrmask=0x1", writes: "event=0xa,rdwrmask=0x2" },
+        events: Events::Terms {
+            reads: "event=0xa,rdwrmask=0x1",
+            writes: "event=0xa,rdwrmask=0x2",
+        },
     },
 ];
 
@@ -122,17 +144,29 @@ pub(super) fn discover(root: &Root, machine: &Machine) -> Result<Plan, NoTraffic
     for family in &FAMILIES {
         let mut pmus = Vec::new();
         for name in names.iter().filter(|name| family.has(name)) {
-            pmus.push(Pmu { dir: format!("{PMUS}/{name}"), name, events: family.find(root, name)? });
+            pmus.push(Pmu {
+                dir: format!("{PMUS}/{name}"),
+                name,
+                events: family.find(root, name)?,
+            });
         }
         // Clients since Alder Lake have an `uncore_imc_N` without events beside the counters that always run.
-        if pmus.iter().any(|pmu| pmu.events.iter().any(|names| !names.is_empty())) {
+        if pmus
+            .iter()
+            .any(|pmu| pmu.events.iter().any(|names| !names.is_empty()))
+        {
             return plan(root, machine, family, &pmus);
         }
     }
     let known: Vec<String> = FAMILIES.iter().map(Family::text).collect();
-    let mut problem = NoTraffic::new(Absence::NotTold, format!("{PMUS} has none of {}", known.join(", ")));
+    let mut problem = NoTraffic::new(
+        Absence::NotTold,
+        format!("{PMUS} has none of {}", known.join(", ")),
+    );
     if names.iter().any(|name| name == "amd_df") {
-        problem.details.push("of AMD processors without amd_umc, reads and writes can't be told apart".to_owned());
+        problem.details.push(
+            "of AMD processors without amd_umc, reads and writes can't be told apart".to_owned(),
+        );
     }
     Err(problem)
 }
@@ -144,13 +178,20 @@ struct Pmu<'a> {
     events: [Vec<String>; 2],
 }
 
-fn plan(root: &Root, machine: &Machine, family: &Family, pmus: &[Pmu<'_>]) -> Result<Plan, NoTraffic> {
+fn plan(
+    root: &Root,
+    machine: &Machine,
+    family: &Family,
+    pmus: &[Pmu<'_>],
+) -> Result<Plan, NoTraffic> {
     let mut all = Vec::new();
     let mut named = CpuSet::new();
     for pmu in pmus {
         const MASK: &str = "a list of CPUs, as in `0,18`";
         let file = format!("{}/cpumask", pmu.dir);
-        let cpus = root.cpus(&file, ITEM)?.ok_or_else(|| root.missing(&file, ITEM, MASK))?;
+        let cpus = root
+            .cpus(&file, ITEM)?
+            .ok_or_else(|| root.missing(&file, ITEM, MASK))?;
         named.extend(cpus.iter());
         all.push((cpus, family.events_of(root, pmu)));
     }
@@ -162,17 +203,27 @@ fn plan(root: &Root, machine: &Machine, family: &Family, pmus: &[Pmu<'_>]) -> Re
             for cpu in cpus.intersection(&sockets).iter() {
                 // What one PMU does not count would be missing in the sum, so the whole domain is absent.
                 let (type_id, events) = found.clone()?;
-                planned.push(Planned { pmu: pmu.name.to_owned(), type_id, cpu, events });
+                planned.push(Planned {
+                    pmu: pmu.name.to_owned(),
+                    type_id,
+                    cpu,
+                    events,
+                });
             }
         }
         Ok(planned)
     };
-    Ok(Plan { source: family.source, domains: (0..machine.memory_domains.len()).map(of_domain).collect() })
+    Ok(Plan {
+        source: family.source,
+        domains: (0..machine.memory_domains.len()).map(of_domain).collect(),
+    })
 }
 
 impl Family {
     fn has(&self, name: &str) -> bool {
-        let Some(rest) = name.strip_prefix(self.pmu) else { return false };
+        let Some(rest) = name.strip_prefix(self.pmu) else {
+            return false;
+        };
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         rest.is_empty() || rest.strip_prefix('_').is_some_and(is_number)
     }
@@ -187,7 +238,9 @@ impl Family {
     /// The names or terms of a PMU's events for reads and for writes.
     fn find(&self, root: &Root, pmu: &str) -> Result<[Vec<String>; 2], ReadError> {
         let (reads, writes) = match self.events {
-            Events::Terms { reads, writes } => return Ok([reads, writes].map(|terms| vec![terms.to_owned()])),
+            Events::Terms { reads, writes } => {
+                return Ok([reads, writes].map(|terms| vec![terms.to_owned()]));
+            }
             Events::Named { reads, writes, .. } => (reads, writes),
         };
         let names = root.names(&format!("{PMUS}/{pmu}/events"), ITEM)?;
@@ -205,20 +258,36 @@ impl Family {
     fn events_of(&self, root: &Root, pmu: &Pmu<'_>) -> Result<(u32, Vec<PlannedEvent>), NoTraffic> {
         const TYPE: &str = "the PMU's number";
         let file = format!("{}/type", pmu.dir);
-        let type_id = root.parse(&file, ITEM, TYPE)?.ok_or_else(|| root.missing(&file, ITEM, TYPE))?;
+        let type_id = root
+            .parse(&file, ITEM, TYPE)?
+            .ok_or_else(|| root.missing(&file, ITEM, TYPE))?;
         let [reads, writes] = &pmu.events;
         for (direction, events) in [("reads", reads), ("writes", writes)] {
             if events.is_empty() {
-                let why = format!("{} has no event for {direction} that is known here", pmu.name);
+                let why = format!(
+                    "{} has no event for {direction} that is known here",
+                    pmu.name
+                );
                 return Err(NoTraffic::new(Absence::NoSuchEvent, why));
             }
         }
-        if let Events::Named { reads: of_reads, writes: of_writes, .. } = self.events {
+        if let Events::Named {
+            reads: of_reads,
+            writes: of_writes,
+            ..
+        } = self.events
+        {
             let parts = |names: &[String], base: &str| -> Vec<_> {
-                names.iter().map(|name| subchannel(name, base).map(str::to_owned)).collect()
+                names
+                    .iter()
+                    .map(|name| subchannel(name, base).map(str::to_owned))
+                    .collect()
             };
             if parts(reads, of_reads) != parts(writes, of_writes) {
-                let why = format!("{} counts reads and writes of different subchannels", pmu.name);
+                let why = format!(
+                    "{} counts reads and writes of different subchannels",
+                    pmu.name
+                );
                 return Err(NoTraffic::new(Absence::NoSuchEvent, why));
             }
         }
@@ -226,7 +295,11 @@ impl Family {
         for (direction, events) in [(Direction::Reads, reads), (Direction::Writes, writes)] {
             for event in events {
                 let (registers, lines_per_count) = self.event(root, &pmu.dir, event)?;
-                planned.push(PlannedEvent { direction, registers, lines_per_count });
+                planned.push(PlannedEvent {
+                    direction,
+                    registers,
+                    lines_per_count,
+                });
             }
         }
         Ok((type_id, planned))
@@ -239,11 +312,13 @@ impl Family {
         let (terms, lines) = match self.events {
             Events::Terms { .. } => (event.to_owned(), 1.0),
             Events::Named { counts_lines, .. } => (
-                root.text(&file, ITEM)?.ok_or_else(|| root.missing(&file, ITEM, TERMS))?,
+                root.text(&file, ITEM)?
+                    .ok_or_else(|| root.missing(&file, ITEM, TERMS))?,
                 lines_per_count(root, &file, counts_lines)?,
             ),
         };
-        let registers = encode(root, dir, &terms)?.ok_or_else(|| root.malformed(&file, ITEM, TERMS, terms))?;
+        let registers =
+            encode(root, dir, &terms)?.ok_or_else(|| root.malformed(&file, ITEM, TERMS, terms))?;
         Ok((registers, lines))
     }
 }

@@ -20,20 +20,35 @@ pub(super) fn encode(root: &Root, pmu: &str, terms: &str) -> Result<Option<Regis
     let mut taken = Registers::default();
     for term in terms.split(',') {
         // A term without a value stands for 1.
-        let (name, value) = term.split_once('=').map_or((term, Some(1)), |(name, value)| (name, parse_value(value)));
+        let (name, value) = term
+            .split_once('=')
+            .map_or((term, Some(1)), |(name, value)| (name, parse_value(value)));
         let Some(value) = value else { return Ok(None) };
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
             return Ok(None);
         }
         const FIELD: &str = "the bits of a field, as in `config:0-7,32-35`";
         let file = format!("{pmu}/format/{name}");
-        let text = root.text(&file, ITEM)?.ok_or_else(|| root.missing(&file, ITEM, FIELD))?;
-        let field = Field::parse(&text).ok_or_else(|| root.malformed(&file, ITEM, FIELD, text.clone()))?;
+        let text = root
+            .text(&file, ITEM)?
+            .ok_or_else(|| root.missing(&file, ITEM, FIELD))?;
+        let field =
+            Field::parse(&text).ok_or_else(|| root.malformed(&file, ITEM, FIELD, text.clone()))?;
         let (bits, set) = field.spread(value).ok_or_else(|| {
-            root.malformed(&file, ITEM, "a field that is wide enough for the value of the event", text.clone())
+            root.malformed(
+                &file,
+                ITEM,
+                "a field that is wide enough for the value of the event",
+                text.clone(),
+            )
         })?;
         if taken.0[field.register] & bits != 0 {
-            return Err(root.malformed(&file, ITEM, "bits that no other term of the event has", text));
+            return Err(root.malformed(
+                &file,
+                ITEM,
+                "bits that no other term of the event has",
+                text,
+            ));
         }
         taken.0[field.register] |= bits;
         registers.0[field.register] |= set;
@@ -51,14 +66,19 @@ struct Field {
 impl Field {
     fn parse(text: &str) -> Option<Field> {
         let (register, ranges) = text.split_once(':')?;
-        let register = ["config", "config1", "config2"].iter().position(|&name| name == register)?;
+        let register = ["config", "config1", "config2"]
+            .iter()
+            .position(|&name| name == register)?;
         let bit = |text: &str| text.parse::<u32>().ok().filter(|&bit| bit < 64);
         let range = |text: &str| {
             let (first, last) = text.split_once('-').unwrap_or((text, text));
             let (first, last) = (bit(first)?, bit(last)?);
             (first <= last).then_some((first, last))
         };
-        Some(Field { register, ranges: ranges.split(',').map(range).collect::<Option<_>>()? })
+        Some(Field {
+            register,
+            ranges: ranges.split(',').map(range).collect::<Option<_>>()?,
+        })
     }
 
     /// All bits of the field, and those that are set for this value. `None`: it is too large.
@@ -84,7 +104,11 @@ mod tests {
         let root = Root::new(dir.path());
         std::fs::create_dir_all(root.path(&format!("{PMU}/format"))).unwrap();
         for (name, bits) in fields {
-            std::fs::write(root.path(&format!("{PMU}/format/{name}")), format!("{bits}\n")).unwrap();
+            std::fs::write(
+                root.path(&format!("{PMU}/format/{name}")),
+                format!("{bits}\n"),
+            )
+            .unwrap();
         }
         (dir, root)
     }
@@ -101,26 +125,60 @@ mod tests {
         let of = |terms| encode(&root, PMU, terms).unwrap().unwrap().0;
         assert_eq!(of("event=0x04,umask=0x03"), [0x3_0004, 0, 0]);
         assert_eq!(of("event=0xa0b,edge"), [1 << 40 | 0xa << 32 | 0x0b, 0, 0]);
-        assert_eq!(of("filter=0x5,match=0xffffffffffffffff"), [0, 0b01_0100, u64::MAX]);
+        assert_eq!(
+            of("filter=0x5,match=0xffffffffffffffff"),
+            [0, 0b01_0100, u64::MAX]
+        );
     }
 
     #[test]
     fn what_is_no_list_of_terms_is_told_from_a_bad_field() {
-        let (_dir, root) =
-            tree(&[("event", "config:0-7"), ("far", "config9:0"), ("odd", "config:9-8"), ("same", "config:7")]);
-        for terms in ["", "event=", "event=x", "event=?", "event=-1", "event=1,", "../event=1"] {
+        let (_dir, root) = tree(&[
+            ("event", "config:0-7"),
+            ("far", "config9:0"),
+            ("odd", "config:9-8"),
+            ("same", "config:7"),
+        ]);
+        for terms in [
+            "",
+            "event=",
+            "event=x",
+            "event=?",
+            "event=-1",
+            "event=1,",
+            "../event=1",
+        ] {
             assert_eq!(encode(&root, PMU, terms).unwrap(), None, "{terms}");
         }
         for (terms, file, why) in [
-            ("umask=1", "format/umask", "does not exist; expected the bits of a field"),
-            ("far=1", "format/far", "says `config9:0`; expected the bits of a field"),
-            ("odd=1", "format/odd", "says `config:9-8`; expected the bits of a field"),
-            ("event=0x100", "format/event", "says `config:0-7`; expected a field that is wide enough"),
+            (
+                "umask=1",
+                "format/umask",
+                "does not exist; expected the bits of a field",
+            ),
+            (
+                "far=1",
+                "format/far",
+                "says `config9:0`; expected the bits of a field",
+            ),
+            (
+                "odd=1",
+                "format/odd",
+                "says `config:9-8`; expected the bits of a field",
+            ),
+            (
+                "event=0x100",
+                "format/event",
+                "says `config:0-7`; expected a field that is wide enough",
+            ),
             ("event=1,event=2", "format/event", "no other term"),
             ("event=1,same=1", "format/same", "no other term"),
         ] {
             let error = encode(&root, PMU, terms).unwrap_err().to_string();
-            assert!(error.contains(file) && error.contains(why), "{terms}: {error}");
+            assert!(
+                error.contains(file) && error.contains(why),
+                "{terms}: {error}"
+            );
         }
     }
 }

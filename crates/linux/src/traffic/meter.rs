@@ -54,13 +54,28 @@ impl TrafficMeter {
         plan: Plan,
     ) -> Result<TrafficMeter, NoTraffic> {
         let mut open_all = |planned: Vec<Planned>| -> Result<Vec<Controller>, NoTraffic> {
-            planned.iter().map(|planned| Controller::open(&mut open, planned)).collect()
+            planned
+                .iter()
+                .map(|planned| Controller::open(&mut open, planned))
+                .collect()
         };
-        let domains: Vec<_> = plan.domains.into_iter().map(|planned| open_all(planned?)).collect();
-        let problems = || domains.iter().filter_map(|domain| domain.as_ref().err().cloned());
+        let domains: Vec<_> = plan
+            .domains
+            .into_iter()
+            .map(|planned| open_all(planned?))
+            .collect();
+        let problems = || {
+            domains
+                .iter()
+                .filter_map(|domain| domain.as_ref().err().cloned())
+        };
         match NoTraffic::merge(problems()) {
             Some(problem) if problems().count() == domains.len() => Err(problem),
-            _ => Ok(TrafficMeter { source: plan.source, domains, words: Vec::new() }),
+            _ => Ok(TrafficMeter {
+                source: plan.source,
+                domains,
+                words: Vec::new(),
+            }),
         }
     }
 
@@ -108,7 +123,10 @@ impl Controller {
             let opened = open(&attributes, Target::Cpu(planned.cpu.0), leader);
             members.push(opened.map_err(|error| {
                 let reason = absence_of(error.raw_os_error().unwrap_or(0), Counter::MmReads);
-                NoTraffic::new(reason, format!("{} on CPU {}: {error}", planned.pmu, planned.cpu.0))
+                NoTraffic::new(
+                    reason,
+                    format!("{} on CPU {}: {error}", planned.pmu, planned.cpu.0),
+                )
             })?);
         }
         let counted = |event: &PlannedEvent| Counted {
@@ -116,18 +134,31 @@ impl Controller {
             lines_per_count: event.lines_per_count,
             total: Total::default(),
         };
-        Ok(Controller { members, counted: planned.events.iter().map(counted).collect() })
+        Ok(Controller {
+            members,
+            counted: planned.events.iter().map(counted).collect(),
+        })
     }
 
     /// What it has moved since it was opened.
     fn lines(&mut self, words: &mut Vec<u64>) -> Traffic {
         let count = self.members.len();
         let leader = self.members[0].as_fd();
-        let group = read_words(leader, 3 + count, words).ok().and_then(|words| decode_group(words, count));
-        let Some(group) = group else { return Traffic::absent(Absence::CountersLost) };
-        let mut sum = Traffic { reads: Reading::Value(0), writes: Reading::Value(0) };
+        let group = read_words(leader, 3 + count, words)
+            .ok()
+            .and_then(|words| decode_group(words, count));
+        let Some(group) = group else {
+            return Traffic::absent(Absence::CountersLost);
+        };
+        let mut sum = Traffic {
+            reads: Reading::Value(0),
+            writes: Reading::Value(0),
+        };
         for (event, now) in self.counted.iter_mut().zip(group) {
-            let lines = event.total.update(&[now]).map(|count| (count as f64 * event.lines_per_count).round() as u64);
+            let lines = event
+                .total
+                .update(&[now])
+                .map(|count| (count as f64 * event.lines_per_count).round() as u64);
             match event.direction {
                 Direction::Reads => sum.reads = add(sum.reads, lines),
                 Direction::Writes => sum.writes = add(sum.writes, lines),
@@ -143,9 +174,15 @@ fn add(a: Reading<u64>, b: Reading<u64>) -> Reading<u64> {
 
 /// All controllers are read even where one fails: each keeps its own totals.
 fn read_domain(controllers: &mut [Controller], words: &mut Vec<u64>) -> Traffic {
-    let none = Traffic { reads: Reading::Value(0), writes: Reading::Value(0) };
+    let none = Traffic {
+        reads: Reading::Value(0),
+        writes: Reading::Value(0),
+    };
     controllers
         .iter_mut()
         .map(|controller| controller.lines(words))
-        .fold(none, |sum, lines| Traffic { reads: add(sum.reads, lines.reads), writes: add(sum.writes, lines.writes) })
+        .fold(none, |sum, lines| Traffic {
+            reads: add(sum.reads, lines.reads),
+            writes: add(sum.writes, lines.writes),
+        })
 }

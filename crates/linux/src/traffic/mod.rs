@@ -32,7 +32,10 @@ pub struct NoTraffic {
 
 impl NoTraffic {
     fn new(reason: Absence, detail: impl Into<String>) -> NoTraffic {
-        NoTraffic { reason, details: vec![detail.into()] }
+        NoTraffic {
+            reason,
+            details: vec![detail.into()],
+        }
     }
 
     /// One error for several. What permission would mend comes first, because the user can do something about it.
@@ -58,7 +61,11 @@ impl NoTraffic {
 
 impl From<ReadError> for NoTraffic {
     fn from(error: ReadError) -> NoTraffic {
-        let reason = if error.is_permission() { Absence::NoPermission } else { Absence::NotTold };
+        let reason = if error.is_permission() {
+            Absence::NoPermission
+        } else {
+            Absence::NotTold
+        };
         NoTraffic::new(reason, error.to_string())
     }
 }

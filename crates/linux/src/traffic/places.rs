@@ -22,7 +22,10 @@ impl Places {
     pub(super) fn read(root: &Root, named: &CpuSet) -> Result<Places, ReadError> {
         let socket = |cpu| Ok((cpu, package(root, cpu)?));
         let sockets = named.iter().map(socket).collect::<Result<_, ReadError>>()?;
-        Ok(Places { nodes: nodes(root, ITEM)?, sockets })
+        Ok(Places {
+            nodes: nodes(root, ITEM)?,
+            sockets,
+        })
     }
 
     /// Of the CPUs that PMUs name, those that stand for the sockets of this memory domain.
@@ -39,7 +42,10 @@ impl Places {
         for (cpu, socket) in &self.sockets {
             let Some(socket) = socket else {
                 if self.nodes.len() > 1 {
-                    let why = format!("the kernel does not say which CPUs share a socket with CPU {}", cpu.0);
+                    let why = format!(
+                        "the kernel does not say which CPUs share a socket with CPU {}",
+                        cpu.0
+                    );
                     return Err(NoTraffic::new(Absence::NotTold, why));
                 }
                 named.insert(*cpu);
@@ -49,7 +55,8 @@ impl Places {
             if socket.intersection(cpus).is_empty() {
                 continue;
             }
-            let mut of_socket: Vec<Option<usize>> = socket.iter().map(|cpu| node_of(&self.nodes, cpu)).collect();
+            let mut of_socket: Vec<Option<usize>> =
+                socket.iter().map(|cpu| node_of(&self.nodes, cpu)).collect();
             of_socket.sort_unstable();
             of_socket.dedup();
             if of_socket.len() > 1 {
@@ -67,7 +74,8 @@ impl Places {
         let mut missed = cpus.clone();
         missed.remove_all(&reached);
         if !missed.is_empty() {
-            let why = format!("no PMU of memory controllers names a CPU of the socket of CPUs {missed}");
+            let why =
+                format!("no PMU of memory controllers names a CPU of the socket of CPUs {missed}");
             return Err(NoTraffic::new(Absence::NotTold, why));
         }
         Ok(named)

@@ -23,7 +23,13 @@ impl Tree {
         tree.file("sys/devices/system/cpu/online", &sockets.join(","));
         for socket in sockets {
             for cpu in topology_list(socket).iter() {
-                tree.file(&format!("sys/devices/system/cpu/cpu{}/topology/package_cpus_list", cpu.0), socket);
+                tree.file(
+                    &format!(
+                        "sys/devices/system/cpu/cpu{}/topology/package_cpus_list",
+                        cpu.0
+                    ),
+                    socket,
+                );
             }
         }
         for (ix, node) in nodes.iter().enumerate() {
@@ -43,7 +49,14 @@ impl Tree {
     }
 
     /// A PMU with the fields that most have, and events with or without a scale.
-    fn pmu(&self, name: &str, type_id: u32, mask: &str, events: &[(&str, &str)], scale: Option<&str>) -> &Tree {
+    fn pmu(
+        &self,
+        name: &str,
+        type_id: u32,
+        mask: &str,
+        events: &[(&str, &str)],
+        scale: Option<&str>,
+    ) -> &Tree {
         self.of_pmu(name, "type", &type_id.to_string());
         self.of_pmu(name, "cpumask", mask);
         self.of_pmu(name, "format/event", "config:0-7");
@@ -61,7 +74,13 @@ impl Tree {
     /// Controllers of a server; each PMU has a box on every socket.
     fn server(&self, controllers: u32, mask: &str) -> &Tree {
         for controller in 0..controllers {
-            self.pmu(&format!("uncore_imc_{controller}"), 20 + controller, mask, &CAS, Some(MIB));
+            self.pmu(
+                &format!("uncore_imc_{controller}"),
+                20 + controller,
+                mask,
+                &CAS,
+                Some(MIB),
+            );
         }
         self
     }
@@ -72,7 +91,9 @@ impl Tree {
 
     /// The machine with the CPUs of this list only.
     fn machine(&self, used: &str) -> Machine {
-        topology::read(&self.root(), &topology_list(used), None).unwrap().machine
+        topology::read(&self.root(), &topology_list(used), None)
+            .unwrap()
+            .machine
     }
 
     fn plan(&self, used: &str) -> Result<Plan, NoTraffic> {
@@ -93,7 +114,9 @@ fn topology_list(list: &str) -> cosched_core::CpuSet {
 /// Direction, `config` and lines per count of each event.
 fn events(planned: &Planned) -> Vec<(Direction, u64, f64)> {
     let event = |event: &super::discovery::PlannedEvent| {
-        let Registers([config, 0, 0]) = event.registers else { panic!("{event:?}") };
+        let Registers([config, 0, 0]) = event.registers else {
+            panic!("{event:?}")
+        };
         (event.direction, config, event.lines_per_count)
     };
     planned.events.iter().map(event).collect()
@@ -102,47 +125,85 @@ fn events(planned: &Planned) -> Vec<(Direction, u64, f64)> {
 /// PMU and CPU of all that is planned for each domain.
 fn places(plan: &Plan) -> Vec<Result<Vec<(&str, u32)>, &NoTraffic>> {
     fn of_domain(planned: &[Planned]) -> Vec<(&str, u32)> {
-        planned.iter().map(|one| (one.pmu.as_str(), one.cpu.0)).collect()
+        planned
+            .iter()
+            .map(|one| (one.pmu.as_str(), one.cpu.0))
+            .collect()
     }
-    plan.domains.iter().map(|domain| domain.as_deref().map(of_domain)).collect()
+    plan.domains
+        .iter()
+        .map(|domain| domain.as_deref().map(of_domain))
+        .collect()
 }
 
 #[test]
 fn clients_count_data_reads_and_writes() {
     let tree = Tree::new(&["0-3"], &["0-3"]);
-    let events_of = [("data_reads", "event=0x01"), ("data_writes", "event=0x02"), ("gt_requests", "event=0x03")];
+    let events_of = [
+        ("data_reads", "event=0x01"),
+        ("data_writes", "event=0x02"),
+        ("gt_requests", "event=0x03"),
+    ];
     tree.pmu("uncore_imc", 9, "0", &events_of, Some(MIB));
     let plan = tree.plan("0-3").unwrap();
     assert_eq!(plan.source, TrafficSource::IntelClient);
     assert_eq!(places(&plan), [Ok(vec![("uncore_imc", 0)])]);
     let planned = &plan.domains[0].as_ref().unwrap()[0];
-    assert_eq!((planned.type_id, events(planned)), (9, vec![(Reads, 1, 1.0), (Writes, 2, 1.0)]));
+    assert_eq!(
+        (planned.type_id, events(planned)),
+        (9, vec![(Reads, 1, 1.0), (Writes, 2, 1.0)])
+    );
 }
 
 #[test]
 fn clients_with_counters_that_always_run_count_all_controllers() {
     let tree = Tree::new(&["0-3"], &["0-3"]);
-    let events_of =
-        [("data_read", "event=0xff,umask=0x20"), ("data_write", "event=0xff,umask=0x30"), ("data_total", "umask=0x10")];
+    let events_of = [
+        ("data_read", "event=0xff,umask=0x20"),
+        ("data_write", "event=0xff,umask=0x30"),
+        ("data_total", "umask=0x10"),
+    ];
     for n in 0..2 {
         // Since Alder Lake there is a PMU of the other name too, without events.
         tree.pmu(&format!("uncore_imc_{n}"), 30 + n, "0", &[], None);
-        tree.pmu(&format!("uncore_imc_free_running_{n}"), 40 + n, "0", &events_of, Some(MIB));
+        tree.pmu(
+            &format!("uncore_imc_free_running_{n}"),
+            40 + n,
+            "0",
+            &events_of,
+            Some(MIB),
+        );
     }
     let plan = tree.plan("0-3").unwrap();
     assert_eq!(plan.source, TrafficSource::IntelFreeRunning);
-    assert_eq!(places(&plan), [Ok(vec![("uncore_imc_free_running_0", 0), ("uncore_imc_free_running_1", 0)])]);
-    assert_eq!(events(&plan.domains[0].as_ref().unwrap()[1]), [(Reads, 0x20ff, 1.0), (Writes, 0x30ff, 1.0)]);
+    assert_eq!(
+        places(&plan),
+        [Ok(vec![
+            ("uncore_imc_free_running_0", 0),
+            ("uncore_imc_free_running_1", 0)
+        ])]
+    );
+    assert_eq!(
+        events(&plan.domains[0].as_ref().unwrap()[1]),
+        [(Reads, 0x20ff, 1.0), (Writes, 0x30ff, 1.0)]
+    );
 }
 
 #[test]
 fn servers_count_commands_and_nothing_twice() {
     let tree = Tree::new(&["0-3", "4-7"], &["0-3", "4-7"]);
     tree.server(2, "0,4");
-    let running = [("read", "event=0xff,umask=0x20"), ("write", "event=0xff,umask=0x21")];
+    let running = [
+        ("read", "event=0xff,umask=0x20"),
+        ("write", "event=0xff,umask=0x21"),
+    ];
     tree.pmu("uncore_imc_free_running_0", 50, "0,4", &running, Some(MIB));
     // An event of the whole controller beside one of a part of it.
-    tree.of_pmu("uncore_imc_0", "events/cas_count_read_sch0", "event=0x05,umask=0xcf");
+    tree.of_pmu(
+        "uncore_imc_0",
+        "events/cas_count_read_sch0",
+        "event=0x05,umask=0xcf",
+    );
     let plan = tree.plan("0-7").unwrap();
     assert_eq!(plan.source, TrafficSource::IntelCas);
     let on = |cpu| Ok(vec![("uncore_imc_0", cpu), ("uncore_imc_1", cpu)]);
@@ -166,12 +227,26 @@ fn subchannels_of_a_controller_are_added() {
     tree.pmu("uncore_imc_0", 9, "0", &events_of, Some("1.220703125e-4"));
     let plan = tree.plan("0-3").unwrap();
     let found = events(&plan.domains[0].as_ref().unwrap()[0]);
-    assert_eq!(found, [(Reads, 0xcf05, 2.0), (Reads, 0xcf06, 2.0), (Writes, 0xf005, 2.0), (Writes, 0xf006, 2.0)]);
-    std::fs::remove_file(tree.root().path("/sys/bus/event_source/devices/uncore_imc_0/events/cas_count_write_sch1"))
-        .unwrap();
+    assert_eq!(
+        found,
+        [
+            (Reads, 0xcf05, 2.0),
+            (Reads, 0xcf06, 2.0),
+            (Writes, 0xf005, 2.0),
+            (Writes, 0xf006, 2.0)
+        ]
+    );
+    std::fs::remove_file(
+        tree.root()
+            .path("/sys/bus/event_source/devices/uncore_imc_0/events/cas_count_write_sch1"),
+    )
+    .unwrap();
     let error = tree.plan("0-3").unwrap().domains.remove(0).unwrap_err();
     assert_eq!(error.reason, Absence::NoSuchEvent);
-    assert!(error.to_string().contains("different subchannels"), "{error}");
+    assert!(
+        error.to_string().contains("different subchannels"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -182,14 +257,21 @@ fn nehalem_and_early_servers_count_lines_without_a_scale() {
         ("qmc_writes_full_any", "event=0x2f,umask=0x0f"),
         ("clockticks", "event=0xff,umask=0x00"),
     ];
-    tree.pmu("uncore", 9, "0", &qmc, None).pmu("uncore_cbox_0", 8, "0", &[], None);
+    tree.pmu("uncore", 9, "0", &qmc, None)
+        .pmu("uncore_cbox_0", 8, "0", &[], None);
     let plan = tree.plan("0-3").unwrap();
     assert_eq!(plan.source, TrafficSource::IntelQmc);
-    assert_eq!(events(&plan.domains[0].as_ref().unwrap()[0]), [(Reads, 0xf2c, 1.0), (Writes, 0xf2f, 1.0)]);
+    assert_eq!(
+        events(&plan.domains[0].as_ref().unwrap()[0]),
+        [(Reads, 0xf2c, 1.0), (Writes, 0xf2f, 1.0)]
+    );
 
     let tree = Tree::new(&["0-3"], &["0-3"]);
     tree.pmu("uncore_imc_0", 9, "0", &CAS, None);
-    assert_eq!(events(&tree.plan("0-3").unwrap().domains[0].as_ref().unwrap()[0])[0].2, 1.0);
+    assert_eq!(
+        events(&tree.plan("0-3").unwrap().domains[0].as_ref().unwrap()[0])[0].2,
+        1.0
+    );
 }
 
 #[test]
@@ -205,31 +287,58 @@ fn amd_controllers_have_no_event_names_and_belong_to_a_socket_each() {
     tree.of_pmu("amd_df", "type", "5");
     let plan = tree.plan("0-7").unwrap();
     assert_eq!(plan.source, TrafficSource::AmdUmc);
-    let domains = [Ok(vec![("amd_umc_0", 0), ("amd_umc_1", 0)]), Ok(vec![("amd_umc_2", 4), ("amd_umc_3", 4)])];
+    let domains = [
+        Ok(vec![("amd_umc_0", 0), ("amd_umc_1", 0)]),
+        Ok(vec![("amd_umc_2", 4), ("amd_umc_3", 4)]),
+    ];
     assert_eq!(places(&plan), domains);
-    assert_eq!(events(&plan.domains[1].as_ref().unwrap()[0]), [(Reads, 0x10a, 1.0), (Writes, 0x20a, 1.0)]);
+    assert_eq!(
+        events(&plan.domains[1].as_ref().unwrap()[0]),
+        [(Reads, 0x10a, 1.0), (Writes, 0x20a, 1.0)]
+    );
 }
 
 #[test]
 fn fields_lie_where_the_pmu_says() {
     let tree = Tree::new(&["0-3"], &["0-3"]);
-    tree.server(1, "0").of_pmu("uncore_imc_0", "format/umask", "config:32-39");
+    tree.server(1, "0")
+        .of_pmu("uncore_imc_0", "format/umask", "config:32-39");
     let plan = tree.plan("0-3").unwrap();
-    assert_eq!(events(&plan.domains[0].as_ref().unwrap()[0])[0].1, 0x3_0000_0004);
+    assert_eq!(
+        events(&plan.domains[0].as_ref().unwrap()[0])[0].1,
+        0x3_0000_0004
+    );
 }
 
 #[test]
 fn other_machines_say_what_was_looked_for() {
     let tree = Tree::new(&["0-3"], &["0-3"]);
-    for pmu in ["cpu", "msr", "power", "uncore_cbox_0", "uncore_imcx", "uncore_imc_free_running_x"] {
+    for pmu in [
+        "cpu",
+        "msr",
+        "power",
+        "uncore_cbox_0",
+        "uncore_imcx",
+        "uncore_imc_free_running_x",
+    ] {
         tree.pmu(pmu, 9, "0", &CAS, Some(MIB));
     }
     let error = tree.plan("0-3").unwrap_err();
     assert_eq!((error.reason, error.details.len()), (Absence::NotTold, 1));
-    assert!(error.to_string().contains("uncore_imc (cas_count_read, cas_count_write)"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("uncore_imc (cas_count_read, cas_count_write)"),
+        "{error}"
+    );
     tree.of_pmu("amd_df", "type", "5");
     let error = tree.plan("0-3").unwrap_err();
-    assert!(error.to_string().contains("amd_umc, reads and writes can't be told apart"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("amd_umc, reads and writes can't be told apart"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -237,12 +346,21 @@ fn a_restricted_run_counts_the_controllers_of_its_sockets() {
     let tree = Tree::new(&["0-3", "4-7"], &["0-3", "4-7"]);
     tree.server(1, "0,4");
     // The CPUs that the PMU names may not be used.
-    assert_eq!(places(&tree.plan("5-6").unwrap()), [Ok(vec![("uncore_imc_0", 4)])]);
-    assert_eq!(places(&tree.plan("2,6").unwrap()), [Ok(vec![("uncore_imc_0", 0)]), Ok(vec![("uncore_imc_0", 4)])]);
+    assert_eq!(
+        places(&tree.plan("5-6").unwrap()),
+        [Ok(vec![("uncore_imc_0", 4)])]
+    );
+    assert_eq!(
+        places(&tree.plan("2,6").unwrap()),
+        [Ok(vec![("uncore_imc_0", 0)]), Ok(vec![("uncore_imc_0", 4)])]
+    );
     // Numbers interleave on some machines.
     let tree = Tree::new(&["0,2,4", "1,3,5"], &["0,2,4", "1,3,5"]);
     tree.server(1, "0-1");
-    assert_eq!(places(&tree.plan("3-4").unwrap()), [Ok(vec![("uncore_imc_0", 1)]), Ok(vec![("uncore_imc_0", 0)])]);
+    assert_eq!(
+        places(&tree.plan("3-4").unwrap()),
+        [Ok(vec![("uncore_imc_0", 1)]), Ok(vec![("uncore_imc_0", 0)])]
+    );
 }
 
 #[test]
@@ -255,7 +373,12 @@ fn a_socket_with_several_memory_domains_cannot_be_counted() {
     for split in &found[..2] {
         let error = split.as_ref().unwrap_err();
         assert_eq!(error.reason, Absence::NotTold);
-        assert!(error.to_string().contains("the socket of CPU 0 has 2 memory domains"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("the socket of CPU 0 has 2 memory domains"),
+            "{error}"
+        );
     }
     assert_eq!(found[2], Ok(vec![("uncore_imc_0", 4), ("uncore_imc_1", 4)]));
     // Also for a run that uses one of them only.
@@ -267,11 +390,19 @@ fn a_memory_domain_of_two_sockets_needs_both() {
     for nodes in [&["0-7"][..], &[]] {
         let tree = Tree::new(&["0-3", "4-7"], nodes);
         tree.server(1, "0,4");
-        assert_eq!(places(&tree.plan("0-7").unwrap()), [Ok(vec![("uncore_imc_0", 0), ("uncore_imc_0", 4)])]);
+        assert_eq!(
+            places(&tree.plan("0-7").unwrap()),
+            [Ok(vec![("uncore_imc_0", 0), ("uncore_imc_0", 4)])]
+        );
         tree.server(1, "0");
         let plan = tree.plan("0-7").unwrap();
         let error = plan.domains[0].as_ref().unwrap_err();
-        assert!(error.to_string().contains("names a CPU of the socket of CPUs 4-7"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("names a CPU of the socket of CPUs 4-7"),
+            "{error}"
+        );
     }
 }
 
@@ -280,7 +411,10 @@ fn without_a_list_of_sockets_one_memory_domain_has_all() {
     let tree = Tree::new(&[], &["0-3"]);
     tree.file("sys/devices/system/cpu/online", "0-3");
     tree.server(1, "0");
-    assert_eq!(places(&tree.plan("0-3").unwrap()), [Ok(vec![("uncore_imc_0", 0)])]);
+    assert_eq!(
+        places(&tree.plan("0-3").unwrap()),
+        [Ok(vec![("uncore_imc_0", 0)])]
+    );
     tree.file("sys/devices/system/node/node0/cpulist", "0-1");
     tree.file("sys/devices/system/node/node1/cpulist", "2-3");
     let plan = tree.plan("0-3").unwrap();
@@ -298,7 +432,12 @@ fn a_controller_that_lacks_a_direction_takes_its_domain_with_it() {
     assert_eq!(found[0], Ok(vec![("uncore_imc_0", 0)]));
     let error = found[1].as_ref().unwrap_err();
     assert_eq!(error.reason, Absence::NoSuchEvent);
-    assert!(error.to_string().contains("uncore_imc_2 has no event for writes"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("uncore_imc_2 has no event for writes"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -317,13 +456,23 @@ fn malformed_files_are_named_with_what_was_expected() {
     for (file, text, expected) in cases {
         let tree = Tree::new(&["0-3"], &["0-3"]);
         tree.server(1, "0").of_pmu("uncore_imc_0", file, text);
-        let error = tree.plan("0-3").and_then(|mut plan| plan.domains.remove(0)).unwrap_err();
+        let error = tree
+            .plan("0-3")
+            .and_then(|mut plan| plan.domains.remove(0))
+            .unwrap_err();
         assert_eq!(error.reason, Absence::NotTold);
         let words = error.to_string();
         // A term without a value stands for 1, so `what` is a field that the PMU lacks.
         let named = if text == "what" { "format/what" } else { file };
-        let expected = if text == "what" { "the bits of a field" } else { expected };
-        assert!(words.contains(named) && words.contains(expected), "{file}: {words}");
+        let expected = if text == "what" {
+            "the bits of a field"
+        } else {
+            expected
+        };
+        assert!(
+            words.contains(named) && words.contains(expected),
+            "{file}: {words}"
+        );
         assert!(text == "what" || words.contains(text), "{file}: {words}");
     }
     for (file, expected) in [
@@ -335,9 +484,19 @@ fn malformed_files_are_named_with_what_was_expected() {
     ] {
         let tree = Tree::new(&["0-3"], &["0-3"]);
         tree.server(1, "0");
-        std::fs::remove_file(tree.root().path(&format!("/sys/bus/event_source/devices/uncore_imc_0/{file}"))).unwrap();
-        let error = tree.plan("0-3").and_then(|mut plan| plan.domains.remove(0)).unwrap_err().to_string();
-        assert!(error.contains(file) && error.contains("does not exist") && error.contains(expected), "{error}");
+        std::fs::remove_file(tree.root().path(&format!(
+            "/sys/bus/event_source/devices/uncore_imc_0/{file}"
+        )))
+        .unwrap();
+        let error = tree
+            .plan("0-3")
+            .and_then(|mut plan| plan.domains.remove(0))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains(file) && error.contains("does not exist") && error.contains(expected),
+            "{error}"
+        );
     }
 }
 
@@ -351,10 +510,15 @@ fn what_the_kernel_refuses_is_absent_with_its_reason() {
         (libc::EINVAL, Absence::NoSuchEvent),
         (libc::EMFILE, Absence::CountersLost),
     ] {
-        let refuse = |_: &Attributes, _: Target, _: Option<BorrowedFd<'_>>| Err(io::Error::from_raw_os_error(errno));
+        let refuse = |_: &Attributes, _: Target, _: Option<BorrowedFd<'_>>| {
+            Err(io::Error::from_raw_os_error(errno))
+        };
         let error = TrafficMeter::open_by(refuse, tree.plan("0-7").unwrap()).unwrap_err();
         assert_eq!((error.reason, error.details.len()), (reason, 2));
-        assert!(error.to_string().contains("uncore_imc_0 on CPU 4"), "{error}");
+        assert!(
+            error.to_string().contains("uncore_imc_0 on CPU 4"),
+            "{error}"
+        );
         // The second controller of the second socket only: no part of the sum is given.
         let mut opened = 0;
         let some = |attributes: &Attributes, target: Target, _: Option<BorrowedFd<'_>>| {
@@ -366,7 +530,10 @@ fn what_the_kernel_refuses_is_absent_with_its_reason() {
         };
         let mut meter = TrafficMeter::open_by(some, tree.plan("0-7").unwrap()).unwrap();
         assert_eq!(meter.source(), TrafficSource::IntelCas);
-        let problems: Vec<_> = meter.problems().map(|problem| problem.map(|problem| problem.reason)).collect();
+        let problems: Vec<_> = meter
+            .problems()
+            .map(|problem| problem.map(|problem| problem.reason))
+            .collect();
         assert_eq!(problems, [None, Some(reason)]);
         assert_eq!(read(&mut meter), [moved(14, 6), Traffic::absent(reason)]);
         assert_eq!(opened, 4 + 2);
@@ -384,7 +551,10 @@ fn answers(reads: &[&[u64]]) -> OwnedFd {
 }
 
 fn moved(reads: u64, writes: u64) -> Traffic {
-    Traffic { reads: Reading::Value(reads), writes: Reading::Value(writes) }
+    Traffic {
+        reads: Reading::Value(reads),
+        writes: Reading::Value(writes),
+    }
 }
 
 fn read(meter: &mut TrafficMeter) -> Vec<Traffic> {
@@ -411,19 +581,28 @@ fn controllers_are_added_scaled_and_lost_together() {
                 &[2, 300, 200, 100, 20],
                 &[2, 400, 300, 100, 20],
             ]),
-            _ => {
-                answers(&[&[2, 0, 0, 0, 0], &[2, 100, 100, 200, 40], &[2, 200, 200, 400, 41], &[2, 300, 300, 600, 42]])
-            }
+            _ => answers(&[
+                &[2, 0, 0, 0, 0],
+                &[2, 100, 100, 200, 40],
+                &[2, 200, 200, 400, 41],
+                &[2, 300, 300, 600, 42],
+            ]),
         })
     };
     let mut meter = TrafficMeter::open_by(open, tree.plan("0-3").unwrap()).unwrap();
     let (leader, target, has_leader) = &asked[0];
-    assert_eq!((leader.type_id, leader.config, leader.scope), (20, 0x304, Scope::Chip));
+    assert_eq!(
+        (leader.type_id, leader.config, leader.scope),
+        (20, 0x304, Scope::Chip)
+    );
     assert_eq!(
         (leader.start, leader.read, *target, *has_leader),
         (Some(Start::Now), ReadFormat::Group, Target::Cpu(0), false)
     );
-    assert_eq!((asked[1].0.config, asked[1].0.start, asked[1].2), (0xc04, None, true));
+    assert_eq!(
+        (asked[1].0.config, asked[1].0.start, asked[1].2),
+        (0xc04, None, true)
+    );
     assert_eq!(asked.len(), 4);
 
     assert_eq!(read(&mut meter), [moved(0, 0)]);
@@ -438,13 +617,27 @@ fn controllers_are_added_scaled_and_lost_together() {
 fn real_events_are_read() {
     // The kernel's clock of CPU 0 stands in for a controller: a nanosecond is a line.
     let tree = Tree::new(&["0"], &["0"]);
-    tree.pmu("uncore_imc", 1, "0", &[("data_reads", "event=0x00"), ("data_writes", "event=0x00")], Some(MIB));
+    tree.pmu(
+        "uncore_imc",
+        1,
+        "0",
+        &[("data_reads", "event=0x00"), ("data_writes", "event=0x00")],
+        Some(MIB),
+    );
     match TrafficMeter::open(&tree.root(), &tree.machine("0")) {
         Ok(mut meter) => {
             let (first, second) = (read(&mut meter), read(&mut meter));
-            let values = |traffic: &[Traffic]| (traffic[0].reads.value().unwrap(), traffic[0].writes.value().unwrap());
+            let values = |traffic: &[Traffic]| {
+                (
+                    traffic[0].reads.value().unwrap(),
+                    traffic[0].writes.value().unwrap(),
+                )
+            };
             let (first, second) = (values(&first), values(&second));
-            assert!(first.0 > 0 && second.0 > first.0 && second.1 > first.1, "{first:?} {second:?}");
+            assert!(
+                first.0 > 0 && second.0 > first.0 && second.1 > first.1,
+                "{first:?} {second:?}"
+            );
         }
         Err(error) => {
             assert_eq!(error.reason, Absence::NoPermission, "{error}");

@@ -18,13 +18,21 @@ use cosched_report::EnergySource;
 pub fn comparison_page(view: &ComparisonView<'_>) -> String {
     let answer = view.answer;
     let design = &answer.manifest.design;
-    let names: Vec<&str> = design.candidates.iter().map(|candidate| candidate.name.as_str()).collect();
+    let names: Vec<&str> = design
+        .candidates
+        .iter()
+        .map(|candidate| candidate.name.as_str())
+        .collect();
     let head = Head {
         title: format!("Comparison: {}", names.join(", ")),
         intro: paragraph(&what(answer)),
         is_simulated: design.is_simulated(),
     };
-    let mut pictures: Vec<_> = answer.judged.iter().filter_map(|judged| against(view, judged)).collect();
+    let mut pictures: Vec<_> = answer
+        .judged
+        .iter()
+        .filter_map(|judged| against(view, judged))
+        .collect();
     pictures.extend(fair_and_fast(view));
     let all = [
         Section::of("verdicts", "Verdicts", verdicts::verdicts(answer)),
@@ -44,11 +52,16 @@ pub fn comparison_page(view: &ComparisonView<'_>) -> String {
 /// One part for each mix; the first is open.
 fn by_mix(view: &ComparisonView<'_>, part: impl Fn(usize) -> String) -> String {
     let mixes = &view.answer.manifest.design.mixes;
-    let parts: Vec<(usize, String)> =
-        (0..mixes.len()).map(|mix| (mix, part(mix))).filter(|(_, body)| !body.is_empty()).collect();
+    let parts: Vec<(usize, String)> = (0..mixes.len())
+        .map(|mix| (mix, part(mix)))
+        .filter(|(_, body)| !body.is_empty())
+        .collect();
     match &parts[..] {
         [(_, only)] if mixes.len() == 1 => only.clone(),
-        parts => parts.iter().map(|(mix, body)| details(&mixes[*mix].name, body, *mix == 0)).collect(),
+        parts => parts
+            .iter()
+            .map(|(mix, body)| details(&mixes[*mix].name, body, *mix == 0))
+            .collect(),
     }
 }
 
@@ -64,48 +77,81 @@ fn completions(view: &ComparisonView<'_>) -> String {
         ];
         charts(&all.into_iter().flatten().collect::<Vec<_>>())
     });
-    if parts.is_empty() { parts } else { format!("{}{parts}", paragraph(MEDIAN_RUNS)) }
+    if parts.is_empty() {
+        parts
+    } else {
+        format!("{}{parts}", paragraph(MEDIAN_RUNS))
+    }
 }
 
 fn estimated(view: &ComparisonView<'_>) -> String {
     let parts = by_mix(view, |mix| {
         let runs = view.shown_runs(mix);
         let name = &view.answer.manifest.design.mixes[mix].name;
-        let one_by_one = runs.iter().map(|run| estimates(std::slice::from_ref(run), &format!("{}, {name}", run.0)));
+        let one_by_one = runs
+            .iter()
+            .map(|run| estimates(std::slice::from_ref(run), &format!("{}, {name}", run.0)));
         charts(&one_by_one.flatten().collect::<Vec<_>>())
     });
-    if parts.is_empty() { parts } else { format!("{}{parts}", paragraph(MEDIAN_RUNS)) }
+    if parts.is_empty() {
+        parts
+    } else {
+        format!("{}{parts}", paragraph(MEDIAN_RUNS))
+    }
 }
 
 fn timelines(view: &ComparisonView<'_>) -> String {
     let mut body = String::new();
     for (at, (trial, record, timeline)) in view.whole.iter().enumerate() {
         let name = view.name(*trial);
-        let shown = timeline
-            .as_ref()
-            .and_then(|timeline| timeline_box(&format!("timeline-{}", at + 1), &name, timeline, record));
+        let shown = timeline.as_ref().and_then(|timeline| {
+            timeline_box(&format!("timeline-{}", at + 1), &name, timeline, record)
+        });
         if let Some(shown) = shown {
             body.push_str(&details(&name, &shown, at == 0));
         }
     }
-    if body.is_empty() { body } else { format!("{}{body}", paragraph(&which_timelines(view))) }
+    if body.is_empty() {
+        body
+    } else {
+        format!("{}{body}", paragraph(&which_timelines(view)))
+    }
 }
 
 /// Of which runs timelines are shown.
 fn which_timelines(view: &ComparisonView<'_>) -> String {
     let design = &view.answer.manifest.design;
-    let which = if design.is_simulated() { "Of each candidate the run of the first block." } else { MEDIAN_RUNS };
+    let which = if design.is_simulated() {
+        "Of each candidate the run of the first block."
+    } else {
+        MEDIAN_RUNS
+    };
     let shown = view.whole.len();
     // Of other programs nobody knows who ran where.
-    let policies = design.candidates.iter().filter(|one| matches!(one.means, Means::Policy { .. })).count();
+    let policies = design
+        .candidates
+        .iter()
+        .filter(|one| matches!(one.means, Means::Policy { .. }))
+        .count();
     let all = policies * design.mixes.len();
-    if shown < all { format!("{which} {shown} of {all} are shown.") } else { which.to_owned() }
+    if shown < all {
+        format!("{which} {shown} of {all} are shown.")
+    } else {
+        which.to_owned()
+    }
 }
 
 /// What makes figures doubtful.
 fn doubts(answer: &Answer) -> String {
-    let doubts = answer.doubts().into_iter().map(|(doubt, trials)| format!("{}: {doubt}", runs_text(answer, &trials)));
-    list(&doubts.chain(answer.notes.iter().cloned()).collect::<Vec<_>>())
+    let doubts = answer
+        .doubts()
+        .into_iter()
+        .map(|(doubt, trials)| format!("{}: {doubt}", runs_text(answer, &trials)));
+    list(
+        &doubts
+            .chain(answer.notes.iter().cloned())
+            .collect::<Vec<_>>(),
+    )
 }
 
 fn energy(view: &ComparisonView<'_>) -> String {
@@ -115,10 +161,16 @@ fn energy(view: &ComparisonView<'_>) -> String {
     sources.dedup();
     let told = match &sources[..] {
         [] => return String::new(),
-        [EnergySource::Measured] => "All figures of energy were measured by the processor's energy counters.",
-        [EnergySource::Modelled] => "All figures of energy come from a power model: nothing was measured.",
+        [EnergySource::Measured] => {
+            "All figures of energy were measured by the processor's energy counters."
+        }
+        [EnergySource::Modelled] => {
+            "All figures of energy come from a power model: nothing was measured."
+        }
         [EnergySource::Absent] => "Nothing here can measure energy, so nothing is said of it.",
-        _ => "Figures of energy come from different sources in different runs: do not compare them.",
+        _ => {
+            "Figures of energy come from different sources in different runs: do not compare them."
+        }
     };
     paragraph(told)
 }
@@ -126,7 +178,11 @@ fn energy(view: &ComparisonView<'_>) -> String {
 fn runs_table(view: &ComparisonView<'_>) -> String {
     let answer = view.answer;
     let design = &answer.manifest.design;
-    let shown: Vec<&str> = answer.judged.iter().map(|judged| judged.metric.name).collect();
+    let shown: Vec<&str> = answer
+        .judged
+        .iter()
+        .map(|judged| judged.metric.name)
+        .collect();
     let mut columns = vec!["#block".to_owned()];
     if design.mixes.len() > 1 {
         columns.push("mix".to_owned());
@@ -142,15 +198,30 @@ fn runs_table(view: &ComparisonView<'_>) -> String {
         }
         cells.push(Cell::text(&design.candidates[trial.candidate].name));
         cells.push(outcome.policy.as_ref().map_or(Cell::None, Cell::text));
-        cells.extend(shown.iter().map(|name| Cell::number(outcome.figure(name), number)));
+        cells.extend(
+            shown
+                .iter()
+                .map(|name| Cell::number(outcome.figure(name), number)),
+        );
         cells.push(match outcome.exit {
             Some(exit) if exit != 0 => Cell::Text(format!("exit {exit}")),
-            _ => Cell::number(outcome.failed.map(|failed| failed as f64), |failed| format!("{failed:.0}")),
+            _ => Cell::number(outcome.failed.map(|failed| failed as f64), |failed| {
+                format!("{failed:.0}")
+            }),
         });
         cells
     });
-    let table = Table { id: Some("runs-table".to_owned()), caption: "", columns, rows: rows.collect() };
-    details(&format!("{} runs", answer.outcomes.len()), &table.html(), false)
+    let table = Table {
+        id: Some("runs-table".to_owned()),
+        caption: "",
+        columns,
+        rows: rows.collect(),
+    };
+    details(
+        &format!("{} runs", answer.outcomes.len()),
+        &table.html(),
+        false,
+    )
 }
 
 fn setting(view: &ComparisonView<'_>) -> String {
@@ -160,23 +231,55 @@ fn setting(view: &ComparisonView<'_>) -> String {
         let how = match &candidate.means {
             Means::Command(line) => line.clone(),
             Means::Policy { policy, params } => {
-                let params: String = params.iter().map(|(name, value)| format!(" --param {name}={value}")).collect();
+                let params: String = params
+                    .iter()
+                    .map(|(name, value)| format!(" --param {name}={value}"))
+                    .collect();
                 format!("cosched run MIX --policy {policy}{params}")
             }
         };
-        let name =
-            if at == design.baseline { format!("{} (the baseline)", candidate.name) } else { candidate.name.clone() };
+        let name = if at == design.baseline {
+            format!("{} (the baseline)", candidate.name)
+        } else {
+            candidate.name.clone()
+        };
         vec![Cell::Text(name), Cell::Text(how)]
     });
     let columns = vec!["candidate".to_owned(), "is".to_owned()];
-    let mut body = Table { id: None, caption: "", columns, rows: rows.collect() }.html();
-    let rows =
-        design.mixes.iter().map(|mix| vec![Cell::text(&mix.name), Cell::text(&mix.file), Cell::text(&mix.sha256)]);
+    let mut body = Table {
+        id: None,
+        caption: "",
+        columns,
+        rows: rows.collect(),
+    }
+    .html();
+    let rows = design.mixes.iter().map(|mix| {
+        vec![
+            Cell::text(&mix.name),
+            Cell::text(&mix.file),
+            Cell::text(&mix.sha256),
+        ]
+    });
     let columns = ["mix", "file", "SHA-256"].map(str::to_owned).to_vec();
-    body.push_str(&Table { id: None, caption: "", columns, rows: rows.collect() }.html());
-    body.push_str(&format!("<h3>The same again</h3>\n<pre>{}</pre>\n", esc(&manifest.command_line.join(" "))));
+    body.push_str(
+        &Table {
+            id: None,
+            caption: "",
+            columns,
+            rows: rows.collect(),
+        }
+        .html(),
+    );
+    body.push_str(&format!(
+        "<h3>The same again</h3>\n<pre>{}</pre>\n",
+        esc(&manifest.command_line.join(" "))
+    ));
     if let Some((trial, record, _)) = view.whole.first() {
-        body.push_str(&details(&format!("The run of {}", view.name(*trial)), &machine(record), false));
+        body.push_str(&details(
+            &format!("The run of {}", view.name(*trial)),
+            &machine(record),
+            false,
+        ));
     }
     body
 }

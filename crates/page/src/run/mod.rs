@@ -12,7 +12,9 @@ use crate::html::{Cell, Table, charts, details, esc, list, paragraph};
 use crate::timeline::timeline_box;
 use crate::view::RunView;
 use cosched_core::metric::{METRICS, Needs};
-use cosched_report::{EnergySource, Record, count, headline_text, metric_name, metric_value, seconds};
+use cosched_report::{
+    EnergySource, Record, count, headline_text, metric_name, metric_value, seconds,
+};
 pub(crate) use setting::{machine, warnings};
 
 /// The page of these runs.
@@ -26,8 +28,15 @@ pub fn run_page(runs: &[RunView<'_>]) -> String {
 fn single(run: &RunView<'_>) -> String {
     let record = run.record;
     let head = Head {
-        title: format!("{}: policy {} on {}", run.label, record.policy, record.machine),
-        intro: format!("<p>{}</p>\n{}", esc(&headline_text(record)), list(&run.notes)),
+        title: format!(
+            "{}: policy {} on {}",
+            run.label, record.policy, record.machine
+        ),
+        intro: format!(
+            "<p>{}</p>\n{}",
+            esc(&headline_text(record)),
+            list(&run.notes)
+        ),
         is_simulated: run.is_simulated(),
     };
     document(&head, &sections(run))
@@ -38,7 +47,9 @@ fn sections(run: &RunView<'_>) -> Vec<Section> {
     let record = run.record;
     let facts = RunFacts::of(record);
     let named = [(record.policy.clone(), &facts)];
-    let timeline = run.timeline.and_then(|timeline| timeline_box("timeline-1", &run.label, timeline, record));
+    let timeline = run
+        .timeline
+        .and_then(|timeline| timeline_box("timeline-1", &run.label, timeline, record));
     let no_timeline = || match run.timeline {
         Some(_) => paragraph("Nobody was placed on a CPU."),
         None => paragraph("The series of this run is not there, so it is not known who ran when."),
@@ -46,15 +57,24 @@ fn sections(run: &RunView<'_>) -> Vec<Section> {
     let pictures = [
         completion(&named, "Jobs ended over time"),
         slowdowns(&named, "Slowdown of each job"),
-        run.timeline.and_then(|timeline| memory(timeline.traffic.as_ref()?)),
+        run.timeline
+            .and_then(|timeline| memory(timeline.traffic.as_ref()?)),
     ];
     let estimated = estimates(&named, "Estimated against true slowdown");
     let all = [
         Section::of("result", "Result", metrics(record)),
         Section::of("timeline", "Timeline", timeline.unwrap_or_else(no_timeline)),
         Section::of("jobs", "Jobs", jobs::table(run)),
-        Section::of("charts", "Charts", charts(&pictures.into_iter().flatten().collect::<Vec<_>>())),
-        Section::of("estimates", "Estimate against truth", estimate_section(estimated)),
+        Section::of(
+            "charts",
+            "Charts",
+            charts(&pictures.into_iter().flatten().collect::<Vec<_>>()),
+        ),
+        Section::of(
+            "estimates",
+            "Estimate against truth",
+            estimate_section(estimated),
+        ),
         Section::of("energy", "Energy", energy(record)),
         Section::of("earlier", "Earlier runs of this batch", earlier(run)),
         Section::of("warnings", "Warnings", warnings(record)),
@@ -84,15 +104,25 @@ fn metrics(record: &Record) -> String {
             _ => "",
         };
         let meaning = format!("{}{source}", metric.hint);
-        let (value, more) = match (record.metrics.entry(metric.name)?, estimated.and_then(|all| all.get(metric.name))) {
-            (Ok(value), _) => (Cell::Number(metric_value(metric, *value), *value), String::new()),
+        let (value, more) = match (
+            record.metrics.entry(metric.name)?,
+            estimated.and_then(|all| all.get(metric.name)),
+        ) {
+            (Ok(value), _) => (
+                Cell::Number(metric_value(metric, *value), *value),
+                String::new(),
+            ),
             (Err(_), Some(value)) => (
                 Cell::Number(format!("~{}", metric_value(metric, *value)), *value),
                 "; estimated from progress".to_owned(),
             ),
             (Err(why), None) => (Cell::None, format!("; not known: {why}")),
         };
-        Some(vec![Cell::text(name), value, Cell::text(format!("{meaning}{more}"))])
+        Some(vec![
+            Cell::text(name),
+            value,
+            Cell::text(format!("{meaning}{more}")),
+        ])
     };
     let table = Table {
         id: None,
@@ -110,13 +140,19 @@ fn metrics(record: &Record) -> String {
 fn energy(record: &Record) -> String {
     let energy = &record.energy;
     match (energy.joules, energy.source) {
-        (Some(joules), EnergySource::Measured) => {
-            paragraph(&format!("{joules:.1} J, measured by the processor's energy counters over the whole package."))
-        }
-        (Some(joules), _) => paragraph(&format!("{joules:.1} J, from a power model: nothing was measured.")),
-        (None, _) => {
-            paragraph(&format!("Not known: {}.", energy.absent.why("joules").unwrap_or("the record does not tell why")))
-        }
+        (Some(joules), EnergySource::Measured) => paragraph(&format!(
+            "{joules:.1} J, measured by the processor's energy counters over the whole package."
+        )),
+        (Some(joules), _) => paragraph(&format!(
+            "{joules:.1} J, from a power model: nothing was measured."
+        )),
+        (None, _) => paragraph(&format!(
+            "Not known: {}.",
+            energy
+                .absent
+                .why("joules")
+                .unwrap_or("the record does not tell why")
+        )),
     }
 }
 
@@ -134,8 +170,15 @@ fn earlier(run: &RunView<'_>) -> String {
     let mut body = runs_table(&run.earlier, "earlier-runs");
     for (at, part) in run.earlier.iter().enumerate() {
         let id = format!("timeline-earlier-{}", at + 1);
-        if let Some(shown) = part.timeline.and_then(|timeline| timeline_box(&id, &part.label, timeline, part.record)) {
-            body.push_str(&details(&format!("Timeline of {}", part.label), &shown, true));
+        if let Some(shown) = part
+            .timeline
+            .and_then(|timeline| timeline_box(&id, &part.label, timeline, part.record))
+        {
+            body.push_str(&details(
+                &format!("Timeline of {}", part.label),
+                &shown,
+                true,
+            ));
         }
     }
     body
@@ -143,31 +186,52 @@ fn earlier(run: &RunView<'_>) -> String {
 
 /// A row for each run.
 fn runs_table(runs: &[RunView<'_>], id: &str) -> String {
-    let shown: Vec<_> =
-        METRICS.iter().filter(|metric| runs.iter().any(|run| run.record.metrics.get(metric.name).is_some())).collect();
-    let mut columns =
-        ["run", "policy", "machine", "#jobs", "#failed", "#not ended", "ended by"].map(str::to_owned).to_vec();
+    let shown: Vec<_> = METRICS
+        .iter()
+        .filter(|metric| {
+            runs.iter()
+                .any(|run| run.record.metrics.get(metric.name).is_some())
+        })
+        .collect();
+    let mut columns = [
+        "run",
+        "policy",
+        "machine",
+        "#jobs",
+        "#failed",
+        "#not ended",
+        "ended by",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     columns.extend(shown.iter().map(|metric| format!("#{}", metric.name)));
-    let row =
-        |run: &RunView<'_>| {
-            let record = run.record;
-            let number = |n: usize| Cell::Number(n.to_string(), n as f64);
-            let mut cells = vec![
-                Cell::text(&run.label),
-                Cell::text(&record.policy),
-                Cell::text(&record.machine),
-                number(record.totals.jobs),
-                number(record.totals.failed),
-                number(record.totals.unfinished),
-                Cell::text(&record.finished_by),
-            ];
-            cells.extend(shown.iter().map(|metric| {
-                Cell::number(record.metrics.get(metric.name).copied(), |value| metric_value(metric, value))
-            }));
-            cells
-        };
+    let row = |run: &RunView<'_>| {
+        let record = run.record;
+        let number = |n: usize| Cell::Number(n.to_string(), n as f64);
+        let mut cells = vec![
+            Cell::text(&run.label),
+            Cell::text(&record.policy),
+            Cell::text(&record.machine),
+            number(record.totals.jobs),
+            number(record.totals.failed),
+            number(record.totals.unfinished),
+            Cell::text(&record.finished_by),
+        ];
+        cells.extend(shown.iter().map(|metric| {
+            Cell::number(record.metrics.get(metric.name).copied(), |value| {
+                metric_value(metric, value)
+            })
+        }));
+        cells
+    };
     let rows = runs.iter().map(row).collect();
-    Table { id: Some(id.to_owned()), caption: "", columns, rows }.html()
+    Table {
+        id: Some(id.to_owned()),
+        caption: "",
+        columns,
+        rows,
+    }
+    .html()
 }
 
 /// With more runs than this none is shown whole.
@@ -175,7 +239,11 @@ const MOST_WHOLE: usize = 12;
 
 fn several(runs: &[RunView<'_>]) -> String {
     let facts: Vec<RunFacts> = runs.iter().map(|run| RunFacts::of(run.record)).collect();
-    let named: Vec<(String, &RunFacts)> = runs.iter().map(|run| run.label.clone()).zip(&facts).collect();
+    let named: Vec<(String, &RunFacts)> = runs
+        .iter()
+        .map(|run| run.label.clone())
+        .zip(&facts)
+        .collect();
     let head = Head {
         title: count(runs.len() as u64, "run"),
         intro: paragraph(
@@ -185,27 +253,42 @@ fn several(runs: &[RunView<'_>]) -> String {
         is_simulated: runs.iter().all(RunView::is_simulated),
     };
     let pictures = if runs.len() <= MOST_WHOLE {
-        [completion(&named, "Jobs ended over time"), slowdowns(&named, "Slowdown of each job")]
+        [
+            completion(&named, "Jobs ended over time"),
+            slowdowns(&named, "Slowdown of each job"),
+        ]
     } else {
         [None, None]
     };
     let mut whole = String::new();
     for (at, run) in runs.iter().enumerate().take(MOST_WHOLE) {
-        let mut body = format!("{}{}", paragraph(&headline_text(run.record)), list(&run.notes));
+        let mut body = format!(
+            "{}{}",
+            paragraph(&headline_text(run.record)),
+            list(&run.notes)
+        );
         let id = format!("timeline-{}", at + 1);
         body.push_str(
-            &run.timeline.and_then(|timeline| timeline_box(&id, &run.label, timeline, run.record)).unwrap_or_default(),
+            &run.timeline
+                .and_then(|timeline| timeline_box(&id, &run.label, timeline, run.record))
+                .unwrap_or_default(),
         );
         body.push_str(&warnings(run.record));
         body.push_str(&machine(run.record));
         whole.push_str(&details(&run.label, &body, false));
     }
     if runs.len() > MOST_WHOLE {
-        whole.push_str(&paragraph(&format!("The first {MOST_WHOLE} runs are shown; name some to see others.")));
+        whole.push_str(&paragraph(&format!(
+            "The first {MOST_WHOLE} runs are shown; name some to see others."
+        )));
     }
     let all = [
         Section::of("runs", "Runs", runs_table(runs, "runs-table")),
-        Section::of("charts", "Charts", charts(&pictures.into_iter().flatten().collect::<Vec<_>>())),
+        Section::of(
+            "charts",
+            "Charts",
+            charts(&pictures.into_iter().flatten().collect::<Vec<_>>()),
+        ),
         Section::of("each", "Each run", whole),
     ];
     document(&head, &all.into_iter().flatten().collect::<Vec<_>>())

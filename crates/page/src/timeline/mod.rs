@@ -10,11 +10,25 @@ use cosched_report::{Record, Timeline};
 pub(crate) use picture::picture;
 
 /// The box for a run; `None` if nobody was placed anywhere.
-pub(crate) fn timeline_box(id: &str, what: &str, timeline: &Timeline, record: &Record) -> Option<String> {
+pub(crate) fn timeline_box(
+    id: &str,
+    what: &str,
+    timeline: &Timeline,
+    record: &Record,
+) -> Option<String> {
     let data = data::Data::of(timeline, record)?;
-    let by_job = if data.is_best_by_job { ("", " checked") } else { (" checked", "") };
-    let note = data.note.as_deref().map(|note| format!("<p class=\"dim\">{}</p>\n", esc(note))).unwrap_or_default();
-    let still = picture(what, timeline, record).map(|chart| format!("<noscript>\n{}</noscript>\n", chart.svg()));
+    let by_job = if data.is_best_by_job {
+        ("", " checked")
+    } else {
+        (" checked", "")
+    };
+    let note = data
+        .note
+        .as_deref()
+        .map(|note| format!("<p class=\"dim\">{}</p>\n", esc(note)))
+        .unwrap_or_default();
+    let still = picture(what, timeline, record)
+        .map(|chart| format!("<noscript>\n{}</noscript>\n", chart.svg()));
     Some(format!(
         "<div data-timeline=\"{id}\" hidden>
 <div class=\"tl-bar\" role=\"group\" aria-label=\"view of the timeline\">

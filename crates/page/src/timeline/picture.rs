@@ -17,21 +17,36 @@ const MOST_SERIES: usize = 24;
 ///
 /// Rows are CPUs; or jobs, where these share CPUs.
 pub(crate) fn picture(what: &str, timeline: &Timeline, record: &Record) -> Option<Chart> {
-    let (from, until) = (timeline.from.0, timeline.until.0.saturating_sub(timeline.from.0));
+    let (from, until) = (
+        timeline.from.0,
+        timeline.until.0.saturating_sub(timeline.from.0),
+    );
     if until == 0 || timeline.jobs.len() > record.jobs.len() {
         return None;
     }
-    let stays =
-        || timeline.jobs.iter().enumerate().flat_map(|(job, all)| all.stays.iter().map(move |stay| (job, stay)));
+    let stays = || {
+        timeline
+            .jobs
+            .iter()
+            .enumerate()
+            .flat_map(|(job, all)| all.stays.iter().map(move |stay| (job, stay)))
+    };
     let is_shared = |mode: Mode| mode == Mode::Shared;
     let time = |shared: bool| -> u64 {
-        stays().filter(|(_, stay)| is_shared(stay.mode) == shared).map(|(_, stay)| (stay.to - stay.from).0).sum()
+        stays()
+            .filter(|(_, stay)| is_shared(stay.mode) == shared)
+            .map(|(_, stay)| (stay.to - stay.from).0)
+            .sum()
     };
     let by_job = time(true) > time(false);
     let rows: Vec<String> = if by_job {
         record.jobs.iter().map(|job| job.name.clone()).collect()
     } else {
-        timeline.cpus.iter().map(|cpu| format!("CPU {}", cpu.0)).collect()
+        timeline
+            .cpus
+            .iter()
+            .map(|cpu| format!("CPU {}", cpu.0))
+            .collect()
     };
     if rows.is_empty() || rows.len() > MOST_ROWS {
         return None;
@@ -53,7 +68,12 @@ pub(crate) fn picture(what: &str, timeline: &Timeline, record: &Record) -> Optio
             })
         })
         .collect();
-    let place_of: BTreeMap<u32, usize> = timeline.cpus.iter().enumerate().map(|(at, cpu)| (cpu.0, at)).collect();
+    let place_of: BTreeMap<u32, usize> = timeline
+        .cpus
+        .iter()
+        .enumerate()
+        .map(|(at, cpu)| (cpu.0, at))
+        .collect();
     let mut parts: Vec<BTreeMap<(u64, usize), u64>> = vec![BTreeMap::new(); rows.len()];
     for (job, stay) in stays() {
         let rows: Vec<usize> = if by_job {
@@ -61,12 +81,18 @@ pub(crate) fn picture(what: &str, timeline: &Timeline, record: &Record) -> Optio
         } else if is_shared(stay.mode) {
             Vec::new()
         } else {
-            stay.cpus.iter().filter_map(|cpu| place_of.get(&cpu.0).copied()).collect()
+            stay.cpus
+                .iter()
+                .filter_map(|cpu| place_of.get(&cpu.0).copied())
+                .collect()
         };
         for row in rows {
             let since = |at: Nanos| Nanos(at.0.saturating_sub(from));
             for part in part_of(since(stay.from), until)..=part_of(since(stay.to), until) {
-                let (begin, end) = (from + until / PARTS * part, from + until / PARTS * (part + 1));
+                let (begin, end) = (
+                    from + until / PARTS * part,
+                    from + until / PARTS * (part + 1),
+                );
                 let time = end.min(stay.to.0).saturating_sub(begin.max(stay.from.0));
                 *parts[row].entry((part, series_of[job])).or_default() += time;
             }
@@ -84,22 +110,34 @@ pub(crate) fn picture(what: &str, timeline: &Timeline, record: &Record) -> Optio
             }
             *taken.entry(part).or_default() += time;
         }
-        let at = |part: u64| timeline.from.as_s() + part as f64 / PARTS as f64 * Nanos(until).as_s();
+        let at =
+            |part: u64| timeline.from.as_s() + part as f64 / PARTS as f64 * Nanos(until).as_s();
         let mut last: Option<(u64, usize)> = None;
         for (part, (_, series)) in most {
             if 2 * taken[&part] < until / PARTS {
                 continue;
             }
-            match spans.last_mut().filter(|_| last == Some((part.wrapping_sub(1), series))) {
+            match spans
+                .last_mut()
+                .filter(|_| last == Some((part.wrapping_sub(1), series)))
+            {
                 Some(span) => span.to = at(part + 1),
-                None => spans.push(Span { row, series, from: at(part), to: at(part + 1) }),
+                None => spans.push(Span {
+                    row,
+                    series,
+                    from: at(part),
+                    to: at(part + 1),
+                }),
             }
             last = Some((part, series));
         }
     }
-    let mut told =
-        if by_job { "each job's time on CPUs" } else { "in each moment the job that had the CPU for longest" }
-            .to_owned();
+    let mut told = if by_job {
+        "each job's time on CPUs"
+    } else {
+        "in each moment the job that had the CPU for longest"
+    }
+    .to_owned();
     if from > 0 {
         told.push_str("; a section of the run");
     }
@@ -114,7 +152,11 @@ pub(crate) fn picture(what: &str, timeline: &Timeline, record: &Record) -> Optio
         },
         y: Axis::default(),
         marks: Vec::new(),
-        plot: Plot::Timeline(Rows { rows, series, spans }),
+        plot: Plot::Timeline(Rows {
+            rows,
+            series,
+            spans,
+        }),
     })
 }
 

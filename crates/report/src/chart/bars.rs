@@ -6,7 +6,9 @@ use super::model::{Bars, Chart, Estimate, GroupLine, MarkAxis};
 use super::number::{px, value, with_unit};
 use super::placing::Placer;
 use super::scale::{Range, Scale};
-use super::sheet::{MARGIN, Sheet, left_axis, mark_names, marked, marks, right_axis, room_of, rule, vertical_scale};
+use super::sheet::{
+    MARGIN, Sheet, left_axis, mark_names, marked, marks, right_axis, room_of, rule, vertical_scale,
+};
 use super::style::{Key, bar_class, knob, line_over};
 use super::xml::Xml;
 
@@ -19,11 +21,18 @@ const CROSS: f64 = 5.0;
 
 /// Draws the bars and all around them.
 pub(super) fn draw(chart: &Chart, bars: &Bars, sheet: &mut Sheet) {
-    let of_series = bars.series.iter().enumerate().map(|(ix, series)| (Key::Bar(ix), series.name.as_str()));
-    let line_name = bars.line.as_ref().map(|line| match line.axis.label.as_str() {
-        "" => "right axis".to_owned(),
-        label => format!("{label} (right axis)"),
-    });
+    let of_series = bars
+        .series
+        .iter()
+        .enumerate()
+        .map(|(ix, series)| (Key::Bar(ix), series.name.as_str()));
+    let line_name = bars
+        .line
+        .as_ref()
+        .map(|line| match line.axis.label.as_str() {
+            "" => "right axis".to_owned(),
+            label => format!("{label} (right axis)"),
+        });
     sheet.legend(of_series.chain(line_name.iter().map(|name| (Key::LineOver, name.as_str()))));
     if bars.groups.is_empty() || (bars.series.is_empty() && bars.line.is_none()) {
         return sheet.nothing();
@@ -33,7 +42,10 @@ pub(super) fn draw(chart: &Chart, bars: &Bars, sheet: &mut Sheet) {
     let line = bars.line.as_ref().map(|line| (line, line_scale(line)));
     let right_name = line.as_ref().map(|(line, scale)| scale.label(&line.axis));
     sheet.vertical_names(&scale.label(&chart.y), right_name.as_deref());
-    let area = sheet.plot_area(room_of(&scale), line.as_ref().map_or(MARGIN, |(_, scale)| room_of(scale)));
+    let area = sheet.plot_area(
+        room_of(&scale),
+        line.as_ref().map_or(MARGIN, |(_, scale)| room_of(scale)),
+    );
     let xml = &mut sheet.xml;
     left_axis(xml, &area, &scale);
 
@@ -44,7 +56,11 @@ pub(super) fn draw(chart: &Chart, bars: &Bars, sheet: &mut Sheet) {
         let middle = area.left + step * (group as f64 + 0.5);
         let left = middle - bar * bars.series.len() as f64 / 2.0;
         for (ix, series) in bars.series.iter().enumerate() {
-            let slot = Area { left: left + bar * ix as f64, width: bar, ..area };
+            let slot = Area {
+                left: left + bar * ix as f64,
+                width: bar,
+                ..area
+            };
             let estimate = estimate(bars, ix, group);
             let title = bar_title(chart, &series.name, name, estimate);
             draw_bar(xml, slot, &scale, ix, estimate, &title);
@@ -52,7 +68,12 @@ pub(super) fn draw(chart: &Chart, bars: &Bars, sheet: &mut Sheet) {
         }
     }
     if let Some(zero) = scale.fraction(scale.base()) {
-        rule(xml, "axis", (area.left, area.y(zero)), (area.right(), area.y(zero)));
+        rule(
+            xml,
+            "axis",
+            (area.left, area.y(zero)),
+            (area.right(), area.y(zero)),
+        );
     }
     marks(xml, chart, &area, (None, Some(&scale)));
     if let Some((line, scale)) = &line {
@@ -68,7 +89,10 @@ pub(super) fn draw(chart: &Chart, bars: &Bars, sheet: &mut Sheet) {
 pub(super) fn estimate(bars: &Bars, series: usize, group: usize) -> Option<Estimate> {
     let Estimate { value, interval } = (*bars.series.get(series)?.values.get(group)?)?;
     let interval = interval.filter(|(from, to)| from.is_finite() && to.is_finite());
-    value.is_finite().then(|| Estimate { value, interval: interval.map(|(a, b)| (a.min(b), a.max(b))) })
+    value.is_finite().then(|| Estimate {
+        value,
+        interval: interval.map(|(a, b)| (a.min(b), a.max(b))),
+    })
 }
 
 /// The value of the line for a group, if it is finite.
@@ -118,17 +142,36 @@ fn bar_title(chart: &Chart, series: &str, group: &str, estimate: Option<Estimate
             }
         }
     };
-    if name.is_empty() { shown } else { format!("{name}: {shown}") }
+    if name.is_empty() {
+        shown
+    } else {
+        format!("{name}: {shown}")
+    }
 }
 
 /// Draws a bar in its slot, which is as high as the plot, or a cross where there is no value.
-fn draw_bar(xml: &mut Xml, slot: Area, scale: &Scale, series: usize, estimate: Option<Estimate>, title: &str) {
+fn draw_bar(
+    xml: &mut Xml,
+    slot: Area,
+    scale: &Scale,
+    series: usize,
+    estimate: Option<Estimate>,
+    title: &str,
+) {
     let middle = slot.x(0.5);
     let y = |fraction: f64| slot.y(fraction.clamp(0.0, 1.0));
-    let Some(base) = scale.fraction(scale.base()) else { return };
-    let Some((estimate, end)) = estimate.and_then(|estimate| Some((estimate, scale.fraction(estimate.value)?))) else {
+    let Some(base) = scale.fraction(scale.base()) else {
+        return;
+    };
+    let Some((estimate, end)) =
+        estimate.and_then(|estimate| Some((estimate, scale.fraction(estimate.value)?)))
+    else {
         let arm = (slot.width * 0.3).min(3.0);
-        let up = if y(base) - slot.top > 2.0 * CROSS { -CROSS } else { CROSS };
+        let up = if y(base) - slot.top > 2.0 * CROSS {
+            -CROSS
+        } else {
+            CROSS
+        };
         let (x, y) = (px(middle - arm), px(y(base) + up - arm));
         let (down, back) = (px(2.0 * arm), px(-2.0 * arm));
         let d = format!("M{x} {y}l{down} {down}m0 {back}l{back} {down}");
@@ -136,7 +179,11 @@ fn draw_bar(xml: &mut Xml, slot: Area, scale: &Scale, series: usize, estimate: O
     };
     let (top, bottom) = (y(end.max(base)), y(end.min(base)));
     // Between bars that are wide enough stays a thin space.
-    let width = if slot.width > 6.0 { slot.width - 1.0 } else { slot.width };
+    let width = if slot.width > 6.0 {
+        slot.width - 1.0
+    } else {
+        slot.width
+    };
     let class = bar_class(series);
     xml.with_title(
         "rect",
@@ -150,12 +197,23 @@ fn draw_bar(xml: &mut Xml, slot: Area, scale: &Scale, series: usize, estimate: O
         title,
     );
     if let Some((from, to)) = estimate.interval {
-        let ends = scale.fraction(from).zip(scale.fraction(to)).filter(|&(from, to)| from <= 1.0 && to >= 0.0);
+        let ends = scale
+            .fraction(from)
+            .zip(scale.fraction(to))
+            .filter(|&(from, to)| from <= 1.0 && to >= 0.0);
         if let Some((from, to)) = ends {
             let cap = (width * 0.3).min(5.0);
             let mut d = format!("M{x} {}V{}", px(y(from)), px(y(to)), x = px(middle));
-            for end in [from, to].into_iter().filter(|end| (0.0..=1.0).contains(end)) {
-                d.push_str(&format!("M{} {}H{}", px(middle - cap), px(y(end)), px(middle + cap)));
+            for end in [from, to]
+                .into_iter()
+                .filter(|end| (0.0..=1.0).contains(end))
+            {
+                d.push_str(&format!(
+                    "M{} {}H{}",
+                    px(middle - cap),
+                    px(y(end)),
+                    px(middle + cap)
+                ));
             }
             line_over(xml, &d);
         }
@@ -171,20 +229,45 @@ fn covered(slot: Area, scale: &Scale, estimate: Option<Estimate>) -> Area {
     if let Some(estimate) = estimate {
         include(&mut range, estimate);
     }
-    let y = |v: f64| scale.fraction(v).map_or(slot.bottom(), |fraction| slot.y(fraction.clamp(0.0, 1.0)));
-    let (bottom, top) = range.ends().map_or((slot.bottom(), slot.top), |(from, to)| (y(from), y(to)));
-    Area { top: top - CROSS, height: bottom - top + 2.0 * CROSS, ..slot }
+    let y = |v: f64| {
+        scale
+            .fraction(v)
+            .map_or(slot.bottom(), |fraction| slot.y(fraction.clamp(0.0, 1.0)))
+    };
+    let (bottom, top) = range
+        .ends()
+        .map_or((slot.bottom(), slot.top), |(from, to)| (y(from), y(to)));
+    Area {
+        top: top - CROSS,
+        height: bottom - top + 2.0 * CROSS,
+        ..slot
+    }
 }
 
 /// Draws the mark of a bar that goes on beyond the plot: an arrow at its end.
 fn draw_cut(xml: &mut Xml, x: f64, y: f64, width: f64, up: bool) {
     let half = (width * 0.4).min(5.0);
     let down = if up { 7.0 } else { -7.0 };
-    let d = format!("M{} {}L{} {}L{} {}z", px(x), px(y), px(x + half), px(y + down), px(x - half), px(y + down));
+    let d = format!(
+        "M{} {}L{} {}L{} {}z",
+        px(x),
+        px(y),
+        px(x + half),
+        px(y + down),
+        px(x - half),
+        px(y + down)
+    );
     xml.empty("path", &[("class", "knob"), ("d", &d)]);
 }
 
-fn draw_line(xml: &mut Xml, bars: &Bars, line: &GroupLine, scale: &Scale, area: &Area, placer: &mut Placer) {
+fn draw_line(
+    xml: &mut Xml,
+    bars: &Bars,
+    line: &GroupLine,
+    scale: &Scale,
+    area: &Area,
+    placer: &mut Placer,
+) {
     let place = |group: usize| {
         let x = (group as f64 + 0.5) / bars.groups.len() as f64;
         Some((x, scale.fraction(line_value(line, group)?)?))
@@ -195,7 +278,9 @@ fn draw_line(xml: &mut Xml, bars: &Bars, line: &GroupLine, scale: &Scale, area: 
         line_over(xml, &d);
     }
     for (group, place) in places.iter().enumerate() {
-        let (Some((x, y)), Some(v)) = (place, line_value(line, group)) else { continue };
+        let (Some((x, y)), Some(v)) = (place, line_value(line, group)) else {
+            continue;
+        };
         if (0.0..=1.0).contains(y) {
             let (x, y) = (area.x(*x), area.y(*y));
             let title = bar_title_of_line(line, &bars.groups[group], v);

@@ -20,12 +20,22 @@ pub(super) fn sentence(chart: &Chart) -> String {
         Plot::Timeline(timeline) => of_timeline(chart, timeline),
     };
     if !chart.marks.is_empty() {
-        let marks = listed(chart.marks.iter().map(|mark| mark_text(chart, mark)).collect(), ", ");
+        let marks = listed(
+            chart
+                .marks
+                .iter()
+                .map(|mark| mark_text(chart, mark))
+                .collect(),
+            ", ",
+        );
         text.push_str(&format!(" Marked: {marks}."));
     }
     match chart.subtitle.as_deref().map(str::trim) {
         None | Some("") => text,
-        Some(subtitle) => format!("{subtitle}{} {text}", if subtitle.ends_with('.') { "" } else { "." }),
+        Some(subtitle) => format!(
+            "{subtitle}{} {text}",
+            if subtitle.ends_with('.') { "" } else { "." }
+        ),
     }
 }
 
@@ -41,14 +51,26 @@ fn of_bars(chart: &Chart, bars: &Bars) -> String {
         listed(bars.groups.clone(), ", ")
     );
     let of_series = |ix: usize| {
-        let values: Vec<f64> = (0..groups).filter_map(|group| Some(estimate(bars, ix, group)?.value)).collect();
-        from_to(&bars.series[ix].name, &chart.y, &values, groups - values.len())
+        let values: Vec<f64> = (0..groups)
+            .filter_map(|group| Some(estimate(bars, ix, group)?.value))
+            .collect();
+        from_to(
+            &bars.series[ix].name,
+            &chart.y,
+            &values,
+            groups - values.len(),
+        )
     };
     if !bars.series.is_empty() {
-        text.push_str(&format!(" {}.", listed((0..bars.series.len()).map(of_series).collect(), "; ")));
+        text.push_str(&format!(
+            " {}.",
+            listed((0..bars.series.len()).map(of_series).collect(), "; ")
+        ));
     }
     if let Some(line) = &bars.line {
-        let values: Vec<f64> = (0..groups).filter_map(|group| line_value(line, group)).collect();
+        let values: Vec<f64> = (0..groups)
+            .filter_map(|group| line_value(line, group))
+            .collect();
         let shown = from_to(&line.axis.label, &line.axis, &values, groups - values.len());
         text.push_str(&format!(" Line on the right axis: {shown}."));
     }
@@ -65,7 +87,12 @@ fn of_curves(chart: &Chart, curves: &[Curve]) -> String {
     };
     let of_curve = |curve: &Curve| {
         let values: Vec<f64> = finite(curve).map(|(_, y)| y).collect();
-        let shown = from_to(&curve.name, &chart.y, &values, curve.points.len() - values.len());
+        let shown = from_to(
+            &curve.name,
+            &chart.y,
+            &values,
+            curve.points.len() - values.len(),
+        );
         format!("{shown} in {}", count(values.len() as u64, "point"))
     };
     let x = Range::of(curves.iter().flat_map(finite).map(|(x, _)| x));
@@ -73,7 +100,10 @@ fn of_curves(chart: &Chart, curves: &[Curve]) -> String {
         "{kind} of {} over {}{}. {}.",
         named(&chart.y, "values"),
         named(&chart.x, "values"),
-        x.ends().map_or(String::new(), |(from, to)| format!(" from {}", between(from, to, &chart.x))),
+        x.ends().map_or(String::new(), |(from, to)| format!(
+            " from {}",
+            between(from, to, &chart.x)
+        )),
         listed(curves.iter().map(of_curve).collect(), "; ")
     )
 }
@@ -92,13 +122,20 @@ fn of_timeline(chart: &Chart, timeline: &Timeline) -> String {
         listed(timeline.rows.clone(), ", "),
         named(&chart.x, "time"),
         between(from, to, &chart.x),
-        listed(timeline.series.iter().zip(&spans).map(of_series).collect(), "; ")
+        listed(
+            timeline.series.iter().zip(&spans).map(of_series).collect(),
+            "; "
+        )
     )
 }
 
 /// The label of an axis, or another word if it has none.
 fn named<'a>(axis: &'a Axis, otherwise: &'a str) -> &'a str {
-    if axis.label.trim().is_empty() { otherwise } else { axis.label.trim() }
+    if axis.label.trim().is_empty() {
+        otherwise
+    } else {
+        axis.label.trim()
+    }
 }
 
 /// The name of a series and the least and greatest of its values.
@@ -115,11 +152,19 @@ fn from_to(name: &str, axis: &Axis, values: &[f64], absent: usize) -> String {
 
 fn between(from: f64, to: f64, axis: &Axis) -> String {
     let to_shown = with_unit(to, axis.unit.as_deref());
-    if from == to { to_shown } else { format!("{} to {to_shown}", value(from)) }
+    if from == to {
+        to_shown
+    } else {
+        format!("{} to {to_shown}", value(from))
+    }
 }
 
 fn join(name: &str, shown: &str) -> String {
-    if name.trim().is_empty() { shown.to_owned() } else { format!("{}: {shown}", name.trim()) }
+    if name.trim().is_empty() {
+        shown.to_owned()
+    } else {
+        format!("{}: {shown}", name.trim())
+    }
 }
 
 /// The first few of the texts, and how many more there are.

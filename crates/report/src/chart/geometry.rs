@@ -40,7 +40,10 @@ impl Area {
 
     /// Whether the other rectangle has a part of this one.
     pub(super) fn overlaps(&self, other: &Area) -> bool {
-        self.left < other.right() && other.left < self.right() && self.top < other.bottom() && other.top < self.bottom()
+        self.left < other.right()
+            && other.left < self.right()
+            && self.top < other.bottom()
+            && other.top < self.bottom()
     }
 }
 
@@ -71,7 +74,10 @@ fn clip(a: Point, b: Point) -> Option<(Point, Point)> {
     let at = |t: f64| match t {
         0.0 => a,
         1.0 => b,
-        t => ((a.0 + t * dx).clamp(0.0, 1.0), (a.1 + t * dy).clamp(0.0, 1.0)),
+        t => (
+            (a.0 + t * dx).clamp(0.0, 1.0),
+            (a.1 + t * dy).clamp(0.0, 1.0),
+        ),
     };
     (enter <= leave).then(|| (at(enter), at(leave)))
 }
@@ -107,22 +113,48 @@ mod tests {
 
     #[test]
     fn lines_are_cut_to_the_plot() {
-        let area = Area { left: 0.0, top: 0.0, width: 100.0, height: 100.0 };
-        let of = |points: &[(f64, f64)]| path(&points.iter().map(|&p| Some(p)).collect::<Vec<_>>(), &area);
-        assert_eq!(of(&[(0.0, 0.0), (0.5, 1.0), (1.0, 0.0)]), "M0 100L50 0L100 100");
+        let area = Area {
+            left: 0.0,
+            top: 0.0,
+            width: 100.0,
+            height: 100.0,
+        };
+        let of = |points: &[(f64, f64)]| {
+            path(&points.iter().map(|&p| Some(p)).collect::<Vec<_>>(), &area)
+        };
+        assert_eq!(
+            of(&[(0.0, 0.0), (0.5, 1.0), (1.0, 0.0)]),
+            "M0 100L50 0L100 100"
+        );
         assert_eq!(of(&[(-1.0, 0.5), (2.0, 0.5)]), "M0 50L100 50");
-        assert_eq!(of(&[(0.0, 0.0), (1.0, 2.0), (1.0, 0.5)]), "M0 100L50 0M100 0L100 50");
+        assert_eq!(
+            of(&[(0.0, 0.0), (1.0, 2.0), (1.0, 0.5)]),
+            "M0 100L50 0M100 0L100 50"
+        );
         assert_eq!(of(&[(2.0, 0.0), (2.0, 1.0), (1.5, 1.0)]), "");
         assert_eq!(of(&[(0.2, 1e6), (0.2, -1e6)]), "M20 0L20 100");
-        let gap = [Some((0.0, 0.0)), Some((0.1, 0.0)), None, Some((0.2, 0.0)), Some((0.3, 0.0))];
+        let gap = [
+            Some((0.0, 0.0)),
+            Some((0.1, 0.0)),
+            None,
+            Some((0.2, 0.0)),
+            Some((0.3, 0.0)),
+        ];
         assert_eq!(path(&gap, &area), "M0 100L10 100M20 100L30 100");
         assert_eq!(path(&[None], &area), "");
     }
 
     #[test]
     fn rectangles() {
-        let area = |left, width| Area { left, top: 0.0, width, height: 1.0 };
-        assert!(area(0.0, 2.0).overlaps(&area(1.0, 2.0)) && !area(0.0, 2.0).overlaps(&area(2.0, 2.0)));
+        let area = |left, width| Area {
+            left,
+            top: 0.0,
+            width,
+            height: 1.0,
+        };
+        assert!(
+            area(0.0, 2.0).overlaps(&area(1.0, 2.0)) && !area(0.0, 2.0).overlaps(&area(2.0, 2.0))
+        );
         assert!(area(0.0, 2.0).holds(&area(1.0, 1.0)) && !area(0.0, 2.0).holds(&area(1.0, 2.0)));
     }
 }

@@ -41,7 +41,10 @@ pub(super) fn lines(text: &str, most: f64, size: f64, most_lines: usize) -> Vec<
         }
     }
     if lines.len() > most_lines {
-        let rest = lines.drain(most_lines.saturating_sub(1)..).collect::<Vec<_>>().join(" ");
+        let rest = lines
+            .drain(most_lines.saturating_sub(1)..)
+            .collect::<Vec<_>>()
+            .join(" ");
         lines.push(rest);
     }
     lines.iter().map(|line| cut(line, most, size)).collect()
@@ -78,7 +81,10 @@ mod tests {
         assert_eq!(cut("a longer text", 50.0, 10.0), "a longe…");
         assert_eq!(cut("wide", 1.0, 10.0), "…");
         assert_eq!(lines("one two  three", 50.0, 10.0, 9), ["one two", "three"]);
-        assert_eq!(lines("one two three four", 50.0, 10.0, 2), ["one two", "three f…"]);
+        assert_eq!(
+            lines("one two three four", 50.0, 10.0, 2),
+            ["one two", "three f…"]
+        );
         assert_eq!(lines(" \u{7} ", 50.0, 10.0, 2), Vec::<String>::new());
         assert!(width("WWW", 10.0) > width("iii", 10.0) && width("漢字", 10.0) > width("ab", 10.0));
     }

@@ -59,7 +59,8 @@ mod timeline;
 mod xml;
 
 pub use model::{
-    Axis, BarSeries, Bars, Chart, Curve, CurveStyle, Estimate, GroupLine, Mark, MarkAxis, Plot, Span, Timeline,
+    Axis, BarSeries, Bars, Chart, Curve, CurveStyle, Estimate, GroupLine, Mark, MarkAxis, Plot,
+    Span, Timeline,
 };
 
 pub use style::{Look, looks};
@@ -89,7 +90,10 @@ impl Chart {
             &[
                 ("xmlns", "http://www.w3.org/2000/svg"),
                 ("id", &id),
-                ("viewBox", &format!("0 0 {} {}", number::px(WIDTH), number::px(height))),
+                (
+                    "viewBox",
+                    &format!("0 0 {} {}", number::px(WIDTH), number::px(height)),
+                ),
                 ("width", "100%"),
                 ("style", &format!("max-width:{WIDEST_PX}px")),
                 ("role", "img"),
@@ -100,12 +104,23 @@ impl Chart {
         xml.line_end();
         xml.with_text("title", &[("id", &format!("{id}-title"))], &self.title);
         xml.line_end();
-        xml.with_text("desc", &[("id", &format!("{id}-desc"))], &describe::sentence(self));
+        xml.with_text(
+            "desc",
+            &[("id", &format!("{id}-desc"))],
+            &describe::sentence(self),
+        );
         xml.open("style", &[]);
         xml.append(&style::css(self, &id));
         xml.close();
         style::patterns(self, &id, &mut xml);
-        xml.empty("rect", &[("class", "paper"), ("width", &number::px(WIDTH)), ("height", &number::px(height))]);
+        xml.empty(
+            "rect",
+            &[
+                ("class", "paper"),
+                ("width", &number::px(WIDTH)),
+                ("height", &number::px(height)),
+            ],
+        );
         xml.append(&body);
         xml.close();
         xml.into_text()

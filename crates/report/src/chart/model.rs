@@ -75,7 +75,10 @@ pub struct Estimate {
 impl From<f64> for Estimate {
     /// A value without an interval.
     fn from(value: f64) -> Estimate {
-        Estimate { value, interval: None }
+        Estimate {
+            value,
+            interval: None,
+        }
     }
 }
 

@@ -4,7 +4,11 @@ use crate::text::grouped;
 
 /// A coordinate with at most two decimals.
 pub(super) fn px(v: f64) -> String {
-    let v = if v.is_finite() { v.clamp(-1e6, 1e6) } else { 0.0 };
+    let v = if v.is_finite() {
+        v.clamp(-1e6, 1e6)
+    } else {
+        0.0
+    };
     let text = format!("{v:.2}");
     match text.trim_end_matches('0').trim_end_matches('.') {
         "-0" => "0".to_owned(),
@@ -43,7 +47,9 @@ pub(super) fn decimal(text: &str) -> String {
     };
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     let decimals = decimals.trim_end_matches('0');
-    let whole = whole.parse::<u64>().map_or_else(|_| whole.to_owned(), grouped);
+    let whole = whole
+        .parse::<u64>()
+        .map_or_else(|_| whole.to_owned(), grouped);
     match (whole.as_str(), decimals) {
         ("0", "") => "0".to_owned(),
         (whole, "") => format!("{sign}{whole}"),
@@ -58,9 +64,15 @@ pub(super) fn power(exponent: i32) -> String {
         '1' => '¹',
         '2' => '²',
         '3' => '³',
-        c => c.to_digit(10).and_then(|digit| char::from_u32(0x2070 + digit)).unwrap_or(c),
+        c => c
+            .to_digit(10)
+            .and_then(|digit| char::from_u32(0x2070 + digit))
+            .unwrap_or(c),
     };
-    format!("10{}", exponent.to_string().chars().map(raised).collect::<String>())
+    format!(
+        "10{}",
+        exponent.to_string().chars().map(raised).collect::<String>()
+    )
 }
 
 #[cfg(test)]
@@ -69,8 +81,22 @@ mod tests {
 
     #[test]
     fn coordinates_are_short() {
-        let shown = [0.0, -0.001, 1.5, 2.0, 100.0, 1.0 / 3.0, f64::NAN, f64::INFINITY, -1e300].map(px);
-        assert_eq!(shown, ["0", "0", "1.5", "2", "100", "0.33", "0", "0", "-1000000"]);
+        let shown = [
+            0.0,
+            -0.001,
+            1.5,
+            2.0,
+            100.0,
+            1.0 / 3.0,
+            f64::NAN,
+            f64::INFINITY,
+            -1e300,
+        ]
+        .map(px);
+        assert_eq!(
+            shown,
+            ["0", "0", "1.5", "2", "100", "0.33", "0", "0", "-1000000"]
+        );
     }
 
     #[test]

@@ -23,7 +23,12 @@ pub(super) struct Placer {
 impl Placer {
     /// For texts within the area.
     pub(super) fn new(within: Area) -> Placer {
-        Placer { within, drawn: Vec::new(), texts: Vec::new(), left: MOST }
+        Placer {
+            within,
+            drawn: Vec::new(),
+            texts: Vec::new(),
+            left: MOST,
+        }
     }
 
     /// Notes that something is drawn in the area.
@@ -33,7 +38,12 @@ impl Placer {
 
     /// Notes that a marker is drawn.
     pub(super) fn keep_marker_free(&mut self, x: f64, y: f64, radius: f64) {
-        self.keep_free(Area { left: x - radius, top: y - radius, width: 2.0 * radius, height: 2.0 * radius });
+        self.keep_free(Area {
+            left: x - radius,
+            top: y - radius,
+            width: 2.0 * radius,
+            height: 2.0 * radius,
+        });
     }
 
     /// Writes the text in a free place beside a point; nothing, if there is none.
@@ -62,8 +72,11 @@ impl Placer {
         const PLACES: usize = 24;
         let text = cut(text, self.within.width * 0.6, TEXT);
         let room = self.within.width - width(&text, TEXT) - 4.0;
-        let left = |nth: usize| self.within.left + 2.0 + room * (PLACES - nth) as f64 / PLACES as f64;
-        let places: Vec<_> = (0..=PLACES).flat_map(|nth| [(left(nth), y - LINE), (left(nth), y + 1.0)]).collect();
+        let left =
+            |nth: usize| self.within.left + 2.0 + room * (PLACES - nth) as f64 / PLACES as f64;
+        let places: Vec<_> = (0..=PLACES)
+            .flat_map(|nth| [(left(nth), y - LINE), (left(nth), y + 1.0)])
+            .collect();
         self.write(xml, &text, &places, true);
     }
 
@@ -74,7 +87,9 @@ impl Placer {
         let (right, left) = (x + 4.0, x - 4.0 - width(&text, TEXT));
         let lines = (self.within.height / LINE) as usize;
         let top = |line: usize| self.within.top + LINE * line as f64;
-        let places: Vec<_> = (0..lines).flat_map(|line| [(right, top(line)), (left, top(line))]).collect();
+        let places: Vec<_> = (0..lines)
+            .flat_map(|line| [(right, top(line)), (left, top(line))])
+            .collect();
         self.write(xml, &text, &places, true);
     }
 
@@ -83,7 +98,16 @@ impl Placer {
         let text = cut(text, self.within.width * 0.5, TEXT);
         let width = width(&text, TEXT);
         let top = self.within.top;
-        self.write(xml, &text, &[(x - width / 2.0, top), (x - 2.0, top), (x + 2.0 - width, top)], false);
+        self.write(
+            xml,
+            &text,
+            &[
+                (x - width / 2.0, top),
+                (x - 2.0, top),
+                (x + 2.0 - width, top),
+            ],
+            false,
+        );
     }
 
     /// Writes the text at the first of the places, each the left and the top, where nothing is drawn. If there is none,
@@ -94,10 +118,18 @@ impl Placer {
         }
         self.left -= 1;
         let width = width(text, TEXT);
-        let area = |&(left, top): &(f64, f64)| Area { left, top, width, height: LINE };
+        let area = |&(left, top): &(f64, f64)| Area {
+            left,
+            top,
+            width,
+            height: LINE,
+        };
         let free_of = |taken: &[Area], area: &Area| !taken.iter().any(|taken| taken.overlaps(area));
-        let places: Vec<Area> =
-            places.iter().map(area).filter(|area| self.within.holds(area) && free_of(&self.texts, area)).collect();
+        let places: Vec<Area> = places
+            .iter()
+            .map(area)
+            .filter(|area| self.within.holds(area) && free_of(&self.texts, area))
+            .collect();
         let free = places.iter().find(|area| free_of(&self.drawn, area));
         if let Some(&area) = free.or(places.first().filter(|_| over_drawn)) {
             let (x, y) = (px(area.left), px(area.bottom() - 4.5));

@@ -119,14 +119,20 @@ impl Scale {
         };
         let ticks: Vec<Tick> = (first..=last).map(tick).collect();
         let (from, to) = (float(first * step, exponent), float(last * step, exponent));
-        Scale { ticks, exponent: of_labels, from, to }
+        Scale {
+            ticks,
+            exponent: of_labels,
+            from,
+            to,
+        }
     }
 
     /// Where a value lies: 0 at the first tick, 1 at the last, and beyond them outside. A value that is not finite has
     /// no place.
     pub(super) fn fraction(&self, v: f64) -> Option<f64> {
         let drawn = v.clamp(-GREATEST, GREATEST);
-        v.is_finite().then(|| ((drawn - self.from) / (self.to - self.from)).clamp(-1e6, 1e6))
+        v.is_finite()
+            .then(|| ((drawn - self.from) / (self.to - self.from)).clamp(-1e6, 1e6))
     }
 
     /// The value of the axis that is nearest to 0.
@@ -143,13 +149,23 @@ impl Scale {
             (exponent, None) => power(exponent),
             (exponent, Some(unit)) => format!("{} {unit}", power(exponent)),
         };
-        if axis.label.is_empty() { format!("({unit})") } else { format!("{} ({unit})", axis.label) }
+        if axis.label.is_empty() {
+            format!("({unit})")
+        } else {
+            format!("{} ({unit})", axis.label)
+        }
     }
 }
 
 /// A range that can be divided into steps.
 fn drawable(ends: (f64, f64)) -> (f64, f64) {
-    let bounded = |v: f64| if v.abs() < SMALLEST { 0.0 } else { v.clamp(-GREATEST, GREATEST) };
+    let bounded = |v: f64| {
+        if v.abs() < SMALLEST {
+            0.0
+        } else {
+            v.clamp(-GREATEST, GREATEST)
+        }
+    };
     let (from, to) = (bounded(ends.0), bounded(ends.1));
     match from.abs().max(to.abs()) {
         far if to - from > far * NARROWEST => (from, to),
@@ -160,7 +176,10 @@ fn drawable(ends: (f64, f64)) -> (f64, f64) {
 
 /// The power of ten of a number's first digit.
 fn exponent_of(v: f64) -> i32 {
-    format!("{v:e}").split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0)
+    format!("{v:e}")
+        .split_once('e')
+        .and_then(|(_, exponent)| exponent.parse().ok())
+        .unwrap_or(0)
 }
 
 /// The float nearest to `n` times ten to the power of `exponent`.
@@ -191,13 +210,25 @@ mod tests {
 
     fn labels(from: f64, to: f64, most: usize) -> (String, i32) {
         let scale = Scale::of((from, to), most);
-        (scale.ticks.iter().map(|tick| tick.label.as_str()).collect::<Vec<_>>().join(" "), scale.exponent)
+        (
+            scale
+                .ticks
+                .iter()
+                .map(|tick| tick.label.as_str())
+                .collect::<Vec<_>>()
+                .join(" "),
+            scale.exponent,
+        )
     }
 
     #[test]
     fn ticks_are_nice() {
         let check = |from, to, expected: &str, exponent| {
-            assert_eq!(labels(from, to, 6), (expected.to_owned(), exponent), "{from} to {to}")
+            assert_eq!(
+                labels(from, to, 6),
+                (expected.to_owned(), exponent),
+                "{from} to {to}"
+            )
         };
         check(0.0, 1.0, "0 0.2 0.4 0.6 0.8 1", 0);
         check(0.0, 0.3, "0 0.1 0.2 0.3", 0);
@@ -217,7 +248,13 @@ mod tests {
 
     #[test]
     fn given_ends_win_over_the_data() {
-        let on = |from, to| Range::of([2.0, f64::NAN, 5.0]).on(&Axis { from, to, ..Axis::default() });
+        let on = |from, to| {
+            Range::of([2.0, f64::NAN, 5.0]).on(&Axis {
+                from,
+                to,
+                ..Axis::default()
+            })
+        };
         assert_eq!(on(None, None), (2.0, 5.0));
         assert_eq!(on(Some(0.0), None), (0.0, 5.0));
         assert_eq!(on(Some(9.0), None), (9.0, 9.0));
@@ -229,9 +266,13 @@ mod tests {
 
     /// The least step by trying all, in whole numbers: the ends are in thousandths, the steps in 10^-9.
     fn slow(from: i128, to: i128, most: i128) -> (i128, i128) {
-        let steps = (0..16).flat_map(|exponent| STEPS.map(|step| i128::from(step) * 10_i128.pow(exponent)));
+        let steps =
+            (0..16).flat_map(|exponent| STEPS.map(|step| i128::from(step) * 10_i128.pow(exponent)));
         for step in steps {
-            let (first, last) = ((from * 1_000_000).div_euclid(step), -(-to * 1_000_000).div_euclid(step));
+            let (first, last) = (
+                (from * 1_000_000).div_euclid(step),
+                -(-to * 1_000_000).div_euclid(step),
+            );
             if last - first < most {
                 return (first * step, last * step);
             }

@@ -8,7 +8,9 @@ use super::xml::Xml;
 
 /// Colours that people with any colour vision can tell apart: M. Okabe and K. Ito, "Color Universal Design", 2008,
 /// <https://jfly.uni-koeln.de/color/>. Yellow is the last, since it is hard to see on white.
-const PALETTE: [&str; 8] = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#000", "#f0e442"];
+const PALETTE: [&str; 8] = [
+    "#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#000", "#f0e442",
+];
 /// The colour of the palette that is white on dark paper.
 const BLACK: usize = 6;
 
@@ -27,7 +29,16 @@ const HATCHES: [&str; 8] = [
 const WHITE_HATCH: [bool; 8] = [false, false, true, true, false, false, true, false];
 
 /// The dashes of curves.
-const DASHES: [&str; 8] = ["", "8 4", "2 3", "9 3 2 3", "14 4", "5 3", "9 3 2 3 2 3", "4 2"];
+const DASHES: [&str; 8] = [
+    "",
+    "8 4",
+    "2 3",
+    "9 3 2 3",
+    "14 4",
+    "5 3",
+    "9 3 2 3 2 3",
+    "4 2",
+];
 /// The markers of curves, as paths around the point.
 const MARKERS: [&str; 8] = [
     "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
@@ -66,7 +77,11 @@ pub struct Look {
 pub fn looks() -> impl Iterator<Item = Look> {
     (0..LOOKS).map(|series| {
         let (colour, hatch) = look(series);
-        Look { colour: PALETTE[colour], hatch: HATCHES[hatch], light: WHITE_HATCH[colour] }
+        Look {
+            colour: PALETTE[colour],
+            hatch: HATCHES[hatch],
+            light: WHITE_HATCH[colour],
+        }
     })
 }
 
@@ -88,7 +103,10 @@ fn areas(chart: &Chart) -> usize {
 /// An id for the chart, for use in one page with others: its title's first letters, and a hash of its texts. So it
 /// stays the same when the numbers change.
 pub(super) fn id(chart: &Chart) -> String {
-    let mut texts = vec![chart.title.as_str(), chart.subtitle.as_deref().unwrap_or("")];
+    let mut texts = vec![
+        chart.title.as_str(),
+        chart.subtitle.as_deref().unwrap_or(""),
+    ];
     for axis in [&chart.x, &chart.y] {
         texts.extend([axis.label.as_str(), axis.unit.as_deref().unwrap_or("")]);
     }
@@ -108,10 +126,14 @@ pub(super) fn id(chart: &Chart) -> String {
     }
     // FNV-1a, with a byte that no text contains between the texts.
     let bytes = texts.iter().flat_map(|text| text.bytes().chain([0xff]));
-    let hash =
-        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
     let mut id = "chart".to_owned();
-    let words = chart.title.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let words = chart
+        .title
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty());
     for word in words {
         if id.len() + word.len() > 40 {
             break;
@@ -165,10 +187,15 @@ pub(super) fn css(chart: &Chart, id: &str) -> String {
         light.push(format!(".h{series}{{fill:url(#{id}-h{series})}}"));
     }
     let rules = |rules: &[String]| {
-        let scoped = |rule: &String| format!("#{id} {}\n", rule.replace(",.", &format!(",#{id} .")));
+        let scoped =
+            |rule: &String| format!("#{id} {}\n", rule.replace(",.", &format!(",#{id} .")));
         rules.iter().map(scoped).collect::<String>()
     };
-    format!("\n{}@media (prefers-color-scheme:dark){{\n{}}}\n", rules(&light), rules(&dark))
+    format!(
+        "\n{}@media (prefers-color-scheme:dark){{\n{}}}\n",
+        rules(&light),
+        rules(&dark)
+    )
 }
 
 /// The hatches of the series that are shown as areas.
@@ -182,9 +209,20 @@ pub(super) fn patterns(chart: &Chart, id: &str, xml: &mut Xml) {
         let (colour, hatch) = look(series);
         let size = [("width", "8"), ("height", "8")];
         let name = format!("{id}-h{series}");
-        xml.open("pattern", &[("id", &name), ("patternUnits", "userSpaceOnUse"), size[0], size[1]]);
+        xml.open(
+            "pattern",
+            &[
+                ("id", &name),
+                ("patternUnits", "userSpaceOnUse"),
+                size[0],
+                size[1],
+            ],
+        );
         xml.line_end();
-        xml.empty("rect", &[("class", &format!("c{colour}")), size[0], size[1]]);
+        xml.empty(
+            "rect",
+            &[("class", &format!("c{colour}")), size[0], size[1]],
+        );
         if !HATCHES[hatch].is_empty() {
             let stroke = match (colour, WHITE_HATCH[colour]) {
                 (BLACK, _) => ("class", "halo"),
@@ -192,7 +230,10 @@ pub(super) fn patterns(chart: &Chart, id: &str, xml: &mut Xml) {
                 (_, false) => ("stroke", "#000"),
             };
             let width = ("style", "stroke-width:1.5px");
-            xml.empty("path", &[("d", HATCHES[hatch]), ("fill", "none"), stroke, width]);
+            xml.empty(
+                "path",
+                &[("d", HATCHES[hatch]), ("fill", "none"), stroke, width],
+            );
         }
         xml.close();
     }
@@ -234,7 +275,12 @@ pub(super) fn line_over(xml: &mut Xml, d: &str) {
 /// Draws a point of the line over groups.
 pub(super) fn knob(xml: &mut Xml, x: f64, y: f64, title: Option<&str>) {
     let (x, y) = (px(x), px(y));
-    let attributes = [("class", "knob"), ("cx", x.as_str()), ("cy", y.as_str()), ("r", "3.5")];
+    let attributes = [
+        ("class", "knob"),
+        ("cx", x.as_str()),
+        ("cy", y.as_str()),
+        ("r", "3.5"),
+    ];
     match title {
         Some(title) => xml.with_title("circle", &attributes, title),
         None => xml.empty("circle", &attributes),
@@ -269,7 +315,13 @@ impl Key {
                 let class = bar_class(series);
                 xml.empty(
                     "rect",
-                    &[("class", &class), ("x", &left), ("y", &top), ("width", &width), ("height", &height)],
+                    &[
+                        ("class", &class),
+                        ("x", &left),
+                        ("y", &top),
+                        ("width", &width),
+                        ("height", &height),
+                    ],
                 );
             }
             Key::Curve(series, style) => {

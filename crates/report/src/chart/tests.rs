@@ -4,7 +4,11 @@ use super::*;
 use proptest::prelude::*;
 
 fn axis(label: &str, unit: &str) -> Axis {
-    Axis { label: label.to_owned(), unit: (!unit.is_empty()).then(|| unit.to_owned()), ..Axis::default() }
+    Axis {
+        label: label.to_owned(),
+        unit: (!unit.is_empty()).then(|| unit.to_owned()),
+        ..Axis::default()
+    }
 }
 
 fn strings(texts: &[&str]) -> Vec<String> {
@@ -13,23 +17,42 @@ fn strings(texts: &[&str]) -> Vec<String> {
 
 /// Bars with intervals, a gap, a negative value, a mark and a line.
 fn bars() -> Chart {
-    let estimate = |value, half| Some(Estimate { value, interval: Some((value - half, value + half)) });
+    let estimate = |value, half| {
+        Some(Estimate {
+            value,
+            interval: Some((value - half, value + half)),
+        })
+    };
     Chart {
         title: "Gain over linux".to_owned(),
         subtitle: Some("Mean of 5 runs, 95 % intervals".to_owned()),
         x: axis("mix", ""),
         y: axis("gain", "%"),
-        marks: vec![Mark { axis: MarkAxis::Y, at: 5.0, label: "published".to_owned() }],
+        marks: vec![Mark {
+            axis: MarkAxis::Y,
+            at: 5.0,
+            label: "published".to_owned(),
+        }],
         plot: Plot::Bars(Bars {
             groups: strings(&["all light", "mixed", "all heavy"]),
             series: vec![
                 BarSeries {
                     name: "fair".to_owned(),
-                    values: vec![estimate(1.25, 0.5), estimate(-2.0, 0.25), estimate(7.5, 1.0)],
+                    values: vec![
+                        estimate(1.25, 0.5),
+                        estimate(-2.0, 0.25),
+                        estimate(7.5, 1.0),
+                    ],
                 },
-                BarSeries { name: "perf-fair".to_owned(), values: vec![Some(2.0.into()), None, estimate(9.0, 0.75)] },
+                BarSeries {
+                    name: "perf-fair".to_owned(),
+                    values: vec![Some(2.0.into()), None, estimate(9.0, 0.75)],
+                },
             ],
-            line: Some(GroupLine { axis: axis("unfairness", ""), values: vec![Some(1.05), Some(1.3), Some(f64::NAN)] }),
+            line: Some(GroupLine {
+                axis: axis("unfairness", ""),
+                values: vec![Some(1.05), Some(1.3), Some(f64::NAN)],
+            }),
         }),
     }
 }
@@ -42,7 +65,11 @@ fn curves() -> Chart {
         labels: Vec::new(),
         style,
     };
-    let mut programs = curve("programs", &[(2e9, 0.4), (6e9, 1.4), (6.1e9, 1.38)], CurveStyle::Points);
+    let mut programs = curve(
+        "programs",
+        &[(2e9, 0.4), (6e9, 1.4), (6.1e9, 1.38)],
+        CurveStyle::Points,
+    );
     programs.labels = strings(&["mcf", "", "lbm & co"]);
     Chart {
         title: "Bandwidth and speed".to_owned(),
@@ -50,12 +77,34 @@ fn curves() -> Chart {
         x: axis("bandwidth", "B/s"),
         y: axis("slowdown", ""),
         marks: vec![
-            Mark { axis: MarkAxis::Y, at: 1.0, label: "alone".to_owned() },
-            Mark { axis: MarkAxis::X, at: 8e9, label: "full bus".to_owned() },
+            Mark {
+                axis: MarkAxis::Y,
+                at: 1.0,
+                label: "alone".to_owned(),
+            },
+            Mark {
+                axis: MarkAxis::X,
+                at: 8e9,
+                label: "full bus".to_owned(),
+            },
         ],
         plot: Plot::Curves(vec![
-            curve("model", &[(0.0, 1.0), (4e9, 1.1), (f64::NAN, 0.0), (5e9, 1.2), (9e9, 2.0)], CurveStyle::Line),
-            curve("limit", &[(0.0, 1.5), (3e9, 1.25), (9e9, 1.0)], CurveStyle::Steps),
+            curve(
+                "model",
+                &[
+                    (0.0, 1.0),
+                    (4e9, 1.1),
+                    (f64::NAN, 0.0),
+                    (5e9, 1.2),
+                    (9e9, 2.0),
+                ],
+                CurveStyle::Line,
+            ),
+            curve(
+                "limit",
+                &[(0.0, 1.5), (3e9, 1.25), (9e9, 1.0)],
+                CurveStyle::Steps,
+            ),
             programs,
         ]),
     }
@@ -63,13 +112,22 @@ fn curves() -> Chart {
 
 /// Two CPUs and two programs.
 fn timeline() -> Chart {
-    let span = |row, series, from, to| Span { row, series, from, to };
+    let span = |row, series, from, to| Span {
+        row,
+        series,
+        from,
+        to,
+    };
     Chart {
         title: "Who ran where".to_owned(),
         subtitle: None,
         x: axis("time", "s"),
         y: axis("CPU", ""),
-        marks: vec![Mark { axis: MarkAxis::X, at: 2.0, label: "decision".to_owned() }],
+        marks: vec![Mark {
+            axis: MarkAxis::X,
+            at: 2.0,
+            label: "decision".to_owned(),
+        }],
         plot: Plot::Timeline(Timeline {
             rows: strings(&["0", "1"]),
             series: strings(&["mcf", "lbm"]),
@@ -115,8 +173,16 @@ fn every_value_is_told() {
     for title in told {
         assert!(svg.contains(&format!("<title>{title}</title>")), "{title}");
     }
-    assert!(curves().svg().contains("<title>programs, lbm &amp; co: bandwidth 6.1×10⁹ B/s, slowdown 1.38</title>"));
-    assert!(timeline().svg().contains("<title>lbm, 0: 2.5 to 4 s</title>"));
+    assert!(
+        curves().svg().contains(
+            "<title>programs, lbm &amp; co: bandwidth 6.1×10⁹ B/s, slowdown 1.38</title>"
+        )
+    );
+    assert!(
+        timeline()
+            .svg()
+            .contains("<title>lbm, 0: 2.5 to 4 s</title>")
+    );
 }
 
 #[test]
@@ -124,19 +190,29 @@ fn what_lies_beyond_an_axis_is_cut_off() {
     let mut chart = bars();
     chart.y.to = Some(4.0);
     let elements = read(&chart.svg());
-    let told = elements.windows(2).filter(|pair| pair[0].is("rect", "bar h0") && pair[1].name == "title");
+    let told = elements
+        .windows(2)
+        .filter(|pair| pair[0].is("rect", "bar h0") && pair[1].name == "title");
     let tops: Vec<f64> = told.map(|pair| pair[0].number("y").unwrap()).collect();
     let lines = elements.iter().filter(|element| element.is("line", "grid"));
-    let highest = lines.filter_map(|element| element.number("y1")).fold(f64::MAX, f64::min);
+    let highest = lines
+        .filter_map(|element| element.number("y1"))
+        .fold(f64::MAX, f64::min);
     assert_eq!(tops.iter().copied().fold(f64::MAX, f64::min), highest);
-    assert!(!chart.svg().contains("published</text>"), "a mark beyond the axis is not drawn");
+    assert!(
+        !chart.svg().contains("published</text>"),
+        "a mark beyond the axis is not drawn"
+    );
 }
 
 #[test]
 fn nothing_to_show_is_said() {
     let plots = [
         Plot::Bars(Bars::default()),
-        Plot::Bars(Bars { groups: strings(&["a"]), ..Bars::default() }),
+        Plot::Bars(Bars {
+            groups: strings(&["a"]),
+            ..Bars::default()
+        }),
         Plot::Curves(Vec::new()),
         Plot::Curves(vec![Curve {
             name: "c".to_owned(),
@@ -148,7 +224,10 @@ fn nothing_to_show_is_said() {
     ];
     for plot in plots {
         let svg = Chart { plot, ..bars() }.svg();
-        assert!(svg.contains("no data</text>") && svg.contains("without data."), "{svg}");
+        assert!(
+            svg.contains("no data</text>") && svg.contains("without data."),
+            "{svg}"
+        );
         check(&svg);
     }
 }
@@ -166,28 +245,55 @@ fn texts_are_escaped() {
     let svg = chart.svg();
     let elements = check(&svg);
     assert!(elements.iter().all(|element| element.name != "script"));
-    let title = elements.iter().find(|element| element.is_child_of("title", "svg")).unwrap();
+    let title = elements
+        .iter()
+        .find(|element| element.is_child_of("title", "svg"))
+        .unwrap();
     assert_eq!(title.text, "</text><script>\"a\" & 'b'[31m ]]>");
 }
 
 #[test]
 fn charts_do_not_clash_in_one_page() {
-    let ids = [bars(), curves(), timeline(), Chart { subtitle: None, ..bars() }].map(|chart| style::id(&chart));
+    let ids = [
+        bars(),
+        curves(),
+        timeline(),
+        Chart {
+            subtitle: None,
+            ..bars()
+        },
+    ]
+    .map(|chart| style::id(&chart));
     let all: std::collections::BTreeSet<&String> = ids.iter().collect();
     assert_eq!(all.len(), ids.len());
     assert!(ids[0].starts_with("chart-gain-over-linux-"), "{}", ids[0]);
-    let of = |title: &str| style::id(&Chart { title: title.to_owned(), ..bars() });
+    let of = |title: &str| {
+        style::id(&Chart {
+            title: title.to_owned(),
+            ..bars()
+        })
+    };
     assert!(of("").starts_with("chart-") && of(&"long ".repeat(100)).len() < 60);
 
     let svg = bars().svg();
     let own = format!("#{} ", ids[0]);
-    let rules = svg.split("<style>").nth(1).and_then(|rest| rest.split("</style>").next()).unwrap();
-    let rules = rules.lines().filter(|line| line.contains('{') && !line.starts_with('@'));
+    let rules = svg
+        .split("<style>")
+        .nth(1)
+        .and_then(|rest| rest.split("</style>").next())
+        .unwrap();
+    let rules = rules
+        .lines()
+        .filter(|line| line.contains('{') && !line.starts_with('@'));
     for selector in rules.flat_map(|rule| rule.split('{').next().unwrap().split(',')) {
         assert!(selector.starts_with(&own), "{selector}");
     }
     for element in read(&svg) {
-        assert!(element.attribute("id").is_none_or(|id| id.starts_with(&ids[0])));
+        assert!(
+            element
+                .attribute("id")
+                .is_none_or(|id| id.starts_with(&ids[0]))
+        );
     }
     // New numbers, old names.
     let mut later = bars();
@@ -198,8 +304,18 @@ fn charts_do_not_clash_in_one_page() {
 #[test]
 fn nothing_is_loaded() {
     for chart in [bars(), curves(), timeline()] {
-        let svg = chart.svg().replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
-        for word in ["http", "<script", "@import", "@font-face", "href", "<image", "<use"] {
+        let svg = chart
+            .svg()
+            .replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+        for word in [
+            "http",
+            "<script",
+            "@import",
+            "@font-face",
+            "href",
+            "<image",
+            "<use",
+        ] {
             assert!(!svg.contains(word), "{word}");
         }
         assert!(svg.replace("url(#chart-", "").find("url(").is_none());
@@ -217,7 +333,10 @@ struct Element {
 
 impl Element {
     fn attribute(&self, key: &str) -> Option<&str> {
-        self.attributes.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+        self.attributes
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value.as_str())
     }
 
     fn number(&self, key: &str) -> Option<f64> {
@@ -250,24 +369,43 @@ fn read(document: &str) -> Vec<Element> {
             assert_eq!(elements[ix].name, name);
             continue;
         }
-        let (tag, empty) = tag.strip_suffix('/').map_or((tag, false), |tag| (tag, true));
+        let (tag, empty) = tag
+            .strip_suffix('/')
+            .map_or((tag, false), |tag| (tag, true));
         let (name, mut list) = tag.split_once(' ').unwrap_or((tag, ""));
-        assert!(!name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric()), "{name:?}");
+        assert!(
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric()),
+            "{name:?}"
+        );
         assert!(!open.is_empty() || elements.is_empty(), "two roots");
         let mut attributes: Vec<(String, String)> = Vec::new();
         while !list.is_empty() {
             let (key, value) = list.split_once("=\"").expect("an attribute has a value");
             let (value, more) = value.split_once('"').expect("a value has an end");
-            assert!(key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'), "{key:?}");
-            assert!(attributes.iter().all(|(other, _)| other != key), "{key} twice");
+            assert!(
+                key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'),
+                "{key:?}"
+            );
+            assert!(
+                attributes.iter().all(|(other, _)| other != key),
+                "{key} twice"
+            );
             attributes.push((key.to_owned(), unescape(value)));
             list = more.strip_prefix(' ').unwrap_or_else(|| {
                 assert_eq!(more, "");
                 more
             });
         }
-        let parent = open.last().map_or("", |&ix| elements[ix].name.as_str()).to_owned();
-        elements.push(Element { name: name.to_owned(), parent, attributes, text: String::new() });
+        let parent = open
+            .last()
+            .map_or("", |&ix| elements[ix].name.as_str())
+            .to_owned();
+        elements.push(Element {
+            name: name.to_owned(),
+            parent,
+            attributes,
+            text: String::new(),
+        });
         if !empty {
             open.push(elements.len() - 1);
         }
@@ -278,7 +416,10 @@ fn read(document: &str) -> Vec<Element> {
 
 fn unescape(text: &str) -> String {
     assert!(!text.contains(['<', '>']));
-    assert!(text.chars().all(|c| c == '\n' || !c.is_control() && c != '\u{fffe}' && c != '\u{ffff}'));
+    assert!(
+        text.chars()
+            .all(|c| c == '\n' || !c.is_control() && c != '\u{fffe}' && c != '\u{ffff}')
+    );
     let mut out = String::new();
     for (ix, part) in text.split('&').enumerate() {
         if ix == 0 {
@@ -302,7 +443,11 @@ fn unescape(text: &str) -> String {
 fn text_box(element: &Element) -> [f64; 4] {
     let class = element.attribute("class").unwrap_or("");
     let size = if class == "title" { TITLE } else { TEXT };
-    let (x, y, along) = (element.number("x").unwrap(), element.number("y").unwrap(), width(&element.text, size));
+    let (x, y, along) = (
+        element.number("x").unwrap(),
+        element.number("y").unwrap(),
+        width(&element.text, size),
+    );
     let (up, down) = (size * 0.8, size * 0.2);
     let left = match class.split(' ').next_back() {
         Some("end") => -along,
@@ -322,32 +467,75 @@ fn text_box(element: &Element) -> [f64; 4] {
 fn check(svg: &str) -> Vec<Element> {
     let elements = read(svg);
     let root = &elements[0];
-    assert_eq!((root.name.as_str(), root.attribute("role")), ("svg", Some("img")));
-    let sizes: Vec<f64> = root.attribute("viewBox").unwrap().split(' ').map(|number| number.parse().unwrap()).collect();
+    assert_eq!(
+        (root.name.as_str(), root.attribute("role")),
+        ("svg", Some("img"))
+    );
+    let sizes: Vec<f64> = root
+        .attribute("viewBox")
+        .unwrap()
+        .split(' ')
+        .map(|number| number.parse().unwrap())
+        .collect();
     let (right, bottom) = (sizes[2] + 0.05, sizes[3] + 0.05);
     for element in &elements {
-        for key in ["x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "width", "height", "d"] {
-            let Some(value) = element.attribute(key).filter(|value| !value.ends_with('%')) else { continue };
-            let numbers = value.split(|c: char| !c.is_ascii_digit() && c != '.').filter(|part| !part.is_empty());
+        for key in [
+            "x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "width", "height", "d",
+        ] {
+            let Some(value) = element.attribute(key).filter(|value| !value.ends_with('%')) else {
+                continue;
+            };
+            let numbers = value
+                .split(|c: char| !c.is_ascii_digit() && c != '.')
+                .filter(|part| !part.is_empty());
             for number in numbers {
-                assert!(number.parse::<f64>().is_ok_and(|number| number <= bottom.max(right)), "{key} {value}");
-                assert!(number.split_once('.').is_none_or(|(_, decimals)| decimals.len() <= 2), "{key} {value}");
+                assert!(
+                    number
+                        .parse::<f64>()
+                        .is_ok_and(|number| number <= bottom.max(right)),
+                    "{key} {value}"
+                );
+                assert!(
+                    number
+                        .split_once('.')
+                        .is_none_or(|(_, decimals)| decimals.len() <= 2),
+                    "{key} {value}"
+                );
             }
-            let words = value.replace(|c: char| "MLHVlhvmaz -.".contains(c) || c.is_ascii_digit(), "");
+            let words = value.replace(
+                |c: char| "MLHVlhvmaz -.".contains(c) || c.is_ascii_digit(),
+                "",
+            );
             assert_eq!(words, "", "{key} {value}");
         }
         if element.name == "rect" && element.parent == "svg" {
             let number = |key| element.number(key).unwrap_or(0.0);
-            assert!(number("x") >= 0.0 && number("x") + number("width") <= right, "{element:?}");
-            assert!(number("y") >= 0.0 && number("y") + number("height") <= bottom, "{element:?}");
+            assert!(
+                number("x") >= 0.0 && number("x") + number("width") <= right,
+                "{element:?}"
+            );
+            assert!(
+                number("y") >= 0.0 && number("y") + number("height") <= bottom,
+                "{element:?}"
+            );
         }
     }
-    let texts: Vec<&Element> = elements.iter().filter(|element| element.name == "text").collect();
+    let texts: Vec<&Element> = elements
+        .iter()
+        .filter(|element| element.name == "text")
+        .collect();
     let boxes: Vec<[f64; 4]> = texts.iter().map(|text| text_box(text)).collect();
     for (ix, a) in boxes.iter().enumerate() {
-        assert!(a[0] >= -0.05 && a[1] >= 0.0 && a[2] <= right && a[3] <= bottom, "{a:?} {:?}", texts[ix]);
+        assert!(
+            a[0] >= -0.05 && a[1] >= 0.0 && a[2] <= right && a[3] <= bottom,
+            "{a:?} {:?}",
+            texts[ix]
+        );
         for (other, b) in boxes.iter().enumerate().skip(ix + 1) {
-            let apart = a[2] <= b[0] + 0.05 || b[2] <= a[0] + 0.05 || a[3] <= b[1] + 0.05 || b[3] <= a[1] + 0.05;
+            let apart = a[2] <= b[0] + 0.05
+                || b[2] <= a[0] + 0.05
+                || a[3] <= b[1] + 0.05
+                || b[3] <= a[1] + 0.05;
             assert!(apart, "{:?} and {:?} overlap", texts[ix], texts[other]);
         }
     }
@@ -381,38 +569,92 @@ fn axes() -> impl Strategy<Value = Axis> {
 fn plots() -> impl Strategy<Value = Plot> {
     let estimate = (numbers(), prop::option::of((numbers(), numbers())))
         .prop_map(|(value, interval)| Estimate { value, interval });
-    let series = (texts(), prop::collection::vec(prop::option::of(estimate), 0..12))
+    let series = (
+        texts(),
+        prop::collection::vec(prop::option::of(estimate), 0..12),
+    )
         .prop_map(|(name, values)| BarSeries { name, values });
-    let line = (axes(), prop::collection::vec(prop::option::of(numbers()), 0..12))
+    let line = (
+        axes(),
+        prop::collection::vec(prop::option::of(numbers()), 0..12),
+    )
         .prop_map(|(axis, values)| GroupLine { axis, values });
-    let bars = (prop::collection::vec(texts(), 0..40), prop::collection::vec(series, 0..6), prop::option::of(line))
-        .prop_map(|(groups, series, line)| Plot::Bars(Bars { groups, series, line }));
-    let style = prop::sample::select(vec![CurveStyle::Line, CurveStyle::Steps, CurveStyle::Points]);
-    let curve =
-        (texts(), prop::collection::vec((numbers(), numbers()), 0..80), prop::collection::vec(texts(), 0..20), style)
-            .prop_map(|(name, points, labels, style)| Curve { name, points, labels, style });
+    let bars = (
+        prop::collection::vec(texts(), 0..40),
+        prop::collection::vec(series, 0..6),
+        prop::option::of(line),
+    )
+        .prop_map(|(groups, series, line)| {
+            Plot::Bars(Bars {
+                groups,
+                series,
+                line,
+            })
+        });
+    let style = prop::sample::select(vec![
+        CurveStyle::Line,
+        CurveStyle::Steps,
+        CurveStyle::Points,
+    ]);
+    let curve = (
+        texts(),
+        prop::collection::vec((numbers(), numbers()), 0..80),
+        prop::collection::vec(texts(), 0..20),
+        style,
+    )
+        .prop_map(|(name, points, labels, style)| Curve {
+            name,
+            points,
+            labels,
+            style,
+        });
     let curves = prop::collection::vec(curve, 0..5).prop_map(Plot::Curves);
-    let span = (0..70_usize, 0..12_usize, numbers(), numbers()).prop_map(|(row, series, from, to)| Span {
-        row,
-        series,
-        from,
-        to,
-    });
+    let span =
+        (0..70_usize, 0..12_usize, numbers(), numbers()).prop_map(|(row, series, from, to)| Span {
+            row,
+            series,
+            from,
+            to,
+        });
     let timeline = (
         prop::collection::vec(texts(), 0..70),
         prop::collection::vec(texts(), 0..12),
         prop::collection::vec(span, 0..60),
     )
-        .prop_map(|(rows, series, spans)| Plot::Timeline(Timeline { rows, series, spans }));
+        .prop_map(|(rows, series, spans)| {
+            Plot::Timeline(Timeline {
+                rows,
+                series,
+                spans,
+            })
+        });
     prop_oneof![bars, curves, timeline]
 }
 
 fn charts() -> impl Strategy<Value = Chart> {
-    let mark = (prop::sample::select(vec![MarkAxis::X, MarkAxis::Y]), numbers(), texts())
+    let mark = (
+        prop::sample::select(vec![MarkAxis::X, MarkAxis::Y]),
+        numbers(),
+        texts(),
+    )
         .prop_map(|(axis, at, label)| Mark { axis, at, label });
     let marks = prop::collection::vec(mark, 0..4);
-    (texts(), prop::option::of(texts()), axes(), axes(), marks, plots())
-        .prop_map(|(title, subtitle, x, y, marks, plot)| Chart { title, subtitle, x, y, marks, plot })
+    (
+        texts(),
+        prop::option::of(texts()),
+        axes(),
+        axes(),
+        marks,
+        plots(),
+    )
+        .prop_map(|(title, subtitle, x, y, marks, plot)| Chart {
+            title,
+            subtitle,
+            x,
+            y,
+            marks,
+            plot,
+        })
 }
 
 proptest! {

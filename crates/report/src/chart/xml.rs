@@ -35,14 +35,24 @@ impl Xml {
     }
 
     /// An element with nothing but a text.
-    pub(super) fn with_text(&mut self, name: &'static str, attributes: &[(&str, &str)], text: &str) {
+    pub(super) fn with_text(
+        &mut self,
+        name: &'static str,
+        attributes: &[(&str, &str)],
+        text: &str,
+    ) {
         self.open(name, attributes);
         self.text(text);
         self.close();
     }
 
     /// An element that tells the title when pointed at.
-    pub(super) fn with_title(&mut self, name: &'static str, attributes: &[(&str, &str)], title: &str) {
+    pub(super) fn with_title(
+        &mut self,
+        name: &'static str,
+        attributes: &[(&str, &str)],
+        title: &str,
+    ) {
         self.open(name, attributes);
         self.with_text("title", &[], title);
         self.close();
@@ -82,7 +92,10 @@ impl Xml {
 /// The text in one line, without the characters that XML forbids, that control something or that hide text.
 pub(super) fn clean(text: &str) -> String {
     let shown = |c: &char| !is_hidden(*c) && !matches!(*c as u32 & 0xffff, 0xfffe | 0xffff);
-    text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).filter(shown).collect()
+    text.chars()
+        .map(|c| if c.is_whitespace() { ' ' } else { c })
+        .filter(shown)
+        .collect()
 }
 
 /// Appends the cleaned text with the characters escaped that have a meaning in XML.

@@ -66,12 +66,23 @@ impl Event {
             schema: serde_json::Value,
         }
         let event = json::parse::<Event>(text, line);
-        if !event.as_ref().is_ok_and(|event| event.schema == EVENT_SCHEMA) {
+        if !event
+            .as_ref()
+            .is_ok_and(|event| event.schema == EVENT_SCHEMA)
+        {
             // A wrong schema makes a better error message than the first key that does not fit.
             let head: Head = json::parse(text, line)?;
             if head.schema != EVENT_SCHEMA {
-                let found = if head.schema.is_null() { "nothing".to_owned() } else { head.schema.to_string() };
-                return Err(JsonError::at(line, "schema", format!("expected \"{EVENT_SCHEMA}\"; found {found}")));
+                let found = if head.schema.is_null() {
+                    "nothing".to_owned()
+                } else {
+                    head.schema.to_string()
+                };
+                return Err(JsonError::at(
+                    line,
+                    "schema",
+                    format!("expected \"{EVENT_SCHEMA}\"; found {found}"),
+                ));
             }
         }
         let event = event?;
@@ -95,7 +106,10 @@ fn contradiction(snapshot: &Snapshot) -> Option<(String, String)> {
         if ix > 0 && snapshot.tasks[ix - 1].id >= task.id {
             let (before, id) = (snapshot.tasks[ix - 1].id.0, task.id.0);
             let expected = "expected tasks in ascending order of their numbers";
-            return at("id", format!("{expected}; found {id} after {before}, sort them by `id`"));
+            return at(
+                "id",
+                format!("{expected}; found {id} after {before}, sort them by `id`"),
+            );
         }
         if task.cpus == 0 {
             return at("cpus", "expected at least 1".to_owned());
@@ -104,23 +118,41 @@ fn contradiction(snapshot: &Snapshot) -> Option<(String, String)> {
             return at("nice", format!("expected -20 to 19; found {}", task.nice));
         }
         if let Some(milli) = task.bus_use_milli.filter(|milli| *milli > 1_000) {
-            return at("bus_use_milli", format!("expected at most 1000; found {milli}"));
+            return at(
+                "bus_use_milli",
+                format!("expected at most 1000; found {milli}"),
+            );
         }
         if task.allowed.as_ref().is_some_and(CpuSet::is_empty) {
-            return at("allowed", "expected at least one CPU, or null for all".to_owned());
+            return at(
+                "allowed",
+                "expected at least one CPU, or null for all".to_owned(),
+            );
         }
-        if let Some(Placement::Exclusive { cpus, .. }) = task.running.as_ref().map(|running| &running.placement) {
+        if let Some(Placement::Exclusive { cpus, .. }) =
+            task.running.as_ref().map(|running| &running.placement)
+        {
             for cpu in cpus.iter() {
                 if let Some(other) = taken.insert(cpu.0, task.id.0) {
-                    let problem = format!("expected a CPU of its own; CPU {} is also that of task {other}", cpu.0);
+                    let problem = format!(
+                        "expected a CPU of its own; CPU {} is also that of task {other}",
+                        cpu.0
+                    );
                     return at("running.placement", problem);
                 }
             }
         }
         if let Some(running) = &task.running
-            && let Some(cpu) = running.placement.cpus().iter().find(|&cpu| machine.index_of(cpu).is_none())
+            && let Some(cpu) = running
+                .placement
+                .cpus()
+                .iter()
+                .find(|&cpu| machine.index_of(cpu).is_none())
         {
-            return at("running.placement", format!("expected CPUs of the machine; found CPU {}", cpu.0));
+            return at(
+                "running.placement",
+                format!("expected CPUs of the machine; found CPU {}", cpu.0),
+            );
         }
     }
     None

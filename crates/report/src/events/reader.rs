@@ -79,7 +79,13 @@ pub struct EventReader<R> {
 impl<R: BufRead> EventReader<R> {
     /// Reads from `input`; `file` names it in errors.
     pub fn new(input: R, file: &str) -> EventReader<R> {
-        EventReader { file: file.to_owned(), input, line: 0, cut_off: false, done: false }
+        EventReader {
+            file: file.to_owned(),
+            input,
+            line: 0,
+            cut_off: false,
+            done: false,
+        }
     }
 
     /// Whether the last event was cut off and left out; known once the reading has ended.
@@ -102,7 +108,12 @@ impl<R: BufRead> EventReader<R> {
                     };
                 }
                 Ok(_) => self.line += 1,
-                Err(error) => return Err(EventError::Io { file: self.file.clone(), error }),
+                Err(error) => {
+                    return Err(EventError::Io {
+                        file: self.file.clone(),
+                        error,
+                    });
+                }
             }
             let line = String::from_utf8_lossy(&bytes);
             if text.is_empty() {
@@ -119,7 +130,10 @@ impl<R: BufRead> EventReader<R> {
     }
 
     fn parse(&self, text: &str, line: usize) -> Result<Event, EventError> {
-        Event::parse(text, line).map_err(|problem| EventError::Json { file: self.file.clone(), problem })
+        Event::parse(text, line).map_err(|problem| EventError::Json {
+            file: self.file.clone(),
+            problem,
+        })
     }
 }
 
@@ -177,8 +191,17 @@ pub fn read_event(input: impl BufRead, file: &str, pick: Pick) -> Result<Event, 
     let file = file.to_owned();
     match (pick, held, first) {
         (_, Some(event), _) => Ok(event),
-        (_, None, Some(first)) => Err(EventError::TooEarly { file, first_s: first.as_s() }),
-        (Pick::Seq(seq), ..) if count > 0 => Err(EventError::NoSuch { file, seq, count, least, greatest }),
+        (_, None, Some(first)) => Err(EventError::TooEarly {
+            file,
+            first_s: first.as_s(),
+        }),
+        (Pick::Seq(seq), ..) if count > 0 => Err(EventError::NoSuch {
+            file,
+            seq,
+            count,
+            least,
+            greatest,
+        }),
         _ => Err(EventError::Empty { file }),
     }
 }

@@ -13,7 +13,10 @@ fn write<W: Write>(writer: &mut EventWriter<W>, snapshot: &Snapshot) {
         snapshot,
         samples: &samples,
         policy_state: Some(&state),
-        rng: RngState { seed: u64::MAX, position: 17 },
+        rng: RngState {
+            seed: u64::MAX,
+            position: 17,
+        },
         decision: &decision(),
         stood_in: false,
     };
@@ -21,7 +24,11 @@ fn write<W: Write>(writer: &mut EventWriter<W>, snapshot: &Snapshot) {
 }
 
 fn params() -> BTreeMap<String, serde_json::Value> {
-    [("lead".to_owned(), 1.0.into()), ("quantum_ms".to_owned(), 200.into())].into()
+    [
+        ("lead".to_owned(), 1.0.into()),
+        ("quantum_ms".to_owned(), 200.into()),
+    ]
+    .into()
 }
 
 fn context(policy: &str, params: BTreeMap<String, serde_json::Value>) -> EventContext {
@@ -37,7 +44,13 @@ fn context(policy: &str, params: BTreeMap<String, serde_json::Value>) -> EventCo
 fn text(n: u64) -> String {
     let mut writer = EventWriter::new(Vec::new(), context("perf-fair", params()));
     for ix in 0..n {
-        write(&mut writer, &Snapshot { now: Nanos::from_ms(400 + 200 * ix), ..snapshot() });
+        write(
+            &mut writer,
+            &Snapshot {
+                now: Nanos::from_ms(400 + 200 * ix),
+                ..snapshot()
+            },
+        );
     }
     String::from_utf8(writer.into_inner()).unwrap()
 }
@@ -50,8 +63,13 @@ fn an_event() {
 #[test]
 fn events_read_back_and_write_the_same() {
     let text = text(3);
-    let events: Vec<Event> = EventReader::new(text.as_bytes(), "e").map(Result::unwrap).collect();
-    assert_eq!(events.iter().map(|event| event.seq).collect::<Vec<_>>(), [0, 1, 2]);
+    let events: Vec<Event> = EventReader::new(text.as_bytes(), "e")
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(
+        events.iter().map(|event| event.seq).collect::<Vec<_>>(),
+        [0, 1, 2]
+    );
     assert_eq!(events[0].snapshot, snapshot());
     assert_eq!(events[0].decision, Some(decision()));
     assert_eq!(events[0].samples, samples(Nanos::from_ms(400)));
@@ -65,54 +83,125 @@ fn indented_events_are_read_too() {
     let event = read_event(text(1).as_bytes(), "e", Pick::First).unwrap();
     let pretty = serde_json::to_string_pretty(&event).unwrap();
     let both = format!("\n{pretty}\n\n{}\n{pretty}", event.to_json());
-    assert_eq!(EventReader::new(both.as_bytes(), "e").map(Result::unwrap).collect::<Vec<_>>(), vec![event; 3]);
+    assert_eq!(
+        EventReader::new(both.as_bytes(), "e")
+            .map(Result::unwrap)
+            .collect::<Vec<_>>(),
+        vec![event; 3]
+    );
 }
 
 #[test]
 fn by_number() {
-    assert_eq!(read_event(text(3).as_bytes(), "e", Pick::Seq(2)).unwrap().snapshot.now, Nanos::from_ms(800));
-    let error = read_event(text(3).as_bytes(), "e", Pick::Seq(9)).unwrap_err().to_string();
-    assert_eq!(error, "e: there is no decision with number 9; the file holds 3, with numbers from 0 to 2");
-    let error = read_event(text(1).as_bytes(), "e", Pick::Seq(9)).unwrap_err().to_string();
-    assert!(error.ends_with("the file holds 1, with number 0"), "{error}");
+    assert_eq!(
+        read_event(text(3).as_bytes(), "e", Pick::Seq(2))
+            .unwrap()
+            .snapshot
+            .now,
+        Nanos::from_ms(800)
+    );
+    let error = read_event(text(3).as_bytes(), "e", Pick::Seq(9))
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        error,
+        "e: there is no decision with number 9; the file holds 3, with numbers from 0 to 2"
+    );
+    let error = read_event(text(1).as_bytes(), "e", Pick::Seq(9))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.ends_with("the file holds 1, with number 0"),
+        "{error}"
+    );
     // At a time the decision that held then.
-    let seq_at = |ms| read_event(text(3).as_bytes(), "e", Pick::At(Nanos::from_ms(ms))).map(|event| event.seq);
-    assert_eq!((seq_at(400).unwrap(), seq_at(799).unwrap(), seq_at(9_000).unwrap()), (0, 1, 2));
-    assert!(seq_at(1).unwrap_err().to_string().contains("the first is at 0.400 s"));
-    assert!(read_event("\n".as_bytes(), "e", Pick::Seq(0)).unwrap_err().to_string().contains("found nothing"));
+    let seq_at = |ms| {
+        read_event(text(3).as_bytes(), "e", Pick::At(Nanos::from_ms(ms))).map(|event| event.seq)
+    };
+    assert_eq!(
+        (
+            seq_at(400).unwrap(),
+            seq_at(799).unwrap(),
+            seq_at(9_000).unwrap()
+        ),
+        (0, 1, 2)
+    );
+    assert!(
+        seq_at(1)
+            .unwrap_err()
+            .to_string()
+            .contains("the first is at 0.400 s")
+    );
+    assert!(
+        read_event("\n".as_bytes(), "e", Pick::Seq(0))
+            .unwrap_err()
+            .to_string()
+            .contains("found nothing")
+    );
 }
 
 #[test]
 fn errors_name_file_line_key_and_what_was_expected() {
-    let pretty = serde_json::to_string_pretty(&read_event(text(1).as_bytes(), "e", Pick::First).unwrap()).unwrap();
+    let pretty =
+        serde_json::to_string_pretty(&read_event(text(1).as_bytes(), "e", Pick::First).unwrap())
+            .unwrap();
     let check = |text: &str, expected: &str| {
-        let error = read_event(text.as_bytes(), "e.json", Pick::First).unwrap_err().to_string();
+        let error = read_event(text.as_bytes(), "e.json", Pick::First)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(expected), "{error}");
     };
     let with = |from: &str, to: &str| {
         assert!(pretty.contains(from), "{from}");
         pretty.replacen(from, to, 1)
     };
-    check("", "e.json: expected an event, as in {\"schema\": \"cosched.event/1\", \"snapshot\": {...}}");
-    check("{}", "e.json, line 1, key `schema`: expected \"cosched.event/1\"; found nothing");
-    check(&with("event/1", "event/2"), "key `schema`: expected \"cosched.event/1\"; found \"cosched.event/2\"");
-    check("{\"schema\":\"cosched.event/1\"}", "e.json, line 1: missing field `snapshot`");
+    check(
+        "",
+        "e.json: expected an event, as in {\"schema\": \"cosched.event/1\", \"snapshot\": {...}}",
+    );
+    check(
+        "{}",
+        "e.json, line 1, key `schema`: expected \"cosched.event/1\"; found nothing",
+    );
+    check(
+        &with("event/1", "event/2"),
+        "key `schema`: expected \"cosched.event/1\"; found \"cosched.event/2\"",
+    );
+    check(
+        "{\"schema\":\"cosched.event/1\"}",
+        "e.json, line 1: missing field `snapshot`",
+    );
     check(
         &with("\"nice\": 0", "\"nice\": \"low\""),
         ", key `snapshot.tasks[0].nice`: invalid type: string \"low\", expected i8",
     );
-    check(&with("\"nice\": 0,", ""), ", key `snapshot.tasks[0]`: missing field `nice`");
     check(
-        &with("\"id\": 1,\n        \"name\"", "\"id\": 0,\n        \"name\""),
+        &with("\"nice\": 0,", ""),
+        ", key `snapshot.tasks[0]`: missing field `nice`",
+    );
+    check(
+        &with(
+            "\"id\": 1,\n        \"name\"",
+            "\"id\": 0,\n        \"name\"",
+        ),
         "key `snapshot.tasks[1].id`: expected tasks in ascending order",
     );
-    check(&with("\"core\": 1", "\"core\": 5"), "key `snapshot.machine`: CPU 1 of the machine `two cores`");
     check(
-        &with("\"cpus\": 1,\n        \"allowed\"", "\"cpus\": 0,\n        \"allowed\""),
+        &with("\"core\": 1", "\"core\": 5"),
+        "key `snapshot.machine`: CPU 1 of the machine `two cores`",
+    );
+    check(
+        &with(
+            "\"cpus\": 1,\n        \"allowed\"",
+            "\"cpus\": 0,\n        \"allowed\"",
+        ),
         "tasks[0].cpus`: expected at least 1",
     );
     check(
-        &with("\"cpus\": \"0\",\n              \"whole", "\"cpus\": \"7\",\n              \"whole"),
+        &with(
+            "\"cpus\": \"0\",\n              \"whole",
+            "\"cpus\": \"7\",\n              \"whole",
+        ),
         "expected CPUs of the machine; found CPU 7",
     );
     check(
@@ -120,7 +209,11 @@ fn errors_name_file_line_key_and_what_was_expected() {
         "key `decision.waits[0].reason.why`: unknown variant `ordre`, expected one of `order`",
     );
     check(&pretty[..pretty.len() / 2], "EOF");
-    let line = pretty.lines().position(|line| line.contains("\"triggers\"")).unwrap() + 1;
+    let line = pretty
+        .lines()
+        .position(|line| line.contains("\"triggers\""))
+        .unwrap()
+        + 1;
     check(
         &with("\"quantum-end\"", "\"quantum end\""),
         &format!("e.json, line {}, key `snapshot.triggers[0]`", line + 1),
@@ -141,10 +234,21 @@ fn a_full_disk_stops_the_events_and_nothing_else() {
     for _ in 0..4 {
         write(&mut writer, &snapshot());
     }
-    assert!(writer.take_warning().unwrap().text().starts_with("the events file is written no further"));
+    assert!(
+        writer
+            .take_warning()
+            .unwrap()
+            .text()
+            .starts_with("the events file is written no further")
+    );
     assert_eq!(writer.take_warning(), None);
     let written = writer.into_inner().written;
-    assert_eq!(EventReader::new(written.as_slice(), "e").map(Result::unwrap).count(), 1);
+    assert_eq!(
+        EventReader::new(written.as_slice(), "e")
+            .map(Result::unwrap)
+            .count(),
+        1
+    );
 }
 
 proptest! {

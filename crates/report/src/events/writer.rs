@@ -53,7 +53,12 @@ pub struct EventWriter<W> {
 impl<W: Write> EventWriter<W> {
     /// A writer for the decisions of a run.
     pub fn new(out: W, context: EventContext) -> EventWriter<W> {
-        EventWriter { sink: LineSink::new(out, RunFile::Events), context, seq: 0, buffer: vec![] }
+        EventWriter {
+            sink: LineSink::new(out, RunFile::Events),
+            context,
+            seq: 0,
+            buffer: vec![],
+        }
     }
 
     /// Whether decisions are still written.

@@ -1,6 +1,8 @@
 //! The state of a run, from what its loop shows.
 
-use super::{CpuNow, JobNow, JobState, LeftOut, LiveTotals, OwnUse, Reason, RunFacts, STATUS_SCHEMA, Status};
+use super::{
+    CpuNow, JobNow, JobState, LeftOut, LiveTotals, OwnUse, Reason, RunFacts, STATUS_SCHEMA, Status,
+};
 use crate::figures::{Absences, Figures};
 use crate::holders::Holders;
 use crate::info::{JobInfo, RunInfo};
@@ -10,8 +12,8 @@ use crate::record::{Energy, exit_status};
 use crate::source::EnergySource;
 use crate::text::clip;
 use cosched_core::{
-    CpuId, CpuSet, Doing, Exit, ExpectedFrom, Nanos, Placement, ProgressBasis, Rate, Reading, RunNow, Switch, TaskId,
-    TaskResult, TaskView, WatchedTask,
+    CpuId, CpuSet, Doing, Exit, ExpectedFrom, Nanos, Placement, ProgressBasis, Rate, Reading,
+    RunNow, Switch, TaskId, TaskResult, TaskView, WatchedTask,
 };
 use std::collections::{HashMap, VecDeque};
 
@@ -85,7 +87,12 @@ impl Live {
     }
 
     /// The state. CPU time of the run itself is for the caller to add.
-    pub(crate) fn status(&self, now: &RunNow<'_>, jobs: &[JobInfo], tracker: &ProgressTracker) -> Status {
+    pub(crate) fn status(
+        &self,
+        now: &RunNow<'_>,
+        jobs: &[JobInfo],
+        tracker: &ProgressTracker,
+    ) -> Status {
         let progress = tracker.progress();
         let mut totals = LiveTotals {
             jobs: progress.total,
@@ -104,19 +111,42 @@ impl Live {
                 JobState::Queued | JobState::Ended => &mut totals.queued,
             } += 1;
         }
-        let LiveTotals { jobs: all, done, running, waiting, sleeping, ending, queued, .. } = totals;
+        let LiveTotals {
+            jobs: all,
+            done,
+            running,
+            waiting,
+            sleeping,
+            ending,
+            queued,
+            ..
+        } = totals;
         totals.dropped = all.saturating_sub(done + running + waiting + sleeping + ending + queued);
         totals.left_s = progress.left.map(Nanos::as_s);
         totals.left_from = totals.left_s.map(|_| tracker.left_from());
-        let too_early = if progress.is_overdue { OVERDUE } else { "too little has been done to tell" };
-        totals.absent.note_option("left_s", totals.left_s, too_early);
-        totals.absent.note_option("left_from", totals.left_from, too_early);
+        let too_early = if progress.is_overdue {
+            OVERDUE
+        } else {
+            "too little has been done to tell"
+        };
+        totals
+            .absent
+            .note_option("left_s", totals.left_s, too_early);
+        totals
+            .absent
+            .note_option("left_from", totals.left_from, too_early);
         let mut absent = Absences::default();
         let joules = absent.note("joules", now.energy_j);
-        let source = if joules.is_some() { self.energy_source } else { EnergySource::Absent };
+        let source = if joules.is_some() {
+            self.energy_source
+        } else {
+            EnergySource::Absent
+        };
         let row = |task: TaskId, state| start_row(jobs.get(task.0 as usize), task, state);
         let mut seen: HashMap<TaskId, CpuSet> = HashMap::new();
-        self.holders.iter().for_each(|(cpu, holder)| _ = seen.entry(holder.task).or_default().insert(cpu));
+        self.holders
+            .iter()
+            .for_each(|(cpu, holder)| _ = seen.entry(holder.task).or_default().insert(cpu));
         let live = now.tasks.iter().take(MOST_LIVE).map(|task| {
             let mut row = live_row(row(task.now.spec.id, state_of(task)), task, now, tracker);
             if self.holders.has_seen(task.now.spec.id) {
@@ -124,18 +154,41 @@ impl Live {
             }
             row
         });
-        let queued = now.pending.iter().take(MOST_QUEUED).map(|&task| row(task, JobState::Queued));
+        let queued = now
+            .pending
+            .iter()
+            .take(MOST_QUEUED)
+            .map(|&task| row(task, JobState::Queued));
         // A job that has been started again is among the live ones.
-        let again = |ended: &&Ended| now.tasks.binary_search_by_key(&ended.task, |task| task.now.spec.id).is_err();
-        let ended = self.recent.iter().filter(again).map(|ended| ended_row(row(ended.task, JobState::Ended), ended));
+        let again = |ended: &&Ended| {
+            now.tasks
+                .binary_search_by_key(&ended.task, |task| task.now.spec.id)
+                .is_err()
+        };
+        let ended = self
+            .recent
+            .iter()
+            .filter(again)
+            .map(|ended| ended_row(row(ended.task, JobState::Ended), ended));
         Status {
             schema: STATUS_SCHEMA.to_owned(),
             cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
             run: self.facts.clone(),
             elapsed_s: now.at.as_s(),
-            energy: Energy { joules, source, absent },
-            own: OwnUse { figures: Figures::default(), decisions: now.decisions },
-            cpus: if self.holders.told().is_some() { self.held(now) } else { cpus(now) },
+            energy: Energy {
+                joules,
+                source,
+                absent,
+            },
+            own: OwnUse {
+                figures: Figures::default(),
+                decisions: now.decisions,
+            },
+            cpus: if self.holders.told().is_some() {
+                self.held(now)
+            } else {
+                cpus(now)
+            },
             jobs: live.chain(queued).chain(ended).collect(),
             left_out: LeftOut {
                 live: now.tasks.len().saturating_sub(MOST_LIVE),
@@ -149,7 +202,11 @@ impl Live {
     /// Who has each CPU, as the kernel sees it.
     fn held(&self, now: &RunNow<'_>) -> Vec<CpuNow> {
         // What a job left behind is not it any more.
-        let is_live = |task: TaskId| now.tasks.binary_search_by_key(&task, |task| task.now.spec.id).is_ok();
+        let is_live = |task: TaskId| {
+            now.tasks
+                .binary_search_by_key(&task, |task| task.now.spec.id)
+                .is_ok()
+        };
         let cpu = |cpu: CpuId| {
             let holder = self.holders.of(cpu).filter(|holder| is_live(holder.task));
             CpuNow {
@@ -160,7 +217,12 @@ impl Live {
                 jobs: holder.is_some().into(),
             }
         };
-        now.snapshot.machine.cpus.iter().map(|one| cpu(one.id)).collect()
+        now.snapshot
+            .machine
+            .cpus
+            .iter()
+            .map(|one| cpu(one.id))
+            .collect()
     }
 }
 
@@ -179,7 +241,9 @@ fn start_row(info: Option<&JobInfo>, task: TaskId, state: JobState) -> JobNow {
     JobNow {
         job: task.0,
         name: info.map_or_else(|| format!("job {task}"), |info| info.name.clone()),
-        command: info.and_then(|info| info.command.as_deref()).map(|command| clip(command, MOST_OF_COMMAND)),
+        command: info
+            .and_then(|info| info.command.as_deref())
+            .map(|command| clip(command, MOST_OF_COMMAND)),
         state,
         cpus: None,
         reason: None,
@@ -192,13 +256,23 @@ fn start_row(info: Option<&JobInfo>, task: TaskId, state: JobState) -> JobNow {
     }
 }
 
-fn live_row(mut row: JobNow, task: &WatchedTask<'_>, now: &RunNow<'_>, tracker: &ProgressTracker) -> JobNow {
+fn live_row(
+    mut row: JobNow,
+    task: &WatchedTask<'_>,
+    now: &RunNow<'_>,
+    tracker: &ProgressTracker,
+) -> JobNow {
     if let Doing::Runs(cpus) = task.now.doing {
         row.cpus = Some(cpus.to_string());
     }
-    row.reason = task.reason.map(|reason| Reason { why: wait_code(&reason).to_owned(), text: wait_text(&reason) });
+    row.reason = task.reason.map(|reason| Reason {
+        why: wait_code(&reason).to_owned(),
+        text: wait_text(&reason),
+    });
     row.runs = Some(task.runs).filter(|&runs| runs > 1);
-    let Some(started) = task.now.started else { return row };
+    let Some(started) = task.now.started else {
+        return row;
+    };
     let figures = &mut row.figures;
     figures.push("started_s", Ok(started.as_s()));
     figures.push("ran_s", Ok(task.ran.as_s()));
@@ -222,12 +296,20 @@ fn live_row(mut row: JobNow, task: &WatchedTask<'_>, now: &RunNow<'_>, tracker: 
     let age_s = (now.at - view.arrived).as_s();
     // CPU time does not tell a job that sleeps, or waits for its files, from one that is held up. Then only the time without
     // a place is known to be lost.
-    let needed =
-        if from == "cpu-time" { progress.map(|_| task.ran.as_s()) } else { progress.map(|done| done * quantum_s) };
+    let needed = if from == "cpu-time" {
+        progress.map(|_| task.ran.as_s())
+    } else {
+        progress.map(|done| done * quantum_s)
+    };
     match (needed.value(), needed.absence()) {
-        (Some(needed_s), _) if needed_s >= LEAST_PROGRESS_S => figures.push("slowdown", Ok(age_s / needed_s)),
+        (Some(needed_s), _) if needed_s >= LEAST_PROGRESS_S => {
+            figures.push("slowdown", Ok(age_s / needed_s))
+        }
         (Some(_), _) => figures.push("slowdown", Err("too little has been done to tell")),
-        (None, why) => figures.push("slowdown", Err(why.map_or("not measured", |why| why.text()))),
+        (None, why) => figures.push(
+            "slowdown",
+            Err(why.map_or("not measured", |why| why.text())),
+        ),
     }
     let (share, left_s, from) = forecast(view, task, done_s, now, tracker);
     row.share_from = from.filter(|_| share.is_ok()).map(str::to_owned);
@@ -257,8 +339,17 @@ fn forecast(
     now: &RunNow<'_>,
     tracker: &ProgressTracker,
 ) -> (Told, Told, Option<&'static str>) {
-    let alone = tracker.solo_s_of(task.now.spec.id).zip(done_s).map(|(whole, done)| (whole, done, "solo"));
-    let expected = view.expected.map(|expected| (expected.time.as_s(), task.ran.as_s(), from_code(expected.from)));
+    let alone = tracker
+        .solo_s_of(task.now.spec.id)
+        .zip(done_s)
+        .map(|(whole, done)| (whole, done, "solo"));
+    let expected = view.expected.map(|expected| {
+        (
+            expected.time.as_s(),
+            task.ran.as_s(),
+            from_code(expected.from),
+        )
+    });
     let Some((whole, done, from)) = alone.or(expected) else {
         let unknown = "neither its time alone nor earlier runs of it are known";
         return (Err(unknown), Err(unknown), None);
@@ -266,7 +357,10 @@ fn forecast(
     if done >= whole {
         return (Err(OVERDUE), Err(OVERDUE), Some(from));
     }
-    let passed = task.now.started.map_or(0.0, |started| (now.at - started).as_s());
+    let passed = task
+        .now
+        .started
+        .map_or(0.0, |started| (now.at - started).as_s());
     let left = if done < LEAST_PROGRESS_S {
         Err("too little has been done to tell")
     } else {
@@ -289,7 +383,9 @@ fn ended_row(mut row: JobNow, ended: &Ended) -> JobNow {
     row.runs = Some(ended.runs).filter(|&runs| runs > 1);
     let figures = &mut row.figures;
     figures.push("finished_s", Ok(ended.finished.as_s()));
-    let Some(started) = ended.started else { return row };
+    let Some(started) = ended.started else {
+        return row;
+    };
     figures.push("started_s", Ok(started.max(ended.arrived).as_s()));
     figures.push("ran_s", Ok(ended.ran.as_s()));
     figures.push_reading("cpu_s", ended.cpu_time.map(Nanos::as_s));
@@ -304,13 +400,29 @@ fn cpus(now: &RunNow<'_>) -> Vec<CpuNow> {
         .machine
         .cpus
         .iter()
-        .map(|cpu| CpuNow { cpu: cpu.id.0, job: None, since_s: None, shared: false, jobs: 0 })
+        .map(|cpu| CpuNow {
+            cpu: cpu.id.0,
+            job: None,
+            since_s: None,
+            shared: false,
+            jobs: 0,
+        })
         .collect();
-    let places: HashMap<u32, usize> = all.iter().enumerate().map(|(ix, cpu)| (cpu.cpu, ix)).collect();
+    let places: HashMap<u32, usize> = all
+        .iter()
+        .enumerate()
+        .map(|(ix, cpu)| (cpu.cpu, ix))
+        .collect();
     for task in now.tasks {
-        let Some(running) = task.view.and_then(|view| view.running.as_ref()) else { continue };
+        let Some(running) = task.view.and_then(|view| view.running.as_ref()) else {
+            continue;
+        };
         let own = running.placement.cpus();
-        let may = if let Doing::Runs(cpus) = task.now.doing { cpus } else { own };
+        let may = if let Doing::Runs(cpus) = task.now.doing {
+            cpus
+        } else {
+            own
+        };
         for cpu in may.iter().filter_map(|cpu| places.get(&cpu.0)) {
             all[*cpu].jobs += 1;
         }

@@ -20,7 +20,9 @@ impl MetricsFormat {
     /// The format's media type.
     pub fn media_type(self) -> &'static str {
         match self {
-            MetricsFormat::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            MetricsFormat::OpenMetrics => {
+                "application/openmetrics-text; version=1.0.0; charset=utf-8"
+            }
             MetricsFormat::Plain => "text/plain; version=0.0.4; charset=utf-8",
         }
     }
@@ -47,7 +49,13 @@ struct Family {
 
 impl Family {
     fn new(name: &'static str, kind: Kind, unit: &'static str, help: &'static str) -> Family {
-        Family { name, kind, unit, help, samples: Vec::new() }
+        Family {
+            name,
+            kind,
+            unit,
+            help,
+            samples: Vec::new(),
+        }
     }
 
     /// With one sample, if there is a value. What is absent has none: it is not 0.
@@ -59,7 +67,10 @@ impl Family {
     /// With a sample for each value of a label.
     fn by(self, label: &'static str, values: &[(&str, usize)]) -> Family {
         let sample = |(of, value): &(&str, usize)| (vec![(label, (*of).to_owned())], *value as f64);
-        Family { samples: values.iter().map(sample).collect(), ..self }
+        Family {
+            samples: values.iter().map(sample).collect(),
+            ..self
+        }
     }
 
     fn write(&self, format: MetricsFormat, text: &mut String) {
@@ -75,18 +86,31 @@ impl Family {
         let help = escaped(self.help, false);
         let _ = match format {
             MetricsFormat::OpenMetrics => {
-                let unit = if self.unit.is_empty() { String::new() } else { format!("# UNIT {name} {}\n", self.unit) };
+                let unit = if self.unit.is_empty() {
+                    String::new()
+                } else {
+                    format!("# UNIT {name} {}\n", self.unit)
+                };
                 write!(text, "# TYPE {name} {kind}\n{unit}# HELP {name} {help}\n")
             }
             MetricsFormat::Plain => {
                 let kind = if kind == "info" { "gauge" } else { kind };
-                write!(text, "# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {kind}\n")
+                write!(
+                    text,
+                    "# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {kind}\n"
+                )
             }
         };
         for (labels, value) in &self.samples {
-            let labels: Vec<String> =
-                labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value, true))).collect();
-            let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+            let labels: Vec<String> = labels
+                .iter()
+                .map(|(name, value)| format!("{name}=\"{}\"", escaped(value, true)))
+                .collect();
+            let labels = if labels.is_empty() {
+                String::new()
+            } else {
+                format!("{{{}}}", labels.join(","))
+            };
             let _ = writeln!(text, "{name}{suffix}{labels} {value}");
         }
     }
@@ -94,13 +118,19 @@ impl Family {
 
 fn escaped(text: &str, quotes: bool) -> String {
     let text = text.replace('\\', "\\\\").replace('\n', "\\n");
-    if quotes { text.replace('"', "\\\"") } else { text }
+    if quotes {
+        text.replace('"', "\\\"")
+    } else {
+        text
+    }
 }
 
 /// The metrics of a state that is `age_s` seconds old.
 pub fn metrics_text(status: &Status, age_s: f64, format: MetricsFormat) -> String {
     let mut text = String::new();
-    families(status, age_s).iter().for_each(|family| family.write(format, &mut text));
+    families(status, age_s)
+        .iter()
+        .for_each(|family| family.write(format, &mut text));
     if format == MetricsFormat::OpenMetrics {
         text.push_str("# EOF\n");
     }
@@ -110,13 +140,33 @@ pub fn metrics_text(status: &Status, age_s: f64, format: MetricsFormat) -> Strin
 fn families(status: &Status, age_s: f64) -> Vec<Family> {
     use Kind::{Counter, Gauge, Info};
     let (run, totals) = (&status.run, &status.totals);
-    let began = run.started_at.as_deref().and_then(|at| humantime::parse_rfc3339(at).ok());
-    let began_s = began.and_then(|at| Some(at.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs_f64()));
+    let began = run
+        .started_at
+        .as_deref()
+        .and_then(|at| humantime::parse_rfc3339(at).ok());
+    let began_s = began.and_then(|at| {
+        Some(
+            at.duration_since(SystemTime::UNIX_EPOCH)
+                .ok()?
+                .as_secs_f64(),
+        )
+    });
     let figure = |name: &str| status.own.figures.get(name).copied();
-    let waits = status.jobs.iter().filter(|job| job.state == JobState::Waiting);
-    let waits = waits.filter_map(|job| job.figures.get("waiting_since_s")).map(|since| status.elapsed_s - since);
-    let cpus = |wanted: fn(&super::CpuNow) -> bool| status.cpus.iter().filter(|cpu| wanted(cpu)).count();
-    let mut info = Family::new("cosched", Info, "", "The run, and what does not change in it.");
+    let waits = status
+        .jobs
+        .iter()
+        .filter(|job| job.state == JobState::Waiting);
+    let waits = waits
+        .filter_map(|job| job.figures.get("waiting_since_s"))
+        .map(|since| status.elapsed_s - since);
+    let cpus =
+        |wanted: fn(&super::CpuNow) -> bool| status.cpus.iter().filter(|cpu| wanted(cpu)).count();
+    let mut info = Family::new(
+        "cosched",
+        Info,
+        "",
+        "The run, and what does not change in it.",
+    );
     let labels = [
         ("version", status.cosched_version.clone()),
         ("run_id", run.run_id.clone()),
@@ -127,14 +177,41 @@ fn families(status: &Status, age_s: f64) -> Vec<Family> {
     info.samples.push((labels.to_vec(), 1.0));
     vec![
         info,
-        Family::new("cosched_start_time_seconds", Gauge, "seconds", "When the run started, since 1970.").of(began_s),
-        Family::new("cosched_elapsed_seconds", Gauge, "seconds", "Time since the start of the run.")
-            .of(Some(status.elapsed_s)),
-        Family::new("cosched_left_seconds", Gauge, "seconds", "Estimated time until the end of the run.")
-            .of(totals.left_s),
-        Family::new("cosched_state_age_seconds", Gauge, "seconds", "For how long the run has not told anything newer.")
-            .of(Some(age_s)),
-        Family::new("cosched_jobs", Gauge, "", "Jobs of the run, by what they do.").by(
+        Family::new(
+            "cosched_start_time_seconds",
+            Gauge,
+            "seconds",
+            "When the run started, since 1970.",
+        )
+        .of(began_s),
+        Family::new(
+            "cosched_elapsed_seconds",
+            Gauge,
+            "seconds",
+            "Time since the start of the run.",
+        )
+        .of(Some(status.elapsed_s)),
+        Family::new(
+            "cosched_left_seconds",
+            Gauge,
+            "seconds",
+            "Estimated time until the end of the run.",
+        )
+        .of(totals.left_s),
+        Family::new(
+            "cosched_state_age_seconds",
+            Gauge,
+            "seconds",
+            "For how long the run has not told anything newer.",
+        )
+        .of(Some(age_s)),
+        Family::new(
+            "cosched_jobs",
+            Gauge,
+            "",
+            "Jobs of the run, by what they do.",
+        )
+        .by(
             "state",
             &[
                 ("running", totals.running),
@@ -147,8 +224,13 @@ fn families(status: &Status, age_s: f64) -> Vec<Family> {
                 ("failed", totals.failed),
             ],
         ),
-        Family::new("cosched_jobs_ended", Counter, "", "Jobs that have ended, well or not.")
-            .of(Some(totals.done as f64)),
+        Family::new(
+            "cosched_jobs_ended",
+            Counter,
+            "",
+            "Jobs that have ended, well or not.",
+        )
+        .of(Some(totals.done as f64)),
         Family::new(
             "cosched_longest_wait_seconds",
             Gauge,
@@ -156,18 +238,36 @@ fn families(status: &Status, age_s: f64) -> Vec<Family> {
             "For how long the job has waited that waits longest.",
         )
         .of(Some(waits.fold(0.0, f64::max))),
-        Family::new("cosched_cpus", Gauge, "", "CPUs of the run, by who has them.").by(
+        Family::new(
+            "cosched_cpus",
+            Gauge,
+            "",
+            "CPUs of the run, by who has them.",
+        )
+        .by(
             "state",
             &[
                 ("one_job", cpus(|cpu| cpu.job.is_some())),
                 ("shared", cpus(|cpu| cpu.job.is_none() && cpu.shared)),
-                ("lent", cpus(|cpu| cpu.job.is_none() && !cpu.shared && cpu.jobs > 0)),
-                ("idle", cpus(|cpu| cpu.job.is_none() && !cpu.shared && cpu.jobs == 0)),
+                (
+                    "lent",
+                    cpus(|cpu| cpu.job.is_none() && !cpu.shared && cpu.jobs > 0),
+                ),
+                (
+                    "idle",
+                    cpus(|cpu| cpu.job.is_none() && !cpu.shared && cpu.jobs == 0),
+                ),
             ],
         ),
-        Family::new("cosched_decisions", Counter, "", "Decisions of the policy.").of(Some(status.own.decisions as f64)),
-        Family::new("cosched_own_cpu_seconds", Counter, "seconds", "CPU time that the run itself has used.")
-            .of(figure("cpu_s")),
+        Family::new("cosched_decisions", Counter, "", "Decisions of the policy.")
+            .of(Some(status.own.decisions as f64)),
+        Family::new(
+            "cosched_own_cpu_seconds",
+            Counter,
+            "seconds",
+            "CPU time that the run itself has used.",
+        )
+        .of(figure("cpu_s")),
         Family::new(
             "cosched_energy_joules",
             Counter,
@@ -188,7 +288,9 @@ mod tests {
     fn checked(text: &str, format: MetricsFormat) -> Vec<String> {
         let is_name = |name: &str| {
             let mut chars = name.chars();
-            chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+            chars
+                .next()
+                .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
                 && chars.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == ':')
         };
         assert!(text.ends_with('\n'));
@@ -204,12 +306,19 @@ mod tests {
             let mut keys = Vec::new();
             while let Some(rest) = meta.and_then(|line| line.strip_prefix("# ")) {
                 let mut words = rest.splitn(3, ' ');
-                let (key, name, value) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+                let (key, name, value) = (
+                    words.next().unwrap(),
+                    words.next().unwrap(),
+                    words.next().unwrap(),
+                );
                 assert!(is_name(name) && !keys.contains(&key), "{rest}");
                 keys.push(key);
                 match key {
                     "TYPE" => family = Some((name.to_owned(), value.to_owned())),
-                    "UNIT" => assert!(name.ends_with(&format!("_{value}")) && format == MetricsFormat::OpenMetrics),
+                    "UNIT" => assert!(
+                        name.ends_with(&format!("_{value}"))
+                            && format == MetricsFormat::OpenMetrics
+                    ),
                     "HELP" => assert!(value.ends_with('.')),
                     other => panic!("{other}"),
                 }
@@ -251,7 +360,12 @@ mod tests {
             let text = metrics_text(&status, 0.25, format);
             insta::assert_snapshot!(format!("{format:?}"), text);
             let names = checked(&text, format);
-            assert!(names.iter().any(|name| name == "cosched_jobs{state=\"running\"}"), "{names:?}");
+            assert!(
+                names
+                    .iter()
+                    .any(|name| name == "cosched_jobs{state=\"running\"}"),
+                "{names:?}"
+            );
             assert!(!text.contains("mcf"), "no series for a job");
         }
     }
@@ -266,14 +380,22 @@ mod tests {
             (job.job, job.name) = (n, format!("job-{n}"));
             many.jobs.push(job);
         }
-        let lines = |status: &Status| metrics_text(status, 0.0, MetricsFormat::OpenMetrics).lines().count();
+        let lines = |status: &Status| {
+            metrics_text(status, 0.0, MetricsFormat::OpenMetrics)
+                .lines()
+                .count()
+        };
         assert_eq!(lines(&few), lines(&many));
     }
 
     #[test]
     fn what_is_absent_has_no_sample() {
         let mut status = crate::live::tests::status();
-        (status.energy.joules, status.totals.left_s, status.run.started_at) = (None, None, None);
+        (
+            status.energy.joules,
+            status.totals.left_s,
+            status.run.started_at,
+        ) = (None, None, None);
         let text = metrics_text(&status, 0.0, MetricsFormat::OpenMetrics);
         for name in ["energy", "left_seconds", "start_time"] {
             assert!(!text.contains(name), "{name}");

@@ -173,8 +173,14 @@ pub enum JobState {
 
 impl JobState {
     /// All of them.
-    pub const ALL: [JobState; 6] =
-        [JobState::Running, JobState::Waiting, JobState::Sleeping, JobState::Ending, JobState::Queued, JobState::Ended];
+    pub const ALL: [JobState; 6] = [
+        JobState::Running,
+        JobState::Waiting,
+        JobState::Sleeping,
+        JobState::Ending,
+        JobState::Queued,
+        JobState::Ended,
+    ];
 
     /// The word for it.
     pub fn text(self) -> &'static str {
@@ -252,7 +258,11 @@ impl JobNow {
     }
 
     fn about(&self) -> &'static str {
-        if self.share_from.as_deref() == Some("program") { "~" } else { "" }
+        if self.share_from.as_deref() == Some("program") {
+            "~"
+        } else {
+            ""
+        }
     }
 }
 
@@ -260,9 +270,11 @@ impl LiveTotals {
     /// The time until the end of the run and what it rests on; why it is not known is not told here.
     pub fn left_text(&self) -> Option<String> {
         match (self.left_s, self.left_from) {
-            (Some(left_s), Some(from)) => {
-                Some(format!("{} left {}", left_clock(left_s, from == LeftFrom::Program), from.text()))
-            }
+            (Some(left_s), Some(from)) => Some(format!(
+                "{} left {}",
+                left_clock(left_s, from == LeftFrom::Program),
+                from.text()
+            )),
             (Some(left_s), None) => Some(format!("{} left", clock(left_s))),
             (None, _) => (self.absent.why("left_s") == Some(OVERDUE)).then(|| OVERDUE.to_owned()),
         }
@@ -279,7 +291,10 @@ impl Status {
         if status.schema == STATUS_SCHEMA {
             Ok(status)
         } else {
-            Err(format!("expected `{STATUS_SCHEMA}`, found `{}`", status.schema))
+            Err(format!(
+                "expected `{STATUS_SCHEMA}`, found `{}`",
+                status.schema
+            ))
         }
     }
 
@@ -288,16 +303,38 @@ impl Status {
     pub fn made_visible(mut self) -> Status {
         let show = |text: &mut String| *text = visible(text);
         let run = &mut self.run;
-        [&mut run.run_id, &mut run.policy, &mut run.phase, &mut run.machine, &mut run.cpus].into_iter().for_each(show);
-        let paths = [&mut run.started_at, &mut run.folder, &mut run.record, &mut run.series];
+        [
+            &mut run.run_id,
+            &mut run.policy,
+            &mut run.phase,
+            &mut run.machine,
+            &mut run.cpus,
+        ]
+        .into_iter()
+        .for_each(show);
+        let paths = [
+            &mut run.started_at,
+            &mut run.folder,
+            &mut run.record,
+            &mut run.series,
+        ];
         paths.into_iter().flatten().for_each(show);
         run.command_line.iter_mut().flatten().for_each(show);
         for job in &mut self.jobs {
             show(&mut job.name);
-            let texts =
-                [&mut job.command, &mut job.cpus, &mut job.exit_text, &mut job.progress_from, &mut job.share_from];
+            let texts = [
+                &mut job.command,
+                &mut job.cpus,
+                &mut job.exit_text,
+                &mut job.progress_from,
+                &mut job.share_from,
+            ];
             texts.into_iter().flatten().for_each(show);
-            job.reason.iter_mut().for_each(|reason| [&mut reason.why, &mut reason.text].into_iter().for_each(show));
+            job.reason.iter_mut().for_each(|reason| {
+                [&mut reason.why, &mut reason.text]
+                    .into_iter()
+                    .for_each(show)
+            });
         }
         self
     }

@@ -18,15 +18,26 @@ impl Status {
             dropped: record.totals.unfinished,
             ..LiveTotals::default()
         };
-        totals.absent.note_option("left_s", None::<()>, "the run has ended");
-        totals.absent.note_option("left_from", None::<()>, "the run has ended");
-        let last = record.jobs.iter().filter_map(|job| job.finish_s).fold(0.0, f64::max);
+        totals
+            .absent
+            .note_option("left_s", None::<()>, "the run has ended");
+        totals
+            .absent
+            .note_option("left_from", None::<()>, "the run has ended");
+        let last = record
+            .jobs
+            .iter()
+            .filter_map(|job| job.finish_s)
+            .fold(0.0, f64::max);
         self.elapsed_s = self.elapsed_s.max(last);
         for cpu in &mut self.cpus {
             (cpu.job, cpu.since_s, cpu.shared, cpu.jobs) = (None, None, false, 0);
         }
         for row in &mut self.jobs {
-            let job = record.jobs.get(row.job as usize).filter(|job| visible(&job.name) == visible(&row.name));
+            let job = record
+                .jobs
+                .get(row.job as usize)
+                .filter(|job| visible(&job.name) == visible(&row.name));
             job.into_iter().for_each(|job| end(row, job));
         }
     }
@@ -36,7 +47,11 @@ fn end(row: &mut JobNow, job: &Job) {
     row.state = JobState::Ended;
     (row.cpus, row.reason, row.progress_from, row.share_from) = (None, None, None, None);
     row.exit = job.exit;
-    let not_ended = if job.start_s.is_some() { "did not end" } else { "not started" };
+    let not_ended = if job.start_s.is_some() {
+        "did not end"
+    } else {
+        "not started"
+    };
     row.exit_text = Some(visible(job.exit_text.as_deref().unwrap_or(not_ended)));
     row.runs = Some(job.runs).filter(|&runs| runs > 1);
     let mut figures = Figures::default();

@@ -3,8 +3,8 @@ use crate::info::JobInfo;
 use crate::progress::ProgressTracker;
 use crate::testing::{finished, info, result, snapshot};
 use cosched_core::{
-    Absence, CpuId, Doing, Expected, ExpectedFrom, Nanos, Placement, ProgressBasis, Reading, RunConfig, RunNow, Switch,
-    Switched, TaskId, TaskNow, TaskSpec, WaitReason, WatchedTask,
+    Absence, CpuId, Doing, Expected, ExpectedFrom, Nanos, Placement, ProgressBasis, Reading,
+    RunConfig, RunNow, Switch, Switched, TaskId, TaskNow, TaskSpec, WaitReason, WatchedTask,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,15 +23,22 @@ fn status_of(ran: Nanos, expected: Option<Expected>, switches: &[Switch]) -> Sta
     let (result, mut snapshot) = (result(), snapshot());
     snapshot.tasks[2].expected = expected;
     let info = info(&result);
-    let specs: Vec<TaskSpec> = (0..3).map(|id| TaskSpec::new(id, &format!("job-{id}"))).collect();
+    let specs: Vec<TaskSpec> = (0..3)
+        .map(|id| TaskSpec::new(id, &format!("job-{id}")))
+        .collect();
     snapshot.now = Nanos::from_s(12.0);
     snapshot.tasks[2].waiting_since = Nanos::from_s(11.5);
-    snapshot.tasks[1].running.as_mut().unwrap().placement = Placement::Shared { mask: "1".parse().unwrap() };
+    snapshot.tasks[1].running.as_mut().unwrap().placement = Placement::Shared {
+        mask: "1".parse().unwrap(),
+    };
     let tasks: Vec<WatchedTask<'_>> = specs
         .iter()
         .zip(&snapshot.tasks)
         .map(|(spec, view)| {
-            let placed = view.running.as_ref().map(|running| Doing::Runs(running.placement.cpus()));
+            let placed = view
+                .running
+                .as_ref()
+                .map(|running| Doing::Runs(running.placement.cpus()));
             let waits = placed.is_none();
             WatchedTask {
                 now: TaskNow {
@@ -46,7 +53,11 @@ fn status_of(ran: Nanos, expected: Option<Expected>, switches: &[Switch]) -> Sta
                 latest: waits.then_some(Nanos::from_s(41.5)),
                 ran,
                 earned: Reading::Value(25.0),
-                basis: if spec.id.0 == 1 { ProgressBasis::CpuTime } else { ProgressBasis::Ipc },
+                basis: if spec.id.0 == 1 {
+                    ProgressBasis::CpuTime
+                } else {
+                    ProgressBasis::Ipc
+                },
                 learnt: Reading::Absent(Absence::NotYetMeasured),
                 runs: 1 + spec.id.0,
             }
@@ -66,9 +77,17 @@ fn status_of(ran: Nanos, expected: Option<Expected>, switches: &[Switch]) -> Sta
     let names = ["sort a", "mcf", "gzip", "late", "check"];
     let jobs: Vec<JobInfo> = (0u32..)
         .zip(names)
-        .map(|(id, name)| JobInfo { command: Some(format!("./{name} x")), ..JobInfo::of(&TaskSpec::new(id, name)) })
+        .map(|(id, name)| JobInfo {
+            command: Some(format!("./{name} x")),
+            ..JobInfo::of(&TaskSpec::new(id, name))
+        })
         .collect();
-    let mut tracker = ProgressTracker::new(false, 5, config.quantum, BTreeMap::from([(TaskId(0), 10.0)]));
+    let mut tracker = ProgressTracker::new(
+        false,
+        5,
+        config.quantum,
+        BTreeMap::from([(TaskId(0), 10.0)]),
+    );
     (0..4).for_each(|_| tracker.started());
     let mut live = Live::new(&info);
     live.facts = RunFacts {
@@ -89,7 +108,10 @@ fn status_of(ran: Nanos, expected: Option<Expected>, switches: &[Switch]) -> Sta
     };
     live.switched(switches);
     let mut ended = finished(4, "check", 8.0, 5.0);
-    ended.exit = Some(cosched_core::Exit::Signal { signal: 11, oom: false });
+    ended.exit = Some(cosched_core::Exit::Signal {
+        signal: 11,
+        oom: false,
+    });
     tracker.ended(Nanos::from_s(8.0), &ended);
     live.ended(Nanos::from_s(8.0), &ended);
     tracker.tick(&snapshot, 1);
@@ -121,12 +143,23 @@ fn a_job_that_sleeps_is_not_slowed_down() {
     let placed = status_after(Nanos::from_s(12.0));
     assert_eq!(placed.jobs[1].progress_from.as_deref(), Some("cpu-time"));
     assert_eq!(slowdown(&placed, 1), Some(1.0));
-    assert!(jobs_text(&placed, 0.1, 120).contains("≥1.00"), "{}", jobs_text(&placed, 0.1, 120));
+    assert!(
+        jobs_text(&placed, 0.1, 120).contains("≥1.00"),
+        "{}",
+        jobs_text(&placed, 0.1, 120)
+    );
     let paused = status_after(Nanos::from_s(3.0));
     assert_eq!(slowdown(&paused, 1), Some(4.0));
-    assert_eq!(slowdown(&paused, 0), slowdown(&placed, 0), "what is counted tells more");
+    assert_eq!(
+        slowdown(&paused, 0),
+        slowdown(&placed, 0),
+        "what is counted tells more"
+    );
     let begun = status_after(Nanos::from_ms(1));
-    assert_eq!(begun.jobs[1].figures.why("slowdown"), Some("too little has been done to tell"));
+    assert_eq!(
+        begun.jobs[1].figures.why("slowdown"),
+        Some("too little has been done to tell")
+    );
 }
 
 /// What was seen last does not stand beside how the run ended.
@@ -134,21 +167,61 @@ fn a_job_that_sleeps_is_not_slowed_down() {
 fn after_the_end_all_jobs_have_ended() {
     let mut status = status();
     let (mut result, names) = (result(), ["sort a", "mcf", "gzip", "late", "check"]);
-    result.tasks = (0u32..).zip(names).map(|(id, name)| finished(id, name, 20.0 + f64::from(id), 5.0)).collect();
+    result.tasks = (0u32..)
+        .zip(names)
+        .map(|(id, name)| finished(id, name, 20.0 + f64::from(id), 5.0))
+        .collect();
     result.tasks[3].exit = None;
     (result.tasks[3].started, result.tasks[3].finished) = (None, None);
     result.tasks[1].exit = Some(cosched_core::Exit::Code(3));
-    let jobs = result.tasks.iter().map(|task| JobInfo::of(&task.spec)).collect();
-    let info = crate::info::RunInfo { jobs, ..info(&result) };
+    let jobs = result
+        .tasks
+        .iter()
+        .map(|task| JobInfo::of(&task.spec))
+        .collect();
+    let info = crate::info::RunInfo {
+        jobs,
+        ..info(&result)
+    };
     status.over(&crate::record(&result, &info));
-    let LiveTotals { jobs, done, failed, running, waiting, sleeping, ending, queued, dropped, left_s, .. } =
-        status.totals;
+    let LiveTotals {
+        jobs,
+        done,
+        failed,
+        running,
+        waiting,
+        sleeping,
+        ending,
+        queued,
+        dropped,
+        left_s,
+        ..
+    } = status.totals;
     assert_eq!((jobs, done, failed, dropped, left_s), (5, 4, 1, 1, None));
     assert_eq!([running, waiting, sleeping, ending, queued], [0; 5]);
-    assert!(status.cpus.iter().all(|cpu| cpu.job.is_none() && cpu.jobs == 0 && !cpu.shared));
-    assert!(status.jobs.iter().all(|job| job.state == JobState::Ended && job.reason.is_none() && job.cpus.is_none()));
-    let exit = |name: &str| status.jobs.iter().find(|job| job.name == name).and_then(|job| job.exit_text.clone());
-    assert_eq!((exit("mcf").as_deref(), exit("late").as_deref()), (Some("exit 3"), Some("not started")));
+    assert!(
+        status
+            .cpus
+            .iter()
+            .all(|cpu| cpu.job.is_none() && cpu.jobs == 0 && !cpu.shared)
+    );
+    assert!(
+        status
+            .jobs
+            .iter()
+            .all(|job| job.state == JobState::Ended && job.reason.is_none() && job.cpus.is_none())
+    );
+    let exit = |name: &str| {
+        status
+            .jobs
+            .iter()
+            .find(|job| job.name == name)
+            .and_then(|job| job.exit_text.clone())
+    };
+    assert_eq!(
+        (exit("mcf").as_deref(), exit("late").as_deref()),
+        (Some("exit 3"), Some("not started"))
+    );
     assert_eq!(status.elapsed_s, 24.0);
 }
 
@@ -158,17 +231,47 @@ fn after_the_end_all_jobs_have_ended() {
 fn who_has_a_cpu_in_the_kernel_has_it() {
     let to = |s: f64, cpu: u32, task: Option<u32>| Switch {
         at: Nanos::from_s(s),
-        what: Switched::To { cpu: CpuId(cpu), task: task.map(TaskId) },
+        what: Switched::To {
+            cpu: CpuId(cpu),
+            task: task.map(TaskId),
+        },
     };
-    let mut switches = vec![to(10.0, 0, Some(0)), to(10.5, 1, Some(4)), to(11.0, 0, Some(2))];
+    let mut switches = vec![
+        to(10.0, 0, Some(0)),
+        to(10.5, 1, Some(4)),
+        to(11.0, 0, Some(2)),
+    ];
     let told = status_of(Nanos::from_s(6.0), None, &switches);
-    let cpus: Vec<_> = told.cpus.iter().map(|cpu| (cpu.cpu, cpu.job, cpu.since_s, cpu.shared, cpu.jobs)).collect();
-    assert_eq!(cpus, [(0, Some(2), Some(11.0), false, 1), (1, None, None, false, 0)]);
-    let jobs: Vec<_> = told.jobs[..3].iter().map(|job| (job.state, job.cpus.as_deref())).collect();
-    assert_eq!(jobs, [(JobState::Running, None), (JobState::Running, Some("1")), (JobState::Waiting, Some("0"))]);
+    let cpus: Vec<_> = told
+        .cpus
+        .iter()
+        .map(|cpu| (cpu.cpu, cpu.job, cpu.since_s, cpu.shared, cpu.jobs))
+        .collect();
+    assert_eq!(
+        cpus,
+        [
+            (0, Some(2), Some(11.0), false, 1),
+            (1, None, None, false, 0)
+        ]
+    );
+    let jobs: Vec<_> = told.jobs[..3]
+        .iter()
+        .map(|job| (job.state, job.cpus.as_deref()))
+        .collect();
+    assert_eq!(
+        jobs,
+        [
+            (JobState::Running, None),
+            (JobState::Running, Some("1")),
+            (JobState::Waiting, Some("0"))
+        ]
+    );
     let text = jobs_text(&told, 0.0, 100);
     assert!(text.contains("CPUs: 0 gzip, 1 idle"), "{text}");
-    switches.push(Switch { at: Nanos::from_s(11.5), what: Switched::Untold });
+    switches.push(Switch {
+        at: Nanos::from_s(11.5),
+        what: Switched::Untold,
+    });
     assert_eq!(status_of(Nanos::from_s(6.0), None, &switches), status());
 }
 
@@ -185,22 +288,47 @@ fn what_rests_on_other_commands_is_marked() {
     };
     let some = |share: &str, left: &str| (Some(share.to_owned()), Some(left.to_owned()));
     let after = |ran_s: f64| {
-        let status =
-            status_of(Nanos::from_s(ran_s), Some(Expected::of(Nanos::from_s(8.0), ExpectedFrom::Program)), &[]);
+        let status = status_of(
+            Nanos::from_s(ran_s),
+            Some(Expected::of(Nanos::from_s(8.0), ExpectedFrom::Program)),
+            &[],
+        );
         let job = &status.jobs[2];
-        (job.share_text(), job.figures.why("share").map(str::to_owned), job.share_from.clone())
+        (
+            job.share_text(),
+            job.figures.why("share").map(str::to_owned),
+            job.share_from.clone(),
+        )
     };
-    assert_eq!(after(6.0), (Some("~75 %".to_owned()), None, Some("program".to_owned())));
+    assert_eq!(
+        after(6.0),
+        (Some("~75 %".to_owned()), None, Some("program".to_owned()))
+    );
     for outlived in [8.0, 80.0] {
-        assert_eq!(after(outlived), (None, Some("longer than expected".to_owned()), None));
+        assert_eq!(
+            after(outlived),
+            (None, Some("longer than expected".to_owned()), None)
+        );
     }
-    assert_eq!(share(Ok(0.999), Ok(61.0), Some("same")), some("99 %", "1:01"));
-    assert_eq!(share(Ok(0.5), Ok(61.0), Some("program")), some("~50 %", "~1:01"));
-    let overdue = share(Err("longer than expected"), Err("longer than expected"), None);
+    assert_eq!(
+        share(Ok(0.999), Ok(61.0), Some("same")),
+        some("99 %", "1:01")
+    );
+    assert_eq!(
+        share(Ok(0.5), Ok(61.0), Some("program")),
+        some("~50 %", "~1:01")
+    );
+    let overdue = share(
+        Err("longer than expected"),
+        Err("longer than expected"),
+        None,
+    );
     assert_eq!(overdue, (None, Some("late".to_owned())));
     let mut late = status();
     (late.totals.left_s, late.totals.left_from) = (None, None);
-    late.totals.absent.note_option("left_s", None::<()>, "longer than expected");
+    late.totals
+        .absent
+        .note_option("left_s", None::<()>, "longer than expected");
     assert!(jobs_text(&late, 0.1, 120).contains("0:12 elapsed, longer than expected\n"));
 }
 
@@ -213,10 +341,13 @@ fn no_text_of_a_state_controls_the_terminal() {
         match value {
             serde_json::Value::String(_) => into.push(path.to_owned()),
             serde_json::Value::Array(all) => {
-                all.iter().enumerate().for_each(|(ix, one)| places(one, &format!("{path}/{ix}"), into));
+                all.iter()
+                    .enumerate()
+                    .for_each(|(ix, one)| places(one, &format!("{path}/{ix}"), into));
             }
             serde_json::Value::Object(all) => {
-                all.iter().for_each(|(key, one)| places(one, &format!("{path}/{key}"), into));
+                all.iter()
+                    .for_each(|(key, one)| places(one, &format!("{path}/{key}"), into));
             }
             _ => {}
         }
@@ -234,17 +365,27 @@ fn no_text_of_a_state_controls_the_terminal() {
         }
     }
     assert!(taken > 30, "{taken}");
-    let evil = Status::from_json(state.to_string().as_bytes()).unwrap().made_visible();
-    let lines = [RunLine { pid: 10, status: Ok((Box::new(evil.clone()), 0.1)) }];
+    let evil = Status::from_json(state.to_string().as_bytes())
+        .unwrap()
+        .made_visible();
+    let lines = [RunLine {
+        pid: 10,
+        status: Ok((Box::new(evil.clone()), 0.1)),
+    }];
     for text in [jobs_text(&evil, 0.1, 200), runs_text(&lines, 200)] {
-        assert!(!text.contains('\r') && !text.chars().any(crate::is_hidden), "{text:?}");
+        assert!(
+            !text.contains('\r') && !text.chars().any(crate::is_hidden),
+            "{text:?}"
+        );
         assert!(text.contains("\\x1b[31m"), "{text}");
     }
 }
 
 #[test]
 fn jobs_as_text() {
-    let text = [120, 80, 40].map(|width| jobs_text(&status(), 0.1, width)).join("\n----\n");
+    let text = [120, 80, 40]
+        .map(|width| jobs_text(&status(), 0.1, width))
+        .join("\n----\n");
     insta::assert_snapshot!(text);
 }
 
@@ -253,11 +394,24 @@ fn runs_as_text() {
     let mut old = status();
     (old.run.pid, old.totals.left_s) = (11, Some(754.0));
     let runs = [
-        RunLine { pid: 10, status: Ok((Box::new(status()), 0.1)) },
-        RunLine { pid: 11, status: Ok((Box::new(old), 7.0)) },
-        RunLine { pid: 12, status: Err("it goes on, and can't be looked at".to_owned()) },
+        RunLine {
+            pid: 10,
+            status: Ok((Box::new(status()), 0.1)),
+        },
+        RunLine {
+            pid: 11,
+            status: Ok((Box::new(old), 7.0)),
+        },
+        RunLine {
+            pid: 12,
+            status: Err("it goes on, and can't be looked at".to_owned()),
+        },
     ];
-    insta::assert_snapshot!([100, 60].map(|width| runs_text(&runs, width)).join("----\n"));
+    insta::assert_snapshot!(
+        [100, 60]
+            .map(|width| runs_text(&runs, width))
+            .join("----\n")
+    );
 }
 
 #[test]
@@ -282,9 +436,23 @@ fn very_many_jobs_are_left_out_and_counted() {
     };
     let status = live.status(&now, &[], &tracker);
     let shown = status.jobs.len();
-    let LeftOut { live: 0, queued, ended } = status.left_out else { panic!("{:?}", status.left_out) };
+    let LeftOut {
+        live: 0,
+        queued,
+        ended,
+    } = status.left_out
+    else {
+        panic!("{:?}", status.left_out)
+    };
     assert_eq!(shown + queued + ended, 5_000);
-    assert!(shown <= 1_500 && status.jobs[0].job == 3_000 && status.jobs[shown - 1].state == JobState::Ended);
-    assert_eq!(status.jobs[1_000].job, 2_999, "the last that ended comes first");
+    assert!(
+        shown <= 1_500
+            && status.jobs[0].job == 3_000
+            && status.jobs[shown - 1].state == JobState::Ended
+    );
+    assert_eq!(
+        status.jobs[1_000].job, 2_999,
+        "the last that ended comes first"
+    );
     assert_eq!(status.energy.absent.why("joules"), Some("no energy meter"));
 }

@@ -1,8 +1,8 @@
 //! Builds the record from the results of a run.
 
 use super::{
-    EarlierJob, Energy, ExpectedOfJob, Job, MachineDetails, Missing, OverheadRecord, PlansRecord, RECORD_SCHEMA,
-    Record, Totals, WarningRecord,
+    EarlierJob, Energy, ExpectedOfJob, Job, MachineDetails, Missing, OverheadRecord, PlansRecord,
+    RECORD_SCHEMA, Record, Totals, WarningRecord,
 };
 use crate::figures::{Absences, Figures};
 use crate::info::{JobInfo, RunInfo, Solo};
@@ -11,8 +11,8 @@ use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::warning::RunWarning;
 use cosched_core::metric::{METRICS, Needs, Outcome, Outcomes};
 use cosched_core::{
-    Absence, Counter, EndedBy, Exit, Histogram, Nanos, Occupation, PlanCounts, ProgressBasis, Reading, RunResult,
-    TaskResult,
+    Absence, Counter, EndedBy, Exit, Histogram, Nanos, Occupation, PlanCounts, ProgressBasis,
+    Reading, RunResult, TaskResult,
 };
 
 const NOT_GIVEN: &str = "not given";
@@ -40,29 +40,67 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
     let infos: Vec<&JobInfo> = if info.jobs.len() >= result.tasks.len() {
         info.jobs.iter().collect()
     } else {
-        fallback = result.tasks.iter().skip(info.jobs.len()).map(|task| JobInfo::of(&task.spec)).collect();
+        fallback = result
+            .tasks
+            .iter()
+            .skip(info.jobs.len())
+            .map(|task| JobInfo::of(&task.spec))
+            .collect();
         info.jobs.iter().chain(&fallback).collect()
     };
-    let solos: Vec<Option<Solo>> = result.tasks.iter().zip(&infos).map(|(task, info)| solo(task, info)).collect();
-    let outcomes = outcomes(result, |ix, _| Reading::from_option(solos[ix].map(|solo| solo.time), Absence::NoSoloTime));
+    let solos: Vec<Option<Solo>> = result
+        .tasks
+        .iter()
+        .zip(&infos)
+        .map(|(task, info)| solo(task, info))
+        .collect();
+    let outcomes = outcomes(result, |ix, _| {
+        Reading::from_option(solos[ix].map(|solo| solo.time), Absence::NoSoloTime)
+    });
     let estimated = outcomes_estimated(result, &solos, info.quantum);
     // A simulated job writes nothing.
-    let no_log = if simulated { Absence::Simulated.text() } else { NOT_GIVEN };
+    let no_log = if simulated {
+        Absence::Simulated.text()
+    } else {
+        NOT_GIVEN
+    };
     let jobs = (result.tasks.iter().enumerate())
-        .map(|(ix, task)| job(task, infos[ix], solos[ix], &outcomes.tasks[ix], &estimated.tasks[ix], no_log))
+        .map(|(ix, task)| {
+            job(
+                task,
+                infos[ix],
+                solos[ix],
+                &outcomes.tasks[ix],
+                &estimated.tasks[ix],
+                no_log,
+            )
+        })
         .collect();
 
     let mut absent = Absences::default();
-    let started_at = info.started_at.map(|at| humantime::format_rfc3339_millis(at).to_string());
-    let no_start = if simulated { Absence::Simulated.text() } else { NOT_GIVEN };
+    let started_at = info
+        .started_at
+        .map(|at| humantime::format_rfc3339_millis(at).to_string());
+    let no_start = if simulated {
+        Absence::Simulated.text()
+    } else {
+        NOT_GIVEN
+    };
     let (finished_by, signal) = match result.ended_by {
         EndedBy::Completion => ("completion", None),
         EndedBy::Halt => ("halt", None),
         EndedBy::Signal(signal) => ("signal", Some(signal)),
     };
-    let counters_off =
-        info.capabilities.missing.iter().find(|(capability, _)| capability.is_counter()).map(|(_, why)| why.text());
-    let freezing_off = info.capabilities.why_missing(cosched_core::Capability::Freeze).map(Absence::text);
+    let counters_off = info
+        .capabilities
+        .missing
+        .iter()
+        .find(|(capability, _)| capability.is_counter())
+        .map(|(_, why)| why.text());
+    let freezing_off = info
+        .capabilities
+        .why_missing(cosched_core::Capability::Freeze)
+        .map(Absence::text);
     Record {
         schema: RECORD_SCHEMA.to_owned(),
         cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -77,19 +115,39 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
         setting: info.setting.clone(),
         finished_by: finished_by.to_owned(),
         signal: absent.note_option("signal", signal, "no signal ended the run"),
-        counters: absent.note_option("counters", info.counters.clone(), counters_off.unwrap_or(NOT_GIVEN)),
-        freezing: absent.note_option("freezing", info.freezing.clone(), freezing_off.unwrap_or(NOT_GIVEN)),
+        counters: absent.note_option(
+            "counters",
+            info.counters.clone(),
+            counters_off.unwrap_or(NOT_GIVEN),
+        ),
+        freezing: absent.note_option(
+            "freezing",
+            info.freezing.clone(),
+            freezing_off.unwrap_or(NOT_GIVEN),
+        ),
         missing: missing(info),
         totals: totals(&result.tasks, &info.earlier),
         jobs,
-        metrics_over: if info.earlier.is_empty() { super::all_jobs() } else { "this-run".to_owned() },
+        metrics_over: if info.earlier.is_empty() {
+            super::all_jobs()
+        } else {
+            "this-run".to_owned()
+        },
         earlier_jobs: info.earlier.clone(),
-        metrics: Figures::of(METRICS.iter().map(|metric| (metric.name, metric.of(&outcomes)))),
+        metrics: Figures::of(
+            METRICS
+                .iter()
+                .map(|metric| (metric.name, metric.of(&outcomes))),
+        ),
         metrics_estimated: metrics_estimated(&outcomes, &estimated, &mut absent),
         energy: energy(result, info),
         overhead: overhead(result, info, simulated),
         machine_load: MachineLoad::of(info.machine_use, info.throttling),
-        plans: absent.note_option("plans", result.plans.map(plans), "decisions were carried out one by one"),
+        plans: absent.note_option(
+            "plans",
+            result.plans.map(plans),
+            "decisions were carried out one by one",
+        ),
         warnings: info.warnings.iter().map(warning).collect(),
         rebuilt: absent.note_option("rebuilt", None, "the run wrote its record itself"),
         absent,
@@ -97,12 +155,26 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
 }
 
 fn solo(task: &TaskResult, info: &JobInfo) -> Option<Solo> {
-    info.solo.or_else(|| task.spec.solo.time.map(|time| Solo { time, source: SoloSource::Profile }))
+    info.solo.or_else(|| {
+        task.spec.solo.time.map(|time| Solo {
+            time,
+            source: SoloSource::Profile,
+        })
+    })
 }
 
 fn outcomes(result: &RunResult, solo: impl Fn(usize, &TaskResult) -> Reading<Nanos>) -> Outcomes {
-    let tasks = result.tasks.iter().enumerate().map(|(ix, task)| Outcome::of(task, solo(ix, task))).collect();
-    Outcomes { tasks, turnaround: result.turnaround, energy_j: result.energy_j }
+    let tasks = result
+        .tasks
+        .iter()
+        .enumerate()
+        .map(|(ix, task)| Outcome::of(task, solo(ix, task)))
+        .collect();
+    Outcomes {
+        tasks,
+        turnaround: result.turnaround,
+        energy_j: result.energy_j,
+    }
 }
 
 /// The metrics over slowdowns, with missing solo times estimated from progress that was measured by IPC. Other progress
@@ -121,9 +193,15 @@ fn is_measured(basis: ProgressBasis) -> bool {
     matches!(basis, ProgressBasis::Ipc | ProgressBasis::Trace)
 }
 
-fn metrics_estimated(outcomes: &Outcomes, estimated: &Outcomes, absent: &mut Absences) -> Option<Figures<f64>> {
+fn metrics_estimated(
+    outcomes: &Outcomes,
+    estimated: &Outcomes,
+    absent: &mut Absences,
+) -> Option<Figures<f64>> {
     let figures = || {
-        let of_slowdowns = METRICS.iter().filter(|metric| metric.needs == Needs::Slowdowns);
+        let of_slowdowns = METRICS
+            .iter()
+            .filter(|metric| metric.needs == Needs::Slowdowns);
         Figures::of(of_slowdowns.map(|metric| (metric.name, metric.of(estimated))))
     };
     let (value, why) = if outcomes.slowdowns().is_value() {
@@ -131,7 +209,10 @@ fn metrics_estimated(outcomes: &Outcomes, estimated: &Outcomes, absent: &mut Abs
     } else if estimated.slowdowns().is_value() {
         (Some(figures()), "")
     } else {
-        (None, "not every job that ended well has a solo time or a progress measured by IPC")
+        (
+            None,
+            "not every job that ended well has a solo time or a progress measured by IPC",
+        )
     };
     absent.note_option("metrics_estimated", value, why)
 }
@@ -145,7 +226,12 @@ fn job(
     no_log: &str,
 ) -> Job {
     let mut absent = Absences::default();
-    let not_ended = if task.started.is_some() { Absence::NotEnded } else { Absence::NotStarted }.text();
+    let not_ended = if task.started.is_some() {
+        Absence::NotEnded
+    } else {
+        Absence::NotStarted
+    }
+    .text();
     let failed = task.exit.as_ref().is_some_and(|exit| !exit.ok());
     // The times of a job that failed do not show how much it was slowed down.
     let slowdown_of = |outcome: &Outcome| match outcome.slowdown() {
@@ -160,13 +246,28 @@ fn job(
         (None, estimate) => estimate,
     };
     // Instructions have a key of their own beside the counts.
-    let counts = task.counts.iter().filter(|(counter, _)| *counter != Counter::Instructions);
+    let counts = task
+        .counts
+        .iter()
+        .filter(|(counter, _)| *counter != Counter::Instructions);
     let counts = counts.map(|(counter, count)| (counter.name(), *count));
-    let no_solo = if info.solo_failed { "its solo run failed" } else { Absence::NoSoloTime.text() };
+    let no_solo = if info.solo_failed {
+        "its solo run failed"
+    } else {
+        Absence::NoSoloTime.text()
+    };
     let waited_max = task.started.map(|_| task.waited_max.as_s());
     let has_log = task.started.is_some() || task.exit.is_some();
-    let no_log = if has_log || info.log.is_none() { no_log } else { Absence::NotStarted.text() };
-    let exit_why = if task.exit.is_some() { "ended, but its exit status is not known" } else { not_ended };
+    let no_log = if has_log || info.log.is_none() {
+        no_log
+    } else {
+        Absence::NotStarted.text()
+    };
+    let exit_why = if task.exit.is_some() {
+        "ended, but its exit status is not known"
+    } else {
+        not_ended
+    };
     Job {
         name: info.name.clone(),
         program: absent.note_option("program", info.program.clone(), NOT_GIVEN),
@@ -177,10 +278,18 @@ fn job(
         width_source: task.spec.width,
         expected: task.spec.expected.as_ref().map(ExpectedOfJob::of),
         arrival_s: task.spec.arrives.as_s(),
-        start_s: absent.note_option("start_s", task.started.map(Nanos::as_s), Absence::NotStarted.text()),
+        start_s: absent.note_option(
+            "start_s",
+            task.started.map(Nanos::as_s),
+            Absence::NotStarted.text(),
+        ),
         finish_s: absent.note_option("finish_s", task.finished.map(Nanos::as_s), not_ended),
         exit: absent.note_option("exit", task.exit.as_ref().and_then(exit_status), exit_why),
-        exit_text: absent.note_option("exit_text", task.exit.as_ref().map(Exit::to_string), not_ended),
+        exit_text: absent.note_option(
+            "exit_text",
+            task.exit.as_ref().map(Exit::to_string),
+            not_ended,
+        ),
         timed_out: task.timed_out,
         ended_by_user: task.ended_by_user,
         lost: false,
@@ -200,12 +309,24 @@ fn job(
         progress_learnt: absent.note("progress_learnt", task.progress_learnt),
         solo_s: absent.note_option("solo_s", solo.map(|solo| solo.time.as_s()), no_solo),
         solo_source: absent.note_option("solo_source", solo.map(|solo| solo.source), no_solo),
-        slowdown: absent.note_option("slowdown", slowdown.ok(), slowdown.err().unwrap_or_default()),
-        slowdown_estimate: absent.note_option("slowdown_estimate", estimate.ok(), estimate.err().unwrap_or_default()),
+        slowdown: absent.note_option(
+            "slowdown",
+            slowdown.ok(),
+            slowdown.err().unwrap_or_default(),
+        ),
+        slowdown_estimate: absent.note_option(
+            "slowdown_estimate",
+            estimate.ok(),
+            estimate.err().unwrap_or_default(),
+        ),
         counts: Figures::of(counts),
         multiplexed: task.multiplexed,
         log: absent.note_option("log", info.log.clone().filter(|_| has_log), no_log),
-        log_stderr: absent.note_option("log_stderr", info.log_stderr.clone().filter(|_| has_log), no_log),
+        log_stderr: absent.note_option(
+            "log_stderr",
+            info.log_stderr.clone().filter(|_| has_log),
+            no_log,
+        ),
         absent,
     }
 }
@@ -218,7 +339,11 @@ fn machine_details(info: &RunInfo) -> MachineDetails {
         cores: machine.cores.iter().filter(|core| !core.is_empty()).count(),
         llcs: machine.llcs.len(),
         memory_domains: machine.memory_domains.len(),
-        core_types: machine.core_types.iter().map(|kind| kind.name.clone()).collect(),
+        core_types: machine
+            .core_types
+            .iter()
+            .map(|kind| kind.name.clone())
+            .collect(),
         llc_bytes: absent.note("llc_bytes", machine.llc_bytes),
         absent,
     }
@@ -235,7 +360,12 @@ fn missing(info: &RunInfo) -> Vec<Missing> {
 
 fn totals(tasks: &[TaskResult], earlier: &[EarlierJob]) -> Totals {
     let adopted = earlier.iter().filter(|job| job.adopted).count();
-    let mut totals = Totals { jobs: tasks.len(), earlier: earlier.len(), adopted, ..Totals::default() };
+    let mut totals = Totals {
+        jobs: tasks.len(),
+        earlier: earlier.len(),
+        adopted,
+        ..Totals::default()
+    };
     for task in tasks {
         match &task.exit {
             Some(exit) if exit.ok() => totals.succeeded += 1,
@@ -250,17 +380,30 @@ fn totals(tasks: &[TaskResult], earlier: &[EarlierJob]) -> Totals {
 fn energy(result: &RunResult, info: &RunInfo) -> Energy {
     let mut absent = Absences::default();
     let joules = absent.note("joules", result.energy_j);
-    let source = if joules.is_some() { info.energy_source } else { EnergySource::Absent };
-    Energy { joules, source, absent }
+    let source = if joules.is_some() {
+        info.energy_source
+    } else {
+        EnergySource::Absent
+    };
+    Energy {
+        joules,
+        source,
+        absent,
+    }
 }
 
 fn plans(counts: PlanCounts) -> PlansRecord {
     const UNTOLD: &str = "what carried out the plans does not tell, or was ejected";
-    let longest_wait = counts.occupation.map(|occupation| occupation.longest_wait.as_s());
+    let longest_wait = counts
+        .occupation
+        .map(|occupation| occupation.longest_wait.as_s());
     let mut absent = Absences::default();
     let given_up = counts.given_up.map(Nanos::as_s);
     let at_once = counts.occupation.map(|Occupation { at_once: times, .. }| {
-        let most = times.iter().rposition(|time| *time > Nanos::ZERO).unwrap_or(0);
+        let most = times
+            .iter()
+            .rposition(|time| *time > Nanos::ZERO)
+            .unwrap_or(0);
         times[..=most].iter().map(|time| time.as_s()).collect()
     });
     PlansRecord {
@@ -274,12 +417,19 @@ fn plans(counts: PlanCounts) -> PlansRecord {
 }
 
 fn warning(warning: &RunWarning) -> WarningRecord {
-    WarningRecord { code: warning.code().to_owned(), text: warning.text() }
+    WarningRecord {
+        code: warning.code().to_owned(),
+        text: warning.text(),
+    }
 }
 
 fn overhead(result: &RunResult, info: &RunInfo, simulated: bool) -> OverheadRecord {
     let mut absent = Absences::default();
-    let empty = if simulated { Absence::Simulated } else { Absence::NotYetMeasured };
+    let empty = if simulated {
+        Absence::Simulated
+    } else {
+        Absence::NotYetMeasured
+    };
     let times = |histogram: &Histogram| {
         let quantile = |q| match histogram.quantile_ns(q) {
             Some(ns) if !simulated => Reading::Value(ns as f64 / 1e3),
@@ -288,7 +438,11 @@ fn overhead(result: &RunResult, info: &RunInfo, simulated: bool) -> OverheadReco
         Figures::of([("p50", quantile(0.5)), ("p99", quantile(0.99))])
     };
     let overhead = &result.overhead;
-    let cpu_share = if simulated { Reading::Absent(Absence::Simulated) } else { info.cpu_share };
+    let cpu_share = if simulated {
+        Reading::Absent(Absence::Simulated)
+    } else {
+        info.cpu_share
+    };
     OverheadRecord {
         quanta: overhead.quanta,
         decisions: overhead.decisions,

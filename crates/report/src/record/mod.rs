@@ -291,10 +291,16 @@ impl Job {
     pub fn worst_first(&self, other: &Job) -> std::cmp::Ordering {
         let key = |job: &Job| {
             let slowdown = job.slowdown.or(job.slowdown_estimate).unwrap_or(0.0);
-            [job.finish_s.map_or(1.0, |_| 0.0), slowdown, job.turnaround_s().unwrap_or(0.0)]
+            [
+                job.finish_s.map_or(1.0, |_| 0.0),
+                slowdown,
+                job.turnaround_s().unwrap_or(0.0),
+            ]
         };
         let both = key(other).into_iter().zip(key(self));
-        both.fold(std::cmp::Ordering::Equal, |order, (other, own)| order.then(other.total_cmp(&own)))
+        both.fold(std::cmp::Ordering::Equal, |order, (other, own)| {
+            order.then(other.total_cmp(&own))
+        })
     }
 }
 
@@ -417,7 +423,11 @@ impl Record {
         }
         let head: Head = json::parse(text, 1)?;
         if head.schema != RECORD_SCHEMA {
-            let found = if head.schema.is_null() { "no `schema`".to_owned() } else { head.schema.to_string() };
+            let found = if head.schema.is_null() {
+                "no `schema`".to_owned()
+            } else {
+                head.schema.to_string()
+            };
             return Err(RecordError::Schema { found });
         }
         let record = json::parse(text, 1)?;

@@ -24,9 +24,10 @@ impl SoloTimes {
     /// or the record has none, since numbered names mean other work in another run.
     pub fn get(&self, name: &str, command: Option<&str>, given: &Given) -> Option<f64> {
         match command {
-            Some(command) if !self.by_command.is_empty() => {
-                self.by_command.get(&(command.to_owned(), given.clone())).copied()
-            }
+            Some(command) if !self.by_command.is_empty() => self
+                .by_command
+                .get(&(command.to_owned(), given.clone()))
+                .copied(),
             _ => self.by_name.get(name).copied(),
         }
     }
@@ -47,13 +48,18 @@ pub fn solo_times(record: &Record) -> SoloTimes {
     let mut means = Means::default();
     let warned = |code: &str| record.warnings.iter().any(|warning| warning.code == code);
     let disturbed = warned(DISTURBED) || warned(THROTTLED);
-    let mut times = SoloTimes { disturbed: warned(SOLO_DISTURBED), ..SoloTimes::default() };
+    let mut times = SoloTimes {
+        disturbed: warned(SOLO_DISTURBED),
+        ..SoloTimes::default()
+    };
     for job in &record.jobs {
         let alone = match (one_by_one && job.exit == Some(0), job.start_s, job.finish_s) {
             (true, Some(start), Some(finish)) => Some(finish - start),
             _ => None,
         };
-        let Some(solo) = job.solo_s.or(alone).filter(|&solo| solo >= LEAST_S) else { continue };
+        let Some(solo) = job.solo_s.or(alone).filter(|&solo| solo >= LEAST_S) else {
+            continue;
+        };
         times.disturbed |= disturbed && job.solo_s.is_none();
         times.by_name.insert(job.name.clone(), solo);
         if let Some(command) = &job.command {
@@ -73,13 +79,19 @@ pub(crate) struct Means {
 
 impl Means {
     pub(crate) fn add(&mut self, command: &str, given: &Given, time: f64) {
-        let (sum, n) = self.sums.entry((command.to_owned(), given.clone())).or_default();
+        let (sum, n) = self
+            .sums
+            .entry((command.to_owned(), given.clone()))
+            .or_default();
         *sum += time;
         *n += 1.0;
     }
 
     pub(crate) fn into_times(self) -> BTreeMap<(String, Given), f64> {
-        self.sums.into_iter().map(|(job, (sum, n))| (job, sum / n)).collect()
+        self.sums
+            .into_iter()
+            .map(|(job, (sum, n))| (job, sum / n))
+            .collect()
     }
 }
 

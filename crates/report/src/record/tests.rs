@@ -13,7 +13,9 @@ fn host() -> Record {
 
 /// The version changes with every release; the format does not.
 fn shown(record: &Record) -> String {
-    record.to_json().replace(env!("CARGO_PKG_VERSION"), "VERSION")
+    record
+        .to_json()
+        .replace(env!("CARGO_PKG_VERSION"), "VERSION")
 }
 
 #[test]
@@ -42,25 +44,47 @@ fn every_null_has_its_reason() {
 fn every_metric_is_in_it() {
     let record = host();
     let names: Vec<&str> = record.metrics.iter().map(|(name, _)| name).collect();
-    assert_eq!(names, METRICS.iter().map(|metric| metric.name).collect::<Vec<_>>());
+    assert_eq!(
+        names,
+        METRICS.iter().map(|metric| metric.name).collect::<Vec<_>>()
+    );
     let json: serde_json::Value = serde_json::from_str(&record.to_json()).unwrap();
     for metric in METRICS {
-        assert!(json["metrics"].get(metric.name).is_some(), "{}", metric.name);
+        assert!(
+            json["metrics"].get(metric.name).is_some(),
+            "{}",
+            metric.name
+        );
     }
 }
 
 #[test]
 fn exit_statuses_are_those_of_a_shell() {
     assert_eq!(exit_status(&Exit::Code(3)), Some(3));
-    assert_eq!(exit_status(&Exit::Signal { signal: 9, oom: true }), Some(137));
-    assert_eq!(exit_status(&Exit::NotStarted("no such file".to_owned())), Some(127));
+    assert_eq!(
+        exit_status(&Exit::Signal {
+            signal: 9,
+            oom: true
+        }),
+        Some(137)
+    );
+    assert_eq!(
+        exit_status(&Exit::NotStarted("no such file".to_owned())),
+        Some(127)
+    );
     assert_eq!(exit_status(&Exit::Unknown), None);
     let mut result = result();
     result.tasks[0].exit = Some(Exit::Unknown);
     let record = record(&result, &info(&result));
-    assert_eq!(record.jobs[0].absent.why("exit"), Some("ended, but its exit status is not known"));
+    assert_eq!(
+        record.jobs[0].absent.why("exit"),
+        Some("ended, but its exit status is not known")
+    );
     assert_eq!(record.jobs[3].absent.why("exit"), Some("did not start"));
-    assert_eq!(record.jobs[2].absent.why("slowdown"), Some("the job failed"));
+    assert_eq!(
+        record.jobs[2].absent.why("slowdown"),
+        Some("the job failed")
+    );
 }
 
 #[test]
@@ -76,7 +100,14 @@ fn estimates_are_marked_as_such() {
     assert_eq!(estimated.jobs[0].slowdown, None);
     assert_eq!(estimated.jobs[0].slowdown_estimate, Some(1.5));
     assert_eq!(estimated.metrics.get("unfairness"), None);
-    assert_eq!(estimated.metrics_estimated.as_ref().unwrap().get("unfairness"), Some(&(2.0 / 1.5)));
+    assert_eq!(
+        estimated
+            .metrics_estimated
+            .as_ref()
+            .unwrap()
+            .get("unfairness"),
+        Some(&(2.0 / 1.5))
+    );
     // Progress that only counts CPU time does not show slowdown.
     result.tasks[0].progress_basis = ProgressBasis::CpuTime;
     let unknown = record(&result, &info);
@@ -91,7 +122,11 @@ fn jobs_without_information_are_known_by_name() {
     info.jobs.truncate(1);
     let record = record(&result, &info);
     assert_eq!(
-        record.jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(),
+        record
+            .jobs
+            .iter()
+            .map(|job| job.name.as_str())
+            .collect::<Vec<_>>(),
         ["mcf-1", "mcf-2", "check", "late"]
     );
     assert_eq!(record.jobs[1].solo_source, Some(SoloSource::Profile));
@@ -101,10 +136,23 @@ fn jobs_without_information_are_known_by_name() {
 fn solo_times_of_an_earlier_record() {
     let times = solo_times(&Record::from_json(&host().to_json()).unwrap());
     assert_eq!(times.get("mcf-1", None, &Given::default()), Some(10.0));
-    assert_eq!(times.get("another name", Some("./mcf-2 --input 'a b'"), &Given::default()), Some(10.0));
+    assert_eq!(
+        times.get(
+            "another name",
+            Some("./mcf-2 --input 'a b'"),
+            &Given::default()
+        ),
+        Some(10.0)
+    );
     assert_eq!(times.get("mcf-1", Some("./other"), &Given::default()), None);
     assert_eq!(times.get("check", None, &Given::default()), None);
-    assert!(solo_times(&Record { jobs: vec![], ..host() }).is_empty());
+    assert!(
+        solo_times(&Record {
+            jobs: vec![],
+            ..host()
+        })
+        .is_empty()
+    );
 
     // One after the other: each was alone.
     let mut result = result();
@@ -121,24 +169,40 @@ fn solo_times_of_an_earlier_record() {
     let mut info = info(&result);
     info.jobs.iter_mut().for_each(|job| job.solo = None);
     let times = solo_times(&record(&result, &info));
-    assert_eq!(times.get("x", Some("./sort --input 'a b'"), &Given::default()), Some(4.5));
+    assert_eq!(
+        times.get("x", Some("./sort --input 'a b'"), &Given::default()),
+        Some(4.5)
+    );
 }
 
 #[test]
 fn solo_times_are_those_of_jobs_that_were_given_the_same() {
-    let given = |seconds: &str| Given { env: [("T".to_owned(), seconds.to_owned())].into(), ..Given::default() };
+    let given = |seconds: &str| Given {
+        env: [("T".to_owned(), seconds.to_owned())].into(),
+        ..Given::default()
+    };
     let mut record = host();
-    let job = Job { command: Some("sleep $T".to_owned()), ..record.jobs[0].clone() };
+    let job = Job {
+        command: Some("sleep $T".to_owned()),
+        ..record.jobs[0].clone()
+    };
     let alone = |name: &str, seconds: &str, solo: f64| Job {
         name: name.to_owned(),
         given: given(seconds),
         solo_s: Some(solo),
         ..job.clone()
     };
-    record.jobs = vec![alone("short", "0.3", 0.3), alone("long", "1.2", 1.2), alone("long-2", "1.2", 1.8)];
+    record.jobs = vec![
+        alone("short", "0.3", 0.3),
+        alone("long", "1.2", 1.2),
+        alone("long-2", "1.2", 1.8),
+    ];
     let times = solo_times(&record);
     let time = |seconds: &str| times.get("short", Some("sleep $T"), &given(seconds));
-    assert_eq!((time("0.3"), time("1.2"), time("0.6")), (Some(0.3), Some(1.5), None));
+    assert_eq!(
+        (time("0.3"), time("1.2"), time("0.6")),
+        (Some(0.3), Some(1.5), None)
+    );
 }
 
 #[test]
@@ -155,12 +219,17 @@ fn other_files_are_refused_with_what_was_expected() {
         "line 2, key `policy`: invalid type: integer `3`, expected a string",
     );
     let broken = host().to_json().replace("\"cpus\": 1,", "\"cpus\": -1,");
-    check(&broken, "key `jobs[0].cpus`: invalid value: integer `-1`, expected u32");
+    check(
+        &broken,
+        "key `jobs[0].cpus`: invalid value: integer `-1`, expected u32",
+    );
 }
 
 #[test]
 fn a_later_record_with_more_keys_is_read() {
-    let text = host().to_json().replacen("\"policy\"", "\"new_key\": {\"a\": [1]}, \"policy\"", 1);
+    let text = host()
+        .to_json()
+        .replacen("\"policy\"", "\"new_key\": {\"a\": [1]}, \"policy\"", 1);
     assert_eq!(Record::from_json(&text).unwrap(), host());
 }
 
@@ -220,32 +289,59 @@ fn values_that_can_not_be_are_told_with_their_key() {
     let told = |change: &dyn Fn(&mut Record)| {
         let mut record = host();
         change(&mut record);
-        Record::from_json(&record.to_json()).expect_err("it can't be").to_string()
+        Record::from_json(&record.to_json())
+            .expect_err("it can't be")
+            .to_string()
     };
-    let ended = good.jobs.iter().position(|job| job.slowdown.is_some()).unwrap();
-    let negative =
-        |key: &str| format!("key `{key}`: expected a number that is not negative, found -1; the record is damaged");
-    assert!(told(&|record| record.jobs[1].cpu_s = Some(-1.0)).starts_with(&negative("jobs[1].cpu_s")));
-    assert!(told(&|record| record.jobs[0].start_s = Some(-1.0)).starts_with(&negative("jobs[0].start_s")));
+    let ended = good
+        .jobs
+        .iter()
+        .position(|job| job.slowdown.is_some())
+        .unwrap();
+    let negative = |key: &str| {
+        format!(
+            "key `{key}`: expected a number that is not negative, found -1; the record is damaged"
+        )
+    };
+    assert!(
+        told(&|record| record.jobs[1].cpu_s = Some(-1.0)).starts_with(&negative("jobs[1].cpu_s"))
+    );
+    assert!(
+        told(&|record| record.jobs[0].start_s = Some(-1.0))
+            .starts_with(&negative("jobs[0].start_s"))
+    );
     assert!(told(&|record| record.jobs[0].ran_s = -1.0).starts_with(&negative("jobs[0].ran_s")));
-    assert!(told(&|record| record.energy.joules = Some(-1.0)).starts_with(&negative("energy.joules")));
+    assert!(
+        told(&|record| record.energy.joules = Some(-1.0)).starts_with(&negative("energy.joules"))
+    );
     let before = told(&|record| {
         (record.jobs[ended].start_s, record.jobs[ended].slowdown) =
             (record.jobs[ended].finish_s.map(|s| s + 5.0), None);
     });
     assert!(
-        before.contains(&format!("key `jobs[{ended}].finish_s`: ")) && before.contains("before its start_s"),
+        before.contains(&format!("key `jobs[{ended}].finish_s`: "))
+            && before.contains("before its start_s"),
         "{before}"
     );
     let slowed = told(&|record| record.jobs[ended].slowdown = Some(50.0));
-    assert!(slowed.contains(&format!("key `jobs[{ended}].slowdown`: 50, but it took")), "{slowed}");
+    assert!(
+        slowed.contains(&format!("key `jobs[{ended}].slowdown`: 50, but it took")),
+        "{slowed}"
+    );
     let metric = |name: &str, value: f64| {
         let mut json: serde_json::Value = serde_json::from_str(&good.to_json()).unwrap();
         json["metrics"][name] = value.into();
-        Record::from_json(&json.to_string()).expect_err("it can't be").to_string()
+        Record::from_json(&json.to_string())
+            .expect_err("it can't be")
+            .to_string()
     };
     assert!(metric("max_wait_s", -1.0).starts_with(&negative("metrics.max_wait_s")));
-    assert!(metric("turnaround_s", 0.0).starts_with("key `metrics.turnaround_s`: 0, but a job ended after "));
-    assert!(metric("antt", 0.0).starts_with("key `metrics.antt`: expected a number above 0, found 0"));
+    assert!(
+        metric("turnaround_s", 0.0)
+            .starts_with("key `metrics.turnaround_s`: 0, but a job ended after ")
+    );
+    assert!(
+        metric("antt", 0.0).starts_with("key `metrics.antt`: expected a number above 0, found 0")
+    );
     assert!(metric("worst_slowdown", 0.5).contains("but a job has a slowdown of"));
 }

@@ -95,8 +95,12 @@ pub struct SeriesTask {
 impl SeriesHeader {
     /// The header for a run with these tasks.
     pub fn new<'a>(info: &RunInfo, tasks: impl IntoIterator<Item = &'a TaskSpec>) -> SeriesHeader {
-        let columns =
-            |kind: &Kind| (kind.code.to_owned(), kind.columns.iter().map(|name| (*name).to_owned()).collect());
+        let columns = |kind: &Kind| {
+            (
+                kind.code.to_owned(),
+                kind.columns.iter().map(|name| (*name).to_owned()).collect(),
+            )
+        };
         let task = |spec: &TaskSpec| SeriesTask {
             task: spec.id.0,
             name: spec.name.clone(),
@@ -104,8 +108,15 @@ impl SeriesHeader {
             width: spec.width,
             arrival_ns: spec.arrives,
             seq: info.jobs.get(spec.id.0 as usize).map(|job| job.seq),
-            command: info.jobs.get(spec.id.0 as usize).and_then(|job| job.command.clone()),
-            given: info.jobs.get(spec.id.0 as usize).map(|job| job.given.clone()).unwrap_or_default(),
+            command: info
+                .jobs
+                .get(spec.id.0 as usize)
+                .and_then(|job| job.command.clone()),
+            given: info
+                .jobs
+                .get(spec.id.0 as usize)
+                .map(|job| job.given.clone())
+                .unwrap_or_default(),
         };
         SeriesHeader {
             schema: SERIES_SCHEMA.to_owned(),
@@ -116,10 +127,16 @@ impl SeriesHeader {
             backend: info.backend,
             seed: info.seed,
             quantum_ns: info.quantum,
-            started_at: info.started_at.map(|at| humantime::format_rfc3339_millis(at).to_string()),
+            started_at: info
+                .started_at
+                .map(|at| humantime::format_rfc3339_millis(at).to_string()),
             columns: KINDS.iter().map(columns).collect(),
             machine: (*info.machine).clone(),
-            earlier_jobs: info.earlier.iter().map(EarlierJob::without_record).collect(),
+            earlier_jobs: info
+                .earlier
+                .iter()
+                .map(EarlierJob::without_record)
+                .collect(),
             tasks: tasks.into_iter().map(task).collect(),
         }
     }

@@ -17,7 +17,9 @@ pub enum SeriesError {
         error: io::Error,
     },
     /// The first line is no header.
-    #[error("{file}: expected a series, whose first line says `\"schema\":\"{SERIES_SCHEMA}\"`: {problem}")]
+    #[error(
+        "{file}: expected a series, whose first line says `\"schema\":\"{SERIES_SCHEMA}\"`: {problem}"
+    )]
     Header {
         /// The file, as the caller named it.
         file: String,
@@ -111,17 +113,27 @@ impl<R: BufRead> SeriesReader<R> {
     }
 
     fn damaged(&self, problem: String) -> SeriesError {
-        SeriesError::Line { file: self.file.clone(), line: self.line, problem }
+        SeriesError::Line {
+            file: self.file.clone(),
+            line: self.line,
+            problem,
+        }
     }
 
     /// Whether a line can be of a run with this header.
     fn check(&self, at: Nanos, row: &Row) -> Result<(), String> {
         if at > MOST_TIME {
-            return Err(format!("column `t_ns`: {} ns are more than a run takes", at.0));
+            return Err(format!(
+                "column `t_ns`: {} ns are more than a run takes",
+                at.0
+            ));
         }
         let on = |column: &str, cpus: &CpuSet| match cpus.is_subset(&self.cpus) {
             true if !cpus.is_empty() => Ok(()),
-            _ => Err(format!("column `{column}`: `{cpus}`, but the header's machine has {}", self.cpus)),
+            _ => Err(format!(
+                "column `{column}`: `{cpus}`, but the header's machine has {}",
+                self.cpus
+            )),
         };
         match row {
             Row::Placed { cpus, .. } => on("cpus", cpus)?,
@@ -130,9 +142,10 @@ impl<R: BufRead> SeriesReader<R> {
         }
         let known = self.header.tasks.len();
         match row.task() {
-            Some(task) if task.0 as usize >= known => {
-                Err(format!("column `task`: {}, but the header has {known}", task.0))
-            }
+            Some(task) if task.0 as usize >= known => Err(format!(
+                "column `task`: {}, but the header has {known}",
+                task.0
+            )),
             _ => Ok(()),
         }
     }
@@ -140,10 +153,20 @@ impl<R: BufRead> SeriesReader<R> {
     fn next_row(&mut self) -> Result<Option<(Nanos, Row)>, SeriesError> {
         loop {
             self.buffer.clear();
-            match self.input.by_ref().take(MOST_LINE).read_until(b'\n', &mut self.buffer) {
+            match self
+                .input
+                .by_ref()
+                .take(MOST_LINE)
+                .read_until(b'\n', &mut self.buffer)
+            {
                 Ok(0) => return Ok(None),
                 Ok(_) => self.line += 1,
-                Err(error) => return Err(SeriesError::Io { file: self.file.clone(), error }),
+                Err(error) => {
+                    return Err(SeriesError::Io {
+                        file: self.file.clone(),
+                        error,
+                    });
+                }
             }
             if self.buffer.last() != Some(&b'\n') {
                 // A number that was cut off still reads as a number, so only whole lines are accepted.

@@ -9,8 +9,8 @@ use crate::info::{JobInfo, RunInfo};
 use crate::record::{Job, Rebuilt, Record, WarningRecord, record};
 use crate::source::EnergySource;
 use cosched_core::{
-    Absence, Capabilities, Counter, Counts, EndedBy, Exit, Nanos, Overhead, PerCounter, ProgressBasis, Reading,
-    Resources, RunResult, TaskId, TaskResult, TaskSpec, Trigger,
+    Absence, Capabilities, Counter, Counts, EndedBy, Exit, Nanos, Overhead, PerCounter,
+    ProgressBasis, Reading, Resources, RunResult, TaskId, TaskResult, TaskSpec, Trigger,
 };
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -86,7 +86,9 @@ pub fn rebuild<R: BufRead>(
         let (at, row) = line?;
         until = until.max(at);
         match row {
-            Row::Decided { triggers, stood_in, .. } => {
+            Row::Decided {
+                triggers, stood_in, ..
+            } => {
                 overhead.decisions += 1;
                 overhead.quanta += u64::from(triggers.contains(&Trigger::QuantumEnd));
                 policy_faults += u64::from(stood_in);
@@ -109,7 +111,14 @@ pub fn rebuild<R: BufRead>(
         let (log, log_stderr) = log_of(&task.name);
         let spec = TaskSpec::new(task.task, &task.name);
         let seq = task.seq.unwrap_or(u64::from(task.task) + 1);
-        JobInfo { seq, command: task.command.clone(), given: task.given.clone(), log, log_stderr, ..JobInfo::of(&spec) }
+        JobInfo {
+            seq,
+            command: task.command.clone(),
+            given: task.given.clone(),
+            log,
+            log_stderr,
+            ..JobInfo::of(&spec)
+        }
     });
     let info = RunInfo {
         run_id: header.run_id.clone(),
@@ -119,7 +128,10 @@ pub fn rebuild<R: BufRead>(
         machine: Arc::new(header.machine.clone()),
         seed: header.seed,
         quantum: header.quantum_ns,
-        started_at: header.started_at.as_deref().and_then(|at| humantime::parse_rfc3339(at).ok()),
+        started_at: header
+            .started_at
+            .as_deref()
+            .and_then(|at| humantime::parse_rfc3339(at).ok()),
         jobs: jobs.collect(),
         capabilities: Capabilities::default(),
         counters: None,
@@ -151,7 +163,9 @@ pub fn rebuild<R: BufRead>(
     rebuilt.cosched_version = header.cosched_version.clone();
     rebuilt.finished_by = why.finished_by().to_owned();
     rebuilt.warnings = warnings;
-    rebuilt.absent.note_option("signal", None::<()>, why.not_told());
+    rebuilt
+        .absent
+        .note_option("signal", None::<()>, why.not_told());
     for name in ["counters", "freezing", "plans"] {
         rebuilt.absent.note_option(name, None::<()>, why.not_kept());
     }
@@ -191,7 +205,12 @@ struct Life {
 impl Life {
     fn new(task: &SeriesTask) -> Life {
         let (cpus, width) = (task.cpus, task.width);
-        let spec = TaskSpec { cpus, width, arrives: task.arrival_ns, ..TaskSpec::new(task.task, &task.name) };
+        let spec = TaskSpec {
+            cpus,
+            width,
+            arrives: task.arrival_ns,
+            ..TaskSpec::new(task.task, &task.name)
+        };
         Life {
             spec,
             runs: 0,
@@ -227,7 +246,12 @@ impl Life {
         };
         // The series tells once what can't be measured of a task.
         let lacks = std::mem::take(&mut self.lacks);
-        *self = Life { runs, started: Some(at), lacks, ..Life::new(&task) };
+        *self = Life {
+            runs,
+            started: Some(at),
+            lacks,
+            ..Life::new(&task)
+        };
     }
 
     fn place(&mut self, at: Nanos) {
@@ -239,16 +263,22 @@ impl Life {
     fn sample(&mut self, at: Nanos, sample: &SampleRow) {
         // The last sample of a run is written after its end, and can be written after the next start.
         let of_another_run = self.ended.as_ref().is_some_and(|(end, _)| at > *end)
-            || self.started.is_none_or(|start| at - sample.interval < start);
+            || self
+                .started
+                .is_none_or(|start| at - sample.interval < start);
         if of_another_run {
             return;
         }
         self.ran += sample.interval;
         self.sampled_to = at;
         self.multiplexed |= sample.multiplexed;
-        self.cpu_time = self.cpu_time.zip(sample.cpu_time).map(|(sum, time)| sum + time);
+        self.cpu_time = self
+            .cpu_time
+            .zip(sample.cpu_time)
+            .map(|(sum, time)| sum + time);
         let before = std::mem::take(&mut self.counts);
-        self.counts = PerCounter::from_fn(|counter| Some(before[counter]? + sample.counts[counter]?));
+        self.counts =
+            PerCounter::from_fn(|counter| Some(before[counter]? + sample.counts[counter]?));
     }
 
     fn end(&mut self, at: Nanos, row: &EndedRow) {
@@ -259,15 +289,25 @@ impl Life {
 
     /// Whether it is measured up to its end: the run may have been killed between that and its last sample.
     fn is_whole(&self) -> bool {
-        self.ended.as_ref().is_none_or(|(end, _)| self.sampled_to >= *end)
+        self.ended
+            .as_ref()
+            .is_none_or(|(end, _)| self.sampled_to >= *end)
     }
 
     fn result(&self) -> TaskResult {
-        let none = if self.started.is_some() { Absence::NotYetMeasured } else { Absence::NotStarted };
+        let none = if self.started.is_some() {
+            Absence::NotYetMeasured
+        } else {
+            Absence::NotStarted
+        };
         let lacks = |column: &str| *self.lacks.get(column).unwrap_or(&none);
         let measured = self.started.is_some() && self.sampled_to > Nanos::ZERO && self.is_whole();
-        let count =
-            |counter: Counter| Reading::from_option(self.counts[counter].filter(|_| measured), lacks(counter.name()));
+        let count = |counter: Counter| {
+            Reading::from_option(
+                self.counts[counter].filter(|_| measured),
+                lacks(counter.name()),
+            )
+        };
         let row = self.ended.as_ref().map(|(_, row)| row);
         let by_kernel = row.and_then(|row| Some(row.user_time? + row.system_time?));
         let cpu_time = self.cpu_time.filter(|_| measured).or(by_kernel);
@@ -298,7 +338,8 @@ impl Life {
             width: Reading::Absent(none),
             learnt: None,
             progress: Reading::from_option(
-                row.and_then(|row| row.progress_milli).map(|milli| milli as f64 / 1e3),
+                row.and_then(|row| row.progress_milli)
+                    .map(|milli| milli as f64 / 1e3),
                 none,
             ),
             // The series does not tell what it is based on.
@@ -323,11 +364,16 @@ impl Life {
         if self.started.is_some() {
             job.absent.note_option("width", None::<()>, why.not_kept());
             if job.progress.is_none() {
-                let absent = if self.ended.is_some() { NOT_IN_SERIES } else { why.not_kept() };
+                let absent = if self.ended.is_some() {
+                    NOT_IN_SERIES
+                } else {
+                    why.not_kept()
+                };
                 job.absent.note_option("progress", None::<()>, absent);
             }
         } else if job.lost {
-            job.absent.note_option("waited_max_s", None::<()>, why.not_kept());
+            job.absent
+                .note_option("waited_max_s", None::<()>, why.not_kept());
         }
     }
 }
@@ -343,11 +389,20 @@ mod tests {
     /// The record from a series with four tasks and these lines, of a run that had adopted a job.
     fn rebuilt(lines: &str) -> Record {
         let result = result();
-        let info = RunInfo { earlier: vec![adopted()], ..info(&result) };
+        let info = RunInfo {
+            earlier: vec![adopted()],
+            ..info(&result)
+        };
         let header = SeriesHeader::new(&info, result.tasks.iter().map(|task| &task.spec));
         let text = format!("{}\n{lines}", serde_json::to_string(&header).unwrap());
         let series = SeriesReader::new(text.as_bytes(), "s").unwrap();
-        rebuild(series, NoRecord::Killed, |name| (Some(format!("L/{name}.out")), None), |name| name == "late").unwrap()
+        rebuild(
+            series,
+            NoRecord::Killed,
+            |name| (Some(format!("L/{name}.out")), None),
+            |name| name == "late",
+        )
+        .unwrap()
     }
 
     fn adopted() -> EarlierJob {
@@ -373,7 +428,11 @@ mod tests {
 
     /// A sample of 100 ms that ends then, with 50 ms of CPU time and 10 cycles.
     fn sample(at_ms: u64, task: u32) -> String {
-        format!(r#"["s",{},{task},100000000,"0","run","",50000000,10,20,1,1,1,null,5]{}"#, at_ms * 1_000_000, '\n')
+        format!(
+            r#"["s",{},{task},100000000,"0","run","",50000000,10,20,1,1,1,null,5]{}"#,
+            at_ms * 1_000_000,
+            '\n'
+        )
     }
 
     #[test]
@@ -393,40 +452,90 @@ mod tests {
             &sample(500, 1),
             r#"["b",600000000,2]"#,
         ];
-        let record = rebuilt(&(lines.map(str::trim_end).join("\n") + "\n[\"e\",700000000,2,0,\"exi"));
+        let record =
+            rebuilt(&(lines.map(str::trim_end).join("\n") + "\n[\"e\",700000000,2,0,\"exi"));
         check_absences(&serde_json::from_str(&record.to_json()).unwrap());
         let whole = Record::from_json(&record.to_json()).unwrap();
         assert_eq!(whole, record);
-        assert_eq!((record.finished_by.as_str(), record.run_id.as_deref()), ("killed", Some("10-77-4026531836")));
+        assert_eq!(
+            (record.finished_by.as_str(), record.run_id.as_deref()),
+            ("killed", Some("10-77-4026531836"))
+        );
         assert_eq!(record.setting, info(&result()).setting);
         let rebuilt = record.rebuilt.as_ref().unwrap();
         assert_eq!((rebuilt.until_s, rebuilt.cut_off), (0.6, true));
         assert_eq!((record.overhead.decisions, record.overhead.quanta), (1, 1));
         assert_eq!(record.warnings[0].code, "halting");
-        let [ended, ran, begun, never] = &record.jobs[..] else { panic!("four jobs") };
-        assert_eq!((ended.exit, ended.exit_text.as_deref(), ended.lost), (Some(3), Some("exit 3"), false));
-        assert_eq!((ended.finish_s, ended.cpu_s, ended.ran_s), (Some(0.3), Some(0.15), 0.3));
-        assert_eq!((ended.user_s, ended.max_rss_bytes, ended.written_bytes), (Some(0.07), Some(4096), Some(512)));
-        assert_eq!((ended.counts.get("cycles"), ended.instructions), (Some(&30), Some(60)));
-        assert_eq!(ended.counts.entry("mm_writes").unwrap().unwrap_err(), Absence::NoSuchEvent.text());
+        let [ended, ran, begun, never] = &record.jobs[..] else {
+            panic!("four jobs")
+        };
+        assert_eq!(
+            (ended.exit, ended.exit_text.as_deref(), ended.lost),
+            (Some(3), Some("exit 3"), false)
+        );
+        assert_eq!(
+            (ended.finish_s, ended.cpu_s, ended.ran_s),
+            (Some(0.3), Some(0.15), 0.3)
+        );
+        assert_eq!(
+            (ended.user_s, ended.max_rss_bytes, ended.written_bytes),
+            (Some(0.07), Some(4096), Some(512))
+        );
+        assert_eq!(
+            (ended.counts.get("cycles"), ended.instructions),
+            (Some(&30), Some(60))
+        );
+        assert_eq!(
+            ended.counts.entry("mm_writes").unwrap().unwrap_err(),
+            Absence::NoSuchEvent.text()
+        );
         assert_eq!(ended.log.as_deref(), Some("L/mcf-1.out"));
-        assert!(ran.lost && ran.exit.is_none() && ran.absent.why("exit").unwrap().starts_with("lost"));
-        assert_eq!((ran.cpu_s, ran.ran_s, ran.waited_max_s), (Some(0.1), 0.2, Some(0.3)));
+        assert!(
+            ran.lost && ran.exit.is_none() && ran.absent.why("exit").unwrap().starts_with("lost")
+        );
+        assert_eq!(
+            (ran.cpu_s, ran.ran_s, ran.waited_max_s),
+            (Some(0.1), 0.2, Some(0.3))
+        );
         assert_eq!(
             (ended.progress, ended.progress_basis, ran.progress),
             (Some(1.25), ProgressBasis::Provisional, None)
         );
         let not_kept = Some(NoRecord::Killed.not_kept());
         assert_eq!(ran.absent.why("progress"), not_kept);
-        assert_eq!((record.metrics.get("turnaround_s"), record.metrics.why("turnaround_s")), (None, not_kept));
-        assert!(begun.lost && begun.cpu_s.is_none(), "it was not measured yet");
-        assert!(never.lost && never.start_s.is_none(), "it was found running");
-        assert_eq!((never.waited_max_s, never.absent.why("waited_max_s")), (None, not_kept));
-        assert_eq!((&record.earlier_jobs[..], record.metrics_over.as_str()), (&[adopted()][..], "this-run"));
-        assert_eq!(record.absent.why("signal"), Some(NoRecord::Killed.not_told()));
+        assert_eq!(
+            (
+                record.metrics.get("turnaround_s"),
+                record.metrics.why("turnaround_s")
+            ),
+            (None, not_kept)
+        );
+        assert!(
+            begun.lost && begun.cpu_s.is_none(),
+            "it was not measured yet"
+        );
+        assert!(
+            never.lost && never.start_s.is_none(),
+            "it was found running"
+        );
+        assert_eq!(
+            (never.waited_max_s, never.absent.why("waited_max_s")),
+            (None, not_kept)
+        );
+        assert_eq!(
+            (&record.earlier_jobs[..], record.metrics_over.as_str()),
+            (&[adopted()][..], "this-run")
+        );
+        assert_eq!(
+            record.absent.why("signal"),
+            Some(NoRecord::Killed.not_told())
+        );
         let totals = &record.totals;
         assert_eq!((totals.earlier, totals.adopted), (1, 1));
-        assert_eq!((totals.succeeded, totals.failed, totals.unfinished), (0, 1, 3));
+        assert_eq!(
+            (totals.succeeded, totals.failed, totals.unfinished),
+            (0, 1, 3)
+        );
     }
 
     #[test]
@@ -434,17 +543,33 @@ mod tests {
         let end = r#"["e",300000000,0,0,"exit 0",1,null,70000000,30000000,null,null]"#;
         let record = rebuilt(&format!("[\"b\",0,0]\n{}{end}\n", sample(100, 0)));
         let job = &record.jobs[0];
-        assert_eq!((job.cpu_s, job.instructions, job.timed_out), (Some(0.1), None, true));
+        assert_eq!(
+            (job.cpu_s, job.instructions, job.timed_out),
+            (Some(0.1), None, true)
+        );
         assert_eq!(
             (job.progress, job.absent.why("progress")),
             (None, Some(NOT_IN_SERIES)),
             "an earlier version wrote it"
         );
         let never = &record.jobs[1];
-        assert_eq!((never.waited_max_s, never.absent.why("waited_max_s")), (None, Some("did not start")));
+        assert_eq!(
+            (never.waited_max_s, never.absent.why("waited_max_s")),
+            (None, Some("did not start"))
+        );
         // An earlier version did not write it.
-        let record = rebuilt(&format!("[\"b\",0,0]\n{}[\"e\",300000000,0,0,\"exit 0\"]\n", sample(100, 0)));
-        assert_eq!((record.jobs[0].exit, record.jobs[0].cpu_s, record.jobs[0].timed_out), (Some(0), None, false));
+        let record = rebuilt(&format!(
+            "[\"b\",0,0]\n{}[\"e\",300000000,0,0,\"exit 0\"]\n",
+            sample(100, 0)
+        ));
+        assert_eq!(
+            (
+                record.jobs[0].exit,
+                record.jobs[0].cpu_s,
+                record.jobs[0].timed_out
+            ),
+            (Some(0), None, false)
+        );
     }
 
     #[test]
@@ -453,11 +578,24 @@ mod tests {
         let (first, rest) = (sample(100, 0), sample(150, 0) + &sample(300, 0));
         let lines = format!("[\"b\",0,0]\n{lacks}\n{first}[\"b\",200000000,0]\n{rest}");
         let job = &rebuilt(&lines).jobs[0];
-        assert_eq!(job.counts.entry("mm_writes").unwrap().unwrap_err(), Absence::NoSuchEvent.text());
-        assert_eq!((job.runs, job.start_s, job.cpu_s, job.ran_s), (2, Some(0.2), Some(0.05), 0.1));
+        assert_eq!(
+            job.counts.entry("mm_writes").unwrap().unwrap_err(),
+            Absence::NoSuchEvent.text()
+        );
+        assert_eq!(
+            (job.runs, job.start_s, job.cpu_s, job.ran_s),
+            (2, Some(0.2), Some(0.05), 0.1)
+        );
         let end = r#"["e",100000000,0,0,"exit 0",0,null,null,null,null,null]"#;
-        let lines = format!("[\"b\",0,0]\n{end}\n{}[\"b\",100000000,0]\n{}", sample(100, 0), sample(300, 0));
+        let lines = format!(
+            "[\"b\",0,0]\n{end}\n{}[\"b\",100000000,0]\n{}",
+            sample(100, 0),
+            sample(300, 0)
+        );
         let job = &rebuilt(&lines).jobs[0];
-        assert_eq!((job.runs, job.finish_s, job.cpu_s, job.exit), (2, Some(0.1), Some(0.05), Some(0)));
+        assert_eq!(
+            (job.runs, job.finish_s, job.cpu_s, job.exit),
+            (2, Some(0.1), Some(0.05), Some(0))
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! The lines of a series: one table of their kinds and columns, and how each is written and read.
 
 use cosched_core::{
-    Absence, Basis, Counter, CpuId, CpuSet, Nanos, PerCounter, Purpose, Rate, Switched, TaskId, Trigger, WaitReason,
+    Absence, Basis, Counter, CpuId, CpuSet, Nanos, PerCounter, Purpose, Rate, Switched, TaskId,
+    Trigger, WaitReason,
 };
 use serde::de::DeserializeOwned;
 use serde::ser::SerializeTuple;
@@ -24,14 +25,27 @@ pub const KINDS: &[Kind] = &[
     Kind {
         code: "d",
         meaning: "a decision was made",
-        columns: &["kind", "t_ns", "triggers", "next_wake_ns", "stood_in", "target", "predicted", "measures"],
+        columns: &[
+            "kind",
+            "t_ns",
+            "triggers",
+            "next_wake_ns",
+            "stood_in",
+            "target",
+            "predicted",
+            "measures",
+        ],
     },
     Kind {
         code: "p",
         meaning: "a task was placed on other CPUs or in another way than before",
         columns: &["kind", "t_ns", "task", "cpus", "mode", "purpose"],
     },
-    Kind { code: "x", meaning: "a task was stopped (frozen)", columns: &["kind", "t_ns", "task"] },
+    Kind {
+        code: "x",
+        meaning: "a task was stopped (frozen)",
+        columns: &["kind", "t_ns", "task"],
+    },
     Kind {
         code: "w",
         meaning: "a task waits for another reason than before",
@@ -47,7 +61,11 @@ pub const KINDS: &[Kind] = &[
         meaning: "why a column of a task's samples is null from now on",
         columns: &["kind", "t_ns", "task", "column", "why"],
     },
-    Kind { code: "b", meaning: "a task was started", columns: &["kind", "t_ns", "task"] },
+    Kind {
+        code: "b",
+        meaning: "a task was started",
+        columns: &["kind", "t_ns", "task"],
+    },
     Kind {
         code: "e",
         meaning: "a task ended",
@@ -72,11 +90,24 @@ pub const KINDS: &[Kind] = &[
                   not told from now on",
         columns: &["kind", "t_ns", "cpu", "task"],
     },
-    Kind { code: "!", meaning: "a warning", columns: &["kind", "t_ns", "code", "text"] },
+    Kind {
+        code: "!",
+        meaning: "a warning",
+        columns: &["kind", "t_ns", "code", "text"],
+    },
 ];
 
 /// Columns of a sample before the counters.
-const BEFORE_COUNTERS: [&str; 8] = ["kind", "t_ns", "task", "interval_ns", "cpus", "purpose", "flags", "cpu_ns"];
+const BEFORE_COUNTERS: [&str; 8] = [
+    "kind",
+    "t_ns",
+    "task",
+    "interval_ns",
+    "cpus",
+    "purpose",
+    "flags",
+    "cpu_ns",
+];
 
 /// The counters in the columns before the progress. Later counters come after it, since a new column goes to the end of
 /// the line.
@@ -233,7 +264,9 @@ impl Row {
     pub fn task(&self) -> Option<TaskId> {
         match self {
             Row::Decided { .. } | Row::Warned { .. } => None,
-            Row::Placed { task, .. } | Row::Waits { task, .. } | Row::Lacks { task, .. } => Some(*task),
+            Row::Placed { task, .. } | Row::Waits { task, .. } | Row::Lacks { task, .. } => {
+                Some(*task)
+            }
             Row::Stopped(task) | Row::Started(task) => Some(*task),
             Row::Sampled(row) => Some(row.task),
             Row::Ended(row) => Some(row.task),
@@ -245,8 +278,16 @@ impl Row {
 
 /// Letters of a sample's flags.
 fn flags(row: &SampleRow) -> String {
-    let all = [(row.whole_core, 'w'), (row.disturbed, 'd'), (row.cut_short, 'c'), (row.multiplexed, 'm')];
-    all.iter().filter(|(set, _)| *set).map(|(_, letter)| *letter).collect()
+    let all = [
+        (row.whole_core, 'w'),
+        (row.disturbed, 'd'),
+        (row.cut_short, 'c'),
+        (row.multiplexed, 'm'),
+    ];
+    all.iter()
+        .filter(|(set, _)| *set)
+        .map(|(_, letter)| *letter)
+        .collect()
 }
 
 /// A sample as a line: the values of [`SAMPLE_COLUMNS`].
@@ -281,11 +322,34 @@ impl Row {
     pub fn write(&self, at: Nanos, out: &mut Vec<u8>) {
         let mut line = |value: &dyn erased::Line| value.append(out);
         match self {
-            Row::Decided { triggers, next_wake, stood_in, basis } => {
-                let Basis { target, predicted, measures } = basis;
-                line(&("d", at, triggers, next_wake, u8::from(*stood_in), target, predicted, measures));
+            Row::Decided {
+                triggers,
+                next_wake,
+                stood_in,
+                basis,
+            } => {
+                let Basis {
+                    target,
+                    predicted,
+                    measures,
+                } = basis;
+                line(&(
+                    "d",
+                    at,
+                    triggers,
+                    next_wake,
+                    u8::from(*stood_in),
+                    target,
+                    predicted,
+                    measures,
+                ));
             }
-            Row::Placed { task, cpus, mode, purpose } => line(&("p", at, task, cpus, mode, purpose)),
+            Row::Placed {
+                task,
+                cpus,
+                mode,
+                purpose,
+            } => line(&("p", at, task, cpus, mode, purpose)),
             Row::Stopped(task) => line(&("x", at, task)),
             Row::Waits { task, reason } => line(&("w", at, task, reason)),
             Row::Sampled(row) => line(&SampleLine(at, row)),
@@ -317,12 +381,19 @@ impl Row {
     /// What is wrong, with the column's name.
     pub fn read(line: &str) -> Result<Option<(Nanos, Row)>, String> {
         // Series are long, so values that nobody asks for are skipped over.
-        let values: Vec<&RawValue> =
-            serde_json::from_str(line).map_err(|error| format!("expected a JSON array: {error}"))?;
-        let code = values.first().and_then(|value| serde_json::from_str::<&str>(value.get()).ok());
+        let values: Vec<&RawValue> = serde_json::from_str(line)
+            .map_err(|error| format!("expected a JSON array: {error}"))?;
+        let code = values
+            .first()
+            .and_then(|value| serde_json::from_str::<&str>(value.get()).ok());
         let code = code.ok_or("expected a letter in column `kind`")?;
-        let Some(kind) = KINDS.iter().find(|kind| kind.code == code) else { return Ok(None) };
-        let columns = Columns { kind, values: &values };
+        let Some(kind) = KINDS.iter().find(|kind| kind.code == code) else {
+            return Ok(None);
+        };
+        let columns = Columns {
+            kind,
+            values: &values,
+        };
         let row = match kind.code {
             "d" => Row::Decided {
                 triggers: columns.get("triggers")?,
@@ -341,7 +412,10 @@ impl Row {
                 purpose: columns.get("purpose")?,
             },
             "x" => Row::Stopped(columns.get("task")?),
-            "w" => Row::Waits { task: columns.get("task")?, reason: columns.get("reason")? },
+            "w" => Row::Waits {
+                task: columns.get("task")?,
+                reason: columns.get("reason")?,
+            },
             "s" => {
                 let flags: String = columns.get("flags")?;
                 let mut counts = PerCounter::default();
@@ -366,13 +440,19 @@ impl Row {
                     progress_milli: columns.get("progress_milli")?,
                 })
             }
-            "a" => Row::Lacks { task: columns.get("task")?, column: columns.get("column")?, why: columns.get("why")? },
+            "a" => Row::Lacks {
+                task: columns.get("task")?,
+                column: columns.get("column")?,
+                why: columns.get("why")?,
+            },
             "b" => Row::Started(columns.get("task")?),
             "e" => Row::Ended(EndedRow {
                 task: columns.get("task")?,
                 exit: columns.get("exit")?,
                 text: columns.get("exit_text")?,
-                timed_out: columns.later::<u8>("timed_out")?.is_some_and(|flag| flag != 0),
+                timed_out: columns
+                    .later::<u8>("timed_out")?
+                    .is_some_and(|flag| flag != 0),
                 max_rss: columns.later("max_rss_bytes")?,
                 user_time: columns.later("user_ns")?,
                 system_time: columns.later("system_ns")?,
@@ -381,10 +461,16 @@ impl Row {
                 progress_milli: columns.later("progress_milli")?,
             }),
             "o" => Row::Switched(match columns.get::<Option<CpuId>>("cpu")? {
-                Some(cpu) => Switched::To { cpu, task: columns.get("task")? },
+                Some(cpu) => Switched::To {
+                    cpu,
+                    task: columns.get("task")?,
+                },
                 None => Switched::Untold,
             }),
-            "!" => Row::Warned { code: columns.get("code")?, text: columns.get("text")? },
+            "!" => Row::Warned {
+                code: columns.get("code")?,
+                text: columns.get("text")?,
+            },
             _ => return Ok(None),
         };
         Ok(Some((columns.get("t_ns")?, row)))
@@ -400,24 +486,38 @@ struct Columns<'a> {
 impl<'a> Columns<'a> {
     /// The value in the column of that name; `None` when the line is too short to have one.
     fn value(&self, name: &str) -> Option<&'a str> {
-        let ix = self.kind.columns.iter().position(|column| *column == name)?;
+        let ix = self
+            .kind
+            .columns
+            .iter()
+            .position(|column| *column == name)?;
         self.values.get(ix).map(|value| value.get())
     }
 
     /// The value in a column that an earlier version did not have.
     fn later<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, String> {
-        if self.value(name).is_none() { Ok(None) } else { self.get(name) }
+        if self.value(name).is_none() {
+            Ok(None)
+        } else {
+            self.get(name)
+        }
     }
 
     fn get<T: DeserializeOwned>(&self, name: &str) -> Result<T, String> {
-        let value = self
-            .value(name)
-            .ok_or_else(|| format!("column `{name}` of a line of kind `{}` is missing", self.kind.code))?;
+        let value = self.value(name).ok_or_else(|| {
+            format!(
+                "column `{name}` of a line of kind `{}` is missing",
+                self.kind.code
+            )
+        })?;
         serde_json::from_str(value).map_err(|error| {
             // The place within the value helps nobody.
             let text = error.to_string();
             let what = text.split(" at line ").next().unwrap_or(&text);
-            format!("column `{name}` of a line of kind `{}`: {what}", self.kind.code)
+            format!(
+                "column `{name}` of a line of kind `{}`: {what}",
+                self.kind.code
+            )
         })
     }
 }

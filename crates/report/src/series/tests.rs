@@ -2,8 +2,9 @@ use super::*;
 use crate::RunWarning;
 use crate::testing::{FullDisk, decision, info, result, samples, snapshot};
 use cosched_core::{
-    Absence, Basis, Change, Counter, CpuId, DecisionRecord, InvalidDecision, PerCounter, Placement, Purpose, Rate,
-    Reading, RngState, Snapshot, Switch, Switched, TaskId, Trigger, WaitReason, Warning,
+    Absence, Basis, Change, Counter, CpuId, DecisionRecord, InvalidDecision, PerCounter, Placement,
+    Purpose, Rate, Reading, RngState, Snapshot, Switch, Switched, TaskId, Trigger, WaitReason,
+    Warning,
 };
 use proptest::prelude::*;
 use std::io::Write;
@@ -18,41 +19,67 @@ fn write_run<W: Write>(out: W) -> SeriesWriter<W> {
     let mut series = SeriesWriter::new(out, &header());
     series.started(Nanos::ZERO, TaskId(0));
     let mut first = snapshot();
-    let rng = RngState { seed: 7, position: 0 };
-    let mut decision = decision();
-    let record = |snapshot: &Snapshot, decision: &cosched_core::Decision, series: &mut SeriesWriter<W>| {
-        let samples = samples(snapshot.now);
-        let record = DecisionRecord { snapshot, samples: &samples, policy_state: None, rng, decision, stood_in: false };
-        series.decided(&record);
+    let rng = RngState {
+        seed: 7,
+        position: 0,
     };
+    let mut decision = decision();
+    let record =
+        |snapshot: &Snapshot, decision: &cosched_core::Decision, series: &mut SeriesWriter<W>| {
+            let samples = samples(snapshot.now);
+            let record = DecisionRecord {
+                snapshot,
+                samples: &samples,
+                policy_state: None,
+                rng,
+                decision,
+                stood_in: false,
+            };
+            series.decided(&record);
+        };
     record(&first, &decision, &mut series);
     first.now = Nanos::from_ms(600);
     first.triggers = vec![Trigger::Ended(TaskId(0)), Trigger::LoadFell];
     decision.changes.remove(0);
-    decision.basis = Basis { target: Some(Rate(80_000)), predicted: Some(Rate(79_100)), measures: Some(TaskId(1)) };
+    decision.basis = Basis {
+        target: Some(Rate(80_000)),
+        predicted: Some(Rate(79_100)),
+        measures: Some(TaskId(1)),
+    };
     if let WaitReason::Order { ahead } = &mut decision.waits[0].reason {
         *ahead = 3;
     }
     record(&first, &decision, &mut series);
     decision.changes = vec![Change::Place {
         task: TaskId(1),
-        placement: Placement::Shared { mask: "0-1".parse().unwrap() },
+        placement: Placement::Shared {
+            mask: "0-1".parse().unwrap(),
+        },
         lease_end: None,
         purpose: Purpose::Run,
     }];
-    decision.waits[0] = cosched_core::Wait { task: TaskId(2), reason: WaitReason::Gang { needs: 2, free: 1 } };
+    decision.waits[0] = cosched_core::Wait {
+        task: TaskId(2),
+        reason: WaitReason::Gang { needs: 2, free: 1 },
+    };
     first.now = Nanos::from_ms(800);
     record(&first, &decision, &mut series);
     let result = result();
     let to = |ms: u64, cpu: u32, task: Option<u32>| Switch {
         at: Nanos::from_ms(ms),
-        what: Switched::To { cpu: CpuId(cpu), task: task.map(TaskId) },
+        what: Switched::To {
+            cpu: CpuId(cpu),
+            task: task.map(TaskId),
+        },
     };
     series.switched(&[to(801, 1, Some(2)), to(890, 1, None)]);
     series.ended(Nanos::from_ms(900), &result.tasks[2]);
     series.warned(
         Nanos::from_ms(950),
-        &RunWarning::of_loop(&Warning::PolicyFault(InvalidDecision::UnknownTask(TaskId(9))), |_| String::new()),
+        &RunWarning::of_loop(
+            &Warning::PolicyFault(InvalidDecision::UnknownTask(TaskId(9))),
+            |_| String::new(),
+        ),
     );
     series
 }
@@ -75,13 +102,26 @@ fn of_very_many_switches_the_first_are_written() {
     let result = result();
     let header = SeriesHeader::new(&info(&result), result.tasks.iter().map(|task| &task.spec));
     let mut series = SeriesWriter::new(Vec::new(), &header);
-    let switch =
-        |ms: u64| Switch { at: Nanos::from_ms(ms), what: Switched::To { cpu: CpuId(0), task: Some(TaskId(0)) } };
+    let switch = |ms: u64| Switch {
+        at: Nanos::from_ms(ms),
+        what: Switched::To {
+            cpu: CpuId(0),
+            task: Some(TaskId(0)),
+        },
+    };
     let parts = [0..150_000, 150_000..250_000, 250_000..260_000];
-    parts.into_iter().for_each(|part| series.switched(&part.map(switch).collect::<Vec<Switch>>()));
+    parts
+        .into_iter()
+        .for_each(|part| series.switched(&part.map(switch).collect::<Vec<Switch>>()));
     let text = String::from_utf8(series.into_inner()).unwrap();
-    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("[\"o\"")).collect();
-    assert_eq!((lines.len(), *lines.last().unwrap()), (200_001, "[\"o\",200000000000,null,null]"));
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("[\"o\""))
+        .collect();
+    assert_eq!(
+        (lines.len(), *lines.last().unwrap()),
+        (200_001, "[\"o\",200000000000,null,null]")
+    );
     assert!(text.len() < 8_000_000, "{}", text.len());
 }
 
@@ -103,7 +143,12 @@ fn what_is_written_reads_back_and_writes_the_same() {
     let body = text.split_once('\n').unwrap().1;
     assert_eq!(String::from_utf8(again).unwrap(), body);
     for kind in KINDS {
-        assert!(body.lines().any(|line| line.starts_with(&format!("[\"{}\",", kind.code))), "no `{}`", kind.code);
+        assert!(
+            body.lines()
+                .any(|line| line.starts_with(&format!("[\"{}\",", kind.code))),
+            "no `{}`",
+            kind.code
+        );
     }
 }
 
@@ -113,7 +158,11 @@ fn lines_have_the_columns_that_the_header_names() {
     let header = header();
     for line in text.lines().skip(1) {
         let values: Vec<serde_json::Value> = serde_json::from_str(line).unwrap();
-        assert_eq!(values.len(), header.columns[values[0].as_str().unwrap()].len(), "{line}");
+        assert_eq!(
+            values.len(),
+            header.columns[values[0].as_str().unwrap()].len(),
+            "{line}"
+        );
     }
 }
 
@@ -137,34 +186,62 @@ fn errors_name_file_line_and_column() {
         let (rows, _) = read(&format!("{head}\n[\"b\",1,2]\n{line}\n[\"b\",1,2]\n"));
         assert_eq!(rows.len(), 2, "nothing is read after an error");
         let error = rows[1].as_ref().unwrap_err().to_string();
-        assert!(error.starts_with("run.series, line 3: ") && error.contains(expected), "{error}");
+        assert!(
+            error.starts_with("run.series, line 3: ") && error.contains(expected),
+            "{error}"
+        );
     };
-    check("[\"b\",1]", "column `task` of a line of kind `b` is missing");
-    check("[\"b\",1,-2]", "column `task` of a line of kind `b`: invalid value: integer `-2`, expected u32");
-    check("[\"p\",1,2,\"x\",\"shared\",\"run\"]", "column `cpus` of a line of kind `p`: `x` is not a list of CPUs");
+    check(
+        "[\"b\",1]",
+        "column `task` of a line of kind `b` is missing",
+    );
+    check(
+        "[\"b\",1,-2]",
+        "column `task` of a line of kind `b`: invalid value: integer `-2`, expected u32",
+    );
+    check(
+        "[\"p\",1,2,\"x\",\"shared\",\"run\"]",
+        "column `cpus` of a line of kind `p`: `x` is not a list of CPUs",
+    );
     check("{}", "expected a JSON array");
     check("[1]", "column `kind`");
 
-    let error = |text: &str| SeriesReader::new(text.as_bytes(), "f").map(|_| ()).unwrap_err().to_string();
-    assert!(error("").starts_with("f: expected a series, whose first line says `\"schema\":\"cosched.series/1\"`"));
+    let error = |text: &str| {
+        SeriesReader::new(text.as_bytes(), "f")
+            .map(|_| ())
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(error("").starts_with(
+        "f: expected a series, whose first line says `\"schema\":\"cosched.series/1\"`"
+    ));
     assert!(error(&head.replace("series/1", "series/9")).contains("found `cosched.series/9`"));
 }
 
 #[test]
 fn kinds_and_columns_of_a_later_version_are_left_out() {
     let head = text().lines().next().unwrap().to_owned();
-    let (rows, _) = read(&format!("{head}\n[\"zz\",1,{{}}]\n\n[\"b\",1,2,\"more\"]\n"));
+    let (rows, _) = read(&format!(
+        "{head}\n[\"zz\",1,{{}}]\n\n[\"b\",1,2,\"more\"]\n"
+    ));
     assert_eq!(rows.len(), 1);
-    assert_eq!(rows[0].as_ref().unwrap(), &(Nanos(1), Row::Started(TaskId(2))));
+    assert_eq!(
+        rows[0].as_ref().unwrap(),
+        &(Nanos(1), Row::Started(TaskId(2)))
+    );
 }
 
 #[test]
 fn ends_that_an_earlier_version_wrote_are_read() {
     let line = |rest: &str| Row::read(&format!("[\"e\",1,2,0,\"exit 0\"{rest}]")).unwrap();
-    for (rest, written, progress) in
-        [("", None, None), (",0,1,2,3,4,5", Some(5), None), (",0,1,2,3,4,5,1500", Some(5), Some(1_500))]
-    {
-        let Some((_, Row::Ended(row))) = line(rest) else { panic!("an end") };
+    for (rest, written, progress) in [
+        ("", None, None),
+        (",0,1,2,3,4,5", Some(5), None),
+        (",0,1,2,3,4,5,1500", Some(5), Some(1_500)),
+    ] {
+        let Some((_, Row::Ended(row))) = line(rest) else {
+            panic!("an end")
+        };
         assert_eq!((row.written_bytes, row.progress_milli), (written, progress));
     }
 }
@@ -183,7 +260,10 @@ fn a_full_disk_stops_the_series_and_nothing_else() {
 #[test]
 fn a_steady_state_is_short() {
     let mut series = SeriesWriter::new(Vec::new(), &header());
-    let rng = RngState { seed: 7, position: 0 };
+    let rng = RngState {
+        seed: 7,
+        position: 0,
+    };
     let mut snapshot = snapshot();
     let decision = decision();
     for quantum in 1..10 {
@@ -204,7 +284,10 @@ fn a_steady_state_is_short() {
     let text = String::from_utf8(series.into_inner()).unwrap();
     for quantum in 2..10 {
         let at = format!(",{},", 200_000_000 * quantum);
-        let lines: Vec<&str> = text.lines().filter(|line| line.get(4..4 + at.len()) == Some(at.as_str())).collect();
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|line| line.get(4..4 + at.len()) == Some(at.as_str()))
+            .collect();
         let kinds: Vec<&str> = lines.iter().map(|line| &line[2..3]).collect();
         assert_eq!(kinds, ["s", "s", "d"]);
         assert!(lines.iter().all(|line| line.len() < 130), "{lines:?}");
@@ -215,22 +298,38 @@ fn rows() -> impl Strategy<Value = Row> {
     let task = || any::<u32>().prop_map(TaskId);
     let ns = || any::<u64>().prop_map(Nanos);
     let cpus = || {
-        prop::collection::btree_set(0u32..300, 0..9).prop_map(|set| set.into_iter().map(cosched_core::CpuId).collect())
+        prop::collection::btree_set(0u32..300, 0..9)
+            .prop_map(|set| set.into_iter().map(cosched_core::CpuId).collect())
     };
     let purpose = || prop::sample::select(&Purpose::ALL[..]);
-    let mode = prop_oneof![Just(Mode::Exclusive), Just(Mode::WholeCore), Just(Mode::Shared)];
+    let mode = prop_oneof![
+        Just(Mode::Exclusive),
+        Just(Mode::WholeCore),
+        Just(Mode::Shared)
+    ];
     let counts = || any::<[Option<u64>; Counter::COUNT]>();
     let rate = || prop::option::of(any::<u64>().prop_map(Rate));
     let trigger = prop::sample::select(Trigger::one_of_each());
     prop_oneof![
-        (prop::collection::vec(trigger, 0..4), prop::option::of(ns()), any::<bool>(), rate(), rate()).prop_map(
-            |(triggers, next_wake, stood_in, target, predicted)| Row::Decided {
-                triggers,
-                next_wake,
-                stood_in,
-                basis: Basis { target, predicted, measures: None }
-            }
-        ),
+        (
+            prop::collection::vec(trigger, 0..4),
+            prop::option::of(ns()),
+            any::<bool>(),
+            rate(),
+            rate()
+        )
+            .prop_map(
+                |(triggers, next_wake, stood_in, target, predicted)| Row::Decided {
+                    triggers,
+                    next_wake,
+                    stood_in,
+                    basis: Basis {
+                        target,
+                        predicted,
+                        measures: None
+                    }
+                }
+            ),
         (task(), cpus(), mode, purpose()).prop_map(|(task, cpus, mode, purpose)| Row::Placed {
             task,
             cpus,
@@ -239,31 +338,40 @@ fn rows() -> impl Strategy<Value = Row> {
         }),
         (task(), prop::sample::select(WaitReason::one_of_each()))
             .prop_map(|(task, reason)| Row::Waits { task, reason }),
-        (task(), ns(), cpus(), purpose(), any::<[bool; 4]>(), counts(), any::<[Option<u64>; 2]>()).prop_map(
-            |(
-                task,
-                interval,
-                cpus,
-                purpose,
-                [whole_core, disturbed, cut_short, multiplexed],
-                counts,
-                [cpu_ns, progress_milli],
-            )| {
-                Row::Sampled(SampleRow {
+        (
+            task(),
+            ns(),
+            cpus(),
+            purpose(),
+            any::<[bool; 4]>(),
+            counts(),
+            any::<[Option<u64>; 2]>()
+        )
+            .prop_map(
+                |(
                     task,
                     interval,
                     cpus,
                     purpose,
-                    whole_core,
-                    disturbed,
-                    cut_short,
-                    multiplexed,
-                    cpu_time: cpu_ns.map(Nanos),
-                    counts: PerCounter::from_fn(|counter| counts[counter as usize]),
-                    progress_milli,
-                })
-            }
-        ),
+                    [whole_core, disturbed, cut_short, multiplexed],
+                    counts,
+                    [cpu_ns, progress_milli],
+                )| {
+                    Row::Sampled(SampleRow {
+                        task,
+                        interval,
+                        cpus,
+                        purpose,
+                        whole_core,
+                        disturbed,
+                        cut_short,
+                        multiplexed,
+                        cpu_time: cpu_ns.map(Nanos),
+                        counts: PerCounter::from_fn(|counter| counts[counter as usize]),
+                        progress_milli,
+                    })
+                }
+            ),
         (
             task(),
             prop::option::of(any::<i32>()),
@@ -272,7 +380,20 @@ fn rows() -> impl Strategy<Value = Row> {
             prop::array::uniform6(prop::option::of(any::<u64>()))
         )
             .prop_map(
-                |(task, exit, text, timed_out, [max_rss, user, system, read_bytes, written_bytes, progress_milli])| {
+                |(
+                    task,
+                    exit,
+                    text,
+                    timed_out,
+                    [
+                        max_rss,
+                        user,
+                        system,
+                        read_bytes,
+                        written_bytes,
+                        progress_milli,
+                    ],
+                )| {
                     let (user_time, system_time) = (user.map(Nanos), system.map(Nanos));
                     Row::Ended(EndedRow {
                         task,
@@ -289,10 +410,18 @@ fn rows() -> impl Strategy<Value = Row> {
                 }
             ),
         ("[a-z-]{1,9}", "(?s).*").prop_map(|(code, text)| Row::Warned { code, text }),
-        (0_u32..64, proptest::option::of(task()))
-            .prop_map(|(cpu, task)| Row::Switched(Switched::To { cpu: CpuId(cpu), task })),
+        (0_u32..64, proptest::option::of(task())).prop_map(|(cpu, task)| Row::Switched(
+            Switched::To {
+                cpu: CpuId(cpu),
+                task
+            }
+        )),
         Just(Row::Switched(Switched::Untold)),
-        task().prop_map(|task| Row::Lacks { task, column: "cycles".to_owned(), why: Absence::WentBackwards }),
+        task().prop_map(|task| Row::Lacks {
+            task,
+            column: "cycles".to_owned(),
+            why: Absence::WentBackwards
+        }),
     ]
 }
 
@@ -319,13 +448,21 @@ proptest! {
 #[test]
 fn reasons_of_absence_are_told_when_they_change() {
     let text = text();
-    let lines: Vec<&str> =
-        text.lines().filter(|line| line.starts_with("[\"a\"") && line.contains("mm_writes")).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("[\"a\"") && line.contains("mm_writes"))
+        .collect();
     assert_eq!(
         lines,
-        [r#"["a",400000000,0,"mm_writes","no-such-event"]"#, r#"["a",400000000,1,"mm_writes","no-such-event"]"#]
+        [
+            r#"["a",400000000,0,"mm_writes","no-such-event"]"#,
+            r#"["a",400000000,1,"mm_writes","no-such-event"]"#
+        ]
     );
-    assert_eq!(samples(Nanos::ZERO)[0].counts[Counter::MmWrites], Reading::Absent(Absence::NoSuchEvent));
+    assert_eq!(
+        samples(Nanos::ZERO)[0].counts[Counter::MmWrites],
+        Reading::Absent(Absence::NoSuchEvent)
+    );
 }
 
 /// A line that can't be of this run is damaged, whoever reads it.
@@ -334,12 +471,18 @@ fn lines_that_contradict_the_header_are_damaged() {
     for (row, problem) in [
         ("[\"x\",5,99]", "column `task`: 99, but the header has"),
         ("[\"b\",5,99]", "column `task`: 99, but the header has"),
-        ("[\"x\",18446744073709551615,0]", "column `t_ns`: 18446744073709551615 ns are more than a run takes"),
+        (
+            "[\"x\",18446744073709551615,0]",
+            "column `t_ns`: 18446744073709551615 ns are more than a run takes",
+        ),
     ] {
         let text = format!("{}\n{row}\n", serde_json::to_string(&header()).unwrap());
         let mut series = SeriesReader::new(text.as_bytes(), "s").unwrap();
         let error = series.next().unwrap().unwrap_err().to_string();
-        assert!(error.starts_with("s, line 2: ") && error.contains(problem), "{error}");
+        assert!(
+            error.starts_with("s, line 2: ") && error.contains(problem),
+            "{error}"
+        );
         assert!(series.next().is_none());
     }
 }

@@ -6,8 +6,8 @@ use crate::record::exit_status;
 use crate::sink::LineSink;
 use crate::warning::{RunFile, RunWarning};
 use cosched_core::{
-    Absence, Change, CpuSet, DecisionRecord, Exit, Nanos, Placement, Purpose, Reading, Sample, Switch, Switched,
-    TaskId, TaskResult,
+    Absence, Change, CpuSet, DecisionRecord, Exit, Nanos, Placement, Purpose, Reading, Sample,
+    Switch, Switched, TaskId, TaskResult,
 };
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -86,8 +86,14 @@ impl<W: Write> SeriesWriter<W> {
         }
         let now = record.snapshot.now;
         for sample in record.samples {
-            let estimates = record.snapshot.task(sample.task).map(|task| &task.estimates);
-            self.sample(sample, estimates.and_then(|estimates| estimates.progress.value()));
+            let estimates = record
+                .snapshot
+                .task(sample.task)
+                .map(|task| &task.estimates);
+            self.sample(
+                sample,
+                estimates.and_then(|estimates| estimates.progress.value()),
+            );
         }
         let decision = record.decision;
         self.row(
@@ -106,7 +112,13 @@ impl<W: Write> SeriesWriter<W> {
             let code = wait_code(&wait.reason);
             let last = self.last.entry(wait.task).or_default();
             if last.waits.replace(code) != Some(code) {
-                self.row(now, &Row::Waits { task: wait.task, reason: wait.reason });
+                self.row(
+                    now,
+                    &Row::Waits {
+                        task: wait.task,
+                        reason: wait.reason,
+                    },
+                );
             }
         }
         self.flush();
@@ -122,12 +134,22 @@ impl<W: Write> SeriesWriter<W> {
     fn sample(&mut self, sample: &Sample, progress: Option<f64>) {
         let task = sample.task;
         let cpu_time = ("cpu_ns", sample.cpu_time.absence());
-        let counts = sample.counts.iter().map(|(counter, count)| (counter.name(), count.absence()));
+        let counts = sample
+            .counts
+            .iter()
+            .map(|(counter, count)| (counter.name(), count.absence()));
         for (column, why) in counts.chain([cpu_time]) {
             let lacks = &mut self.last.entry(task).or_default().lacks;
             match why {
                 Some(why) if lacks.insert(column, why) != Some(why) => {
-                    self.row(sample.at, &Row::Lacks { task, column: column.to_owned(), why });
+                    self.row(
+                        sample.at,
+                        &Row::Lacks {
+                            task,
+                            column: column.to_owned(),
+                            why,
+                        },
+                    );
                 }
                 Some(_) => {}
                 None => {
@@ -154,10 +176,19 @@ impl<W: Write> SeriesWriter<W> {
     fn change(&mut self, now: Nanos, change: &Change) {
         let last = self.last.entry(change.task()).or_default();
         match change {
-            Change::Place { task, placement, purpose, .. } => {
+            Change::Place {
+                task,
+                placement,
+                purpose,
+                ..
+            } => {
                 let mode = match placement {
-                    Placement::Exclusive { whole_core: true, .. } => Mode::WholeCore,
-                    Placement::Exclusive { whole_core: false, .. } => Mode::Exclusive,
+                    Placement::Exclusive {
+                        whole_core: true, ..
+                    } => Mode::WholeCore,
+                    Placement::Exclusive {
+                        whole_core: false, ..
+                    } => Mode::Exclusive,
                     Placement::Shared { .. } => Mode::Shared,
                 };
                 let place = (placement.cpus().clone(), mode, *purpose);
@@ -165,7 +196,15 @@ impl<W: Write> SeriesWriter<W> {
                 if last.placed.as_ref() != Some(&place) {
                     last.placed = Some(place.clone());
                     let (cpus, mode, purpose) = place;
-                    self.row(now, &Row::Placed { task: *task, cpus, mode, purpose });
+                    self.row(
+                        now,
+                        &Row::Placed {
+                            task: *task,
+                            cpus,
+                            mode,
+                            purpose,
+                        },
+                    );
                 }
             }
             Change::Stop { task } => {
@@ -184,7 +223,11 @@ impl<W: Write> SeriesWriter<W> {
                 what => what,
             };
             // Nothing follows what says that nothing follows.
-            self.switches = if row == Switched::Untold { MOST_SWITCHES + 1 } else { self.switches + 1 };
+            self.switches = if row == Switched::Untold {
+                MOST_SWITCHES + 1
+            } else {
+                self.switches + 1
+            };
             // Rows stand in the order of time.
             self.row(switch.at.max(self.latest), &Row::Switched(row));
         }
@@ -216,7 +259,13 @@ impl<W: Write> SeriesWriter<W> {
 
     /// The user was warned.
     pub fn warned(&mut self, now: Nanos, warning: &RunWarning) {
-        self.row(now, &Row::Warned { code: warning.code().to_owned(), text: warning.text() });
+        self.row(
+            now,
+            &Row::Warned {
+                code: warning.code().to_owned(),
+                text: warning.text(),
+            },
+        );
         self.flush();
     }
 

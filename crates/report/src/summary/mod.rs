@@ -26,7 +26,12 @@ pub struct SummaryOptions {
 
 impl Default for SummaryOptions {
     fn default() -> SummaryOptions {
-        SummaryOptions { width: 80, colour: false, has_record: true, verbose: false }
+        SummaryOptions {
+            width: 80,
+            colour: false,
+            has_record: true,
+            verbose: false,
+        }
     }
 }
 
@@ -57,7 +62,10 @@ impl Page {
 
     /// A paragraph; its second and further lines are indented.
     fn paragraph(&mut self, text: &str, style: Style) {
-        for (ix, line) in wrap(text, self.options.width.saturating_sub(2).max(20)).iter().enumerate() {
+        for (ix, line) in wrap(text, self.options.width.saturating_sub(2).max(20))
+            .iter()
+            .enumerate()
+        {
             let indent = if ix == 0 { "" } else { "  " };
             self.line(&format!("{indent}{line}"), style);
         }
@@ -73,7 +81,10 @@ impl Page {
 /// With many jobs, the copies of a job share a row with their least, median and greatest times. How the run ended comes
 /// last, where a terminal shows it. A simulated run says so in its first line and in its last.
 pub fn summary(record: &Record, options: &SummaryOptions) -> String {
-    let mut page = Page { options: *options, text: String::new() };
+    let mut page = Page {
+        options: *options,
+        text: String::new(),
+    };
     if record.backend == BackendKind::Sim {
         let machine = visible(&record.machine);
         page.paragraph(
@@ -83,9 +94,15 @@ pub fn summary(record: &Record, options: &SummaryOptions) -> String {
         page.gap();
     }
     let jobs = jobs::jobs(record);
-    let styles = std::iter::once(Style::Title)
-        .chain(jobs.failed.iter().map(|&failed| if failed { Style::Bad } else { Style::Plain }));
-    for (line, style) in crate::table::lines(jobs.columns, options.width).iter().zip(styles) {
+    let styles = std::iter::once(Style::Title).chain(
+        jobs.failed
+            .iter()
+            .map(|&failed| if failed { Style::Bad } else { Style::Plain }),
+    );
+    for (line, style) in crate::table::lines(jobs.columns, options.width)
+        .iter()
+        .zip(styles)
+    {
         page.line(line, style);
     }
     for line in jobs::failures(record, options.width) {
@@ -124,38 +141,65 @@ pub fn headline_text(record: &Record) -> String {
         parts.push(format!("{done} done earlier"));
     }
     if totals.adopted > 0 {
-        parts.push(format!("{} adopted, of which it is not known how they ended", totals.adopted));
+        parts.push(format!(
+            "{} adopted, of which it is not known how they ended",
+            totals.adopted
+        ));
     }
-    let turnaround = record.metrics.get("turnaround_s").map_or(String::new(), |s| format!(" in {}", seconds(*s)));
+    let turnaround = record
+        .metrics
+        .get("turnaround_s")
+        .map_or(String::new(), |s| format!(" in {}", seconds(*s)));
     let by = match (record.finished_by.as_str(), record.signal) {
         ("halt", _) => "; the halt rule ended the run".to_owned(),
-        ("killed", _) => "; the run left no record: it was killed, or could not write it".to_owned(),
+        ("killed", _) => {
+            "; the run left no record: it was killed, or could not write it".to_owned()
+        }
         ("goes-on", _) => "; the run goes on".to_owned(),
         (_, Some(signal)) => {
-            let name = signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned);
+            let name =
+                signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned);
             format!("; {name} ended the run")
         }
         _ => String::new(),
     };
     let jobs = count(totals.jobs as u64, "job");
-    let simulated = if record.backend == BackendKind::Sim { "simulated: " } else { "" };
+    let simulated = if record.backend == BackendKind::Sim {
+        "simulated: "
+    } else {
+        ""
+    };
     format!("{simulated}{jobs}{turnaround}: {}{by}", parts.join(", "))
 }
 
 /// How the run ended.
 fn headline(record: &Record, page: &mut Page) {
-    let again: Vec<u64> = record.jobs.iter().map(|job| u64::from(job.runs)).filter(|&runs| runs > 1).collect();
+    let again: Vec<u64> = record
+        .jobs
+        .iter()
+        .map(|job| u64::from(job.runs))
+        .filter(|&runs| runs > 1)
+        .collect();
     if !again.is_empty() {
-        let (jobs, runs) = (count(again.len() as u64, "job"), grouped(again.iter().sum()));
+        let (jobs, runs) = (
+            count(again.len() as u64, "job"),
+            grouped(again.iter().sum()),
+        );
         let options = &record.setting.options;
         let why = match (options.restart == "until-last", options.attempts > 1) {
             (false, _) => "since they failed; above is the last attempt of each",
-            (true, false) => "started again until the last had ended once; above is the first run of each",
+            (true, false) => {
+                "started again until the last had ended once; above is the first run of each"
+            }
             (true, true) => "started again after failures and until the last had ended once",
         };
         page.paragraph(&format!("{jobs} ran {runs} times, {why}"), Style::Plain);
     }
-    let style = if record.totals.failed > 0 { Style::Bad } else { Style::Title };
+    let style = if record.totals.failed > 0 {
+        Style::Bad
+    } else {
+        Style::Title
+    };
     page.paragraph(&headline_text(record), style);
 }
 
@@ -172,7 +216,10 @@ pub fn metric_value(metric: &Metric, value: f64) -> String {
 
 /// A metric's name without its unit, in words.
 pub fn metric_name(name: &str) -> String {
-    let name = name.trim_end_matches("_s").trim_end_matches("_js").trim_end_matches("_j");
+    let name = name
+        .trim_end_matches("_s")
+        .trim_end_matches("_js")
+        .trim_end_matches("_j");
     match name {
         "stp" | "antt" | "edp" => name.to_uppercase(),
         "jain" => "Jain's index".to_owned(),
@@ -188,14 +235,21 @@ fn metrics(record: &Record, page: &mut Page) {
     let estimated = record.metrics_estimated.as_ref();
     // Whoever asked for solo times is told why there are no slowdowns.
     let asked = record.backend == BackendKind::Sim || record.setting.options.solo.is_some();
-    let is_told = |metric: &Metric| page.options.verbose || (asked && metric.needs == Needs::Slowdowns);
+    let is_told =
+        |metric: &Metric| page.options.verbose || (asked && metric.needs == Needs::Slowdowns);
     for metric in METRICS {
-        let (about, value) = match (record.metrics.entry(metric.name), estimated.and_then(|all| all.get(metric.name))) {
+        let (about, value) = match (
+            record.metrics.entry(metric.name),
+            estimated.and_then(|all| all.get(metric.name)),
+        ) {
             (Some(Ok(value)), _) => ("", value),
             (_, Some(value)) => ("~", value),
             (Some(Err(why)), None) => {
                 if is_told(metric) {
-                    unknown.entry(why).or_default().push(metric_name(metric.name));
+                    unknown
+                        .entry(why)
+                        .or_default()
+                        .push(metric_name(metric.name));
                 }
                 continue;
             }
@@ -207,16 +261,31 @@ fn metrics(record: &Record, page: &mut Page) {
             _ => "",
         };
         let value = format!("{about}{}", metric_value(metric, *value));
-        rows.push((metric_name(metric.name), value, format!("{}{more}", metric.hint)));
+        rows.push((
+            metric_name(metric.name),
+            value,
+            format!("{}{more}", metric.hint),
+        ));
     }
-    let name_width = rows.iter().map(|row| row.0.chars().count()).max().unwrap_or(0);
-    let value_width = rows.iter().map(|row| row.1.chars().count()).max().unwrap_or(0);
+    let name_width = rows
+        .iter()
+        .map(|row| row.0.chars().count())
+        .max()
+        .unwrap_or(0);
+    let value_width = rows
+        .iter()
+        .map(|row| row.1.chars().count())
+        .max()
+        .unwrap_or(0);
     let indent = name_width + value_width + 4;
     for (name, value, hint) in &rows {
         let room = page.options.width.saturating_sub(indent).max(20);
         for (ix, part) in wrap(hint, room).iter().enumerate() {
             if ix == 0 {
-                page.line(&format!("{name:<name_width$}  {value:>value_width$}  {part}"), Style::Plain);
+                page.line(
+                    &format!("{name:<name_width$}  {value:>value_width$}  {part}"),
+                    Style::Plain,
+                );
             } else {
                 page.line(&format!("{:indent$}{part}", ""), Style::Plain);
             }
@@ -230,29 +299,45 @@ fn metrics(record: &Record, page: &mut Page) {
         );
     }
     if record.metrics_estimated.is_some() {
-        page.paragraph("~ estimated from progress measured by IPC, since solo times are missing", Style::Plain);
+        page.paragraph(
+            "~ estimated from progress measured by IPC, since solo times are missing",
+            Style::Plain,
+        );
     }
     if let Some(told) = estimates(record) {
         page.paragraph(&told, Style::Plain);
     }
     for (why, names) in unknown {
-        page.paragraph(&format!("not known: {} ({why})", names.join(", ")), Style::Plain);
+        page.paragraph(
+            &format!("not known: {} ({why})", names.join(", ")),
+            Style::Plain,
+        );
     }
 }
 
 /// What was learnt of the jobs, held against their solo times where both are known.
 fn estimates(record: &Record) -> Option<String> {
-    let done = record.jobs.iter().filter(|job| job.exit == Some(0) && !job.timed_out);
+    let done = record
+        .jobs
+        .iter()
+        .filter(|job| job.exit == Some(0) && !job.timed_out);
     let of = |job: &Job| {
         let (learnt, solo) = (job.progress_learnt?, job.solo_s.filter(|solo| *solo > 0.0)?);
         Some(learnt * record.quantum_s / solo)
     };
     let all: Vec<f64> = done.filter_map(of).collect();
-    let (least, most) =
-        all.iter().fold((f64::INFINITY, 0.0f64), |(least, most), one| (least.min(*one), most.max(*one)));
+    let (least, most) = all
+        .iter()
+        .fold((f64::INFINITY, 0.0f64), |(least, most), one| {
+            (least.min(*one), most.max(*one))
+        });
     let jobs = count(all.len() as u64, "job");
     let [least, most] = [least, most].map(|share| format!("{share:.2}"));
-    let range = if least == most { least } else { format!("{least} to {most}") };
+    let range = if least == most {
+        least
+    } else {
+        format!("{least} to {most}")
+    };
     (!all.is_empty()).then(|| format!("learnt progress is {range} times the solo time ({jobs})"))
 }
 
@@ -260,8 +345,15 @@ fn estimates(record: &Record) -> Option<String> {
 fn setting(record: &Record, page: &mut Page) {
     let machine = &record.machine_details;
     let quantum = seconds(record.quantum_s);
-    let (cpus, cores) = (count(machine.cpus as u64, "CPU"), count(machine.cores as u64, "core"));
-    let simulated = if record.backend == BackendKind::Sim { "simulated, " } else { "" };
+    let (cpus, cores) = (
+        count(machine.cpus as u64, "CPU"),
+        count(machine.cores as u64, "core"),
+    );
+    let simulated = if record.backend == BackendKind::Sim {
+        "simulated, "
+    } else {
+        ""
+    };
     let options = &record.setting.options;
     let auto = match (options.policy.as_str(), &options.policy_lacks) {
         ("auto", Some(why)) => format!(" (auto: {})", visible(why)),
@@ -280,12 +372,22 @@ fn setting(record: &Record, page: &mut Page) {
     let faults = record.overhead.policy_faults;
     if faults > 0 {
         let faults = count(faults, "decision");
-        page.paragraph(&format!("the policy made {faults} that could not be carried out"), Style::Bad);
+        page.paragraph(
+            &format!("the policy made {faults} that could not be carried out"),
+            Style::Bad,
+        );
     }
     let warnings = record.warnings.len() as u64;
     if warnings > 0 && !page.options.verbose {
-        let record = if page.options.has_record { " and in the record" } else { "" };
-        page.paragraph(&format!("{} above{record}", count(warnings, "warning")), Style::Bad);
+        let record = if page.options.has_record {
+            " and in the record"
+        } else {
+            ""
+        };
+        page.paragraph(
+            &format!("{} above{record}", count(warnings, "warning")),
+            Style::Bad,
+        );
     }
 }
 
@@ -299,45 +401,70 @@ fn worth_telling(record: &Record) -> impl Iterator<Item = &Missing> {
                 ParamValue::Word(word) => word.clone(),
             };
             let params = record.setting.params.iter();
-            let settings: Vec<(String, String)> =
-                params.map(|param| (param.name.clone(), text(&param.value))).collect();
+            let settings: Vec<(String, String)> = params
+                .map(|param| (param.name.clone(), text(&param.value)))
+                .collect();
             // A record of another version may hold parameters that this one has not.
             let params = Params::resolve(entry.name, entry.params, &settings)
                 .or_else(|_| Params::resolve(entry.name, entry.params, &[]));
-            let needs = params.map(|params| (entry.needs)(&params)).unwrap_or_default();
-            needs.into_iter().map(|need| need.capability.code()).collect()
+            let needs = params
+                .map(|params| (entry.needs)(&params))
+                .unwrap_or_default();
+            needs
+                .into_iter()
+                .map(|need| need.capability.code())
+                .collect()
         }
         None => Vec::new(),
     };
     let of_figures = |code: &str| match code {
         "energy" => record.energy.source != EnergySource::Modelled,
         "cpu-time" | "ipc" => true,
-        code => Counter::ALL.iter().any(|&counter| Capability::of(counter).code() == code),
+        code => Counter::ALL
+            .iter()
+            .any(|&counter| Capability::of(counter).code() == code),
     };
-    record.missing.iter().filter(move |missing| of_figures(&missing.capability) || needs.contains(&missing.capability))
+    record.missing.iter().filter(move |missing| {
+        of_figures(&missing.capability) || needs.contains(&missing.capability)
+    })
 }
 
 /// What was in use and what was not, and what cosched itself took.
 fn details(record: &Record, page: &mut Page) {
-    let with: Vec<String> = [("counters", &record.counters), ("freezing", &record.freezing)]
-        .iter()
-        .filter_map(|(name, what)| what.as_ref().map(|what| format!("{name}: {}", visible(what))))
-        .collect();
+    let with: Vec<String> = [
+        ("counters", &record.counters),
+        ("freezing", &record.freezing),
+    ]
+    .iter()
+    .filter_map(|(name, what)| {
+        what.as_ref()
+            .map(|what| format!("{name}: {}", visible(what)))
+    })
+    .collect();
     if !with.is_empty() {
         page.paragraph(&with.join("; "), Style::Plain);
     }
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for missing in worth_telling(record) {
-        by_reason.entry(&missing.why).or_default().push(&missing.what);
+        by_reason
+            .entry(&missing.why)
+            .or_default()
+            .push(&missing.what);
     }
     if !by_reason.is_empty() {
-        let parts: Vec<String> = by_reason.iter().map(|(why, what)| format!("{} ({why})", what.join(", "))).collect();
+        let parts: Vec<String> = by_reason
+            .iter()
+            .map(|(why, what)| format!("{} ({why})", what.join(", ")))
+            .collect();
         page.paragraph(&format!("off: {}", parts.join("; ")), Style::Plain);
     }
     if let Some(plans) = &record.plans {
         let (installed, adopted) = (count(plans.installed, "plan"), grouped(plans.adopted));
         let given_up = plans.given_up_s.map_or_else(String::new, |at| {
-            format!("; given up after {}, from then on decisions were carried out one by one", seconds(at))
+            format!(
+                "; given up after {}, from then on decisions were carried out one by one",
+                seconds(at)
+            )
         });
         page.paragraph(
             &format!("carried out as plans: {installed} installed, {adopted} adopted{given_up}"),
@@ -345,20 +472,40 @@ fn details(record: &Record, page: &mut Page) {
         );
     }
     let overhead = &record.overhead;
-    let quanta =
-        if overhead.quanta == 1 { "1 quantum".to_owned() } else { format!("{} quanta", grouped(overhead.quanta)) };
+    let quanta = if overhead.quanta == 1 {
+        "1 quantum".to_owned()
+    } else {
+        format!("{} quanta", grouped(overhead.quanta))
+    };
     let mut parts = vec![count(overhead.decisions, "decision"), quanta];
     if let Some(share) = overhead.cpu_share {
         parts.push(unbroken(&format!("{:.2} % of one CPU", share * 100.0)));
     }
-    let named = [("decide", &overhead.decide_us), ("observe", &overhead.observe_us), ("apply", &overhead.apply_us)];
+    let named = [
+        ("decide", &overhead.decide_us),
+        ("observe", &overhead.observe_us),
+        ("apply", &overhead.apply_us),
+    ];
     let times = named.iter().filter_map(|(name, times)| {
         let (p50, p99) = (times.get("p50")?, times.get("p99")?);
-        let us = |us: &f64| if *us < 99.95 { format!("{us:.1}") } else { grouped((us + 0.5) as u64) };
-        Some(unbroken(&format!("{name} {} us (99 % within {} us)", us(p50), us(p99))))
+        let us = |us: &f64| {
+            if *us < 99.95 {
+                format!("{us:.1}")
+            } else {
+                grouped((us + 0.5) as u64)
+            }
+        };
+        Some(unbroken(&format!(
+            "{name} {} us (99 % within {} us)",
+            us(p50),
+            us(p99)
+        )))
     });
     parts.extend(times);
-    page.paragraph(&format!("cosched itself: {}", parts.join(", ")), Style::Plain);
+    page.paragraph(
+        &format!("cosched itself: {}", parts.join(", ")),
+        Style::Plain,
+    );
     for warning in &record.warnings {
         page.paragraph(&format!("warning: {}", visible(&warning.text)), Style::Bad);
     }
@@ -371,8 +518,8 @@ mod tests {
     use crate::record::record;
     use crate::testing::{finished, info, result, simulated};
     use cosched_core::{
-        Absence, Capabilities, Capability, Counter, Counts, Exit, Nanos, PlanCounts, ProgressBasis, Reading, RunResult,
-        TaskResult,
+        Absence, Capabilities, Capability, Counter, Counts, Exit, Nanos, PlanCounts, ProgressBasis,
+        Reading, RunResult, TaskResult,
     };
 
     /// A new unit in the table of metrics needs a form in the summary.
@@ -384,19 +531,34 @@ mod tests {
     }
 
     fn plain_summary(record: &Record, width: usize) -> String {
-        summary(record, &SummaryOptions { width, verbose: true, ..SummaryOptions::default() })
+        summary(
+            record,
+            &SummaryOptions {
+                width,
+                verbose: true,
+                ..SummaryOptions::default()
+            },
+        )
     }
 
     /// A record with `jobs` jobs, `copies` of each kind.
     fn many(jobs: u32, copies: u32) -> Record {
         let task = |id: u32| {
-            let mut task = finished(id, &format!("job{}-{}", id / copies, id % copies), f64::from(id % 7 + 1), 1.0);
+            let mut task = finished(
+                id,
+                &format!("job{}-{}", id / copies, id % copies),
+                f64::from(id % 7 + 1),
+                1.0,
+            );
             if id % 97 == 5 {
                 task.exit = Some(Exit::Code(3));
             }
             task
         };
-        let result = RunResult { tasks: (0..jobs).map(task).collect::<Vec<TaskResult>>(), ..result() };
+        let result = RunResult {
+            tasks: (0..jobs).map(task).collect::<Vec<TaskResult>>(),
+            ..result()
+        };
         record(&result, &info(&result))
     }
 
@@ -430,12 +592,23 @@ mod tests {
         let (mut result, info) = simulated();
         let text = |result: &RunResult| plain_summary(&record(result, &info), 120);
         assert!(!text(&result).contains("plan"));
-        result.plans = Some(PlanCounts { installed: 1_234, adopted: 1_234, given_up: None, occupation: None });
-        assert!(text(&result).contains("\ncarried out as plans: 1,234 plans installed, 1,234 adopted\n"));
-        result.plans =
-            Some(PlanCounts { installed: 2, adopted: 1, given_up: Some(Nanos::from_ms(2_500)), occupation: None });
-        let line =
-            "carried out as plans: 2 plans installed, 1 adopted; given up after 2.50 s, from then on decisions were";
+        result.plans = Some(PlanCounts {
+            installed: 1_234,
+            adopted: 1_234,
+            given_up: None,
+            occupation: None,
+        });
+        assert!(
+            text(&result)
+                .contains("\ncarried out as plans: 1,234 plans installed, 1,234 adopted\n")
+        );
+        result.plans = Some(PlanCounts {
+            installed: 2,
+            adopted: 1,
+            given_up: Some(Nanos::from_ms(2_500)),
+            occupation: None,
+        });
+        let line = "carried out as plans: 2 plans installed, 1 adopted; given up after 2.50 s, from then on decisions were";
         assert!(text(&result).contains(line), "{}", text(&result));
     }
 
@@ -452,10 +625,18 @@ mod tests {
         let mut info = info(&result);
         info.jobs[0].solo = None;
         info.counters = None;
-        let off = [Capability::Ipc, Capability::Counter(Counter::L1Accesses), Capability::Counter(Counter::MmReads)]
-            .map(|capability| (capability, Absence::NoCounters));
-        info.capabilities =
-            Capabilities { missing: off.into_iter().chain([(Capability::Energy, Absence::NoEnergyMeter)]).collect() };
+        let off = [
+            Capability::Ipc,
+            Capability::Counter(Counter::L1Accesses),
+            Capability::Counter(Counter::MmReads),
+        ]
+        .map(|capability| (capability, Absence::NoCounters));
+        info.capabilities = Capabilities {
+            missing: off
+                .into_iter()
+                .chain([(Capability::Energy, Absence::NoEnergyMeter)])
+                .collect(),
+        };
         insta::assert_snapshot!(plain_summary(&record(&result, &info), 80));
     }
 
@@ -471,26 +652,48 @@ mod tests {
             (Capability::CoreTypes, Absence::OneCoreType),
             (Capability::Traffic, Absence::NoSuchEvent),
         ];
-        info.capabilities = Capabilities { missing: missing.into() };
+        info.capabilities = Capabilities {
+            missing: missing.into(),
+        };
         let off = |info: &RunInfo| {
             let record = record(&result, info);
-            let codes: Vec<String> = record.missing.iter().map(|missing| missing.capability.clone()).collect();
+            let codes: Vec<String> = record
+                .missing
+                .iter()
+                .map(|missing| missing.capability.clone())
+                .collect();
             assert_eq!(codes, ["mm-writes", "energy", "traffic", "core-types"]);
             let text = plain_summary(&record, 200);
-            text.lines().find(|line| line.starts_with("off: ")).unwrap_or_default().to_owned()
+            text.lines()
+                .find(|line| line.starts_with("off: "))
+                .unwrap_or_default()
+                .to_owned()
         };
-        assert_eq!(off(&info), "off: writes to memory (the counter hardware cannot count this event)");
+        assert_eq!(
+            off(&info),
+            "off: writes to memory (the counter hardware cannot count this event)"
+        );
         info.policy = "lucky".to_owned();
         let cores = "cores of two types (all cores are of one type)";
         assert_eq!(
             off(&info),
-            format!("off: {cores}; writes to memory (the counter hardware cannot count this event)")
+            format!(
+                "off: {cores}; writes to memory (the counter hardware cannot count this event)"
+            )
         );
         info.policy = "efs".to_owned();
-        assert!(off(&info).contains("traffic of each memory domain"), "{}", off(&info));
+        assert!(
+            off(&info).contains("traffic of each memory domain"),
+            "{}",
+            off(&info)
+        );
         // A meter that is not there matters where nothing models the energy.
         info.energy_source = EnergySource::Measured;
-        assert!(off(&info).contains("package energy (no energy meter)"), "{}", off(&info));
+        assert!(
+            off(&info).contains("package energy (no energy meter)"),
+            "{}",
+            off(&info)
+        );
     }
 
     #[test]
@@ -500,7 +703,15 @@ mod tests {
             task.progress_basis = ProgressBasis::CpuTime;
         }
         let mut record = record(&result, &info(&result));
-        let brief = |record: &Record| summary(record, &SummaryOptions { width: 200, ..SummaryOptions::default() });
+        let brief = |record: &Record| {
+            summary(
+                record,
+                &SummaryOptions {
+                    width: 200,
+                    ..SummaryOptions::default()
+                },
+            )
+        };
         assert!(!brief(&record).contains("not known"), "{}", brief(&record));
         record.setting.options.solo = Some("measure".to_owned());
         let line = "\nnot known: unfairness, STP, ANTT, Jain's index, worst slowdown (some jobs lack it)\n";
@@ -514,20 +725,36 @@ mod tests {
     #[test]
     fn time_in_the_queue() {
         let mut record = host();
-        let header = |record: &Record| plain_summary(record, 100).lines().next().unwrap().to_owned();
+        let header = |record: &Record| {
+            plain_summary(record, 100)
+                .lines()
+                .next()
+                .unwrap()
+                .to_owned()
+        };
         assert!(!header(&record).contains("QUEUED"), "nobody was");
         record.jobs[0].start_s = Some(0.19);
-        assert!(!header(&record).contains("QUEUED"), "less than a hundredth of 20 s");
+        assert!(
+            !header(&record).contains("QUEUED"),
+            "less than a hundredth of 20 s"
+        );
         record.jobs[0].start_s = Some(2.5);
         record.jobs[1].start_s = Some(1.0);
         record.setting.options.attempts = 3;
         record.jobs[1].runs = 2;
         insta::assert_snapshot!(plain_summary(&record, 100));
-        assert!(!plain_summary(&record, 30).contains("QUEUED"), "it goes where there is no room");
+        assert!(
+            !plain_summary(&record, 30).contains("QUEUED"),
+            "it goes where there is no room"
+        );
         let mut many = many(100, 50);
         assert!(!header(&many).contains("QUEUED"));
         many.jobs[3].start_s = Some(1.5);
-        assert!(header(&many).contains("QUEUED MAX  WAITED MAX"), "{}", header(&many));
+        assert!(
+            header(&many).contains("QUEUED MAX  WAITED MAX"),
+            "{}",
+            header(&many)
+        );
         let text = plain_summary(&many, 120);
         assert!(text.lines().nth(1).unwrap().contains("1.50 s"), "{text}");
     }
@@ -536,7 +763,10 @@ mod tests {
     fn estimates_are_marked() {
         let mut result = result();
         result.tasks.truncate(2);
-        result.tasks.iter_mut().for_each(|task| task.spec.solo.time = None);
+        result
+            .tasks
+            .iter_mut()
+            .for_each(|task| task.spec.solo.time = None);
         let mut info = info(&result);
         info.jobs[0].solo = None;
         insta::assert_snapshot!(plain_summary(&record(&result, &info), 80));
@@ -558,7 +788,10 @@ mod tests {
     #[test]
     fn tables_fit_the_width() {
         let mut missing = host();
-        missing.jobs[1].exit_text = Some(format!("not started: {}: No such file or directory", "/tmp".repeat(40)));
+        missing.jobs[1].exit_text = Some(format!(
+            "not started: {}: No such file or directory",
+            "/tmp".repeat(40)
+        ));
         for record in [host(), many(1_000, 250), many(1_000, 1), missing] {
             for width in 60..140 {
                 for line in plain_summary(&record, width).lines() {
@@ -573,9 +806,19 @@ mod tests {
     #[test]
     fn colour_only_when_asked_for() {
         assert!(!plain_summary(&host(), 80).contains('\u{1b}'));
-        let coloured = summary(&host(), &SummaryOptions { colour: true, verbose: true, ..SummaryOptions::default() });
+        let coloured = summary(
+            &host(),
+            &SummaryOptions {
+                colour: true,
+                verbose: true,
+                ..SummaryOptions::default()
+            },
+        );
         assert!(coloured.contains("\u{1b}[31mcheck"));
-        let stripped = coloured.replace("\u{1b}[31m", "").replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
+        let stripped = coloured
+            .replace("\u{1b}[31m", "")
+            .replace("\u{1b}[1m", "")
+            .replace("\u{1b}[0m", "");
         assert_eq!(stripped, plain_summary(&host(), 80));
     }
 
@@ -596,18 +839,28 @@ mod tests {
             record.setting.options.attempts = attempts;
             plain_summary(&record, 200)
         };
-        assert!(told("never", 3).contains("1 job ran 3 times, since they failed; above is the last"));
         assert!(
-            told("until-last", 1).contains("1 job ran 3 times, started again until the last had ended once; above")
+            told("never", 3).contains("1 job ran 3 times, since they failed; above is the last")
         );
-        assert!(told("until-last", 3).contains("1 job ran 3 times, started again after failures and until"));
+        assert!(
+            told("until-last", 1)
+                .contains("1 job ran 3 times, started again until the last had ended once; above")
+        );
+        assert!(
+            told("until-last", 3)
+                .contains("1 job ran 3 times, started again after failures and until")
+        );
     }
 
     #[test]
     fn every_metric_that_is_known_is_explained() {
         let (result, mut info) = simulated();
         info.energy_source = EnergySource::Modelled;
-        let result = RunResult { energy_j: Reading::Value(10.0), turnaround: Nanos::from_s(20.0), ..result };
+        let result = RunResult {
+            energy_j: Reading::Value(10.0),
+            turnaround: Nanos::from_s(20.0),
+            ..result
+        };
         let text = plain_summary(&record(&result, &info), 200);
         for metric in METRICS {
             assert!(text.contains(metric.hint), "{}", metric.name);
@@ -621,16 +874,28 @@ mod tests {
     fn jobs_of_earlier_runs_are_counted_apart() {
         let mut record = host();
         let text = plain_summary(&record, 200);
-        assert!(!text.contains("earlier") && !text.contains("adopted"), "{text}");
+        assert!(
+            !text.contains("earlier") && !text.contains("adopted"),
+            "{text}"
+        );
         (record.totals.earlier, record.totals.adopted) = (18, 1);
         let text = plain_summary(&record, 200);
-        assert!(text.contains("17 done earlier, 1 adopted, of which it is not known how they ended"), "{text}");
-        assert!(text.contains("over the 4 jobs of this run, without those done earlier"), "{text}");
+        assert!(
+            text.contains("17 done earlier, 1 adopted, of which it is not known how they ended"),
+            "{text}"
+        );
+        assert!(
+            text.contains("over the 4 jobs of this run, without those done earlier"),
+            "{text}"
+        );
     }
 
     #[test]
     fn an_empty_run() {
-        let result = RunResult { tasks: vec![], ..result() };
+        let result = RunResult {
+            tasks: vec![],
+            ..result()
+        };
         let text = plain_summary(&record(&result, &info(&super::tests::result())), 80);
         assert!(text.contains("\n0 jobs in 20.0 s: 0 ended well"), "{text}");
     }

@@ -78,8 +78,16 @@ impl Timeline {
     /// # Errors
     /// A line can't be read. A last line that was cut off is no error.
     pub fn read<R: BufRead>(series: &mut SeriesReader<R>) -> Result<Timeline, SeriesError> {
-        let mut open: Vec<Open> = series.header().tasks.iter().map(|_| Open::default()).collect();
-        let mut timeline = Timeline { cpus: series.header().machine.all_cpus(), ..Timeline::default() };
+        let mut open: Vec<Open> = series
+            .header()
+            .tasks
+            .iter()
+            .map(|_| Open::default())
+            .collect();
+        let mut timeline = Timeline {
+            cpus: series.header().machine.all_cpus(),
+            ..Timeline::default()
+        };
         let mut traffic = Traffic::new();
         let mut holders = Holders::default();
         let mut now = Nanos::ZERO;
@@ -87,11 +95,20 @@ impl Timeline {
             let (at, row) = line?;
             // Measurements tell of the past. Whatever else has an earlier time than a line before it is told late.
             timeline.until = timeline.until.max(at);
-            now = if row.is_of_the_past() { now } else { now.max(at) };
+            now = if row.is_of_the_past() {
+                now
+            } else {
+                now.max(at)
+            };
             let at = if row.is_of_the_past() { at } else { now };
             match row {
                 Row::Decided { .. } => timeline.decisions += 1,
-                Row::Placed { task, cpus, mode, purpose } => change(&mut open, task, |job| {
+                Row::Placed {
+                    task,
+                    cpus,
+                    mode,
+                    purpose,
+                } => change(&mut open, task, |job| {
                     (job.place, job.reason) = (Some((cpus, mode, purpose)), None);
                     job.settle(at);
                 }),
@@ -101,10 +118,14 @@ impl Timeline {
                 }),
                 Row::Switched(switched @ Switched::To { cpu, task }) => {
                     if let Some(before) = holders.switched(at, switched) {
-                        change(&mut open, before, |job| job.has(at, |cpus| _ = cpus.remove(&cpu)));
+                        change(&mut open, before, |job| {
+                            job.has(at, |cpus| _ = cpus.remove(&cpu))
+                        });
                     }
                     if let Some(task) = task {
-                        change(&mut open, task, |job| job.has(at, |cpus| _ = cpus.insert(cpu)));
+                        change(&mut open, task, |job| {
+                            job.has(at, |cpus| _ = cpus.insert(cpu))
+                        });
                     }
                 }
                 Row::Switched(Switched::Untold) => {
@@ -126,7 +147,8 @@ impl Timeline {
                     job.done.end = Some((at, row.text));
                 }),
                 Row::Sampled(sample) => {
-                    let lines = [Counter::MmReads, Counter::MmWrites].map(|counter| sample.counts[counter]);
+                    let lines =
+                        [Counter::MmReads, Counter::MmWrites].map(|counter| sample.counts[counter]);
                     traffic.add(at - sample.interval, at, lines);
                 }
                 Row::Lacks { .. } | Row::Warned { .. } => {}
@@ -150,13 +172,21 @@ impl Timeline {
             stays: (job.stays.iter())
                 .filter_map(|stay| {
                     let (from, to) = cut(stay.from, stay.to);
-                    (from < to).then(|| Stay { from, to, ..stay.clone() })
+                    (from < to).then(|| Stay {
+                        from,
+                        to,
+                        ..stay.clone()
+                    })
                 })
                 .collect(),
             waits: (job.waits.iter())
                 .filter_map(|wait| {
                     let (from, to) = cut(wait.from, wait.to);
-                    (from < to).then(|| Wait { from, to, ..wait.clone() })
+                    (from < to).then(|| Wait {
+                        from,
+                        to,
+                        ..wait.clone()
+                    })
                 })
                 .collect(),
         };
@@ -173,8 +203,14 @@ impl Timeline {
 
     /// The time for which a job was placed on CPUs in all.
     pub fn placed(&self, job: usize) -> Nanos {
-        let stays = self.jobs.get(job).map(|job| &job.stays[..]).unwrap_or_default();
-        stays.iter().fold(Nanos::ZERO, |sum, stay| sum + (stay.to - stay.from))
+        let stays = self
+            .jobs
+            .get(job)
+            .map(|job| &job.stays[..])
+            .unwrap_or_default();
+        stays
+            .iter()
+            .fold(Nanos::ZERO, |sum, stay| sum + (stay.to - stay.from))
     }
 }
 
@@ -215,19 +251,36 @@ impl Open {
     fn settle(&mut self, at: Nanos) {
         self.leave(at);
         let (placed, mut mode, purpose) =
-            self.place.clone().unwrap_or((CpuSet::default(), Mode::Exclusive, Purpose::Run));
+            self.place
+                .clone()
+                .unwrap_or((CpuSet::default(), Mode::Exclusive, Purpose::Run));
         let cpus = match &self.has {
             Some(has) => {
                 // Whoever is seen on a CPU has it for itself.
-                mode = if mode == Mode::Shared { Mode::Exclusive } else { mode };
+                mode = if mode == Mode::Shared {
+                    Mode::Exclusive
+                } else {
+                    mode
+                };
                 has.iter().copied().collect()
             }
             None => placed,
         };
         if !cpus.is_empty() {
-            self.stay = Some(Stay { from: at, to: at, cpus, mode, purpose });
+            self.stay = Some(Stay {
+                from: at,
+                to: at,
+                cpus,
+                mode,
+                purpose,
+            });
         } else if let Some(reason) = self.reason {
-            self.wait = Some(Wait { from: at, to: at, reason, changes: 0 });
+            self.wait = Some(Wait {
+                from: at,
+                to: at,
+                reason,
+                changes: 0,
+            });
         }
     }
 
@@ -251,7 +304,12 @@ impl Open {
             None if self.has.as_ref().is_some_and(|has| !has.is_empty()) => {}
             None => {
                 self.leave(at);
-                self.wait = Some(Wait { from: at, to: at, reason, changes: 0 });
+                self.wait = Some(Wait {
+                    from: at,
+                    to: at,
+                    reason,
+                    changes: 0,
+                });
             }
         }
     }
@@ -296,7 +354,10 @@ mod tests {
 ["s",6000000000,1,1000000000,"0-1","run","",null,null,null,null,null,null,null,0]
 ["p",7000000"#;
         let timeline = timeline(text);
-        assert_eq!((timeline.until, timeline.decisions, timeline.cut_off), (s(6), 1, true));
+        assert_eq!(
+            (timeline.until, timeline.decisions, timeline.cut_off),
+            (s(6), 1, true)
+        );
         assert_eq!(timeline.traffic, None);
         let job = &timeline.jobs[0];
         let stay = |from, to, cpus: &str, mode, purpose| Stay {
@@ -314,12 +375,29 @@ mod tests {
                 stay(4, 5, "1", Mode::Exclusive, Purpose::Run)
             ]
         );
-        let reason = WaitReason::Fitness { bandwidth: Rate(4_000), wanted: Rate(9_000) };
-        assert_eq!(job.waits, [Wait { from: s(1), to: s(3), reason, changes: 1 }]);
-        assert_eq!((&job.starts[..], &job.end), (&[s(0)][..], &Some((s(5), "exit 3".to_owned()))));
+        let reason = WaitReason::Fitness {
+            bandwidth: Rate(4_000),
+            wanted: Rate(9_000),
+        };
+        assert_eq!(
+            job.waits,
+            [Wait {
+                from: s(1),
+                to: s(3),
+                reason,
+                changes: 1
+            }]
+        );
+        assert_eq!(
+            (&job.starts[..], &job.end),
+            (&[s(0)][..], &Some((s(5), "exit 3".to_owned())))
+        );
         assert_eq!(timeline.placed(0), s(3));
         // What goes on at the end goes on until the last line.
-        assert_eq!(timeline.jobs[1].stays, [stay(1, 6, "0-1", Mode::Shared, Purpose::Run)]);
+        assert_eq!(
+            timeline.jobs[1].stays,
+            [stay(1, 6, "0-1", Mode::Shared, Purpose::Run)]
+        );
         assert_eq!(timeline.jobs[1].waits.len(), 1);
         assert_eq!(timeline.jobs[3], JobTimeline::default());
     }
@@ -343,7 +421,14 @@ mod tests {
         let stays = |job: usize| -> Vec<(u64, u64, String, Mode)> {
             let stays = timeline.jobs[job].stays.iter();
             stays
-                .map(|stay| (stay.from.0 / 1_000_000_000, stay.to.0 / 1_000_000_000, stay.cpus.to_string(), stay.mode))
+                .map(|stay| {
+                    (
+                        stay.from.0 / 1_000_000_000,
+                        stay.to.0 / 1_000_000_000,
+                        stay.cpus.to_string(),
+                        stay.mode,
+                    )
+                })
                 .collect()
         };
         let (own, shared) = (Mode::Exclusive, Mode::Shared);
@@ -351,12 +436,29 @@ mod tests {
         // Until the first is seen of it a job is where it was placed, and so it is when nothing more is told.
         assert_eq!(
             stays(0),
-            [at(0, 1, "0-1", shared), at(1, 2, "0", own), at(2, 3, "1", own), at(4, 6, "0", own), at(6, 7, "1", own)]
+            [
+                at(0, 1, "0-1", shared),
+                at(1, 2, "0", own),
+                at(2, 3, "1", own),
+                at(4, 6, "0", own),
+                at(6, 7, "1", own)
+            ]
         );
         assert_eq!(stays(1), [at(0, 2, "0-1", shared), at(2, 4, "0", own)]);
         let part = timeline.section(Nanos(1_500_000_000), s(4));
-        let cut: Vec<(Nanos, Nanos)> = part.jobs[0].stays.iter().map(|stay| (stay.from, stay.to)).collect();
-        assert_eq!((cut, part.from, part.until), (vec![(Nanos(1_500_000_000), s(2)), (s(2), s(3))], part.from, s(4)));
+        let cut: Vec<(Nanos, Nanos)> = part.jobs[0]
+            .stays
+            .iter()
+            .map(|stay| (stay.from, stay.to))
+            .collect();
+        assert_eq!(
+            (cut, part.from, part.until),
+            (
+                vec![(Nanos(1_500_000_000), s(2)), (s(2), s(3))],
+                part.from,
+                s(4)
+            )
+        );
     }
 
     #[test]
@@ -370,9 +472,14 @@ mod tests {
 ["e",4000000000,0,0,"exit 0",0,null,null,null,null,null]
 "#;
         let stays = timeline(text).jobs.swap_remove(0).stays;
-        let stays: Vec<(Nanos, Nanos, String)> =
-            stays.into_iter().map(|stay| (stay.from, stay.to, stay.cpus.to_string())).collect();
-        assert_eq!(stays, [(s(0), s(3), "0".to_owned()), (s(3), s(4), "1".to_owned())]);
+        let stays: Vec<(Nanos, Nanos, String)> = stays
+            .into_iter()
+            .map(|stay| (stay.from, stay.to, stay.cpus.to_string()))
+            .collect();
+        assert_eq!(
+            stays,
+            [(s(0), s(3), "0".to_owned()), (s(3), s(4), "1".to_owned())]
+        );
     }
 
     #[test]
@@ -386,8 +493,16 @@ mod tests {
 ["e",4000000000,1,0,"exit 0",0,null,null,null,null,null]
 "#;
         let job = timeline(text).jobs.swap_remove(1);
-        let stays: Vec<(Nanos, Nanos)> = job.stays.iter().map(|stay| (stay.from, stay.to)).collect();
-        let waits: Vec<(Nanos, Nanos)> = job.waits.iter().map(|wait| (wait.from, wait.to)).collect();
-        assert_eq!((stays, waits), (vec![(s(1), s(2)), (s(3), s(4))], vec![(s(0), s(1)), (s(2), s(3))]));
+        let stays: Vec<(Nanos, Nanos)> =
+            job.stays.iter().map(|stay| (stay.from, stay.to)).collect();
+        let waits: Vec<(Nanos, Nanos)> =
+            job.waits.iter().map(|wait| (wait.from, wait.to)).collect();
+        assert_eq!(
+            (stays, waits),
+            (
+                vec![(s(1), s(2)), (s(3), s(4))],
+                vec![(s(0), s(1)), (s(2), s(3))]
+            )
+        );
     }
 }

@@ -22,7 +22,12 @@ pub struct Traffic {
 
 impl Traffic {
     pub(super) fn new() -> Traffic {
-        Traffic { width: FIRST, reads: Vec::new(), writes: Vec::new(), has: [false; 2] }
+        Traffic {
+            width: FIRST,
+            reads: Vec::new(),
+            writes: Vec::new(),
+            has: [false; 2],
+        }
     }
 
     /// Adds lines that were counted in an interval, evenly over it.
@@ -37,7 +42,11 @@ impl Traffic {
             }
         }
         let count = to.0.div_ceil(self.width.0) as usize;
-        for (which, (parts, lines)) in [&mut self.reads, &mut self.writes].into_iter().zip(lines).enumerate() {
+        for (which, (parts, lines)) in [&mut self.reads, &mut self.writes]
+            .into_iter()
+            .zip(lines)
+            .enumerate()
+        {
             let Some(lines) = lines else { continue };
             self.has[which] = true;
             parts.resize(parts.len().max(count), 0.0);
@@ -71,7 +80,10 @@ mod tests {
         let mut traffic = Traffic::new();
         traffic.add(Nanos(5_000_000), Nanos(20_000_000), [Some(30), None]);
         traffic.add(Nanos(30_000_000), Nanos(30_000_000), [Some(30), None]);
-        assert_eq!((&traffic.reads[..], &traffic.writes[..]), (&[10.0, 20.0][..], &[][..]));
+        assert_eq!(
+            (&traffic.reads[..], &traffic.writes[..]),
+            (&[10.0, 20.0][..], &[][..])
+        );
         assert_eq!(traffic.gb_per_s(1e6), 6.4);
         assert_eq!(Traffic::new().known(), None);
     }

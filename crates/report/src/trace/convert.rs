@@ -10,7 +10,9 @@ use crate::reason::trigger_text;
 use crate::record::{Job, Record};
 use crate::series::{EndedRow, Mode, Row, SampleRow, SeriesHeader};
 use crate::text::visible;
-use cosched_core::{Basis, Counter, CpuId, CpuSet, Nanos, Purpose, Rate, Switched, TaskId, Trigger};
+use cosched_core::{
+    Basis, Counter, CpuId, CpuSet, Nanos, Purpose, Rate, Switched, TaskId, Trigger,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Write};
 
@@ -79,12 +81,26 @@ impl<'a, W: Write> Converter<'a, W> {
     ///
     /// # Errors
     /// An error of the system.
-    pub(super) fn new(out: W, header: &SeriesHeader, record: Option<&'a Record>) -> io::Result<Converter<'a, W>> {
+    pub(super) fn new(
+        out: W,
+        header: &SeriesHeader,
+        record: Option<&'a Record>,
+    ) -> io::Result<Converter<'a, W>> {
         let mut tracks = Tracks::new(out, header)?;
         let begin = ("run begins", "run");
-        tracks.event(Nanos::ZERO, DECISIONS, Phase::Instant, begin, &run_args(header))?;
-        let mut arrivals: Vec<(Nanos, usize)> =
-            header.tasks.iter().enumerate().map(|(ix, task)| (task.arrival_ns, ix)).collect();
+        tracks.event(
+            Nanos::ZERO,
+            DECISIONS,
+            Phase::Instant,
+            begin,
+            &run_args(header),
+        )?;
+        let mut arrivals: Vec<(Nanos, usize)> = header
+            .tasks
+            .iter()
+            .enumerate()
+            .map(|(ix, task)| (task.arrival_ns, ix))
+            .collect();
         arrivals.sort_unstable();
         let jobs = record.map_or(&[][..], |record| &record.jobs);
         Ok(Converter {
@@ -107,7 +123,10 @@ impl<'a, W: Write> Converter<'a, W> {
     /// The row contradicts the header, or the trace can't be written.
     pub(super) fn row(&mut self, at: Nanos, row: &Row) -> Result<(), Refused> {
         if i64::try_from(at.0).is_err() {
-            return Err(Refused::Row(format!("column `t_ns`: {} ns are more than a trace can hold", at.0)));
+            return Err(Refused::Row(format!(
+                "column `t_ns`: {} ns are more than a trace can hold",
+                at.0
+            )));
         }
         self.latest = self.latest.max(at);
         match row {
@@ -115,19 +134,35 @@ impl<'a, W: Write> Converter<'a, W> {
             Row::Sampled(sample) => return self.sampled(at, sample),
             Row::Lacks { task, column, why } => {
                 let job = self.job(*task)?;
-                self.lives[job].lacks.push((column.clone(), Arg::Text(why.text().to_owned())));
+                self.lives[job]
+                    .lacks
+                    .push((column.clone(), Arg::Text(why.text().to_owned())));
                 return Ok(());
             }
             _ => self.advance(at)?,
         }
         match row {
-            Row::Decided { triggers, next_wake, stood_in, basis } => {
+            Row::Decided {
+                triggers,
+                next_wake,
+                stood_in,
+                basis,
+            } => {
                 self.decided(triggers, *next_wake, *stood_in, basis)?;
             }
             Row::Switched(switched) => self.switched(*switched)?,
-            Row::Placed { task, cpus, mode, purpose } => {
+            Row::Placed {
+                task,
+                cpus,
+                mode,
+                purpose,
+            } => {
                 let job = self.job(*task)?;
-                let place = Place { cpus: cpus.clone(), mode: *mode, purpose: *purpose };
+                let place = Place {
+                    cpus: cpus.clone(),
+                    mode: *mode,
+                    purpose: *purpose,
+                };
                 self.lives[job].idle = None;
                 self.place(job, place);
             }
@@ -149,7 +184,13 @@ impl<'a, W: Write> Converter<'a, W> {
             }
             Row::Warned { code, text } => {
                 let args = [text_arg("text", visible(text))];
-                self.tracks.event(self.now, WARNINGS, Phase::Instant, (&visible(code), "warning"), &args)?;
+                self.tracks.event(
+                    self.now,
+                    WARNINGS,
+                    Phase::Instant,
+                    (&visible(code), "warning"),
+                    &args,
+                )?;
             }
             Row::Sampled(_) | Row::Lacks { .. } => {}
         }
@@ -177,7 +218,9 @@ impl<'a, W: Write> Converter<'a, W> {
         if job < known {
             Ok(job)
         } else {
-            Err(Refused::Row(format!("column `task`: {job}, but the header has {known}")))
+            Err(Refused::Row(format!(
+                "column `task`: {job}, but the header has {known}"
+            )))
         }
     }
 
@@ -197,8 +240,13 @@ impl<'a, W: Write> Converter<'a, W> {
         if to > self.now {
             self.stage.write(self.now, &mut self.tracks)?;
             self.now = to;
-            let open = self.placed.iter().filter_map(|&job| self.lives[job].open_since).min();
-            self.sweep.write(open.unwrap_or(to).min(to), &mut self.tracks)?;
+            let open = self
+                .placed
+                .iter()
+                .filter_map(|&job| self.lives[job].open_since)
+                .min();
+            self.sweep
+                .write(open.unwrap_or(to).min(to), &mut self.tracks)?;
         }
         Ok(())
     }
@@ -217,7 +265,8 @@ impl<'a, W: Write> Converter<'a, W> {
     fn leave(&mut self, job: usize, doing: Doing) {
         let life = &mut self.lives[job];
         if life.open_since.take().is_some() && std::mem::take(&mut life.reads) {
-            self.sweep.set(self.now, Meter::JobRead(job), Count::Whole(0));
+            self.sweep
+                .set(self.now, Meter::JobRead(job), Count::Whole(0));
         }
         self.placed.remove(&job);
         self.lives[job].idle = Some(doing.clone());
@@ -233,7 +282,10 @@ impl<'a, W: Write> Converter<'a, W> {
             self.holders = Holders::default();
             for job in 0..self.lives.len() {
                 if self.lives[job].has.take().is_some() {
-                    let place = self.lives[job].place.clone().filter(|_| self.placed.contains(&job));
+                    let place = self.lives[job]
+                        .place
+                        .clone()
+                        .filter(|_| self.placed.contains(&job));
                     let idle = self.lives[job].idle.clone().unwrap_or(Doing::Nothing);
                     self.stage.set(job, place.map_or(idle, Doing::Placed));
                 }
@@ -259,15 +311,35 @@ impl<'a, W: Write> Converter<'a, W> {
         let cpus: CpuSet = life.has.iter().flatten().copied().collect();
         if life.ended || cpus.is_empty() {
             // One that has a place and no CPU waits in the kernel, or sleeps.
-            let idle =
-                if self.placed.contains(&job) { Doing::Off } else { life.idle.clone().unwrap_or(Doing::Nothing) };
-            return self.stage.set(job, if life.ended { Doing::Nothing } else { idle });
+            let idle = if self.placed.contains(&job) {
+                Doing::Off
+            } else {
+                life.idle.clone().unwrap_or(Doing::Nothing)
+            };
+            return self
+                .stage
+                .set(job, if life.ended { Doing::Nothing } else { idle });
         }
-        let (mode, purpose) =
-            life.place.as_ref().map_or((Mode::Exclusive, Purpose::Run), |place| (place.mode, place.purpose));
+        let (mode, purpose) = life
+            .place
+            .as_ref()
+            .map_or((Mode::Exclusive, Purpose::Run), |place| {
+                (place.mode, place.purpose)
+            });
         // Whoever is seen on a CPU has it for itself.
-        let mode = if mode == Mode::Shared { Mode::Exclusive } else { mode };
-        self.stage.set(job, Doing::Placed(Place { cpus, mode, purpose }));
+        let mode = if mode == Mode::Shared {
+            Mode::Exclusive
+        } else {
+            mode
+        };
+        self.stage.set(
+            job,
+            Doing::Placed(Place {
+                cpus,
+                mode,
+                purpose,
+            }),
+        );
     }
 
     fn started(&mut self, job: usize) {
@@ -276,10 +348,13 @@ impl<'a, W: Write> Converter<'a, W> {
         life.ended = false;
         let (starts, place) = (life.starts, life.place.clone());
         if starts == 1 {
-            return self.stage.tell(job, happened("started", "start", Vec::new()));
+            return self
+                .stage
+                .tell(job, happened("started", "start", Vec::new()));
         }
         let args = vec![("run".to_owned(), Arg::Whole(starts.into()))];
-        self.stage.tell(job, happened("started again", "start", args));
+        self.stage
+            .tell(job, happened("started again", "start", args));
         self.stage.split(job);
         // A place that is the same as before is not told again.
         if let Some(place) = place {
@@ -293,14 +368,27 @@ impl<'a, W: Write> Converter<'a, W> {
         self.lives[job].has = None;
         self.stage.figures(job).end(row.progress_milli);
         if let Some(milli) = row.progress_milli {
-            self.sweep.set(self.now, Meter::Progress(job), Count::Number(quanta(milli)));
+            self.sweep
+                .set(self.now, Meter::Progress(job), Count::Number(quanta(milli)));
         }
         self.leave(job, Doing::Nothing);
-        let category = if row.exit == Some(0) && !row.timed_out { "end" } else { "failed" };
+        let category = if row.exit == Some(0) && !row.timed_out {
+            "end"
+        } else {
+            "failed"
+        };
         let name = self.stage.name(job);
         let mut args = end_args(row);
-        args.extend(self.recorded.get(name).into_iter().flat_map(|recorded| record_args(recorded)));
-        self.stage.tell(job, happened(&format!("ended: {}", visible(&row.text)), category, args));
+        args.extend(
+            self.recorded
+                .get(name)
+                .into_iter()
+                .flat_map(|recorded| record_args(recorded)),
+        );
+        self.stage.tell(
+            job,
+            happened(&format!("ended: {}", visible(&row.text)), category, args),
+        );
     }
 
     fn sampled(&mut self, at: Nanos, sample: &SampleRow) -> Result<(), Refused> {
@@ -311,7 +399,8 @@ impl<'a, W: Write> Converter<'a, W> {
         }
         let lacks = std::mem::take(&mut self.lives[job].lacks);
         if !lacks.is_empty() {
-            self.stage.tell(job, happened("not measured", "absent", lacks));
+            self.stage
+                .tell(job, happened("not measured", "absent", lacks));
         }
         let life = &mut self.lives[job];
         if sample.interval == Nanos::ZERO {
@@ -323,21 +412,24 @@ impl<'a, W: Write> Converter<'a, W> {
         }
         let counts = &sample.counts;
         let rate = |counter: Counter| bytes_per_s(counts[counter]?, sample.interval);
-        let busy = sample
-            .cpu_time
-            .and_then(|time| u64::try_from(u128::from(time.0) * 1_000_000 / u128::from(sample.interval.0)).ok());
+        let busy = sample.cpu_time.and_then(|time| {
+            u64::try_from(u128::from(time.0) * 1_000_000 / u128::from(sample.interval.0)).ok()
+        });
         let reads = rate(Counter::MmReads);
         life.reads = reads.is_some();
-        self.sweep.interval(begin, at, [busy, reads, rate(Counter::MmWrites)]);
+        self.sweep
+            .interval(begin, at, [busy, reads, rate(Counter::MmWrites)]);
         let both = counts[Counter::Instructions].zip(counts[Counter::Cycles]);
         if let Some(value) = both.and_then(|(instructions, cycles)| ipc(instructions, cycles)) {
             self.sweep.set(begin, Meter::Ipc(job), Count::Number(value));
         }
         if let Some(reads) = reads {
-            self.sweep.set(begin, Meter::JobRead(job), Count::Whole(reads));
+            self.sweep
+                .set(begin, Meter::JobRead(job), Count::Whole(reads));
         }
         if let Some(milli) = sample.progress_milli {
-            self.sweep.set(at, Meter::Progress(job), Count::Number(quanta(milli)));
+            self.sweep
+                .set(at, Meter::Progress(job), Count::Number(quanta(milli)));
         }
         self.stage.figures(job).add(sample);
         Ok(())
@@ -353,9 +445,16 @@ impl<'a, W: Write> Converter<'a, W> {
         let stage = &self.stage;
         let known = self.lives.len();
         let name = |task: TaskId| {
-            if (task.0 as usize) < known { stage.name(task.0 as usize).to_owned() } else { format!("job {task}") }
+            if (task.0 as usize) < known {
+                stage.name(task.0 as usize).to_owned()
+            } else {
+                format!("job {task}")
+            }
         };
-        let reasons: Vec<String> = triggers.iter().map(|trigger| trigger_text(trigger, name)).collect();
+        let reasons: Vec<String> = triggers
+            .iter()
+            .map(|trigger| trigger_text(trigger, name))
+            .collect();
         let bytes = |rate: Rate| rate.0.saturating_mul(1_000 * LINE);
         let mut args = vec![text_arg("because", reasons.join(", "))];
         let numbers = [
@@ -363,27 +462,46 @@ impl<'a, W: Write> Converter<'a, W> {
             ("target_bytes_per_s", basis.target.map(bytes)),
             ("predicted_bytes_per_s", basis.predicted.map(bytes)),
         ];
-        args.extend(numbers.into_iter().filter_map(|(name, value)| Some((name.to_owned(), Arg::Whole(value?)))));
+        args.extend(
+            numbers
+                .into_iter()
+                .filter_map(|(name, value)| Some((name.to_owned(), Arg::Whole(value?)))),
+        );
         args.extend(basis.measures.map(|task| text_arg("measures", name(task))));
         let title = match (stood_in, reasons.first()) {
             (true, _) => ("round-robin stood in".to_owned(), "stood-in"),
             (false, Some(first)) => (first.clone(), "decision"),
             (false, None) => ("decision".to_owned(), "decision"),
         };
-        self.tracks.event(self.now, DECISIONS, Phase::Instant, (&title.0, title.1), &args)?;
-        for (meter, rate) in [(Meter::Target, basis.target), (Meter::Predicted, basis.predicted)] {
+        self.tracks.event(
+            self.now,
+            DECISIONS,
+            Phase::Instant,
+            (&title.0, title.1),
+            &args,
+        )?;
+        for (meter, rate) in [
+            (Meter::Target, basis.target),
+            (Meter::Predicted, basis.predicted),
+        ] {
             if let Some(rate) = rate {
                 self.sweep.set(self.now, meter, Count::Whole(bytes(rate)));
             }
         }
         // The end of an attempt that is made again has no row of its own.
         for trigger in triggers {
-            let Trigger::Ended(task) = trigger else { continue };
-            let again = self.lives.get(task.0 as usize).is_some_and(|life| life.starts > 0 && !life.ended);
+            let Trigger::Ended(task) = trigger else {
+                continue;
+            };
+            let again = self
+                .lives
+                .get(task.0 as usize)
+                .is_some_and(|life| life.starts > 0 && !life.ended);
             if again {
                 let job = task.0 as usize;
                 self.leave(job, Doing::Queued);
-                self.stage.tell(job, happened("attempt ended", "failed", Vec::new()));
+                self.stage
+                    .tell(job, happened("attempt ended", "failed", Vec::new()));
             }
         }
         Ok(())
@@ -395,7 +513,11 @@ fn text_arg(name: &str, text: String) -> (String, Arg) {
 }
 
 fn happened(name: &str, category: &'static str, args: Args) -> Happened {
-    Happened { name: name.to_owned(), category, args }
+    Happened {
+        name: name.to_owned(),
+        category,
+        args,
+    }
 }
 
 /// What the header tells of the run.
@@ -403,24 +525,38 @@ fn run_args(header: &SeriesHeader) -> Args {
     let mut args = vec![
         text_arg("policy", visible(&header.policy)),
         text_arg("machine", visible(&header.machine.name)),
-        text_arg("backend", serde_json::to_value(header.backend).map_or_else(|_| String::new(), plain)),
+        text_arg(
+            "backend",
+            serde_json::to_value(header.backend).map_or_else(|_| String::new(), plain),
+        ),
         ("seed".to_owned(), Arg::Whole(header.seed)),
         ("quantum_ns".to_owned(), Arg::Whole(header.quantum_ns.0)),
         text_arg("cosched_version", visible(&header.cosched_version)),
     ];
-    let told = [("run_id", &header.run_id), ("started_at", &header.started_at)];
-    args.extend(told.into_iter().filter_map(|(name, value)| Some(text_arg(name, visible(value.as_deref()?)))));
+    let told = [
+        ("run_id", &header.run_id),
+        ("started_at", &header.started_at),
+    ];
+    args.extend(
+        told.into_iter()
+            .filter_map(|(name, value)| Some(text_arg(name, visible(value.as_deref()?)))),
+    );
     args
 }
 
 fn plain(value: serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// What the row of a job's end tells; what is absent is left out.
 fn end_args(row: &EndedRow) -> Args {
     let mut args = Args::new();
-    args.extend(row.exit.map(|exit| ("exit".to_owned(), Arg::Signed(exit.into()))));
+    args.extend(
+        row.exit
+            .map(|exit| ("exit".to_owned(), Arg::Signed(exit.into()))),
+    );
     args.push(("timed_out".to_owned(), Arg::Flag(row.timed_out)));
     let whole = [
         ("max_rss_bytes", row.max_rss),
@@ -429,8 +565,15 @@ fn end_args(row: &EndedRow) -> Args {
         ("read_bytes", row.read_bytes),
         ("written_bytes", row.written_bytes),
     ];
-    args.extend(whole.into_iter().filter_map(|(name, value)| Some((name.to_owned(), Arg::Whole(value?)))));
-    args.extend(row.progress_milli.map(|milli| ("progress_quanta".to_owned(), Arg::Number(quanta(milli)))));
+    args.extend(
+        whole
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), Arg::Whole(value?)))),
+    );
+    args.extend(
+        row.progress_milli
+            .map(|milli| ("progress_quanta".to_owned(), Arg::Number(quanta(milli)))),
+    );
     args
 }
 
@@ -443,5 +586,8 @@ fn record_args(job: &Job) -> Args {
         ("turnaround_s", job.turnaround_s()),
         ("waited_max_s", job.waited_max_s),
     ];
-    numbers.into_iter().filter_map(|(name, value)| Some((name.to_owned(), Arg::Number(value?)))).collect()
+    numbers
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), Arg::Number(value?))))
+        .collect()
 }

@@ -111,13 +111,20 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Decoded, String> {
     let mut decoded = Decoded::default();
     let mut interned: BTreeMap<u64, Interned> = BTreeMap::new();
     for (nth, (field, value)) in fields(bytes)?.into_iter().enumerate() {
-        let (1, Wire::Bytes(packet)) = (field, value) else { return Err(format!("{nth}: {field} is no packet")) };
-        packet_of(packet, &mut decoded, &mut interned).map_err(|problem| format!("packet {nth}: {problem}"))?;
+        let (1, Wire::Bytes(packet)) = (field, value) else {
+            return Err(format!("{nth}: {field} is no packet"));
+        };
+        packet_of(packet, &mut decoded, &mut interned)
+            .map_err(|problem| format!("packet {nth}: {problem}"))?;
     }
     Ok(decoded)
 }
 
-fn packet_of(bytes: &[u8], decoded: &mut Decoded, interned: &mut BTreeMap<u64, Interned>) -> Result<(), String> {
+fn packet_of(
+    bytes: &[u8],
+    decoded: &mut Decoded,
+    interned: &mut BTreeMap<u64, Interned>,
+) -> Result<(), String> {
     let (mut at, mut sequence, mut flags, mut event, mut new) = (None, None, 0, None, None);
     for field in fields(bytes)? {
         match field {
@@ -136,7 +143,13 @@ fn packet_of(bytes: &[u8], decoded: &mut Decoded, interned: &mut BTreeMap<u64, I
             other => return Err(format!("unknown field {other:?}")),
         }
     }
-    let Some(event) = event else { return if at.is_none() { Ok(()) } else { Err("a packet of nothing".to_owned()) } };
+    let Some(event) = event else {
+        return if at.is_none() {
+            Ok(())
+        } else {
+            Err("a packet of nothing".to_owned())
+        };
+    };
     let sequence = sequence.filter(|id| *id > 0).ok_or("no sequence")?;
     // A reader leaves out packets that need texts before it knows of a beginning.
     if flags & 1 != 0 {
@@ -146,7 +159,9 @@ fn packet_of(bytes: &[u8], decoded: &mut Decoded, interned: &mut BTreeMap<u64, I
     }
     let texts = interned.entry(sequence).or_default();
     for (field, value) in fields(new.unwrap_or_default())? {
-        let (1 | 2 | 3 | 29, Wire::Bytes(entry)) = (field, value) else { return Err(format!("texts of {field}")) };
+        let (1 | 2 | 3 | 29, Wire::Bytes(entry)) = (field, value) else {
+            return Err(format!("texts of {field}"));
+        };
         let entry = fields(entry)?;
         let [(1, Wire::Varint(number)), (2, Wire::Bytes(bytes))] = entry[..] else {
             return Err(format!("an entry of {entry:?}"));
@@ -183,12 +198,19 @@ fn track_of(bytes: &[u8]) -> Result<Track, String> {
             other => return Err(format!("track with {other:?}")),
         }
     }
-    if track.uuid == 0 || track.name.is_empty() { Err(format!("a track like {track:?}")) } else { Ok(track) }
+    if track.uuid == 0 || track.name.is_empty() {
+        Err(format!("a track like {track:?}"))
+    } else {
+        Ok(track)
+    }
 }
 
 fn event_of(bytes: &[u8], sequence: u64, at: u64, texts: &Interned) -> Result<Event, String> {
     let known = |field: u64, number: u64| {
-        texts.get(&(field, number)).cloned().ok_or_else(|| format!("text {number} of {field} is not known"))
+        texts
+            .get(&(field, number))
+            .cloned()
+            .ok_or_else(|| format!("text {number} of {field} is not known"))
     };
     let (mut kind, mut track, mut value) = (None, None, None);
     let (mut name, mut category, mut args) = (String::new(), String::new(), Vec::new());
@@ -210,11 +232,25 @@ fn event_of(bytes: &[u8], sequence: u64, at: u64, texts: &Interned) -> Result<Ev
         }
     }
     let (kind, track) = (kind.ok_or("no type")?, track.ok_or("no track")?);
-    Ok(Event { sequence, at, track, kind, name, category, args, value })
+    Ok(Event {
+        sequence,
+        at,
+        track,
+        kind,
+        name,
+        category,
+        args,
+        value,
+    })
 }
 
-fn arg_of(bytes: &[u8], known: &impl Fn(u64, u64) -> Result<String, String>) -> Result<(String, String), String> {
-    let [name, value] = fields(bytes)?[..] else { return Err("a value without a name".to_owned()) };
+fn arg_of(
+    bytes: &[u8],
+    known: &impl Fn(u64, u64) -> Result<String, String>,
+) -> Result<(String, String), String> {
+    let [name, value] = fields(bytes)?[..] else {
+        return Err("a value without a name".to_owned());
+    };
     let name = match name {
         (1, Wire::Varint(number)) => known(3, number)?,
         (10, Wire::Bytes(bytes)) => text(bytes)?,
@@ -238,8 +274,10 @@ impl Decoded {
     /// nothing else has.
     pub(crate) fn check(&self) -> Result<(), String> {
         for track in self.tracks.values() {
-            let parent =
-                track.parent.map(|uuid| self.tracks.get(&uuid).ok_or(format!("no parent {uuid}"))).transpose()?;
+            let parent = track
+                .parent
+                .map(|uuid| self.tracks.get(&uuid).ok_or(format!("no parent {uuid}")))
+                .transpose()?;
             if parent.is_some_and(|parent| parent.unit.is_some()) {
                 return Err(format!("{} is below a counter", track.name));
             }
@@ -253,10 +291,14 @@ impl Decoded {
         let mut open: BTreeMap<u64, u64> = BTreeMap::new();
         let mut times: BTreeMap<u64, u64> = BTreeMap::new();
         for (nth, event) in self.events.iter().enumerate() {
-            self.check_event(event, &mut open, &mut times).map_err(|problem| format!("event {nth}: {problem}"))?;
+            self.check_event(event, &mut open, &mut times)
+                .map_err(|problem| format!("event {nth}: {problem}"))?;
         }
         match open.first_key_value() {
-            Some((track, _)) => Err(format!("a slice on {} does not end", self.tracks[track].name)),
+            Some((track, _)) => Err(format!(
+                "a slice on {} does not end",
+                self.tracks[track].name
+            )),
             None => Ok(()),
         }
     }
@@ -267,26 +309,39 @@ impl Decoded {
         open: &mut BTreeMap<u64, u64>,
         times: &mut BTreeMap<u64, u64>,
     ) -> Result<(), String> {
-        let track = self.tracks.get(&event.track).ok_or(format!("no track {}", event.track))?;
+        let track = self
+            .tracks
+            .get(&event.track)
+            .ok_or(format!("no track {}", event.track))?;
         let last = times.insert(event.sequence, event.at).unwrap_or_default();
         if event.at < last || event.at > i64::MAX as u64 {
             return Err(format!("{} after {last} on {}", event.at, track.name));
         }
         let is_counter = event.kind == Kind::Counter;
-        if is_counter != track.unit.is_some() || is_counter != event.value.is_some_and(f64::is_finite) {
+        if is_counter != track.unit.is_some()
+            || is_counter != event.value.is_some_and(f64::is_finite)
+        {
             return Err(format!("{event:?} on {track:?}"));
         }
-        if matches!(event.kind, Kind::Begin | Kind::Instant) && (event.name.is_empty() || event.category.is_empty()) {
+        if matches!(event.kind, Kind::Begin | Kind::Instant)
+            && (event.name.is_empty() || event.category.is_empty())
+        {
             return Err(format!("{event:?} has no name"));
         }
         match event.kind {
             Kind::Begin => match open.insert(event.track, event.at) {
-                Some(since) => Err(format!("{} has had a slice since {since} at {}", track.name, event.at)),
+                Some(since) => Err(format!(
+                    "{} has had a slice since {since} at {}",
+                    track.name, event.at
+                )),
                 None => Ok(()),
             },
             Kind::End => match open.remove(&event.track) {
                 Some(_) => Ok(()),
-                None => Err(format!("{} has no slice to end at {}", track.name, event.at)),
+                None => Err(format!(
+                    "{} has no slice to end at {}",
+                    track.name, event.at
+                )),
             },
             Kind::Instant | Kind::Counter => Ok(()),
         }
@@ -295,14 +350,22 @@ impl Decoded {
     /// The track of that name below the track of that name.
     pub(crate) fn track(&self, parent: &str, name: &str) -> Option<&Track> {
         let is_below = |track: &&Track| {
-            track.parent.and_then(|uuid| self.tracks.get(&uuid)).is_some_and(|above| above.name.starts_with(parent))
+            track
+                .parent
+                .and_then(|uuid| self.tracks.get(&uuid))
+                .is_some_and(|above| above.name.starts_with(parent))
         };
-        self.tracks.values().filter(is_below).find(|track| track.name == name)
+        self.tracks
+            .values()
+            .filter(is_below)
+            .find(|track| track.name == name)
     }
 
     /// The events on a track.
     pub(crate) fn on(&self, track: &Track) -> impl Iterator<Item = &Event> {
-        self.events.iter().filter(move |event| event.track == track.uuid)
+        self.events
+            .iter()
+            .filter(move |event| event.track == track.uuid)
     }
 
     /// The slices of a track: from, to, name and category.
@@ -311,7 +374,11 @@ impl Decoded {
         for event in self.on(track) {
             match event.kind {
                 Kind::Begin => slices.push((event.at, u64::MAX, &event.name, &event.category)),
-                Kind::End => slices.iter_mut().rev().take(1).for_each(|slice| slice.1 = event.at),
+                Kind::End => slices
+                    .iter_mut()
+                    .rev()
+                    .take(1)
+                    .for_each(|slice| slice.1 = event.at),
                 Kind::Instant | Kind::Counter => {}
             }
         }
@@ -322,19 +389,36 @@ impl Decoded {
     pub(crate) fn text(&self) -> String {
         let mut out = String::new();
         for track in self.tracks.values() {
-            let above = track.parent.map_or(String::new(), |uuid| format!("{} / ", self.tracks[&uuid].name));
-            let unit = track.unit.as_ref().map_or(String::new(), |unit| format!(" [{unit}]"));
+            let above = track.parent.map_or(String::new(), |uuid| {
+                format!("{} / ", self.tracks[&uuid].name)
+            });
+            let unit = track
+                .unit
+                .as_ref()
+                .map_or(String::new(), |unit| format!(" [{unit}]"));
             let merged = if track.merged { " (merged)" } else { "" };
-            let about = if track.about.is_empty() { String::new() } else { format!(": {}", track.about) };
+            let about = if track.about.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", track.about)
+            };
             let _ = writeln!(out, "{above}{}{unit}{merged}{about}", track.name);
             for event in self.on(track) {
                 let at = event.at as f64 / 1e6;
-                let args: String = event.args.iter().map(|(name, value)| format!(" {name}={value}")).collect();
+                let args: String = event
+                    .args
+                    .iter()
+                    .map(|(name, value)| format!(" {name}={value}"))
+                    .collect();
                 let _ = match (event.kind, event.value) {
                     (Kind::Counter, Some(value)) => writeln!(out, "  {at} ms = {value}"),
                     (Kind::End, _) => writeln!(out, "  {at} ms end{args}"),
                     (kind, _) => {
-                        writeln!(out, "  {at} ms {kind:?} `{}` ({}){args}", event.name, event.category)
+                        writeln!(
+                            out,
+                            "  {at} ms {kind:?} `{}` ({}){args}",
+                            event.name, event.category
+                        )
                     }
                 };
             }

@@ -40,9 +40,14 @@ impl Doing {
             Doing::Nothing => (String::new(), ""),
             Doing::Queued => ("queued".to_owned(), "queued"),
             Doing::Waits(reason) => (format!("waits: {}", wait_code(reason)), "wait"),
-            Doing::Placed(Place { cpus, mode: Mode::Shared, purpose }) => {
-                (format!("shares {}", cpus_text(cpus)), purpose_code(*purpose))
-            }
+            Doing::Placed(Place {
+                cpus,
+                mode: Mode::Shared,
+                purpose,
+            }) => (
+                format!("shares {}", cpus_text(cpus)),
+                purpose_code(*purpose),
+            ),
             Doing::Placed(Place { cpus, purpose, .. }) => {
                 let how = match purpose {
                     Purpose::Run => "on",
@@ -61,7 +66,12 @@ impl Doing {
             Doing::Waits(reason) => {
                 let mut args = vec![("reason".to_owned(), Arg::Text(wait_text(reason)))];
                 let numbers = serde_json::to_value(reason).unwrap_or_default();
-                for (name, value) in numbers.as_object().into_iter().flatten().filter(|(name, _)| *name != "why") {
+                for (name, value) in numbers
+                    .as_object()
+                    .into_iter()
+                    .flatten()
+                    .filter(|(name, _)| *name != "why")
+                {
                     flatten(name, value, &mut args);
                 }
                 args
@@ -95,7 +105,11 @@ impl Place {
 }
 
 fn cpus_text(cpus: &CpuSet) -> String {
-    if cpus.len() == 1 { format!("CPU {cpus}") } else { format!("CPUs {cpus}") }
+    if cpus.len() == 1 {
+        format!("CPU {cpus}")
+    } else {
+        format!("CPUs {cpus}")
+    }
 }
 
 /// As in the series.
@@ -127,7 +141,9 @@ fn flatten(name: &str, value: &Value, args: &mut Args) {
         },
         Value::String(text) => Arg::Text(text.clone()),
         Value::Object(inner) => {
-            return inner.iter().for_each(|(key, value)| flatten(&format!("{name}.{key}"), value, args));
+            return inner
+                .iter()
+                .for_each(|(key, value)| flatten(&format!("{name}.{key}"), value, args));
         }
         Value::Null | Value::Array(_) => return,
     };
@@ -142,7 +158,9 @@ pub(super) fn quanta(milli: u64) -> f64 {
 /// Lines in an interval as bytes a second; `None` if it has no length.
 pub(super) fn bytes_per_s(lines: u64, interval: Nanos) -> Option<u64> {
     let bytes = u128::from(lines) * u128::from(LINE) * 1_000_000_000;
-    bytes.checked_div(interval.0.into()).map(|rate| u64::try_from(rate).unwrap_or(u64::MAX))
+    bytes
+        .checked_div(interval.0.into())
+        .map(|rate| u64::try_from(rate).unwrap_or(u64::MAX))
 }
 
 /// Instructions per cycle; `None` if there was no cycle.
@@ -162,7 +180,12 @@ pub(super) struct Figures {
 /// CPU time, and what was counted, in the order of [`COUNTED`].
 type Sums = [Option<u64>; 1 + COUNTED.len()];
 
-const COUNTED: [Counter; 4] = [Counter::Cycles, Counter::Instructions, Counter::MmReads, Counter::MmWrites];
+const COUNTED: [Counter; 4] = [
+    Counter::Cycles,
+    Counter::Instructions,
+    Counter::MmReads,
+    Counter::MmWrites,
+];
 
 impl Figures {
     pub(super) fn add(&mut self, sample: &SampleRow) {
@@ -183,17 +206,30 @@ impl Figures {
     /// What is told where the slice ends; what is absent is left out.
     pub(super) fn args(&self) -> Args {
         let [cpu_time, cycles, instructions, reads, writes] = self.sums.unwrap_or_default();
-        let share = cpu_time.filter(|_| self.interval > Nanos::ZERO).map(|time| Nanos(time).share_of(self.interval));
-        let ipc = instructions.zip(cycles).and_then(|(instructions, cycles)| ipc(instructions, cycles));
-        let rate = |lines: Option<u64>| lines.and_then(|lines| bytes_per_s(lines, self.interval)).map(Arg::Whole);
+        let share = cpu_time
+            .filter(|_| self.interval > Nanos::ZERO)
+            .map(|time| Nanos(time).share_of(self.interval));
+        let ipc = instructions
+            .zip(cycles)
+            .and_then(|(instructions, cycles)| ipc(instructions, cycles));
+        let rate = |lines: Option<u64>| {
+            lines
+                .and_then(|lines| bytes_per_s(lines, self.interval))
+                .map(Arg::Whole)
+        };
         let args = [
             ("ipc", ipc.map(Arg::Number)),
             ("read_bytes_per_s", rate(reads)),
             ("written_bytes_per_s", rate(writes)),
             ("cpu_share", share.map(Arg::Number)),
-            ("progress_quanta", self.progress_milli.map(|milli| Arg::Number(quanta(milli)))),
+            (
+                "progress_quanta",
+                self.progress_milli.map(|milli| Arg::Number(quanta(milli))),
+            ),
         ];
-        args.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+        args.into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+            .collect()
     }
 }
 
@@ -206,7 +242,10 @@ mod tests {
     #[test]
     fn codes_are_those_of_the_series() {
         for purpose in Purpose::ALL {
-            assert_eq!(serde_json::to_value(purpose).unwrap(), purpose_code(purpose));
+            assert_eq!(
+                serde_json::to_value(purpose).unwrap(),
+                purpose_code(purpose)
+            );
         }
         for mode in [Mode::Exclusive, Mode::WholeCore, Mode::Shared] {
             assert_eq!(serde_json::to_value(mode).unwrap(), mode_code(mode));
@@ -220,8 +259,10 @@ mod tests {
             .into_iter()
             .map(|reason| {
                 let doing = Doing::Waits(reason);
-                let args: String =
-                    doing.args()[1..].iter().map(|(name, value)| format!("  {name} = {value:?}\n")).collect();
+                let args: String = doing.args()[1..]
+                    .iter()
+                    .map(|(name, value)| format!("  {name} = {value:?}\n"))
+                    .collect();
                 format!("{}\n{args}", doing.name().0)
             })
             .collect();
@@ -253,8 +294,19 @@ mod tests {
         figures.add(&sample(Some(100), Some(10)));
         figures.add(&sample(Some(300), None));
         figures.end(Some(2_500));
-        let shown: Vec<String> = figures.args().iter().map(|(name, value)| format!("{name} {value:?}")).collect();
-        assert_eq!(shown, ["ipc Number(1.5)", "cpu_share Number(0.5)", "progress_quanta Number(2.5)"]);
+        let shown: Vec<String> = figures
+            .args()
+            .iter()
+            .map(|(name, value)| format!("{name} {value:?}"))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "ipc Number(1.5)",
+                "cpu_share Number(0.5)",
+                "progress_quanta Number(2.5)"
+            ]
+        );
         assert_eq!(bytes_per_s(1_000, Nanos::from_ms(500)), Some(128_000));
         assert_eq!((bytes_per_s(1, Nanos::ZERO), ipc(1, 0)), (None, None));
     }

@@ -87,17 +87,30 @@ pub fn write_trace<R: BufRead, W: Write>(
 ) -> Result<TraceDone, TraceError> {
     let file = series.file().to_owned();
     let header = series.header().clone();
-    check(&header).map_err(|problem| TraceError::Header { file: file.clone(), problem })?;
+    check(&header).map_err(|problem| TraceError::Header {
+        file: file.clone(),
+        problem,
+    })?;
     let mut converter = Converter::new(out, &header, record).map_err(TraceError::Write)?;
     for read in Turns::new(series) {
         let read = read?;
-        converter.row(read.at, &read.row).map_err(|refused| match refused {
-            Refused::Row(problem) => TraceError::Row { file: file.clone(), line: read.line, problem },
-            Refused::Io(error) => TraceError::Write(error),
-        })?;
+        converter
+            .row(read.at, &read.row)
+            .map_err(|refused| match refused {
+                Refused::Row(problem) => TraceError::Row {
+                    file: file.clone(),
+                    line: read.line,
+                    problem,
+                },
+                Refused::Io(error) => TraceError::Write(error),
+            })?;
     }
     let (until, packets) = converter.finish().map_err(TraceError::Write)?;
-    Ok(TraceDone { until, packets, cut_off: series.cut_off() })
+    Ok(TraceDone {
+        until,
+        packets,
+        cut_off: series.cut_off(),
+    })
 }
 
 /// Whether a file that begins so is a trace that [`write_trace`] wrote: its first packet describes the track of the CPUs.
@@ -105,14 +118,27 @@ pub fn is_trace(begin: &[u8]) -> bool {
     // Before the name come the tags and lengths of four messages, and the track's number.
     let head = &begin[..begin.len().min(32)];
     head.starts_with(b"\x0a")
-        && head.windows(tracks::FIRST_NAME.len()).any(|part| part == tracks::FIRST_NAME.as_bytes())
+        && head
+            .windows(tracks::FIRST_NAME.len())
+            .any(|part| part == tracks::FIRST_NAME.as_bytes())
 }
 
 /// Whether rows can be understood by this header.
 fn check(header: &SeriesHeader) -> Result<(), String> {
-    header.machine.validate().map_err(|error| format!("key `machine`: {error}"))?;
-    match header.tasks.iter().zip(0..).find(|(task, number)| task.task != *number) {
-        Some((task, number)) => Err(format!("key `tasks`: task {} stands where {number} should", task.task)),
+    header
+        .machine
+        .validate()
+        .map_err(|error| format!("key `machine`: {error}"))?;
+    match header
+        .tasks
+        .iter()
+        .zip(0..)
+        .find(|(task, number)| task.task != *number)
+    {
+        Some((task, number)) => Err(format!(
+            "key `tasks`: task {} stands where {number} should",
+            task.task
+        )),
         None => Ok(()),
     }
 }

@@ -108,7 +108,10 @@ pub(super) enum Look {
     /// The parent of others, which are drawn in the order of their ranks.
     Group,
     /// Values, with their unit. Siblings with the same key have one scale.
-    Counter { unit: &'static str, scale: Option<&'static str> },
+    Counter {
+        unit: &'static str,
+        scale: Option<&'static str>,
+    },
 }
 
 /// The description of a track.
@@ -211,8 +214,15 @@ impl Sequence {
         self.last = self.last.max(at);
         packet.whole(trace_packet::TIMESTAMP, self.last.0);
         packet.whole(trace_packet::TRUSTED_PACKET_SEQUENCE_ID, self.id);
-        let cleared = if self.begun { 0 } else { trace_packet::SEQ_INCREMENTAL_STATE_CLEARED };
-        packet.whole(trace_packet::SEQUENCE_FLAGS, cleared | trace_packet::SEQ_NEEDS_INCREMENTAL_STATE);
+        let cleared = if self.begun {
+            0
+        } else {
+            trace_packet::SEQ_INCREMENTAL_STATE_CLEARED
+        };
+        packet.whole(
+            trace_packet::SEQUENCE_FLAGS,
+            cleared | trace_packet::SEQ_NEEDS_INCREMENTAL_STATE,
+        );
         self.begun = true;
     }
 }
@@ -232,7 +242,15 @@ pub(super) struct Packets<W> {
 impl<W: Write> Packets<W> {
     pub(super) fn new(out: W) -> Packets<W> {
         let empty = Message::default;
-        Packets { out, written: 0, trace: empty(), packet: empty(), inner: empty(), arg: empty(), new: empty() }
+        Packets {
+            out,
+            written: 0,
+            trace: empty(),
+            packet: empty(),
+            inner: empty(),
+            arg: empty(),
+            new: empty(),
+        }
     }
 
     /// How many packets were written.
@@ -273,7 +291,8 @@ impl<W: Write> Packets<W> {
             }
         }
         self.packet.clear();
-        self.packet.message(trace_packet::TRACK_DESCRIPTOR, &self.inner);
+        self.packet
+            .message(trace_packet::TRACK_DESCRIPTOR, &self.inner);
         self.write()
     }
 
@@ -303,7 +322,10 @@ impl<W: Write> Packets<W> {
         inner.whole(field::TYPE, kind);
         inner.whole(field::TRACK_UUID, track.0);
         if !category.is_empty() {
-            match sequence.categories.number(category, interned_data::EVENT_CATEGORIES, new) {
+            match sequence
+                .categories
+                .number(category, interned_data::EVENT_CATEGORIES, new)
+            {
                 Some(number) => inner.whole(field::CATEGORY_IIDS, number),
                 None => inner.text(field::CATEGORIES, category),
             }
@@ -331,7 +353,13 @@ impl<W: Write> Packets<W> {
     ///
     /// # Errors
     /// An error of the system.
-    pub(super) fn count(&mut self, sequence: &mut Sequence, at: Nanos, track: Uuid, value: Count) -> io::Result<()> {
+    pub(super) fn count(
+        &mut self,
+        sequence: &mut Sequence,
+        at: Nanos,
+        track: Uuid,
+        value: Count,
+    ) -> io::Result<()> {
         use track_event as field;
         let inner = &mut self.inner;
         inner.clear();
@@ -365,10 +393,19 @@ impl<W: Write> Packets<W> {
 }
 
 /// Puts a value beside an event into `out`.
-fn annotation(out: &mut Message, sequence: &mut Sequence, name: &str, value: &Arg, new: &mut Message) {
+fn annotation(
+    out: &mut Message,
+    sequence: &mut Sequence,
+    name: &str,
+    value: &Arg,
+    new: &mut Message,
+) {
     use debug_annotation as field;
     out.clear();
-    match sequence.arg_names.number(name, interned_data::DEBUG_ANNOTATION_NAMES, new) {
+    match sequence
+        .arg_names
+        .number(name, interned_data::DEBUG_ANNOTATION_NAMES, new)
+    {
         Some(number) => out.whole(field::NAME_IID, number),
         None => out.text(field::NAME, name),
     }
@@ -377,7 +414,11 @@ fn annotation(out: &mut Message, sequence: &mut Sequence, name: &str, value: &Ar
         Arg::Whole(value) => out.whole(field::UINT_VALUE, *value),
         Arg::Signed(value) => out.signed(field::INT_VALUE, *value),
         Arg::Number(value) => out.double(field::DOUBLE_VALUE, *value),
-        Arg::Text(text) => match sequence.arg_texts.number(text, interned_data::DEBUG_ANNOTATION_STRING_VALUES, new) {
+        Arg::Text(text) => match sequence.arg_texts.number(
+            text,
+            interned_data::DEBUG_ANNOTATION_STRING_VALUES,
+            new,
+        ) {
             Some(number) => out.whole(field::STRING_VALUE_IID, number),
             None => out.text(field::STRING_VALUE, text),
         },

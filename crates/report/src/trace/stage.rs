@@ -60,8 +60,16 @@ impl Stage {
             figures: Figures::default(),
             happened: Vec::new(),
         };
-        let names = header.tasks.iter().map(|task| visible(&task.name)).enumerate();
-        Stage { players: names.map(player).collect(), owners: BTreeMap::new(), changed: Vec::new() }
+        let names = header
+            .tasks
+            .iter()
+            .map(|task| visible(&task.name))
+            .enumerate();
+        Stage {
+            players: names.map(player).collect(),
+            owners: BTreeMap::new(),
+            changed: Vec::new(),
+        }
     }
 
     /// What a job does from now on.
@@ -187,15 +195,28 @@ impl Stage {
         }
         let player = &mut self.players[job];
         let (name, category) = doing.name();
-        tracks.event(at, player.track, Phase::Begin, (&name, category), &doing.args())?;
+        tracks.event(
+            at,
+            player.track,
+            Phase::Begin,
+            (&name, category),
+            &doing.args(),
+        )?;
         player.shown = doing;
         Ok(())
     }
 
     /// Takes from others the CPUs that a job gets. They are being ended, and the series tells of them no more until then.
-    fn clear<W: Write>(&mut self, place: &Place, at: Nanos, tracks: &mut Tracks<W>) -> io::Result<()> {
+    fn clear<W: Write>(
+        &mut self,
+        place: &Place,
+        at: Nanos,
+        tracks: &mut Tracks<W>,
+    ) -> io::Result<()> {
         for cpu in place.cpus.iter().filter(|_| place.mode != Mode::Shared) {
-            let Some(&other) = self.owners.get(&cpu) else { continue };
+            let Some(&other) = self.owners.get(&cpu) else {
+                continue;
+            };
             self.end(other, at, &[], tracks)?;
             self.players[other].next = Doing::Off;
             self.begin(other, at, tracks)?;

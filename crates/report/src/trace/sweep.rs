@@ -16,7 +16,11 @@ use std::io::{self, Write};
 const WAITING: usize = 1 << 18;
 
 /// What is summed over jobs, and the units of its parts in one of the sum.
-const SUMS: [(Meter, f64); 3] = [(Meter::Busy, 1e6), (Meter::Read, 1.0), (Meter::Written, 1.0)];
+const SUMS: [(Meter, f64); 3] = [
+    (Meter::Busy, 1e6),
+    (Meter::Read, 1.0),
+    (Meter::Written, 1.0),
+];
 
 /// A part of a sum; `None` is absent.
 #[derive(Clone, Copy, Debug)]
@@ -96,21 +100,43 @@ impl Sweep {
     /// A job used this over an interval.
     pub(super) fn interval(&mut self, from: Nanos, to: Nanos, parts: Parts) {
         for (sum, value) in parts.into_iter().enumerate() {
-            self.push(from, Change::Part(Part { sum, value, leaves: false }));
-            self.push(to, Change::Part(Part { sum, value, leaves: true }));
+            self.push(
+                from,
+                Change::Part(Part {
+                    sum,
+                    value,
+                    leaves: false,
+                }),
+            );
+            self.push(
+                to,
+                Change::Part(Part {
+                    sum,
+                    value,
+                    leaves: true,
+                }),
+            );
         }
     }
 
     fn push(&mut self, at: Nanos, change: Change) {
         self.order += 1;
-        self.waiting.push(Reverse(Waiting { at, order: self.order, change }));
+        self.waiting.push(Reverse(Waiting {
+            at,
+            order: self.order,
+            change,
+        }));
     }
 
     /// Writes all values before `until`, or all that fit no more.
     ///
     /// # Errors
     /// An error of the system.
-    pub(super) fn write<W: Write>(&mut self, until: Nanos, tracks: &mut Tracks<W>) -> io::Result<()> {
+    pub(super) fn write<W: Write>(
+        &mut self,
+        until: Nanos,
+        tracks: &mut Tracks<W>,
+    ) -> io::Result<()> {
         while let Some(Reverse(first)) = self.waiting.peek() {
             let at = first.at;
             if at >= until && self.waiting.len() <= WAITING {
@@ -135,8 +161,14 @@ impl Sweep {
 
     /// Writes what counts from `at` on: of a sum only what it comes to when all parts have come and gone.
     fn write_moment<W: Write>(&mut self, at: Nanos, tracks: &mut Tracks<W>) -> io::Result<()> {
-        while self.waiting.peek().is_some_and(|Reverse(next)| next.at == at) {
-            let Some(Reverse(next)) = self.waiting.pop() else { break };
+        while self
+            .waiting
+            .peek()
+            .is_some_and(|Reverse(next)| next.at == at)
+        {
+            let Some(Reverse(next)) = self.waiting.pop() else {
+                break;
+            };
             match next.change {
                 Change::Set(meter, value) => tracks.count(at, meter, value)?,
                 Change::Part(part) => self.totals[part.sum].add(part),
@@ -154,7 +186,11 @@ impl Sweep {
             // Absent is no value: nothing is written.
             let Some(value) = value else { continue };
             let whole = Count::Whole(u64::try_from(value).unwrap_or_default());
-            let value = if units == 1.0 { whole } else { Count::Number(value as f64 / units) };
+            let value = if units == 1.0 {
+                whole
+            } else {
+                Count::Number(value as f64 / units)
+            };
             tracks.count(at, meter, value)?;
         }
         Ok(())

@@ -3,8 +3,8 @@ use super::*;
 use crate::series::{EndedRow, Mode, Row, SampleRow, SeriesTask};
 use crate::testing::{FullDisk, info, result};
 use cosched_core::{
-    Absence, Basis, Counter, CpuId, CpuSet, Machine, PerCounter, Purpose, Rate, RunResult, Switched, TaskId, Trigger,
-    WaitReason,
+    Absence, Basis, Counter, CpuId, CpuSet, Machine, PerCounter, Purpose, Rate, RunResult,
+    Switched, TaskId, Trigger, WaitReason,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -18,7 +18,12 @@ fn header() -> SeriesHeader {
 fn header_of(jobs: u32, cpus: u32) -> SeriesHeader {
     let mut header = header();
     header.machine = Machine::uniform("m", cpus, 1);
-    let task = |task: u32| SeriesTask { task, name: format!("job-{task}"), arrival_ns: Nanos::ZERO, ..task_zero() };
+    let task = |task: u32| SeriesTask {
+        task,
+        name: format!("job-{task}"),
+        arrival_ns: Nanos::ZERO,
+        ..task_zero()
+    };
     header.tasks = (0..jobs).map(task).collect();
     header
 }
@@ -39,7 +44,9 @@ fn try_trace(series: &[u8], record: Option<&Record>) -> Result<(Decoded, TraceDo
     let mut reader = SeriesReader::new(series, "s.jsonl")?;
     let done = write_trace(&mut reader, record, &mut out)?;
     let decoded = decode(&out).unwrap_or_else(|problem| panic!("{problem}"));
-    decoded.check().unwrap_or_else(|problem| panic!("{problem}\n{}", decoded.text()));
+    decoded
+        .check()
+        .unwrap_or_else(|problem| panic!("{problem}\n{}", decoded.text()));
     Ok((decoded, done))
 }
 
@@ -84,7 +91,14 @@ fn a_run_as_a_trace() {
     let (decoded, done) = trace_of_lines(LINES);
     insta::assert_snapshot!(decoded.text());
     let events = decoded.events.len() + decoded.tracks.len();
-    assert_eq!(done, TraceDone { until: Nanos::from_ms(600), packets: events as u64, cut_off: false });
+    assert_eq!(
+        done,
+        TraceDone {
+            until: Nanos::from_ms(600),
+            packets: events as u64,
+            cut_off: false
+        }
+    );
 }
 
 /// Other traces may be worth more than ours, and other files begin with a new line.
@@ -93,14 +107,25 @@ fn a_trace_is_told_from_other_files() {
     let trace_of = |header: &SeriesHeader| {
         let mut out = Vec::new();
         let text = series_of(header, LINES.as_bytes());
-        write_trace(&mut SeriesReader::new(&text[..], "s.jsonl").unwrap(), None, &mut out).unwrap();
+        write_trace(
+            &mut SeriesReader::new(&text[..], "s.jsonl").unwrap(),
+            None,
+            &mut out,
+        )
+        .unwrap();
         out
     };
     assert!(is_trace(&trace_of(&header())));
     let mut long = header();
     long.machine.name = "x".repeat(70_000);
     assert!(is_trace(&trace_of(&long)), "lengths take more bytes");
-    for other in [&b""[..], b"\n", b"\nCPU time\n", b"CPUs of a machine", b"\x0a\x10\x50\x01\x32\x0c"] {
+    for other in [
+        &b""[..],
+        b"\n",
+        b"\nCPU time\n",
+        b"CPUs of a machine",
+        b"\x0a\x10\x50\x01\x32\x0c",
+    ] {
         assert!(!is_trace(other), "{other:?}");
     }
 }
@@ -116,11 +141,22 @@ fn a_record_adds_what_a_series_does_not_tell() {
     let line = b"[\"b\",0,0]\n[\"e\",15000000000,0,0,\"exit 0\"]\n";
     let of = |record| {
         let (decoded, _) = try_trace(&series_of(&header(), line), record).unwrap();
-        let end = decoded.events.iter().find(|event| event.name == "ended: exit 0").unwrap();
-        end.args.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+        let end = decoded
+            .events
+            .iter()
+            .find(|event| event.name == "ended: exit 0")
+            .unwrap();
+        end.args
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     assert_eq!(of(None), "exit=0 timed_out=false");
-    assert_eq!(of(Some(&record)), "exit=0 timed_out=false slowdown=1.5 solo_s=10 turnaround_s=15 waited_max_s=0.4");
+    assert_eq!(
+        of(Some(&record)),
+        "exit=0 timed_out=false slowdown=1.5 solo_s=10 turnaround_s=15 waited_max_s=0.4"
+    );
 }
 
 fn sample(task: u32, at: Nanos, interval: Nanos, reads: Option<u64>) -> Row {
@@ -135,17 +171,33 @@ fn sample(task: u32, at: Nanos, interval: Nanos, reads: Option<u64>) -> Row {
         cut_short: false,
         multiplexed: false,
         cpu_time: Some(interval),
-        counts: PerCounter::from_fn(|counter| if counter == Counter::MmReads { reads } else { None }),
+        counts: PerCounter::from_fn(|counter| {
+            if counter == Counter::MmReads {
+                reads
+            } else {
+                None
+            }
+        }),
         progress_milli: None,
     })
 }
 
 fn decided(triggers: Vec<Trigger>) -> Row {
-    Row::Decided { triggers, next_wake: None, stood_in: false, basis: Basis::default() }
+    Row::Decided {
+        triggers,
+        next_wake: None,
+        stood_in: false,
+        basis: Basis::default(),
+    }
 }
 
 fn placed(task: u32, cpus: &str, mode: Mode) -> Row {
-    Row::Placed { task: TaskId(task), cpus: cpus.parse().unwrap(), mode, purpose: Purpose::Run }
+    Row::Placed {
+        task: TaskId(task),
+        cpus: cpus.parse().unwrap(),
+        mode,
+        purpose: Purpose::Run,
+    }
 }
 
 fn ended(task: u32) -> Row {
@@ -164,11 +216,17 @@ fn ended(task: u32) -> Row {
 }
 
 fn track<'a>(decoded: &'a Decoded, parent: &str, name: &str) -> &'a Track {
-    decoded.track(parent, name).unwrap_or_else(|| panic!("no {parent} / {name}:\n{}", decoded.text()))
+    decoded
+        .track(parent, name)
+        .unwrap_or_else(|| panic!("no {parent} / {name}:\n{}", decoded.text()))
 }
 
 fn slices<'a>(decoded: &'a Decoded, parent: &str, name: &str) -> Vec<(u64, u64, &'a str)> {
-    decoded.slices(track(decoded, parent, name)).into_iter().map(|(from, to, name, _)| (from, to, name)).collect()
+    decoded
+        .slices(track(decoded, parent, name))
+        .into_iter()
+        .map(|(from, to, name, _)| (from, to, name))
+        .collect()
 }
 
 /// The series has no line for the end of an attempt that is made again, and none for a place that is the same as before.
@@ -184,7 +242,13 @@ fn attempts_are_told_apart() {
         at(4, decided(again.clone())),
         at(5, Row::Started(TaskId(0))),
         at(8, decided(again)),
-        at(8, Row::Waits { task: TaskId(0), reason: WaitReason::Affinity }),
+        at(
+            8,
+            Row::Waits {
+                task: TaskId(0),
+                reason: WaitReason::Affinity,
+            },
+        ),
         at(9, decided(vec![])),
         at(9, placed(0, "1", Mode::Exclusive)),
         at(9, Row::Started(TaskId(0))),
@@ -192,16 +256,37 @@ fn attempts_are_told_apart() {
     ];
     let decoded = trace_of_rows(&header_of(1, 2), &rows);
     let ms = |n: u64| n * 1_000_000;
-    assert_eq!(slices(&decoded, "CPUs", "CPU 0"), [(0, ms(4), "job-0"), (ms(5), ms(8), "job-0")]);
-    assert_eq!(slices(&decoded, "CPUs", "CPU 1"), [(ms(9), ms(12), "job-0")]);
+    assert_eq!(
+        slices(&decoded, "CPUs", "CPU 0"),
+        [(0, ms(4), "job-0"), (ms(5), ms(8), "job-0")]
+    );
+    assert_eq!(
+        slices(&decoded, "CPUs", "CPU 1"),
+        [(ms(9), ms(12), "job-0")]
+    );
     let job = track(&decoded, "Jobs", "job-0");
-    let told: Vec<&str> =
-        decoded.on(job).filter(|event| event.kind == Kind::Instant).map(|event| event.name.as_str()).collect();
+    let told: Vec<&str> = decoded
+        .on(job)
+        .filter(|event| event.kind == Kind::Instant)
+        .map(|event| event.name.as_str())
+        .collect();
     let again = ["attempt ended", "started again"];
-    assert_eq!(told, [&["started"][..], &again, &again, &["ended: exit 0"]].concat());
+    assert_eq!(
+        told,
+        [&["started"][..], &again, &again, &["ended: exit 0"]].concat()
+    );
     let does = slices(&decoded, "Jobs", "job-0");
     let does: Vec<&str> = does.into_iter().map(|(_, _, name)| name).collect();
-    assert_eq!(does, ["on CPU 0", "queued", "on CPU 0", "waits: affinity", "on CPU 1"]);
+    assert_eq!(
+        does,
+        [
+            "on CPU 0",
+            "queued",
+            "on CPU 0",
+            "waits: affinity",
+            "on CPU 1"
+        ]
+    );
 }
 
 /// A job that is being ended takes no part any more; its CPU goes to another, and no line tells that it has lost it.
@@ -217,16 +302,26 @@ fn the_cpu_of_a_job_that_is_being_ended_goes_to_the_next() {
     let decoded = trace_of_rows(&header_of(2, 2), &rows);
     let ms = |n: u64| n * 1_000_000;
     assert_eq!(slices(&decoded, "CPUs", "CPU 0"), [(0, ms(5), "job-0")]);
-    assert_eq!(slices(&decoded, "CPUs", "CPU 1"), [(0, ms(5), "job-0"), (ms(5), ms(12), "job-1")]);
-    assert_eq!(slices(&decoded, "Jobs", "job-0"), [(0, ms(5), "on CPUs 0-1"), (ms(5), ms(9), "off CPU")]);
+    assert_eq!(
+        slices(&decoded, "CPUs", "CPU 1"),
+        [(0, ms(5), "job-0"), (ms(5), ms(12), "job-1")]
+    );
+    assert_eq!(
+        slices(&decoded, "Jobs", "job-0"),
+        [(0, ms(5), "on CPUs 0-1"), (ms(5), ms(9), "off CPU")]
+    );
 }
 
 /// What is absent leaves a gap in the sum over all jobs; what nothing counts has no track.
 #[test]
 fn sums_have_gaps_where_a_part_is_absent() {
     let at = |ms: u64, row: Row| (Nanos::from_ms(ms), row);
-    let interval =
-        |task: u32, to: u64, reads: Option<u64>| at(to, sample(task, Nanos::from_ms(to), Nanos::from_ms(2), reads));
+    let interval = |task: u32, to: u64, reads: Option<u64>| {
+        at(
+            to,
+            sample(task, Nanos::from_ms(to), Nanos::from_ms(2), reads),
+        )
+    };
     let rows = [
         at(0, placed(0, "0", Mode::Exclusive)),
         interval(0, 2, Some(100)),
@@ -238,10 +333,16 @@ fn sums_have_gaps_where_a_part_is_absent() {
     let decoded = trace_of_rows(&header_of(2, 2), &rows);
     let values = |name: &str| -> Vec<(u64, f64)> {
         let track = track(&decoded, "Machine", name);
-        decoded.on(track).filter_map(|event| Some((event.at / 1_000_000, event.value?))).collect()
+        decoded
+            .on(track)
+            .filter_map(|event| Some((event.at / 1_000_000, event.value?)))
+            .collect()
     };
     let per_s = |lines: f64| lines * 64.0 / 0.002;
-    assert_eq!(values("read bandwidth"), [(0, per_s(150.0)), (4, per_s(100.0)), (6, 0.0)]);
+    assert_eq!(
+        values("read bandwidth"),
+        [(0, per_s(150.0)), (4, per_s(100.0)), (6, 0.0)]
+    );
     assert_eq!(values("busy CPUs"), [(0, 2.0), (4, 1.0), (6, 0.0)]);
     assert!(decoded.track("Machine", "write bandwidth").is_none());
     assert!(decoded.track("job-0", "IPC").is_none());
@@ -249,11 +350,25 @@ fn sums_have_gaps_where_a_part_is_absent() {
 
 #[test]
 fn texts_beyond_those_that_are_kept_are_written_in_full() {
-    let row = |nth: u64| (Nanos(nth), Row::Warned { code: "odd".to_owned(), text: format!("the {nth}th") });
+    let row = |nth: u64| {
+        (
+            Nanos(nth),
+            Row::Warned {
+                code: "odd".to_owned(),
+                text: format!("the {nth}th"),
+            },
+        )
+    };
     let rows: Vec<(Nanos, Row)> = (0..20_000).map(row).collect();
     let decoded = trace_of_rows(&header_of(1, 1), &rows);
-    let told: Vec<&str> = decoded.on(track(&decoded, "Decisions", "warnings")).map(|e| e.args[0].1.as_str()).collect();
-    assert_eq!((told.len(), told[0], told[19_999]), (20_000, "the 0th", "the 19999th"));
+    let told: Vec<&str> = decoded
+        .on(track(&decoded, "Decisions", "warnings"))
+        .map(|e| e.args[0].1.as_str())
+        .collect();
+    assert_eq!(
+        (told.len(), told[0], told[19_999]),
+        (20_000, "the 0th", "the 19999th")
+    );
 }
 
 #[test]
@@ -267,33 +382,61 @@ fn a_cut_off_line_ends_the_trace_before_it() {
 #[test]
 fn errors_name_file_and_line_and_what_is_wrong() {
     let error = |line: &str| {
-        let series = series_of(&header(), format!("[\"b\",1,0]\n{line}\n[\"b\",2,1]\n").as_bytes());
+        let series = series_of(
+            &header(),
+            format!("[\"b\",1,0]\n{line}\n[\"b\",2,1]\n").as_bytes(),
+        );
         try_trace(&series, None).unwrap_err().to_string()
     };
     let cases = [
         ("[\"b\",1,4]", "column `task`: 4, but the header has 4"),
         ("[\"a\",1,9,\"cycles\",\"no-counters\"]", "column `task`: 9"),
-        ("[\"p\",1,0,\"1-2\",\"exclusive\",\"run\"]", "column `cpus`: `1-2`, but the header's machine has 0-1"),
-        ("[\"p\",1,0,\"\",\"exclusive\",\"run\"]", "column `cpus`: ``"),
-        ("[\"o\",1,2,0]", "column `cpu`: `2`, but the header's machine has 0-1"),
+        (
+            "[\"p\",1,0,\"1-2\",\"exclusive\",\"run\"]",
+            "column `cpus`: `1-2`, but the header's machine has 0-1",
+        ),
+        (
+            "[\"p\",1,0,\"\",\"exclusive\",\"run\"]",
+            "column `cpus`: ``",
+        ),
+        (
+            "[\"o\",1,2,0]",
+            "column `cpu`: `2`, but the header's machine has 0-1",
+        ),
         ("[\"o\",1,1,4]", "column `task`: 4, but the header has 4"),
-        ("[\"b\",9223372036854775808,0]", "column `t_ns`: 9223372036854775808 ns are more than"),
+        (
+            "[\"b\",9223372036854775808,0]",
+            "column `t_ns`: 9223372036854775808 ns are more than",
+        ),
         ("[\"b\",1", "expected a JSON array"),
         // These are looked at with the next decision only, and still known by their own line.
         ("[\"e\",1,9,0,\"exit 0\"]", "column `task`: 9"),
     ];
     for (line, expected) in cases {
         let told = error(line);
-        assert!(told.starts_with("s.jsonl, line 3: ") && told.contains(expected), "{told}");
+        assert!(
+            told.starts_with("s.jsonl, line 3: ") && told.contains(expected),
+            "{told}"
+        );
     }
     let mut odd = header();
     odd.tasks.swap(0, 1);
-    let told = try_trace(&series_of(&odd, b""), None).unwrap_err().to_string();
-    assert_eq!(told, "s.jsonl, line 1: key `tasks`: task 1 stands where 0 should");
+    let told = try_trace(&series_of(&odd, b""), None)
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        told,
+        "s.jsonl, line 1: key `tasks`: task 1 stands where 0 should"
+    );
     let mut odd = header();
     odd.machine.cpus.clear();
-    let told = try_trace(&series_of(&odd, b""), None).unwrap_err().to_string();
-    assert!(told.starts_with("s.jsonl, line 1: key `machine`: "), "{told}");
+    let told = try_trace(&series_of(&odd, b""), None)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        told.starts_with("s.jsonl, line 1: key `machine`: "),
+        "{told}"
+    );
 }
 
 #[test]
@@ -374,8 +517,15 @@ fn play(quanta: &[Quantum]) -> (Vec<(Nanos, Row)>, Occupation, BTreeMap<u64, u64
         }
         rows.append(&mut left);
         rows.push(now(decided(vec![Trigger::QuantumEnd])));
-        rows.extend(last.keys().filter(|job| !places.contains_key(job)).map(|job| now(Row::Stopped(TaskId(*job)))));
-        for (job, (cpu, _)) in places.iter().filter(|(job, (cpu, _))| last.get(*job) != Some(cpu)) {
+        rows.extend(
+            last.keys()
+                .filter(|job| !places.contains_key(job))
+                .map(|job| now(Row::Stopped(TaskId(*job)))),
+        );
+        for (job, (cpu, _)) in places
+            .iter()
+            .filter(|(job, (cpu, _))| last.get(*job) != Some(cpu))
+        {
             rows.push(now(placed(*job, &cpu.to_string(), Mode::Exclusive)));
         }
         let mut cpus = [[None; 3]; 10];
@@ -385,15 +535,24 @@ fn play(quanta: &[Quantum]) -> (Vec<(Nanos, Row)>, Occupation, BTreeMap<u64, u64
             let to = start + length as u64;
             // A line in a nanosecond for each job's number, so that sums tell who was there.
             let lines = (u64::from(job) + 1) * length as u64;
-            left.push((Nanos(to), sample(job, Nanos(to), Nanos(length as u64), Some(lines))));
-            (start..to).for_each(|at| *reads.entry(at).or_default() += (u64::from(job) + 1) * 64_000_000_000);
+            left.push((
+                Nanos(to),
+                sample(job, Nanos(to), Nanos(length as u64), Some(lines)),
+            ));
+            (start..to).for_each(|at| {
+                *reads.entry(at).or_default() += (u64::from(job) + 1) * 64_000_000_000
+            });
             if ends {
                 gone[job as usize] = true;
                 rows.push((Nanos(to), ended(job)));
             }
         }
         truth.extend(cpus);
-        last = places.iter().filter(|(_, (_, ends))| !ends).map(|(job, (cpu, _))| (*job, *cpu)).collect();
+        last = places
+            .iter()
+            .filter(|(_, (_, ends))| !ends)
+            .map(|(job, (cpu, _))| (*job, *cpu))
+            .collect();
     }
     rows.append(&mut left);
     (rows, truth, reads)
@@ -450,7 +609,12 @@ proptest! {
 #[test]
 fn where_it_is_seen_who_has_a_cpu_that_is_shown() {
     let shared = |job: u32| placed(job, "0-1", Mode::Shared);
-    let to = |cpu: u32, task: Option<u32>| Row::Switched(Switched::To { cpu: CpuId(cpu), task: task.map(TaskId) });
+    let to = |cpu: u32, task: Option<u32>| {
+        Row::Switched(Switched::To {
+            cpu: CpuId(cpu),
+            task: task.map(TaskId),
+        })
+    };
     let rows = [
         (0, shared(0)),
         (0, shared(1)),
@@ -459,7 +623,13 @@ fn where_it_is_seen_who_has_a_cpu_that_is_shown() {
         (4, to(1, Some(0))),
         (6, to(1, None)),
         // A plan lets one that waits fill in.
-        (6, Row::Waits { task: TaskId(0), reason: WaitReason::Affinity }),
+        (
+            6,
+            Row::Waits {
+                task: TaskId(0),
+                reason: WaitReason::Affinity,
+            },
+        ),
         (7, to(1, Some(0))),
         (8, ended(0)),
         (9, Row::Switched(Switched::Untold)),
@@ -467,17 +637,35 @@ fn where_it_is_seen_who_has_a_cpu_that_is_shown() {
     ];
     let rows: Vec<(Nanos, Row)> = rows.into_iter().map(|(at, row)| (Nanos(at), row)).collect();
     let decoded = trace_of_rows(&header_of(2, 2), &rows);
-    assert_eq!(slices(&decoded, "CPUs", "CPU 0"), [(1, 3, "job-0"), (3, 9, "job-1")]);
-    assert_eq!(slices(&decoded, "CPUs", "CPU 1"), [(4, 6, "job-0"), (7, 8, "job-0")]);
+    assert_eq!(
+        slices(&decoded, "CPUs", "CPU 0"),
+        [(1, 3, "job-0"), (3, 9, "job-1")]
+    );
+    assert_eq!(
+        slices(&decoded, "CPUs", "CPU 1"),
+        [(4, 6, "job-0"), (7, 8, "job-0")]
+    );
 }
 
 #[test]
 fn cpus_of_a_set_are_all_shown() {
     let cpus: CpuSet = [CpuId(0), CpuId(2)].into_iter().collect();
-    let row = Row::Placed { task: TaskId(0), cpus, mode: Mode::WholeCore, purpose: Purpose::LowContention };
-    let decoded = trace_of_rows(&header_of(1, 3), &[(Nanos(1), row), (Nanos(4), Row::Stopped(TaskId(0)))]);
+    let row = Row::Placed {
+        task: TaskId(0),
+        cpus,
+        mode: Mode::WholeCore,
+        purpose: Purpose::LowContention,
+    };
+    let decoded = trace_of_rows(
+        &header_of(1, 3),
+        &[(Nanos(1), row), (Nanos(4), Row::Stopped(TaskId(0)))],
+    );
     for (cpu, expected) in [("CPU 0", 1), ("CPU 1", 0), ("CPU 2", 1)] {
         let slices = slices(&decoded, "CPUs", cpu);
-        assert_eq!(slices, vec![(1, 4, "job-0 (low contention)"); expected], "{cpu}");
+        assert_eq!(
+            slices,
+            vec![(1, 4, "job-0 (low contention)"); expected],
+            "{cpu}"
+        );
     }
 }

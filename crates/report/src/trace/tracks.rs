@@ -72,7 +72,11 @@ impl<W: Write> Tracks<W> {
     pub(super) fn new(out: W, header: &SeriesHeader) -> io::Result<Tracks<W>> {
         let machine = &header.machine;
         let first_job = FIRST_CPU + machine.cpus.len() as u64;
-        let cpus = machine.cpus.iter().zip(FIRST_CPU..).map(|(cpu, uuid)| (cpu.id, Uuid(uuid)));
+        let cpus = machine
+            .cpus
+            .iter()
+            .zip(FIRST_CPU..)
+            .map(|(cpu, uuid)| (cpu.id, Uuid(uuid)));
         let mut tracks = Tracks {
             packets: Packets::new(out),
             slices: Sequence::new(1),
@@ -83,16 +87,32 @@ impl<W: Write> Tracks<W> {
             shared: HashMap::new(),
             metered: BTreeSet::new(),
         };
-        let simulated = if header.backend == BackendKind::Sim { " (simulated)" } else { "" };
+        let simulated = if header.backend == BackendKind::Sim {
+            " (simulated)"
+        } else {
+            ""
+        };
         let groups = [
             (
                 CPUS,
                 format!("{FIRST_NAME}{}{simulated}", visible(&machine.name)),
                 "Who had which CPU, as the policy gave it.",
             ),
-            (DECIDED, format!("Decisions of {}{simulated}", visible(&header.policy)), ""),
-            (JOBS, format!("Jobs{simulated}"), "What each job did; its counters are below it."),
-            (MACHINE, format!("Machine{simulated}"), "Sums over all jobs, and what the policy aimed at."),
+            (
+                DECIDED,
+                format!("Decisions of {}{simulated}", visible(&header.policy)),
+                "",
+            ),
+            (
+                JOBS,
+                format!("Jobs{simulated}"),
+                "What each job did; its counters are below it.",
+            ),
+            (
+                MACHINE,
+                format!("Machine{simulated}"),
+                "Sums over all jobs, and what the policy aimed at.",
+            ),
         ];
         for (uuid, name, about) in &groups {
             tracks.describe(*uuid, None, 0, name, about, Look::Group)?;
@@ -105,16 +125,40 @@ impl<W: Write> Tracks<W> {
             "Each decision, with what led to it.",
             Look::Slices,
         )?;
-        tracks.describe(WARNINGS, Some(DECIDED), 1, "warnings", "What the user was warned of.", Look::Slices)?;
+        tracks.describe(
+            WARNINGS,
+            Some(DECIDED),
+            1,
+            "warnings",
+            "What the user was warned of.",
+            Look::Slices,
+        )?;
         for (ix, cpu) in machine.cpus.iter().enumerate() {
             let uuid = Uuid(FIRST_CPU + ix as u64);
-            tracks.describe(uuid, Some(CPUS), ix as u32, &cpu_name(machine, ix), "", Look::Slices)?;
+            tracks.describe(
+                uuid,
+                Some(CPUS),
+                ix as u32,
+                &cpu_name(machine, ix),
+                "",
+                Look::Slices,
+            )?;
             debug_assert_eq!(tracks.cpu(cpu.id), Some(uuid));
         }
         for (ix, task) in header.tasks.iter().enumerate() {
-            let about = clip(&visible(task.command.as_deref().unwrap_or_default()), COMMAND_ROOM);
+            let about = clip(
+                &visible(task.command.as_deref().unwrap_or_default()),
+                COMMAND_ROOM,
+            );
             let uuid = tracks.job(ix);
-            tracks.describe(uuid, Some(JOBS), ix as u32, &visible(&task.name), &about, Look::Slices)?;
+            tracks.describe(
+                uuid,
+                Some(JOBS),
+                ix as u32,
+                &visible(&task.name),
+                &about,
+                Look::Slices,
+            )?;
         }
         Ok(tracks)
     }
@@ -142,8 +186,19 @@ impl<W: Write> Tracks<W> {
         self.next += 1;
         self.shared.insert(key, uuid);
         let about = "Jobs among which the kernel shares these CPUs out.";
-        let name = if mask.len() == 1 { format!("shared CPU {mask}") } else { format!("shared CPUs {mask}") };
-        self.describe(uuid, Some(CPUS), self.cpus.len() as u32, &name, about, Look::Merged)?;
+        let name = if mask.len() == 1 {
+            format!("shared CPU {mask}")
+        } else {
+            format!("shared CPUs {mask}")
+        };
+        self.describe(
+            uuid,
+            Some(CPUS),
+            self.cpus.len() as u32,
+            &name,
+            about,
+            Look::Merged,
+        )?;
         Ok(uuid)
     }
 
@@ -159,7 +214,8 @@ impl<W: Write> Tracks<W> {
         name: (&str, &str),
         args: &[(String, Arg)],
     ) -> io::Result<()> {
-        self.packets.event(&mut self.slices, at, track, phase, name, args)
+        self.packets
+            .event(&mut self.slices, at, track, phase, name, args)
     }
 
     /// Writes what a counter tells from now on.
@@ -172,19 +228,50 @@ impl<W: Write> Tracks<W> {
             let track = self.job(job);
             (Uuid(track.0 + 1 + u64::from(nth)), track, nth)
         };
-        let bandwidth = Look::Counter { unit: "B/s", scale: Some("bandwidth") };
+        let bandwidth = Look::Counter {
+            unit: "B/s",
+            scale: Some("bandwidth"),
+        };
         let plain = |unit| Look::Counter { unit, scale: None };
         let ((uuid, parent, rank), name, look, about) = match meter {
-            Meter::Busy => (of_machine(0), "busy CPUs", plain("CPUs"), "CPU time that the jobs used, over time."),
-            Meter::Read => (of_machine(1), "read bandwidth", bandwidth, "What the jobs read from memory."),
-            Meter::Written => (of_machine(2), "write bandwidth", bandwidth, "What the jobs wrote to memory."),
-            Meter::Target => (of_machine(3), "target bandwidth", bandwidth, "What the policy aims at."),
-            Meter::Predicted => {
-                (of_machine(4), "predicted bandwidth", bandwidth, "What the policy expects of the jobs that it chose.")
-            }
+            Meter::Busy => (
+                of_machine(0),
+                "busy CPUs",
+                plain("CPUs"),
+                "CPU time that the jobs used, over time.",
+            ),
+            Meter::Read => (
+                of_machine(1),
+                "read bandwidth",
+                bandwidth,
+                "What the jobs read from memory.",
+            ),
+            Meter::Written => (
+                of_machine(2),
+                "write bandwidth",
+                bandwidth,
+                "What the jobs wrote to memory.",
+            ),
+            Meter::Target => (
+                of_machine(3),
+                "target bandwidth",
+                bandwidth,
+                "What the policy aims at.",
+            ),
+            Meter::Predicted => (
+                of_machine(4),
+                "predicted bandwidth",
+                bandwidth,
+                "What the policy expects of the jobs that it chose.",
+            ),
             Meter::Ipc(job) => (of_job(job, 0), "IPC", plain("instructions/cycle"), ""),
             Meter::JobRead(job) => (of_job(job, 1), "read bandwidth", plain("B/s"), ""),
-            Meter::Progress(job) => (of_job(job, 2), "progress", plain("quanta"), "Solo execution done, in quanta."),
+            Meter::Progress(job) => (
+                of_job(job, 2),
+                "progress",
+                plain("quanta"),
+                "Solo execution done, in quanta.",
+            ),
         };
         if self.metered.insert(uuid) {
             self.describe(uuid, Some(parent), rank, name, about, look)?;
@@ -214,7 +301,14 @@ impl<W: Write> Tracks<W> {
         about: &str,
         look: Look,
     ) -> io::Result<()> {
-        self.packets.track(&Track { uuid, parent, rank, name, about, look })
+        self.packets.track(&Track {
+            uuid,
+            parent,
+            rank,
+            name,
+            about,
+            look,
+        })
     }
 }
 
@@ -227,7 +321,10 @@ fn cpu_name(machine: &Machine, ix: usize) -> String {
         name.push_str(&format!(", core {}", cpu.core));
     }
     if machine.core_types.len() > 1 {
-        name.push_str(&format!(", {}", visible(&machine.core_types[cpu.core_type].name)));
+        name.push_str(&format!(
+            ", {}",
+            visible(&machine.core_types[cpu.core_type].name)
+        ));
     }
     if machine.llcs.len() > 1 {
         name.push_str(&format!(", cache {}", cpu.llc));
@@ -247,12 +344,21 @@ mod tests {
     fn a_cpu_is_named_with_what_tells_it_from_others() {
         assert_eq!(cpu_name(&Machine::uniform("two", 2, 1), 1), "CPU 1");
         assert_eq!(cpu_name(&Machine::uniform("smt", 2, 2), 3), "CPU 3, core 1");
-        let kind = |name: &str| CoreType { name: name.to_owned(), capacity: None, max_khz: None };
+        let kind = |name: &str| CoreType {
+            name: name.to_owned(),
+            capacity: None,
+            max_khz: None,
+        };
         let mut machine = Machine::uniform("two kinds", 2, 1);
         machine.core_types = vec![kind("big"), kind("small")];
         machine.llcs.push("1".parse().unwrap());
         machine.memory_domains.push("1".parse().unwrap());
-        machine.cpus[1] = Cpu { llc: 1, memory_domain: 1, core_type: 1, ..machine.cpus[1].clone() };
+        machine.cpus[1] = Cpu {
+            llc: 1,
+            memory_domain: 1,
+            core_type: 1,
+            ..machine.cpus[1].clone()
+        };
         assert_eq!(cpu_name(&machine, 1), "CPU 1, small, cache 1, node 1");
     }
 }

@@ -27,12 +27,17 @@ pub(super) struct Turns<'a, R> {
 
 impl<'a, R: BufRead> Turns<'a, R> {
     pub(super) fn new(series: &'a mut SeriesReader<R>) -> Turns<'a, R> {
-        Turns { series, held: Vec::new(), ready: VecDeque::new() }
+        Turns {
+            series,
+            held: Vec::new(),
+            ready: VecDeque::new(),
+        }
     }
 
     fn release(&mut self) {
         // The sort is stable: otherwise the order stays.
-        self.held.sort_by_key(|held| !matches!(held.row, Row::Sampled(_) | Row::Lacks { .. }));
+        self.held
+            .sort_by_key(|held| !matches!(held.row, Row::Sampled(_) | Row::Lacks { .. }));
         self.ready.extend(self.held.drain(..));
     }
 }
@@ -54,7 +59,11 @@ impl<R: BufRead> Iterator for Turns<'_, R> {
                     continue;
                 }
             };
-            let read = Numbered { line: self.series.line(), at, row };
+            let read = Numbered {
+                line: self.series.line(),
+                at,
+                row,
+            };
             match read.row {
                 Row::Decided { .. } if !self.held.is_empty() => {
                     self.release();

@@ -90,16 +90,25 @@ mod tests {
             message.bytes
         };
         assert_eq!(bytes(|message| message.whole(1, 150)), [0x08, 0x96, 0x01]);
-        assert_eq!(bytes(|message| message.text(2, "testing")), *b"\x12\x07testing");
+        assert_eq!(
+            bytes(|message| message.text(2, "testing")),
+            *b"\x12\x07testing"
+        );
         let inner = |message: &mut Message| {
             let mut inner = Message::default();
             inner.whole(1, 150);
             message.message(3, &inner);
         };
         assert_eq!(bytes(inner), [0x1a, 0x03, 0x08, 0x96, 0x01]);
-        assert_eq!(bytes(|message| message.signed(1, -2))[1..], [0xfe, 255, 255, 255, 255, 255, 255, 255, 255, 1]);
+        assert_eq!(
+            bytes(|message| message.signed(1, -2))[1..],
+            [0xfe, 255, 255, 255, 255, 255, 255, 255, 255, 1]
+        );
         assert_eq!(bytes(|message| message.whole(1, u64::MAX)).len(), 11);
         assert_eq!(bytes(|message| message.whole(1, 0)), [0x08, 0]);
-        assert_eq!(bytes(|message| message.double(16, 1.0)), [0x81, 0x01, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f]);
+        assert_eq!(
+            bytes(|message| message.double(16, 1.0)),
+            [0x81, 0x01, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f]
+        );
     }
 }

@@ -206,7 +206,11 @@ impl RunWarning {
 
 /// The figures that something made doubtful.
 fn spoilt(alone: bool) -> &'static str {
-    if alone { "solo times" } else { "times and metrics" }
+    if alone {
+        "solo times"
+    } else {
+        "times and metrics"
+    }
 }
 
 /// Other runs and their CPUs in words.
@@ -237,12 +241,17 @@ const SIGPIPE: i32 = 13;
 pub(super) fn loop_text(warning: &Warning, name: impl Fn(TaskId) -> String) -> String {
     match warning {
         Warning::PolicyFault(fault) => {
-            format!("the policy's decision could not be carried out ({fault}); round-robin decided instead")
+            format!(
+                "the policy's decision could not be carried out ({fault}); round-robin decided instead"
+            )
         }
         Warning::EndedByUser(task) => format!("{} is ended by the user", name(*task)),
         Warning::TimedOut(task) => format!("{} ran out of its time and is ended", name(*task)),
         Warning::NotRestarted(task, Some(exit)) => {
-            format!("{} is not started again: its next run ended with {exit}", name(*task))
+            format!(
+                "{} is not started again: its next run ended with {exit}",
+                name(*task)
+            )
         }
         Warning::NotRestarted(task, None) => format!("{} can't be started again here", name(*task)),
         Warning::Halting => "the halt rule is met: no more jobs are started".to_owned(),

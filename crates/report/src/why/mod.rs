@@ -217,8 +217,14 @@ pub fn why<R: BufRead>(
     end: SeriesEnd,
 ) -> Result<Why, SeriesError> {
     let header = series.header().clone();
-    let mut lives: Vec<Life> =
-        header.tasks.iter().map(|task| Life { arrival: task.arrival_ns, ..Life::default() }).collect();
+    let mut lives: Vec<Life> = header
+        .tasks
+        .iter()
+        .map(|task| Life {
+            arrival: task.arrival_ns,
+            ..Life::default()
+        })
+        .collect();
     let own = task.0 as usize;
     let (mut now, mut last, mut goes_on) = (Now::default(), Nanos::ZERO, false);
     let mut steps: VecDeque<Step> = VecDeque::new();
@@ -231,14 +237,38 @@ pub fn why<R: BufRead>(
         }
         last = last.max(time);
         let did = match row {
-            Row::Decided { triggers, next_wake, stood_in, .. } => {
-                now = Now { at: time, triggers, stood_in, next: next_wake, left: Vec::new() };
+            Row::Decided {
+                triggers,
+                next_wake,
+                stood_in,
+                ..
+            } => {
+                now = Now {
+                    at: time,
+                    triggers,
+                    stood_in,
+                    next: next_wake,
+                    left: Vec::new(),
+                };
                 None
             }
-            Row::Placed { task, cpus, mode, purpose } => {
-                let Some(life) = lives.get_mut(task.0 as usize) else { continue };
-                let waited = life.waits_since.take().filter(|_| life.is_started).map(|since| time - since);
-                if let Some((_, before, ..)) = life.place.replace((time, cpus.clone(), mode, purpose)) {
+            Row::Placed {
+                task,
+                cpus,
+                mode,
+                purpose,
+            } => {
+                let Some(life) = lives.get_mut(task.0 as usize) else {
+                    continue;
+                };
+                let waited = life
+                    .waits_since
+                    .take()
+                    .filter(|_| life.is_started)
+                    .map(|since| time - since);
+                if let Some((_, before, ..)) =
+                    life.place.replace((time, cpus.clone(), mode, purpose))
+                {
                     now.left.push((task.0, before));
                 }
                 let before = life.last_cpus.replace(cpus.clone());
@@ -246,10 +276,22 @@ pub fn why<R: BufRead>(
                     *who != task.0 && mode != Mode::Shared && !left.intersection(&cpus).is_empty()
                 });
                 let left_by = left_by.map(|(who, _)| *who).collect();
-                Some((task, Did::Placed { cpus, mode, purpose, before, left_by, waited }))
+                Some((
+                    task,
+                    Did::Placed {
+                        cpus,
+                        mode,
+                        purpose,
+                        before,
+                        left_by,
+                        waited,
+                    },
+                ))
             }
             Row::Stopped(task) => {
-                let Some(life) = lives.get_mut(task.0 as usize) else { continue };
+                let Some(life) = lives.get_mut(task.0 as usize) else {
+                    continue;
+                };
                 if let Some((_, cpus, ..)) = life.place.take() {
                     now.left.push((task.0, cpus));
                 }
@@ -257,7 +299,9 @@ pub fn why<R: BufRead>(
                 Some((task, Did::Stopped))
             }
             Row::Waits { task, reason } => {
-                let Some(life) = lives.get_mut(task.0 as usize) else { continue };
+                let Some(life) = lives.get_mut(task.0 as usize) else {
+                    continue;
+                };
                 let since = life.arrival;
                 life.waits_since.get_or_insert(since);
                 life.let_in = true;
@@ -283,9 +327,16 @@ pub fn why<R: BufRead>(
             }
             Row::Switched(switched) => {
                 // What a job left behind is not it any more.
-                let is_over = |task: &TaskId| lives.get(task.0 as usize).is_none_or(|life| life.ended.is_some());
+                let is_over = |task: &TaskId| {
+                    lives
+                        .get(task.0 as usize)
+                        .is_none_or(|life| life.ended.is_some())
+                };
                 let switched = match switched {
-                    Switched::To { cpu, task } => Switched::To { cpu, task: task.filter(|task| !is_over(task)) },
+                    Switched::To { cpu, task } => Switched::To {
+                        cpu,
+                        task: task.filter(|task| !is_over(task)),
+                    },
                     Switched::Untold => Switched::Untold,
                 };
                 watch.switched(last, switched);
@@ -297,7 +348,12 @@ pub fn why<R: BufRead>(
             if steps.len() == STEPS {
                 steps.pop_front();
             }
-            let step = Step { at: now.at, triggers: now.triggers.clone(), stood_in: now.stood_in, did };
+            let step = Step {
+                at: now.at,
+                triggers: now.triggers.clone(),
+                stood_in: now.stood_in,
+                did,
+            };
             steps.push_back(step);
         }
     }
@@ -305,13 +361,25 @@ pub fn why<R: BufRead>(
     let asked = at.filter(|at| goes_on || *at < last).unwrap_or(last);
     let life = lives.get(own).cloned().unwrap_or_default();
     let state = match (&life.ended, &life.place, life.is_started) {
-        (Some((at, exit)), ..) => State::Ended { at: *at, exit: exit.clone() },
-        (None, Some((since, cpus, mode, purpose)), _) => {
-            State::Runs { since: *since, cpus: cpus.clone(), mode: *mode, purpose: *purpose }
-        }
-        (None, None, true) => State::Waits { since: life.waits_since.unwrap_or(life.arrival) },
-        (None, None, false) if life.arrival > asked => State::NotArrived { arrival: life.arrival },
-        (None, None, false) => State::Queued { since: life.arrival },
+        (Some((at, exit)), ..) => State::Ended {
+            at: *at,
+            exit: exit.clone(),
+        },
+        (None, Some((since, cpus, mode, purpose)), _) => State::Runs {
+            since: *since,
+            cpus: cpus.clone(),
+            mode: *mode,
+            purpose: *purpose,
+        },
+        (None, None, true) => State::Waits {
+            since: life.waits_since.unwrap_or(life.arrival),
+        },
+        (None, None, false) if life.arrival > asked => State::NotArrived {
+            arrival: life.arrival,
+        },
+        (None, None, false) => State::Queued {
+            since: life.arrival,
+        },
     };
     let live = |life: &&Life| (life.is_started || life.let_in) && life.ended.is_none();
     let count = lives.iter().filter(live).count();
@@ -320,7 +388,12 @@ pub fn why<R: BufRead>(
     let is_waiting = matches!(state, State::Waits { .. } | State::Queued { .. });
     let preferred = lives.iter().enumerate().filter_map(|(at, life)| {
         let (since, cpus, _, purpose) = life.place.clone()?;
-        Some(Preferred { task: at as u32, cpus, since, purpose })
+        Some(Preferred {
+            task: at as u32,
+            cpus,
+            since,
+            purpose,
+        })
     });
     let max_pause = Nanos::from_s(header.setting.options.max_pause_s);
     let latest = match &state {
@@ -331,25 +404,40 @@ pub fn why<R: BufRead>(
             let turns = count.div_ceil(cpus) as u64;
             let overdue = *since + max_pause;
             let at = overdue + Nanos(turns.saturating_mul(header.quantum_ns.0));
-            Some(Latest::Pause { overdue, at, max_pause })
+            Some(Latest::Pause {
+                overdue,
+                at,
+                max_pause,
+            })
         }
         _ => None,
     };
-    let waits =
-        |(at, life): (usize, &Life)| at != own && life.is_started && life.ended.is_none() && life.place.is_none();
+    let waits = |(at, life): (usize, &Life)| {
+        at != own && life.is_started && life.ended.is_none() && life.place.is_none()
+    };
     Ok(Why {
         schema: WHY_SCHEMA.to_owned(),
-        job: header.tasks.get(own).map(|task| task.name.clone()).unwrap_or_default(),
+        job: header
+            .tasks
+            .get(own)
+            .map(|task| task.name.clone())
+            .unwrap_or_default(),
         names: header.tasks.into_iter().map(|task| task.name).collect(),
         policy: header.policy,
         at: asked,
         state,
         steps: steps.into(),
-        preferred: if is_waiting { preferred.collect() } else { Vec::new() },
+        preferred: if is_waiting {
+            preferred.collect()
+        } else {
+            Vec::new()
+        },
         waiting: lives.iter().enumerate().filter(|one| waits(*one)).count(),
         seen,
         latest,
-        next_decision: now.next.filter(|next| *next > asked && series_end != Some(SeriesEnd::Over)),
+        next_decision: now
+            .next
+            .filter(|next| *next > asked && series_end != Some(SeriesEnd::Over)),
         series_end,
     })
 }
@@ -365,7 +453,13 @@ mod tests {
         let header = SeriesHeader::new(&info(&result), result.tasks.iter().map(|task| &task.spec));
         let text = format!("{}\n{lines}", serde_json::to_string(&header).unwrap());
         let mut series = SeriesReader::new(text.as_bytes(), "s").unwrap();
-        why(&mut series, TaskId(task), at.map(|ms| Nanos(ms * 1_000_000)), SeriesEnd::Over).unwrap()
+        why(
+            &mut series,
+            TaskId(task),
+            at.map(|ms| Nanos(ms * 1_000_000)),
+            SeriesEnd::Over,
+        )
+        .unwrap()
     }
 
     const RUN: &str = r#"["b",0,0]
@@ -389,8 +483,15 @@ mod tests {
 
     #[test]
     fn each_state_is_told_with_the_decisions_before_it() {
-        let texts = [(0, Some(100)), (1, Some(100)), (0, Some(450)), (0, Some(600)), (0, None), (3, Some(1))]
-            .map(|(task, at)| why_text(&ask(RUN, task, at), 100));
+        let texts = [
+            (0, Some(100)),
+            (1, Some(100)),
+            (0, Some(450)),
+            (0, Some(600)),
+            (0, None),
+            (3, Some(1)),
+        ]
+        .map(|(task, at)| why_text(&ask(RUN, task, at), 100));
         insta::assert_snapshot!(texts.join("\n"));
     }
 
@@ -413,7 +514,15 @@ mod tests {
 ["o",180000000,null,null]
 ["d",200000000,["quantum-end"],400000000,0,null,null,null]
 "#;
-        let answers = [(0, 5), (1, 20), (0, 60), (1, 155), (1, 170), (0, 170), (1, 190)];
+        let answers = [
+            (0, 5),
+            (1, 20),
+            (0, 60),
+            (1, 155),
+            (1, 170),
+            (0, 170),
+            (1, 190),
+        ];
         let texts = answers.map(|(task, at)| why_text(&ask(text, task, Some(at)), 100));
         insta::assert_snapshot!(texts.join("\n"));
         let seen = ask(text, 0, Some(60)).seen.unwrap();
@@ -423,9 +532,16 @@ mod tests {
     /// What is not in the series is not told.
     #[test]
     fn after_the_end_of_the_series_nothing_is_made_up() {
-        let half: String = RUN.lines().take(11).map(|line| format!("{line}\n")).collect();
+        let half: String = RUN
+            .lines()
+            .take(11)
+            .map(|line| format!("{line}\n"))
+            .collect();
         let answer = ask(&half, 1, Some(60_000));
-        assert_eq!((answer.at, answer.series_end), (Nanos(400_000_000), Some(SeriesEnd::Over)));
+        assert_eq!(
+            (answer.at, answer.series_end),
+            (Nanos(400_000_000), Some(SeriesEnd::Over))
+        );
         assert!(matches!(answer.state, State::Runs { .. }) && answer.next_decision.is_none());
         assert!(why_text(&answer, 100).contains("its run was killed then, or could not write on"));
         let before = ask(&half, 1, Some(300));
@@ -438,36 +554,70 @@ mod tests {
         assert!(matches!(answer.state, State::Waits { .. }));
         let unstarted = RUN.replace("[\"b\",0,1]\n", "");
         let answer = ask(&unstarted, 1, Some(100));
-        assert_eq!((&answer.state, &answer.latest), (&State::Queued { since: Nanos::ZERO }, &Some(Latest::Order)));
-        assert!(matches!(ask(&unstarted, 3, Some(100)).latest, None | Some(Latest::Queue { live: 2 })));
+        assert_eq!(
+            (&answer.state, &answer.latest),
+            (&State::Queued { since: Nanos::ZERO }, &Some(Latest::Order))
+        );
+        assert!(matches!(
+            ask(&unstarted, 3, Some(100)).latest,
+            None | Some(Latest::Queue { live: 2 })
+        ));
     }
 
     #[test]
     fn many_triggers_are_counted() {
         let many: Vec<String> = (0..40).map(|_| "{\"arrived\":2}".to_owned()).collect();
-        let text =
-            format!("[\"d\",0,[{}],null,0,null,null,null]\n[\"p\",0,0,\"0\",\"exclusive\",\"run\"]\n", many.join(","));
+        let text = format!(
+            "[\"d\",0,[{}],null,0,null,null,null]\n[\"p\",0,0,\"0\",\"exclusive\",\"run\"]\n",
+            many.join(",")
+        );
         let told = why_text(&ask(&text, 0, None), 200);
-        assert!(told.contains("and 36 more") && told.matches("arrived").count() == 4, "{told}");
+        assert!(
+            told.contains("and 36 more") && told.matches("arrived").count() == 4,
+            "{told}"
+        );
     }
 
     #[test]
     fn the_bound_counts_from_when_it_was_stopped() {
         let answer = ask(RUN, 0, Some(450));
-        assert_eq!(answer.state, State::Waits { since: Nanos(200_000_000) });
-        let Some(Latest::Pause { overdue, at, max_pause }) = answer.latest else { panic!("{:?}", answer.latest) };
+        assert_eq!(
+            answer.state,
+            State::Waits {
+                since: Nanos(200_000_000)
+            }
+        );
+        let Some(Latest::Pause {
+            overdue,
+            at,
+            max_pause,
+        }) = answer.latest
+        else {
+            panic!("{:?}", answer.latest)
+        };
         assert_eq!(overdue, Nanos(200_000_000) + max_pause);
         // Two live jobs on two CPUs: one turn of a quantum.
         assert_eq!(at, overdue + Nanos(200_000_000));
         assert_eq!(answer.preferred.len(), 1);
-        assert_eq!((answer.preferred[0].task, answer.preferred[0].since), (1, Nanos(400_000_000)));
+        assert_eq!(
+            (answer.preferred[0].task, answer.preferred[0].since),
+            (1, Nanos(400_000_000))
+        );
         assert_eq!(answer.next_decision, Some(Nanos(600_000_000)));
     }
 
     #[test]
     fn a_placement_names_who_left_the_cpu() {
         let answer = ask(RUN, 0, Some(600));
-        let Did::Placed { left_by, waited, before, .. } = &answer.steps.last().unwrap().did else { panic!() };
+        let Did::Placed {
+            left_by,
+            waited,
+            before,
+            ..
+        } = &answer.steps.last().unwrap().did
+        else {
+            panic!()
+        };
         assert_eq!(
             (waited, before.as_ref().map(ToString::to_string).as_deref()),
             (&Some(Nanos(300_000_000)), Some("0"))
@@ -475,7 +625,9 @@ mod tests {
         // The end of a job before the decision is not part of it; the trigger tells.
         assert!(left_by.is_empty() && answer.steps.last().unwrap().stood_in);
         let answer = ask(RUN, 1, Some(300));
-        let Did::Placed { left_by, .. } = &answer.steps.last().unwrap().did else { panic!() };
+        let Did::Placed { left_by, .. } = &answer.steps.last().unwrap().did else {
+            panic!()
+        };
         assert_eq!(left_by, &[0]);
     }
 
@@ -485,6 +637,13 @@ mod tests {
             .map(|at| format!("[\"d\",{at},[\"quantum-end\"],null,0,null,null,null]\n[\"p\",{at},0,\"{}\",\"exclusive\",\"run\"]\n", at % 2))
             .collect();
         let answer = ask(&many, 0, None);
-        assert_eq!(answer.steps.iter().map(|step| step.at.0).collect::<Vec<_>>(), [15, 16, 17, 18, 19]);
+        assert_eq!(
+            answer
+                .steps
+                .iter()
+                .map(|step| step.at.0)
+                .collect::<Vec<_>>(),
+            [15, 16, 17, 18, 19]
+        );
     }
 }

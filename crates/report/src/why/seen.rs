@@ -50,7 +50,13 @@ pub(super) struct Watch {
 impl Watch {
     pub(super) fn new(own: TaskId) -> Watch {
         let (holders, cpus, stays) = Default::default();
-        Watch { own, holders, cpus, since: None, stays }
+        Watch {
+            own,
+            holders,
+            cpus,
+            since: None,
+            stays,
+        }
     }
 
     /// Takes in a line.
@@ -99,12 +105,32 @@ impl Watch {
         let from = at - span;
         let now = (!self.cpus.is_empty()).then_some((since, at));
         let stays = self.stays.iter().copied().chain(now);
-        let had = stays.fold(Nanos::ZERO, |sum, (began, end)| sum + (end - began.max(from)));
+        let had = stays.fold(Nanos::ZERO, |sum, (began, end)| {
+            sum + (end - began.max(from))
+        });
         let mut free = all.clone();
-        self.holders.iter().for_each(|(cpu, _)| _ = free.remove(cpu));
-        let others = self.holders.iter().filter(|(_, holder)| holder.task != self.own);
-        let others = others.map(|(cpu, Holder { task, since })| Held { cpu, task: task.0, since }).collect();
-        Some(Seen { cpus: self.cpus.clone(), since, had, span, others, free })
+        self.holders
+            .iter()
+            .for_each(|(cpu, _)| _ = free.remove(cpu));
+        let others = self
+            .holders
+            .iter()
+            .filter(|(_, holder)| holder.task != self.own);
+        let others = others
+            .map(|(cpu, Holder { task, since })| Held {
+                cpu,
+                task: task.0,
+                since,
+            })
+            .collect();
+        Some(Seen {
+            cpus: self.cpus.clone(),
+            since,
+            had,
+            span,
+            others,
+            free,
+        })
     }
 }
 
@@ -117,7 +143,10 @@ mod tests {
     }
 
     fn to(cpu: u32, task: Option<u32>) -> Switched {
-        Switched::To { cpu: CpuId(cpu), task: task.map(TaskId) }
+        Switched::To {
+            cpu: CpuId(cpu),
+            task: task.map(TaskId),
+        }
     }
 
     fn set(cpus: &str) -> CpuSet {
@@ -137,11 +166,24 @@ mod tests {
         watch.switched(ms(350), to(2, Some(1)));
         watch.switched(ms(400), to(1, None));
         let seen = watch.seen(ms(420), &all).unwrap();
-        assert_eq!((seen.cpus, seen.since, seen.had, seen.free), (set("2"), ms(300), ms(120), set("1")));
+        assert_eq!(
+            (seen.cpus, seen.since, seen.had, seen.free),
+            (set("2"), ms(300), ms(120), set("1"))
+        );
         watch.switched(ms(450), to(2, Some(0)));
         let seen = watch.seen(ms(600), &all).unwrap();
-        assert_eq!((seen.cpus, seen.since, seen.had, seen.span), (set(""), ms(450), ms(150), ms(500)));
-        assert_eq!(seen.others[1], Held { cpu: CpuId(2), task: 0, since: ms(450) });
+        assert_eq!(
+            (seen.cpus, seen.since, seen.had, seen.span),
+            (set(""), ms(450), ms(150), ms(500))
+        );
+        assert_eq!(
+            seen.others[1],
+            Held {
+                cpu: CpuId(2),
+                task: 0,
+                since: ms(450)
+            }
+        );
         // Of what lies a second back only a part counts, and then nothing.
         assert_eq!(watch.seen(ms(1_400), &all).unwrap().had, ms(50));
         assert_eq!(watch.seen(ms(1_500), &all).unwrap().had, ms(0));
@@ -156,7 +198,10 @@ mod tests {
         watch.switched(ms(0), to(1, Some(1)));
         watch.ended(ms(10), TaskId(0));
         let seen = watch.seen(ms(30), &set("0-2")).unwrap();
-        assert_eq!((seen.cpus, seen.had, seen.others, seen.free), (set("1"), ms(30), vec![], set("0,2")));
+        assert_eq!(
+            (seen.cpus, seen.had, seen.others, seen.free),
+            (set("1"), ms(30), vec![], set("0,2"))
+        );
         watch.ended(ms(40), TaskId(1));
         let seen = watch.seen(ms(50), &set("0-2")).unwrap();
         assert_eq!((seen.cpus, seen.since, seen.had), (set(""), ms(40), ms(40)));

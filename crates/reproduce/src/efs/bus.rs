@@ -16,8 +16,13 @@ use std::sync::Arc;
 
 /// Transactions per us that the machine's bus serves, as its file says.
 pub(super) fn mu(machine: &MachineSpec) -> f64 {
-    let value = machine.params.iter().find(|(name, _)| name == "mu_trans_per_us");
-    value.and_then(|(_, value)| value.parse().ok()).unwrap_or(paper::MU)
+    let value = machine
+        .params
+        .iter()
+        .find(|(name, _)| name == "mu_trans_per_us");
+    value
+        .and_then(|(_, value)| value.parse().ok())
+        .unwrap_or(paper::MU)
 }
 
 /// The share of time for which a program keeps the bus busy when it is alone.
@@ -27,7 +32,11 @@ pub(super) fn solo_utilisation(machine: &Arc<MachineSpec>, program: &Arc<Program
 
 /// A synthetic program like `bus-60` that uses such a share of the bus alone, with so many misses at once. `None` if it can't
 /// use as much.
-pub(super) fn synthetic(machine: &Arc<MachineSpec>, demand: f64, at_once: f64) -> Option<Arc<ProgramSpec>> {
+pub(super) fn synthetic(
+    machine: &Arc<MachineSpec>,
+    demand: f64,
+    at_once: f64,
+) -> Option<Arc<ProgramSpec>> {
     let base = program("bus-60");
     let with = |factor: f64| {
         let mut made = (*base).clone();
@@ -43,7 +52,11 @@ pub(super) fn synthetic(machine: &Arc<MachineSpec>, demand: f64, at_once: f64) -
     }
     for _ in 0..40 {
         let middle = 0.5 * (low + high);
-        if solo_utilisation(machine, &with(middle)) > demand { low = middle } else { high = middle }
+        if solo_utilisation(machine, &with(middle)) > demand {
+            low = middle
+        } else {
+            high = middle
+        }
     }
     Some(with(0.5 * (low + high)))
 }
@@ -67,10 +80,22 @@ pub(super) fn figure_4(
     parts: &mut Vec<Part>,
     verdicts: &mut Vec<Verdict>,
 ) -> Result<(), ReproduceError> {
-    let synthetic: Vec<Arc<ProgramSpec>> = (1..=10).map(|tenth| program(&format!("bus-{}", 10 * tenth))).collect();
+    let synthetic: Vec<Arc<ProgramSpec>> = (1..=10)
+        .map(|tenth| program(&format!("bus-{}", 10 * tenth)))
+        .collect();
     let all: Vec<&Arc<ProgramSpec>> = synthetic.iter().chain(programs).collect();
-    let lists: Vec<Vec<SimJob>> = all.iter().map(|program| copies(program, CORES, lab.work)).collect();
-    let results = runs(lab, "efs: Figure 4", machine, &lists, &[&linux], lab.few_seeds())?;
+    let lists: Vec<Vec<SimJob>> = all
+        .iter()
+        .map(|program| copies(program, CORES, lab.work))
+        .collect();
+    let results = runs(
+        lab,
+        "efs: Figure 4",
+        machine,
+        &lists,
+        &[&linux],
+        lab.few_seeds(),
+    )?;
     let (mut rows, mut made, mut real) = (Vec::new(), Vec::new(), Vec::new());
     let mut off: Vec<Vec<f64>> = Vec::new();
     let mut below = 0;
@@ -87,7 +112,12 @@ pub(super) fn figure_4(
         ]);
         if at < synthetic.len() {
             made.push(point);
-            off.push(values.iter().map(|value| 100.0 * (model / value - 1.0)).collect());
+            off.push(
+                values
+                    .iter()
+                    .map(|value| 100.0 * (model / value - 1.0))
+                    .collect(),
+            );
         } else {
             real.push(point);
             below += usize::from(point.1 < 0.99 * model);
@@ -96,10 +126,14 @@ pub(super) fn figure_4(
     let model: Vec<(f64, f64)> = (0..100)
         .filter_map(|percent| {
             let demand = f64::from(percent) / 100.0;
-            bus::throughput(&[demand; CORES]).ok().map(|throughput| (f64::from(percent), throughput))
+            bus::throughput(&[demand; CORES])
+                .ok()
+                .map(|throughput| (f64::from(percent), throughput))
         })
         .collect();
-    parts.push(Part::Heading("Figure 4: throughput of four identical tasks".to_owned()));
+    parts.push(Part::Heading(
+        "Figure 4: throughput of four identical tasks".to_owned(),
+    ));
     parts.push(curves(
         "efs-figure-4".to_owned(),
         "Throughput of four identical tasks, against the share of the bus that one uses alone: EFS's model, synthetic \
@@ -119,33 +153,55 @@ pub(super) fn figure_4(
         columns: ["program", "solo utilisation, %", "model", "here"].map(str::to_owned).to_vec(),
         rows,
     }));
-    let most = over(&off, |values| values.iter().map(|off| off.abs()).reduce(f64::max));
+    let most = over(&off, |values| {
+        values.iter().map(|off| off.abs()).reduce(f64::max)
+    });
     let what = "Figure 4: greatest difference of the synthetic program from the model, %";
     verdicts.push(Verdict::at_most(what, paper::FIGURE_4_MOST, 1, &most));
     let what = "Figure 4: standard deviation of that difference, %";
-    verdicts.push(Verdict::size(what, paper::FIGURE_4_DEVIATION, 1, &over(&off, deviation)));
-    parts.push(Part::Text(format!("Of {} SPEC programs {below} lie more than 1 % below the model.", programs.len())));
+    verdicts.push(Verdict::size(
+        what,
+        paper::FIGURE_4_DEVIATION,
+        1,
+        &over(&off, deviation),
+    ));
+    parts.push(Part::Text(format!(
+        "Of {} SPEC programs {below} lie more than 1 % below the model.",
+        programs.len()
+    )));
     Ok(())
 }
 
 /// Figure 4 with programs that wait for fewer misses at once.
-pub(super) fn causes(lab: &Lab<'_>, machine: &Arc<MachineSpec>) -> Result<Vec<Part>, ReproduceError> {
+pub(super) fn causes(
+    lab: &Lab<'_>,
+    machine: &Arc<MachineSpec>,
+) -> Result<Vec<Part>, ReproduceError> {
     let tenths = [10u32, 20, 30, 40];
     let mut rows = Vec::new();
     for at_once in FEWER_AT_ONCE {
-        let programs: Vec<_> =
-            tenths.iter().map(|&percent| synthetic(machine, f64::from(percent) / 100.0, at_once)).collect();
-        let lists: Vec<Vec<SimJob>> =
-            programs.iter().flatten().map(|program| copies(program, CORES, lab.work)).collect();
+        let programs: Vec<_> = tenths
+            .iter()
+            .map(|&percent| synthetic(machine, f64::from(percent) / 100.0, at_once))
+            .collect();
+        let lists: Vec<Vec<SimJob>> = programs
+            .iter()
+            .flatten()
+            .map(|program| copies(program, CORES, lab.work))
+            .collect();
         let what = format!("efs: Figure 4, {} misses at once", plain(at_once, 0));
-        let mut results = runs(lab, &what, machine, &lists, &[&linux], lab.few_seeds())?.into_iter();
+        let mut results =
+            runs(lab, &what, machine, &lists, &[&linux], lab.few_seeds())?.into_iter();
         let mut row = vec![Cell::number(at_once, 0)];
         for program in &programs {
-            let found = program.as_ref().and_then(|program| Some((program, results.next()?)));
+            let found = program
+                .as_ref()
+                .and_then(|program| Some((program, results.next()?)));
             row.push(found.map_or_else(
                 || Cell::Absent("it can't use as much".to_owned()),
                 |(program, by_change)| {
-                    let model = bus::throughput(&[solo_utilisation(machine, program); CORES]).unwrap_or(f64::NAN);
+                    let model = bus::throughput(&[solo_utilisation(machine, program); CORES])
+                        .unwrap_or(f64::NAN);
                     let off = |run: &Measured| 100.0 * (model / throughput(run) - 1.0);
                     Cell::signed(&by_change[0].iter().map(off).collect::<Vec<_>>(), 1)
                 },

@@ -29,12 +29,18 @@ pub(super) fn linux(trial: Trial) -> Trial {
 
 /// Under EFS.
 pub(super) fn efs(trial: Trial) -> Trial {
-    Trial { policy: "efs", ..trial }
+    Trial {
+        policy: "efs",
+        ..trial
+    }
 }
 
 /// One job after the other.
 pub(super) fn serial(trial: Trial) -> Trial {
-    Trial { at_once: 1, ..trial }
+    Trial {
+        at_once: 1,
+        ..trial
+    }
 }
 
 /// Trials of several lists of jobs with several changes, for all seeds: by list, then by change, then by seed.
@@ -47,7 +53,10 @@ pub(super) fn runs(
     seeds: &[u64],
 ) -> Result<Vec<Vec<Vec<Measured>>>, ReproduceError> {
     grid::simulate(&lab.pool, what, lists.len(), seeds, |list, seed| {
-        changes.iter().map(|change| change(Trial::new(machine, &lists[list], "linux", seed))).collect()
+        changes
+            .iter()
+            .map(|change| change(Trial::new(machine, &lists[list], "linux", seed)))
+            .collect()
     })
 }
 
@@ -73,12 +82,18 @@ fn energy_delay(run: &Measured) -> Option<f64> {
 
 /// By how many per cent ours has less than the base, by seed.
 fn saved(base: &[Measured], ours: &[Measured], of: impl Fn(&Measured) -> Option<f64>) -> Vec<f64> {
-    base.iter().zip(ours).filter_map(|(base, ours)| Some(100.0 * (1.0 - of(ours)? / of(base)?))).collect()
+    base.iter()
+        .zip(ours)
+        .filter_map(|(base, ours)| Some(100.0 * (1.0 - of(ours)? / of(base)?)))
+        .collect()
 }
 
 /// By how many per cent ours takes longer than the base, by seed.
 fn slower(base: &[Measured], ours: &[Measured]) -> Vec<f64> {
-    base.iter().zip(ours).map(|(base, ours)| 100.0 * (ours.turnaround_s / base.turnaround_s - 1.0)).collect()
+    base.iter()
+        .zip(ours)
+        .map(|(base, ours)| 100.0 * (ours.turnaround_s / base.turnaround_s - 1.0))
+        .collect()
 }
 
 /// Several lists of jobs under `linux` on all cores, and otherwise: by list, then by seed.
@@ -98,17 +113,32 @@ impl Effects {
     ) -> Result<Effects, ReproduceError> {
         let mut both = runs(lab, what, machine, lists, &[&linux, &efs], seeds)?;
         let ours = both.iter_mut().filter_map(Vec::pop).collect();
-        Ok(Effects { base: both.into_iter().flatten().collect(), ours })
+        Ok(Effects {
+            base: both.into_iter().flatten().collect(),
+            ours,
+        })
     }
 
     /// The same with the first seeds alone.
     pub(super) fn first(&self, seeds: usize) -> Effects {
-        let of = |lists: &[Vec<Measured>]| lists.iter().map(|runs| runs[..seeds.min(runs.len())].to_vec()).collect();
-        Effects { base: of(&self.base), ours: of(&self.ours) }
+        let of = |lists: &[Vec<Measured>]| {
+            lists
+                .iter()
+                .map(|runs| runs[..seeds.min(runs.len())].to_vec())
+                .collect()
+        };
+        Effects {
+            base: of(&self.base),
+            ours: of(&self.ours),
+        }
     }
 
     fn each(&self, of: impl Fn(&[Measured], &[Measured]) -> Vec<f64>) -> Vec<Vec<f64>> {
-        self.base.iter().zip(&self.ours).map(|(base, ours)| of(base, ours)).collect()
+        self.base
+            .iter()
+            .zip(&self.ours)
+            .map(|(base, ours)| of(base, ours))
+            .collect()
     }
 
     /// Energy saved in per cent.
@@ -132,12 +162,28 @@ impl Effects {
     }
 
     /// Energy saved and time lost of each list, as a figure.
-    pub(super) fn figure(&self, id: &str, caption: &str, x: &'static str, names: Vec<String>) -> Part {
+    pub(super) fn figure(
+        &self,
+        id: &str,
+        caption: &str,
+        x: &'static str,
+        names: Vec<String>,
+    ) -> Part {
         let bar = |name: &str, values: &[Vec<f64>]| {
-            (name.to_owned(), values.iter().map(|values| Estimate::of(values)).collect())
+            (
+                name.to_owned(),
+                values.iter().map(|values| Estimate::of(values)).collect(),
+            )
         };
-        let axes = Axes { x, y: "%", decimals: 1 };
-        let series = vec![bar("energy saved", &self.energy_saved()), bar("time lost", &self.time_lost())];
+        let axes = Axes {
+            x,
+            y: "%",
+            decimals: 1,
+        };
+        let series = vec![
+            bar("energy saved", &self.energy_saved()),
+            bar("time lost", &self.time_lost()),
+        ];
         bars(id.to_owned(), caption.to_owned(), axes, names, series, None)
     }
 }

@@ -31,7 +31,9 @@ fn beside(
     at_once: f64,
     others: &[u32],
 ) -> Result<Option<Beside>, ReproduceError> {
-    let Some(observed) = synthetic(machine, paper::FIGURE_6_SOLO, at_once) else { return Ok(None) };
+    let Some(observed) = synthetic(machine, paper::FIGURE_6_SOLO, at_once) else {
+        return Ok(None);
+    };
     let truth = solo_utilisation(machine, &observed);
     let work = Work::SoloTime(Nanos::from_ms(20_000));
     let mut lists = Vec::new();
@@ -40,14 +42,20 @@ fn beside(
         let mut jobs = copies(&observed, 1, work);
         if percent > 0 {
             // The greatest is as great as one program alone can be.
-            let Some(other) = synthetic(machine, f64::from(percent.min(99)) / 100.0, at_once) else { continue };
+            let Some(other) = synthetic(machine, f64::from(percent.min(99)) / 100.0, at_once)
+            else {
+                continue;
+            };
             jobs.extend(copies(&other, 1, work));
         }
         lists.push(jobs);
         used.push(f64::from(percent));
     }
     // Both run for at least as long as one takes alone.
-    let watched = |trial: Trial| Trial { noted: Nanos::from_ms(10_000), ..trial };
+    let watched = |trial: Trial| Trial {
+        noted: Nanos::from_ms(10_000),
+        ..trial
+    };
     let what = format!("efs: Figure 6, {} misses at once", plain(at_once, 0));
     let results = runs(lab, &what, machine, &lists, &[&watched], lab.few_seeds())?;
     let mu = mu(machine);
@@ -59,7 +67,9 @@ fn beside(
                 run.watch
                     .lines
                     .get(&TaskId(task))
-                    .map_or(0.0, |&(lines, ns)| lines as f64 * 1e3 / ns.max(1) as f64 / mu)
+                    .map_or(0.0, |&(lines, ns)| {
+                        lines as f64 * 1e3 / ns.max(1) as f64 / mu
+                    })
             };
             let (mine, other) = (used(0), used(1));
             sums.push(100.0 * mine);
@@ -69,13 +79,24 @@ fn beside(
         }
         rows.push((percent, models, sums));
     }
-    Ok(Some(Beside { truth: 100.0 * truth, rows }))
+    Ok(Some(Beside {
+        truth: 100.0 * truth,
+        rows,
+    }))
 }
 
 /// The mean size of the error of estimates over the rows, by seed.
 fn errors(beside: &Beside, of: impl Fn(&Row) -> &Vec<f64>) -> Vec<f64> {
-    let sizes = |row| of(row).iter().map(|value| (value - beside.truth).abs()).collect();
-    over(&beside.rows.iter().map(sizes).collect::<Vec<Vec<f64>>>(), mean)
+    let sizes = |row| {
+        of(row)
+            .iter()
+            .map(|value| (value - beside.truth).abs())
+            .collect()
+    };
+    over(
+        &beside.rows.iter().map(sizes).collect::<Vec<Vec<f64>>>(),
+        mean,
+    )
 }
 
 /// Solo utilisation estimated beside another program, by Eq. 9 and by the additive model.
@@ -86,10 +107,19 @@ pub(super) fn figure_6(
     verdicts: &mut Vec<Verdict>,
 ) -> Result<(), ReproduceError> {
     let tenths: Vec<u32> = (0..=10).map(|tenth| 10 * tenth).collect();
-    let Some(found) = beside(lab, machine, AT_ONCE, &tenths)? else { return Ok(()) };
-    let of =
-        |values: fn(&Row) -> &Vec<f64>| found.rows.iter().filter_map(|row| Some((row.0, mean(values(row))?))).collect();
-    parts.push(Part::Heading("Figure 6: solo utilisation, estimated beside another program".to_owned()));
+    let Some(found) = beside(lab, machine, AT_ONCE, &tenths)? else {
+        return Ok(());
+    };
+    let of = |values: fn(&Row) -> &Vec<f64>| {
+        found
+            .rows
+            .iter()
+            .filter_map(|row| Some((row.0, mean(values(row))?)))
+            .collect()
+    };
+    parts.push(Part::Heading(
+        "Figure 6: solo utilisation, estimated beside another program".to_owned(),
+    ));
     parts.push(curves(
         "efs-figure-6".to_owned(),
         "Estimates of a solo utilisation of 57 % beside another program: from simulated counters, by the other's use of \
@@ -103,29 +133,44 @@ pub(super) fn figure_6(
         ],
     ));
     let row = |(x, models, sums): &Row| {
-        vec![Cell::number(*x, 0), Cell::number(found.truth, 1), Cell::mean(models, 1), Cell::mean(sums, 1)]
+        vec![
+            Cell::number(*x, 0),
+            Cell::number(found.truth, 1),
+            Cell::mean(models, 1),
+            Cell::mean(sums, 1),
+        ]
     };
     parts.push(Part::Table(Table {
         id: "efs-figure-6-numbers".to_owned(),
         caption: "The estimates of Figure 6, in per cent.".to_owned(),
-        columns: ["other, %", "truth", "by Eq. 9", "additive"].map(str::to_owned).to_vec(),
+        columns: ["other, %", "truth", "by Eq. 9", "additive"]
+            .map(str::to_owned)
+            .to_vec(),
         rows: found.rows.iter().map(row).collect(),
     }));
     verdicts.push(Verdict::order(
         "error of the estimate of a solo utilisation of 57 % (Figure 6)",
         &["additive", "Eq. 9"],
-        &[("additive", errors(&found, |row| &row.2)), ("Eq. 9", errors(&found, |row| &row.1))],
+        &[
+            ("additive", errors(&found, |row| &row.2)),
+            ("Eq. 9", errors(&found, |row| &row.1)),
+        ],
     ));
     Ok(())
 }
 
 /// Figure 6 with programs that wait for fewer misses at once.
-pub(super) fn causes(lab: &Lab<'_>, machine: &Arc<MachineSpec>) -> Result<Vec<Part>, ReproduceError> {
+pub(super) fn causes(
+    lab: &Lab<'_>,
+    machine: &Arc<MachineSpec>,
+) -> Result<Vec<Part>, ReproduceError> {
     // With few misses at once a program can't use much more.
     let others = [10, 20, 30, 40, 50];
     let mut rows = Vec::new();
     for at_once in FEWER_AT_ONCE {
-        let Some(found) = beside(lab, machine, at_once, &others)? else { continue };
+        let Some(found) = beside(lab, machine, at_once, &others)? else {
+            continue;
+        };
         rows.push(vec![
             Cell::number(at_once, 0),
             Cell::mean(&errors(&found, |row| &row.1), 1),

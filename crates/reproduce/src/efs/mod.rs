@@ -50,5 +50,11 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
     causes.extend(estimate::causes(lab, &slow)?);
     causes.extend(programs::left_alone(&full, &all, &effects, &fixed));
     let title = "EFS: energy by leaving cores idle".to_owned();
-    Ok(Chapter { id: "efs", title, parts, verdicts, causes })
+    Ok(Chapter {
+        id: "efs",
+        title,
+        parts,
+        verdicts,
+        causes,
+    })
 }

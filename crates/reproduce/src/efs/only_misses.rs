@@ -1,6 +1,8 @@
 //! Four copies of a program that only misses: who has a core, and what it costs (section 5.2, Figure 7 and Table 1).
 
-use super::effects::{CORES, Change, POWER, STREAMS, chip_energy, efs, energy, linux, runs, serial, time};
+use super::effects::{
+    CORES, Change, POWER, STREAMS, chip_energy, efs, energy, linux, runs, serial, time,
+};
 use crate::error::ReproduceError;
 use crate::figure::timeline;
 use crate::findings::{Cell, Part, Table, Verdict};
@@ -23,9 +25,19 @@ pub(super) fn figure_7(
     verdicts: &mut Vec<Verdict>,
 ) -> Result<(), ReproduceError> {
     let jobs = copies(&program("bus-100"), CORES, lab.work);
-    let watched = |trial: Trial| Trial { noted: FIGURE_7, ..trial };
+    let watched = |trial: Trial| Trial {
+        noted: FIGURE_7,
+        ..trial
+    };
     let both: [&Change<'_>; 2] = [&watched, &|trial| efs(watched(trial))];
-    let results = runs(lab, "efs: Figure 7", machine, &[jobs], &both, lab.few_seeds())?;
+    let results = runs(
+        lab,
+        "efs: Figure 7",
+        machine,
+        &[jobs],
+        &both,
+        lab.few_seeds(),
+    )?;
     parts.push(Part::Heading("Figure 7: which cores are in use".to_owned()));
     for (runs, name) in results[0].iter().zip(["linux", "efs"]) {
         parts.push(timeline(
@@ -43,7 +55,10 @@ pub(super) fn figure_7(
             CORES,
             &runs[0].watch.stays,
         ));
-        let busy = runs.iter().map(|run| run.busy_s / run.turnaround_s).collect::<Vec<f64>>();
+        let busy = runs
+            .iter()
+            .map(|run| run.busy_s / run.turnaround_s)
+            .collect::<Vec<f64>>();
         let paper = if name == "linux" { 4.0 } else { 1.0 };
         let what = format!("Figure 7: cores in use on average under `{name}`");
         verdicts.push(Verdict::size(what, paper, 1, &busy));
@@ -60,7 +75,14 @@ pub(super) fn table_1(
 ) -> Result<(), ReproduceError> {
     let jobs = copies(&program("bus-100"), CORES, lab.work);
     let three: [&Change<'_>; 3] = [&serial, &linux, &efs];
-    let results = runs(lab, "efs: Table 1", machine, &[jobs], &three, lab.few_seeds())?;
+    let results = runs(
+        lab,
+        "efs: Table 1",
+        machine,
+        &[jobs],
+        &three,
+        lab.few_seeds(),
+    )?;
     let parallel = &results[0][1];
     let mut rows = Vec::new();
     let names = ["serial, `linux`", "parallel, `linux`", "parallel, `efs`"];
@@ -69,10 +91,15 @@ pub(super) fn table_1(
         let (base_s, base_j) = paper::TABLE_1[1];
         let ratio = |of: fn(&Measured) -> Option<f64>| -> Vec<f64> {
             let pairs = results[0][at].iter().zip(parallel);
-            pairs.filter_map(|(ours, base)| Some(of(ours)? / of(base)?)).collect()
+            pairs
+                .filter_map(|(ours, base)| Some(of(ours)? / of(base)?))
+                .collect()
         };
         let cpu_j = Cell::number(paper::TABLE_1_CPU_J[at] / paper::TABLE_1_CPU_J[1], 3);
-        let power: Vec<f64> = results[0][at].iter().filter_map(Measured::power_w).collect();
+        let power: Vec<f64> = results[0][at]
+            .iter()
+            .filter_map(Measured::power_w)
+            .collect();
         rows.push(vec![
             Cell::text(*name),
             Cell::mean(&ratio(time), 3),
@@ -86,21 +113,39 @@ pub(super) fn table_1(
         ]);
         // A ratio near 1 would agree with any other; what is saved is the result.
         if at != 1 {
-            let less = |values: Vec<f64>| values.iter().map(|share| 100.0 * (1.0 - share)).collect::<Vec<f64>>();
+            let less = |values: Vec<f64>| {
+                values
+                    .iter()
+                    .map(|share| 100.0 * (1.0 - share))
+                    .collect::<Vec<f64>>()
+            };
             let what = format!("Table 1: time saved by {name} against parallel, %");
-            let verdict = Verdict::gain(what, 100.0 * (1.0 - paper_s / base_s), 1, &less(ratio(time)));
+            let verdict = Verdict::gain(
+                what,
+                100.0 * (1.0 - paper_s / base_s),
+                1,
+                &less(ratio(time)),
+            );
             verdicts.push(verdict.resting_on(STREAMS));
             let what = format!("Table 1: energy saved by {name} against parallel, %");
-            let verdict = Verdict::gain(what, 100.0 * (1.0 - paper_j / base_j), 1, &less(ratio(energy)));
+            let verdict = Verdict::gain(
+                what,
+                100.0 * (1.0 - paper_j / base_j),
+                1,
+                &less(ratio(energy)),
+            );
             verdicts.push(verdict.resting_on(POWER));
             let what = format!("Table 1: energy of the CPU saved by {name} against parallel, %");
             let figure = 100.0 * (1.0 - paper::TABLE_1_CPU_J[at] / paper::TABLE_1_CPU_J[1]);
-            verdicts.push(Verdict::gain(what, figure, 1, &less(ratio(chip_energy))).resting_on(POWER));
+            verdicts
+                .push(Verdict::gain(what, figure, 1, &less(ratio(chip_energy))).resting_on(POWER));
         }
         let what = format!("Table 1: power of {name}, W");
         verdicts.push(Verdict::size(what, paper_j / paper_s, 1, &power).resting_on(POWER));
     }
-    parts.push(Part::Heading("Table 1: four copies that only miss".to_owned()));
+    parts.push(Part::Heading(
+        "Table 1: four copies that only miss".to_owned(),
+    ));
     parts.push(Part::Table(Table {
         id: "efs-table-1".to_owned(),
         caption: "Time, energy of the system and energy of the CPU as shares of those in parallel under `linux`, and power of \

@@ -23,17 +23,31 @@ pub(super) fn calibration(
         .flat_map(|cores| programs.iter().map(move |program| (program, cores)))
         .map(|(program, cores)| copies(program, cores, lab.work))
         .collect();
-    let results = runs(lab, "efs: power by cores in use", machine, &lists, &[&linux], lab.few_seeds())?;
+    let results = runs(
+        lab,
+        "efs: power by cores in use",
+        machine,
+        &lists,
+        &[&linux],
+        lab.few_seeds(),
+    )?;
     let mut rows = Vec::new();
     let mut last = vec![paper::POWER_W[0]; lab.few_seeds().len()];
     for cores in 1..=CORES {
-        let of_programs: Vec<Vec<f64>> = results[(cores - 1) * programs.len()..cores * programs.len()]
+        let of_programs: Vec<Vec<f64>> = results
+            [(cores - 1) * programs.len()..cores * programs.len()]
             .iter()
             .map(|by_policy| by_policy[0].iter().filter_map(Measured::power_w).collect())
             .collect();
         let means = over(&of_programs, mean);
-        let deviation = over(&of_programs, |power| Some(100.0 * deviation(power)? / mean(power)?));
-        let step: Vec<f64> = means.iter().zip(&last).map(|(now, before)| now - before).collect();
+        let deviation = over(&of_programs, |power| {
+            Some(100.0 * deviation(power)? / mean(power)?)
+        });
+        let step: Vec<f64> = means
+            .iter()
+            .zip(&last)
+            .map(|(now, before)| now - before)
+            .collect();
         rows.push(vec![
             Cell::number(cores as f64, 0),
             Cell::mean(&means, 1),
@@ -42,10 +56,15 @@ pub(super) fn calibration(
             Cell::mean(&deviation, 1),
             Cell::number(paper::POWER_DEVIATION[cores - 1], 1),
         ]);
-        verdicts.push(Verdict::size(format!("P_{cores}, W"), paper::POWER_W[cores], 1, &step).fitted());
+        verdicts
+            .push(Verdict::size(format!("P_{cores}, W"), paper::POWER_W[cores], 1, &step).fitted());
         let what = format!("deviation of power between programs, {cores} cores in use, %");
         let verdict = Verdict::size(what, paper::POWER_DEVIATION[cores - 1], 1, &deviation);
-        verdicts.push(if cores == CORES { verdict.fitted() } else { verdict.resting_on(POWER) });
+        verdicts.push(if cores == CORES {
+            verdict.fitted()
+        } else {
+            verdict.resting_on(POWER)
+        });
         last = means;
     }
     parts.push(Part::Heading("Calibration of P_k".to_owned()));

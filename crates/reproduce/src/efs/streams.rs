@@ -25,8 +25,13 @@ pub(super) fn causes(
     let seeds = lab.few_seeds();
     let lists = fours(lab, programs);
     let only_misses = vec![copies(&program("bus-100"), CORES, lab.work)];
-    let high: Vec<Vec<SimJob>> = of_folder("efs", lab.work).into_iter().map(|mix| mix.jobs).collect();
-    let gems = programs.iter().position(|program| program.name == "GemsFDTD");
+    let high: Vec<Vec<SimJob>> = of_folder("efs", lab.work)
+        .into_iter()
+        .map(|mix| mix.jobs)
+        .collect();
+    let gems = programs
+        .iter()
+        .position(|program| program.name == "GemsFDTD");
     let mut rows = Vec::new();
     for (loss, most) in LOSSES {
         let mut spec = (**machine).clone();
@@ -35,16 +40,31 @@ pub(super) fn causes(
         let changed = refitted(spec)?;
         let what = format!("efs: streams cost {} %", plain(100.0 * loss, 1));
         let four = Effects::simulate(lab, &what, &changed, &lists, seeds)?;
-        let alone = runs(lab, &what, &changed, &only_misses, &[&serial, &linux], seeds)?;
+        let alone = runs(
+            lab,
+            &what,
+            &changed,
+            &only_misses,
+            &[&serial, &linux],
+            seeds,
+        )?;
         let mixed = Effects::simulate(lab, &what, &changed, &high, seeds)?;
         let lost = four.time_lost();
-        let best: Vec<f64> =
-            over(&lost, |lost| lost.iter().copied().reduce(f64::min)).iter().map(|lost| -lost).collect();
+        let best: Vec<f64> = over(&lost, |lost| lost.iter().copied().reduce(f64::min))
+            .iter()
+            .map(|lost| -lost)
+            .collect();
         let of_gems = gems.map_or_else(Vec::new, |at| lost[at].clone());
         let pairs = alone[0][0].iter().zip(&alone[0][1]);
-        let ratio: Vec<f64> = pairs.map(|(serial, both)| serial.turnaround_s / both.turnaround_s).collect();
+        let ratio: Vec<f64> = pairs
+            .map(|(serial, both)| serial.turnaround_s / both.turnaround_s)
+            .collect();
         rows.push(vec![
-            Cell::text(format!("{} %, at most {} %", plain(100.0 * loss, 1), plain(100.0 * most, 1))),
+            Cell::text(format!(
+                "{} %, at most {} %",
+                plain(100.0 * loss, 1),
+                plain(100.0 * most, 1)
+            )),
             Cell::mean(&ratio, 2),
             Cell::signed(&over(&four.energy_saved(), mean), 1),
             Cell::signed(&over(&lost, mean), 1),

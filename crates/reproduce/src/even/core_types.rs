@@ -22,7 +22,11 @@ fn candidates() -> [Candidate; 8] {
         Candidate::new("big-fair"),
         Candidate::new("lucky"),
         Candidate::new("even"),
-        Candidate { knows_progress: true, label: "even, true progress".to_owned(), ..Candidate::new("even") },
+        Candidate {
+            knows_progress: true,
+            label: "even, true progress".to_owned(),
+            ..Candidate::new("even")
+        },
         Candidate::with("even", "objective", "energy"),
         Candidate::with("even", "objective", "edp"),
     ]
@@ -30,17 +34,29 @@ fn candidates() -> [Candidate; 8] {
 
 /// What is to be reached, and whether it is.
 fn goals(grid: &Grid) -> Vec<(String, bool)> {
-    let of = |at: usize, of: fn(&crate::trial::Measured) -> Option<f64>| mean(&saved(grid, at, of)).unwrap_or(f64::NAN);
+    let of = |at: usize, of: fn(&crate::trial::Measured) -> Option<f64>| {
+        mean(&saved(grid, at, of)).unwrap_or(f64::NAN)
+    };
     let unfair = [EVEN, LUCKY].map(|at| worst(grid, at));
     let time = [EVEN, LUCKY].map(|at| of(at, |run| Some(run.turnaround_s)));
     let product = [EVEN_EDP, LUCKY].map(|at| of(at, energy_delay));
     let both = |what: &str, [ours, theirs]: [f64; 2], decimals: usize, unit: &str| {
-        format!("{what} {}{unit}, `lucky` {}{unit}", plain(ours, decimals), plain(theirs, decimals))
+        format!(
+            "{what} {}{unit}, `lucky` {}{unit}",
+            plain(ours, decimals),
+            plain(theirs, decimals)
+        )
     };
     vec![
-        (both("unfairness of the worst run", unfair, 2, ""), unfair[0] <= unfair[1]),
+        (
+            both("unfairness of the worst run", unfair, 2, ""),
+            unfair[0] <= unfair[1],
+        ),
         (both("turnaround saved", time, 1, " %"), time[0] >= time[1]),
-        (both("energy x time saved with `objective=edp`", product, 1, " %"), product[0] >= product[1]),
+        (
+            both("energy x time saved with `objective=edp`", product, 1, " %"),
+            product[0] >= product[1],
+        ),
     ]
 }
 
@@ -56,8 +72,10 @@ pub(super) fn parts(lab: &Lab<'_>) -> Result<Vec<Part>, ReproduceError> {
         &candidates,
         lab.few_seeds(),
     )?;
-    let judged: Vec<String> =
-        goals(&grid).into_iter().map(|(words, is_met)| format!("{words}: {}", met(is_met))).collect();
+    let judged: Vec<String> = goals(&grid)
+        .into_iter()
+        .map(|(words, is_met)| format!("{words}: {}", met(is_met)))
+        .collect();
     Ok(vec![
         Part::Heading("Two types of core".to_owned()),
         Part::Text(format!(
@@ -96,13 +114,26 @@ mod tests {
     #[test]
     fn the_fast_core_goes_round_so_that_all_progress_alike() {
         let stop = AtomicBool::new(false);
-        let pool = Pool { threads: 2, progress: &|_, _, _| (), stop: &stop, keep: None };
+        let pool = Pool {
+            threads: 2,
+            progress: &|_, _, _| (),
+            stop: &stop,
+            keep: None,
+        };
         let (spec, all) = (machine("big1-small3").unwrap(), Mixes::Lucky.of(8));
         assert_eq!(all.len(), 8);
-        let grid = Grid::simulate(&pool, "two mixes", &spec, &all[..2], &candidates(), &[1]).unwrap();
-        assert!(worst(&grid, EVEN) < 1.15 && worst(&grid, LUCKY) > worst(&grid, EVEN), "{}", worst(&grid, EVEN));
+        let grid =
+            Grid::simulate(&pool, "two mixes", &spec, &all[..2], &candidates(), &[1]).unwrap();
+        assert!(
+            worst(&grid, EVEN) < 1.15 && worst(&grid, LUCKY) > worst(&grid, EVEN),
+            "{}",
+            worst(&grid, EVEN)
+        );
         let time = |at: usize| saved(&grid, at, |run| Some(run.turnaround_s))[0];
         assert!(time(EVEN) > time(LUCKY), "{} {}", time(EVEN), time(LUCKY));
-        assert_eq!((goals(&grid).len(), rows(&grid, &candidates()).len()), (3, candidates().len()));
+        assert_eq!(
+            (goals(&grid).len(), rows(&grid, &candidates()).len()),
+            (3, candidates().len())
+        );
     }
 }

@@ -34,7 +34,11 @@ const UNFAIR_MOST: f64 = 1.1;
 
 const SETS: [(&str, &str, Mixes); 2] = [
     ("high", "EFS's eight mixes of high demand", Mixes::Efs),
-    ("copies", "four copies of each of 29 programs", Mixes::FourCopies),
+    (
+        "copies",
+        "four copies of each of 29 programs",
+        Mixes::FourCopies,
+    ),
 ];
 
 pub(super) fn energy_delay(run: &Measured) -> Option<f64> {
@@ -43,8 +47,13 @@ pub(super) fn energy_delay(run: &Measured) -> Option<f64> {
 
 /// Of each seed, how many per cent less of a figure there is than with the base: geometric mean over the mixes.
 pub(super) fn saved(grid: &Grid, at: usize, of: impl Fn(&Measured) -> Option<f64>) -> Vec<f64> {
-    let ratio = |mix: usize, seed: usize| Some(of(&grid.of(mix, at)[seed])? / of(&grid.of(mix, BASE)[seed])?);
-    grid.geometric(ratio).into_iter().map(|ratio| 100.0 * (1.0 - ratio)).collect()
+    let ratio = |mix: usize, seed: usize| {
+        Some(of(&grid.of(mix, at)[seed])? / of(&grid.of(mix, BASE)[seed])?)
+    };
+    grid.geometric(ratio)
+        .into_iter()
+        .map(|ratio| 100.0 * (1.0 - ratio))
+        .collect()
 }
 
 /// The same on each mix: mean over the seeds.
@@ -61,7 +70,10 @@ fn saved_on(grid: &Grid, at: usize, mix: usize, of: impl Fn(&Measured) -> Option
 
 /// The least saving of any mix.
 fn least_saved(grid: &Grid, at: usize, of: impl Fn(&Measured) -> Option<f64> + Copy) -> f64 {
-    (0..grid.mixes).map(|mix| saved_on(grid, at, mix, of)).min_by(f64::total_cmp).unwrap_or(f64::NAN)
+    (0..grid.mixes)
+        .map(|mix| saved_on(grid, at, mix, of))
+        .min_by(f64::total_cmp)
+        .unwrap_or(f64::NAN)
 }
 
 /// The greatest slowdown / the least: of the worst run.
@@ -70,8 +82,16 @@ pub(super) fn worst(grid: &Grid, at: usize) -> f64 {
 }
 
 /// Of each candidate a row under these columns.
-pub(super) const COLUMNS: [&str; 8] =
-    ["policy", "energy saved", "least", "energy x time saved", "turnaround saved", "least", "unfairness", "worst"];
+pub(super) const COLUMNS: [&str; 8] = [
+    "policy",
+    "energy saved",
+    "least",
+    "energy x time saved",
+    "turnaround saved",
+    "least",
+    "unfairness",
+    "worst",
+];
 
 pub(super) fn rows(grid: &Grid, candidates: &[Candidate]) -> Vec<Vec<Cell>> {
     let row = |(at, candidate): (usize, &Candidate)| {
@@ -82,10 +102,19 @@ pub(super) fn rows(grid: &Grid, candidates: &[Candidate]) -> Vec<Vec<Cell>> {
             row.push(Cell::signed(&saved(grid, at, |run| run.energy_j), 1));
             row.push(Cell::number(least_saved(grid, at, |run| run.energy_j), 1));
             row.push(Cell::signed(&saved(grid, at, energy_delay), 1));
-            row.push(Cell::signed(&saved(grid, at, |run| Some(run.turnaround_s)), 1));
-            row.push(Cell::number(least_saved(grid, at, |run| Some(run.turnaround_s)), 1));
+            row.push(Cell::signed(
+                &saved(grid, at, |run| Some(run.turnaround_s)),
+                1,
+            ));
+            row.push(Cell::number(
+                least_saved(grid, at, |run| Some(run.turnaround_s)),
+                1,
+            ));
         }
-        row.push(Cell::mean(&grid.geometric(|mix, seed| grid.of(mix, at)[seed].unfairness), 2));
+        row.push(Cell::mean(
+            &grid.geometric(|mix, seed| grid.of(mix, at)[seed].unfairness),
+            2,
+        ));
         row.push(Cell::number(worst(grid, at), 2));
         row
     };
@@ -94,7 +123,9 @@ pub(super) fn rows(grid: &Grid, candidates: &[Candidate]) -> Vec<Vec<Cell>> {
 
 /// What is to be reached on a set of mixes, and whether it is.
 fn goals(grid: &Grid) -> Vec<(String, bool)> {
-    let of = |at: usize, of: fn(&Measured) -> Option<f64>| mean(&saved(grid, at, of)).unwrap_or(f64::NAN);
+    let of = |at: usize, of: fn(&Measured) -> Option<f64>| {
+        mean(&saved(grid, at, of)).unwrap_or(f64::NAN)
+    };
     let energy = [EVEN_ENERGY, EFS].map(|at| of(at, |run| run.energy_j));
     let product = [EVEN_EDP, EFS_EDP].map(|at| of(at, energy_delay));
     let unfair = [EVEN_ENERGY, EVEN_EDP].map(|at| worst(grid, at));
@@ -115,8 +146,17 @@ fn goals(grid: &Grid) -> Vec<(String, bool)> {
             ),
             product[0] >= product[1],
         ),
-        (format!("unfairness of the worst run for energy {}", plain(unfair[0], 2)), unfair[0] <= UNFAIR_MOST),
-        (format!("and for energy x time {}", plain(unfair[1], 2)), unfair[1] <= UNFAIR_MOST),
+        (
+            format!(
+                "unfairness of the worst run for energy {}",
+                plain(unfair[0], 2)
+            ),
+            unfair[0] <= UNFAIR_MOST,
+        ),
+        (
+            format!("and for energy x time {}", plain(unfair[1], 2)),
+            unfair[1] <= UNFAIR_MOST,
+        ),
     ]
 }
 
@@ -124,14 +164,24 @@ fn goals(grid: &Grid) -> Vec<(String, bool)> {
 pub(super) fn picture(id: &str, caption: String, grid: &Grid, candidates: &[Candidate]) -> Part {
     let drawn = candidates.iter().enumerate().map(|(at, candidate)| {
         let point = |mix: usize| {
-            (saved_on(grid, at, mix, |run| Some(run.turnaround_s)), saved_on(grid, at, mix, |run| run.energy_j))
+            (
+                saved_on(grid, at, mix, |run| Some(run.turnaround_s)),
+                saved_on(grid, at, mix, |run| run.energy_j),
+            )
         };
-        Curve::points(candidate.label.clone(), (0..grid.mixes).map(point).collect())
+        Curve::points(
+            candidate.label.clone(),
+            (0..grid.mixes).map(point).collect(),
+        )
     });
     curves(
         format!("even-energy-picture-{id}"),
         caption,
-        Axes { x: "turnaround saved, %", y: "energy saved, %", decimals: 1 },
+        Axes {
+            x: "turnaround saved, %",
+            y: "energy saved, %",
+            decimals: 1,
+        },
         drawn.collect(),
     )
 }
@@ -152,7 +202,14 @@ pub(super) fn parts(lab: &Lab<'_>) -> Result<Vec<Part>, ReproduceError> {
     ];
     for (id, title, mixes) in SETS {
         let what = format!("even: energy, {title}");
-        let grid = Grid::simulate(&lab.pool, &what, &spec, &mixes.of(seconds), &candidates, lab.few_seeds())?;
+        let grid = Grid::simulate(
+            &lab.pool,
+            &what,
+            &spec,
+            &mixes.of(seconds),
+            &candidates,
+            lab.few_seeds(),
+        )?;
         parts.push(table(
             format!("even-energy-{id}"),
             format!(
@@ -162,11 +219,14 @@ pub(super) fn parts(lab: &Lab<'_>) -> Result<Vec<Part>, ReproduceError> {
             &COLUMNS,
             rows(&grid, &candidates),
         ));
-        let judged: Vec<String> =
-            goals(&grid).into_iter().map(|(words, is_met)| format!("{words}: {}", met(is_met))).collect();
+        let judged: Vec<String> = goals(&grid)
+            .into_iter()
+            .map(|(words, is_met)| format!("{words}: {}", met(is_met)))
+            .collect();
         parts.push(Part::Text(format!("{}.", judged.join("; "))));
-        let caption =
-            format!("Energy and time saved against `linux` on `i5-2500`: {title}, each a point, jobs of {seconds} s.");
+        let caption = format!(
+            "Energy and time saved against `linux` on `i5-2500`: {title}, each a point, jobs of {seconds} s."
+        );
         parts.push(picture(id, caption, &grid, &candidates));
     }
     Ok(parts)
@@ -181,22 +241,45 @@ mod tests {
     #[test]
     fn equal_progress_saves_nearly_as_much_energy_as_efs_at_once() {
         let stop = AtomicBool::new(false);
-        let pool = Pool { threads: 2, progress: &|_, _, _| (), stop: &stop, keep: None };
+        let pool = Pool {
+            threads: 2,
+            progress: &|_, _, _| (),
+            stop: &stop,
+            keep: None,
+        };
         let (spec, all) = (machine("i5-2500").unwrap(), Mixes::Efs.of(4));
         assert_eq!(Mixes::FourCopies.of(4).len(), 29);
-        let grid = Grid::simulate(&pool, "two mixes", &spec, &all[4..6], &candidates(), &[1]).unwrap();
+        let grid =
+            Grid::simulate(&pool, "two mixes", &spec, &all[4..6], &candidates(), &[1]).unwrap();
         let energy = |at: usize| saved(&grid, at, |run| run.energy_j)[0];
         // EFS's mixes of programs that fill the bus: both save a sixth, `even` alone lets all progress alike.
-        assert!(energy(EVEN_ENERGY) > 10.0 && energy(EVEN_ENERGY) > energy(EFS) - 4.0, "{}", energy(EVEN_ENERGY));
-        assert!(worst(&grid, EVEN_ENERGY) < UNFAIR_MOST && worst(&grid, EFS) > 1.5, "{}", worst(&grid, EVEN_ENERGY));
+        assert!(
+            energy(EVEN_ENERGY) > 10.0 && energy(EVEN_ENERGY) > energy(EFS) - 4.0,
+            "{}",
+            energy(EVEN_ENERGY)
+        );
+        assert!(
+            worst(&grid, EVEN_ENERGY) < UNFAIR_MOST && worst(&grid, EFS) > 1.5,
+            "{}",
+            worst(&grid, EVEN_ENERGY)
+        );
         // For the product of both time counts more.
         let time = |at: usize| saved(&grid, at, |run| Some(run.turnaround_s))[0];
-        assert!(time(EVEN_EDP) > time(EVEN_ENERGY), "{} {}", time(EVEN_EDP), time(EVEN_ENERGY));
+        assert!(
+            time(EVEN_EDP) > time(EVEN_ENERGY),
+            "{} {}",
+            time(EVEN_EDP),
+            time(EVEN_ENERGY)
+        );
         // Tables and figures are files in one folder.
-        let Part::Figure(drawn) = picture("high", "two mixes".to_owned(), &grid, &candidates()) else {
+        let Part::Figure(drawn) = picture("high", "two mixes".to_owned(), &grid, &candidates())
+        else {
             panic!("a figure")
         };
-        assert_eq!((drawn.table.id.as_str(), drawn.table.rows.is_empty()), ("even-energy-picture-high", false));
+        assert_eq!(
+            (drawn.table.id.as_str(), drawn.table.rows.is_empty()),
+            ("even-energy-picture-high", false)
+        );
         let rows = rows(&grid, &candidates());
         assert!(rows.iter().all(|row| row.len() == 8) && rows.len() == candidates().len());
         assert!(matches!(rows[BASE][1], Cell::Absent(_)) && goals(&grid).len() == 4);

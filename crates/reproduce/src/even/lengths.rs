@@ -43,14 +43,22 @@ fn one_to_ten(draw: u64) -> f64 {
 fn jobs(mix: &Mix, shortest: Nanos, seed: u64) -> Vec<SimJob> {
     let mut rng = Rng::new(seed);
     let length = |rng: &mut Rng| Nanos::from_s(shortest.as_s() * one_to_ten(rng.below(1 << BITS)));
-    mix.jobs.iter().map(|job| SimJob { work: Work::SoloTime(length(&mut rng)), ..job.clone() }).collect()
+    mix.jobs
+        .iter()
+        .map(|job| SimJob {
+            work: Work::SoloTime(length(&mut rng)),
+            ..job.clone()
+        })
+        .collect()
 }
 
 /// When jobs arrive: at any time before that of ten of the shortest alone. Then about as much work arrives as the machine can
 /// do.
 fn arrivals(count: usize, shortest: Nanos, seed: u64) -> Vec<Nanos> {
     let mut rng = Rng::new(!seed);
-    (0..count).map(|_| Nanos(rng.below(10 * shortest.0))).collect()
+    (0..count)
+        .map(|_| Nanos(rng.below(10 * shortest.0)))
+        .collect()
 }
 
 /// A table for each machine, and for each way to arrive.
@@ -79,18 +87,34 @@ pub(super) fn parts(lab: &Lab<'_>) -> Result<Vec<Part>, ReproduceError> {
             )));
         }
         for name in ENDS {
-            parts.push(of_machine(lab, name, &mixes, Nanos::from_ms(1_000 * shortest_s), arrive)?);
+            parts.push(of_machine(
+                lab,
+                name,
+                &mixes,
+                Nanos::from_ms(1_000 * shortest_s),
+                arrive,
+            )?);
         }
     }
     Ok(parts)
 }
 
-fn of_machine(lab: &Lab<'_>, name: &str, mixes: &[Mix], shortest: Nanos, arrive: bool) -> Result<Part, ReproduceError> {
+fn of_machine(
+    lab: &Lab<'_>,
+    name: &str,
+    mixes: &[Mix],
+    shortest: Nanos,
+    arrive: bool,
+) -> Result<Part, ReproduceError> {
     let (spec, seeds) = (machine(name)?, lab.few_seeds());
     let variants = |mix: usize, seed: u64| {
         let draw = seed.wrapping_mul(64) ^ mix as u64;
         let drawn = jobs(&mixes[mix], shortest, draw);
-        let arrivals = if arrive { arrivals(drawn.len(), shortest, draw) } else { Vec::new() };
+        let arrivals = if arrive {
+            arrivals(drawn.len(), shortest, draw)
+        } else {
+            Vec::new()
+        };
         let of = |(policy, remembers)| Trial {
             remembers,
             arrivals: arrivals.clone(),
@@ -98,27 +122,41 @@ fn of_machine(lab: &Lab<'_>, name: &str, mixes: &[Mix], shortest: Nanos, arrive:
         };
         POLICIES.map(of).to_vec()
     };
-    let (id, how) =
-        if arrive { ("arrivals", "jobs that arrive over time") } else { ("lengths", "all jobs at the start") };
+    let (id, how) = if arrive {
+        ("arrivals", "jobs that arrive over time")
+    } else {
+        ("lengths", "all jobs at the start")
+    };
     let what = format!("even: unequal lengths on {name}, {how}");
-    let grid = Grid::of_results(simulate(&lab.pool, &what, mixes.len(), seeds, variants)?, seeds.len());
+    let grid = Grid::of_results(
+        simulate(&lab.pool, &what, mixes.len(), seeds, variants)?,
+        seeds.len(),
+    );
     let cpus = spec.machine().cpus.len() as f64;
-    let rows = POLICIES.iter().enumerate().map(|(at, &(policy, remembers))| {
-        let mean_stay = |run: &Measured| mean(&run.stays_s);
-        let idle = |run: &Measured| Some(100.0 * run.watch.idle_s / (cpus * run.turnaround_s));
-        let sooner =
-            grid.geometric(|mix, seed| Some(mean_stay(&grid.of(mix, 0)[seed])? / mean_stay(&grid.of(mix, at)[seed])?));
-        let sooner: Vec<f64> = sooner.iter().map(|ratio| 100.0 * (ratio - 1.0)).collect();
-        vec![
-            Cell::text(if remembers { format!("`{policy}`, again") } else { format!("`{policy}`") }),
-            Cell::mean(&grid.means(at, mean_stay), 1),
-            Cell::signed(&sooner, 1),
-            Cell::mean(&grid.means(at, |run| Some(run.turnaround_s)), 1),
-            Cell::signed(&grid.speed_up(at, (&grid, 0)), 1),
-            Cell::mean(&grid.means(at, idle), 1),
-            Cell::mean(&grid.unfairness(at), 1),
-        ]
-    });
+    let rows = POLICIES
+        .iter()
+        .enumerate()
+        .map(|(at, &(policy, remembers))| {
+            let mean_stay = |run: &Measured| mean(&run.stays_s);
+            let idle = |run: &Measured| Some(100.0 * run.watch.idle_s / (cpus * run.turnaround_s));
+            let sooner = grid.geometric(|mix, seed| {
+                Some(mean_stay(&grid.of(mix, 0)[seed])? / mean_stay(&grid.of(mix, at)[seed])?)
+            });
+            let sooner: Vec<f64> = sooner.iter().map(|ratio| 100.0 * (ratio - 1.0)).collect();
+            vec![
+                Cell::text(if remembers {
+                    format!("`{policy}`, again")
+                } else {
+                    format!("`{policy}`")
+                }),
+                Cell::mean(&grid.means(at, mean_stay), 1),
+                Cell::signed(&sooner, 1),
+                Cell::mean(&grid.means(at, |run| Some(run.turnaround_s)), 1),
+                Cell::signed(&grid.speed_up(at, (&grid, 0)), 1),
+                Cell::mean(&grid.means(at, idle), 1),
+                Cell::mean(&grid.unfairness(at), 1),
+            ]
+        });
     Ok(table(
         format!("even-{id}-{name}"),
         format!(
@@ -159,7 +197,11 @@ mod tests {
         assert_eq!(s(1), s(1));
         assert_ne!(s(1), s(2));
         let drawn: Vec<f64> = (0..100).flat_map(s).collect();
-        let below = drawn.iter().filter(|length| **length < 10.0_f64.sqrt()).count() as f64 / drawn.len() as f64;
+        let below = drawn
+            .iter()
+            .filter(|length| **length < 10.0_f64.sqrt())
+            .count() as f64
+            / drawn.len() as f64;
         assert!((0.47..0.53).contains(&below), "{below}");
         assert!(drawn.iter().all(|length| (1.0..=10.0).contains(length)));
     }

@@ -17,8 +17,14 @@ const EVEN: usize = 5;
 const COUNT: usize = 8;
 
 fn candidates() -> [Candidate; COUNT] {
-    let again = Candidate { label: "even, again".to_owned(), ..Candidate::new("even").remembering().compared() };
-    let knowing = Candidate { label: "even, true progress".to_owned(), ..Candidate::new("even").knowing_progress() };
+    let again = Candidate {
+        label: "even, again".to_owned(),
+        ..Candidate::new("even").remembering().compared()
+    };
+    let knowing = Candidate {
+        label: "even, true progress".to_owned(),
+        ..Candidate::new("even").knowing_progress()
+    };
     [
         Candidate::new("linux"),
         Candidate::new("bandwidth"),
@@ -56,9 +62,21 @@ pub(super) fn parts(lab: &Lab<'_>) -> Result<Vec<Part>, ReproduceError> {
         for scene in &SCENES {
             let what = format!("even on {}, {seconds} s", scene.machine);
             let (spec, mixes) = (machine(scene.machine)?, scene.mixes.of(seconds));
-            let grid = Grid::simulate(&lab.pool, &what, &spec, &mixes, &candidates, lab.few_seeds())?;
+            let grid = Grid::simulate(
+                &lab.pool,
+                &what,
+                &spec,
+                &mixes,
+                &candidates,
+                lab.few_seeds(),
+            )?;
             let others = (scene.mixes == Mixes::PerfFair).then(|| grid.only(&OTHERS));
-            benches.push(Bench { machine: scene.machine, seconds, grid, others });
+            benches.push(Bench {
+                machine: scene.machine,
+                seconds,
+                grid,
+                others,
+            });
         }
     }
     let mut parts = vec![
@@ -73,11 +91,15 @@ pub(super) fn parts(lab: &Lab<'_>) -> Result<Vec<Part>, ReproduceError> {
         ),
     ];
     parts.extend(benches.iter().map(Bench::summary));
-    parts.push(Part::Heading("Mixes on which nothing was chosen".to_owned()));
+    parts.push(Part::Heading(
+        "Mixes on which nothing was chosen".to_owned(),
+    ));
     parts.extend(benches.iter().filter_map(Bench::of_others));
     parts.push(Part::Heading("Goals".to_owned()));
     parts.extend(goals(&benches));
-    parts.push(Part::Heading("Fairness against speed, and estimates against the truth".to_owned()));
+    parts.push(Part::Heading(
+        "Fairness against speed, and estimates against the truth".to_owned(),
+    ));
     let is_shown = |bench: &&Bench| bench.others.is_some() && bench.seconds == benches[0].seconds;
     for bench in benches.iter().filter(is_shown) {
         parts.push(bench.picture(&candidates));
@@ -94,14 +116,22 @@ pub(super) fn worst(grid: &Grid, at: usize) -> f64 {
 
 /// How much faster it is than the base on the mix where that is least, in per cent: mean over the seeds.
 pub(super) fn least(grid: &Grid, at: usize, base: usize) -> f64 {
-    let gain = |mix: usize| mean(&grid.gains(mix, at, grid.of(mix, base), |run| Some(run.turnaround_s)));
-    (0..grid.mixes).filter_map(gain).min_by(f64::total_cmp).unwrap_or(f64::NAN)
+    let gain =
+        |mix: usize| mean(&grid.gains(mix, at, grid.of(mix, base), |run| Some(run.turnaround_s)));
+    (0..grid.mixes)
+        .filter_map(gain)
+        .min_by(f64::total_cmp)
+        .unwrap_or(f64::NAN)
 }
 
 /// Estimated over true progress less 1 at the end of each job, in per cent; empty where nothing was compared.
 fn errors(run: &Measured, at: usize) -> Vec<f64> {
     let percent = |(estimate, truth): &(f64, f64)| 100.0 * (estimate / truth - 1.0);
-    let of = if at >= EVEN { &run.watch.learnt } else { &run.watch.progress };
+    let of = if at >= EVEN {
+        &run.watch.learnt
+    } else {
+        &run.watch.progress
+    };
     of.values().map(percent).collect()
 }
 
@@ -129,7 +159,11 @@ const COLUMNS: [&str; 8] = [
 /// The first six columns.
 fn cells(grid: &Grid, at: usize, label: &str) -> Vec<Cell> {
     let over = |base: usize| {
-        if at == base { Cell::Absent("the base".to_owned()) } else { Cell::number(least(grid, at, base), 1) }
+        if at == base {
+            Cell::Absent("the base".to_owned())
+        } else {
+            Cell::number(least(grid, at, base), 1)
+        }
     };
     vec![
         Cell::text(format!("`{label}`")),
@@ -145,7 +179,10 @@ impl Bench {
     fn summary(&self) -> Part {
         let rows = candidates().into_iter().enumerate().map(|(at, candidate)| {
             let mut row = cells(&self.grid, at, &candidate.label);
-            row.push(Cell::mean(&self.grid.means(at, |run| Some(measuring(run))), 1));
+            row.push(Cell::mean(
+                &self.grid.means(at, |run| Some(measuring(run))),
+                1,
+            ));
             row.push(if candidate.truth {
                 Cell::mean(&self.grid.means(at, |run| spread(run, at)), 1)
             } else {
@@ -154,23 +191,45 @@ impl Bench {
             row
         });
         let caption = format!("`{}`, jobs of {} s.", self.machine, self.seconds);
-        table(format!("even-{}-{}s", self.machine, self.seconds), caption, &COLUMNS, rows.collect())
+        table(
+            format!("even-{}-{}s", self.machine, self.seconds),
+            caption,
+            &COLUMNS,
+            rows.collect(),
+        )
     }
 
     fn of_others(&self) -> Option<Part> {
         let grid = self.others.as_ref()?;
-        let rows = candidates().iter().enumerate().map(|(at, candidate)| cells(grid, at, &candidate.label)).collect();
-        let caption = format!("`{}`, jobs of {} s: all mixes but 3, 7 and 13.", self.machine, self.seconds);
-        Some(table(format!("even-others-{}-{}s", self.machine, self.seconds), caption, &COLUMNS[..6], rows))
+        let rows = candidates()
+            .iter()
+            .enumerate()
+            .map(|(at, candidate)| cells(grid, at, &candidate.label))
+            .collect();
+        let caption = format!(
+            "`{}`, jobs of {} s: all mixes but 3, 7 and 13.",
+            self.machine, self.seconds
+        );
+        Some(table(
+            format!("even-others-{}-{}s", self.machine, self.seconds),
+            caption,
+            &COLUMNS[..6],
+            rows,
+        ))
     }
 
     fn picture(&self, candidates: &[Candidate]) -> Part {
         let drawn = candidates.iter().enumerate().map(|(at, candidate)| {
             let point = |mix: usize| {
-                let gains = self.grid.gains(mix, at, self.grid.of(mix, LINUX), |run| Some(run.turnaround_s));
+                let gains = self.grid.gains(mix, at, self.grid.of(mix, LINUX), |run| {
+                    Some(run.turnaround_s)
+                });
                 mean(&self.grid.values(mix, at, Measured::unfair_percent)).zip(mean(&gains))
             };
-            Curve::points(candidate.label.clone(), (0..self.grid.mixes).filter_map(point).collect())
+            Curve::points(
+                candidate.label.clone(),
+                (0..self.grid.mixes).filter_map(point).collect(),
+            )
         });
         curves(
             format!("even-picture-{}", self.machine),
@@ -178,20 +237,32 @@ impl Bench {
                 "Unfairness and speed-up over `linux` on `{}`: each point is a mix with jobs of {} s.",
                 self.machine, self.seconds
             ),
-            Axes { x: "unfairness, %", y: "speed-up over linux, %", decimals: 1 },
+            Axes {
+                x: "unfairness, %",
+                y: "speed-up over linux, %",
+                decimals: 1,
+            },
             drawn.collect(),
         )
     }
 
     fn errors(&self, candidates: &[Candidate]) -> Part {
-        let drawn = candidates.iter().enumerate().filter(|(_, candidate)| candidate.truth).map(|(at, candidate)| {
-            let mut of_all: Vec<f64> =
-                (0..self.grid.mixes).flat_map(|mix| errors(&self.grid.of(mix, at)[0], at)).collect();
-            of_all.sort_by(f64::total_cmp);
-            let last = of_all.len().saturating_sub(1).max(1) as f64;
-            let points = of_all.iter().enumerate().map(|(rank, &error)| (100.0 * rank as f64 / last, error));
-            Curve::line(candidate.label.clone(), points.collect())
-        });
+        let drawn = candidates
+            .iter()
+            .enumerate()
+            .filter(|(_, candidate)| candidate.truth)
+            .map(|(at, candidate)| {
+                let mut of_all: Vec<f64> = (0..self.grid.mixes)
+                    .flat_map(|mix| errors(&self.grid.of(mix, at)[0], at))
+                    .collect();
+                of_all.sort_by(f64::total_cmp);
+                let last = of_all.len().saturating_sub(1).max(1) as f64;
+                let points = of_all
+                    .iter()
+                    .enumerate()
+                    .map(|(rank, &error)| (100.0 * rank as f64 / last, error));
+                Curve::line(candidate.label.clone(), points.collect())
+            });
         curves(
             format!("even-errors-{}", self.machine),
             format!(
@@ -199,7 +270,11 @@ impl Bench {
                  the order of their errors.",
                 self.machine, self.seconds
             ),
-            Axes { x: "jobs with a lesser error, %", y: "estimated / true - 1, %", decimals: 2 },
+            Axes {
+                x: "jobs with a lesser error, %",
+                y: "estimated / true - 1, %",
+                decimals: 2,
+            },
             drawn.collect(),
         )
     }
@@ -214,12 +289,18 @@ struct Goal {
 
 impl Goal {
     fn at_most(reached: f64, most: f64) -> Goal {
-        let is_met = matches!(reached.partial_cmp(&most), Some(Ordering::Less | Ordering::Equal));
+        let is_met = matches!(
+            reached.partial_cmp(&most),
+            Some(Ordering::Less | Ordering::Equal)
+        );
         Goal { reached, is_met }
     }
 
     fn at_least(reached: f64, least: f64) -> Goal {
-        Goal { reached, ..Goal::at_most(-reached, -least) }
+        Goal {
+            reached,
+            ..Goal::at_most(-reached, -least)
+        }
     }
 }
 
@@ -237,14 +318,22 @@ fn goals_of(grid: &Grid) -> [Goal; 4] {
 fn goals(benches: &[Bench]) -> [Part; 2] {
     let (mut rows, mut reached, mut all) = (Vec::new(), 0, 0);
     for bench in benches {
-        for (name, grid) in [("all", Some(&bench.grid)), ("not 3, 7, 13", bench.others.as_ref())] {
+        for (name, grid) in [
+            ("all", Some(&bench.grid)),
+            ("not 3, 7, 13", bench.others.as_ref()),
+        ] {
             let Some(grid) = grid else { continue };
             let goals = goals_of(grid);
             all += goals.len();
             reached += goals.iter().filter(|goal| goal.is_met).count();
-            let mut row = vec![Cell::text(format!("`{}`", bench.machine)), Cell::text(format!("{} s", bench.seconds))];
+            let mut row = vec![
+                Cell::text(format!("`{}`", bench.machine)),
+                Cell::text(format!("{} s", bench.seconds)),
+            ];
             row.push(Cell::text(name));
-            row.extend(goals.map(|goal| Cell::text(format!("{}: {}", plain(goal.reached, 2), met(goal.is_met)))));
+            row.extend(goals.map(|goal| {
+                Cell::text(format!("{}: {}", plain(goal.reached, 2), met(goal.is_met)))
+            }));
             rows.push(row);
         }
     }
@@ -264,7 +353,10 @@ fn goals(benches: &[Bench]) -> [Part; 2] {
         "mean over `bandwidth`, at least 0",
         "least over `bandwidth`, at least -1",
     ];
-    [Part::Text(words), table("even-goals".to_owned(), caption.to_owned(), &columns, rows)]
+    [
+        Part::Text(words),
+        table("even-goals".to_owned(), caption.to_owned(), &columns, rows),
+    ]
 }
 
 #[cfg(test)]
@@ -284,30 +376,65 @@ mod tests {
     #[test]
     fn a_bench_shows_each_policy_and_what_it_estimates() {
         let stop = AtomicBool::new(false);
-        let pool = Pool { threads: 2, progress: &|_, _, _| (), stop: &stop, keep: None };
+        let pool = Pool {
+            threads: 2,
+            progress: &|_, _, _| (),
+            stop: &stop,
+            keep: None,
+        };
         let (spec, all) = (machine("xeon-e5645-1ch").unwrap(), Mixes::PerfFair.of(4));
         let candidates = candidates();
-        assert_eq!((candidates[BANDWIDTH].policy, candidates[EVEN].policy), ("bandwidth", "even"));
-        let grid = Grid::simulate(&pool, "two mixes", &spec, &all[8..10], &candidates, &[1]).unwrap();
-        let bench = Bench { machine: "xeon-e5645-1ch", seconds: 4, others: Some(grid.only(&[1])), grid };
-        let Part::Table(shown) = bench.summary() else { panic!("a table") };
-        let Some(Part::Table(of_others)) = bench.of_others() else { panic!("a table") };
+        assert_eq!(
+            (candidates[BANDWIDTH].policy, candidates[EVEN].policy),
+            ("bandwidth", "even")
+        );
+        let grid =
+            Grid::simulate(&pool, "two mixes", &spec, &all[8..10], &candidates, &[1]).unwrap();
+        let bench = Bench {
+            machine: "xeon-e5645-1ch",
+            seconds: 4,
+            others: Some(grid.only(&[1])),
+            grid,
+        };
+        let Part::Table(shown) = bench.summary() else {
+            panic!("a table")
+        };
+        let Some(Part::Table(of_others)) = bench.of_others() else {
+            panic!("a table")
+        };
         for (row, candidate) in shown.rows.iter().zip(&candidates) {
             assert_eq!(row.len(), shown.columns.len());
-            assert_eq!(matches!(row[7], Cell::Absent(_)), !candidate.truth, "{}", candidate.label);
+            assert_eq!(
+                matches!(row[7], Cell::Absent(_)),
+                !candidate.truth,
+                "{}",
+                candidate.label
+            );
         }
-        assert_eq!((shown.rows.len(), of_others.rows.len(), of_others.columns.len()), (COUNT, COUNT, 6));
+        assert_eq!(
+            (
+                shown.rows.len(),
+                of_others.rows.len(),
+                of_others.columns.len()
+            ),
+            (COUNT, COUNT, 6)
+        );
         let grid = &bench.grid;
         let single = Measured::unfair_percent(&grid.of(1, EVEN)[0]).unwrap();
         assert_eq!(worst(&grid.only(&[1]), EVEN), single);
         assert!(worst(grid, EVEN) >= single);
         // What it is for: fairer than the kernel, and as fair as it knows how far jobs are.
         let [linux, even, knowing] = [LINUX, EVEN, COUNT - 1].map(|at| grid.unfairness(at)[0]);
-        assert!(even < 0.25 * linux && knowing < even, "{linux} {even} {knowing}");
+        assert!(
+            even < 0.25 * linux && knowing < even,
+            "{linux} {even} {knowing}"
+        );
         assert!(least(grid, EVEN, LINUX) > least(grid, LINUX, EVEN));
         let spread = spread(&grid.of(0, EVEN)[0], EVEN).unwrap();
         assert!(spread > 0.5 && spread < 50.0, "{spread}");
-        let [Part::Text(words), Part::Table(judged)] = goals(&[bench]) else { panic!("words and a table") };
+        let [Part::Text(words), Part::Table(judged)] = goals(&[bench]) else {
+            panic!("words and a table")
+        };
         assert!(words.starts_with("Of 8 goals "), "{words}");
         assert_eq!(judged.rows.len(), 2);
     }

@@ -41,11 +41,26 @@ struct Scene {
 }
 
 const SCENES: [Scene; 5] = [
-    Scene { machine: "xeon-e5645", mixes: Mixes::PerfFair },
-    Scene { machine: "xeon-e5645-2ch", mixes: Mixes::PerfFair },
-    Scene { machine: "xeon-e5645-1ch", mixes: Mixes::PerfFair },
-    Scene { machine: "epyc-2cpu", mixes: Mixes::Walkers },
-    Scene { machine: "i5-2500", mixes: Mixes::Crowded },
+    Scene {
+        machine: "xeon-e5645",
+        mixes: Mixes::PerfFair,
+    },
+    Scene {
+        machine: "xeon-e5645-2ch",
+        mixes: Mixes::PerfFair,
+    },
+    Scene {
+        machine: "xeon-e5645-1ch",
+        mixes: Mixes::PerfFair,
+    },
+    Scene {
+        machine: "epyc-2cpu",
+        mixes: Mixes::Walkers,
+    },
+    Scene {
+        machine: "i5-2500",
+        mixes: Mixes::Crowded,
+    },
 ];
 
 /// The machines of the experiments that change something else: the first and the last of Perf&Fair's.
@@ -61,7 +76,11 @@ fn work(seconds: u64) -> Work {
 
 /// The lengths of jobs, in s: the long one first.
 fn lengths_s(lab: &Lab<'_>) -> &'static [u64] {
-    if lab.quick { &[SHORT_S] } else { &[LONG_S, SHORT_S] }
+    if lab.quick {
+        &[SHORT_S]
+    } else {
+        &[LONG_S, SHORT_S]
+    }
 }
 
 impl Mixes {
@@ -70,7 +89,11 @@ impl Mixes {
         let four_and_loops = |name: &'static str, of: &str| {
             let mut jobs = copies(&program(of), 4, work(seconds));
             jobs.extend(copies(&program("workload-compute"), 4, work(seconds)));
-            Mix { name, jobs, restart: Restart::Never }
+            Mix {
+                name,
+                jobs,
+                restart: Restart::Never,
+            }
         };
         match self {
             Mixes::PerfFair => of_folder("perf-fair", work(seconds)),
@@ -94,7 +117,8 @@ impl Mixes {
             }
             Mixes::Crowded => {
                 let mut all = of_folder("efs", work(seconds));
-                all.iter_mut().for_each(|mix| mix.jobs.extend(mix.jobs.clone()));
+                all.iter_mut()
+                    .for_each(|mix| mix.jobs.extend(mix.jobs.clone()));
                 all.push(four_and_loops("starving", "bus-100"));
                 all
             }
@@ -104,7 +128,10 @@ impl Mixes {
 
 /// The chapter.
 pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
-    let lengths: Vec<String> = lengths_s(lab).iter().map(|seconds| format!("{seconds} s")).collect();
+    let lengths: Vec<String> = lengths_s(lab)
+        .iter()
+        .map(|seconds| format!("{seconds} s"))
+        .collect();
     let mut parts = vec![Part::Text(format!(
         "The policy `even` lets all jobs progress alike, at the greatest speed that it predicts. It is of no paper, so it is held \
          against goals that were set for it. Jobs of {} alone, with {}, the same for every policy. The mixes are Perf&Fair's 13 on \
@@ -120,12 +147,23 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
     parts.extend(worlds::parts(lab)?);
     parts.extend(lengths::parts(lab)?);
     let title = "Our own policy `even` beside the others".to_owned();
-    Ok(Chapter { id: OWN, title, parts, verdicts: Vec::new(), causes: Vec::new() })
+    Ok(Chapter {
+        id: OWN,
+        title,
+        parts,
+        verdicts: Vec::new(),
+        causes: Vec::new(),
+    })
 }
 
 fn table(id: String, caption: String, columns: &[&str], rows: Vec<Vec<Cell>>) -> Part {
     let columns = columns.iter().map(|&column| column.to_owned()).collect();
-    Part::Table(Table { id, caption, columns, rows })
+    Part::Table(Table {
+        id,
+        caption,
+        columns,
+        rows,
+    })
 }
 
 /// How a goal came out.

@@ -21,13 +21,21 @@ type Change = (&'static str, fn(&mut MachineSpec));
 /// Worlds to which the policies' parameters are fitted again.
 const CHANGES: [Change; 12] = [
     ("as it is", |_| ()),
-    ("any line is replaced", |m| m.llc.replacement = Replacement::Random),
+    ("any line is replaced", |m| {
+        m.llc.replacement = Replacement::Random
+    }),
     ("SMT issue share x 0.5", |m| m.smt.issue_share *= 0.5),
-    ("SMT issue share x 2", |m| m.smt.issue_share = (2.0 * m.smt.issue_share).min(1.0)),
+    ("SMT issue share x 2", |m| {
+        m.smt.issue_share = (2.0 * m.smt.issue_share).min(1.0)
+    }),
     ("wait for L1 x 0.5", |m| m.smt.l1_wait_cycles *= 0.5),
     ("wait for L1 x 2", |m| m.smt.l1_wait_cycles *= 2.0),
-    ("latency rises half as much", |m| bend(m, |points| rise(points, 0.5))),
-    ("latency rises twice as much", |m| bend(m, |points| rise(points, 2.0))),
+    ("latency rises half as much", |m| {
+        bend(m, |points| rise(points, 0.5))
+    }),
+    ("latency rises twice as much", |m| {
+        bend(m, |points| rise(points, 2.0))
+    }),
     ("latency rises in a straight line", |m| bend(m, straighten)),
     ("streams cost nothing", |m| m.memory.stream_loss = 0.0),
     ("counters without noise", |m| m.counters.noise = 0.0),
@@ -42,15 +50,24 @@ const MISSING: [(&str, Counter); 3] = [
 ];
 
 /// Phases that all programs have, by their length in ms.
-const PHASES: [(&str, u64); 3] = [("phases of 5 ms", 5), ("phases of 1 s", 1_000), ("phases of 60 s", 60_000)];
+const PHASES: [(&str, u64); 3] = [
+    ("phases of 5 ms", 5),
+    ("phases of 1 s", 1_000),
+    ("phases of 60 s", 60_000),
+];
 
 /// Changes each line of the curve of the memory's latency.
 fn bend(machine: &mut MachineSpec, change: fn(&mut Vec<(f64, f64)>)) {
-    Arc::make_mut(&mut machine.memory.curve).lines.iter_mut().for_each(|line| change(&mut line.points));
+    Arc::make_mut(&mut machine.memory.curve)
+        .lines
+        .iter_mut()
+        .for_each(|line| change(&mut line.points));
 }
 
 fn rise(points: &mut [(f64, f64)], factor: f64) {
-    points.iter_mut().for_each(|(_, latency)| *latency = 1.0 + factor * (*latency - 1.0));
+    points
+        .iter_mut()
+        .for_each(|(_, latency)| *latency = 1.0 + factor * (*latency - 1.0));
 }
 
 fn straighten(points: &mut Vec<(f64, f64)>) {
@@ -61,16 +78,33 @@ fn straighten(points: &mut Vec<(f64, f64)>) {
 
 /// The mixes with programs of two phases in turn, of as many instructions as the program without phases executes alone in the
 /// time `each`: one that computes more and reads less, and one the other way round. Every other job begins with the second.
-fn with_phases(spec: &Arc<MachineSpec>, mixes: &[Mix], each: Nanos) -> Result<Vec<Mix>, ReproduceError> {
+fn with_phases(
+    spec: &Arc<MachineSpec>,
+    mixes: &[Mix],
+    each: Nanos,
+) -> Result<Vec<Mix>, ReproduceError> {
     let mut known: BTreeMap<String, [Arc<ProgramSpec>; 2]> = BTreeMap::new();
     let mut changed = mixes.to_vec();
-    for (at, job) in changed.iter_mut().flat_map(|mix| mix.jobs.iter_mut().enumerate()) {
+    for (at, job) in changed
+        .iter_mut()
+        .flat_map(|mix| mix.jobs.iter_mut().enumerate())
+    {
         let name = job.program.name.clone();
         if !known.contains_key(&name) {
             let per_s = instructions_per_s(spec, &job.program)?;
-            let phase = |cpi, memory| Phase { instructions: per_s * each.as_s(), cpi, memory, then_sleep_ms: 0.0 };
+            let phase = |cpi, memory| Phase {
+                instructions: per_s * each.as_s(),
+                cpi,
+                memory,
+                then_sleep_ms: 0.0,
+            };
             let phases = [phase(1.2, 0.5), phase(0.8, 1.5)];
-            let of = |phases: [Phase; 2]| Arc::new(ProgramSpec { phases: phases.to_vec(), ..(*job.program).clone() });
+            let of = |phases: [Phase; 2]| {
+                Arc::new(ProgramSpec {
+                    phases: phases.to_vec(),
+                    ..(*job.program).clone()
+                })
+            };
             known.insert(name.clone(), [of(phases), of([phases[1], phases[0]])]);
         }
         job.program = known[&name][at % 2].clone();
@@ -79,12 +113,26 @@ fn with_phases(spec: &Arc<MachineSpec>, mixes: &[Mix], each: Nanos) -> Result<Ve
 }
 
 /// What a program executes alone in a second, as it is.
-fn instructions_per_s(spec: &Arc<MachineSpec>, program: &Arc<ProgramSpec>) -> Result<f64, ReproduceError> {
-    let job = SimJob { program: program.clone(), work: work(1), cpus: 1, nice: 0 };
-    let failure =
-        |error| ReproduceError::Simulation { what: format!("{} alone on {}", program.name, spec.name), error };
+fn instructions_per_s(
+    spec: &Arc<MachineSpec>,
+    program: &Arc<ProgramSpec>,
+) -> Result<f64, ReproduceError> {
+    let job = SimJob {
+        program: program.clone(),
+        work: work(1),
+        cpus: 1,
+        nice: 0,
+    };
+    let failure = |error| ReproduceError::Simulation {
+        what: format!("{} alone on {}", program.name, spec.name),
+        error,
+    };
     let sim = Sim::new(SimConfig::new(spec.clone(), vec![job], 1)).map_err(failure)?;
-    Ok(sim.solo_runs().iter().map(|run| run.instructions as f64 / run.time.as_s()).sum())
+    Ok(sim
+        .solo_runs()
+        .iter()
+        .map(|run| run.instructions as f64 / run.time.as_s())
+        .sum())
 }
 
 /// Positions of the candidates.
@@ -99,12 +147,20 @@ const SLOWER_MOST: f64 = 1.0;
 /// A world: its name, its machine and its mixes.
 type World = (&'static str, Arc<MachineSpec>, Vec<Mix>);
 
-fn worlds(base: &Arc<MachineSpec>, mixes: &[Mix], seconds: u64) -> Result<Vec<World>, ReproduceError> {
+fn worlds(
+    base: &Arc<MachineSpec>,
+    mixes: &[Mix],
+    seconds: u64,
+) -> Result<Vec<World>, ReproduceError> {
     let mut worlds = Vec::new();
     for (name, change) in CHANGES {
         let mut changed = (**base).clone();
         change(&mut changed);
-        let spec = if changed == **base { base.clone() } else { refitted(changed)? };
+        let spec = if changed == **base {
+            base.clone()
+        } else {
+            refitted(changed)?
+        };
         worlds.push((name, spec, mixes.to_vec()));
     }
     for (name, counter) in MISSING {
@@ -114,7 +170,11 @@ fn worlds(base: &Arc<MachineSpec>, mixes: &[Mix], seconds: u64) -> Result<Vec<Wo
     }
     for (name, ms) in PHASES {
         if ms < 1_000 * seconds {
-            worlds.push((name, base.clone(), with_phases(base, mixes, Nanos::from_ms(ms))?));
+            worlds.push((
+                name,
+                base.clone(),
+                with_phases(base, mixes, Nanos::from_ms(ms))?,
+            ));
         }
     }
     Ok(worlds)
@@ -132,7 +192,8 @@ fn row(name: &str, grid: &Grid) -> (Vec<Cell>, usize) {
     let least = super::measured::least(grid, EVEN, LINUX);
     let less_fair = less_fair(grid);
     let (is_fair, is_fast) = (less_fair <= LESS_FAIR_MOST, least >= -SLOWER_MOST);
-    let judged = |value: f64, is_met: bool| Cell::text(format!("{}: {}", plain(value, 2), met(is_met)));
+    let judged =
+        |value: f64, is_met: bool| Cell::text(format!("{}: {}", plain(value, 2), met(is_met)));
     let row = vec![
         Cell::text(name),
         Cell::mean(&grid.unfairness(LINUX), 1),
@@ -226,7 +287,10 @@ mod tests {
         assert_eq!(changed[0].jobs.len(), all[0].jobs.len());
         for (at, (job, before)) in changed[0].jobs.iter().zip(&all[0].jobs).enumerate() {
             let phases = &job.program.phases;
-            assert_eq!((phases.len(), phases[0].memory), (2, if at % 2 == 0 { 0.5 } else { 1.5 }));
+            assert_eq!(
+                (phases.len(), phases[0].memory),
+                (2, if at % 2 == 0 { 0.5 } else { 1.5 })
+            );
             let per_s = instructions_per_s(&base, &before.program).unwrap();
             assert!((phases[0].instructions / per_s - each.as_s()).abs() < 1e-9);
         }

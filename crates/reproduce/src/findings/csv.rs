@@ -6,13 +6,16 @@ use std::fmt::Write as _;
 /// The table. A column with means has two more, for the ends of the 95 % interval; one with draws, for the 10th and the 90th
 /// percentile.
 pub fn csv(table: &Table) -> String {
-    let holds = |at: usize, is_it: fn(&Cell) -> bool| table.rows.iter().any(|row| row.get(at).is_some_and(is_it));
+    let holds = |at: usize, is_it: fn(&Cell) -> bool| {
+        table.rows.iter().any(|row| row.get(at).is_some_and(is_it))
+    };
     let ends: Vec<Option<[&str; 2]>> = (0..table.columns.len())
         .map(|at| {
             if holds(at, |cell| matches!(cell, Cell::Estimate(_))) {
                 Some(["95 % from", "95 % to"])
             } else {
-                holds(at, |cell| matches!(cell, Cell::Draws { .. })).then_some(["10th percentile", "90th percentile"])
+                holds(at, |cell| matches!(cell, Cell::Draws { .. }))
+                    .then_some(["10th percentile", "90th percentile"])
             }
         })
         .collect();
@@ -29,10 +32,15 @@ pub fn csv(table: &Table) -> String {
             let (value, interval) = match cell {
                 Cell::Text(words) => (words.clone(), None),
                 Cell::Number { value, .. } => (number(*value), None),
-                Cell::Estimate(Shown { mean, half_width, .. }) => {
-                    (number(*mean), half_width.map(|half| (number(mean - half), number(mean + half))))
-                }
-                Cell::Draws { mean, low, high, .. } => (number(*mean), Some((number(*low), number(*high)))),
+                Cell::Estimate(Shown {
+                    mean, half_width, ..
+                }) => (
+                    number(*mean),
+                    half_width.map(|half| (number(mean - half), number(mean + half))),
+                ),
+                Cell::Draws {
+                    mean, low, high, ..
+                } => (number(*mean), Some((number(*low), number(*high)))),
                 Cell::Absent(_) => (String::new(), None),
             };
             field(&mut text, at == 0, &value);

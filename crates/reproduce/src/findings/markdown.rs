@@ -46,7 +46,12 @@ fn parts(text: &mut String, parts: &[Part], figures: Option<&str>) {
             }
             Part::Figure(figure) => {
                 if let Some(folder) = figures {
-                    let _ = writeln!(text, "![{}]({folder}/{}.svg)\n", escaped(&figure.table.caption), figure.table.id);
+                    let _ = writeln!(
+                        text,
+                        "![{}]({folder}/{}.svg)\n",
+                        escaped(&figure.table.caption),
+                        figure.table.id
+                    );
                 }
                 paragraph(text, &figure.table.caption);
                 if figure.few {
@@ -54,7 +59,10 @@ fn parts(text: &mut String, parts: &[Part], figures: Option<&str>) {
                 } else if figures.is_none() {
                     paragraph(
                         text,
-                        &format!("({} numbers: `--out DIR` writes them, and the figure.)", figure.table.rows.len()),
+                        &format!(
+                            "({} numbers: `--out DIR` writes them, and the figure.)",
+                            figure.table.rows.len()
+                        ),
                     );
                 }
             }
@@ -93,8 +101,15 @@ fn escaped(words: &str) -> String {
 fn table(text: &mut String, table: &Table) {
     let heads: Vec<String> = table.columns.iter().map(|head| escaped(head)).collect();
     let _ = writeln!(text, "| {} |", heads.join(" | "));
-    let is_right = |at: usize| table.rows.iter().all(|row| row.get(at).is_none_or(Cell::is_number));
-    let rules: Vec<&str> = (0..heads.len()).map(|at| if is_right(at) { "---:" } else { "---" }).collect();
+    let is_right = |at: usize| {
+        table
+            .rows
+            .iter()
+            .all(|row| row.get(at).is_none_or(Cell::is_number))
+    };
+    let rules: Vec<&str> = (0..heads.len())
+        .map(|at| if is_right(at) { "---:" } else { "---" })
+        .collect();
     let _ = writeln!(text, "| {} |", rules.join(" | "));
     for row in &table.rows {
         let cells: Vec<String> = row.iter().map(|cell| escaped(&cell.shown())).collect();

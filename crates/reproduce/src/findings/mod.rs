@@ -147,7 +147,10 @@ pub(crate) fn six_digits<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::
     to.serialize_f64(rounded(*value))
 }
 
-pub(crate) fn six_digits_if_any<S: Serializer>(value: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn six_digits_if_any<S: Serializer>(
+    value: &Option<f64>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
     match value {
         Some(value) => to.serialize_some(&rounded(*value)),
         None => to.serialize_none(),
@@ -162,7 +165,11 @@ impl Cell {
 
     /// A number with so many decimals; absent if it is not finite.
     pub fn number(value: f64, decimals: usize) -> Cell {
-        if value.is_finite() { Cell::Number { value, decimals } } else { Cell::Absent("not finite".to_owned()) }
+        if value.is_finite() {
+            Cell::Number { value, decimals }
+        } else {
+            Cell::Absent("not finite".to_owned())
+        }
     }
 
     /// A mean with its interval; absent if there are no values.
@@ -173,7 +180,13 @@ impl Cell {
     /// What was drawn many times; absent if it was not.
     pub fn draws(values: &[f64], decimals: usize) -> Cell {
         match (mean(values), quantile(values, 0.1), quantile(values, 0.9)) {
-            (Some(mean), Some(low), Some(high)) => Cell::Draws { mean, low, high, draws: values.len(), decimals },
+            (Some(mean), Some(low), Some(high)) => Cell::Draws {
+                mean,
+                low,
+                high,
+                draws: values.len(),
+                decimals,
+            },
             _ => Cell::Absent("not drawn".to_owned()),
         }
     }
@@ -186,9 +199,17 @@ impl Cell {
     /// An estimate; absent if there is none.
     pub fn estimate(estimate: Option<Estimate>, decimals: usize, signed: bool) -> Cell {
         match estimate {
-            Some(Estimate { mean, half_width, repetitions }) => {
-                Cell::Estimate(Shown { mean, half_width, repetitions, decimals, signed })
-            }
+            Some(Estimate {
+                mean,
+                half_width,
+                repetitions,
+            }) => Cell::Estimate(Shown {
+                mean,
+                half_width,
+                repetitions,
+                decimals,
+                signed,
+            }),
             None => Cell::Absent("not measured".to_owned()),
         }
     }
@@ -198,10 +219,20 @@ impl Cell {
         match self {
             Cell::Text(words) => words.clone(),
             Cell::Number { value, decimals } => plain(*value, *decimals),
-            Cell::Estimate(Shown { mean, half_width, decimals, signed, .. }) => {
-                shown(*mean, *half_width, *decimals, *signed)
-            }
-            Cell::Draws { mean, low, high, decimals, .. } => {
+            Cell::Estimate(Shown {
+                mean,
+                half_width,
+                decimals,
+                signed,
+                ..
+            }) => shown(*mean, *half_width, *decimals, *signed),
+            Cell::Draws {
+                mean,
+                low,
+                high,
+                decimals,
+                ..
+            } => {
                 let [mean, low, high] = [*mean, *low, *high].map(|value| plain(value, *decimals));
                 format!("{mean} ({low} to {high})")
             }
@@ -276,14 +307,28 @@ impl Findings {
     fn tally(&self) -> Tally {
         let mut by_result: BTreeMap<(&str, &str), Vec<&Verdict>> = BTreeMap::new();
         for chapter in &self.chapters {
-            for verdict in chapter.verdicts.iter().filter(|verdict| verdict.rests_on != Some(verdict::FITTED)) {
-                by_result.entry((chapter.id, &verdict.what)).or_default().push(verdict);
+            for verdict in chapter
+                .verdicts
+                .iter()
+                .filter(|verdict| verdict.rests_on != Some(verdict::FITTED))
+            {
+                by_result
+                    .entry((chapter.id, &verdict.what))
+                    .or_default()
+                    .push(verdict);
             }
         }
-        let mut tally = Tally { results: by_result.len(), ..Tally::default() };
+        let mut tally = Tally {
+            results: by_result.len(),
+            ..Tally::default()
+        };
         for verdicts in by_result.values() {
-            let is_near = |verdict: &&Verdict| matches!(verdict.agreement, Agreement::Agrees | Agreement::Roughly);
-            let Some(best) = verdicts.iter().min_by_key(|verdict| verdict.agreement) else { continue };
+            let is_near = |verdict: &&Verdict| {
+                matches!(verdict.agreement, Agreement::Agrees | Agreement::Roughly)
+            };
+            let Some(best) = verdicts.iter().min_by_key(|verdict| verdict.agreement) else {
+                continue;
+            };
             match best.agreement {
                 Agreement::Agrees => tally.agree += 1,
                 Agreement::Roughly => tally.roughly += 1,
@@ -299,7 +344,10 @@ impl Findings {
 
     /// Every table and figure of all chapters, in order.
     pub fn tables(&self) -> impl Iterator<Item = (&Table, Option<&Chart>)> {
-        let parts = self.chapters.iter().flat_map(|chapter| chapter.parts.iter().chain(&chapter.causes));
+        let parts = self
+            .chapters
+            .iter()
+            .flat_map(|chapter| chapter.parts.iter().chain(&chapter.causes));
         parts.filter_map(|part| match part {
             Part::Table(table) => Some((table, None)),
             Part::Figure(figure) => Some((&figure.table, Some(&figure.chart))),
@@ -309,7 +357,9 @@ impl Findings {
 
     /// The verdicts as tables, one for each chapter.
     pub fn verdicts(&self) -> impl Iterator<Item = Table> {
-        self.chapters.iter().map(|chapter| verdict::table(chapter.id, &chapter.verdicts))
+        self.chapters
+            .iter()
+            .map(|chapter| verdict::table(chapter.id, &chapter.verdicts))
     }
 }
 

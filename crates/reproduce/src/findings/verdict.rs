@@ -108,7 +108,13 @@ impl Agreement {
 
 impl Verdict {
     fn new(what: impl Into<String>, agreement: Agreement, result: Published) -> Verdict {
-        Verdict { what: what.into(), on: None, agreement, rests_on: None, result }
+        Verdict {
+            what: what.into(),
+            on: None,
+            agreement,
+            rests_on: None,
+            result,
+        }
     }
 
     /// A figure that can only be positive.
@@ -131,10 +137,25 @@ impl Verdict {
         Verdict::figure(what, Kind::AtLeast, paper, decimals, ours)
     }
 
-    fn figure(what: impl Into<String>, kind: Kind, paper: f64, decimals: usize, ours: &[f64]) -> Verdict {
+    fn figure(
+        what: impl Into<String>,
+        kind: Kind,
+        paper: f64,
+        decimals: usize,
+        ours: &[f64],
+    ) -> Verdict {
         let ours = Estimate::of(ours);
         let agreement = ours.map_or(Agreement::NotMeasured, |ours| agreement(kind, paper, &ours));
-        Verdict::new(what, agreement, Published::Figure { kind, paper, decimals, ours })
+        Verdict::new(
+            what,
+            agreement,
+            Published::Figure {
+                kind,
+                paper,
+                decimals,
+                ours,
+            },
+        )
     }
 
     /// A figure of something that was drawn, in the paper once, here many times: it agrees where the paper's lies among eight of
@@ -144,8 +165,22 @@ impl Verdict {
         let Some((mean, range)) = mean(ours).zip(range) else {
             return Verdict::figure(what, Kind::Gain, paper, decimals, &[]);
         };
-        let agreement = if (range.0..=range.1).contains(&paper) { Agreement::Agrees } else { Agreement::Differs };
-        Verdict::new(what, agreement, Published::Draws { paper, decimals, mean, range, draws: ours.len() })
+        let agreement = if (range.0..=range.1).contains(&paper) {
+            Agreement::Agrees
+        } else {
+            Agreement::Differs
+        };
+        Verdict::new(
+            what,
+            agreement,
+            Published::Draws {
+                paper,
+                decimals,
+                mean,
+                range,
+                draws: ours.len(),
+            },
+        )
     }
 
     /// It was fitted to the paper itself.
@@ -172,7 +207,10 @@ impl Verdict {
     /// place. `values` holds each name with a value for each repetition; the repetitions of all are the same. Names that the
     /// paper does not order stand in one place as well, with ` ~ ` between them.
     pub fn order(what: impl Into<String>, paper: &[&str], values: &[(&str, Vec<f64>)]) -> Verdict {
-        let mut ours: Vec<(&str, &[f64])> = values.iter().map(|(name, values)| (*name, values.as_slice())).collect();
+        let mut ours: Vec<(&str, &[f64])> = values
+            .iter()
+            .map(|(name, values)| (*name, values.as_slice()))
+            .collect();
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
         ours.sort_by(|a, b| mean(b.1).total_cmp(&mean(a.1)));
         let mut places: Vec<String> = Vec::new();
@@ -186,12 +224,21 @@ impl Verdict {
                 _ => places.push((*name).to_owned()),
             }
         }
-        let of = |name: &str| values.iter().find(|(one, _)| *one == name).map(|(_, values)| values.as_slice());
+        let of = |name: &str| {
+            values
+                .iter()
+                .find(|(one, _)| *one == name)
+                .map(|(_, values)| values.as_slice())
+        };
         let (mut contradicted, mut shown) = (false, false);
         for (at, place) in paper.iter().enumerate() {
             let below = paper[at + 1..].iter().flat_map(|place| place.split(" ~ "));
-            for (greater, less) in below.flat_map(|less| place.split(" ~ ").map(move |greater| (greater, less))) {
-                let Some((greater, less)) = of(greater).zip(of(less)) else { continue };
+            for (greater, less) in
+                below.flat_map(|less| place.split(" ~ ").map(move |greater| (greater, less)))
+            {
+                let Some((greater, less)) = of(greater).zip(of(less)) else {
+                    continue;
+                };
                 let sign = sign(greater, less);
                 shown |= sign == Some(Sign::Greater);
                 contradicted |= sign == Some(Sign::Less);
@@ -203,7 +250,14 @@ impl Verdict {
             (false, true) => Agreement::Agrees,
             (false, false) => Agreement::NotShown,
         };
-        Verdict::new(what, agreement, Published::Order { paper, ours: places })
+        Verdict::new(
+            what,
+            agreement,
+            Published::Order {
+                paper,
+                ours: places,
+            },
+        )
     }
 
     /// The published result, ours, whether the sign is the same, and the ratio.
@@ -217,7 +271,12 @@ impl Verdict {
             }
         };
         match &self.result {
-            Published::Figure { kind, paper, decimals, ours } => {
+            Published::Figure {
+                kind,
+                paper,
+                decimals,
+                ours,
+            } => {
                 let bound = match kind {
                     Kind::AtMost => "at most ",
                     Kind::AtLeast => "at least ",
@@ -238,14 +297,30 @@ impl Verdict {
                     ours.map_or_else(absent, |ours| ratio(ours.mean, *paper)),
                 ]
             }
-            Published::Draws { paper, decimals, mean, range, .. } => {
+            Published::Draws {
+                paper,
+                decimals,
+                mean,
+                range,
+                ..
+            } => {
                 let [low, high] = [range.0, range.1].map(|end| plain(end, *decimals));
                 let ours = Cell::text(format!("{} ({low} to {high})", plain(*mean, *decimals)));
-                [Cell::text(plain(*paper, *decimals)), ours, no_sign(), ratio(*mean, *paper)]
+                [
+                    Cell::text(plain(*paper, *decimals)),
+                    ours,
+                    no_sign(),
+                    ratio(*mean, *paper),
+                ]
             }
             Published::Order { paper, ours } => {
                 let ratio = Cell::Absent("an order".to_owned());
-                [Cell::text(paper.join(" > ")), Cell::text(ours.join(" > ")), no_sign(), ratio]
+                [
+                    Cell::text(paper.join(" > ")),
+                    Cell::text(ours.join(" > ")),
+                    no_sign(),
+                    ratio,
+                ]
             }
         }
     }
@@ -258,7 +333,9 @@ fn agreement(kind: Kind, paper: f64, ours: &Estimate) -> Agreement {
     let ratio = ours.mean / paper;
     match kind {
         // One repetition shows no sign.
-        Kind::Gain if ours.half_width.is_none() || (low <= 0.0 && high >= 0.0) => Agreement::NotShown,
+        Kind::Gain if ours.half_width.is_none() || (low <= 0.0 && high >= 0.0) => {
+            Agreement::NotShown
+        }
         Kind::AtMost if high <= paper => Agreement::Agrees,
         Kind::AtMost if low > paper => Agreement::Differs,
         Kind::AtLeast if low >= paper => Agreement::Agrees,
@@ -280,8 +357,13 @@ enum Sign {
 
 /// Whether the one is shown to be greater or less than the other, repetition by repetition. One repetition shows nothing.
 fn sign(one: &[f64], other: &[f64]) -> Option<Sign> {
-    let differences: Vec<f64> = one.iter().zip(other).map(|(one, other)| one - other).collect();
-    let difference = Estimate::of(&differences).filter(|difference| difference.half_width.is_some())?;
+    let differences: Vec<f64> = one
+        .iter()
+        .zip(other)
+        .map(|(one, other)| one - other)
+        .collect();
+    let difference =
+        Estimate::of(&differences).filter(|difference| difference.half_width.is_some())?;
     let (low, high) = difference.interval();
     if low > 0.0 {
         Some(Sign::Greater)
@@ -333,8 +415,14 @@ mod tests {
         assert_eq!(agreement(-5.0, &[-4.0, -4.2]), Agreement::Agrees);
         // One repetition has no interval.
         assert_eq!(agreement(5.0, &[4.0]), Agreement::NotShown);
-        assert_eq!(Verdict::size("time", 5.0, 1, &[4.0]).agreement, Agreement::Agrees);
-        assert_eq!(Verdict::size("time", 5.0, 1, &[11.0]).agreement, Agreement::SameSign);
+        assert_eq!(
+            Verdict::size("time", 5.0, 1, &[4.0]).agreement,
+            Agreement::Agrees
+        );
+        assert_eq!(
+            Verdict::size("time", 5.0, 1, &[11.0]).agreement,
+            Agreement::SameSign
+        );
     }
 
     #[test]
@@ -357,26 +445,54 @@ mod tests {
             (agreement(10.0), agreement(50.0), agreement(90.0)),
             (Agreement::Agrees, Agreement::Agrees, Agreement::Agrees)
         );
-        assert_eq!((agreement(9.0), agreement(91.0)), (Agreement::Differs, Agreement::Differs));
-        assert_eq!(Verdict::draws("saved", 1.0, 0, &[]).agreement, Agreement::NotMeasured);
+        assert_eq!(
+            (agreement(9.0), agreement(91.0)),
+            (Agreement::Differs, Agreement::Differs)
+        );
+        assert_eq!(
+            Verdict::draws("saved", 1.0, 0, &[]).agreement,
+            Agreement::NotMeasured
+        );
     }
 
     #[test]
     fn an_order_is_the_same_when_what_is_shown_does_not_contradict_it() {
-        let values = [("a", vec![3.0, 3.1, 2.9]), ("b", vec![2.0, 2.1, 1.9]), ("c", vec![2.01, 2.0, 1.99])];
+        let values = [
+            ("a", vec![3.0, 3.1, 2.9]),
+            ("b", vec![2.0, 2.1, 1.9]),
+            ("c", vec![2.01, 2.0, 1.99]),
+        ];
         let of = |paper: &[&str]| Verdict::order("speed", paper, &values);
-        let Published::Order { ours, .. } = of(&["a", "b", "c"]).result else { panic!("an order") };
+        let Published::Order { ours, .. } = of(&["a", "b", "c"]).result else {
+            panic!("an order")
+        };
         assert_eq!(ours, ["a", "b ~ c"]);
         assert_eq!(of(&["a", "b", "c"]).agreement, Agreement::Agrees);
         assert_eq!(of(&["a", "c", "b"]).agreement, Agreement::Agrees);
         assert_eq!(of(&["b", "a", "c"]).agreement, Agreement::Differs);
         let same = [("a", vec![1.0, 2.0]), ("b", vec![2.0, 1.0])];
-        assert_eq!(Verdict::order("speed", &["a", "b"], &same).agreement, Agreement::NotShown);
+        assert_eq!(
+            Verdict::order("speed", &["a", "b"], &same).agreement,
+            Agreement::NotShown
+        );
         let once = [("a", vec![2.0]), ("b", vec![1.0])];
-        assert_eq!(Verdict::order("speed", &["b", "a"], &once).agreement, Agreement::NotShown);
+        assert_eq!(
+            Verdict::order("speed", &["b", "a"], &once).agreement,
+            Agreement::NotShown
+        );
         // Each neighbour may tie with the next, and the first be greater than the last all the same.
-        let chain = [("a", vec![3.0, 3.2, 3.1]), ("b", vec![2.0, 4.0, 3.0]), ("c", vec![2.9, 3.1, 3.0])];
-        assert_eq!(Verdict::order("speed", &["c", "b", "a"], &chain).agreement, Agreement::Differs);
-        assert_eq!(Verdict::order("speed", &["b", "a ~ c"], &chain).agreement, Agreement::NotShown);
+        let chain = [
+            ("a", vec![3.0, 3.2, 3.1]),
+            ("b", vec![2.0, 4.0, 3.0]),
+            ("c", vec![2.9, 3.1, 3.0]),
+        ];
+        assert_eq!(
+            Verdict::order("speed", &["c", "b", "a"], &chain).agreement,
+            Agreement::Differs
+        );
+        assert_eq!(
+            Verdict::order("speed", &["b", "a ~ c"], &chain).agreement,
+            Agreement::NotShown
+        );
     }
 }

@@ -33,11 +33,22 @@ pub(super) fn causes(
 
 fn simulate(lab: &Lab<'_>, what: &str, spec: &Arc<MachineSpec>) -> Result<Grid, ReproduceError> {
     let mixes = of_folder("lucky", lab.work);
-    Grid::simulate(&lab.pool, what, spec, &mixes, &POLICIES.map(Candidate::new), lab.few_seeds())
+    Grid::simulate(
+        &lab.pool,
+        what,
+        spec,
+        &mixes,
+        &POLICIES.map(Candidate::new),
+        lab.few_seeds(),
+    )
 }
 
 /// The idle power of the big core.
-fn idle_power(lab: &Lab<'_>, spec: &Arc<MachineSpec>, names: &[String]) -> Result<Vec<Part>, ReproduceError> {
+fn idle_power(
+    lab: &Lab<'_>,
+    spec: &Arc<MachineSpec>,
+    names: &[String],
+) -> Result<Vec<Part>, ReproduceError> {
     let mut rows = Vec::new();
     for idle_w in [0.7, 3.0, 6.0, 9.0] {
         let mut changed = (**spec).clone();
@@ -52,8 +63,13 @@ fn idle_power(lab: &Lab<'_>, spec: &Arc<MachineSpec>, names: &[String]) -> Resul
                 *value = (busy - spec.core_types[0].idle_w + idle_w).to_string();
             }
         }
-        let grid = simulate(lab, &format!("lucky: big core idle at {idle_w} W"), &Arc::new(changed))?;
-        let worst = mix_of(names, "4mi").map_or_else(Vec::new, |mix| saved(&grid, mix, LUCKY, BIG_FAIR));
+        let grid = simulate(
+            lab,
+            &format!("lucky: big core idle at {idle_w} W"),
+            &Arc::new(changed),
+        )?;
+        let worst =
+            mix_of(names, "4mi").map_or_else(Vec::new, |mix| saved(&grid, mix, LUCKY, BIG_FAIR));
         rows.push(vec![
             Cell::number(idle_w, 1),
             Cell::signed(&saved_over_mixes(&grid, LUCKY, BIAS), 1),
@@ -88,12 +104,28 @@ fn idle_power(lab: &Lab<'_>, spec: &Arc<MachineSpec>, names: &[String]) -> Resul
 fn moves(lab: &Lab<'_>, spec: &Arc<MachineSpec>) -> Result<Vec<Part>, ReproduceError> {
     let mixes = of_folder("lucky", lab.work);
     let mut rows = Vec::new();
-    for (quantum_s, move_ms) in [(0.2, 0.03), (0.02, 0.03), (2.0, 0.03), (0.2, 3.0), (0.2, 10.0)] {
+    for (quantum_s, move_ms) in [
+        (0.2, 0.03),
+        (0.02, 0.03),
+        (2.0, 0.03),
+        (0.2, 3.0),
+        (0.2, 10.0),
+    ] {
         let mut changed = (**spec).clone();
         changed.kernel.migration_us = 1e3 * move_ms;
-        let both = [Candidate::new("lucky"), Candidate::with("big-fair", "quantum_s", quantum_s)];
+        let both = [
+            Candidate::new("lucky"),
+            Candidate::with("big-fair", "quantum_s", quantum_s),
+        ];
         let what = format!("lucky: quantum of big-fair {quantum_s} s, {move_ms} ms a move");
-        let grid = Grid::simulate(&lab.pool, &what, &Arc::new(changed), &mixes, &both, lab.few_seeds())?;
+        let grid = Grid::simulate(
+            &lab.pool,
+            &what,
+            &Arc::new(changed),
+            &mixes,
+            &both,
+            lab.few_seeds(),
+        )?;
         rows.push(vec![
             Cell::text(format!("{quantum_s}")),
             Cell::text(format!("{move_ms}")),
@@ -126,12 +158,22 @@ fn latencies(lab: &Lab<'_>, spec: &Arc<MachineSpec>) -> Result<Vec<Part>, Reprod
         let mut changed = (**spec).clone();
         changed.memory.idle_latency_ns *= factor;
         let changed = refitted(changed)?;
-        let Some((types, found)) = benefits(&changed, &alone(lab, &changed)?)? else { continue };
+        let Some((types, found)) = benefits(&changed, &alone(lab, &changed)?)? else {
+            continue;
+        };
         let grid = simulate(lab, &format!("lucky: latency x {factor}"), &changed)?;
         let mut row = vec![Cell::number(factor, 2)];
-        row.extend(["zeusmp", "bwaves", "astar"].map(|name| Cell::mean(of(&found, name, |one| &one.ratio), 2)));
-        row.extend([types.to_big.r2, types.to_small.r2].map(|r2| Cell::number(r2.unwrap_or(f64::NAN).sqrt(), 2)));
-        row.extend([BIAS, BIG_FAIR].map(|base| Cell::signed(&saved_over_mixes(&grid, LUCKY, base), 1)));
+        row.extend(
+            ["zeusmp", "bwaves", "astar"]
+                .map(|name| Cell::mean(of(&found, name, |one| &one.ratio), 2)),
+        );
+        row.extend(
+            [types.to_big.r2, types.to_small.r2]
+                .map(|r2| Cell::number(r2.unwrap_or(f64::NAN).sqrt(), 2)),
+        );
+        row.extend(
+            [BIAS, BIG_FAIR].map(|base| Cell::signed(&saved_over_mixes(&grid, LUCKY, base), 1)),
+        );
         rows.push(row);
     }
     Ok(vec![
@@ -170,7 +212,12 @@ fn latencies(lab: &Lab<'_>, spec: &Arc<MachineSpec>) -> Result<Vec<Part>, Reprod
 fn with_misses(program: &ProgramSpec, factor: f64) -> Arc<ProgramSpec> {
     let mut changed = program.clone();
     if changed.phases.is_empty() {
-        let whole = Phase { instructions: 1e15, cpi: 1.0, memory: 1.0, then_sleep_ms: 0.0 };
+        let whole = Phase {
+            instructions: 1e15,
+            cpi: 1.0,
+            memory: 1.0,
+            then_sleep_ms: 0.0,
+        };
         changed.phases.push(whole);
     }
     for phase in &mut changed.phases {
@@ -180,25 +227,46 @@ fn with_misses(program: &ProgramSpec, factor: f64) -> Arc<ProgramSpec> {
 }
 
 /// Figure 2 for programs that miss as often as in the paper.
-fn papers_misses(lab: &Lab<'_>, spec: &Arc<MachineSpec>, alone: &[Alone]) -> Result<Vec<Part>, ReproduceError> {
+fn papers_misses(
+    lab: &Lab<'_>,
+    spec: &Arc<MachineSpec>,
+    alone: &[Alone],
+) -> Result<Vec<Part>, ReproduceError> {
     let first = &lab.seeds[..1];
-    let found = lab.pool.map("lucky: the paper's misses", &paper::MISSES, |&(name, misses)| {
-        let Some(as_it_is) = alone.iter().find(|one| one.program.name == name) else { return Ok(None) };
-        let (mut low, mut high) = (0.01, 10.0);
-        for _ in 0..20 {
-            let middle = 0.5 * (low + high);
-            let now = alone_with(spec, &with_misses(&as_it_is.program, middle), first)?.misses();
-            if now < misses { low = middle } else { high = middle }
-        }
-        let factor = 0.5 * (low + high);
-        let changed = alone_with(spec, &with_misses(&as_it_is.program, factor), lab.few_seeds())?;
-        Ok(Some((as_it_is, factor, changed)))
-    })?;
+    let found = lab.pool.map(
+        "lucky: the paper's misses",
+        &paper::MISSES,
+        |&(name, misses)| {
+            let Some(as_it_is) = alone.iter().find(|one| one.program.name == name) else {
+                return Ok(None);
+            };
+            let (mut low, mut high) = (0.01, 10.0);
+            for _ in 0..20 {
+                let middle = 0.5 * (low + high);
+                let now =
+                    alone_with(spec, &with_misses(&as_it_is.program, middle), first)?.misses();
+                if now < misses {
+                    low = middle
+                } else {
+                    high = middle
+                }
+            }
+            let factor = 0.5 * (low + high);
+            let changed = alone_with(
+                spec,
+                &with_misses(&as_it_is.program, factor),
+                lab.few_seeds(),
+            )?;
+            Ok(Some((as_it_is, factor, changed)))
+        },
+    )?;
     let mut rows = Vec::new();
     for (as_it_is, factor, changed) in found.iter().flatten() {
         let ratio = |one: &Alone| -> Result<Vec<f64>, ReproduceError> {
             let found = benefits(spec, std::slice::from_ref(one))?;
-            Ok(found.map_or_else(Vec::new, |(_, found)| found.into_iter().flat_map(|one| one.ratio).collect()))
+            Ok(found.map_or_else(Vec::new, |(_, found)| {
+                found.into_iter().flat_map(|one| one.ratio).collect()
+            }))
         };
         rows.push(vec![
             Cell::text(as_it_is.program.name.clone()),

@@ -40,9 +40,17 @@ pub(super) struct Draws {
 
 impl Draws {
     /// Draws them from programs by what they do alone, and simulates each with one seed.
-    pub(super) fn simulate(lab: &Lab<'_>, spec: &Arc<MachineSpec>, alone: &[Alone]) -> Result<Draws, ReproduceError> {
+    pub(super) fn simulate(
+        lab: &Lab<'_>,
+        spec: &Arc<MachineSpec>,
+        alone: &[Alone],
+    ) -> Result<Draws, ReproduceError> {
         let pool = |which: &dyn Fn(&Alone) -> bool| -> Vec<&Arc<ProgramSpec>> {
-            alone.iter().filter(|one| which(one)).map(|one| &one.program).collect()
+            alone
+                .iter()
+                .filter(|one| which(one))
+                .map(|one| &one.program)
+                .collect()
         };
         let compute = pool(&|one| one.misses() <= COMPUTE);
         let memory = pool(&|one| one.misses() >= MEMORY);
@@ -69,31 +77,59 @@ impl Draws {
             ("4R1", vec![(&all, 4)]),
             ("4R2", vec![(&all, 4)]),
         ];
-        let drawn = if lab.few < crate::FEW { QUICK_DRAWN } else { DRAWN };
+        let drawn = if lab.few < crate::FEW {
+            QUICK_DRAWN
+        } else {
+            DRAWN
+        };
         let simulate = |(kind, (name, pools)): (usize, (&'static str, Pools<'_>))| {
-            let mut rng = Rng::new(lab.seeds[0] ^ (kind as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let mut rng =
+                Rng::new(lab.seeds[0] ^ (kind as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let mut draw = || {
-                let jobs = pools.iter().flat_map(|(from, count)| pick(from, *count, &mut rng)).collect();
-                Mix { name: "drawn", jobs, restart: Restart::UntilLast }
+                let jobs = pools
+                    .iter()
+                    .flat_map(|(from, count)| pick(from, *count, &mut rng))
+                    .collect();
+                Mix {
+                    name: "drawn",
+                    jobs,
+                    restart: Restart::UntilLast,
+                }
             };
             let mixes: Vec<Mix> = (0..drawn).map(|_| draw()).collect();
             let what = format!("lucky: mixes of the kind {name}");
             let candidates = POLICIES.map(Candidate::new);
-            let grid = Grid::simulate(&lab.pool, &what, spec, &mixes, &candidates, &lab.seeds[..1])?;
+            let grid =
+                Grid::simulate(&lab.pool, &what, spec, &mixes, &candidates, &lab.seeds[..1])?;
             Ok(Kind { name, mixes, grid })
         };
-        let kinds = kinds.into_iter().enumerate().map(simulate).collect::<Result<Vec<_>, ReproduceError>>()?;
+        let kinds = kinds
+            .into_iter()
+            .enumerate()
+            .map(simulate)
+            .collect::<Result<Vec<_>, ReproduceError>>()?;
         Ok(Draws { kinds, drawn })
     }
 
     fn kind(&self, name: &str) -> Option<&Kind> {
-        self.kinds.iter().find(|kind| kind.name.eq_ignore_ascii_case(name))
+        self.kinds
+            .iter()
+            .find(|kind| kind.name.eq_ignore_ascii_case(name))
     }
 
     /// A figure of sets of eight mixes, as the paper has one: the first draws of all kinds are one set, the second ones
     /// another. `figure` is given the shares of the energy-delay product of a set.
-    fn of_sets(&self, ours: usize, base: usize, figure: impl Fn(&[f64]) -> Option<f64>) -> Vec<f64> {
-        let lists: Vec<Vec<f64>> = self.kinds.iter().map(|kind| shares(&kind.grid, ours, base).concat()).collect();
+    fn of_sets(
+        &self,
+        ours: usize,
+        base: usize,
+        figure: impl Fn(&[f64]) -> Option<f64>,
+    ) -> Vec<f64> {
+        let lists: Vec<Vec<f64>> = self
+            .kinds
+            .iter()
+            .map(|kind| shares(&kind.grid, ours, base).concat())
+            .collect();
         over(&lists, figure)
     }
 
@@ -103,23 +139,56 @@ impl Draws {
         if let Some(kind) = self.kind("3ci-1mi") {
             let ratios = |of: fn(&Measured) -> Option<f64>| -> Vec<f64> {
                 let pair = |mix: usize| {
-                    let pairs = kind.grid.of(mix, BIG_FAIR).iter().zip(kind.grid.of(mix, BIAS));
-                    pairs.filter_map(|(fair, bias)| Some(of(fair)? / of(bias)?)).collect::<Vec<f64>>()
+                    let pairs = kind
+                        .grid
+                        .of(mix, BIG_FAIR)
+                        .iter()
+                        .zip(kind.grid.of(mix, BIAS));
+                    pairs
+                        .filter_map(|(fair, bias)| Some(of(fair)? / of(bias)?))
+                        .collect::<Vec<f64>>()
                 };
                 (0..kind.grid.mixes).flat_map(pair).collect()
             };
-            let faster: Vec<f64> =
-                ratios(|run| Some(run.turnaround_s)).iter().map(|ratio| 100.0 * (1.0 / ratio - 1.0)).collect();
-            let saved: Vec<f64> = ratios(|run| run.energy_j).iter().map(|ratio| 100.0 * (1.0 - ratio)).collect();
+            let faster: Vec<f64> = ratios(|run| Some(run.turnaround_s))
+                .iter()
+                .map(|ratio| 100.0 * (1.0 / ratio - 1.0))
+                .collect();
+            let saved: Vec<f64> = ratios(|run| run.energy_j)
+                .iter()
+                .map(|ratio| 100.0 * (1.0 - ratio))
+                .collect();
             let figure = 100.0 * (paper::FIGURE_1.0 - 1.0);
-            verdicts.push(Verdict::draws("Figure 1: `big-fair` faster than `bias`, %", figure, 0, &faster));
-            verdicts.push(Verdict::draws("Figure 1: energy saved by `big-fair`, %", paper::FIGURE_1.1, 0, &saved));
+            verdicts.push(Verdict::draws(
+                "Figure 1: `big-fair` faster than `bias`, %",
+                figure,
+                0,
+                &faster,
+            ));
+            verdicts.push(Verdict::draws(
+                "Figure 1: energy saved by `big-fair`, %",
+                paper::FIGURE_1.1,
+                0,
+                &saved,
+            ));
         }
-        let most = |shares: &[f64]| shares.iter().copied().reduce(f64::min).map(|least| 100.0 * (1.0 - least));
-        let worse = |shares: &[f64]| Some(shares.iter().filter(|&&share| share > 1.0).count() as f64);
+        let most = |shares: &[f64]| {
+            shares
+                .iter()
+                .copied()
+                .reduce(f64::min)
+                .map(|least| 100.0 * (1.0 - least))
+        };
+        let worse =
+            |shares: &[f64]| Some(shares.iter().filter(|&&share| share > 1.0).count() as f64);
         for (base, name, figures, worse_in) in [
             (BIAS, "bias", paper::OVER_BIAS, 0.0),
-            (BIG_FAIR, "big-fair", paper::OVER_BIG_FAIR, paper::WORSE.len() as f64),
+            (
+                BIG_FAIR,
+                "big-fair",
+                paper::OVER_BIG_FAIR,
+                paper::WORSE.len() as f64,
+            ),
         ] {
             let saved = format!("Figure 3: saved by `lucky` over `{name}`");
             verdicts.push(Verdict::draws(
@@ -135,37 +204,63 @@ impl Draws {
                 &self.of_sets(LUCKY, base, most),
             ));
             let what = format!("Figure 3: mixes of 8 in which `lucky` is worse than `{name}`");
-            verdicts.push(Verdict::draws(what, worse_in, 0, &self.of_sets(LUCKY, base, worse)));
+            verdicts.push(Verdict::draws(
+                what,
+                worse_in,
+                0,
+                &self.of_sets(LUCKY, base, worse),
+            ));
         }
         let means = self.of_sets(BIG_FAIR, BIAS, share_saved);
         let what = "Figure 3: saved by `big-fair` over `bias`, mean, %";
         verdicts.push(Verdict::draws(what, paper::BIG_FAIR_OVER_BIAS, 0, &means));
         for (name, figure) in paper::WORSE {
             if let Some(kind) = self.kind(name) {
-                let what = format!("Figure 3: {}, saved by `lucky` over `big-fair`, %", kind.name);
-                verdicts.push(Verdict::draws(what, figure, 0, &kind.saved(LUCKY, BIG_FAIR)));
+                let what = format!(
+                    "Figure 3: {}, saved by `lucky` over `big-fair`, %",
+                    kind.name
+                );
+                verdicts.push(Verdict::draws(
+                    what,
+                    figure,
+                    0,
+                    &kind.saved(LUCKY, BIG_FAIR),
+                ));
             }
         }
         verdicts
     }
 
     /// How much depends on what is drawn, and on what.
-    pub(super) fn parts(&self, spec: &Arc<MachineSpec>, alone: &[Alone]) -> Result<Vec<Part>, ReproduceError> {
+    pub(super) fn parts(
+        &self,
+        spec: &Arc<MachineSpec>,
+        alone: &[Alone],
+    ) -> Result<Vec<Part>, ReproduceError> {
         const PAIRS: [(usize, usize); 3] = [(LUCKY, BIAS), (LUCKY, BIG_FAIR), (BIG_FAIR, BIAS)];
         let row = |name: &str, of: &dyn Fn(usize, usize) -> Vec<f64>| {
             let mut row = vec![Cell::text(name)];
             row.extend(PAIRS.map(|(ours, base)| Cell::draws(&of(ours, base), 0)));
             row
         };
-        let mut rows: Vec<Vec<Cell>> =
-            self.kinds.iter().map(|kind| row(kind.name, &|ours, base| kind.saved(ours, base))).collect();
-        rows.push(row("all eight", &|ours, base| self.of_sets(ours, base, share_saved)));
+        let mut rows: Vec<Vec<Cell>> = self
+            .kinds
+            .iter()
+            .map(|kind| row(kind.name, &|ours, base| kind.saved(ours, base)))
+            .collect();
+        rows.push(row("all eight", &|ours, base| {
+            self.of_sets(ours, base, share_saved)
+        }));
         let found = benefits(spec, alone)?.map_or_else(Vec::new, |(_, found)| found);
         let mut by_longest = GAINS.map(|_| Vec::new());
         for kind in &self.kinds {
             for (at, mix) in kind.mixes.iter().enumerate() {
                 let gain = longest_gain(&mix.jobs, alone, &found);
-                let bin = GAINS.iter().filter(|&&(from, _)| gain >= from).count().saturating_sub(1);
+                let bin = GAINS
+                    .iter()
+                    .filter(|&&(from, _)| gain >= from)
+                    .count()
+                    .saturating_sub(1);
                 by_longest[bin].extend(saved(&kind.grid, at, LUCKY, BIG_FAIR));
             }
         }
@@ -216,18 +311,27 @@ impl Draws {
 impl Kind {
     /// Energy-delay product saved in per cent, by draw.
     fn saved(&self, ours: usize, base: usize) -> Vec<f64> {
-        (0..self.grid.mixes).flat_map(|mix| saved(&self.grid, mix, ours, base)).collect()
+        (0..self.grid.mixes)
+            .flat_map(|mix| saved(&self.grid, mix, ours, base))
+            .collect()
     }
 }
 
 /// Bins of [`longest_gain`], each with its least value.
-const GAINS: [(f64, &str); 5] =
-    [(0.0, "less than 1"), (1.0, "1 to 1.1"), (1.1, "1.1 to 1.25"), (1.25, "1.25 to 1.5"), (1.5, "1.5 or more")];
+const GAINS: [(f64, &str); 5] = [
+    (0.0, "less than 1"),
+    (1.0, "1 to 1.1"),
+    (1.1, "1.1 to 1.25"),
+    (1.25, "1.25 to 1.5"),
+    (1.5, "1.5 or more"),
+];
 
 /// What the job that takes longest on a small core gains from the big one, over what the jobs do in the mean.
 fn longest_gain(jobs: &[SimJob], alone: &[Alone], found: &[Found]) -> f64 {
     let time = |job: &SimJob| {
-        let one = alone.iter().find(|one| one.program.name == job.program.name);
+        let one = alone
+            .iter()
+            .find(|one| one.program.name == job.program.name);
         match (one, job.work) {
             (Some(one), Work::Instructions(instructions)) => instructions as f64 / one.small_mips(),
             _ => 0.0,
@@ -236,5 +340,7 @@ fn longest_gain(jobs: &[SimJob], alone: &[Alone], found: &[Found]) -> f64 {
     let ratio = |job: &SimJob| mean(of(found, &job.program.name, |one| &one.ratio)).unwrap_or(0.0);
     let longest = jobs.iter().max_by(|a, b| time(a).total_cmp(&time(b)));
     let ratios: Vec<f64> = jobs.iter().map(ratio).collect();
-    longest.zip(mean(&ratios)).map_or(0.0, |(longest, mean)| ratio(longest) / mean)
+    longest
+        .zip(mean(&ratios))
+        .map_or(0.0, |(longest, mean)| ratio(longest) / mean)
 }

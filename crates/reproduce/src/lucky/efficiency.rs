@@ -43,7 +43,10 @@ const WORK: Work = Work::SoloTime(Nanos::from_ms(20_000));
 /// Every program alone on each type of core.
 pub(super) fn alone(lab: &Lab<'_>, spec: &Arc<MachineSpec>) -> Result<Vec<Alone>, ReproduceError> {
     let seeds = lab.few_seeds();
-    lab.pool.map("lucky: programs alone", &spec_programs(), |program| alone_with(spec, program, seeds))
+    lab.pool
+        .map("lucky: programs alone", &spec_programs(), |program| {
+            alone_with(spec, program, seeds)
+        })
 }
 
 /// A program alone on each type of core.
@@ -57,11 +60,20 @@ pub(super) fn alone_with(
         let cpus = machine.cpus.iter().filter(|cpu| cpu.core_type == core_type);
         let usable: CpuSet = cpus.map(|cpu| cpu.id).take(1).collect();
         let jobs = copies(program, 1, WORK);
-        let trial =
-            |&seed: &u64| Trial { usable: Some(usable.clone()), ..Trial::new(spec, &jobs, "linux", seed) }.simulate();
+        let trial = |&seed: &u64| {
+            Trial {
+                usable: Some(usable.clone()),
+                ..Trial::new(spec, &jobs, "linux", seed)
+            }
+            .simulate()
+        };
         seeds.iter().map(trial).collect()
     };
-    Ok(Alone { program: program.clone(), big: on_type(0)?, small: on_type(1)? })
+    Ok(Alone {
+        program: program.clone(),
+        big: on_type(0)?,
+        small: on_type(1)?,
+    })
 }
 
 /// A program: the big core's efficiency over the small one's, and its million misses a second on the big core, by seed.
@@ -76,15 +88,25 @@ pub(super) fn benefits(
     spec: &Arc<MachineSpec>,
     alone: &[Alone],
 ) -> Result<Option<(CoreTypesFit, Vec<Found>)>, ReproduceError> {
-    let Some(types) = fitted(spec)?.core_types else { return Ok(None) };
+    let Some(types) = fitted(spec)?.core_types else {
+        return Ok(None);
+    };
     let core = |of: &CoreTypeFit| CoreType::new(of.capacity_mips, of.busy_w, of.idle_w).ok();
-    let (Some(big), Some(small)) = (core(&types.big), core(&types.small)) else { return Ok(None) };
+    let (Some(big), Some(small)) = (core(&types.big), core(&types.small)) else {
+        return Ok(None);
+    };
     let found = |one: &Alone| {
         // The highest MIPS are the capacity; noise of the counters may lift one slightly above.
         let at_most = |mips: f64, core: &CoreType| mips.min(core.capacity_mips());
         let pairs = one.big.iter().zip(&one.small);
         let ratio = pairs.filter_map(|(on_big, on_small)| {
-            benefit(&big, at_most(mips(on_big), &big), &small, at_most(mips(on_small), &small)).ok()
+            benefit(
+                &big,
+                at_most(mips(on_big), &big),
+                &small,
+                at_most(mips(on_small), &small),
+            )
+            .ok()
         });
         Found {
             name: one.program.name.clone(),
@@ -98,7 +120,10 @@ pub(super) fn benefits(
 
 /// A figure of the program of this name; none if there is no such program.
 pub(super) fn of<'a>(found: &'a [Found], name: &str, figure: fn(&Found) -> &Vec<f64>) -> &'a [f64] {
-    found.iter().find(|one| one.name == name).map_or(&[], |one| figure(one))
+    found
+        .iter()
+        .find(|one| one.name == name)
+        .map_or(&[], |one| figure(one))
 }
 
 /// The big core's efficiency over the small one's for each program alone, and how well one is predicted from the other.
@@ -108,29 +133,53 @@ pub(super) fn figure_2(
     parts: &mut Vec<Part>,
     verdicts: &mut Vec<Verdict>,
 ) -> Result<(), ReproduceError> {
-    let Some((types, mut found)) = benefits(spec, alone)? else { return Ok(()) };
+    let Some((types, mut found)) = benefits(spec, alone)? else {
+        return Ok(());
+    };
     let mean_of = |one: &Found| mean(&one.ratio).unwrap_or(0.0);
     found.sort_by(|a, b| mean_of(b).total_cmp(&mean_of(a)));
-    parts.push(Part::Heading("Figure 2: where each program is more efficient".to_owned()));
+    parts.push(Part::Heading(
+        "Figure 2: where each program is more efficient".to_owned(),
+    ));
     parts.push(bars(
         "lucky-figure-2".to_owned(),
-        "MIPS squared per watt on the big core over that on the small one, each program alone.".to_owned(),
-        Axes { x: "program", y: "big / small", decimals: 2 },
+        "MIPS squared per watt on the big core over that on the small one, each program alone."
+            .to_owned(),
+        Axes {
+            x: "program",
+            y: "big / small",
+            decimals: 2,
+        },
         found.iter().map(|one| one.name.clone()).collect(),
-        vec![("big / small".to_owned(), found.iter().map(|one| Estimate::of(&one.ratio)).collect())],
+        vec![(
+            "big / small".to_owned(),
+            found.iter().map(|one| Estimate::of(&one.ratio)).collect(),
+        )],
         None,
     ));
     for gains in ["zeusmp", "bwaves"] {
         let ratio = |name: &str| of(&found, name, |one| &one.ratio).to_vec();
         let values = [(gains, ratio(gains)), ("astar", ratio("astar"))];
-        verdicts.push(Verdict::order("Figure 2: efficiency of the big core", &[gains, "astar"], &values));
+        verdicts.push(Verdict::order(
+            "Figure 2: efficiency of the big core",
+            &[gains, "astar"],
+            &values,
+        ));
     }
     for (name, figure) in paper::MISSES {
         let what = format!("million misses a second of {name} on the big core");
-        verdicts.push(Verdict::size(what, figure, 0, of(&found, name, |one| &one.misses)));
+        verdicts.push(Verdict::size(
+            what,
+            figure,
+            0,
+            of(&found, name, |one| &one.misses),
+        ));
     }
     let mut rows = Vec::new();
-    for (name, regression) in [("to the big core", &types.to_big), ("to the small core", &types.to_small)] {
+    for (name, regression) in [
+        ("to the big core", &types.to_big),
+        ("to the small core", &types.to_small),
+    ] {
         let Some(r2) = regression.r2 else { continue };
         rows.push(vec![
             Cell::text(name),

@@ -29,14 +29,18 @@ fn product(run: &Measured) -> Option<f64> {
 /// Energy-delay product that `ours` saves against `base`, in per cent, by seed.
 fn saved(grid: &Grid, mix: usize, ours: usize, base: usize) -> Vec<f64> {
     let pairs = grid.of(mix, ours).iter().zip(grid.of(mix, base));
-    pairs.filter_map(|(ours, base)| Some(100.0 * (1.0 - product(ours)? / product(base)?))).collect()
+    pairs
+        .filter_map(|(ours, base)| Some(100.0 * (1.0 - product(ours)? / product(base)?)))
+        .collect()
 }
 
 /// Energy-delay products of `ours` as shares of those of `base`, by mix, then by seed.
 fn shares(grid: &Grid, ours: usize, base: usize) -> Vec<Vec<f64>> {
     let of = |mix: usize| {
         let pairs = grid.of(mix, ours).iter().zip(grid.of(mix, base));
-        pairs.filter_map(|(ours, base)| Some(product(ours)? / product(base)?)).collect()
+        pairs
+            .filter_map(|(ours, base)| Some(product(ours)? / product(base)?))
+            .collect()
     };
     (0..grid.mixes).map(of).collect()
 }
@@ -76,7 +80,13 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
     verdicts.extend(draws.judge());
     let causes = causes::causes(lab, &spec, &names, &alone, &draws)?;
     let title = "lucky: a lottery for the big core".to_owned();
-    Ok(Chapter { id: "lucky", title, parts, verdicts, causes })
+    Ok(Chapter {
+        id: "lucky",
+        title,
+        parts,
+        verdicts,
+        causes,
+    })
 }
 
 fn mix_of(names: &[String], name: &str) -> Option<usize> {
@@ -85,16 +95,26 @@ fn mix_of(names: &[String], name: &str) -> Option<usize> {
 
 /// One memory-intensive and three compute-intensive threads: equal shares of the big core against the lowest bias.
 fn figure_1(grid: &Grid, names: &[String], parts: &mut Vec<Part>, verdicts: &mut Vec<Verdict>) {
-    let Some(mix) = mix_of(names, "3ci-1mi") else { return };
+    let Some(mix) = mix_of(names, "3ci-1mi") else {
+        return;
+    };
     let (bias, fair) = (grid.of(mix, BIAS), grid.of(mix, BIG_FAIR));
-    let faster: Vec<f64> = bias.iter().zip(fair).map(|(bias, fair)| bias.turnaround_s / fair.turnaround_s).collect();
+    let faster: Vec<f64> = bias
+        .iter()
+        .zip(fair)
+        .map(|(bias, fair)| bias.turnaround_s / fair.turnaround_s)
+        .collect();
     let energy: Vec<f64> = (bias.iter().zip(fair))
         .filter_map(|(bias, fair)| Some(100.0 * (1.0 - fair.energy_j? / bias.energy_j?)))
         .collect();
     let share: Vec<f64> = (bias.iter())
-        .map(|run| 100.0 * run.watch.on_big_s.values().copied().fold(0.0, f64::max) / run.turnaround_s)
+        .map(|run| {
+            100.0 * run.watch.on_big_s.values().copied().fold(0.0, f64::max) / run.turnaround_s
+        })
         .collect();
-    parts.push(Part::Heading("Figure 1: equal shares of the big core".to_owned()));
+    parts.push(Part::Heading(
+        "Figure 1: equal shares of the big core".to_owned(),
+    ));
     parts.push(Part::Table(Table {
         id: "lucky-figure-1".to_owned(),
         caption: "3CI-1MI: `big-fair` against `bias`, and how long one thread had the big core under `bias`."
@@ -117,7 +137,9 @@ fn figure_1(grid: &Grid, names: &[String], parts: &mut Vec<Part>, verdicts: &mut
 /// Energy-delay product of each mix.
 fn figure_3(grid: &Grid, names: &[String], parts: &mut Vec<Part>) {
     let column = |ours: usize, base: usize| -> Vec<Option<Estimate>> {
-        (0..grid.mixes).map(|mix| Estimate::of(&saved(grid, mix, ours, base))).collect()
+        (0..grid.mixes)
+            .map(|mix| Estimate::of(&saved(grid, mix, ours, base)))
+            .collect()
     };
     parts.push(Part::Heading("Figure 3: energy-delay product".to_owned()));
     parts.push(bars(
@@ -136,11 +158,17 @@ fn figure_3(grid: &Grid, names: &[String], parts: &mut Vec<Part>) {
         let shares = shares(grid, ours, base);
         vec![
             Cell::text(name),
-            Cell::signed(&over(&shares, |shares| Some(100.0 * (1.0 - mean(shares)?))), 0),
+            Cell::signed(
+                &over(&shares, |shares| Some(100.0 * (1.0 - mean(shares)?))),
+                0,
+            ),
             Cell::signed(&saved_over_mixes(grid, ours, base), 0),
             Cell::signed(
                 &over(&shares, |shares| {
-                    let more: Vec<f64> = shares.iter().map(|share| 100.0 * (1.0 / share - 1.0)).collect();
+                    let more: Vec<f64> = shares
+                        .iter()
+                        .map(|share| 100.0 * (1.0 / share - 1.0))
+                        .collect();
                     mean(&more)
                 }),
                 0,

@@ -21,8 +21,16 @@ struct Ends<'a> {
 }
 
 /// Experiments that show what the differences come from.
-pub(super) fn causes(lab: &Lab<'_>, mixes: &[Mix], benches: &[Bench]) -> Result<Vec<Part>, ReproduceError> {
-    let ends = Ends { lab, mixes, benches: [&benches[0], &benches[benches.len() - 1]] };
+pub(super) fn causes(
+    lab: &Lab<'_>,
+    mixes: &[Mix],
+    benches: &[Bench],
+) -> Result<Vec<Part>, ReproduceError> {
+    let ends = Ends {
+        lab,
+        mixes,
+        benches: [&benches[0], &benches[benches.len() - 1]],
+    };
     let mut parts = vec![Part::Text(lab.of_causes()), ends.channels()];
     parts.extend(ends.scarcer()?);
     parts.extend(figure_3(benches));
@@ -44,11 +52,19 @@ impl Ends<'_> {
         candidates: &[Candidate],
     ) -> Result<Grid, ReproduceError> {
         let what = format!("{what} on {}", bench.name);
-        Grid::simulate(&self.lab.pool, &what, machine, self.mixes, candidates, self.lab.few_seeds())
+        Grid::simulate(
+            &self.lab.pool,
+            &what,
+            machine,
+            self.mixes,
+            candidates,
+            self.lab.few_seeds(),
+        )
     }
 
     fn channels(&self) -> Part {
-        let figure = |values: Vec<f64>| mean(&values).map_or_else(|| "-".to_owned(), |mean| plain(mean, 1));
+        let figure =
+            |values: Vec<f64>| mean(&values).map_or_else(|| "-".to_owned(), |mean| plain(mean, 1));
         let [most, fewest] = self.benches;
         Part::Text(format!(
             "**How many channels** the paper's machine had decides how much there is to gain. Unfairness of `linux` is {} % with \
@@ -69,7 +85,10 @@ impl Ends<'_> {
         let candidates = ["linux", "bandwidth", "oracle", "perf-fair", "fair"].map(Candidate::new);
         let fewest = self.benches[1];
         let is_high = |mix: &usize| fewest.groups[*mix] == HIGH;
-        let mixes: Vec<Mix> = (0..self.mixes.len()).filter(is_high).map(|mix| self.mixes[mix].clone()).collect();
+        let mixes: Vec<Mix> = (0..self.mixes.len())
+            .filter(is_high)
+            .map(|mix| self.mixes[mix].clone())
+            .collect();
         if mixes.is_empty() {
             return Ok(Vec::new());
         }
@@ -79,11 +98,20 @@ impl Ends<'_> {
             spec.memory.gb_per_s_per_channel *= share;
             let what = format!("perf-fair: {share} of a channel");
             let seeds = self.lab.few_seeds();
-            let grid = Grid::simulate(&self.lab.pool, &what, &refitted(spec)?, &mixes, &candidates, seeds)?;
+            let grid = Grid::simulate(
+                &self.lab.pool,
+                &what,
+                &refitted(spec)?,
+                &mixes,
+                &candidates,
+                seeds,
+            )?;
             let mut row = vec![Cell::number(share, 1)];
             row.extend((1..candidates.len()).map(|at| {
                 let gains: Vec<Vec<f64>> = (0..grid.mixes)
-                    .map(|mix| grid.gains(mix, at, grid.of(mix, LINUX), |run| Some(run.turnaround_s)))
+                    .map(|mix| {
+                        grid.gains(mix, at, grid.of(mix, LINUX), |run| Some(run.turnaround_s))
+                    })
                     .collect();
                 Cell::signed(&over(&gains, mean), 1)
             }));
@@ -98,7 +126,13 @@ impl Ends<'_> {
             table(
                 "perf-fair-scarcer",
                 "Mean speed-up over `linux` in per cent of the mixes of high demand, by the bandwidth of one channel.",
-                &["bandwidth x", "`bandwidth`", "`oracle`", "`perf-fair`", "`fair`"],
+                &[
+                    "bandwidth x",
+                    "`bandwidth`",
+                    "`oracle`",
+                    "`perf-fair`",
+                    "`fair`",
+                ],
                 rows,
             ),
         ])
@@ -109,15 +143,26 @@ impl Ends<'_> {
         let mut rows = Vec::new();
         for bench in self.benches {
             let linux = [Candidate::new("linux")];
-            let grid = self.grid("slices of 200 ms", bench, &with_long_slices(&bench.spec), &linux)?;
+            let grid = self.grid(
+                "slices of 200 ms",
+                bench,
+                &with_long_slices(&bench.spec),
+                &linux,
+            )?;
             let slices = grid.speed_up(0, (&bench.grid, LINUX));
             let rest = |at: usize| -> Vec<f64> {
                 let over = bench.overall(at);
                 let factor = |gain: &f64| 1.0 + gain / 100.0;
-                slices.iter().zip(&over).map(|(slices, over)| 100.0 * (factor(over) / factor(slices) - 1.0)).collect()
+                slices
+                    .iter()
+                    .zip(&over)
+                    .map(|(slices, over)| 100.0 * (factor(over) / factor(slices) - 1.0))
+                    .collect()
             };
             let mut row = vec![Cell::text(bench.channels), Cell::signed(&slices, 1)];
-            row.extend([ROUND_ROBIN, BANDWIDTH, FAIR, PERF_FAIR].map(|at| Cell::signed(&rest(at), 1)));
+            row.extend(
+                [ROUND_ROBIN, BANDWIDTH, FAIR, PERF_FAIR].map(|at| Cell::signed(&rest(at), 1)),
+            );
             rows.push(row);
         }
         Ok(vec![
@@ -129,7 +174,14 @@ impl Ends<'_> {
             table(
                 "perf-fair-refill",
                 "Speed-up in per cent: of `linux` with slices of 200 ms over `linux`, and of each policy over that.",
-                &["memory", "`linux`, 200 ms", "`round-robin`", "`bandwidth`", "`fair`", "`perf-fair`"],
+                &[
+                    "memory",
+                    "`linux`, 200 ms",
+                    "`round-robin`",
+                    "`bandwidth`",
+                    "`fair`",
+                    "`perf-fair`",
+                ],
                 rows,
             ),
         ])
@@ -141,15 +193,30 @@ impl Ends<'_> {
         let candidates = [
             ("`fair`", Candidate::new("fair")),
             ("`fair`, true progress", knowing("fair")),
-            ("`fair`, true progress, measures nothing", knowing("fair").and("estimation_share_max", 0)),
+            (
+                "`fair`, true progress, measures nothing",
+                knowing("fair").and("estimation_share_max", 0),
+            ),
             ("`perf-fair`", Candidate::new("perf-fair")),
             ("`perf-fair`, true progress", knowing("perf-fair")),
-            ("`perf-fair`, true progress, measures nothing", knowing("perf-fair").and("estimation_share_max", 0)),
-            ("the same, ideal target (`oracle`)", Candidate::new("oracle")),
+            (
+                "`perf-fair`, true progress, measures nothing",
+                knowing("perf-fair").and("estimation_share_max", 0),
+            ),
+            (
+                "the same, ideal target (`oracle`)",
+                Candidate::new("oracle"),
+            ),
             ("`bandwidth`", Candidate::new("bandwidth")),
-            ("`bandwidth`, ideal target", Candidate::with("bandwidth", "target", "ideal")),
+            (
+                "`bandwidth`, ideal target",
+                Candidate::with("bandwidth", "target", "ideal"),
+            ),
         ];
-        let all: Vec<Candidate> = candidates.iter().map(|(_, candidate)| candidate.clone()).collect();
+        let all: Vec<Candidate> = candidates
+            .iter()
+            .map(|(_, candidate)| candidate.clone())
+            .collect();
         let mut rows = Vec::new();
         for bench in self.benches {
             let grid = self.grid("what estimates cost", bench, &bench.spec, &all)?;
@@ -158,7 +225,9 @@ impl Ends<'_> {
                 let is_faster = |mix: &usize, seed: usize| {
                     grid.of(*mix, at)[seed].turnaround_s < grid.of(*mix, at - 3)[seed].turnaround_s
                 };
-                (0..grid.seeds).map(|seed| (0..grid.mixes).filter(|mix| is_faster(mix, seed)).count() as f64).collect()
+                (0..grid.seeds)
+                    .map(|seed| (0..grid.mixes).filter(|mix| is_faster(mix, seed)).count() as f64)
+                    .collect()
             };
             for (at, (label, _)) in candidates.iter().enumerate() {
                 let wins = if (3..6).contains(&at) {
@@ -192,7 +261,13 @@ impl Ends<'_> {
             table(
                 "perf-fair-missing",
                 "Speed and unfairness by what a policy knows and what it pays for it.",
-                &["memory", "policy", "speed-up, %", "unfairness, %", "mixes of 13 faster than `fair` so"],
+                &[
+                    "memory",
+                    "policy",
+                    "speed-up, %",
+                    "unfairness, %",
+                    "mixes of 13 faster than `fair` so",
+                ],
                 rows,
             ),
         ])
@@ -201,17 +276,27 @@ impl Ends<'_> {
     /// How often jobs are measured, and beside whom.
     fn price(&self) -> Result<Vec<Part>, ReproduceError> {
         let ours = || Candidate::new("perf-fair");
-        let papers = || ours().and("light_llc_trans_per_us", 19).and("light_mm_trans_per_us", 3.5);
+        let papers = || {
+            ours()
+                .and("light_llc_trans_per_us", 19)
+                .and("light_mm_trans_per_us", 3.5)
+        };
         let candidates = [
             ("every 40 quanta, at most 5 % of the time (ours)", ours()),
             ("once for each job", ours().and("valid_quanta", 1_000_000)),
-            ("every 40 quanta, at most 5 % of the time, the paper's limits of light jobs", papers()),
+            (
+                "every 40 quanta, at most 5 % of the time, the paper's limits of light jobs",
+                papers(),
+            ),
             (
                 "every 40 quanta, at most a quarter of the time, the paper's limits of light jobs",
                 papers().and("renewal_share_max", 0.25),
             ),
         ];
-        let all: Vec<Candidate> = candidates.iter().map(|(_, candidate)| candidate.clone()).collect();
+        let all: Vec<Candidate> = candidates
+            .iter()
+            .map(|(_, candidate)| candidate.clone())
+            .collect();
         let mut rows = Vec::new();
         for bench in self.benches {
             let grid = self.grid("how often jobs are measured", bench, &bench.spec, &all)?;
@@ -221,7 +306,12 @@ impl Ends<'_> {
                     Cell::text(*label),
                     Cell::signed(&grid.speed_up(at, (&bench.grid, LINUX)), 1),
                     Cell::mean(&grid.unfairness(at), 1),
-                    Cell::mean(&grid.means(at, |run| Some(100.0 * run.watch.measuring.as_s() / run.turnaround_s)), 1),
+                    Cell::mean(
+                        &grid.means(at, |run| {
+                            Some(100.0 * run.watch.measuring.as_s() / run.turnaround_s)
+                        }),
+                        1,
+                    ),
                     Cell::mean(&grid.means(at, idle_while_measuring), 1),
                 ]);
             }
@@ -237,7 +327,14 @@ impl Ends<'_> {
             table(
                 "perf-fair-once",
                 "`perf-fair` by how often it estimates what jobs do alone.",
-                &["memory", "estimates", "speed-up, %", "unfairness, %", "time measuring, %", "idle CPUs"],
+                &[
+                    "memory",
+                    "estimates",
+                    "speed-up, %",
+                    "unfairness, %",
+                    "time measuring, %",
+                    "idle CPUs",
+                ],
                 rows,
             ),
         ])
@@ -248,7 +345,10 @@ impl Ends<'_> {
         let candidates = [
             Candidate::new("perf-fair"),
             Candidate::new("oracle"),
-            Candidate { others_traces: true, ..Candidate::new("oracle") },
+            Candidate {
+                others_traces: true,
+                ..Candidate::new("oracle")
+            },
         ];
         let mut rows = Vec::new();
         for bench in self.benches {
@@ -257,9 +357,13 @@ impl Ends<'_> {
                 noisy.counters.noise = noise;
                 let what = format!("noise of {} %", plain(100.0 * noise, 0));
                 let grid = self.grid(&what, bench, &Arc::new(noisy), &candidates)?;
-                let above = |run: &Measured| Some(f64::from(u8::from(run.unfair_percent() > Some(20.0))));
-                let mixes_above: Vec<f64> =
-                    grid.means(0, above).iter().map(|share| share * grid.mixes as f64).collect();
+                let above =
+                    |run: &Measured| Some(f64::from(u8::from(run.unfair_percent() > Some(20.0))));
+                let mixes_above: Vec<f64> = grid
+                    .means(0, above)
+                    .iter()
+                    .map(|share| share * grid.mixes as f64)
+                    .collect();
                 rows.push(vec![
                     Cell::text(bench.channels),
                     Cell::number(100.0 * noise, 0),
@@ -299,14 +403,25 @@ impl Ends<'_> {
     fn knob(&self) -> Result<Vec<Part>, ReproduceError> {
         let with = |margin| Candidate::with("perf-fair", "progress_margin_quanta", margin);
         let as_it_is = MARGINS.map(with);
-        let knowing = MARGINS.map(|margin| with(margin).knowing_progress().and("estimation_share_max", 0));
+        let knowing = MARGINS.map(|margin| {
+            with(margin)
+                .knowing_progress()
+                .and("estimation_share_max", 0)
+        });
         let (mut rows, mut lines) = (Vec::new(), Vec::new());
         for bench in self.benches {
-            let grid = self.grid("the knob", bench, &bench.spec, &[as_it_is.clone(), knowing.clone()].concat())?;
+            let grid = self.grid(
+                "the knob",
+                bench,
+                &bench.spec,
+                &[as_it_is.clone(), knowing.clone()].concat(),
+            )?;
             let [mut points, mut known] = [Vec::new(), Vec::new()];
             for (at, margin) in MARGINS.iter().enumerate() {
-                let figures = |at: usize| (grid.speed_up(at, (&bench.grid, LINUX)), grid.unfairness(at));
-                let ((speed, unfairness), (known_speed, known_unfairness)) = (figures(at), figures(MARGINS.len() + at));
+                let figures =
+                    |at: usize| (grid.speed_up(at, (&bench.grid, LINUX)), grid.unfairness(at));
+                let ((speed, unfairness), (known_speed, known_unfairness)) =
+                    (figures(at), figures(MARGINS.len() + at));
                 points.extend(mean(&unfairness).zip(mean(&speed)));
                 known.extend(mean(&known_unfairness).zip(mean(&known_speed)));
                 rows.push(vec![
@@ -319,7 +434,10 @@ impl Ends<'_> {
                 ]);
             }
             lines.push(Curve::line(bench.channels.to_owned(), points));
-            lines.push(Curve::line(format!("{}, true progress", bench.channels), known));
+            lines.push(Curve::line(
+                format!("{}, true progress", bench.channels),
+                known,
+            ));
         }
         Ok(vec![
             text(
@@ -346,7 +464,11 @@ impl Ends<'_> {
             curves(
                 "perf-fair-knob-curve".to_owned(),
                 "Unfairness against speed-up for margins from 0 to 1,024 quanta.".to_owned(),
-                Axes { x: "unfairness, %", y: "speed-up, %", decimals: 1 },
+                Axes {
+                    x: "unfairness, %",
+                    y: "speed-up, %",
+                    decimals: 1,
+                },
                 lines,
             ),
         ])
@@ -368,7 +490,12 @@ fn text(words: &str) -> Part {
 
 fn table(id: &str, caption: &str, columns: &[&str], rows: Vec<Vec<Cell>>) -> Part {
     let columns = columns.iter().map(|&column| column.to_owned()).collect();
-    Part::Table(Table { id: id.to_owned(), caption: caption.to_owned(), columns, rows })
+    Part::Table(Table {
+        id: id.to_owned(),
+        caption: caption.to_owned(),
+        columns,
+        rows,
+    })
 }
 
 /// In how many mixes `linux` has ended half of the jobs first, and all of them last.
@@ -377,17 +504,23 @@ fn figure_3(benches: &[Bench]) -> [Part; 2] {
     let rows = benches.iter().map(|bench| {
         let grid = &bench.grid;
         let count = |seed: usize, end: usize, is_first: bool, others: &[usize]| {
-            let of = |mix: usize, candidate: usize| grid.of(mix, candidate)[seed].ends_s.get(end).copied();
+            let of = |mix: usize, candidate: usize| {
+                grid.of(mix, candidate)[seed].ends_s.get(end).copied()
+            };
             let is_it = |&mix: &usize| {
-                others.iter().all(|&other| match (of(mix, LINUX), of(mix, other)) {
-                    (Some(linux), Some(other)) => (linux < other) == is_first,
-                    _ => false,
-                })
+                others
+                    .iter()
+                    .all(|&other| match (of(mix, LINUX), of(mix, other)) {
+                        (Some(linux), Some(other)) => (linux < other) == is_first,
+                        _ => false,
+                    })
             };
             (0..grid.mixes).filter(is_it).count() as f64
         };
         let over_seeds = |end: usize, is_first: bool, others: &[usize]| -> Vec<f64> {
-            (0..grid.seeds).map(|seed| count(seed, end, is_first, others)).collect()
+            (0..grid.seeds)
+                .map(|seed| count(seed, end, is_first, others))
+                .collect()
         };
         vec![
             Cell::text(bench.channels),
@@ -409,7 +542,12 @@ fn figure_3(benches: &[Bench]) -> [Part; 2] {
             "perf-fair-half",
             "Mixes of 13 in which `linux` has ended 12 jobs before others, and all jobs after `bandwidth`, `fair` and \
              `perf-fair`.",
-            &["memory", "12 jobs before `fair` and `perf-fair`", "12 jobs before `bandwidth`", "all jobs last"],
+            &[
+                "memory",
+                "12 jobs before `fair` and `perf-fair`",
+                "12 jobs before `bandwidth`",
+                "all jobs last",
+            ],
             rows.collect(),
         ),
     ]

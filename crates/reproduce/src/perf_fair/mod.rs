@@ -18,11 +18,21 @@ use cosched_sim::MachineSpec;
 use std::sync::Arc;
 
 /// The machines: the paper does not say how many channels of memory its machine had.
-const MACHINES: [(&str, &str); 3] =
-    [("xeon-e5645", "three channels"), ("xeon-e5645-2ch", "two channels"), ("xeon-e5645-1ch", "one channel")];
+const MACHINES: [(&str, &str); 3] = [
+    ("xeon-e5645", "three channels"),
+    ("xeon-e5645-2ch", "two channels"),
+    ("xeon-e5645-1ch", "one channel"),
+];
 
 /// The policies in the order of the columns. The first is the base.
-const POLICIES: [&str; 6] = ["linux", "bandwidth", "fair", "perf-fair", "oracle", "round-robin"];
+const POLICIES: [&str; 6] = [
+    "linux",
+    "bandwidth",
+    "fair",
+    "perf-fair",
+    "oracle",
+    "round-robin",
+];
 /// Position of a policy in that order.
 const LINUX: usize = 0;
 const BANDWIDTH: usize = 1;
@@ -51,7 +61,8 @@ impl Bench {
 
     /// Speed-up of turnaround over linux in per cent, by seed.
     fn speed_up(&self, mix: usize, candidate: usize) -> Vec<f64> {
-        self.grid.gains(mix, candidate, self.base(mix), |run| Some(run.turnaround_s))
+        self.grid
+            .gains(mix, candidate, self.base(mix), |run| Some(run.turnaround_s))
     }
 
     fn overall(&self, candidate: usize) -> Vec<f64> {
@@ -66,8 +77,10 @@ impl Bench {
     /// For each seed, the mean speed-up of the mixes of a group.
     fn of_group(&self, group: usize, candidate: usize) -> Vec<f64> {
         let is_in = |mix: &usize| self.groups[*mix] == group;
-        let mixes: Vec<Vec<f64>> =
-            (0..self.grid.mixes).filter(is_in).map(|mix| self.speed_up(mix, candidate)).collect();
+        let mixes: Vec<Vec<f64>> = (0..self.grid.mixes)
+            .filter(is_in)
+            .map(|mix| self.speed_up(mix, candidate))
+            .collect();
         over(&mixes, mean)
     }
 }
@@ -81,7 +94,12 @@ const GROUPS: [&str; 3] = ["low demand", "middle demand", "high demand"];
 
 /// The group of each mix, by its bandwidth under linux where memory is least short: what it asks for.
 fn groups(grid: &Grid) -> Vec<usize> {
-    let group = |mix: usize| paper::GROUPS.iter().filter(|&&limit| bandwidth(grid, mix) >= limit).count();
+    let group = |mix: usize| {
+        paper::GROUPS
+            .iter()
+            .filter(|&&limit| bandwidth(grid, mix) >= limit)
+            .count()
+    };
     (0..grid.mixes).map(group).collect()
 }
 
@@ -93,7 +111,10 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
     candidates[PERF_FAIR].truth = true;
     for name in &lab.policies {
         let entry = policy(name)?;
-        if !candidates.iter().any(|candidate| candidate.policy == entry.name) {
+        if !candidates
+            .iter()
+            .any(|candidate| candidate.policy == entry.name)
+        {
             candidates.push(Candidate::new(entry.name));
         }
     }
@@ -102,8 +123,17 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
         let spec = machine(name)?;
         let what = format!("perf-fair on {name}");
         let grid = Grid::simulate(&lab.pool, &what, &spec, &mixes, &candidates, &lab.seeds)?;
-        let groups = benches.first().map_or_else(|| groups(&grid), |first| first.groups.clone());
-        benches.push(Bench { name, channels, spec, candidates: candidates.clone(), grid, groups });
+        let groups = benches
+            .first()
+            .map_or_else(|| groups(&grid), |first| first.groups.clone());
+        benches.push(Bench {
+            name,
+            channels,
+            spec,
+            candidates: candidates.clone(),
+            grid,
+            groups,
+        });
     }
     let mut parts = vec![Part::Text(format!(
         "Thirteen mixes of 24 programs on `xeon-e5645` (six cores with two hardware threads), {}, with {}: the same jobs for \
@@ -118,12 +148,19 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
         lab.seeds_in_words(),
     ))];
     for bench in &benches {
-        parts.push(Part::Heading(format!("{}: `{}`", capital(bench.channels), bench.name)));
+        parts.push(Part::Heading(format!(
+            "{}: `{}`",
+            capital(bench.channels),
+            bench.name
+        )));
         parts.push(Part::Table(tables::summary(bench)));
     }
     let (first, last) = (&benches[0], &benches[benches.len() - 1]);
     for bench in [first, last] {
-        parts.push(Part::Heading(format!("Figures 1 and 2 with {}", bench.channels)));
+        parts.push(Part::Heading(format!(
+            "Figures 1 and 2 with {}",
+            bench.channels
+        )));
         parts.push(tables::figure_1(bench, &mixes));
         parts.push(tables::figure_2(bench, &mixes));
     }
@@ -135,13 +172,24 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
     parts.push(Part::Table(tables::by_group(&benches)));
     parts.push(Part::Heading("What estimates are worth".to_owned()));
     parts.push(Part::Table(tables::estimates(&benches)));
-    let verdicts = benches.iter().flat_map(|bench| verdicts::judge(lab, bench)).collect();
+    let verdicts = benches
+        .iter()
+        .flat_map(|bench| verdicts::judge(lab, bench))
+        .collect();
     let causes = causes::causes(lab, &mixes, &benches)?;
     let title = "Perf&Fair: fairness and speed".to_owned();
-    Ok(Chapter { id: "perf-fair", title, parts, verdicts, causes })
+    Ok(Chapter {
+        id: "perf-fair",
+        title,
+        parts,
+        verdicts,
+        causes,
+    })
 }
 
 fn capital(words: &str) -> String {
     let mut letters = words.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
 }

@@ -11,12 +11,16 @@ use crate::trial::Measured;
 /// Unfairness and speed of each policy over all mixes.
 pub(super) fn summary(bench: &Bench) -> Table {
     let rows = bench.candidates.iter().enumerate().map(|(at, candidate)| {
-        let published = |of: &[(&str, f64)]| match of.iter().find(|(name, _)| *name == candidate.policy) {
-            Some((_, value)) => Cell::number(*value, 1),
-            None => Cell::Absent("not published".to_owned()),
-        };
-        let speed: Vec<f64> = (0..bench.grid.mixes).filter_map(|mix| mean(&bench.speed_up(mix, at))).collect();
-        let range = [0.0, 1.0].map(|share| quantile(&speed, share).map_or(String::new(), |value| plain(value, 1)));
+        let published =
+            |of: &[(&str, f64)]| match of.iter().find(|(name, _)| *name == candidate.policy) {
+                Some((_, value)) => Cell::number(*value, 1),
+                None => Cell::Absent("not published".to_owned()),
+            };
+        let speed: Vec<f64> = (0..bench.grid.mixes)
+            .filter_map(|mix| mean(&bench.speed_up(mix, at)))
+            .collect();
+        let range = [0.0, 1.0]
+            .map(|share| quantile(&speed, share).map_or(String::new(), |value| plain(value, 1)));
         vec![
             Cell::text(format!("`{}`", candidate.label)),
             Cell::mean(&bench.grid.unfairness(at), 1),
@@ -29,7 +33,10 @@ pub(super) fn summary(bench: &Bench) -> Table {
     });
     Table {
         id: format!("perf-fair-summary-{}", bench.name),
-        caption: format!("Unfairness and speed-up of turnaround over `linux` with {}.", bench.channels),
+        caption: format!(
+            "Unfairness and speed-up of turnaround over `linux` with {}.",
+            bench.channels
+        ),
         columns: [
             "policy",
             "unfairness, %",
@@ -57,8 +64,15 @@ pub(super) fn figure_1(bench: &Bench, mixes: &[Mix]) -> Part {
     });
     bars(
         format!("perf-fair-figure-1-{}", bench.name),
-        format!("Unfairness of each mix with {} (the paper's Figure 1).", bench.channels),
-        Axes { x: "mix", y: "unfairness, %", decimals: 1 },
+        format!(
+            "Unfairness of each mix with {} (the paper's Figure 1).",
+            bench.channels
+        ),
+        Axes {
+            x: "mix",
+            y: "unfairness, %",
+            decimals: 1,
+        },
         names(mixes),
         series.collect(),
         None,
@@ -66,7 +80,11 @@ pub(super) fn figure_1(bench: &Bench, mixes: &[Mix]) -> Part {
 }
 
 pub(super) fn figure_2(bench: &Bench, mixes: &[Mix]) -> Part {
-    let policies = bench.candidates.iter().enumerate().filter(|&(at, _)| at != LINUX);
+    let policies = bench
+        .candidates
+        .iter()
+        .enumerate()
+        .filter(|&(at, _)| at != LINUX);
     let series = policies.map(|(at, candidate)| {
         let of = |mix| Estimate::of(&bench.speed_up(mix, at));
         (candidate.label.clone(), (0..mixes.len()).map(of).collect())
@@ -79,7 +97,11 @@ pub(super) fn figure_2(bench: &Bench, mixes: &[Mix]) -> Part {
              Figure 2).",
             bench.channels
         ),
-        Axes { x: "mix", y: "speed-up, %", decimals: 1 },
+        Axes {
+            x: "mix",
+            y: "speed-up, %",
+            decimals: 1,
+        },
         names(mixes),
         series.collect(),
         Some(("lines read per us".to_owned(), line)),
@@ -91,13 +113,24 @@ pub(super) fn figure_3(bench: &Bench) -> Part {
     let lines = bench.candidates.iter().enumerate().map(|(at, candidate)| {
         let ends = &bench.grid.of(NINTH, at)[0].ends_s;
         let mut points = vec![(0.0, ends.len() as f64)];
-        points.extend(ends.iter().enumerate().map(|(ended, &end)| (end, (ends.len() - ended - 1) as f64)));
+        points.extend(
+            ends.iter()
+                .enumerate()
+                .map(|(ended, &end)| (end, (ends.len() - ended - 1) as f64)),
+        );
         Curve::steps(candidate.label.clone(), points)
     });
     curves(
         format!("perf-fair-figure-3-{}", bench.name),
-        format!("Jobs of mix 9 that have not ended, with {}, first seed (the paper's Figure 3).", bench.channels),
-        Axes { x: "time, s", y: "jobs", decimals: 1 },
+        format!(
+            "Jobs of mix 9 that have not ended, with {}, first seed (the paper's Figure 3).",
+            bench.channels
+        ),
+        Axes {
+            x: "time, s",
+            y: "jobs",
+            decimals: 1,
+        },
         lines.collect(),
     )
 }
@@ -108,13 +141,26 @@ pub(super) fn by_group(benches: &[Bench]) -> Table {
     for bench in benches {
         for (group, name) in GROUPS.iter().enumerate() {
             let mixes = bench.groups.iter().filter(|&&one| one == group).count();
-            let mut row = vec![Cell::text(bench.channels), Cell::text(*name), Cell::number(mixes as f64, 0)];
-            row.extend((1..bench.candidates.len()).map(|candidate| Cell::signed(&bench.of_group(group, candidate), 1)));
+            let mut row = vec![
+                Cell::text(bench.channels),
+                Cell::text(*name),
+                Cell::number(mixes as f64, 0),
+            ];
+            row.extend(
+                (1..bench.candidates.len())
+                    .map(|candidate| Cell::signed(&bench.of_group(group, candidate), 1)),
+            );
             rows.push(row);
         }
     }
     let mut columns = vec!["memory".to_owned(), "group".to_owned(), "mixes".to_owned()];
-    columns.extend(benches[0].candidates.iter().skip(1).map(|candidate| format!("`{}`", candidate.label)));
+    columns.extend(
+        benches[0]
+            .candidates
+            .iter()
+            .skip(1)
+            .map(|candidate| format!("`{}`", candidate.label)),
+    );
     Table {
         id: "perf-fair-groups".to_owned(),
         caption: "Mean speed-up over `linux` in per cent, by the lines that a mix reads per us under `linux` with three channels: \
@@ -138,11 +184,20 @@ pub(super) fn estimates(benches: &[Bench]) -> Table {
     for bench in benches {
         for at in [FAIR, PERF_FAIR] {
             let of = |run: &Measured, share: f64| {
-                let sizes: Vec<f64> = run.watch.solo_errors.iter().map(|error| 100.0 * error.abs()).collect();
+                let sizes: Vec<f64> = run
+                    .watch
+                    .solo_errors
+                    .iter()
+                    .map(|error| 100.0 * error.abs())
+                    .collect();
                 quantile(&sizes, share)
             };
             let progress = |run: &Measured| {
-                let sizes: Vec<f64> = run.progress_errors.iter().map(|error| 100.0 * error.abs()).collect();
+                let sizes: Vec<f64> = run
+                    .progress_errors
+                    .iter()
+                    .map(|error| 100.0 * error.abs())
+                    .collect();
                 mean(&sizes)
             };
             let spread = |run: &Measured| {
@@ -153,12 +208,20 @@ pub(super) fn estimates(benches: &[Bench]) -> Table {
             rows.push(vec![
                 Cell::text(bench.channels),
                 Cell::text(format!("`{}`", bench.candidates[at].label)),
-                Cell::signed(&grid.means(at, |run| Some(100.0 * mean(&run.watch.solo_errors)?)), 1),
+                Cell::signed(
+                    &grid.means(at, |run| Some(100.0 * mean(&run.watch.solo_errors)?)),
+                    1,
+                ),
                 Cell::mean(&grid.means(at, |run| of(run, 0.5)), 1),
                 Cell::mean(&grid.means(at, |run| of(run, 0.9)), 1),
                 Cell::mean(&grid.means(at, progress), 1),
                 Cell::mean(&grid.means(at, spread), 1),
-                Cell::mean(&grid.means(at, |run| Some(100.0 * run.watch.measuring.as_s() / run.turnaround_s)), 1),
+                Cell::mean(
+                    &grid.means(at, |run| {
+                        Some(100.0 * run.watch.measuring.as_s() / run.turnaround_s)
+                    }),
+                    1,
+                ),
                 Cell::mean(&grid.means(at, idle_while_measuring), 1),
             ]);
         }

@@ -24,9 +24,18 @@ pub(super) struct Counters {
 
 impl Counters {
     /// Checks the values and records their source. A counter that the file does not name does not count.
-    pub(super) fn check(self, group: &Group<'_>, sources: &mut Sources) -> Result<CountersSpec, SpecError> {
+    pub(super) fn check(
+        self,
+        group: &Group<'_>,
+        sources: &mut Sources,
+    ) -> Result<CountersSpec, SpecError> {
         sources.add(group, self.source, self.assumed)?;
-        let counts = |counter| self.counts.get(CountersSpec::key(counter)).copied().unwrap_or(false);
+        let counts = |counter| {
+            self.counts
+                .get(CountersSpec::key(counter))
+                .copied()
+                .unwrap_or(false)
+        };
         Ok(CountersSpec {
             counts: PerCounter::from_fn(counts),
             traffic: self.traffic.unwrap_or(false),
@@ -69,7 +78,10 @@ impl<'de> Deserialize<'de> for Key {
                         keys.dedup();
                         keys.extend(["traffic", "energy", "noise"]);
                         let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
-                        Err(E::custom(format!("unknown field `{name}`, expected one of {}", keys.join(", "))))
+                        Err(E::custom(format!(
+                            "unknown field `{name}`, expected one of {}",
+                            keys.join(", ")
+                        )))
                     }
                 }
             }

@@ -39,7 +39,11 @@ struct Line {
 /// # Errors
 /// [`SpecError`]: the first problem, with file, line and key, and what would be right.
 pub fn parse_curve(text: &str, file: &str) -> Result<(String, LatencyCurve, Source), SpecError> {
-    let text = Text { text, file, page: "cosched man machine-file" };
+    let text = Text {
+        text,
+        file,
+        page: "cosched man machine-file",
+    };
     let parsed: File = text.read()?;
     let top = text.top();
     top.schema(&parsed.schema, SCHEMA)?;
@@ -47,7 +51,11 @@ pub fn parse_curve(text: &str, file: &str) -> Result<(String, LatencyCurve, Sour
     top.words(parsed.title, "title", "DDR3-1333, measured under load")?;
     let source = top.source(parsed.source, parsed.assumed)?;
     if parsed.line.is_empty() {
-        return Err(top.missing("[[line]]", "a line for each share of reads", "[[line]], with reads and points"));
+        return Err(top.missing(
+            "[[line]]",
+            "a line for each share of reads",
+            "[[line]], with reads and points",
+        ));
     }
     let mut lines: Vec<LatencyLine> = Vec::new();
     for line in parsed.line {
@@ -58,7 +66,13 @@ pub fn parse_curve(text: &str, file: &str) -> Result<(String, LatencyCurve, Sour
             && reads <= before.reads
         {
             let found = format!("{reads} after {}", before.reads);
-            return Err(group.wrong(span, "reads", found, "lines with ascending reads", "reads = 0.5, then 1.0"));
+            return Err(group.wrong(
+                span,
+                "reads",
+                found,
+                "lines with ascending reads",
+                "reads = 0.5, then 1.0",
+            ));
         }
         let example = "[[0, 1], [0.6, 1.2], [0.9, 3]]";
         let pairs = group.pairs(line.points, (&BANDWIDTH, &LATENCY), example)?;
@@ -70,7 +84,13 @@ pub fn parse_curve(text: &str, file: &str) -> Result<(String, LatencyCurve, Sour
             };
             if !fits {
                 let expected = "[0, 1] first, and bandwidth and latency ascending from there";
-                return Err(group.wrong(at, "points", format!("[{x}, {y}]"), expected, format!("points = {example}")));
+                return Err(group.wrong(
+                    at,
+                    "points",
+                    format!("[{x}, {y}]"),
+                    expected,
+                    format!("points = {example}"),
+                ));
             }
             points.push((x, y));
         }

@@ -6,7 +6,8 @@ use super::error::SpecError;
 use super::params::{ParamTable, read_params};
 use super::text::{Group, Limits, Number, Sources, Table, Text, Words};
 use crate::machine::{
-    CoreTypeSpec, KernelSpec, LlcSpec, MachineSpec, MemorySpec, PowerSpec, Replacement, STREAM_LOSS_MOST, SmtSpec,
+    CoreTypeSpec, KernelSpec, LlcSpec, MachineSpec, MemorySpec, PowerSpec, Replacement,
+    STREAM_LOSS_MOST, SmtSpec,
 };
 use serde::Deserialize;
 use std::sync::Arc;
@@ -211,7 +212,11 @@ struct Switching {
 /// # Errors
 /// [`SpecError`]: the first problem, with file, line and key, and what would be right.
 pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
-    let text = Text { text, file, page: "cosched man machine-file" };
+    let text = Text {
+        text,
+        file,
+        page: "cosched man machine-file",
+    };
     let parsed: File = text.read()?;
     let top = text.top();
     top.schema(&parsed.schema, SCHEMA)?;
@@ -234,7 +239,13 @@ pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
     let cpus = u64::from(sockets * llcs_per_socket) * core_types.iter().map(cpus).sum::<u64>();
     if cpus > u64::from(MOST_CPUS) {
         let example = "sockets = 1, llcs_per_socket = 1, cores_per_llc = 6, threads_per_core = 2";
-        return Err(top.wrong(0..0, "the number of CPUs", cpus, format!("at most {MOST_CPUS}"), example));
+        return Err(top.wrong(
+            0..0,
+            "the number of CPUs",
+            cpus,
+            format!("at most {MOST_CPUS}"),
+            example,
+        ));
     }
     let smt = match parsed.smt {
         Some(smt) => {
@@ -246,12 +257,17 @@ pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
             }
         }
         // Without siblings nothing uses these figures.
-        None if core_types.iter().all(|kind| kind.threads_per_core == 1) => {
-            SmtSpec { issue_share: 0.0, l1_wait_cycles: 0.0 }
-        }
+        None if core_types.iter().all(|kind| kind.threads_per_core == 1) => SmtSpec {
+            issue_share: 0.0,
+            l1_wait_cycles: 0.0,
+        },
         None => {
             let expected = "the table, since threads_per_core is more than 1";
-            return Err(top.missing("[smt]", expected, "[smt], with issue_share = 0.4 and l1_wait_cycles = 1.0"));
+            return Err(top.missing(
+                "[smt]",
+                expected,
+                "[smt], with issue_share = 0.4 and l1_wait_cycles = 1.0",
+            ));
         }
     };
     let (group, llc) = text.table("[llc]", parsed.llc)?;
@@ -267,7 +283,11 @@ pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
     };
     let (group, latency) = text.table("[llc.latency]", llc.latency)?;
     sources.add(&group, latency.source, latency.assumed)?;
-    let llc = LlcSpec { mb, hit_ns: group.number(latency.hit_ns, &HIT_NS)?, replacement };
+    let llc = LlcSpec {
+        mb,
+        hit_ns: group.number(latency.hit_ns, &HIT_NS)?,
+        replacement,
+    };
 
     let (group, memory) = text.table("[memory]", parsed.memory)?;
     sources.add(&group, memory.source, memory.assumed)?;
@@ -286,7 +306,10 @@ pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
     let idle_span = latency.idle_latency_ns.as_ref().map_or(0..0, Spanned::span);
     let idle_latency_ns = group.number(latency.idle_latency_ns, &IDLE_NS)?;
     if idle_latency_ns < llc.hit_ns {
-        let expected = format!("at least {}, the latency of the last-level cache ([llc.latency] hit_ns)", llc.hit_ns);
+        let expected = format!(
+            "at least {}, the latency of the last-level cache ([llc.latency] hit_ns)",
+            llc.hit_ns
+        );
         let example = format!("{} = 76", IDLE_NS.key);
         return Err(group.wrong(idle_span, IDLE_NS.key, idle_latency_ns, expected, example));
     }
@@ -351,7 +374,9 @@ fn read_core_types(
     let several = tables.len() > 1;
     if tables.is_empty() {
         let example = "[[core_type]], with name = \"core\", cores_per_llc = 6 and its other keys";
-        return Err(text.top().missing("[[core_type]]", "a table for each type of core", example));
+        return Err(text
+            .top()
+            .missing("[[core_type]]", "a table for each type of core", example));
     }
     let mut types: Vec<CoreTypeSpec> = Vec::new();
     for table in tables {
@@ -360,7 +385,13 @@ fn read_core_types(
         let name = group.name(table.name, "core")?;
         if types.iter().any(|other| other.name == name) {
             let expected = "a name that no other core type has";
-            return Err(group.wrong(name_span, "name", format!("`{name}` again"), expected, "name = \"small\""));
+            return Err(group.wrong(
+                name_span,
+                "name",
+                format!("`{name}` again"),
+                expected,
+                "name = \"small\"",
+            ));
         }
         sources.add_named(&group, &name, table.source, table.assumed)?;
         let capacity_span = table.capacity.as_ref().map_or(0..0, Spanned::span);
@@ -381,7 +412,13 @@ fn read_core_types(
         let threads_per_core = group.whole(table.threads_per_core, &THREADS)?;
         let ghz = group.number(table.ghz, &GHZ)?;
         let l2_kb = group.number(table.l2_kb, &L2_KB)?;
-        let here = |key: &str| group.missing(key, "the table", format!("[core_type.{key}], with its keys"));
+        let here = |key: &str| {
+            group.missing(
+                key,
+                "the table",
+                format!("[core_type.{key}], with its keys"),
+            )
+        };
         let pipeline = table.pipeline.ok_or_else(|| here("pipeline"))?;
         let power = table.power.ok_or_else(|| here("power"))?;
         let (group, pipeline) = text.group("[core_type.pipeline]", pipeline);
@@ -409,11 +446,19 @@ fn read_core_types(
 
 fn read_replacement(group: &Group<'_>, first: Words) -> Result<Replacement, SpecError> {
     let (expected, example) = ("`unused` or `any`", "first = \"unused\"");
-    let Some(first) = first else { return Err(group.missing("first", expected, example)) };
+    let Some(first) = first else {
+        return Err(group.missing("first", expected, example));
+    };
     match first.as_ref().as_str() {
         "unused" => Ok(Replacement::UnusedFirst),
         "any" => Ok(Replacement::Random),
-        other => Err(group.wrong(first.span(), "first", format!("`{other}`"), expected, example)),
+        other => Err(group.wrong(
+            first.span(),
+            "first",
+            format!("`{other}`"),
+            expected,
+            example,
+        )),
     }
 }
 
@@ -422,11 +467,22 @@ fn read_curve(
     curve: Words,
 ) -> Result<(crate::curve::LatencyCurve, (String, crate::Source)), SpecError> {
     let names: Vec<&str> = builtin::CURVES.iter().map(|curve| curve.name).collect();
-    let (expected, example) = (format!("one of {}", names.join(", ")), format!("curve = \"{}\"", names[0]));
-    let Some(name) = curve else { return Err(group.missing("curve", expected, example)) };
+    let (expected, example) = (
+        format!("one of {}", names.join(", ")),
+        format!("curve = \"{}\"", names[0]),
+    );
+    let Some(name) = curve else {
+        return Err(group.missing("curve", expected, example));
+    };
     match builtin::builtin_curve(name.as_ref()) {
         Some((curve, source)) => Ok((curve, (format!("curve {}", name.as_ref()), source))),
-        None => Err(group.wrong(name.span(), "curve", format!("`{}`", name.as_ref()), expected, example)),
+        None => Err(group.wrong(
+            name.span(),
+            "curve",
+            format!("`{}`", name.as_ref()),
+            expected,
+            example,
+        )),
     }
 }
 

@@ -14,7 +14,9 @@ mod program_file;
 mod tests;
 mod text;
 
-pub use builtin::{BuiltIn, CURVES, MACHINES, PROGRAMS, builtin_curve, builtin_machine, builtin_program};
+pub use builtin::{
+    BuiltIn, CURVES, MACHINES, PROGRAMS, builtin_curve, builtin_machine, builtin_program,
+};
 pub use curve_file::parse_curve;
 pub use error::SpecError;
 pub use machine_file::parse_machine;

@@ -21,10 +21,14 @@ pub(super) fn read_params(
     let source = words(group, &mut table, "source")?;
     let assumed = words(group, &mut table, "assumed")?;
     sources.add(group, source, assumed)?;
-    let spans: BTreeMap<String, std::ops::Range<usize>> =
-        table.iter().map(|(name, value)| (name.clone(), value.span())).collect();
-    let settings: Vec<(String, String)> =
-        table.into_iter().map(|(name, value)| read_param(group, name, value)).collect::<Result<_, _>>()?;
+    let spans: BTreeMap<String, std::ops::Range<usize>> = table
+        .iter()
+        .map(|(name, value)| (name.clone(), value.span()))
+        .collect();
+    let settings: Vec<(String, String)> = table
+        .into_iter()
+        .map(|(name, value)| read_param(group, name, value))
+        .collect::<Result<_, _>>()?;
     check_bounds(group, &settings, &spans)?;
     Ok(settings)
 }
@@ -35,10 +39,16 @@ fn check_bounds(
     settings: &[(String, String)],
     spans: &BTreeMap<String, std::ops::Range<usize>>,
 ) -> Result<(), SpecError> {
-    let given =
-        |name: &str| settings.iter().find(|(key, _)| key == name).and_then(|(_, text)| text.parse::<f64>().ok());
+    let given = |name: &str| {
+        settings
+            .iter()
+            .find(|(key, _)| key == name)
+            .and_then(|(_, text)| text.parse::<f64>().ok())
+    };
     for spec in POLICIES.iter().flat_map(|policy| policy.params) {
-        let Some((bound, value, most)) = spec.at_most.and_then(|bound| Some((bound, given(spec.name)?, given(bound)?)))
+        let Some((bound, value, most)) = spec
+            .at_most
+            .and_then(|bound| Some((bound, given(spec.name)?, given(bound)?)))
         else {
             continue;
         };
@@ -58,7 +68,9 @@ fn check_bounds(
 }
 
 fn words(group: &Group<'_>, table: &mut ParamTable, key: &str) -> Result<Words, SpecError> {
-    let Some(value) = table.remove(key) else { return Ok(None) };
+    let Some(value) = table.remove(key) else {
+        return Ok(None);
+    };
     let span = value.span();
     match value.into_inner() {
         Value::String(text) => Ok(Some(Spanned::new(span, text))),
@@ -66,7 +78,11 @@ fn words(group: &Group<'_>, table: &mut ParamTable, key: &str) -> Result<Words, 
     }
 }
 
-fn read_param(group: &Group<'_>, name: String, value: Spanned<Value>) -> Result<(String, String), SpecError> {
+fn read_param(
+    group: &Group<'_>,
+    name: String,
+    value: Spanned<Value>,
+) -> Result<(String, String), SpecError> {
     let span = value.span();
     let setting = match value.into_inner() {
         Value::String(word) => (name, word),
@@ -74,7 +90,9 @@ fn read_param(group: &Group<'_>, name: String, value: Spanned<Value>) -> Result<
     };
     let mut known = false;
     for policy in POLICIES {
-        let Some(spec) = policy.params.iter().find(|spec| spec.name == setting.0) else { continue };
+        let Some(spec) = policy.params.iter().find(|spec| spec.name == setting.0) else {
+            continue;
+        };
         known = true;
         match Params::check_setting(policy.name, policy.params, &setting) {
             // What the parameter is beside others is checked when all are read.
@@ -82,13 +100,25 @@ fn read_param(group: &Group<'_>, name: String, value: Spanned<Value>) -> Result<
             Err(ParamError::Unknown { .. }) => known = false,
             Err(ParamError::BadValue { value, .. }) => {
                 let (expected, example) = range(spec);
-                return Err(group.wrong(span, spec.name, value, expected, format!("{} = {example}", spec.name)));
+                return Err(group.wrong(
+                    span,
+                    spec.name,
+                    value,
+                    expected,
+                    format!("{} = {example}", spec.name),
+                ));
             }
         }
     }
     if !known {
         let expected = "the name of one, as `cosched list policies` shows them";
-        return Err(group.wrong(span, &setting.0, "not a parameter of any policy", expected, EXAMPLE));
+        return Err(group.wrong(
+            span,
+            &setting.0,
+            "not a parameter of any policy",
+            expected,
+            EXAMPLE,
+        ));
     }
     Ok(setting)
 }
@@ -96,7 +126,10 @@ fn read_param(group: &Group<'_>, name: String, value: Spanned<Value>) -> Result<
 /// The allowed values of a parameter, in words, and one of them.
 fn range(spec: &ParamSpec) -> (String, String) {
     match spec.kind {
-        ParamKind::Number { default, min, max } => (format!("{} to {}", Short(min), Short(max)), default.to_string()),
+        ParamKind::Number { default, min, max } => (
+            format!("{} to {}", Short(min), Short(max)),
+            default.to_string(),
+        ),
         ParamKind::Choice(words) => (words.join(" or "), format!("\"{}\"", words[0])),
     }
 }

@@ -3,7 +3,9 @@
 
 use super::error::SpecError;
 use super::text::{Group, Limits, Number, Pairs, Sources, Table, Text, Words};
-use crate::program::{MeasuredHits, Phase, ProgramCache, ProgramCore, ProgramMemory, ProgramSpec, Stall};
+use crate::program::{
+    MeasuredHits, Phase, ProgramCache, ProgramCore, ProgramMemory, ProgramSpec, Stall,
+};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -34,7 +36,8 @@ const PHASE_MEMORY: Limits = Limits::new("memory", 0.0, 100.0, "1.5");
 const SLEEP: Limits = Limits::new("then_sleep_ms", 0.0, 3.6e6, "20");
 
 const MISSES_EXAMPLE: &str = "[[1.75, 4.3], [7, 1.5], [19.25, 0.2]]";
-const PARTS_EXAMPLE: &str = "parts = [{ instructions = 20e9, memory = 1.5 }, { instructions = 20e9, memory = 0.5 }]";
+const PARTS_EXAMPLE: &str =
+    "parts = [{ instructions = 20e9, memory = 1.5 }, { instructions = 20e9, memory = 0.5 }]";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -123,7 +126,11 @@ struct Part {
 /// # Errors
 /// [`SpecError`]: the first problem, with file, line and key, and what would be right.
 pub fn parse_program(text: &str, file: &str) -> Result<ProgramSpec, SpecError> {
-    let text = Text { text, file, page: "cosched man program-file" };
+    let text = Text {
+        text,
+        file,
+        page: "cosched man program-file",
+    };
     let parsed: File = text.read()?;
     let top = text.top();
     top.schema(&parsed.schema, SCHEMA)?;
@@ -149,13 +156,24 @@ pub fn parse_program(text: &str, file: &str) -> Result<ProgramSpec, SpecError> {
             let (group, hits) = text.group("[core.hits]", hits);
             sources.add(&group, hits.source, hits.assumed)?;
             let l2_kb = group.number(hits.l2_kb, &HITS_L2)?;
-            Some(MeasuredHits { l2_kb, llc_cycles: group.number(hits.llc_cycles, &HITS_CYCLES)? })
+            Some(MeasuredHits {
+                l2_kb,
+                llc_cycles: group.number(hits.llc_cycles, &HITS_CYCLES)?,
+            })
         }
     };
-    let core = ProgramCore { cpi, l1_accesses_per_ki, hits };
+    let core = ProgramCore {
+        cpi,
+        l1_accesses_per_ki,
+        hits,
+    };
     let (group, cache) = text.table("[cache]", parsed.cache)?;
     sources.add(&group, cache.source, cache.assumed)?;
-    let cache = read_cache(&group, cache.l1_misses_per_ki, (cache.llc_accesses_per_ki, cache.llc_misses_per_ki))?;
+    let cache = read_cache(
+        &group,
+        cache.l1_misses_per_ki,
+        (cache.llc_accesses_per_ki, cache.llc_misses_per_ki),
+    )?;
     let (group, memory) = text.table("[memory]", parsed.memory)?;
     let memory = read_memory(&group, memory, &core, &cache, &mut sources)?;
     let phases = match parsed.phases {
@@ -166,10 +184,23 @@ pub fn parse_program(text: &str, file: &str) -> Result<ProgramSpec, SpecError> {
             if phases.parts.is_empty() {
                 return Err(group.missing("parts", "at least one part", PARTS_EXAMPLE));
             }
-            phases.parts.into_iter().map(|part| read_part(&text, part)).collect::<Result<_, _>>()?
+            phases
+                .parts
+                .into_iter()
+                .map(|part| read_part(&text, part))
+                .collect::<Result<_, _>>()?
         }
     };
-    Ok(ProgramSpec { name, title, instructions, core, cache, memory, phases, sources: sources.in_order() })
+    Ok(ProgramSpec {
+        name,
+        title,
+        instructions,
+        core,
+        cache,
+        memory,
+        phases,
+        sources: sources.in_order(),
+    })
 }
 
 fn read_cache(
@@ -200,7 +231,11 @@ fn read_cache(
         before = (mb, misses);
         llc_misses_per_ki.push(before);
     }
-    Ok(ProgramCache { l1_misses_per_ki, llc_accesses_per_ki, llc_misses_per_ki })
+    Ok(ProgramCache {
+        l1_misses_per_ki,
+        llc_accesses_per_ki,
+        llc_misses_per_ki,
+    })
 }
 
 fn read_memory(
@@ -217,10 +252,15 @@ fn read_memory(
     let writes_per_ki = group.number(memory.writes_per_ki, &WRITES)?;
     let at_mb = group.number(memory.at_mb, &AT_MB)?;
     // The use of memory is scaled with the misses, so it must be 0 where there are no misses.
-    let uses = [(READS.key, reads_span, reads_per_ki), (WRITES.key, writes_span.clone(), writes_per_ki)];
+    let uses = [
+        (READS.key, reads_span, reads_per_ki),
+        (WRITES.key, writes_span.clone(), writes_per_ki),
+    ];
     for (key, span, lines) in uses {
         if lines > 0.0 && misses_at(cache, at_mb) <= 0.0 {
-            let expected = format!("0, since with {at_mb} MB (at_mb) the program has no misses by llc_misses_per_ki");
+            let expected = format!(
+                "0, since with {at_mb} MB (at_mb) the program has no misses by llc_misses_per_ki"
+            );
             return Err(group.wrong(span, key, lines, expected, format!("{key} = 0")));
         }
     }
@@ -230,15 +270,29 @@ fn read_memory(
         let expected = format!(
             "at most {most} ({MOST_WRITES} for each line read), since in the simulation writes follow the reads"
         );
-        return Err(group.wrong(writes_span, WRITES.key, writes_per_ki, expected, "writes_per_ki = 0"));
+        return Err(group.wrong(
+            writes_span,
+            WRITES.key,
+            writes_per_ki,
+            expected,
+            "writes_per_ki = 0",
+        ));
     }
-    let fit = [&memory.cpi_fixed, &memory.cpi_per_100_cycles, &memory.from_cycles];
+    let fit = [
+        &memory.cpi_fixed,
+        &memory.cpi_per_100_cycles,
+        &memory.from_cycles,
+    ];
     let fitted = fit.iter().any(|number| number.is_some());
     let either = "either mlp, or cpi_fixed with cpi_per_100_cycles and from_cycles";
     let stall = match memory.mlp {
-        Some(mlp) if fitted => return Err(group.wrong(mlp.span(), MLP.key, "given beside a fit", either, "mlp = 2")),
+        Some(mlp) if fitted => {
+            return Err(group.wrong(mlp.span(), MLP.key, "given beside a fit", either, "mlp = 2"));
+        }
         None if !fitted => return Err(group.missing(MLP.key, either, "mlp = 2")),
-        Some(mlp) => Stall::Overlap { mlp: group.number(Some(mlp), &MLP)? },
+        Some(mlp) => Stall::Overlap {
+            mlp: group.number(Some(mlp), &MLP)?,
+        },
         None => {
             let span = fit[0].as_ref().map_or(0..0, Spanned::span);
             let cpi_fixed = group.number(memory.cpi_fixed, &CPI_FIXED)?;
@@ -251,12 +305,27 @@ fn read_memory(
                     "at least {}, so that at from_cycles the program is not faster than without any miss ([core] cpi)",
                     (least * 1e4).ceil() / 1e4
                 );
-                return Err(group.wrong(span, CPI_FIXED.key, cpi_fixed, expected, "cpi_fixed = 0.62"));
+                return Err(group.wrong(
+                    span,
+                    CPI_FIXED.key,
+                    cpi_fixed,
+                    expected,
+                    "cpi_fixed = 0.62",
+                ));
             }
-            Stall::Fitted { cpi_fixed, cpi_per_100_cycles, from_cycles }
+            Stall::Fitted {
+                cpi_fixed,
+                cpi_per_100_cycles,
+                from_cycles,
+            }
         }
     };
-    Ok(ProgramMemory { reads_per_ki, writes_per_ki, at_mb, stall })
+    Ok(ProgramMemory {
+        reads_per_ki,
+        writes_per_ki,
+        at_mb,
+        stall,
+    })
 }
 
 /// Misses per KI with this much of the cache: linear from every access at 0 MB through the points.

@@ -23,7 +23,9 @@ const READ_CURVE: Reader = |text, file| parse_curve(text, file).map(drop);
 
 /// The number of the first line that has this part.
 fn line_of(text: &str, part: &str) -> usize {
-    let at = text.find(part).unwrap_or_else(|| panic!("`{part}` is not in the text"));
+    let at = text
+        .find(part)
+        .unwrap_or_else(|| panic!("`{part}` is not in the text"));
     text[..at].matches('\n').count() + 1
 }
 
@@ -45,8 +47,16 @@ fn every_machine_is_sound_and_called_as_its_file() {
     for file in MACHINES {
         let spec = parse_machine(file.text, file.file).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(spec.name, file.name);
-        spec.machine().validate().unwrap_or_else(|error| panic!("{error}"));
-        assert!(spec.sources.iter().any(|(group, _)| group == "curve ddr3-1333"), "{:?}", spec.sources);
+        spec.machine()
+            .validate()
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert!(
+            spec.sources
+                .iter()
+                .any(|(group, _)| group == "curve ddr3-1333"),
+            "{:?}",
+            spec.sources
+        );
         assert!(spec.sources.len() >= 11, "{:?}", spec.sources);
     }
     let expected = [
@@ -59,9 +69,22 @@ fn every_machine_is_sound_and_called_as_its_file() {
         ("xeon-e5645-1ch", 12),
         ("xeon-e5645-2ch", 12),
     ];
-    assert_eq!(MACHINES.iter().map(|file| (file.name, cpus(file.name))).collect::<Vec<_>>(), expected);
+    assert_eq!(
+        MACHINES
+            .iter()
+            .map(|file| (file.name, cpus(file.name)))
+            .collect::<Vec<_>>(),
+        expected
+    );
     let server = builtin_machine("server-2x64").expect("built in").machine();
-    assert_eq!((server.llcs.len(), server.memory_domains.len(), server.cores.len()), (16, 2, 128));
+    assert_eq!(
+        (
+            server.llcs.len(),
+            server.memory_domains.len(),
+            server.cores.len()
+        ),
+        (16, 2, 128)
+    );
     assert!(builtin_machine("i5-2501").is_none());
 }
 
@@ -72,7 +95,11 @@ fn the_machines_with_fewer_channels_differ_in_nothing_else() {
         let mut fewer = builtin_machine(name).expect(name);
         assert_eq!(fewer.memory.channels, channels);
         fewer.memory.channels = three.memory.channels;
-        (fewer.name, fewer.title, fewer.sources) = (three.name.clone(), three.title.clone(), three.sources.clone());
+        (fewer.name, fewer.title, fewer.sources) = (
+            three.name.clone(),
+            three.title.clone(),
+            three.sources.clone(),
+        );
         // The parameters were fitted to each machine.
         fewer.params = three.params.clone();
         assert_eq!(fewer, three);
@@ -87,12 +114,30 @@ fn every_program_is_sound_and_called_as_its_file() {
         assert!(spec.sources.len() >= 3, "{:?}", spec.sources);
         let length: f64 = spec.phases.iter().map(|phase| phase.instructions).sum();
         for factor in [|phase: &Phase| phase.cpi, |phase: &Phase| phase.memory] {
-            let mean: f64 = spec.phases.iter().map(|phase| factor(phase) * phase.instructions / length).sum();
-            assert!(spec.phases.is_empty() || (mean - 1.0).abs() < 1e-3, "{}: mean {mean}", spec.name);
+            let mean: f64 = spec
+                .phases
+                .iter()
+                .map(|phase| factor(phase) * phase.instructions / length)
+                .sum();
+            assert!(
+                spec.phases.is_empty() || (mean - 1.0).abs() < 1e-3,
+                "{}: mean {mean}",
+                spec.name
+            );
         }
     }
-    let in_folder = |folder: &str| PROGRAMS.iter().filter(|file| file.file.starts_with(folder)).count();
-    let kinds = ["programs/spec-cpu2006/", "programs/workloads/", "programs/synthetic/"].map(in_folder);
+    let in_folder = |folder: &str| {
+        PROGRAMS
+            .iter()
+            .filter(|file| file.file.starts_with(folder))
+            .count()
+    };
+    let kinds = [
+        "programs/spec-cpu2006/",
+        "programs/workloads/",
+        "programs/synthetic/",
+    ]
+    .map(in_folder);
     assert_eq!((kinds, PROGRAMS.len()), ([29, 5, 10], 44));
     assert!(builtin_program("mfc").is_none());
 }
@@ -109,12 +154,33 @@ fn names_of_programs_are_unique() {
 fn a_program_comes_out_as_its_file_says() {
     let mcf = builtin_program("mcf").expect("built in");
     assert_eq!((mcf.core.cpi, mcf.core.l1_accesses_per_ki), (0.5, 410.0));
-    assert_eq!(mcf.cache.llc_misses_per_ki, [(1.75, 59.0), (7.0, 33.9), (19.25, 27.7)]);
-    assert_eq!((mcf.memory.reads_per_ki, mcf.memory.writes_per_ki, mcf.memory.at_mb), (59.8, 9.6, 2.5));
-    let fit = Stall::Fitted { cpi_fixed: -0.66, cpi_per_100_cycles: 1.783, from_cycles: 228.0 };
+    assert_eq!(
+        mcf.cache.llc_misses_per_ki,
+        [(1.75, 59.0), (7.0, 33.9), (19.25, 27.7)]
+    );
+    assert_eq!(
+        (
+            mcf.memory.reads_per_ki,
+            mcf.memory.writes_per_ki,
+            mcf.memory.at_mb
+        ),
+        (59.8, 9.6, 2.5)
+    );
+    let fit = Stall::Fitted {
+        cpi_fixed: -0.66,
+        cpi_per_100_cycles: 1.783,
+        from_cycles: 228.0,
+    };
     assert_eq!(mcf.memory.stall, fit);
-    let groups: Vec<&str> = mcf.sources.iter().map(|(group, _)| group.as_str()).collect();
-    assert_eq!(groups, ["length", "core", "core.hits", "cache", "memory", "phases"]);
+    let groups: Vec<&str> = mcf
+        .sources
+        .iter()
+        .map(|(group, _)| group.as_str())
+        .collect();
+    assert_eq!(
+        groups,
+        ["length", "core", "core.hits", "cache", "memory", "phases"]
+    );
     assert!(matches!(mcf.sources[1].1, Source::Assumed(_)));
     assert!(matches!(mcf.sources[3].1, Source::Cited(_)));
     assert_eq!(mcf.instructions, Some(327e9));
@@ -129,10 +195,17 @@ fn synthetic_programs_use_the_bus_as_their_names_say() {
         cpus: 1,
         nice: 0,
     });
-    let sim = Sim::new(SimConfig { variation: 0.0, ..SimConfig::new(machine, jobs.collect(), 1) }).expect("sound");
+    let sim = Sim::new(SimConfig {
+        variation: 0.0,
+        ..SimConfig::new(machine, jobs.collect(), 1)
+    })
+    .expect("sound");
     for (run, share) in sim.solo_runs().iter().zip((10..=100).step_by(10)) {
         let used = run.mm_reads.per_us() / 150.0;
-        assert!((used - f64::from(share) / 100.0).abs() < 2e-3, "bus-{share} uses {used}");
+        assert!(
+            (used - f64::from(share) / 100.0).abs() < 2e-3,
+            "bus-{share} uses {used}"
+        );
     }
 }
 
@@ -141,22 +214,36 @@ fn the_power_of_lucky_s_big_core_peaks_at_the_highest_solo_ipc() {
     let machine = builtin_machine("big1-small3").expect("built in");
     let big = &machine.core_types[0];
     let cycles = machine.memory.idle_latency_ns * big.ghz;
-    let spec = PROGRAMS.iter().filter(|file| file.file.starts_with("programs/spec-cpu2006/"));
+    let spec = PROGRAMS
+        .iter()
+        .filter(|file| file.file.starts_with("programs/spec-cpu2006/"));
     let ipc = |program: ProgramSpec| {
         1.0 / match program.memory.stall {
-            Stall::Fitted { cpi_fixed, cpi_per_100_cycles, .. } => cpi_fixed + cpi_per_100_cycles * cycles / 100.0,
-            Stall::Overlap { mlp } => program.core.cpi + program.memory.reads_per_ki / 1000.0 * cycles / mlp,
+            Stall::Fitted {
+                cpi_fixed,
+                cpi_per_100_cycles,
+                ..
+            } => cpi_fixed + cpi_per_100_cycles * cycles / 100.0,
+            Stall::Overlap { mlp } => {
+                program.core.cpi + program.memory.reads_per_ki / 1000.0 * cycles / mlp
+            }
         }
     };
-    let highest = spec.map(|file| ipc(builtin_program(file.name).expect(file.name))).fold(0.0, f64::max);
+    let highest = spec
+        .map(|file| ipc(builtin_program(file.name).expect(file.name)))
+        .fold(0.0, f64::max);
     let peak_w = big.idle_w + big.nj_per_instruction * highest * big.ghz;
-    assert!((peak_w - 18.9).abs() < 0.02 * 18.9, "IPC {highest}, {peak_w} W");
+    assert!(
+        (peak_w - 18.9).abs() < 0.02 * 18.9,
+        "IPC {highest}, {peak_w} W"
+    );
 }
 
 #[test]
 fn curves_ascend_from_idle_to_the_cap() {
     for file in CURVES {
-        let (name, curve, source) = parse_curve(file.text, file.file).unwrap_or_else(|error| panic!("{error}"));
+        let (name, curve, source) =
+            parse_curve(file.text, file.file).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(name, file.name);
         assert!(matches!(source, Source::Cited(_)));
         let reads: Vec<f64> = curve.lines.iter().map(|line| line.reads).collect();
@@ -179,48 +266,152 @@ fn wrong_machine_files_are_refused_with_line_and_remedy() {
         "channels =",
         &["[memory] channels is 0; expected 1 to 64, as in channels = 3"],
     );
-    check(("channels = 2", "channels = 2.5"), "channels =", &["2.5", "whole number"]);
-    check(("channels = 2", "channels = \"two\""), "channels =", &["string", "cosched man machine-file"]);
-    check(("channels = 2", "channel = 2"), "channel =", &["`channel`", "`channels`", "cosched man machine-file"]);
-    check(("channels = 2\n", ""), "[memory]", &["[memory] channels is missing; expected 1 to 64"]);
     check(
-        ("cores_per_llc = 1\n", "cores_per_llc = 99999999999999999999\n"),
+        ("channels = 2", "channels = 2.5"),
+        "channels =",
+        &["2.5", "whole number"],
+    );
+    check(
+        ("channels = 2", "channels = \"two\""),
+        "channels =",
+        &["string", "cosched man machine-file"],
+    );
+    check(
+        ("channels = 2", "channel = 2"),
+        "channel =",
+        &["`channel`", "`channels`", "cosched man machine-file"],
+    );
+    check(
+        ("channels = 2\n", ""),
+        "[memory]",
+        &["[memory] channels is missing; expected 1 to 64"],
+    );
+    check(
+        (
+            "cores_per_llc = 1\n",
+            "cores_per_llc = 99999999999999999999\n",
+        ),
         "cores_per_llc = 9",
         &["[[core_type]] cores_per_llc is 1e20; expected 1 to 512, as in cores_per_llc = 6"],
     );
-    check(("ghz = 3.2", "ghz = nan"), "ghz = nan", &["[[core_type]] ghz is NaN"]);
-    check(("ghz = 3.2", "ghz = -3.2"), "ghz = -3.2", &["-3.2", "0.1 to 10"]);
+    check(
+        ("ghz = 3.2", "ghz = nan"),
+        "ghz = nan",
+        &["[[core_type]] ghz is NaN"],
+    );
+    check(
+        ("ghz = 3.2", "ghz = -3.2"),
+        "ghz = -3.2",
+        &["-3.2", "0.1 to 10"],
+    );
     check(("mb = 6", "mb = inf"), "mb = inf", &["[llc] mb is inf"]);
-    check(("noise = 0.01", "noise = 0.01\n[cache]"), "[cache]", &["`cache`", "`llc`"]);
-    check(("[llc]\nsource", "[llc]\n#"), "[llc]", &["[llc] source is missing; expected exactly one of `source`"]);
-    check(("mb = 6", "mb = 6\nassumed = \"x\""), "assumed = \"x\"", &["given beside `source`"]);
-    check(("mb = 6", "mb = 6\nassumed = \"x\""), "assumed = \"x\"", &["exactly one"]);
-    check(("source = \"lucky, section 2: 6 MB", "source = \" \" # "), "source = \" \"", &["[llc] source is empty"]);
-    check(("cosched.machine/1", "cosched.machine/9"), "schema", &["`cosched.machine/9`", "`cosched.machine/1`"]);
-    check(("schema = \"cosched.machine/1\"\n", ""), "#", &["schema is missing"]);
-    check(("name = \"big1-small3\"", "name = \"a b\""), "name", &["`a b`", "letters"]);
+    check(
+        ("noise = 0.01", "noise = 0.01\n[cache]"),
+        "[cache]",
+        &["`cache`", "`llc`"],
+    );
+    check(
+        ("[llc]\nsource", "[llc]\n#"),
+        "[llc]",
+        &["[llc] source is missing; expected exactly one of `source`"],
+    );
+    check(
+        ("mb = 6", "mb = 6\nassumed = \"x\""),
+        "assumed = \"x\"",
+        &["given beside `source`"],
+    );
+    check(
+        ("mb = 6", "mb = 6\nassumed = \"x\""),
+        "assumed = \"x\"",
+        &["exactly one"],
+    );
+    check(
+        ("source = \"lucky, section 2: 6 MB", "source = \" \" # "),
+        "source = \" \"",
+        &["[llc] source is empty"],
+    );
+    check(
+        ("cosched.machine/1", "cosched.machine/9"),
+        "schema",
+        &["`cosched.machine/9`", "`cosched.machine/1`"],
+    );
+    check(
+        ("schema = \"cosched.machine/1\"\n", ""),
+        "#",
+        &["schema is missing"],
+    );
+    check(
+        ("name = \"big1-small3\"", "name = \"a b\""),
+        "name",
+        &["`a b`", "letters"],
+    );
 }
 
 #[test]
 fn wrong_machines_are_refused_although_each_number_is_right() {
     let check = |change, at: &str, parts: &[&str]| check(READ_MACHINE, MACHINE, change, at, parts);
-    check(("name = \"small\"", "name = \"big\" # again"), "# again", &["name is `big` again; expected a name"]);
-    check(("capacity = 1024\n", ""), "[[core_type]]", &["capacity is missing"]);
-    check(("capacity = 1024", "capacity = 1000"), "capacity = 1000", &["1024 for the first"]);
+    check(
+        ("name = \"small\"", "name = \"big\" # again"),
+        "# again",
+        &["name is `big` again; expected a name"],
+    );
+    check(
+        ("capacity = 1024\n", ""),
+        "[[core_type]]",
+        &["capacity is missing"],
+    );
+    check(
+        ("capacity = 1024", "capacity = 1000"),
+        "capacity = 1000",
+        &["1024 for the first"],
+    );
     // The remedy is one: with a shorter period another value than the usual one is right.
     let told = "min_slice_ms is 20; expected at most period_ms, 18, as in min_slice_ms = 18";
-    check(("min_slice_ms = 4", "min_slice_ms = 20"), "min_slice_ms", &[told]);
-    check(("\"ddr3-1333\"", "\"ddr9\""), "curve =", &["curve is `ddr9`; expected one of ddr3-1333"]);
-    check(("[core_type.power]", "[power_of_core]"), "[power_of_core]", &["`power_of_core`"]);
+    check(
+        ("min_slice_ms = 4", "min_slice_ms = 20"),
+        "min_slice_ms",
+        &[told],
+    );
+    check(
+        ("\"ddr3-1333\"", "\"ddr9\""),
+        "curve =",
+        &["curve is `ddr9`; expected one of ddr3-1333"],
+    );
+    check(
+        ("[core_type.power]", "[power_of_core]"),
+        "[power_of_core]",
+        &["`power_of_core`"],
+    );
     check(("[kernel.switching]", "[other]"), "[other]", &["`other`"]);
-    check(("threads_per_core = 1", "threads_per_core = 2"), "#", &["[smt] is missing", "threads_per_core"]);
-    check(("sockets = 1", "sockets = 2"), "[latency]", &["remote_ns is missing"]);
-    let all = |text: &str| text.replacen("sockets = 2", "sockets = 64", 1).replacen("= 8", "= 64", 1);
-    let error = READ_MACHINE(&all(TWO_SOCKETS), "my.toml").expect_err("too many CPUs").to_string();
-    assert!(error.contains("number of CPUs is 65536; expected at most 8192"), "{error}");
+    check(
+        ("threads_per_core = 1", "threads_per_core = 2"),
+        "#",
+        &["[smt] is missing", "threads_per_core"],
+    );
+    check(
+        ("sockets = 1", "sockets = 2"),
+        "[latency]",
+        &["remote_ns is missing"],
+    );
+    let all = |text: &str| {
+        text.replacen("sockets = 2", "sockets = 64", 1)
+            .replacen("= 8", "= 64", 1)
+    };
+    let error = READ_MACHINE(&all(TWO_SOCKETS), "my.toml")
+        .expect_err("too many CPUs")
+        .to_string();
+    assert!(
+        error.contains("number of CPUs is 65536; expected at most 8192"),
+        "{error}"
+    );
     let cut = &MACHINE[..MACHINE.find("[counters]").expect("there")];
-    let error = READ_MACHINE(cut, "my.toml").expect_err("no counters").to_string();
-    assert!(error.contains("my.toml:1: [counters] is missing"), "{error}");
+    let error = READ_MACHINE(cut, "my.toml")
+        .expect_err("no counters")
+        .to_string();
+    assert!(
+        error.contains("my.toml:1: [counters] is missing"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -229,34 +420,86 @@ fn parameters_are_checked_against_those_of_the_policies() {
     check(
         ("mu_trans_per_us", "mu"),
         "mu =",
-        &["[params] mu is not a parameter of any policy", "cosched list policies"],
+        &[
+            "[params] mu is not a parameter of any policy",
+            "cosched list policies",
+        ],
     );
     let value = "mu_trans_per_us = 307.1";
     let range = "[params] mu_trans_per_us is 0; expected 0.001 to 1e6, as in mu_trans_per_us = 150";
     check((value, "mu_trans_per_us = 0"), "mu_trans_per_us", &[range]);
-    check((value, "mu_trans_per_us = nan"), "mu_trans_per_us", &["is nan; expected 0.001"]);
-    check((value, "c_local = 1e308"), "c_local", &["[params] c_local is 1e308; expected 0 to 1e6, as in c_local = 20"]);
+    check(
+        (value, "mu_trans_per_us = nan"),
+        "mu_trans_per_us",
+        &["is nan; expected 0.001"],
+    );
+    check(
+        (value, "c_local = 1e308"),
+        "c_local",
+        &["[params] c_local is 1e308; expected 0 to 1e6, as in c_local = 20"],
+    );
     let told = "[params] big_idle_w is 3.5; expected at most big_busy_w, 2, as in big_idle_w = 2";
-    let (own, contrary) = ("big_busy_w = 18.91\nbig_idle_w = 3\n", "big_busy_w = 2\nbig_idle_w = 3.5\n");
+    let (own, contrary) = (
+        "big_busy_w = 18.91\nbig_idle_w = 3\n",
+        "big_busy_w = 2\nbig_idle_w = 3.5\n",
+    );
     check((own, contrary), "big_idle_w", &[told]);
     let (own, contrary) = ("small_idle_w = 0.7", "small_idle_w = 2.7");
-    check((own, contrary), "small_idle_w", &["[params] small_idle_w is 2.7; expected at most small_busy_w, 2.63"]);
-    check((value, "mu_trans_per_us = [1]"), "mu_trans_per_us", &["is [1]; expected 0.001"]);
-    check((value, "objective = \"speed\""), "objective", &["[params] objective is speed; expected time or energy or"]);
-    check(("source = \"fitted", "source = 3 # \"fitted"), "source = 3", &["[params] source is 3; expected text"]);
-    check(("source = \"fitted", "# \"fitted"), "[params]", &["[params] source is missing"]);
+    check(
+        (own, contrary),
+        "small_idle_w",
+        &["[params] small_idle_w is 2.7; expected at most small_busy_w, 2.63"],
+    );
+    check(
+        (value, "mu_trans_per_us = [1]"),
+        "mu_trans_per_us",
+        &["is [1]; expected 0.001"],
+    );
+    check(
+        (value, "objective = \"speed\""),
+        "objective",
+        &["[params] objective is speed; expected time or energy or"],
+    );
+    check(
+        ("source = \"fitted", "source = 3 # \"fitted"),
+        "source = 3",
+        &["[params] source is 3; expected text"],
+    );
+    check(
+        ("source = \"fitted", "# \"fitted"),
+        "[params]",
+        &["[params] source is missing"],
+    );
 }
 
 #[test]
 fn a_policy_takes_what_it_has_of_the_machine_s_parameters() {
-    let words = MACHINE.replacen("mu_trans_per_us", "objective = \"edp\"\nquantum_s = 1\nmu_trans_per_us", 1);
+    let words = MACHINE.replacen(
+        "mu_trans_per_us",
+        "objective = \"edp\"\nquantum_s = 1\nmu_trans_per_us",
+        1,
+    );
     let machine = parse_machine(&words, "my.toml").expect("right");
-    let params = |name: &str| machine.params_for(find_policy(name).expect("there")).expect("checked");
+    let params = |name: &str| {
+        machine
+            .params_for(find_policy(name).expect("there"))
+            .expect("checked")
+    };
     let efs = params("efs");
-    assert_eq!((efs.number("mu_trans_per_us"), efs.number("quantum_s"), efs.word("objective")), (307.1, 1.0, "edp"));
+    assert_eq!(
+        (
+            efs.number("mu_trans_per_us"),
+            efs.number("quantum_s"),
+            efs.word("objective")
+        ),
+        (307.1, 1.0, "edp")
+    );
     assert_eq!(efs.number("c_local"), 20.0, "as without the machine");
     let lucky = params("lucky");
-    assert_eq!((lucky.number("big_capacity_mips"), lucky.number("quantum_s")), (7686.0, 1.0));
+    assert_eq!(
+        (lucky.number("big_capacity_mips"), lucky.number("quantum_s")),
+        (7686.0, 1.0)
+    );
     assert_eq!(params("linux").number("quantum_s"), 1.0);
     let without = &MACHINE[..MACHINE.find("[params]").expect("there")];
     assert_eq!(parse_machine(without, "my.toml").expect("right").params, []);
@@ -270,50 +513,134 @@ fn more_cpus_than_can_be_counted_are_still_too_many() {
         .replace("cores_per_llc = 1", "cores_per_llc = 512")
         .replace("threads_per_core = 1", "threads_per_core = 8");
     // 64 x 64 caches of 256 types of 512 cores of 8 threads: 2^32.
-    let types: String = (0..256).map(|n| first.replace("\"big\"", &format!("\"type{n}\""))).collect();
+    let types: String = (0..256)
+        .map(|n| first.replace("\"big\"", &format!("\"type{n}\"")))
+        .collect();
     let smt = "[smt]\nassumed = \"two\"\nissue_share = 0.4\nl1_wait_cycles = 1\n\n";
-    let text = format!("{}{types}{smt}{}", &MACHINE[..start], &MACHINE[end..])
-        .replace("sockets = 1\nllcs_per_socket = 1", "sockets = 64\nllcs_per_socket = 64");
+    let text = format!("{}{types}{smt}{}", &MACHINE[..start], &MACHINE[end..]).replace(
+        "sockets = 1\nllcs_per_socket = 1",
+        "sockets = 64\nllcs_per_socket = 64",
+    );
     let error = parse_machine(&text, "my.toml").unwrap_err().to_string();
-    assert!(error.contains("the number of CPUs is 4294967296"), "{error}");
+    assert!(
+        error.contains("the number of CPUs is 4294967296"),
+        "{error}"
+    );
 }
 
 #[test]
 fn wrong_program_files_are_refused_with_line_and_remedy() {
     let check = |change, at: &str, parts: &[&str]| check(READ_PROGRAM, PROGRAM, change, at, parts);
-    check(("cpi = 0.52", "cpi = 0"), "cpi = 0\n", &["[core] cpi is 0; expected 0.05 to 100, as in cpi = 0.6"]);
+    check(
+        ("cpi = 0.52", "cpi = 0"),
+        "cpi = 0\n",
+        &["[core] cpi is 0; expected 0.05 to 100, as in cpi = 0.6"],
+    );
     check(("at_mb = 2.5", "at_mb = true"), "at_mb", &["boolean"]);
-    check(("[7, 3.1]", "[1, 3.1]"), "[1, 3.1]", &["[1, 3.1] after 1.75", "ascending"]);
-    check(("[7, 3.1]", "[7, 7.1]"), "[7, 7.1]", &["7.1 at 7 MB", "at most 6.7 as with 1.75 MB"]);
-    check(("[1.75, 6.7]", "[1.75, 13]"), "[1.75, 13]", &["13 at 1.75 MB", "at most 12.7 as with 0 MB"]);
-    check(("[7, 3.1]", "[7, -3.1]"), "[7, -3.1]", &["[7.0, -3.1]", "0 to 2000"]);
-    check(("[7, 3.1]", "[7]"), "[7]", &["llc_misses_per_ki is [7.0]; expected pairs of MB"]);
-    check(("[7, 3.1]", "[7, 3.1, 2]"), "[7, 3.1, 2]", &["[7.0, 3.1, 2.0]", "pairs of MB"]);
-    check(("[7, 3.1]", "[\"7\", 3.1]"), "3.1", &["expected a number", "cosched man program-file"]);
-    check(("[[1.75, 6.7], [7, 3.1], [19.25, 1.5]]", "[]"), "llc_misses", &["llc_misses_per_ki is empty"]);
-    check(("from_cycles = 228\n", ""), "[memory]", &["from_cycles is missing"]);
-    check(("from_cycles = 228", "from_cycles = 228\nmlp = 2"), "mlp", &["beside a fit", "either mlp"]);
-    check(("cpi_fixed = 0.52", "cpi_fixed = -5"), "cpi_fixed", &["is -5; expected at least 0.04"]);
-    check(("instructions = 6e9", "instructions = 10"), "instructions = 10,", &["10", "1000 to 1e15"]);
-    check(("memory = 2.0", "memory = -2.0"), "memory = -2.0", &["[phases] parts memory is -2"]);
-    check(("memory = 2.0", "mem = 2.0"), "mem = 2.0", &["`mem`", "`memory`"]);
-    check(("[phases]\nassumed", "[phases]\n#"), "[phases]", &["source is missing"]);
+    check(
+        ("[7, 3.1]", "[1, 3.1]"),
+        "[1, 3.1]",
+        &["[1, 3.1] after 1.75", "ascending"],
+    );
+    check(
+        ("[7, 3.1]", "[7, 7.1]"),
+        "[7, 7.1]",
+        &["7.1 at 7 MB", "at most 6.7 as with 1.75 MB"],
+    );
+    check(
+        ("[1.75, 6.7]", "[1.75, 13]"),
+        "[1.75, 13]",
+        &["13 at 1.75 MB", "at most 12.7 as with 0 MB"],
+    );
+    check(
+        ("[7, 3.1]", "[7, -3.1]"),
+        "[7, -3.1]",
+        &["[7.0, -3.1]", "0 to 2000"],
+    );
+    check(
+        ("[7, 3.1]", "[7]"),
+        "[7]",
+        &["llc_misses_per_ki is [7.0]; expected pairs of MB"],
+    );
+    check(
+        ("[7, 3.1]", "[7, 3.1, 2]"),
+        "[7, 3.1, 2]",
+        &["[7.0, 3.1, 2.0]", "pairs of MB"],
+    );
+    check(
+        ("[7, 3.1]", "[\"7\", 3.1]"),
+        "3.1",
+        &["expected a number", "cosched man program-file"],
+    );
+    check(
+        ("[[1.75, 6.7], [7, 3.1], [19.25, 1.5]]", "[]"),
+        "llc_misses",
+        &["llc_misses_per_ki is empty"],
+    );
+    check(
+        ("from_cycles = 228\n", ""),
+        "[memory]",
+        &["from_cycles is missing"],
+    );
+    check(
+        ("from_cycles = 228", "from_cycles = 228\nmlp = 2"),
+        "mlp",
+        &["beside a fit", "either mlp"],
+    );
+    check(
+        ("cpi_fixed = 0.52", "cpi_fixed = -5"),
+        "cpi_fixed",
+        &["is -5; expected at least 0.04"],
+    );
+    check(
+        ("instructions = 6e9", "instructions = 10"),
+        "instructions = 10,",
+        &["10", "1000 to 1e15"],
+    );
+    check(
+        ("memory = 2.0", "memory = -2.0"),
+        "memory = -2.0",
+        &["[phases] parts memory is -2"],
+    );
+    check(
+        ("memory = 2.0", "mem = 2.0"),
+        "mem = 2.0",
+        &["`mem`", "`memory`"],
+    );
+    check(
+        ("[phases]\nassumed", "[phases]\n#"),
+        "[phases]",
+        &["source is missing"],
+    );
     check(("[cache]", "[cash]"), "[cash]", &["`cash`", "`cache`"]);
-    check(("title = \"SPEC CPU2006 gcc: C compiler\"\n", ""), "schema", &["title is missing"]);
+    check(
+        ("title = \"SPEC CPU2006 gcc: C compiler\"\n", ""),
+        "schema",
+        &["title is missing"],
+    );
 }
 
 #[test]
 fn wrong_stalls_are_refused() {
     let check = |change, at: &str, parts: &[&str]| check(READ_PROGRAM, OVERLAP, change, at, parts);
-    check(("mlp = 17\n", ""), "[memory]", &["mlp is missing; expected either mlp, or cpi_fixed"]);
+    check(
+        ("mlp = 17\n", ""),
+        "[memory]",
+        &["mlp is missing; expected either mlp, or cpi_fixed"],
+    );
     check(("mlp = 17", "mlp = 0.5"), "mlp = 0.5", &["1 to 64"]);
 }
 
 #[test]
 fn use_of_memory_without_misses_is_refused() {
     let bad = OVERLAP.replace("[[1.75, 30.5], [7, 25.4], [19.25, 14.6]]", "[[1.75, 0]]");
-    let error = READ_PROGRAM(&bad, "my.toml").expect_err("reads without misses").to_string();
-    assert!(error.contains("reads_per_ki is 22.3; expected 0, since with 2.5 MB"), "{error}");
+    let error = READ_PROGRAM(&bad, "my.toml")
+        .expect_err("reads without misses")
+        .to_string();
+    assert!(
+        error.contains("reads_per_ki is 22.3; expected 0, since with 2.5 MB"),
+        "{error}"
+    );
 }
 
 /// 100 times 4.9 is 490.00000000000006.
@@ -321,10 +648,16 @@ fn use_of_memory_without_misses_is_refused() {
 fn the_most_writes_are_told_as_people_write_them() {
     let written = |writes: &str| {
         let text = OVERLAP.replace("reads_per_ki = 22.3", "reads_per_ki = 4.9");
-        READ_PROGRAM(&text.replace("writes_per_ki = 9.3", &format!("writes_per_ki = {writes}")), "my.toml")
+        READ_PROGRAM(
+            &text.replace("writes_per_ki = 9.3", &format!("writes_per_ki = {writes}")),
+            "my.toml",
+        )
     };
     let error = written("491").expect_err("too many").to_string();
-    assert!(error.contains("writes_per_ki is 491; expected at most 490 (100 for each line read)"), "{error}");
+    assert!(
+        error.contains("writes_per_ki is 491; expected at most 490 (100 for each line read)"),
+        "{error}"
+    );
     assert!(written("490").is_ok());
 }
 
@@ -332,8 +665,13 @@ fn the_most_writes_are_told_as_people_write_them() {
 fn writes_without_reads_are_refused() {
     for reads in ["0", "1e-308", "0.023"] {
         let bad = OVERLAP.replace("reads_per_ki = 22.3", &format!("reads_per_ki = {reads}"));
-        let error = READ_PROGRAM(&bad, "my.toml").expect_err("writes follow reads").to_string();
-        assert!(error.contains("writes_per_ki is 9.3; expected at most") && error.contains("my.toml:"), "{error}");
+        let error = READ_PROGRAM(&bad, "my.toml")
+            .expect_err("writes follow reads")
+            .to_string();
+        assert!(
+            error.contains("writes_per_ki is 9.3; expected at most") && error.contains("my.toml:"),
+            "{error}"
+        );
     }
 }
 
@@ -341,10 +679,26 @@ fn writes_without_reads_are_refused() {
 fn wrong_latency_files_are_refused_with_line_and_remedy() {
     let check = |change, at: &str, parts: &[&str]| check(READ_CURVE, CURVE, change, at, parts);
     check(("    [0, 1], ", "    "), "    [0.", &["[0, 1] first"]);
-    check(("    [0, 1]", "    [0, 1.1]"), "[0, 1.1]", &["[0, 1] first"]);
-    check(("[0.9613, 6.579]", "[0.9613, 1.001]"), "[0.9613, 1.001]", &["ascending"]);
-    check(("[0.9613, 6.579]", "[1.9, 6.579]"), "[1.9, 6.579]", &["0 to 1"]);
-    check(("reads = 0.6", "reads = 0.4"), "reads = 0.4", &["0.4 after 0.5", "ascending"]);
+    check(
+        ("    [0, 1]", "    [0, 1.1]"),
+        "[0, 1.1]",
+        &["[0, 1] first"],
+    );
+    check(
+        ("[0.9613, 6.579]", "[0.9613, 1.001]"),
+        "[0.9613, 1.001]",
+        &["ascending"],
+    );
+    check(
+        ("[0.9613, 6.579]", "[1.9, 6.579]"),
+        "[1.9, 6.579]",
+        &["0 to 1"],
+    );
+    check(
+        ("reads = 0.6", "reads = 0.4"),
+        "reads = 0.4",
+        &["0.4 after 0.5", "ascending"],
+    );
     check(("reads = 0.5", "reads = 0"), "reads = 0\n", &["0.01 to 1"]);
     let cut = &CURVE[..CURVE.find("[[line]]").expect("there")];
     let error = READ_CURVE(cut, "my.toml").expect_err("no line").to_string();
@@ -353,13 +707,20 @@ fn wrong_latency_files_are_refused_with_line_and_remedy() {
 
 #[test]
 fn a_file_with_any_line_missing_is_read_or_refused_at_a_line() {
-    let files = [(READ_MACHINE, MACHINE), (READ_MACHINE, TWO_SOCKETS), (READ_PROGRAM, PROGRAM), (READ_CURVE, CURVE)];
+    let files = [
+        (READ_MACHINE, MACHINE),
+        (READ_MACHINE, TWO_SOCKETS),
+        (READ_PROGRAM, PROGRAM),
+        (READ_CURVE, CURVE),
+    ];
     let mut refused = 0;
     for (read, good) in files {
         let lines: Vec<&str> = good.lines().collect();
         for ix in 0..lines.len() {
             let rest = [&lines[..ix], &lines[ix + 1..]].concat().join("\n");
-            let Err(error) = read(&rest, "my.toml") else { continue };
+            let Err(error) = read(&rest, "my.toml") else {
+                continue;
+            };
             refused += 1;
             let error = error.to_string();
             let line: usize = error
@@ -375,23 +736,33 @@ fn a_file_with_any_line_missing_is_read_or_refused_at_a_line() {
 
 /// Whether a table of the page has a row that begins with the key and contains the text.
 fn has_row(page: &str, key: &str, text: &str) -> bool {
-    page.lines().any(|line| line.starts_with(&format!("| `{key}` |")) && line.contains(text))
+    page.lines()
+        .any(|line| line.starts_with(&format!("| `{key}` |")) && line.contains(text))
 }
 
 /// Replaces each number of a valid file by an impossible one; returns each key and the range that the error names.
 fn ranges(read: Reader, good: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (ix, line) in good.lines().enumerate() {
-        let Some((key, value)) = line.split_once(" = ") else { continue };
+        let Some((key, value)) = line.split_once(" = ") else {
+            continue;
+        };
         if value.parse::<f64>().is_err() {
             continue;
         }
         let mut lines: Vec<&str> = good.lines().collect();
         let bad = format!("{key} = -1e18");
         lines[ix] = &bad;
-        let error = read(&lines.join("\n"), "my.toml").expect_err(&bad).to_string();
-        assert!(error.starts_with(&format!("my.toml:{}: ", ix + 1)), "{error}");
-        let (_, range) = error.split_once("; expected ").unwrap_or_else(|| panic!("no range in: {error}"));
+        let error = read(&lines.join("\n"), "my.toml")
+            .expect_err(&bad)
+            .to_string();
+        assert!(
+            error.starts_with(&format!("my.toml:{}: ", ix + 1)),
+            "{error}"
+        );
+        let (_, range) = error
+            .split_once("; expected ")
+            .unwrap_or_else(|| panic!("no range in: {error}"));
         let range = range.split(", as in").next().unwrap_or_default();
         found.push((key.to_owned(), range.to_owned()));
     }
@@ -418,13 +789,32 @@ fn every_number_has_a_documented_range() {
 /// The keys that the reader expects in place of an unknown one.
 fn expected_keys(read: Reader, text: &str) -> Vec<String> {
     let error = read(text, "my.toml").expect_err(text).to_string();
-    let (_, keys) = error.split_once("expected ").unwrap_or_else(|| panic!("no keys in: {error}"));
-    keys.split(';').next().unwrap_or_default().split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    let (_, keys) = error
+        .split_once("expected ")
+        .unwrap_or_else(|| panic!("no keys in: {error}"));
+    keys.split(';')
+        .next()
+        .unwrap_or_default()
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
 fn every_key_is_documented() {
-    let machine = ["topology", "smt", "llc", "memory", "latency", "power", "kernel", "kernel.switching", "counters"];
+    let machine = [
+        "topology",
+        "smt",
+        "llc",
+        "memory",
+        "latency",
+        "power",
+        "kernel",
+        "kernel.switching",
+        "counters",
+    ];
     let check = |read: Reader, page: &str, tables: &[String], least: usize| {
         let mut keys = Vec::new();
         for table in tables {
@@ -433,38 +823,74 @@ fn every_key_is_documented() {
         assert!(keys.len() >= least, "{keys:?}");
         for key in keys {
             let is_table = page.contains(&format!("[{key}]")) || page.contains(&format!(".{key}]"));
-            assert!(has_row(page, &key, "") || is_table, "{key} is not documented");
+            assert!(
+                has_row(page, &key, "") || is_table,
+                "{key} is not documented"
+            );
         }
     };
     let mut tables: Vec<String> = machine.iter().map(|table| format!("[{table}]\n")).collect();
-    tables.extend(["", "[[core_type]]\n", "[[core_type]]\n[core_type.pipeline]\n"].map(str::to_owned));
+    tables.extend(
+        [
+            "",
+            "[[core_type]]\n",
+            "[[core_type]]\n[core_type.pipeline]\n",
+        ]
+        .map(str::to_owned),
+    );
     tables.push("[[core_type]]\n[core_type.power]\n".to_owned());
     check(READ_MACHINE, MACHINE_PAGE, &tables, 60);
-    check(READ_CURVE, MACHINE_PAGE, &["".to_owned(), "[[line]]\n".to_owned()], 8);
-    let mut tables: Vec<String> =
-        ["core", "cache", "memory", "phases"].iter().map(|table| format!("[{table}]\n")).collect();
+    check(
+        READ_CURVE,
+        MACHINE_PAGE,
+        &["".to_owned(), "[[line]]\n".to_owned()],
+        8,
+    );
+    let mut tables: Vec<String> = ["core", "cache", "memory", "phases"]
+        .iter()
+        .map(|table| format!("[{table}]\n"))
+        .collect();
     tables.extend(["", "[[phases.parts]]\n"].map(str::to_owned));
     check(READ_PROGRAM, PROGRAM_PAGE, &tables, 28);
 }
 
 #[test]
 fn the_examples_of_the_pages_are_right() {
-    for (read, page) in [(READ_MACHINE, MACHINE_PAGE), (READ_CURVE, MACHINE_PAGE), (READ_PROGRAM, PROGRAM_PAGE)] {
+    for (read, page) in [
+        (READ_MACHINE, MACHINE_PAGE),
+        (READ_CURVE, MACHINE_PAGE),
+        (READ_PROGRAM, PROGRAM_PAGE),
+    ] {
         let indented = |line: &&str| line.starts_with("    ") || line.is_empty();
         let lines: Vec<&str> = page.lines().collect();
         let examples: Vec<String> = lines
             .split(|line| !indented(line))
-            .map(|block| block.iter().map(|line| line.get(4..).unwrap_or("")).collect::<Vec<_>>().join("\n"))
+            .map(|block| {
+                block
+                    .iter()
+                    .map(|line| line.get(4..).unwrap_or(""))
+                    .collect::<Vec<_>>()
+                    .join("\n")
+            })
             .filter(|block| block.contains("schema = "))
             .collect();
-        assert!(examples.iter().any(|example| read(example, "example").is_ok()), "{examples:?}");
+        assert!(
+            examples
+                .iter()
+                .any(|example| read(example, "example").is_ok()),
+            "{examples:?}"
+        );
     }
 }
 
 #[test]
 fn machines_are_listed_in_the_page() {
     for file in MACHINES {
-        assert!(has_row(MACHINE_PAGE, file.name, ""), "docs/machine-file.md does not list {}", file.name);
+        assert!(
+            has_row(MACHINE_PAGE, file.name, ""),
+            "docs/machine-file.md does not list {}",
+            file.name
+        );
     }
 }
 
@@ -492,8 +918,12 @@ fn mutilated_files_are_read_or_refused_at_a_line() {
         "true",
         "\u{1f600}",
     ];
-    for (read, good) in [(READ_MACHINE, MACHINE), (READ_PROGRAM, PROGRAM), (READ_PROGRAM, OVERLAP), (READ_CURVE, CURVE)]
-    {
+    for (read, good) in [
+        (READ_MACHINE, MACHINE),
+        (READ_PROGRAM, PROGRAM),
+        (READ_PROGRAM, OVERLAP),
+        (READ_CURVE, CURVE),
+    ] {
         for _ in 0..1_500 {
             let mut chars: Vec<char> = good.chars().collect();
             for _ in 0..=rng.below(3) {
@@ -510,9 +940,14 @@ fn mutilated_files_are_read_or_refused_at_a_line() {
             let text: String = chars.into_iter().collect();
             if let Err(error) = read(&text, "my.toml") {
                 let said = error.to_string();
-                let line = said.strip_prefix("my.toml:").and_then(|rest| rest.split(':').next()?.parse::<usize>().ok());
+                let line = said
+                    .strip_prefix("my.toml:")
+                    .and_then(|rest| rest.split(':').next()?.parse::<usize>().ok());
                 let lines = text.matches('\n').count() + 1;
-                assert!(line.is_some_and(|line| (1..=lines).contains(&line)), "{said}\n{text}");
+                assert!(
+                    line.is_some_and(|line| (1..=lines).contains(&line)),
+                    "{said}\n{text}"
+                );
             }
         }
     }
@@ -521,5 +956,11 @@ fn mutilated_files_are_read_or_refused_at_a_line() {
 #[test]
 fn no_simulated_machine_is_called_like_the_real_one() {
     let (from, to) = ("name = \"big1-small3\"", "name = \"host\"");
-    check(READ_MACHINE, MACHINE, (from, to), to, &["name is `host`", "another name", "my-host"]);
+    check(
+        READ_MACHINE,
+        MACHINE,
+        (from, to),
+        to,
+        &["name is `host`", "another name", "my-host"],
+    );
 }

@@ -65,8 +65,18 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    pub(super) const fn new(key: &'static str, least: f64, greatest: f64, example: &'static str) -> Limits {
-        Limits { key, least, greatest, example }
+    pub(super) const fn new(
+        key: &'static str,
+        least: f64,
+        greatest: f64,
+        example: &'static str,
+    ) -> Limits {
+        Limits {
+            key,
+            least,
+            greatest,
+            example,
+        }
     }
 
     fn holds(&self, value: f64) -> bool {
@@ -85,7 +95,11 @@ pub(super) struct Short(pub(super) f64);
 
 impl fmt::Display for Short {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_finite() && self.0.abs() >= 1e6 { write!(f, "{:e}", self.0) } else { write!(f, "{}", self.0) }
+        if self.0.is_finite() && self.0.abs() >= 1e6 {
+            write!(f, "{:e}", self.0)
+        } else {
+            write!(f, "{}", self.0)
+        }
     }
 }
 
@@ -117,23 +131,42 @@ impl<'a> Text<'a> {
 
     /// The top of the file as a group of keys.
     pub(super) fn top(&self) -> Group<'a> {
-        Group { text: *self, title: String::new(), at: 0 }
+        Group {
+            text: *self,
+            title: String::new(),
+            at: 0,
+        }
     }
 
     /// A table that must be there.
-    pub(super) fn table<T>(&self, title: &str, table: Table<T>) -> Result<(Group<'a>, T), SpecError> {
+    pub(super) fn table<T>(
+        &self,
+        title: &str,
+        table: Table<T>,
+    ) -> Result<(Group<'a>, T), SpecError> {
         match table {
             Some(table) => Ok(self.group(title, table)),
-            None => {
-                Err(self.top().value(0, title, "missing", "the table".to_owned(), format!("{title}, with its keys")))
-            }
+            None => Err(self.top().value(
+                0,
+                title,
+                "missing",
+                "the table".to_owned(),
+                format!("{title}, with its keys"),
+            )),
         }
     }
 
     /// A table.
     pub(super) fn group<T>(&self, title: &str, table: Spanned<T>) -> (Group<'a>, T) {
         let at = table.span().start;
-        (Group { text: *self, title: title.to_owned(), at }, table.into_inner())
+        (
+            Group {
+                text: *self,
+                title: title.to_owned(),
+                at,
+            },
+            table.into_inner(),
+        )
     }
 }
 
@@ -146,11 +179,22 @@ pub(super) struct Group<'a> {
 }
 
 impl Group<'_> {
-    fn value(&self, at: usize, key: &str, found: impl fmt::Display, expected: String, example: String) -> SpecError {
+    fn value(
+        &self,
+        at: usize,
+        key: &str,
+        found: impl fmt::Display,
+        expected: String,
+        example: String,
+    ) -> SpecError {
         SpecError::Value {
             file: self.text.file.into(),
             line: self.text.line(at),
-            key: if self.title.is_empty() { key.into() } else { format!("{} {key}", self.title).into() },
+            key: if self.title.is_empty() {
+                key.into()
+            } else {
+                format!("{} {key}", self.title).into()
+            },
             found: found.to_string().into(),
             expected: expected.into(),
             example: example.into(),
@@ -170,7 +214,12 @@ impl Group<'_> {
     }
 
     /// An error about a value that is missing.
-    pub(super) fn missing(&self, key: &str, expected: impl Into<String>, example: impl Into<String>) -> SpecError {
+    pub(super) fn missing(
+        &self,
+        key: &str,
+        expected: impl Into<String>,
+        example: impl Into<String>,
+    ) -> SpecError {
         self.value(self.at, key, "missing", expected.into(), example.into())
     }
 
@@ -179,9 +228,13 @@ impl Group<'_> {
         let (expected, example) = (format!("`{ours}`"), format!("schema = \"{ours}\""));
         match schema {
             None => Err(self.missing("schema", expected, example)),
-            Some(found) if found.as_ref() != ours => {
-                Err(self.wrong(found.span(), "schema", format!("`{}`", found.as_ref()), expected, example))
-            }
+            Some(found) if found.as_ref() != ours => Err(self.wrong(
+                found.span(),
+                "schema",
+                format!("`{}`", found.as_ref()),
+                expected,
+                example,
+            )),
             Some(_) => Ok(()),
         }
     }
@@ -190,16 +243,32 @@ impl Group<'_> {
     pub(super) fn name(&self, name: Words, example: &str) -> Result<String, SpecError> {
         let expected = "letters, digits, `.`, `_`, `+` and `-`, at most 100";
         let example = format!("name = \"{example}\"");
-        let Some(name) = name else { return Err(self.missing("name", expected, example)) };
+        let Some(name) = name else {
+            return Err(self.missing("name", expected, example));
+        };
         let fits = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
-        if !name.as_ref().is_empty() && name.as_ref().len() <= 100 && name.as_ref().chars().all(fits) {
+        if !name.as_ref().is_empty()
+            && name.as_ref().len() <= 100
+            && name.as_ref().chars().all(fits)
+        {
             return Ok(name.into_inner());
         }
-        Err(self.wrong(name.span(), "name", format!("`{}`", name.as_ref()), expected, example))
+        Err(self.wrong(
+            name.span(),
+            "name",
+            format!("`{}`", name.as_ref()),
+            expected,
+            example,
+        ))
     }
 
     /// A line of text.
-    pub(super) fn words(&self, words: Words, key: &str, example: &str) -> Result<String, SpecError> {
+    pub(super) fn words(
+        &self,
+        words: Words,
+        key: &str,
+        example: &str,
+    ) -> Result<String, SpecError> {
         let example = format!("{key} = \"{example}\"");
         match words {
             None => Err(self.missing(key, "text", example)),
@@ -221,16 +290,29 @@ impl Group<'_> {
         let example = || format!("{} = {}", limits.key, limits.example);
         match number {
             None => Err(self.missing(limits.key, limits.to_string(), example())),
-            Some(found) if !limits.holds(found.as_ref().0) => {
-                Err(self.wrong(found.span(), limits.key, Short(found.as_ref().0), limits.to_string(), example()))
-            }
+            Some(found) if !limits.holds(found.as_ref().0) => Err(self.wrong(
+                found.span(),
+                limits.key,
+                Short(found.as_ref().0),
+                limits.to_string(),
+                example(),
+            )),
             Some(found) => Ok(found.into_inner().0),
         }
     }
 
     /// A number within its limits, or `absent` if it is missing.
-    pub(super) fn number_or(&self, number: Number, limits: &Limits, absent: f64) -> Result<f64, SpecError> {
-        if number.is_none() { Ok(absent) } else { self.number(number, limits) }
+    pub(super) fn number_or(
+        &self,
+        number: Number,
+        limits: &Limits,
+        absent: f64,
+    ) -> Result<f64, SpecError> {
+        if number.is_none() {
+            Ok(absent)
+        } else {
+            self.number(number, limits)
+        }
     }
 
     /// A whole number within its limits.
@@ -241,7 +323,13 @@ impl Group<'_> {
             return Ok(value as u32);
         }
         let expected = format!("a whole number, {limits}");
-        Err(self.wrong(span, limits.key, value, expected, format!("{} = {}", limits.key, limits.example)))
+        Err(self.wrong(
+            span,
+            limits.key,
+            value,
+            expected,
+            format!("{} = {}", limits.key, limits.example),
+        ))
     }
 
     /// Pairs of numbers, each within its limits and in ascending order of the first. Each pair comes with its place in
@@ -254,8 +342,13 @@ impl Group<'_> {
     ) -> Result<Vec<Placed>, SpecError> {
         let key = second.key;
         let example = format!("{key} = {example}");
-        let expected = format!("pairs of {}, {first}, ascending, and {}, {second}", first.example, second.example);
-        let Some(pairs) = pairs else { return Err(self.missing(key, expected, example)) };
+        let expected = format!(
+            "pairs of {}, {first}, ascending, and {}, {second}",
+            first.example, second.example
+        );
+        let Some(pairs) = pairs else {
+            return Err(self.missing(key, expected, example));
+        };
         if pairs.as_ref().is_empty() {
             return Err(self.wrong(pairs.span(), key, "empty", expected, example));
         }
@@ -265,7 +358,15 @@ impl Group<'_> {
             let numbers: Vec<f64> = pair.as_ref().iter().map(|number| number.0).collect();
             let (x, y) = match numbers[..] {
                 [x, y] if first.holds(x) && second.holds(y) => (x, y),
-                _ => return Err(self.wrong(pair.span(), key, format!("{numbers:?}"), expected, example)),
+                _ => {
+                    return Err(self.wrong(
+                        pair.span(),
+                        key,
+                        format!("{numbers:?}"),
+                        expected,
+                        example,
+                    ));
+                }
             };
             if x <= before {
                 let found = format!("[{}, {}] after {}", Short(x), Short(y), Short(before));
@@ -279,16 +380,27 @@ impl Group<'_> {
 
     /// The source of the group's figures: exactly one of the two keys must be there.
     pub(super) fn source(&self, source: Words, assumed: Words) -> Result<Source, SpecError> {
-        let expected =
-            "exactly one of `source` (who measured or published the figures) and `assumed` (why they were chosen)";
+        let expected = "exactly one of `source` (who measured or published the figures) and `assumed` (why they were chosen)";
         let example = "source = \"the processor's data sheet\"";
         match (source, assumed) {
-            (Some(source), None) => self.words(Some(source), "source", "the processor's data sheet").map(Source::Cited),
-            (None, Some(why)) => {
-                self.words(Some(why), "assumed", "nobody measured it; typical of its time").map(Source::Assumed)
-            }
+            (Some(source), None) => self
+                .words(Some(source), "source", "the processor's data sheet")
+                .map(Source::Cited),
+            (None, Some(why)) => self
+                .words(
+                    Some(why),
+                    "assumed",
+                    "nobody measured it; typical of its time",
+                )
+                .map(Source::Assumed),
             (None, None) => Err(self.missing("source", expected, example)),
-            (Some(_), Some(why)) => Err(self.wrong(why.span(), "assumed", "given beside `source`", expected, example)),
+            (Some(_), Some(why)) => Err(self.wrong(
+                why.span(),
+                "assumed",
+                "given beside `source`",
+                expected,
+                example,
+            )),
         }
     }
 }
@@ -299,7 +411,12 @@ pub(super) struct Sources(Vec<(usize, String, Source)>);
 
 impl Sources {
     /// Checks and records the source of a group.
-    pub(super) fn add(&mut self, group: &Group<'_>, source: Words, assumed: Words) -> Result<(), SpecError> {
+    pub(super) fn add(
+        &mut self,
+        group: &Group<'_>,
+        source: Words,
+        assumed: Words,
+    ) -> Result<(), SpecError> {
         self.add_named(group, "", source, assumed)
     }
 
@@ -312,13 +429,20 @@ impl Sources {
         assumed: Words,
     ) -> Result<(), SpecError> {
         let title = format!("{} {which}", group.title.replace(['[', ']'], ""));
-        self.0.push((group.at, title.trim().to_owned(), group.source(source, assumed)?));
+        self.0.push((
+            group.at,
+            title.trim().to_owned(),
+            group.source(source, assumed)?,
+        ));
         Ok(())
     }
 
     /// All sources, in the order of the file.
     pub(super) fn in_order(mut self) -> Vec<(String, Source)> {
         self.0.sort_by_key(|(at, _, _)| *at);
-        self.0.into_iter().map(|(_, title, source)| (title, source)).collect()
+        self.0
+            .into_iter()
+            .map(|(_, title, source)| (title, source))
+            .collect()
     }
 }

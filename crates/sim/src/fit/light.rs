@@ -45,10 +45,18 @@ pub(super) fn fit(
     length: Nanos,
 ) -> LightFit {
     let Some((&first, others)) = cores.split_first() else {
-        return LightFit { llc_trans_per_us: 0.0, mm_trans_per_us: 0.0 };
+        return LightFit {
+            llc_trans_per_us: 0.0,
+            mm_trans_per_us: 0.0,
+        };
     };
     let run = |jobs: &[(&Arc<ProgramSpec>, CpuId)]| mixed(machine, jobs, 1e18, length);
-    let alone_on = |cpu| programs.iter().map(|program| run(&[(program, cpu)])).collect::<Vec<_>>();
+    let alone_on = |cpu| {
+        programs
+            .iter()
+            .map(|program| run(&[(program, cpu)]))
+            .collect::<Vec<_>>()
+    };
     let (alone, there) = (alone_on(first), others.first().map(|&cpu| alone_on(cpu)));
     let most = 1.0 + (IMPACT_OF_ONE * others.len() as f64).min(IMPACT_OF_ALL);
     // What it asks for there: cores of another type ask for less.
@@ -60,7 +68,11 @@ pub(super) fn fit(
         };
         let sum: f64 = programs.iter().zip(&alone).map(slowdown).sum();
         let (tally, us) = (&own.tallies[0], own.time.as_us());
-        Judged { llc: tally.llc / us, mm: tally.reads / us, is_light: sum <= most * programs.len() as f64 }
+        Judged {
+            llc: tally.llc / us,
+            mm: tally.reads / us,
+            is_light: sum <= most * programs.len() as f64,
+        }
     };
     let there = there.as_ref().unwrap_or(&alone);
     thresholds(&programs.iter().zip(there).map(judge).collect::<Vec<_>>())
@@ -68,24 +80,49 @@ pub(super) fn fit(
 
 fn thresholds(programs: &[Judged]) -> LightFit {
     let light = || programs.iter().filter(|program| program.is_light);
-    let mut best = (0, LightFit { llc_trans_per_us: 0.0, mm_trans_per_us: 0.0 });
+    let mut best = (
+        0,
+        LightFit {
+            llc_trans_per_us: 0.0,
+            mm_trans_per_us: 0.0,
+        },
+    );
     for llc in light().map(|program| program.llc) {
         for mm in light().map(|program| program.mm) {
             let within = |program: &&Judged| program.llc <= llc && program.mm <= mm;
             let count = light().filter(within).count();
-            let is_right = !programs.iter().filter(within).any(|program| !program.is_light);
+            let is_right = !programs
+                .iter()
+                .filter(within)
+                .any(|program| !program.is_light);
             if is_right && count > best.0 {
-                best = (count, LightFit { llc_trans_per_us: llc, mm_trans_per_us: mm });
+                best = (
+                    count,
+                    LightFit {
+                        llc_trans_per_us: llc,
+                        mm_trans_per_us: mm,
+                    },
+                );
             }
         }
     }
     // Counters are noisy: the heaviest of the light ones must not lie on the border.
-    let LightFit { llc_trans_per_us: llc, mm_trans_per_us: mm } = best.1;
+    let LightFit {
+        llc_trans_per_us: llc,
+        mm_trans_per_us: mm,
+    } = best.1;
     let above = |border: f64, of: fn(&Judged) -> f64| {
-        let next = programs.iter().map(of).filter(|&value| value > border).fold(f64::INFINITY, f64::min);
+        let next = programs
+            .iter()
+            .map(of)
+            .filter(|&value| value > border)
+            .fold(f64::INFINITY, f64::min);
         (border * MARGIN).min((border + next) / 2.0)
     };
-    LightFit { llc_trans_per_us: above(llc, |program| program.llc), mm_trans_per_us: above(mm, |program| program.mm) }
+    LightFit {
+        llc_trans_per_us: above(llc, |program| program.llc),
+        mm_trans_per_us: above(mm, |program| program.mm),
+    }
 }
 
 #[cfg(test)]
@@ -108,12 +145,21 @@ mod tests {
             program(30.0, 8.0, false),
             program(50.0, 1.0, false),
         ];
-        assert_eq!(thresholds(&programs), LightFit { llc_trans_per_us: 42.0, mm_trans_per_us: 3.0 * 1.05 });
+        assert_eq!(
+            thresholds(&programs),
+            LightFit {
+                llc_trans_per_us: 42.0,
+                mm_trans_per_us: 3.0 * 1.05
+            }
+        );
     }
 
     #[test]
     fn where_all_are_heavy_nothing_is_light() {
-        let none = LightFit { llc_trans_per_us: 0.0, mm_trans_per_us: 0.0 };
+        let none = LightFit {
+            llc_trans_per_us: 0.0,
+            mm_trans_per_us: 0.0,
+        };
         assert_eq!(thresholds(&[program(5.0, 1.0, false)]), none);
         assert_eq!(thresholds(&[]), none);
     }

@@ -78,7 +78,9 @@ pub fn fit(machine: &Arc<MachineSpec>, length: Nanos) -> Result<MachineFit, Mode
     let cores = first_of_each_core(machine);
     // Fewer copies can reach more, where streams take bandwidth from each other; but with as many the bus is full.
     let bus = builtin_program(MICRO_BENCHMARK).map(Arc::new);
-    let mu_trans_per_us = bus.map_or(0.0, |bus| rates(machine, &bus, cores.len(), length).lines_per_ns * 1e3);
+    let mu_trans_per_us = bus.map_or(0.0, |bus| {
+        rates(machine, &bus, cores.len(), length).lines_per_ns * 1e3
+    });
     let power = fit_power(machine, &spec, &cores, length)?;
     // Each program meets every other, and impacts show soon.
     let light = light::fit(machine, &spec, &cores, Nanos(length.0 / 2));
@@ -86,7 +88,13 @@ pub fn fit(machine: &Arc<MachineSpec>, length: Nanos) -> Result<MachineFit, Mode
         [big, small] => Some(fit_core_types(machine, (big, small), &spec, length)?),
         _ => None,
     };
-    Ok(MachineFit { mu_trans_per_us, power, cores: cores.len(), light, core_types })
+    Ok(MachineFit {
+        mu_trans_per_us,
+        power,
+        cores: cores.len(),
+        light,
+        core_types,
+    })
 }
 
 impl MachineFit {
@@ -123,7 +131,10 @@ impl MachineFit {
                 ("to_small_gamma_mips", to_small.gamma),
             ]);
         }
-        params.into_iter().map(|(name, value)| (name, four_digits(value))).collect()
+        params
+            .into_iter()
+            .map(|(name, value)| (name, four_digits(value)))
+            .collect()
     }
 }
 
@@ -141,13 +152,24 @@ fn four_digits(value: f64) -> f64 {
 
 /// The CPUs of the first memory domain: the first CPU of each core in order, then their siblings.
 fn cpus_of_a_domain(machine: &MachineSpec) -> Vec<CpuId> {
-    machine.machine().cpus.iter().filter(|cpu| cpu.memory_domain == 0).map(|cpu| cpu.id).collect()
+    machine
+        .machine()
+        .cpus
+        .iter()
+        .filter(|cpu| cpu.memory_domain == 0)
+        .map(|cpu| cpu.id)
+        .collect()
 }
 
 /// The first CPU of each core of the first memory domain.
 fn first_of_each_core(machine: &MachineSpec) -> Vec<CpuId> {
     let cpus = cpus_of_a_domain(machine);
-    machine.machine().cores.iter().filter_map(|core| core.first().filter(|cpu| cpus.contains(cpu))).collect()
+    machine
+        .machine()
+        .cores
+        .iter()
+        .filter_map(|core| core.first().filter(|cpu| cpus.contains(cpu)))
+        .collect()
 }
 
 /// Fits the power with 0, 1, 2 and all cores of one memory domain active, given by their first CPUs. Each number is
@@ -163,14 +185,22 @@ fn fit_power(
         let done = together(machine, program, &first[..copies], 1e18, length);
         done.energy_j / done.time.as_s()
     };
-    let Some(any) = programs.first() else { return power::fit(&[]) };
+    let Some(any) = programs.first() else {
+        return power::fit(&[]);
+    };
     let idle = watts(any, 0);
-    let mut points = vec![PowerPoint { active: 0, watts: idle }];
+    let mut points = vec![PowerPoint {
+        active: 0,
+        watts: idle,
+    }];
     let mut numbers = vec![1, 2, cores];
     numbers.retain(|&copies| copies <= cores);
     numbers.dedup();
     for active in numbers {
-        points.extend(programs.iter().map(|program| PowerPoint { active, watts: watts(program, active) }));
+        points.extend(programs.iter().map(|program| PowerPoint {
+            active,
+            watts: watts(program, active),
+        }));
     }
     power::fit(&points)
 }
@@ -183,10 +213,21 @@ fn fit_core_types(
     length: Nanos,
 ) -> Result<CoreTypesFit, ModelError> {
     let whole = machine.machine();
-    let cpu = |kind: usize| whole.cpus.iter().find(|cpu| cpu.core_type == kind).map(|cpu| cpu.id);
+    let cpu = |kind: usize| {
+        whole
+            .cpus
+            .iter()
+            .find(|cpu| cpu.core_type == kind)
+            .map(|cpu| cpu.id)
+    };
     let (on_big, on_small) = (cpu(0), cpu(1));
     let sample = |done: &Together| CoreSample {
-        mips: done.tallies.iter().map(|tally| tally.instructions).sum::<f64>() / done.time.as_us(),
+        mips: done
+            .tallies
+            .iter()
+            .map(|tally| tally.instructions)
+            .sum::<f64>()
+            / done.time.as_us(),
         llcms: done.tallies.iter().map(|tally| tally.reads).sum::<f64>() / done.time.as_us(),
     };
     let (mut to_big, mut to_small) = (Vec::new(), Vec::new());
@@ -196,8 +237,14 @@ fn fit_core_types(
         let work = on_big.tallies.iter().map(|tally| tally.instructions).sum();
         let on_small = together(machine, program, on_small.as_slice(), work, Nanos::MAX);
         let (on_big, on_small) = (sample(&on_big), sample(&on_small));
-        to_big.push(CorePair { from: on_small, to_mips: on_big.mips });
-        to_small.push(CorePair { from: on_big, to_mips: on_small.mips });
+        to_big.push(CorePair {
+            from: on_small,
+            to_mips: on_big.mips,
+        });
+        to_small.push(CorePair {
+            from: on_big,
+            to_mips: on_small.mips,
+        });
         best = (best.0.max(on_big.mips), best.1.max(on_small.mips));
     }
     let core = |kind: &CoreTypeSpec, capacity_mips: f64| CoreTypeFit {
@@ -226,8 +273,19 @@ pub struct Rates {
 ///
 /// # Panics
 /// The domain has fewer cores than there are copies.
-pub fn rates(machine: &Arc<MachineSpec>, program: &Arc<ProgramSpec>, copies: usize, length: Nanos) -> Rates {
-    let done = together(machine, program, &first_of_each_core(machine)[..copies], 1e18, length);
+pub fn rates(
+    machine: &Arc<MachineSpec>,
+    program: &Arc<ProgramSpec>,
+    copies: usize,
+    length: Nanos,
+) -> Rates {
+    let done = together(
+        machine,
+        program,
+        &first_of_each_core(machine)[..copies],
+        1e18,
+        length,
+    );
     let ns = done.time.0 as f64;
     let sum = |of: fn(&Tally) -> f64| done.tallies.iter().map(of).sum::<f64>() / ns;
     Rates {
@@ -256,11 +314,29 @@ fn together(
 }
 
 /// Runs each of these programs on its CPU until all have done their work, at most until `limit`.
-fn mixed(machine: &Arc<MachineSpec>, jobs: &[(&Arc<ProgramSpec>, CpuId)], work: f64, limit: Nanos) -> Together {
-    let programs: Vec<Arc<ProgramSpec>> = jobs.iter().map(|(program, _)| Arc::clone(program)).collect();
+fn mixed(
+    machine: &Arc<MachineSpec>,
+    jobs: &[(&Arc<ProgramSpec>, CpuId)],
+    work: f64,
+    limit: Nanos,
+) -> Together {
+    let programs: Vec<Arc<ProgramSpec>> = jobs
+        .iter()
+        .map(|(program, _)| Arc::clone(program))
+        .collect();
     let mut world = World::new(machine.clone(), &programs, DEFAULT_STEP);
     for (thread, &(_, cpu)) in jobs.iter().enumerate() {
-        world.add_task(thread, Instance { cpi: 1.0, memory: 1.0, length: 1.0 }, 1, work, 0);
+        world.add_task(
+            thread,
+            Instance {
+                cpi: 1.0,
+                memory: 1.0,
+                length: 1.0,
+            },
+            1,
+            work,
+            0,
+        );
         let at = world.machine.index_of(cpu).unwrap_or_default();
         world.place(thread, Arc::new([at]));
     }
@@ -274,5 +350,9 @@ fn mixed(machine: &Arc<MachineSpec>, jobs: &[(&Arc<ProgramSpec>, CpuId)], work: 
     }
     (0..jobs.len() as u32).for_each(|task| world.sync_task(task));
     let energy_j = world.energy().total();
-    Together { time: Nanos(world.now), tallies: world.threads.iter().map(|thread| thread.tally).collect(), energy_j }
+    Together {
+        time: Nanos(world.now),
+        tallies: world.threads.iter().map(|thread| thread.tally).collect(),
+        energy_j,
+    }
 }

@@ -63,25 +63,53 @@ pub(crate) struct Penalty {
 impl Penalty {
     /// The cycles at a latency in cycles, and their slope.
     pub(crate) fn at(&self, latency: f64) -> (f64, f64) {
-        if latency < self.knee { (self.low * latency, self.low) } else { (self.fixed + self.high * latency, self.high) }
+        if latency < self.knee {
+            (self.low * latency, self.low)
+        } else {
+            (self.fixed + self.high * latency, self.high)
+        }
     }
 
     fn of(program: &ProgramSpec) -> Penalty {
         match program.memory.stall {
-            Stall::Overlap { mlp } => Penalty { knee: f64::INFINITY, low: 1.0 / mlp, fixed: 0.0, high: 1.0 / mlp },
-            Stall::Fitted { cpi_fixed, cpi_per_100_cycles, from_cycles } => {
+            Stall::Overlap { mlp } => Penalty {
+                knee: f64::INFINITY,
+                low: 1.0 / mlp,
+                fixed: 0.0,
+                high: 1.0 / mlp,
+            },
+            Stall::Fitted {
+                cpi_fixed,
+                cpi_per_100_cycles,
+                from_cycles,
+            } => {
                 // The fit holds for all the misses that it was made with: they cause all cycles outside the core.
                 let misses = program.memory.reads_per_ki / 1_000.0;
                 if misses < LEAST_FITTED {
-                    return Penalty { knee: f64::INFINITY, low: 0.0, fixed: 0.0, high: 0.0 };
+                    return Penalty {
+                        knee: f64::INFINITY,
+                        low: 0.0,
+                        fixed: 0.0,
+                        high: 0.0,
+                    };
                 }
                 let fixed = (cpi_fixed - program.core.cpi) / misses;
                 let high = cpi_per_100_cycles / 100.0 / misses;
                 let at_knee = fixed + high * from_cycles;
                 if at_knee <= 0.0 {
-                    return Penalty { knee: f64::INFINITY, low: 0.0, fixed: 0.0, high: 0.0 };
+                    return Penalty {
+                        knee: f64::INFINITY,
+                        low: 0.0,
+                        fixed: 0.0,
+                        high: 0.0,
+                    };
                 }
-                Penalty { knee: from_cycles, low: at_knee / from_cycles, fixed, high }
+                Penalty {
+                    knee: from_cycles,
+                    low: at_knee / from_cycles,
+                    fixed,
+                    high,
+                }
             }
         }
     }
@@ -123,7 +151,12 @@ fn lines_by_size(program: &ProgramSpec, l2_kb: f64) -> Vec<(f64, f64)> {
     // The last level was measured behind a second level of 1 MB that holds other lines than it. So the misses of that
     // second level are those with 1 MB in all.
     let mut misses = vec![(MEASURED_L2_MB, cache.llc_accesses_per_ki)];
-    misses.extend(cache.llc_misses_per_ki.iter().map(|&(mb, misses)| (mb + MEASURED_L2_MB, misses)));
+    misses.extend(
+        cache
+            .llc_misses_per_ki
+            .iter()
+            .map(|&(mb, misses)| (mb + MEASURED_L2_MB, misses)),
+    );
     // The level is the same on every machine.
     let measured = interpolate(&misses, program.memory.at_mb).0;
     let l2_mb = l2_kb / 1_024.0;
@@ -139,8 +172,15 @@ fn lines_by_size(program: &ProgramSpec, l2_kb: f64) -> Vec<(f64, f64)> {
         misses[at - 1].1 = misses[at - 1].1.max(misses[at].1);
     }
     let is_known = measured > 0.05 && program.memory.reads_per_ki > 0.0;
-    let level = if is_known { program.memory.reads_per_ki / measured } else { 1.0 };
-    misses.into_iter().map(|(mb, misses)| (mb, misses * level / 1_000.0)).collect()
+    let level = if is_known {
+        program.memory.reads_per_ki / measured
+    } else {
+        1.0
+    };
+    misses
+        .into_iter()
+        .map(|(mb, misses)| (mb, misses * level / 1_000.0))
+        .collect()
 }
 
 /// Misses per KI of a second level between the two measured sizes. Between them the misses follow a power of the size, as
@@ -148,7 +188,8 @@ fn lines_by_size(program: &ProgramSpec, l2_kb: f64) -> Vec<(f64, f64)> {
 fn behind(cache: &ProgramCache, l2_kb: f64) -> f64 {
     let (first, last) = (log2(FIRST_LEVEL_KB), log2(MEASURED_L2_MB * 1_024.0));
     let part = ((log2(l2_kb) - first) / (last - first)).clamp(0.0, 1.0);
-    let [above, below] = [cache.l1_misses_per_ki, cache.llc_accesses_per_ki].map(|misses| misses.max(ROUNDED_AWAY));
+    let [above, below] =
+        [cache.l1_misses_per_ki, cache.llc_accesses_per_ki].map(|misses| misses.max(ROUNDED_AWAY));
     let misses = exp2(log2(above) + (log2(below) - log2(above)) * part);
     // A program without any has none here either.
     misses.min(cache.l1_misses_per_ki.max(cache.llc_accesses_per_ki))
@@ -171,14 +212,24 @@ impl Behaviour {
             cpi -= on_hits / too_much;
         }
         let llc = reads[0].1;
-        let reads: Vec<(f64, f64)> = reads.into_iter().map(|(mb, lines)| (mb * LINES_PER_MB, lines)).collect();
-        let slopes = reads.windows(2).map(|two| ((two[1].1 - two[0].1) / (two[1].0 - two[0].0)).abs());
+        let reads: Vec<(f64, f64)> = reads
+            .into_iter()
+            .map(|(mb, lines)| (mb * LINES_PER_MB, lines))
+            .collect();
+        let slopes = reads
+            .windows(2)
+            .map(|two| ((two[1].1 - two[0].1) / (two[1].0 - two[0].0)).abs());
         let writes = if program.memory.reads_per_ki > 0.0 {
             program.memory.writes_per_ki / program.memory.reads_per_ki
         } else {
             0.0
         };
-        let endless = Phase { instructions: f64::INFINITY, cpi: 1.0, memory: 1.0, then_sleep_ms: 0.0 };
+        let endless = Phase {
+            instructions: f64::INFINITY,
+            cpi: 1.0,
+            memory: 1.0,
+            then_sleep_ms: 0.0,
+        };
         Behaviour {
             cpi: cpi * core.cpi_factor,
             l1: program.core.l1_accesses_per_ki / 1_000.0,
@@ -188,7 +239,11 @@ impl Behaviour {
             penalty,
             steepest: slopes.fold(0.0, f64::max),
             reads,
-            phases: if program.phases.is_empty() { vec![endless] } else { program.phases.clone() },
+            phases: if program.phases.is_empty() {
+                vec![endless]
+            } else {
+                program.phases.clone()
+            },
         }
     }
 
@@ -201,8 +256,14 @@ impl Behaviour {
 
 /// Value, slope, and the ends of the straight piece at `x`; constant beyond the last point.
 fn interpolate(points: &[(f64, f64)], x: f64) -> (f64, f64, (f64, f64)) {
-    let above = points.iter().position(|&(at, _)| at > x).unwrap_or(points.len());
-    match (above.checked_sub(1).map(|below| points[below]), points.get(above)) {
+    let above = points
+        .iter()
+        .position(|&(at, _)| at > x)
+        .unwrap_or(points.len());
+    match (
+        above.checked_sub(1).map(|below| points[below]),
+        points.get(above),
+    ) {
         (Some((x0, y0)), Some(&(x1, y1))) => {
             let slope = (y1 - y0) / (x1 - x0);
             (y0 + slope * (x - x0), slope, (x0, x1))
@@ -242,7 +303,10 @@ mod tests {
             core: ProgramCore {
                 cpi: 0.5,
                 l1_accesses_per_ki: 410.0,
-                hits: Some(MeasuredHits { l2_kb: 256.0, llc_cycles: 36.0 }),
+                hits: Some(MeasuredHits {
+                    l2_kb: 256.0,
+                    llc_cycles: 36.0,
+                }),
             },
             cache: ProgramCache {
                 l1_misses_per_ki: 123.2,
@@ -253,7 +317,11 @@ mod tests {
                 reads_per_ki: 59.8,
                 writes_per_ki: 9.6,
                 at_mb: 2.5,
-                stall: Stall::Fitted { cpi_fixed: -0.66, cpi_per_100_cycles: 1.783, from_cycles: 228.0 },
+                stall: Stall::Fitted {
+                    cpi_fixed: -0.66,
+                    cpi_per_100_cycles: 1.783,
+                    from_cycles: 228.0,
+                },
             },
             phases: Vec::new(),
             sources: Vec::new(),
@@ -269,10 +337,16 @@ mod tests {
         for latency in [228.0, 300.0, 600.0] {
             let hits = (behaviour.llc - reads) * behaviour.hit;
             let cpi = behaviour.cpi + hits + reads * behaviour.penalty.at(latency).0;
-            assert!((cpi - (-0.66 + 1.783 * latency / 100.0)).abs() < 1e-9, "{latency}");
+            assert!(
+                (cpi - (-0.66 + 1.783 * latency / 100.0)).abs() < 1e-9,
+                "{latency}"
+            );
         }
         // Below the fit the penalty falls in a line to 0, without a jump at the knee.
-        let (below, above) = (behaviour.penalty.at(227.999).0, behaviour.penalty.at(228.0).0);
+        let (below, above) = (
+            behaviour.penalty.at(227.999).0,
+            behaviour.penalty.at(228.0).0,
+        );
         assert!((below - above).abs() < 0.01 && behaviour.penalty.at(0.0).0 == 0.0);
     }
 
@@ -280,9 +354,16 @@ mod tests {
     fn a_fit_without_misses_costs_nothing() {
         for reads_per_ki in [0.0, 5e-324, 1e-300] {
             let program = mcf();
-            let memory = ProgramMemory { reads_per_ki, writes_per_ki: 0.0, ..program.memory };
+            let memory = ProgramMemory {
+                reads_per_ki,
+                writes_per_ki: 0.0,
+                ..program.memory
+            };
             let behaviour = Behaviour::new(&ProgramSpec { memory, ..program }, &core(256.0), 36.0);
-            assert_eq!((behaviour.penalty.at(300.0), behaviour.hit, behaviour.cpi), ((0.0, 0.0), 0.0, 0.5));
+            assert_eq!(
+                (behaviour.penalty.at(300.0), behaviour.hit, behaviour.cpi),
+                ((0.0, 0.0), 0.0, 0.5)
+            );
         }
     }
 
@@ -293,16 +374,31 @@ mod tests {
         let level = 59.8 / (75.8 + (59.0 - 75.8) * 1.5 / 1.75);
         // Behind 4 MB: between 2.75 and 8 MB in all.
         let behind_4_mb = 59.0 + (33.9 - 59.0) * 1.25 / 5.25;
-        for (kb, misses) in [(4_096.0, behind_4_mb), (1_024.0, 75.8), (32.0, 123.2), (8.0, 123.2)] {
+        for (kb, misses) in [
+            (4_096.0, behind_4_mb),
+            (1_024.0, 75.8),
+            (32.0, 123.2),
+            (8.0, 123.2),
+        ] {
             assert!((of(&mcf(), kb) / level - misses).abs() < 1e-9, "{kb}");
         }
         // 123.2 x (75.8 / 123.2)^(3/5)
         assert!((of(&mcf(), 256.0) / level / 92.05 - 1.0).abs() < 0.04);
         // What a table with one decimal shows as 0.0 is taken as 0.025: 6.8 x (0.025 / 6.8)^(3/5)
-        let rare =
-            ProgramCache { l1_misses_per_ki: 6.8, llc_accesses_per_ki: 0.0, llc_misses_per_ki: vec![(1.75, 0.0)] };
-        let rare = ProgramSpec { cache: rare, ..mcf() };
-        assert!((of(&rare, 256.0) / 0.2357 - 1.0).abs() < 0.1, "{}", of(&rare, 256.0));
+        let rare = ProgramCache {
+            l1_misses_per_ki: 6.8,
+            llc_accesses_per_ki: 0.0,
+            llc_misses_per_ki: vec![(1.75, 0.0)],
+        };
+        let rare = ProgramSpec {
+            cache: rare,
+            ..mcf()
+        };
+        assert!(
+            (of(&rare, 256.0) / 0.2357 - 1.0).abs() < 0.1,
+            "{}",
+            of(&rare, 256.0)
+        );
     }
 
     #[test]
@@ -316,12 +412,18 @@ mod tests {
         // One whose cycles have no hits in them pays for all.
         program.core.hits = None;
         let behaviour = Behaviour::new(&program, &core(256.0), 36.0);
-        assert_eq!((behaviour.cpi, behaviour.hit), (0.2, behaviour.penalty.at(36.0).0));
+        assert_eq!(
+            (behaviour.cpi, behaviour.hit),
+            (0.2, behaviour.penalty.at(36.0).0)
+        );
     }
 
     #[test]
     fn logarithms_of_powers_of_two_are_exact() {
-        assert_eq!([0.25, 1.0, 32.0, 256.0, 1_024.0].map(log2), [-2.0, 0.0, 5.0, 8.0, 10.0]);
+        assert_eq!(
+            [0.25, 1.0, 32.0, 256.0, 1_024.0].map(log2),
+            [-2.0, 0.0, 5.0, 8.0, 10.0]
+        );
         assert_eq!(log2(768.0), 9.5);
     }
 }

@@ -21,7 +21,11 @@ pub(crate) fn decay(x: f64) -> f64 {
                 + small / 2.0
                     * (1.0
                         + small / 3.0
-                            * (1.0 + small / 4.0 * (1.0 + small / 5.0 * (1.0 + small / 6.0 * (1.0 + small / 7.0))))));
+                            * (1.0
+                                + small / 4.0
+                                    * (1.0
+                                        + small / 5.0
+                                            * (1.0 + small / 6.0 * (1.0 + small / 7.0))))));
     let mut result = 1.0 / series;
     for _ in 0..halvings {
         result *= result;
@@ -38,7 +42,10 @@ mod tests {
         let mut x = 0.0;
         while x < 60.0 {
             let (ours, theirs) = (decay(x), f64::exp(-x));
-            assert!((ours - theirs).abs() <= 1e-9 * theirs, "{x}: {ours} {theirs}");
+            assert!(
+                (ours - theirs).abs() <= 1e-9 * theirs,
+                "{x}: {ours} {theirs}"
+            );
             x += 0.0137;
         }
         assert_eq!(decay(-1.0), 1.0);

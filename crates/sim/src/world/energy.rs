@@ -28,7 +28,10 @@ impl World {
     pub(crate) fn note_activity(&mut self) {
         for at in 0..self.dirty.len() {
             let core = self.dirty[at];
-            let active = self.cores[core].cpus.iter().any(|&cpu| self.cpus[cpu].current.is_some());
+            let active = self.cores[core]
+                .cpus
+                .iter()
+                .any(|&cpu| self.cpus[cpu].current.is_some());
             if std::mem::replace(&mut self.cores[core].active, active) == active {
                 continue;
             }
@@ -47,7 +50,10 @@ impl World {
             self.sync(core);
         }
         let seconds = |ns: u64| ns as f64 / 1e9;
-        let mut energy = Energy { idle: self.spec.power.static_w * seconds(self.now), ..Energy::default() };
+        let mut energy = Energy {
+            idle: self.spec.power.static_w * seconds(self.now),
+            ..Energy::default()
+        };
         for core in &self.cores {
             let kind = &self.spec.core_types[core.core_type];
             energy.idle += kind.idle_w * seconds(self.now);

@@ -59,7 +59,12 @@ pub(crate) struct Mark {
 
 impl Llc {
     /// An empty cache.
-    pub(crate) fn new(size: f64, replacement: Replacement, cores: Vec<usize>, all_cores: usize) -> Llc {
+    pub(crate) fn new(
+        size: f64,
+        replacement: Replacement,
+        cores: Vec<usize>,
+        all_cores: usize,
+    ) -> Llc {
         Llc {
             replacement,
             size,
@@ -70,7 +75,10 @@ impl Llc {
             unused: size,
             filling: replacement == Replacement::UnusedFirst,
             counted: 0.0,
-            mark: Mark { generation: 0, share: 1.0 },
+            mark: Mark {
+                generation: 0,
+                share: 1.0,
+            },
             at: 0,
         }
     }
@@ -92,7 +100,10 @@ impl Llc {
     fn keep(&mut self, share: f64) {
         self.mark.share *= share;
         if self.mark.share < LEAST_SHARE {
-            self.mark = Mark { generation: self.mark.generation + 1, share: 1.0 };
+            self.mark = Mark {
+                generation: self.mark.generation + 1,
+                share: 1.0,
+            };
         }
     }
 
@@ -109,13 +120,21 @@ impl Llc {
 
     /// Replacements of its whole content per ns at present; none while it is being filled.
     pub(crate) fn pace(&self) -> f64 {
-        if self.filling { 0.0 } else { self.fill / self.size }
+        if self.filling {
+            0.0
+        } else {
+            self.fill / self.size
+        }
     }
 
     /// In how many ns it may be full, if it is being filled. Threads that fill their part read ever less, so it takes at
     /// least this.
     pub(crate) fn may_be_full_in(&self) -> f64 {
-        if self.filling && self.fill > 0.0 { (self.unused - self.counted).max(0.0) / self.fill } else { f64::INFINITY }
+        if self.filling && self.fill > 0.0 {
+            (self.unused - self.counted).max(0.0) / self.fill
+        } else {
+            f64::INFINITY
+        }
     }
 
     /// Changes the number of unused lines, and whether it is being filled.
@@ -149,7 +168,11 @@ impl Llc {
 
     /// What a thread still holds that stopped running at `mark` with so many lines.
     pub(crate) fn left_of(&self, held: f64, mark: Mark) -> f64 {
-        if mark.generation == self.mark.generation { held * (self.mark.share / mark.share).min(1.0) } else { 0.0 }
+        if mark.generation == self.mark.generation {
+            held * (self.mark.share / mark.share).min(1.0)
+        } else {
+            0.0
+        }
     }
 
     /// A thread runs again with so many lines.
@@ -183,7 +206,10 @@ mod tests {
         assert_eq!(llc.may_be_full_in(), 50.0);
         llc.gained(800.0);
         llc.all_synced();
-        assert_eq!((llc.turnover, llc.pace(), llc.may_be_full_in()), (0.0, 0.0, 50.0));
+        assert_eq!(
+            (llc.turnover, llc.pace(), llc.may_be_full_in()),
+            (0.0, 0.0, 50.0)
+        );
         llc.advance(250);
         llc.gained(200.0);
         assert_eq!((llc.turnover, llc.pace()), (0.0, 0.004));

@@ -60,7 +60,11 @@ impl Asks {
 
     /// How many threads of equal demand would share the lines as unevenly: as many as there are if all ask for the same.
     fn streams(&self) -> f64 {
-        if self.squares > 0.0 { (self.lines * self.lines / self.squares).max(1.0) } else { 1.0 }
+        if self.squares > 0.0 {
+            (self.lines * self.lines / self.squares).max(1.0)
+        } else {
+            1.0
+        }
     }
 }
 
@@ -209,14 +213,21 @@ mod tests {
             remote_ns: 0.0,
             stream_loss: 0.0,
             stream_loss_most: STREAM_LOSS_MOST,
-            curve: Arc::new(LatencyCurve { lines: vec![LatencyLine { reads: 1.0, points }] }),
+            curve: Arc::new(LatencyCurve {
+                lines: vec![LatencyLine { reads: 1.0, points }],
+            }),
         }
     }
 
     /// What a core asks for that spends `core` ns and a latency / `mlp` on each line.
     fn asks(core: f64, mlp: f64, latency: f64) -> Asks {
         let time = core + latency / mlp;
-        Asks { lines: 1.0 / time, reads: 1.0 / time, yields: 1.0 / time / time / mlp, squares: 1.0 / time / time }
+        Asks {
+            lines: 1.0 / time,
+            reads: 1.0 / time,
+            yields: 1.0 / time / time / mlp,
+            squares: 1.0 / time / time,
+        }
     }
 
     #[test]
@@ -232,23 +243,41 @@ mod tests {
                 }
             }
             // The reference, by bisection: the latency at which memory delivers what is asked for.
-            let asked = |latency: f64| (0..cores).map(|core| asks(5.0 + core as f64, 4.0, latency).lines).sum::<f64>();
+            let asked = |latency: f64| {
+                (0..cores)
+                    .map(|core| asks(5.0 + core as f64, 4.0, latency).lines)
+                    .sum::<f64>()
+            };
             let (mut low, mut high) = (76.0, 10_000.0);
             for _ in 0..100 {
                 let middle = 0.5 * (low + high);
                 let given = 76.0 * spec().curve.latency(asked(middle) / domain.peak, 1.0);
-                if given > middle { low = middle } else { high = middle }
+                if given > middle {
+                    low = middle
+                } else {
+                    high = middle
+                }
             }
             // On the steep end of the curve a slightly lower latency means a lot more bandwidth, so latencies are
             // compared.
-            assert!((domain.latency - low).abs() < 2.0 * TOLERANCE * low, "{cores}: {} {low}", domain.latency);
+            assert!(
+                (domain.latency - low).abs() < 2.0 * TOLERANCE * low,
+                "{cores}: {} {low}",
+                domain.latency
+            );
             assert!(asked(domain.latency) < 0.98 * domain.peak);
         }
     }
 
     #[test]
     fn streams_take_bandwidth_from_each_other() {
-        let mut domain = Domain::new(&MemorySpec { stream_loss: 0.025, ..spec() }, 8);
+        let mut domain = Domain::new(
+            &MemorySpec {
+                stream_loss: 0.025,
+                ..spec()
+            },
+            8,
+        );
         let share = |domain: &Domain| domain.capacity(&domain.all) / domain.peak;
         domain.ask(0, asks(1.0, 4.0, 76.0));
         assert_eq!(share(&domain), 1.0);
@@ -260,11 +289,24 @@ mod tests {
             "with many every access finds another row open"
         );
         // One that asks for little hardly disturbs; more channels have more banks.
-        let mut domain = Domain::new(&MemorySpec { stream_loss: 0.025, ..spec() }, 2);
+        let mut domain = Domain::new(
+            &MemorySpec {
+                stream_loss: 0.025,
+                ..spec()
+            },
+            2,
+        );
         domain.ask(0, asks(1.0, 4.0, 76.0));
         domain.ask(1, asks(2_000.0, 4.0, 76.0));
         assert!(share(&domain) > 0.999);
-        let mut domain = Domain::new(&MemorySpec { stream_loss: 0.025, channels: 3, ..spec() }, 4);
+        let mut domain = Domain::new(
+            &MemorySpec {
+                stream_loss: 0.025,
+                channels: 3,
+                ..spec()
+            },
+            4,
+        );
         (0..4).for_each(|core| domain.ask(core, asks(1.0, 4.0, 76.0)));
         assert!((share(&domain) - (1.0 - 0.025)).abs() < 1e-12);
     }

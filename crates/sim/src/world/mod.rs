@@ -76,7 +76,11 @@ impl World {
     pub(crate) fn new(spec: Arc<MachineSpec>, programs: &[Arc<ProgramSpec>], step: f64) -> World {
         // The whole machine is simulated, whatever part of it a run may use.
         let machine = Arc::new(spec.machine());
-        let cpus: Vec<CpuState> = machine.cpus.iter().map(|cpu| CpuState::new(cpu.core)).collect();
+        let cpus: Vec<CpuState> = machine
+            .cpus
+            .iter()
+            .map(|cpu| CpuState::new(cpu.core))
+            .collect();
         let ix = |cpu| machine.index_of(cpu).unwrap_or_default();
         let cores: Vec<Core> = machine
             .cores
@@ -102,8 +106,15 @@ impl World {
             })
             .collect();
         let llc = |llc: usize| {
-            let its = (0..cores.len()).filter(|&core| cores[core].llc == llc).collect();
-            Llc::new(spec.llc.mb * LINES_PER_MB, spec.llc.replacement, its, cores.len())
+            let its = (0..cores.len())
+                .filter(|&core| cores[core].llc == llc)
+                .collect();
+            Llc::new(
+                spec.llc.mb * LINES_PER_MB,
+                spec.llc.replacement,
+                its,
+                cores.len(),
+            )
         };
         let ns = |ms: f64| (ms * 1e6 + 0.5) as u64;
         let kernel = &spec.kernel;
@@ -117,12 +128,16 @@ impl World {
                 migration: kernel.migration_us * 1e3,
             },
             llcs: (0..machine.llcs.len()).map(llc).collect(),
-            domains: (0..machine.memory_domains.len()).map(|_| Domain::new(&spec.memory, cores.len())).collect(),
+            domains: (0..machine.memory_domains.len())
+                .map(|_| Domain::new(&spec.memory, cores.len()))
+                .collect(),
             moved: vec![(0.0, 0.0); machine.memory_domains.len()],
             behaviours: programs
                 .iter()
                 .map(|program| {
-                    let on = |kind: &CoreTypeSpec| Behaviour::new(program, kind, spec.llc.hit_ns * kind.ghz);
+                    let on = |kind: &CoreTypeSpec| {
+                        Behaviour::new(program, kind, spec.llc.hit_ns * kind.ghz)
+                    };
                     spec.core_types.iter().map(on).collect()
                 })
                 .collect(),
@@ -148,11 +163,25 @@ impl World {
     }
 
     /// Adds a task whose threads share its work evenly; returns its number.
-    pub(crate) fn add_task(&mut self, program: usize, instance: Instance, threads: u32, work: f64, nice: i8) -> u32 {
+    pub(crate) fn add_task(
+        &mut self,
+        program: usize,
+        instance: Instance,
+        threads: u32,
+        work: f64,
+        nice: i8,
+    ) -> u32 {
         let task = self.tasks.len() as u32;
-        let thread = self.new_thread(task, program, instance, work / f64::from(threads), weight(nice));
+        let thread = self.new_thread(
+            task,
+            program,
+            instance,
+            work / f64::from(threads),
+            weight(nice),
+        );
         let first = self.threads.len();
-        self.threads.extend(std::iter::repeat_n(thread, threads as usize));
+        self.threads
+            .extend(std::iter::repeat_n(thread, threads as usize));
         self.tasks.push(first..self.threads.len());
         task
     }
@@ -163,11 +192,19 @@ impl World {
         for ix in all.clone() {
             let one = &self.threads[ix];
             let (program, instance, weight) = (one.program, one.instance, one.weight);
-            self.threads[ix] = self.new_thread(task, program, instance, work / all.len() as f64, weight);
+            self.threads[ix] =
+                self.new_thread(task, program, instance, work / all.len() as f64, weight);
         }
     }
 
-    fn new_thread(&self, task: u32, program: usize, instance: Instance, work: f64, weight: u64) -> Thread {
+    fn new_thread(
+        &self,
+        task: u32,
+        program: usize,
+        instance: Instance,
+        work: f64,
+        weight: u64,
+    ) -> Thread {
         let mut thread = Thread {
             task,
             program,
@@ -210,7 +247,8 @@ impl World {
         self.shared = self.shared + usize::from(is_shared) - usize::from(was_shared);
         thread.affinity = affinity;
         thread.placed = true;
-        let may_stay = |cpu: usize| self.cpus[cpu].online && thread.affinity.binary_search(&cpu).is_ok();
+        let may_stay =
+            |cpu: usize| self.cpus[cpu].online && thread.affinity.binary_search(&cpu).is_ok();
         match thread.state {
             State::Running(cpu) | State::Ready(cpu) if may_stay(cpu) => {}
             State::Running(_) | State::Ready(_) | State::Off => {
@@ -238,7 +276,8 @@ impl World {
     pub(crate) fn end(&mut self, thread_ix: usize) {
         self.stop(thread_ix);
         if self.threads[thread_ix].state == State::Asleep {
-            self.sleeping.remove(&(self.threads[thread_ix].wakes, thread_ix));
+            self.sleeping
+                .remove(&(self.threads[thread_ix].wakes, thread_ix));
         }
         self.threads[thread_ix].state = State::Done;
     }
@@ -250,7 +289,11 @@ impl World {
         if online {
             return;
         }
-        let mut threads: Vec<usize> = self.cpus[cpu].queue.iter().map(|&(_, thread)| thread).collect();
+        let mut threads: Vec<usize> = self.cpus[cpu]
+            .queue
+            .iter()
+            .map(|&(_, thread)| thread)
+            .collect();
         threads.extend(self.cpus[cpu].current);
         for thread in threads {
             self.dequeue(thread, State::Off);
@@ -263,7 +306,9 @@ impl World {
         loop {
             for thread in std::mem::take(&mut self.to_place) {
                 if self.threads[thread].state == State::Off && self.threads[thread].placed {
-                    let cpu = self.choose_cpu(thread).or_else(|| self.cpus.iter().position(|cpu| cpu.online));
+                    let cpu = self
+                        .choose_cpu(thread)
+                        .or_else(|| self.cpus.iter().position(|cpu| cpu.online));
                     if let Some(cpu) = cpu {
                         self.enqueue(thread, cpu);
                     }
@@ -311,7 +356,8 @@ impl World {
             if self.threads[thread].placed {
                 self.to_place.push(thread);
             }
-            self.happened.push(Happening::Woke(self.threads[thread].task));
+            self.happened
+                .push(Happening::Woke(self.threads[thread].task));
         }
         if self.shared > 0 && self.balance_at <= to {
             self.balance_at = to + self.times.balance;
@@ -367,7 +413,8 @@ impl World {
 
     /// Reports that a task sleeps, if none of its threads is awake any more.
     fn note_sleep(&mut self, task: u32) {
-        let asleep = |thread: usize| matches!(self.threads[thread].state, State::Asleep | State::Done);
+        let asleep =
+            |thread: usize| matches!(self.threads[thread].state, State::Asleep | State::Done);
         if self.tasks[task as usize].clone().all(asleep) {
             self.happened.push(Happening::Slept(task));
         }
@@ -406,9 +453,14 @@ mod tests {
     #[test]
     fn no_cache_holds_more_lines_than_it_has() {
         let spec = Arc::new(builtin_machine("xeon-e5645").unwrap());
-        let programs = ["mcf", "lbm", "gcc", "workload-chase"].map(|name| Arc::new(builtin_program(name).unwrap()));
+        let programs = ["mcf", "lbm", "gcc", "workload-chase"]
+            .map(|name| Arc::new(builtin_program(name).unwrap()));
         let mut world = World::new(spec, &programs, 0.06);
-        let same = Instance { cpi: 1.0, memory: 1.0, length: 1.0 };
+        let same = Instance {
+            cpi: 1.0,
+            memory: 1.0,
+            length: 1.0,
+        };
         let all: Arc<[usize]> = (0..world.cpus.len()).collect();
         for n in 0..20 {
             world.add_task(n % programs.len(), same, 1, 1e12, 0);
@@ -431,22 +483,45 @@ mod tests {
                     _ => cache.left_of(thread.held, thread.held_at),
                 });
                 fullest = fullest.max(held.sum::<f64>() / cache.size);
-                let running = world.threads.iter().filter(|thread| matches!(thread.state, State::Running(_)));
-                let used: f64 = running.filter(|thread| thread.held_in == llc).map(|thread| thread.held).sum();
+                let running = world
+                    .threads
+                    .iter()
+                    .filter(|thread| matches!(thread.state, State::Running(_)));
+                let used: f64 = running
+                    .filter(|thread| thread.held_in == llc)
+                    .map(|thread| thread.held)
+                    .sum();
                 lost = lost.max((1.0 - (used + cache.unused()) / cache.size).abs());
             }
         }
         // Rates are solved again only after a step, so slightly more than all can be held.
         assert!(fullest > 0.9 && fullest < 1.03, "{fullest}");
-        assert!(lost < 1e-6, "of all lines {lost} are neither used nor unused");
+        assert!(
+            lost < 1e-6,
+            "of all lines {lost} are neither used nor unused"
+        );
     }
 
     #[test]
     fn a_program_that_hardly_misses_any_more_leaves_no_line_to_nobody() {
         let spec = Arc::new(builtin_machine("i5-2500").unwrap());
         for name in ["hmmer", "h264ref", "gromacs", "sphinx3", "mcf"] {
-            let mut world = World::new(spec.clone(), &[Arc::new(builtin_program(name).unwrap())], 0.08);
-            world.add_task(0, Instance { cpi: 1.0, memory: 1.0, length: 1.0 }, 1, 1e12, 0);
+            let mut world = World::new(
+                spec.clone(),
+                &[Arc::new(builtin_program(name).unwrap())],
+                0.08,
+            );
+            world.add_task(
+                0,
+                Instance {
+                    cpi: 1.0,
+                    memory: 1.0,
+                    length: 1.0,
+                },
+                1,
+                1e12,
+                0,
+            );
             world.place(0, Arc::new([0]));
             world.settle();
             for _ in 0..200 {
@@ -456,7 +531,12 @@ mod tests {
                 world.llcs[0].advance(now);
                 let cache = &world.llcs[0];
                 let all = world.threads[0].held + cache.unused();
-                assert!((all / cache.size - 1.0).abs() < 1e-6, "{name}: {} of {}", all, cache.size);
+                assert!(
+                    (all / cache.size - 1.0).abs() < 1e-6,
+                    "{name}: {} of {}",
+                    all,
+                    cache.size
+                );
             }
         }
     }

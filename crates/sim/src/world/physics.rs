@@ -57,7 +57,11 @@ impl Thread {
             step = least / change;
         }
         let (below, above) = self.uses.piece;
-        let to_end = if flow > 0.0 { above - self.held } else { self.held - below };
+        let to_end = if flow > 0.0 {
+            above - self.held
+        } else {
+            self.held - below
+        };
         // Beyond the end of the piece the curve may be as steep as it is anywhere.
         let beyond = least / self.uses.most_share_per_line;
         if flow.abs() * step > to_end + beyond {
@@ -94,12 +98,18 @@ impl World {
         let ghz = self.spec.core_types[core.core_type].ghz;
         let mut gained = 0.0;
         for &cpu in &core.cpus {
-            let Some(thread) = self.cpus[cpu].current else { continue };
+            let Some(thread) = self.cpus[cpu].current else {
+                continue;
+            };
             let thread = &mut self.threads[thread];
             thread.cpu_ns += span;
             // Most have this weight, and a division takes longer than all the rest of the sum.
             let is_plain = thread.weight == super::run_queue::NICE_0;
-            thread.vruntime += if is_plain { span } else { span * super::run_queue::NICE_0 / thread.weight };
+            thread.vruntime += if is_plain {
+                span
+            } else {
+                span * super::run_queue::NICE_0 / thread.weight
+            };
             let mut rest = span as f64;
             let switching = thread.switching.min(rest);
             thread.switching -= switching;
@@ -142,7 +152,9 @@ impl World {
 
     /// Executes what rounding has left over at the end of a phase or of the work.
     pub(crate) fn finish_piece(&mut self, thread: usize) {
-        let State::Running(cpu) = self.threads[thread].state else { return };
+        let State::Running(cpu) = self.threads[thread].state else {
+            return;
+        };
         let left = self.threads[thread].left();
         let done: Tally = self.threads[thread].execute(left);
         let core = &mut self.cores[self.cpus[cpu].core];
@@ -173,7 +185,9 @@ impl World {
         let kind = &self.spec.core_types[core.core_type];
         self.scratch.clear();
         for &cpu in &core.cpus {
-            let Some(thread_ix) = self.cpus[cpu].current else { continue };
+            let Some(thread_ix) = self.cpus[cpu].current else {
+                continue;
+            };
             let thread = &mut self.threads[thread_ix];
             let behaviour = &self.behaviours[thread.program][core.core_type];
             let phase = &behaviour.phases[thread.phase];
@@ -186,7 +200,11 @@ impl World {
             thread.uses.reads_per_line = slope * memory;
             thread.uses.at_held = thread.held;
             let home = thread.home.unwrap_or(core.domain);
-            let remote = if home == core.domain { 0.0 } else { self.spec.memory.remote_ns };
+            let remote = if home == core.domain {
+                0.0
+            } else {
+                self.spec.memory.remote_ns
+            };
             let latency = (self.domains[home].latency + remote) * kind.ghz;
             let (penalty, growth) = behaviour.penalty.at(latency);
             let own = behaviour.cpi * phase.cpi * thread.instance.cpi;
@@ -244,7 +262,9 @@ impl World {
                     }
                 }
                 let sibling = &mut self.scratch[ix];
-                let waits = self.threads[sibling.thread].uses.l1 * smt.l1_wait_cycles * f64::min(ports, 1.0);
+                let waits = self.threads[sibling.thread].uses.l1
+                    * smt.l1_wait_cycles
+                    * f64::min(ports, 1.0);
                 sibling.busy = sibling.own * (1.0 + smt.issue_share * busy) + waits;
                 let ipc = 1.0 / (sibling.busy + sibling.stall);
                 moved |= (ipc - sibling.ipc).abs() > SMT_TOLERANCE * ipc;
@@ -265,8 +285,10 @@ impl World {
             let thread = &mut self.threads[sibling.thread];
             thread.rate = sibling.ipc * ghz;
             thread.busy = sibling.busy;
-            thread.uses.share_per_line = (thread.uses.reads_per_line * sibling.per_lost_line * sibling.ipc).abs();
-            thread.uses.most_share_per_line = (sibling.steepest * sibling.per_lost_line * sibling.ipc).abs();
+            thread.uses.share_per_line =
+                (thread.uses.reads_per_line * sibling.per_lost_line * sibling.ipc).abs();
+            thread.uses.most_share_per_line =
+                (sibling.steepest * sibling.per_lost_line * sibling.ipc).abs();
             thread.uses.piece = sibling.piece;
             fills += thread.rate * thread.uses.reads;
         }
@@ -280,7 +302,11 @@ impl World {
     fn ask_memory(&mut self, core_ix: usize) {
         for (domain_ix, domain) in self.domains.iter_mut().enumerate() {
             let mut asks = Asks::default();
-            for sibling in self.scratch.iter().filter(|sibling| sibling.home == domain_ix) {
+            for sibling in self
+                .scratch
+                .iter()
+                .filter(|sibling| sibling.home == domain_ix)
+            {
                 let thread = &self.threads[sibling.thread];
                 let reads = thread.rate * thread.uses.reads;
                 let lines = reads + thread.rate * thread.uses.writes;
@@ -329,12 +355,16 @@ impl World {
         for at in 0..self.llcs[llc].cores.len() {
             let core_ix = self.llcs[llc].cores[at];
             let core = &mut self.cores[core_ix];
-            if (pace - core.planned_pace).abs() <= PACE_TOLERANCE * f64::max(pace, core.planned_pace) {
+            if (pace - core.planned_pace).abs()
+                <= PACE_TOLERANCE * f64::max(pace, core.planned_pace)
+            {
                 continue;
             }
             core.planned_pace = pace;
             let threads = core.cpus.iter().filter_map(|&cpu| self.cpus[cpu].current);
-            let step = threads.map(|thread| self.threads[thread].step(pace, self.step)).fold(f64::INFINITY, f64::min);
+            let step = threads
+                .map(|thread| self.threads[thread].step(pace, self.step))
+                .fold(f64::INFINITY, f64::min);
             let changes = after(self.now, step);
             if changes < core.changes {
                 core.changes = changes;
@@ -369,7 +399,10 @@ impl World {
 
     /// Updates when a core's next event is due: a change of its rates, or the end of a slice.
     pub(crate) fn update_next(&mut self, core: usize) {
-        let slices = self.cores[core].cpus.iter().filter_map(|&cpu| self.cpus[cpu].slice_end);
+        let slices = self.cores[core]
+            .cpus
+            .iter()
+            .filter_map(|&cpu| self.cpus[cpu].slice_end);
         self.next[core] = slices.fold(self.cores[core].changes, u64::min);
     }
 
@@ -453,7 +486,9 @@ mod tests {
                 steepest: 0.0,
             };
             let (one, two) = (sibling(), sibling());
-            let Some(found) = both(&one, &two, share, waits) else { panic!("a solution") };
+            let Some(found) = both(&one, &two, share, waits) else {
+                panic!("a solution")
+            };
             let (mut x1, mut x2) = (1.0 / (one.own + one.stall), 1.0 / (two.own + two.stall));
             for _ in 0..5_000 {
                 let cpi = |of: &Sibling, other: &Sibling, x: f64| {
@@ -463,7 +498,10 @@ mod tests {
                 x1 = 0.5 * (x1 + 1.0 / cpi(&one, &two, x2));
                 x2 = 0.5 * (x2 + 1.0 / cpi(&two, &one, x1));
             }
-            assert!((found[0] / x1 - 1.0).abs() < 1e-6 && (found[1] / x2 - 1.0).abs() < 1e-6, "{found:?} {x1} {x2}");
+            assert!(
+                (found[0] / x1 - 1.0).abs() < 1e-6 && (found[1] / x2 - 1.0).abs() < 1e-6,
+                "{found:?} {x1} {x2}"
+            );
         }
     }
 }

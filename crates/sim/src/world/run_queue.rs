@@ -111,7 +111,11 @@ impl CpuState {
 pub(crate) fn weight(nice: i8) -> u64 {
     let mut weight = NICE_0 as f64;
     for _ in 0..nice.unsigned_abs() {
-        weight = if nice > 0 { weight / 1.25 } else { weight * 1.25 };
+        weight = if nice > 0 {
+            weight / 1.25
+        } else {
+            weight * 1.25
+        };
     }
     ((weight + 0.5) as u64).max(1)
 }
@@ -123,7 +127,9 @@ impl World {
         let thread = &mut self.threads[thread_ix];
         debug_assert!(matches!(thread.state, State::Off | State::Asleep));
         // Off a queue, `vruntime` is `ORIGIN` plus what the thread was ahead of the queue's least run time.
-        let ahead = thread.vruntime.clamp(ORIGIN - self.times.period / 2, ORIGIN + self.times.period);
+        let ahead = thread
+            .vruntime
+            .clamp(ORIGIN - self.times.period / 2, ORIGIN + self.times.period);
         thread.vruntime = (cpu.least + ahead).saturating_sub(ORIGIN);
         thread.state = State::Ready(cpu_ix);
         cpu.queue.insert((thread.vruntime, thread_ix));
@@ -215,10 +221,14 @@ impl World {
 
     /// Puts the running thread back into the queue.
     fn requeue(&mut self, cpu_ix: usize) {
-        let Some(thread) = self.cpus[cpu_ix].current else { return };
+        let Some(thread) = self.cpus[cpu_ix].current else {
+            return;
+        };
         self.vacate(cpu_ix);
         self.threads[thread].state = State::Ready(cpu_ix);
-        self.cpus[cpu_ix].queue.insert((self.threads[thread].vruntime, thread));
+        self.cpus[cpu_ix]
+            .queue
+            .insert((self.threads[thread].vruntime, thread));
     }
 
     /// Ends a slice: the thread with the least run time gets the CPU.
@@ -233,7 +243,9 @@ impl World {
         self.touch(core_ix);
         self.sync_filling(self.cores[core_ix].llc);
         let cpu = &mut self.cpus[cpu_ix];
-        let Some((vruntime, thread_ix)) = cpu.queue.pop_first() else { return };
+        let Some((vruntime, thread_ix)) = cpu.queue.pop_first() else {
+            return;
+        };
         cpu.least = cpu.least.max(vruntime);
         cpu.current = Some(thread_ix);
         cpu.picked_at = self.now;
@@ -241,7 +253,9 @@ impl World {
         let core = &self.cores[core_ix];
         let thread = &mut self.threads[thread_ix];
         thread.state = State::Running(cpu_ix);
-        let moved = thread.last_cpu.is_none_or(|last| self.cpus[last].core != core_ix);
+        let moved = thread
+            .last_cpu
+            .is_none_or(|last| self.cpus[last].core != core_ix);
         if is_other {
             thread.switching = self.times.switch;
         }
@@ -252,7 +266,11 @@ impl World {
         thread.home.get_or_insert(core.domain);
         let llc = &mut self.llcs[core.llc];
         llc.advance(self.now);
-        thread.held = if thread.held_in == core.llc { llc.left_of(thread.held, thread.held_at) } else { 0.0 };
+        thread.held = if thread.held_in == core.llc {
+            llc.left_of(thread.held, thread.held_at)
+        } else {
+            0.0
+        };
         thread.held_in = core.llc;
         llc.take(thread.held);
         self.set_slice(cpu_ix);

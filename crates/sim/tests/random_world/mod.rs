@@ -155,7 +155,11 @@ pub struct Arrival {
 /// Limits a job's work by the shortest of its phases, so that a run does not have millions of them.
 fn work(program: &ProgramSpec, wanted: u64) -> u64 {
     let round: f64 = program.phases.iter().map(|phase| phase.instructions).sum();
-    if program.phases.is_empty() { wanted } else { wanted.min((round * 100.0) as u64) }
+    if program.phases.is_empty() {
+        wanted
+    } else {
+        wanted.min((round * 100.0) as u64)
+    }
 }
 
 prop_compose! {
@@ -178,20 +182,45 @@ prop_compose! {
 }
 
 pub fn fault(jobs: u32) -> impl Strategy<Value = Fault> {
-    let exit = Exit::Signal { signal: 11, oom: false };
+    let exit = Exit::Signal {
+        signal: 11,
+        oom: false,
+    };
     let what = prop_oneof![
         Just(FaultKind::CountersVanish),
         Just(FaultKind::CountersWrap),
-        select(vec![0.0, 0.5, 1_000.0, 1e300, f64::INFINITY, f64::NAN, -1.0])
-            .prop_map(|factor| FaultKind::CountersLie { factor }),
+        select(vec![
+            0.0,
+            0.5,
+            1_000.0,
+            1e300,
+            f64::INFINITY,
+            f64::NAN,
+            -1.0
+        ])
+        .prop_map(|factor| FaultKind::CountersLie { factor }),
         (0u32..9).prop_map(|cpu| FaultKind::CpuOffline(CpuId(cpu))),
         (0u32..9).prop_map(|cpu| FaultKind::CpuOffline(CpuId(cpu))),
         (0u32..9).prop_map(|cpu| FaultKind::CpuOnline(CpuId(cpu))),
-        (0..jobs + 2).prop_map(move |task| FaultKind::JobDies { task: TaskId(task), exit: exit.clone() }),
+        (0..jobs + 2).prop_map(move |task| FaultKind::JobDies {
+            task: TaskId(task),
+            exit: exit.clone()
+        }),
     ];
     // Often several at the same instant.
-    let at = select(vec![0u64, 1, 1_000_000, 5_000_000, 5_000_000, 20_000_000, 333_333_333]);
-    (at, what).prop_map(|(at, what)| Fault { at: Nanos(at), what })
+    let at = select(vec![
+        0u64,
+        1,
+        1_000_000,
+        5_000_000,
+        5_000_000,
+        20_000_000,
+        333_333_333,
+    ]);
+    (at, what).prop_map(|(at, what)| Fault {
+        at: Nanos(at),
+        what,
+    })
 }
 
 /// What is simulated, and the jobs' arrivals and masks.
@@ -203,7 +232,13 @@ pub struct Scene {
 
 pub fn scene() -> impl Strategy<Value = Scene> {
     let faults = prop_oneof![Just(Vec::new()).boxed(), vec(fault(6), 1..6).boxed()];
-    let parts = (machine(), vec(arrival(), 1..7), faults, select(vec![0.0, 0.02, 0.3]), any::<u8>());
+    let parts = (
+        machine(),
+        vec(arrival(), 1..7),
+        faults,
+        select(vec![0.0, 0.02, 0.3]),
+        any::<u8>(),
+    );
     parts.prop_map(|(machine, arrivals, faults, variation, seed)| {
         let cpus: Vec<CpuId> = machine.machine().all_cpus().iter().collect();
         let mut jobs = Vec::new();
@@ -211,11 +246,16 @@ pub fn scene() -> impl Strategy<Value = Scene> {
         for (ix, arrival) in arrivals.into_iter().enumerate() {
             let needs = arrival.job.cpus.min(cpus.len() as u32);
             let picked = |mask: u32| {
-                let set: CpuSet =
-                    (0..cpus.len()).filter(|bit| mask >> (bit % 32) & 1 == 1).map(|bit| cpus[bit]).collect();
+                let set: CpuSet = (0..cpus.len())
+                    .filter(|bit| mask >> (bit % 32) & 1 == 1)
+                    .map(|bit| cpus[bit])
+                    .collect();
                 set
             };
-            let allowed = arrival.mask.map(picked).filter(|set| set.len() >= needs as usize);
+            let allowed = arrival
+                .mask
+                .map(picked)
+                .filter(|set| set.len() >= needs as usize);
             tasks.push(TaskSpec {
                 cpus: needs,
                 nice: arrival.job.nice,
@@ -223,9 +263,16 @@ pub fn scene() -> impl Strategy<Value = Scene> {
                 allowed,
                 ..TaskSpec::new(ix as u32, &format!("job{ix}"))
             });
-            jobs.push(SimJob { cpus: needs, ..arrival.job });
+            jobs.push(SimJob {
+                cpus: needs,
+                ..arrival.job
+            });
         }
-        let config = SimConfig { variation, faults, ..SimConfig::new(Arc::new(machine), jobs, u64::from(seed)) };
+        let config = SimConfig {
+            variation,
+            faults,
+            ..SimConfig::new(Arc::new(machine), jobs, u64::from(seed))
+        };
         Scene { config, tasks }
     })
 }
@@ -251,7 +298,10 @@ impl Watched {
             last: Nanos::ZERO,
             energy: 0.0,
             told: vec![None; config.jobs.len()],
-            wraps: config.faults.iter().any(|fault| fault.what == FaultKind::CountersWrap),
+            wraps: config
+                .faults
+                .iter()
+                .any(|fault| fault.what == FaultKind::CountersWrap),
             threads: config.jobs.iter().map(|job| job.cpus).collect(),
             waits: 0,
         }
@@ -270,9 +320,15 @@ impl Watched {
     }
 
     fn energy(&mut self) {
-        let energy = self.sim.energy_parts().iter().map(|part| part.1).sum::<f64>();
+        let energy = self
+            .sim
+            .energy_parts()
+            .iter()
+            .map(|part| part.1)
+            .sum::<f64>();
         if !energy.is_finite() || energy < self.energy * (1.0 - 1e-12) {
-            self.wrong.push(format!("energy {energy} after {}", self.energy));
+            self.wrong
+                .push(format!("energy {energy} after {}", self.energy));
         }
         self.energy = energy;
     }
@@ -303,7 +359,11 @@ impl Backend for Watched {
         self.sim.wait(until, events)?;
         self.look();
         self.energy();
-        self.waits = if self.last == before { self.waits + 1 } else { 0 };
+        self.waits = if self.last == before {
+            self.waits + 1
+        } else {
+            0
+        };
         assert!(self.waits < 1_000, "time stands still at {before:?}");
         Ok(())
     }
@@ -318,8 +378,11 @@ impl Backend for Watched {
                 self.wrong.push(format!("{usage:?} at {:?}", self.last));
             }
             if let Some(before) = &self.told[ix] {
-                let mut pairs =
-                    before.counts.iter().zip(usage.counts.iter()).map(|((_, before), (_, after))| (before, after));
+                let mut pairs = before
+                    .counts
+                    .iter()
+                    .zip(usage.counts.iter())
+                    .map(|((_, before), (_, after))| (before, after));
                 let fell = |(before, after): (&Reading<u64>, &Reading<u64>)| matches!((before.value(), after.value()), (Some(before), Some(after)) if after < before);
                 if ns(&usage.cpu_time) < ns(&before.cpu_time) || !self.wraps && pairs.any(fell) {
                     self.wrong.push(format!("{before:?} then {usage:?}"));
@@ -401,14 +464,27 @@ pub struct Order(u32, Option<(u16, bool)>);
 impl Order {
     pub fn of(&self, tasks: u32) -> Change {
         let task = TaskId(self.0 % tasks);
-        let Some((bits, exclusive)) = self.1 else { return Change::Stop { task } };
-        let cpus: CpuSet = (0..16).filter(|bit| bits >> bit & 1 == 1).map(|bit| CpuId(bit * bit)).collect();
+        let Some((bits, exclusive)) = self.1 else {
+            return Change::Stop { task };
+        };
+        let cpus: CpuSet = (0..16)
+            .filter(|bit| bits >> bit & 1 == 1)
+            .map(|bit| CpuId(bit * bit))
+            .collect();
         let placement = if exclusive {
-            Placement::Exclusive { cpus, whole_core: bits & 1 == 1 }
+            Placement::Exclusive {
+                cpus,
+                whole_core: bits & 1 == 1,
+            }
         } else {
             Placement::Shared { mask: cpus }
         };
-        Change::Place { task, placement, lease_end: None, purpose: Purpose::Run }
+        Change::Place {
+            task,
+            placement,
+            lease_end: None,
+            purpose: Purpose::Run,
+        }
     }
 }
 
@@ -417,18 +493,36 @@ pub fn plan(generation: u64, orders: &[Order], tasks: u32) -> Plan {
     let mut schedule = Schedule::default();
     for order in orders {
         match order.of(tasks) {
-            Change::Place { task, placement, .. } => {
+            Change::Place {
+                task, placement, ..
+            } => {
                 let until = (order.0 % 3 == 0).then(|| Nanos::from_ms(50 * u64::from(order.0)));
-                schedule.seats.push(Seat { task, placement, until });
+                schedule.seats.push(Seat {
+                    task,
+                    placement,
+                    until,
+                });
             }
-            Change::Stop { task } => schedule.fillers.push(Filler { task, allowed: None }),
+            Change::Stop { task } => schedule.fillers.push(Filler {
+                task,
+                allowed: None,
+            }),
         }
     }
     if generation.is_multiple_of(2) {
-        let demand = |task| Demand { task: TaskId(task), class: (task * 1_000) as u16 };
-        schedule.admission = Some(Admission { demands: (0..tasks).map(demand).collect(), gains: vec![1 << 20; 3] });
+        let demand = |task| Demand {
+            task: TaskId(task),
+            class: (task * 1_000) as u16,
+        };
+        schedule.admission = Some(Admission {
+            demands: (0..tasks).map(demand).collect(),
+            gains: vec![1 << 20; 3],
+        });
     }
-    Plan { generation, payload: Payload::Schedule(schedule) }
+    Plan {
+        generation,
+        payload: Payload::Schedule(schedule),
+    }
 }
 
 /// How decisions are carried out.
@@ -437,7 +531,11 @@ pub fn actuation() -> impl Strategy<Value = Actuation> {
 }
 
 pub fn call() -> impl Strategy<Value = Call> {
-    let order = (0u32..6, proptest::option::weighted(0.8, any::<(u16, bool)>())).prop_map(|(task, to)| Order(task, to));
+    let order = (
+        0u32..6,
+        proptest::option::weighted(0.8, any::<(u16, bool)>()),
+    )
+        .prop_map(|(task, to)| Order(task, to));
     prop_oneof![
         4 => select(vec![0u64, 1, 999, 100_000, 5_000_000, 40_000_000]).prop_map(Call::Wait),
         2 => Just(Call::Read),

@@ -18,7 +18,11 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) fn on(machine: &'static str) -> Scene {
-        Scene { machine, jobs: Vec::new(), restart: Restart::Never }
+        Scene {
+            machine,
+            jobs: Vec::new(),
+            restart: Restart::Never,
+        }
     }
 
     /// Adds copies of a program, each with the work that it does alone in this many milliseconds.
@@ -30,14 +34,21 @@ impl Scene {
     /// Adds copies of a program that is not built in.
     pub(crate) fn custom(mut self, count: usize, program: ProgramSpec, solo_ms: u64) -> Scene {
         let work = Work::SoloTime(Nanos::from_ms(solo_ms));
-        let job = SimJob { program: Arc::new(program), work, cpus: 1, nice: 0 };
+        let job = SimJob {
+            program: Arc::new(program),
+            work,
+            cpus: 1,
+            nice: 0,
+        };
         self.jobs.extend(std::iter::repeat_n(job, count));
         self
     }
 
     /// Adds one copy of each program.
     pub(crate) fn each(self, programs: &[&str], solo_ms: u64) -> Scene {
-        programs.iter().fold(self, |scene, program| scene.copies(1, program, solo_ms))
+        programs
+            .iter()
+            .fold(self, |scene, program| scene.copies(1, program, solo_ms))
     }
 
     /// Adds the programs of a mix file of the repository, and takes over whether they start again.
@@ -49,12 +60,18 @@ impl Scene {
             self.restart = Restart::UntilLast;
         }
         for job in table["job"].as_array().unwrap() {
-            let copies = job.get("copies").map_or(1, |copies| copies.as_integer().unwrap() as usize);
+            let copies = job
+                .get("copies")
+                .map_or(1, |copies| copies.as_integer().unwrap() as usize);
             self = self.copies(copies, job["program"].as_str().unwrap(), solo_ms);
             if let Some(work) = job.get("work_instructions") {
-                let work = work.as_float().unwrap_or_else(|| work.as_integer().unwrap() as f64);
+                let work = work
+                    .as_float()
+                    .unwrap_or_else(|| work.as_integer().unwrap() as f64);
                 let from = self.jobs.len() - copies;
-                self.jobs[from..].iter_mut().for_each(|job| job.work = Work::Instructions(work as u64));
+                self.jobs[from..]
+                    .iter_mut()
+                    .for_each(|job| job.work = Work::Instructions(work as u64));
             }
         }
         self
@@ -62,9 +79,12 @@ impl Scene {
 
     /// Runs the scene, and shows the recorder every decision.
     pub(crate) fn watched(&self, policy: &str, seed: u64, watch: &mut dyn Recorder) -> Run {
-        let machine = Arc::new(builtin_machine(self.machine).unwrap_or_else(|| panic!("{} is built in", self.machine)));
+        let machine = Arc::new(
+            builtin_machine(self.machine).unwrap_or_else(|| panic!("{} is built in", self.machine)),
+        );
         let entry = find_policy(policy).unwrap();
-        let params = Params::resolve(entry.name, entry.params, &machine.settings_for(entry)).unwrap();
+        let params =
+            Params::resolve(entry.name, entry.params, &machine.settings_for(entry)).unwrap();
         let config = SimConfig::new(machine, self.jobs.clone(), seed);
         let mut sim = Sim::new(config).unwrap();
         let mut specs: Vec<TaskSpec> = (0..self.jobs.len() as u32)
@@ -72,21 +92,46 @@ impl Scene {
             .collect();
         // Solo traces cost all solo runs once more, and only this policy uses them.
         let traces = if policy == "oracle" {
-            sim.solo_traces(Nanos::from_ms(200), &mut |_| false).unwrap()
+            sim.solo_traces(Nanos::from_ms(200), &mut |_| false)
+                .unwrap()
         } else {
             vec![None; specs.len()]
         };
         for ((spec, solo), trace) in specs.iter_mut().zip(sim.solo_runs()).zip(traces) {
-            spec.solo =
-                SoloProfile { time: Some(solo.time), mm_reads: Some(solo.mm_reads), trace: trace.map(Into::into) };
+            spec.solo = SoloProfile {
+                time: Some(solo.time),
+                mm_reads: Some(solo.mm_reads),
+                trace: trace.map(Into::into),
+            };
         }
         let quantum = Nanos::from_s(params.number("quantum_s"));
         let traffic = entry.needs_traffic(&params);
-        let config = RunConfig { quantum, seed, restart: self.restart, traffic, ..RunConfig::default() };
-        let result = run(&mut sim, &mut *(entry.build)(&params), watch, specs, &config).unwrap();
+        let config = RunConfig {
+            quantum,
+            seed,
+            restart: self.restart,
+            traffic,
+            ..RunConfig::default()
+        };
+        let result = run(
+            &mut sim,
+            &mut *(entry.build)(&params),
+            watch,
+            specs,
+            &config,
+        )
+        .unwrap();
         assert_eq!(result.policy_faults, 0, "{policy}");
-        assert!(result.tasks.iter().all(|task| task.exit == Some(Exit::Code(0))), "{policy}");
-        Run { outcomes: Outcomes::of(&result) }
+        assert!(
+            result
+                .tasks
+                .iter()
+                .all(|task| task.exit == Some(Exit::Code(0))),
+            "{policy}"
+        );
+        Run {
+            outcomes: Outcomes::of(&result),
+        }
     }
 
     pub(crate) fn run(&self, policy: &str, seed: u64) -> Run {
@@ -102,18 +147,26 @@ pub(crate) struct Run {
 impl Run {
     /// The value of a metric of the table.
     pub(crate) fn get(&self, name: &str) -> f64 {
-        metric(name).unwrap().of(&self.outcomes).value().unwrap_or_else(|| panic!("{name} has a value"))
+        metric(name)
+            .unwrap()
+            .of(&self.outcomes)
+            .value()
+            .unwrap_or_else(|| panic!("{name} has a value"))
     }
 }
 
 /// Four walkers of 8 MB and four loops on two CPUs.
 pub(crate) fn walkers() -> Scene {
-    Scene::on("epyc-2cpu").copies(4, "workload-chase", 2_000).copies(4, "workload-compute", 2_000)
+    Scene::on("epyc-2cpu")
+        .copies(4, "workload-chase", 2_000)
+        .copies(4, "workload-compute", 2_000)
 }
 
 /// Four that only miss and four loops, on four cores with one channel of memory.
 pub(crate) fn starving() -> Scene {
-    Scene::on("i5-2500").copies(4, "bus-100", 2_000).copies(4, "workload-compute", 2_000)
+    Scene::on("i5-2500")
+        .copies(4, "bus-100", 2_000)
+        .copies(4, "workload-compute", 2_000)
 }
 
 /// A mix of the repository with many programs that ask for much bandwidth, on six cores of two CPUs and one channel.

@@ -18,21 +18,39 @@ struct Shown {
 
 impl Shown {
     fn new(scene: Scene) -> Shown {
-        Shown { scene, runs: BTreeMap::new() }
+        Shown {
+            scene,
+            runs: BTreeMap::new(),
+        }
     }
 
     fn get(&mut self, policy: &'static str, seed: u64, metric: &str) -> f64 {
-        self.runs.entry((policy, seed)).or_insert_with(|| self.scene.run(policy, seed)).get(metric)
+        self.runs
+            .entry((policy, seed))
+            .or_insert_with(|| self.scene.run(policy, seed))
+            .get(metric)
     }
 
     /// Asserts that a policy has at most the share `most` of each other policy's value of this metric (less is better).
     fn wins(&mut self, metric: &str, policy: &'static str, most: f64, others: &[&'static str]) {
         for &other in others {
-            let values: Vec<(f64, f64)> =
-                SEEDS.map(|seed| (self.get(policy, seed, metric), self.get(other, seed, metric))).collect();
+            let values: Vec<(f64, f64)> = SEEDS
+                .map(|seed| {
+                    (
+                        self.get(policy, seed, metric),
+                        self.get(other, seed, metric),
+                    )
+                })
+                .collect();
             println!("{metric}: {policy} and {other} {values:.3?}");
-            let worst = values.iter().map(|(ours, theirs)| ours / theirs).fold(0.0, f64::max);
-            assert!(worst <= most, "{metric} of {policy} and {other}: {values:.3?}");
+            let worst = values
+                .iter()
+                .map(|(ours, theirs)| ours / theirs)
+                .fold(0.0, f64::max);
+            assert!(
+                worst <= most,
+                "{metric} of {policy} and {other}: {values:.3?}"
+            );
         }
     }
 }
@@ -40,7 +58,12 @@ impl Shown {
 /// Jobs that compute for 20 ms and sleep for 20 ms, in turns.
 fn sleepers(count: usize) -> Scene {
     let mut program = builtin_program("workload-compute").unwrap();
-    let phase = Phase { instructions: 0.26e9, cpi: 1.0, memory: 1.0, then_sleep_ms: 20.0 };
+    let phase = Phase {
+        instructions: 0.26e9,
+        cpi: 1.0,
+        memory: 1.0,
+        then_sleep_ms: 20.0,
+    };
     program.phases = vec![phase];
     Scene::on("epyc-2cpu").custom(count, program, 1_000)
 }
@@ -57,7 +80,12 @@ fn linux_fills_cpus_whose_jobs_sleep_and_pays_for_each_switch() {
     // that.
     let mut sleep = Shown::new(sleepers(8));
     for metric in ["turnaround_s", "antt"] {
-        sleep.wins(metric, "linux", 0.85, &["fifo", "round-robin", "bandwidth", "fair", "perf-fair"]);
+        sleep.wins(
+            metric,
+            "linux",
+            0.85,
+            &["fifo", "round-robin", "bandwidth", "fair", "perf-fair"],
+        );
     }
     sleep.wins("turnaround_s", "linux", 0.6, &["fifo"]);
     // Every few milliseconds a walker finds the cache filled by others.
@@ -67,8 +95,15 @@ fn linux_fills_cpus_whose_jobs_sleep_and_pays_for_each_switch() {
 #[test]
 fn a_job_that_sleeps_for_long_stops_nobody() {
     let mut program = builtin_program("workload-compute").unwrap();
-    program.phases = vec![Phase { instructions: 3e7, cpi: 1.0, memory: 1.0, then_sleep_ms: 2_000.0 }];
-    let scene = Scene::on("i5-2500").copies(11, "workload-compute", 2_000).custom(1, program, 20_000);
+    program.phases = vec![Phase {
+        instructions: 3e7,
+        cpi: 1.0,
+        memory: 1.0,
+        then_sleep_ms: 2_000.0,
+    }];
+    let scene = Scene::on("i5-2500")
+        .copies(11, "workload-compute", 2_000)
+        .custom(1, program, 20_000);
     let mut sleep = Shown::new(scene);
     for metric in ["turnaround_s", "antt"] {
         sleep.wins(metric, "even", 1.1, &["round-robin"]);
@@ -78,12 +113,42 @@ fn a_job_that_sleeps_for_long_stops_nobody() {
 #[test]
 fn fifo_switches_least_and_makes_the_last_wait_longest() {
     let mut walk = Shown::new(walkers());
-    walk.wins("turnaround_s", "fifo", 0.97, &["linux", "round-robin", "efs"]);
+    walk.wins(
+        "turnaround_s",
+        "fifo",
+        0.97,
+        &["linux", "round-robin", "efs"],
+    );
     // These come close: where threads leave a cache to each other, a switch costs the newcomer alone.
-    walk.wins("turnaround_s", "fifo", 0.99, &["fair", "perf-fair", "oracle"]);
+    walk.wins(
+        "turnaround_s",
+        "fifo",
+        0.99,
+        &["fair", "perf-fair", "oracle"],
+    );
     walk.wins("turnaround_s", "fifo", 1.02, &["bandwidth"]);
-    walk.wins("antt", "fifo", 0.72, &["linux", "round-robin", "bandwidth", "fair", "perf-fair", "oracle", "efs"]);
-    for other in ["round-robin", "bandwidth", "fair", "perf-fair", "oracle", "efs"] {
+    walk.wins(
+        "antt",
+        "fifo",
+        0.72,
+        &[
+            "linux",
+            "round-robin",
+            "bandwidth",
+            "fair",
+            "perf-fair",
+            "oracle",
+            "efs",
+        ],
+    );
+    for other in [
+        "round-robin",
+        "bandwidth",
+        "fair",
+        "perf-fair",
+        "oracle",
+        "efs",
+    ] {
         walk.wins("unfairness", other, 0.9, &["fifo"]);
     }
     walk.wins("unfairness", "linux", 0.98, &["fifo"]);
@@ -101,11 +166,21 @@ fn round_robin_spares_the_caches_and_knows_nothing_of_memory() {
 #[test]
 fn bandwidth_is_fastest_where_memory_is_scarce_and_has_favourites() {
     let mut scarce = Shown::new(heavy());
-    scarce.wins("turnaround_s", "bandwidth", 0.95, &["linux", "fifo", "round-robin", "fair", "perf-fair", "efs"]);
+    scarce.wins(
+        "turnaround_s",
+        "bandwidth",
+        0.95,
+        &["linux", "fifo", "round-robin", "fair", "perf-fair", "efs"],
+    );
     scarce.wins("unfairness", "perf-fair", 0.6, &["bandwidth"]);
     scarce.wins("unfairness", "round-robin", 0.8, &["bandwidth"]);
     let mut starving = Shown::new(starving());
-    starving.wins("turnaround_s", "bandwidth", 0.98, &["linux", "fifo", "round-robin", "fair", "efs"]);
+    starving.wins(
+        "turnaround_s",
+        "bandwidth",
+        0.98,
+        &["linux", "fifo", "round-robin", "fair", "efs"],
+    );
     // Where memory suffices nothing is gained.
     let mut light = Shown::new(Scene::on("xeon-e5645-1ch").mix("perf-fair/mix01", 12_000));
     light.wins("turnaround_s", "round-robin", 1.0, &["bandwidth"]);
@@ -114,7 +189,19 @@ fn bandwidth_is_fastest_where_memory_is_scarce_and_has_favourites() {
 #[test]
 fn fair_is_fair_and_pays_in_turnaround() {
     let mut scarce = Shown::new(heavy());
-    scarce.wins("unfairness", "fair", 0.97, &["linux", "fifo", "round-robin", "bandwidth", "perf-fair", "efs"]);
+    scarce.wins(
+        "unfairness",
+        "fair",
+        0.97,
+        &[
+            "linux",
+            "fifo",
+            "round-robin",
+            "bandwidth",
+            "perf-fair",
+            "efs",
+        ],
+    );
     scarce.wins("turnaround_s", "bandwidth", 0.92, &["fair"]);
     scarce.wins("turnaround_s", "perf-fair", 0.98, &["fair"]);
     let mut walkers = Shown::new(walkers());
@@ -130,7 +217,12 @@ fn perf_fair_is_between_bandwidth_and_fair() {
     let mut scarce = Shown::new(heavy());
     // Alone for 100 ms in a cold cache, programs that live in the cache do less than they could: their progress is
     // overestimated.
-    scarce.wins("unfairness", "perf-fair", 0.75, &["linux", "fifo", "round-robin", "bandwidth", "efs"]);
+    scarce.wins(
+        "unfairness",
+        "perf-fair",
+        0.75,
+        &["linux", "fifo", "round-robin", "bandwidth", "efs"],
+    );
     scarce.wins("turnaround_s", "perf-fair", 0.95, &["fair"]);
     scarce.wins("turnaround_s", "perf-fair", 0.95, &["linux"]);
     scarce.wins("turnaround_s", "bandwidth", 0.96, &["perf-fair"]);
@@ -139,7 +231,12 @@ fn perf_fair_is_between_bandwidth_and_fair() {
     // With less load its estimation quanta cost more than its selection gains.
     let mut light = Shown::new(Scene::on("xeon-e5645-1ch").mix("perf-fair/mix01", 12_000));
     light.wins("turnaround_s", "round-robin", 0.99, &["perf-fair"]);
-    middle.wins("unfairness", "perf-fair", 0.9, &["linux", "round-robin", "bandwidth"]);
+    middle.wins(
+        "unfairness",
+        "perf-fair",
+        0.9,
+        &["linux", "round-robin", "bandwidth"],
+    );
     middle.wins("unfairness", "perf-fair", 1.02, &["fair"]);
 }
 
@@ -150,11 +247,31 @@ fn oracle_is_the_fairest_and_slows_down_everybody_alike() {
         "unfairness",
         "oracle",
         0.87,
-        &["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair", "efs"],
+        &[
+            "linux",
+            "fifo",
+            "round-robin",
+            "bandwidth",
+            "fair",
+            "perf-fair",
+            "efs",
+        ],
     );
-    scarce.wins("turnaround_s", "oracle", 0.97, &["linux", "fair", "perf-fair"]);
+    scarce.wins(
+        "turnaround_s",
+        "oracle",
+        0.97,
+        &["linux", "fair", "perf-fair"],
+    );
     // No job ends early, so the mean slowdown is great.
-    for other in ["linux", "fifo", "round-robin", "bandwidth", "perf-fair", "efs"] {
+    for other in [
+        "linux",
+        "fifo",
+        "round-robin",
+        "bandwidth",
+        "perf-fair",
+        "efs",
+    ] {
         scarce.wins("antt", other, 1.0, &["oracle"]);
     }
     // It runs those that only miss together as long as their progress demands it.
@@ -178,10 +295,20 @@ impl Recorder for AtOnce {
         self.since = snap.now;
         let stopped = |task: TaskId| record.decision.changes.contains(&Change::Stop { task });
         let placed = |task: TaskId| {
-            record.decision.changes.iter().any(|c| matches!(c, Change::Place { task: placed, .. } if *placed == task))
+            record
+                .decision
+                .changes
+                .iter()
+                .any(|c| matches!(c, Change::Place { task: placed, .. } if *placed == task))
         };
-        let runs = |task: &TaskView| (task.running.is_some() && !stopped(task.id)) || placed(task.id);
-        let running: Vec<TaskId> = snap.tasks.iter().filter(|task| runs(task)).map(|task| task.id).collect();
+        let runs =
+            |task: &TaskView| (task.running.is_some() && !stopped(task.id)) || placed(task.id);
+        let running: Vec<TaskId> = snap
+            .tasks
+            .iter()
+            .filter(|task| runs(task))
+            .map(|task| task.id)
+            .collect();
         self.running = running.len();
         if let [task] = running[..]
             && self.alone.last() != Some(&task)
@@ -203,16 +330,44 @@ fn efs_saves_energy_where_four_programs_only_miss() {
         // Until the first ends, every task has its turn before any has a second.
         assert!(watch.alone.len() > 40);
         for turns in watch.alone[1..40].windows(4) {
-            assert!((0..4).all(|task| turns.contains(&TaskId(task))), "{turns:?}");
+            assert!(
+                (0..4).all(|task| turns.contains(&TaskId(task))),
+                "{turns:?}"
+            );
         }
     }
     let mut figure = Shown::new(four());
-    figure.wins("energy_j", "efs", 0.85, &["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair", "oracle"]);
+    figure.wins(
+        "energy_j",
+        "efs",
+        0.85,
+        &[
+            "linux",
+            "fifo",
+            "round-robin",
+            "bandwidth",
+            "fair",
+            "perf-fair",
+            "oracle",
+        ],
+    );
     // One alone fills the bus, and four take from each other what they could gain.
     figure.wins("turnaround_s", "efs", 1.01, &["linux"]);
     // Beside programs that compute, it takes the least energy of all.
     let mut mixed = Shown::new(starving());
-    mixed.wins("energy_j", "efs", 0.93, &["linux", "fifo", "round-robin", "fair", "perf-fair", "oracle"]);
+    mixed.wins(
+        "energy_j",
+        "efs",
+        0.93,
+        &[
+            "linux",
+            "fifo",
+            "round-robin",
+            "fair",
+            "perf-fair",
+            "oracle",
+        ],
+    );
     mixed.wins("energy_j", "efs", 0.95, &["bandwidth"]);
     mixed.wins("turnaround_s", "bandwidth", 0.99, &["efs"]);
     mixed.wins("unfairness", "fair", 0.5, &["efs"]);
@@ -256,13 +411,26 @@ fn calm_programs() -> Vec<&'static str> {
         let machine = std::sync::Arc::new(builtin_machine("i5-2500").unwrap());
         let work = Work::SoloTime(Nanos::from_ms(4_000));
         let memory = &program.memory;
-        let writes = if memory.reads_per_ki > 0.0 { memory.writes_per_ki / memory.reads_per_ki } else { 0.0 };
-        let job = SimJob { program: std::sync::Arc::new(program.clone()), work, cpus: 1, nice: 0 };
+        let writes = if memory.reads_per_ki > 0.0 {
+            memory.writes_per_ki / memory.reads_per_ki
+        } else {
+            0.0
+        };
+        let job = SimJob {
+            program: std::sync::Arc::new(program.clone()),
+            work,
+            cpus: 1,
+            nice: 0,
+        };
         let sim = Sim::new(SimConfig::new(machine, vec![job], 1)).unwrap();
         sim.solo_runs()[0].mm_reads.per_us() * (1.0 + writes) / 150.0
     };
-    let spec = PROGRAMS.iter().filter(|program| program.file.contains("spec-cpu2006"));
-    spec.map(|program| program.name).filter(|name| 4.0 * asks(name) < 0.5).collect()
+    let spec = PROGRAMS
+        .iter()
+        .filter(|program| program.file.contains("spec-cpu2006"));
+    spec.map(|program| program.name)
+        .filter(|name| 4.0 * asks(name) < 0.5)
+        .collect()
 }
 
 #[test]
@@ -271,7 +439,8 @@ fn efs_is_not_slower_than_linux_where_the_bus_is_not_stressed() {
     assert!(calm.len() >= 12, "{calm:?}");
     let mut worst = 0.0_f64;
     let mut compare = |scene: Scene, what: &str, seed: u64| {
-        let [efs, linux] = ["efs", "linux"].map(|policy| scene.run(policy, seed).get("turnaround_s"));
+        let [efs, linux] =
+            ["efs", "linux"].map(|policy| scene.run(policy, seed).get("turnaround_s"));
         assert!(efs <= 1.01 * linux, "{what}: {efs} and {linux}");
         worst = worst.max(efs / linux);
     };
@@ -283,7 +452,9 @@ fn efs_is_not_slower_than_linux_where_the_bus_is_not_stressed() {
     }
     let mut rng = Rng::new(7);
     for jobs in [4, 4, 4, 4, 6, 6, 8, 8, 12] {
-        let mix: Vec<&str> = (0..jobs).map(|_| calm[(rng.next_u64() % calm.len() as u64) as usize]).collect();
+        let mix: Vec<&str> = (0..jobs)
+            .map(|_| calm[(rng.next_u64() % calm.len() as u64) as usize])
+            .collect();
         compare(Scene::on("i5-2500").each(&mix, 2_000), &mix.join(" "), 1);
     }
     println!("at worst {worst:.4} of linux");

@@ -11,9 +11,18 @@ use std::sync::Arc;
 pub fn curve() -> Arc<LatencyCurve> {
     let line = |reads, knee: f64| LatencyLine {
         reads,
-        points: vec![(0.05, 1.0), (0.3, 1.05), (0.6, 1.2), (knee, 1.6), (knee + 0.06, 2.2), (0.96, 6.6)],
+        points: vec![
+            (0.05, 1.0),
+            (0.3, 1.05),
+            (0.6, 1.2),
+            (knee, 1.6),
+            (knee + 0.06, 2.2),
+            (0.96, 6.6),
+        ],
     };
-    Arc::new(LatencyCurve { lines: vec![line(0.5, 0.72), line(1.0, 0.84)] })
+    Arc::new(LatencyCurve {
+        lines: vec![line(0.5, 0.72), line(1.0, 0.84)],
+    })
 }
 
 /// One socket, one cache, one channel.
@@ -36,8 +45,15 @@ pub fn machine(cores: u32, threads: u32) -> MachineSpec {
             active_w: 5.0,
             nj_per_instruction: 1.0,
         }],
-        smt: SmtSpec { issue_share: 0.4, l1_wait_cycles: 1.0 },
-        llc: LlcSpec { mb: 8.0, hit_ns: 15.0, replacement: Replacement::UnusedFirst },
+        smt: SmtSpec {
+            issue_share: 0.4,
+            l1_wait_cycles: 1.0,
+        },
+        llc: LlcSpec {
+            mb: 8.0,
+            hit_ns: 15.0,
+            replacement: Replacement::UnusedFirst,
+        },
         memory: MemorySpec {
             channels: 1,
             gb_per_s_per_channel: 10.667,
@@ -47,7 +63,11 @@ pub fn machine(cores: u32, threads: u32) -> MachineSpec {
             stream_loss_most: STREAM_LOSS_MOST,
             curve: curve(),
         },
-        power: PowerSpec { static_w: 20.0, uncore_w: 8.0, nj_per_line: 20.0 },
+        power: PowerSpec {
+            static_w: 20.0,
+            uncore_w: 8.0,
+            nj_per_line: 20.0,
+        },
         kernel: KernelSpec {
             period_ms: 18.0,
             min_slice_ms: 4.0,
@@ -71,14 +91,31 @@ pub fn machine(cores: u32, threads: u32) -> MachineSpec {
 /// misses.
 pub fn program(name: &str, cpi: f64, misses: f64, fits_mb: f64, mlp: f64) -> ProgramSpec {
     // The profile describes a cache behind one of 1 MB.
-    let curve = if fits_mb > 1.0 { vec![(fits_mb - 1.0, 0.0)] } else { vec![(1.0, misses)] };
+    let curve = if fits_mb > 1.0 {
+        vec![(fits_mb - 1.0, 0.0)]
+    } else {
+        vec![(1.0, misses)]
+    };
     ProgramSpec {
         name: name.to_owned(),
         title: String::new(),
         instructions: None,
-        core: ProgramCore { cpi, l1_accesses_per_ki: 300.0, hits: None },
-        cache: ProgramCache { l1_misses_per_ki: misses, llc_accesses_per_ki: misses, llc_misses_per_ki: curve },
-        memory: ProgramMemory { reads_per_ki: misses, writes_per_ki: 0.0, at_mb: 0.0, stall: Stall::Overlap { mlp } },
+        core: ProgramCore {
+            cpi,
+            l1_accesses_per_ki: 300.0,
+            hits: None,
+        },
+        cache: ProgramCache {
+            l1_misses_per_ki: misses,
+            llc_accesses_per_ki: misses,
+            llc_misses_per_ki: curve,
+        },
+        memory: ProgramMemory {
+            reads_per_ki: misses,
+            writes_per_ki: 0.0,
+            at_mb: 0.0,
+            stall: Stall::Overlap { mlp },
+        },
         phases: Vec::new(),
         sources: Vec::new(),
     }
@@ -100,11 +137,19 @@ pub fn chase(mb: f64) -> ProgramSpec {
 }
 
 pub fn job(program: &ProgramSpec, solo_ms: u64) -> SimJob {
-    SimJob { program: Arc::new(program.clone()), work: Work::SoloTime(Nanos::from_ms(solo_ms)), cpus: 1, nice: 0 }
+    SimJob {
+        program: Arc::new(program.clone()),
+        work: Work::SoloTime(Nanos::from_ms(solo_ms)),
+        cpus: 1,
+        nice: 0,
+    }
 }
 
 pub fn config(machine: &MachineSpec, jobs: Vec<SimJob>) -> SimConfig {
-    SimConfig { variation: 0.0, ..SimConfig::new(Arc::new(machine.clone()), jobs, 1) }
+    SimConfig {
+        variation: 0.0,
+        ..SimConfig::new(Arc::new(machine.clone()), jobs, 1)
+    }
 }
 
 pub fn specs(config: &SimConfig) -> Vec<TaskSpec> {
@@ -122,8 +167,19 @@ pub fn run_on(config: &SimConfig, policy: &str) -> (RunResult, Sim) {
     let mut policy = (entry.build)(&params);
     let mut sim = Sim::new(config.clone()).unwrap();
     let quantum = Nanos::from_s(params.number("quantum_s"));
-    let settings = RunConfig { quantum, traffic: true, ..RunConfig::default() };
-    let result = run(&mut sim, &mut *policy, &mut NullRecorder, specs(config), &settings).unwrap();
+    let settings = RunConfig {
+        quantum,
+        traffic: true,
+        ..RunConfig::default()
+    };
+    let result = run(
+        &mut sim,
+        &mut *policy,
+        &mut NullRecorder,
+        specs(config),
+        &settings,
+    )
+    .unwrap();
     (result, sim)
 }
 
@@ -132,5 +188,7 @@ pub fn suits(entry: &PolicyEntry) -> bool {
     let sim = Sim::new(config(&machine(2, 2), vec![job(&compute(), 1)])).unwrap();
     let params = Params::resolve(entry.name, entry.params, &[]).unwrap();
     let shortfalls = entry.shortfalls(&params, &sim.capabilities());
-    shortfalls.iter().all(|shortfall| shortfall.importance != Importance::Required)
+    shortfalls
+        .iter()
+        .all(|shortfall| shortfall.importance != Importance::Required)
 }

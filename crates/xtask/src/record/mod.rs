@@ -41,11 +41,15 @@ const LONGEST_STILL: Duration = Duration::from_millis(1_600);
 const LAST: Duration = Duration::from_secs(6);
 
 pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
-    let script = std::fs::read_to_string(&args.script).with_context(|| args.script.display().to_string())?;
+    let script =
+        std::fs::read_to_string(&args.script).with_context(|| args.script.display().to_string())?;
     let own = tempfile::tempdir()?;
     let folder = args.folder.as_deref().unwrap_or(own.path());
     let mut shell = terminal::Shell::start(folder, args.columns, args.rows)?;
-    let mut lines = script.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')).peekable();
+    let mut lines = script
+        .lines()
+        .filter(|line| !line.trim().is_empty() && !line.starts_with('#'))
+        .peekable();
     while let Some(line) = lines.next() {
         if let Some(hidden) = line.strip_prefix('@') {
             shell.run_unseen(hidden.trim())?;
@@ -63,6 +67,11 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     let picture = svg::picture(&frames, args.columns.get(), args.rows.get(), &args.title);
     std::fs::write(&args.out, &picture).with_context(|| args.out.display().to_string())?;
     let seconds: f64 = frames.iter().map(|frame| frame.lasts.as_secs_f64()).sum();
-    eprintln!("{}: {} frames, {seconds:.0} s, {} bytes", args.out.display(), frames.len(), picture.len());
+    eprintln!(
+        "{}: {} frames, {seconds:.0} s, {} bytes",
+        args.out.display(),
+        frames.len(),
+        picture.len()
+    );
     Ok(ExitCode::SUCCESS)
 }

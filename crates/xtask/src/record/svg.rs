@@ -11,12 +11,14 @@ const EDGE: f64 = 12.0;
 
 /// The first eight colours of a terminal, and their bright forms, on a dark ground.
 const PALETTE: [&str; 16] = [
-    "#5c6370", "#ff7b72", "#5fd6b3", "#e5c07b", "#8cc4ff", "#d2a8ff", "#56d4dd", "#e8eaed", "#8b939d", "#ffa198",
-    "#7ee2c4", "#f0d399", "#a5d6ff", "#e2c5ff", "#80e5ec", "#ffffff",
+    "#5c6370", "#ff7b72", "#5fd6b3", "#e5c07b", "#8cc4ff", "#d2a8ff", "#56d4dd", "#e8eaed",
+    "#8b939d", "#ffa198", "#7ee2c4", "#f0d399", "#a5d6ff", "#e2c5ff", "#80e5ec", "#ffffff",
 ];
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 /// The pieces of a row, at the top of the picture.
@@ -27,9 +29,16 @@ fn row(pieces: &[Piece]) -> String {
         let width = piece.text.chars().count() as f64 * CELL.0;
         let mut style = String::new();
         if piece.inverse {
-            let _ = write!(out, "<rect x=\"{x:.1}\" width=\"{width:.1}\" height=\"{}\" class=\"i\"/>", CELL.1);
+            let _ = write!(
+                out,
+                "<rect x=\"{x:.1}\" width=\"{width:.1}\" height=\"{}\" class=\"i\"/>",
+                CELL.1
+            );
             style.push_str(" class=\"p\"");
-        } else if let Some(colour) = piece.colour.and_then(|colour| PALETTE.get(usize::from(colour))) {
+        } else if let Some(colour) = piece
+            .colour
+            .and_then(|colour| PALETTE.get(usize::from(colour)))
+        {
             let _ = write!(style, " fill=\"{colour}\"");
         }
         if piece.bold {
@@ -37,14 +46,20 @@ fn row(pieces: &[Piece]) -> String {
         }
         // The length keeps columns in line whatever the font.
         let text = escape(&piece.text);
-        let _ = write!(out, "<text x=\"{x:.1}\" y=\"13.5\" textLength=\"{width:.1}\"{style}>{text}</text>");
+        let _ = write!(
+            out,
+            "<text x=\"{x:.1}\" y=\"13.5\" textLength=\"{width:.1}\"{style}>{text}</text>"
+        );
     }
     out
 }
 
 /// The picture.
 pub(super) fn picture(frames: &[Frame], columns: u16, rows: u16, title: &str) -> String {
-    let (width, height) = (2.0 * EDGE + f64::from(columns) * CELL.0, 2.0 * EDGE + f64::from(rows) * CELL.1);
+    let (width, height) = (
+        2.0 * EDGE + f64::from(columns) * CELL.0,
+        2.0 * EDGE + f64::from(rows) * CELL.1,
+    );
     let all: f64 = frames.iter().map(|frame| frame.lasts.as_secs_f64()).sum();
     let mut known: HashMap<&[Piece], usize> = HashMap::new();
     let mut defs = String::new();
@@ -55,18 +70,49 @@ pub(super) fn picture(frames: &[Frame], columns: u16, rows: u16, title: &str) ->
         // Each frame is seen from its begin to its end, over and over.
         let (from, to) = (100.0 * begin / all.max(0.001), 100.0 * end / all.max(0.001));
         let is_last = at + 1 == frames.len();
-        let hidden = if is_last { String::new() } else { format!("{to:.3}%{{visibility:hidden}}") };
-        let before = if at == 0 { String::new() } else { "0%{visibility:hidden}".to_owned() };
-        let _ = writeln!(style, "@keyframes k{at}{{{before}{from:.3}%{{visibility:visible}}{hidden}}}");
-        let _ = writeln!(style, "#f{at}{{animation:k{at} {all:.2}s step-end infinite}}");
-        let _ = write!(body, "<g id=\"f{at}\"{}>", if is_last { "" } else { " visibility=\"hidden\"" });
-        for (line, pieces) in frame.rows.iter().enumerate().filter(|(_, pieces)| !pieces.is_empty()) {
+        let hidden = if is_last {
+            String::new()
+        } else {
+            format!("{to:.3}%{{visibility:hidden}}")
+        };
+        let before = if at == 0 {
+            String::new()
+        } else {
+            "0%{visibility:hidden}".to_owned()
+        };
+        let _ = writeln!(
+            style,
+            "@keyframes k{at}{{{before}{from:.3}%{{visibility:visible}}{hidden}}}"
+        );
+        let _ = writeln!(
+            style,
+            "#f{at}{{animation:k{at} {all:.2}s step-end infinite}}"
+        );
+        let _ = write!(
+            body,
+            "<g id=\"f{at}\"{}>",
+            if is_last {
+                ""
+            } else {
+                " visibility=\"hidden\""
+            }
+        );
+        for (line, pieces) in frame
+            .rows
+            .iter()
+            .enumerate()
+            .filter(|(_, pieces)| !pieces.is_empty())
+        {
             let next = known.len();
             let number = *known.entry(pieces).or_insert(next);
             if number == next {
                 let _ = writeln!(defs, "<g id=\"r{number}\">{}</g>", row(pieces));
             }
-            let _ = write!(body, "<use href=\"#r{number}\" y=\"{:.0}\"/>", EDGE + line as f64 * CELL.1);
+            let _ = write!(
+                body,
+                "<use href=\"#r{number}\" y=\"{:.0}\"/>",
+                EDGE + line as f64 * CELL.1
+            );
         }
         body.push_str("</g>\n");
         begin = end;
@@ -94,7 +140,13 @@ mod tests {
     use std::time::Duration;
 
     fn piece(text: &str) -> Piece {
-        Piece { column: 2, text: text.to_owned(), bold: false, inverse: false, colour: None }
+        Piece {
+            column: 2,
+            text: text.to_owned(),
+            bold: false,
+            inverse: false,
+            colour: None,
+        }
     }
 
     #[test]
@@ -103,7 +155,12 @@ mod tests {
             rows: lines.iter().map(|line| vec![piece(line)]).collect(),
             lasts: Duration::from_secs(1),
         };
-        let svg = picture(&[frame(&["$ a"]), frame(&["$ a", "<b>"]), frame(&["<b>"])], 20, 2, "what & where");
+        let svg = picture(
+            &[frame(&["$ a"]), frame(&["$ a", "<b>"]), frame(&["<b>"])],
+            20,
+            2,
+            "what & where",
+        );
         assert_eq!(svg.matches("<g id=\"r").count(), 2);
         assert_eq!(svg.matches("<use ").count(), 4);
         assert!(svg.contains("&lt;b&gt;") && svg.contains("<title>what &amp; where</title>"));
@@ -111,6 +168,8 @@ mod tests {
             svg.contains("@keyframes k1{0%{visibility:hidden}33.333%{visibility:visible}66.667%{visibility:hidden}}")
         );
         // Without animation the last frame is seen.
-        assert!(svg.contains("<g id=\"f2\">") && svg.contains("<g id=\"f0\" visibility=\"hidden\">"));
+        assert!(
+            svg.contains("<g id=\"f2\">") && svg.contains("<g id=\"f0\" visibility=\"hidden\">")
+        );
     }
 }

@@ -52,17 +52,38 @@ pub(super) struct Shell {
 
 impl Shell {
     /// Starts a shell in a folder.
-    pub(super) fn start(folder: &Path, columns: NonZeroU16, rows: NonZeroU16) -> anyhow::Result<Shell> {
+    pub(super) fn start(
+        folder: &Path,
+        columns: NonZeroU16,
+        rows: NonZeroU16,
+    ) -> anyhow::Result<Shell> {
         let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
         grantpt(&controller)?;
         unlockpt(&controller)?;
-        let name = ptsname(&controller, Vec::new())?.into_string().context("the terminal's name")?;
+        let name = ptsname(&controller, Vec::new())?
+            .into_string()
+            .context("the terminal's name")?;
         let user: OwnedFd = OpenOptions::new().read(true).write(true).open(name)?.into();
-        tcsetwinsize(&user, Winsize { ws_row: rows.get(), ws_col: columns.get(), ws_xpixel: 0, ws_ypixel: 0 })?;
+        tcsetwinsize(
+            &user,
+            Winsize {
+                ws_row: rows.get(),
+                ws_col: columns.get(),
+                ws_xpixel: 0,
+                ws_ypixel: 0,
+            },
+        )?;
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait", "bash", "--norc", "--noprofile"]);
-        command.env("PS1", PROMPT).env("TERM", "xterm-256color").env_remove("PROMPT_COMMAND").current_dir(folder);
-        command.stdin(Stdio::from(user.try_clone()?)).stdout(Stdio::from(user.try_clone()?)).stderr(Stdio::from(user));
+        command
+            .env("PS1", PROMPT)
+            .env("TERM", "xterm-256color")
+            .env_remove("PROMPT_COMMAND")
+            .current_dir(folder);
+        command
+            .stdin(Stdio::from(user.try_clone()?))
+            .stdout(Stdio::from(user.try_clone()?))
+            .stderr(Stdio::from(user));
         let child = command.spawn().context("setsid and bash")?;
         let (sender, output) = channel();
         let mut reading = File::from(controller.try_clone()?);
@@ -152,12 +173,21 @@ impl Shell {
         loop {
             self.watch(MOMENT)?;
             let (row, column) = self.screen.screen().cursor_position();
-            let line = self.screen.screen().rows(0, u16::MAX).nth(row.into()).unwrap_or_default();
+            let line = self
+                .screen
+                .screen()
+                .rows(0, u16::MAX)
+                .nth(row.into())
+                .unwrap_or_default();
             if usize::from(column) == PROMPT.len() && line.trim_end() == PROMPT.trim_end() {
                 return Ok(());
             }
             if Instant::now() > end {
-                bail!("no prompt after {} s: {}", PATIENCE.as_secs(), self.screen.screen().contents());
+                bail!(
+                    "no prompt after {} s: {}",
+                    PATIENCE.as_secs(),
+                    self.screen.screen().contents()
+                );
             }
         }
     }
@@ -185,9 +215,15 @@ fn rows(screen: &vt100::Screen) -> Vec<Vec<Piece>> {
     for row in 0..height.get() {
         let mut pieces: Vec<Piece> = Vec::new();
         for column in 0..width.get() {
-            let Some(cell) = screen.cell(row, column) else { continue };
+            let Some(cell) = screen.cell(row, column) else {
+                continue;
+            };
             let is_cursor = cursor == Some((row, column));
-            let text = if cell.has_contents() { cell.contents() } else { " " };
+            let text = if cell.has_contents() {
+                cell.contents()
+            } else {
+                " "
+            };
             let colour = match cell.fgcolor() {
                 vt100::Color::Idx(colour) => Some(colour),
                 _ => None,
@@ -199,7 +235,13 @@ fn rows(screen: &vt100::Screen) -> Vec<Vec<Piece>> {
                     last.text.push_str(text)
                 }
                 None if is_plain => {}
-                _ => pieces.push(Piece { column, text: text.to_owned(), bold, inverse, colour }),
+                _ => pieces.push(Piece {
+                    column,
+                    text: text.to_owned(),
+                    bold,
+                    inverse,
+                    colour,
+                }),
             }
         }
         for piece in &mut pieces {
@@ -216,6 +258,19 @@ fn rows(screen: &vt100::Screen) -> Vec<Vec<Piece>> {
 /// The same with long stills cut short, and the last one long enough to read.
 pub(super) fn shortened(frames: Vec<Frame>, longest: Duration, last: Duration) -> Vec<Frame> {
     let count = frames.len();
-    let lasts = |at: usize, lasts: Duration| if at + 1 == count { last } else { lasts.min(longest) };
-    frames.into_iter().enumerate().map(|(at, frame)| Frame { lasts: lasts(at, frame.lasts), ..frame }).collect()
+    let lasts = |at: usize, lasts: Duration| {
+        if at + 1 == count {
+            last
+        } else {
+            lasts.min(longest)
+        }
+    };
+    frames
+        .into_iter()
+        .enumerate()
+        .map(|(at, frame)| Frame {
+            lasts: lasts(at, frame.lasts),
+            ..frame
+        })
+        .collect()
 }

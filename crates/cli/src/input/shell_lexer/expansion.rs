@@ -7,19 +7,34 @@ impl Lexer<'_> {
     pub(super) fn dollar(&mut self) -> anyhow::Result<()> {
         let in_double = self.in_double();
         let rest = &self.line[self.at + 1..];
-        let skip = |lexer: &mut Self, to: usize| if in_double { lexer.at = to } else { lexer.in_word(to - lexer.at) };
+        let skip = |lexer: &mut Self, to: usize| {
+            if in_double {
+                lexer.at = to
+            } else {
+                lexer.in_word(to - lexer.at)
+            }
+        };
         if rest.starts_with(b"((") {
             let end = self.closing(self.at + 1, b'(', b')');
-            self.refuse_inside(self.at..end, "in arithmetic", "set a variable first, as in `n={}; echo $((n+1))`")?;
+            self.refuse_inside(
+                self.at..end,
+                "in arithmetic",
+                "set a variable first, as in `n={}; echo $((n+1))`",
+            )?;
             skip(self, end);
         } else if rest.starts_with(b"(") {
             skip(self, self.at + 2);
-            self.frames.push(Frame::Substitution(std::mem::take(&mut self.command)));
+            self.frames
+                .push(Frame::Substitution(std::mem::take(&mut self.command)));
             (self.word, self.at_word_start) = (self.at..self.at, true);
         } else if rest.starts_with(b"{") {
             // `${1}` and `${#}` are the shell's own.
             if rest.starts_with(b"{}") {
-                return Err(self.refusal(self.at + 1, "directly after a `$`", "write \\$ for a dollar sign"));
+                return Err(self.refusal(
+                    self.at + 1,
+                    "directly after a `$`",
+                    "write \\$ for a dollar sign",
+                ));
             }
             let end = self.closing(self.at + 1, b'{', b'}');
             let inside = self.at + 2..end;
@@ -38,7 +53,11 @@ impl Lexer<'_> {
             self.in_word(1);
         } else if rest.starts_with(b"$") {
             skip(self, self.at + 2);
-            self.refuse_at(self.at, "directly after a `$`", "put a space or quotes between them")?;
+            self.refuse_at(
+                self.at,
+                "directly after a `$`",
+                "put a space or quotes between them",
+            )?;
         } else {
             skip(self, self.at + 1);
         }
@@ -52,7 +71,11 @@ impl Lexer<'_> {
             end += if self.line[end] == b'\\' { 2 } else { 1 };
         }
         let end = self.line.len().min(end + 1);
-        self.refuse_inside(self.at..end, "between backquotes", "write $(...) instead of `...`")?;
+        self.refuse_inside(
+            self.at..end,
+            "between backquotes",
+            "write $(...) instead of `...`",
+        )?;
         if self.in_double() {
             self.at = end;
         } else {

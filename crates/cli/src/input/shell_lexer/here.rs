@@ -21,19 +21,35 @@ impl Lexer<'_> {
             while matches!(self.line.get(at), Some(b' ' | b'\t')) {
                 at += 1;
             }
-            let word = self.line[at..].iter().take_while(|byte| !b" \t\n;&|<>()".contains(byte)).count();
+            let word = self.line[at..]
+                .iter()
+                .take_while(|byte| !b" \t\n;&|<>()".contains(byte))
+                .count();
             let raw = &self.line[at..at + word];
             let quoted = raw.iter().any(|byte| b"'\"\\".contains(byte));
-            let delimiter = raw.iter().copied().filter(|byte| !b"'\"\\".contains(byte)).collect();
+            let delimiter = raw
+                .iter()
+                .copied()
+                .filter(|byte| !b"'\"\\".contains(byte))
+                .collect();
             let is_odd = raw.is_empty() || raw.iter().any(|byte| b"$`{".contains(byte));
             if is_odd || self.frames.len() > 1 {
-                self.opaque = Some("after a here-document inside a command or with an unusual delimiter");
+                self.opaque =
+                    Some("after a here-document inside a command or with an unusual delimiter");
             }
-            self.heres.push(Here { delimiter, quoted, strip_tabs });
+            self.heres.push(Here {
+                delimiter,
+                quoted,
+                strip_tabs,
+            });
             self.command.redirects = false;
             self.at = at + word;
         } else {
-            self.at += rest.iter().take(3).take_while(|byte| b"<>&|".contains(byte)).count();
+            self.at += rest
+                .iter()
+                .take(3)
+                .take_while(|byte| b"<>&|".contains(byte))
+                .count();
         }
         self.at_word_start = true;
     }
@@ -46,9 +62,17 @@ impl Lexer<'_> {
             loop {
                 let line_end = self.find(end, b'\n');
                 let line = &self.line[end..line_end];
-                let tabs = if here.strip_tabs { line.iter().take_while(|&&byte| byte == b'\t').count() } else { 0 };
+                let tabs = if here.strip_tabs {
+                    line.iter().take_while(|&&byte| byte == b'\t').count()
+                } else {
+                    0
+                };
                 if line[tabs..] == here.delimiter || line_end == self.line.len() {
-                    let body = start..if line[tabs..] == here.delimiter { end } else { line_end };
+                    let body = start..if line[tabs..] == here.delimiter {
+                        end
+                    } else {
+                        line_end
+                    };
                     self.here(&here, body)?;
                     self.at = self.line.len().min(line_end + 1);
                     break;
@@ -66,13 +90,27 @@ impl Lexer<'_> {
             return self.refuse_inside(body, "in a here-document with a quoted delimiter", remedy);
         }
         let text = &self.line[body.clone()];
-        if [&b"`"[..], b"$(", b"${"].iter().any(|odd| text.windows(odd.len()).any(|part| part == *odd)) {
+        if [&b"`"[..], b"$(", b"${"]
+            .iter()
+            .any(|odd| text.windows(odd.len()).any(|part| part == *odd))
+        {
             let remedy = "set a variable before the here-document, as in `v={}; cat << END`";
-            return self.refuse_inside(body, "in a here-document with `...`, $(...) or ${...} in it", remedy);
+            return self.refuse_inside(
+                body,
+                "in a here-document with `...`, $(...) or ${...} in it",
+                remedy,
+            );
         }
         while self.at < body.end {
-            if self.line[self.at] == b'{' && self.at > body.start && b"\\$".contains(&self.line[self.at - 1]) {
-                self.refuse_at(self.at, "after a backslash or `$`", "put a space between them")?;
+            if self.line[self.at] == b'{'
+                && self.at > body.start
+                && b"\\$".contains(&self.line[self.at - 1])
+            {
+                self.refuse_at(
+                    self.at,
+                    "after a backslash or `$`",
+                    "put a space between them",
+                )?;
             }
             if !self.place(Quoting::Here)? {
                 self.at += 1;

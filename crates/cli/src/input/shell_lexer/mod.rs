@@ -86,7 +86,10 @@ pub(crate) fn lex(line: &[u8]) -> anyhow::Result<Lexed> {
     if lexer.copied < line.len() {
         lexer.pieces.push(Piece::Text(lexer.copied..line.len()));
     }
-    Ok(Lexed { pieces: lexer.pieces, no_more })
+    Ok(Lexed {
+        pieces: lexer.pieces,
+        no_more,
+    })
 }
 
 /// What the reader is inside of.
@@ -121,7 +124,8 @@ struct Lexer<'a> {
     marks: Vec<Mark>,
 }
 
-const ARGUMENT: &str = "make the value an argument: put {} outside, as in `sh -c 'echo \"$1\"' sh {}`";
+const ARGUMENT: &str =
+    "make the value an argument: put {} outside, as in `sh -c 'echo \"$1\"' sh {}`";
 
 impl Lexer<'_> {
     fn run(&mut self) -> anyhow::Result<()> {
@@ -169,7 +173,11 @@ impl Lexer<'_> {
             b')' => {
                 self.end_command();
                 self.at += 1;
-                let left = if self.frames.len() > 1 { self.frames.pop() } else { None };
+                let left = if self.frames.len() > 1 {
+                    self.frames.pop()
+                } else {
+                    None
+                };
                 if let Some(Frame::Substitution(outer)) = left {
                     // The word that it is a part of goes on.
                     self.command = outer;
@@ -181,7 +189,8 @@ impl Lexer<'_> {
             }
             b'<' | b'>' => {
                 // A number directly before belongs to the redirection.
-                let is_number = !self.word.is_empty() && self.line[self.word.clone()].iter().all(u8::is_ascii_digit);
+                let is_number = !self.word.is_empty()
+                    && self.line[self.word.clone()].iter().all(u8::is_ascii_digit);
                 if is_number {
                     (self.word, self.at_word_start) = (self.at..self.at, true);
                 }
@@ -190,7 +199,11 @@ impl Lexer<'_> {
             }
             b'#' if self.at_word_start => {
                 let end = self.find(self.at, b'\n');
-                self.refuse_inside(self.at..end, "in a comment", "leave it out there, or end the line before it")?;
+                self.refuse_inside(
+                    self.at..end,
+                    "in a comment",
+                    "leave it out there, or end the line before it",
+                )?;
                 self.at = end;
             }
             b'\\' => {
@@ -225,7 +238,11 @@ impl Lexer<'_> {
                     let list = self.at + 1..self.braces_end();
                     if is_range(&self.line[list.clone()]) {
                         let remedy = "use seq, as in `for i in $(seq {}); do echo $i; done`";
-                        self.refuse_inside(list, "in braces that are expanded before there is a value", remedy)?;
+                        self.refuse_inside(
+                            list,
+                            "in braces that are expanded before there is a value",
+                            remedy,
+                        )?;
                     }
                     self.in_word(1);
                 }
@@ -244,7 +261,11 @@ impl Lexer<'_> {
             }
             b'\\' => {
                 if self.line.get(self.at + 1) == Some(&b'{') {
-                    self.refuse_at(self.at + 1, "after a backslash", "leave the backslash out, or write two")?;
+                    self.refuse_at(
+                        self.at + 1,
+                        "after a backslash",
+                        "leave the backslash out, or write two",
+                    )?;
                     self.at += 1;
                 } else {
                     self.at = self.line.len().min(self.at + 2);
@@ -269,7 +290,9 @@ impl Lexer<'_> {
 
     /// Puts the replacement string here, if there is one, among the pieces, and goes behind it.
     fn place(&mut self, quoting: Quoting) -> anyhow::Result<bool> {
-        let Some((what, length)) = Replacement::at(&self.line[self.at..])? else { return Ok(false) };
+        let Some((what, length)) = Replacement::at(&self.line[self.at..])? else {
+            return Ok(false);
+        };
         if let Some(why) = self.opaque {
             return Err(self.refusal(self.at, why, ARGUMENT));
         }
@@ -279,9 +302,19 @@ impl Lexer<'_> {
         if quoting == Quoting::None && self.at_word_start {
             self.word = self.at..self.at;
         }
-        let begun = if self.at_word_start { &[][..] } else { &self.line[self.word.start..self.at] };
+        let begun = if self.at_word_start {
+            &[][..]
+        } else {
+            &self.line[self.word.start..self.at]
+        };
         let is_code = self.command.code.is_code_in(begun);
-        self.pieces.push(Piece::Place(Place { what, quoting, is_code, at: self.at..self.at + length, unit: None }));
+        self.pieces.push(Piece::Place(Place {
+            what,
+            quoting,
+            is_code,
+            at: self.at..self.at + length,
+            unit: None,
+        }));
         self.at += length;
         self.copied = self.at;
         Ok(true)
@@ -301,7 +334,10 @@ impl Lexer<'_> {
     /// The position of the next `byte`, or the end of the line.
     fn find(&self, from: usize, byte: u8) -> usize {
         let from = from.min(self.line.len());
-        self.line[from..].iter().position(|&other| other == byte).map_or(self.line.len(), |at| from + at)
+        self.line[from..]
+            .iter()
+            .position(|&other| other == byte)
+            .map_or(self.line.len(), |at| from + at)
     }
 
     fn in_double(&self) -> bool {
@@ -309,7 +345,9 @@ impl Lexer<'_> {
     }
 
     fn has_places(&self) -> bool {
-        self.pieces.iter().any(|piece| matches!(piece, Piece::Place(_)))
+        self.pieces
+            .iter()
+            .any(|piece| matches!(piece, Piece::Place(_)))
     }
 }
 

@@ -23,9 +23,15 @@ impl Lexer<'_> {
             if word == b"case" && self.frames.len() > 1 {
                 self.opaque = Some("after `case` in parentheses");
             }
-            let is_assignment = word.iter().position(|&byte| byte == b'=').is_some_and(|at| {
-                at > 0 && word[..at].iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_')
-            });
+            let is_assignment = word
+                .iter()
+                .position(|&byte| byte == b'=')
+                .is_some_and(|at| {
+                    at > 0
+                        && word[..at]
+                            .iter()
+                            .all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_')
+                });
             let redirects = std::mem::take(&mut self.command.redirects);
             if !redirects {
                 self.command.code.word(word);
@@ -33,7 +39,8 @@ impl Lexer<'_> {
             // Neither the file of a redirection nor an assignment is a program or an argument.
             if !redirects && !self.command.has_program && !is_assignment {
                 match word {
-                    b"!" | b"if" | b"then" | b"elif" | b"else" | b"do" | b"while" | b"until" | b"{" | b"time" => {}
+                    b"!" | b"if" | b"then" | b"elif" | b"else" | b"do" | b"while" | b"until"
+                    | b"{" | b"time" => {}
                     b"}" | b"fi" | b"done" | b"esac" => self.command.closed = true,
                     _ => self.command.has_program = true,
                 }
@@ -49,7 +56,12 @@ impl Lexer<'_> {
 
     /// Why a word that is added to the end would be no argument; `None` if it would be one.
     pub(super) fn why_no_more(&self) -> Option<&'static str> {
-        let Command { has_program, redirects, closed, .. } = self.command;
+        let Command {
+            has_program,
+            redirects,
+            closed,
+            ..
+        } = self.command;
         if self.frames.len() > 1 || self.is_unclosed {
             Some("it ends inside quotes or parentheses")
         } else if self.ends_with_here || !self.heres.is_empty() {
@@ -65,8 +77,15 @@ impl Lexer<'_> {
 
     /// Whether the last line has a `#` that could begin a comment.
     pub(super) fn has_comment_at_end(&self) -> bool {
-        let start = self.line.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        let start = self
+            .line
+            .iter()
+            .rposition(|&byte| byte == b'\n')
+            .map_or(0, |at| at + 1);
         let line = &self.line[start..];
-        line.first() == Some(&b'#') || line.windows(2).any(|pair| b" \t;&|()".contains(&pair[0]) && pair[1] == b'#')
+        line.first() == Some(&b'#')
+            || line
+                .windows(2)
+                .any(|pair| b" \t;&|()".contains(&pair[0]) && pair[1] == b'#')
     }
 }

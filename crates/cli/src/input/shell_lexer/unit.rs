@@ -39,7 +39,10 @@ impl Lexer<'_> {
             _ => return,
         };
         for at in content.0 {
-            self.marks[at] = Mark { depth: content.1, breaks: is_blank(line[at]) };
+            self.marks[at] = Mark {
+                depth: content.1,
+                breaks: is_blank(line[at]),
+            };
         }
     }
 
@@ -62,8 +65,14 @@ impl Lexer<'_> {
         if matches!(place.quoting, Quoting::None | Quoting::Here) {
             return Some(unit);
         }
-        let is_quote = |at: Option<usize>| at.and_then(|at| self.marks.get(at)).is_some_and(|mark| mark.depth < depth);
-        match (is_quote(unit.start.checked_sub(1)), is_quote(Some(unit.end))) {
+        let is_quote = |at: Option<usize>| {
+            at.and_then(|at| self.marks.get(at))
+                .is_some_and(|mark| mark.depth < depth)
+        };
+        match (
+            is_quote(unit.start.checked_sub(1)),
+            is_quote(Some(unit.end)),
+        ) {
             (true, true) => Some(self.reach(unit.start - 1..unit.end + 1, depth - 1)),
             (false, false) => Some(unit),
             _ => None,
@@ -72,7 +81,11 @@ impl Lexer<'_> {
 
     fn reach(&self, from: Range<usize>, depth: usize) -> Range<usize> {
         let belongs = |mark: &&Mark| mark.depth > depth || (mark.depth == depth && !mark.breaks);
-        let before = self.marks[..from.start].iter().rev().take_while(belongs).count();
+        let before = self.marks[..from.start]
+            .iter()
+            .rev()
+            .take_while(belongs)
+            .count();
         let behind = self.marks[from.end..].iter().take_while(belongs).count();
         from.start - before..from.end + behind
     }

@@ -133,7 +133,10 @@ pub(crate) enum CompareFormat {
 /// Reads a name and a command.
 fn candidate(text: &str) -> Result<(String, String), String> {
     let expected = "expected NAME=CMD, as in parallel='parallel -j4 < jobs'";
-    match text.split_once('=').map(|(name, line)| (name.trim(), line.trim())) {
+    match text
+        .split_once('=')
+        .map(|(name, line)| (name.trim(), line.trim()))
+    {
         None => Err(expected.to_owned()),
         Some(("", _)) => Err(format!("it has not a name; {expected}")),
         Some((_, "")) => Err(format!("it has not a command; {expected}")),
@@ -143,7 +146,9 @@ fn candidate(text: &str) -> Result<(String, String), String> {
 
 /// Reads a share in per cent above zero.
 fn percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    let number = text
+        .strip_suffix('%')
+        .and_then(|number| number.trim().parse::<f64>().ok());
     number
         .filter(|number| (0.01..=100.0).contains(number))
         .map(|number| number / 100.0)

@@ -3,7 +3,9 @@
 use super::keeper::{CONTINUE, Kept, Kind, SIGNAL, STOP, STOPPED, STOPS, wait_for_stop};
 use anyhow::Context as _;
 use cosched_linux::{Interrupts, Leftovers, settle_child};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -73,14 +75,23 @@ const LAST: usize = 2048;
 
 impl Children<'_> {
     pub(super) fn new(folder: &Path) -> Children<'_> {
-        Children { folder, live: Mutex::default(), asked: AtomicU32::new(0) }
+        Children {
+            folder,
+            live: Mutex::default(),
+            asked: AtomicU32::new(0),
+        }
     }
 
     /// Runs a program to its end.
     ///
     /// # Errors
     /// It could not be started.
-    pub(super) fn run(&self, command: Command, what: What, signals: &Interrupts) -> anyhow::Result<Ended> {
+    pub(super) fn run(
+        &self,
+        command: Command,
+        what: What,
+        signals: &Interrupts,
+    ) -> anyhow::Result<Ended> {
         match what {
             What::Plan | What::Simulation => self.run_directly(command, what, signals),
             What::Run => self.run_by_keeper(&command, Kind::Run, signals),
@@ -89,9 +100,21 @@ impl Children<'_> {
     }
 
     /// Runs a program that has no processes of its own.
-    fn run_directly(&self, mut command: Command, what: What, signals: &Interrupts) -> anyhow::Result<Ended> {
-        let out = if what == What::Plan { Stdio::piped() } else { Stdio::null() };
-        command.stdin(Stdio::null()).stdout(out).stderr(Stdio::piped());
+    fn run_directly(
+        &self,
+        mut command: Command,
+        what: What,
+        signals: &Interrupts,
+    ) -> anyhow::Result<Ended> {
+        let out = if what == What::Plan {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        };
+        command
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(Stdio::piped());
         settle_child(&mut command, signals);
         let mut live = lock(&self.live);
         let began = Instant::now();
@@ -102,13 +125,30 @@ impl Children<'_> {
         let (out, err) = read_both(&mut child);
         let status = self.wait(&mut child, |_| ())?;
         let (ended_jobs, live_jobs) = Default::default();
-        Ok(Ended { status, time: began.elapsed(), suspended: Duration::ZERO, out, err, left: 0, ended_jobs, live_jobs })
+        Ok(Ended {
+            status,
+            time: began.elapsed(),
+            suspended: Duration::ZERO,
+            out,
+            err,
+            left: 0,
+            ended_jobs,
+            live_jobs,
+        })
     }
 
     /// Runs a program by a keeper, which lives longer than this process if it must.
-    fn run_by_keeper(&self, command: &Command, kind: Kind, signals: &Interrupts) -> anyhow::Result<Ended> {
+    fn run_by_keeper(
+        &self,
+        command: &Command,
+        kind: Kind,
+        signals: &Interrupts,
+    ) -> anyhow::Result<Ended> {
         let mut keeper = keeper_of(command, kind, self.folder);
-        keeper.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        keeper
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         settle_child(&mut keeper, signals);
         // Only what a keeper that was killed has left is found by them.
         let leftovers = Leftovers::before();
@@ -119,9 +159,20 @@ impl Children<'_> {
         live.insert(child.id() as i32, Reach::Keeper(line, stopped));
         drop(live);
         let (answers, errors) = (child.stdout.take(), child.stderr.take());
-        let tail = Tail::of(errors, if kind == Kind::Command { LAST } else { MOST as usize });
+        let tail = Tail::of(
+            errors,
+            if kind == Kind::Command {
+                LAST
+            } else {
+                MOST as usize
+            },
+        );
         let mut kept: Option<Kept> = None;
-        for line in answers.into_iter().flat_map(|pipe| BufReader::new(pipe).lines()).map_while(Result::ok) {
+        for line in answers
+            .into_iter()
+            .flat_map(|pipe| BufReader::new(pipe).lines())
+            .map_while(Result::ok)
+        {
             if line == STOPPED {
                 let _ = stopping.send(());
             } else {
@@ -134,19 +185,46 @@ impl Children<'_> {
             }
         })?;
         let err = tail.end();
-        let Some(Kept { status, passed, suspended, left, ended_jobs, live_jobs }) = kept else {
-            let told = if err.trim().is_empty() { status.to_string() } else { err.trim().to_owned() };
-            anyhow::bail!("the process that runs {:?} has not done so: {told}", command.get_program());
+        let Some(Kept {
+            status,
+            passed,
+            suspended,
+            left,
+            ended_jobs,
+            live_jobs,
+        }) = kept
+        else {
+            let told = if err.trim().is_empty() {
+                status.to_string()
+            } else {
+                err.trim().to_owned()
+            };
+            anyhow::bail!(
+                "the process that runs {:?} has not done so: {told}",
+                command.get_program()
+            );
         };
         let status = ExitStatus::from_raw(status);
         let time = passed.saturating_sub(suspended);
-        Ok(Ended { status, time, suspended, out: String::new(), err, left, ended_jobs, live_jobs })
+        Ok(Ended {
+            status,
+            time,
+            suspended,
+            out: String::new(),
+            err,
+            left,
+            ended_jobs,
+            live_jobs,
+        })
     }
 
     /// Waits for a program; `before` is called when it has ended, and its group is still its own.
     fn wait(&self, child: &mut Child, before: impl FnOnce(i32)) -> anyhow::Result<ExitStatus> {
         let pid = Pid::from_child(child);
-        let gone = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+        let gone = waitid(
+            WaitId::Pid(pid),
+            WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
+        );
         let group = child.id() as i32;
         before(group);
         lock(&self.live).remove(&group);
@@ -187,7 +265,11 @@ impl Children<'_> {
     /// Asks all that run to end by this signal. The user has asked for it as often as this was called.
     pub(super) fn signal(&self, number: i32) {
         let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
-        let signal = if asked < PATIENCE { Signal::from_named_raw(number) } else { Some(Signal::KILL) };
+        let signal = if asked < PATIENCE {
+            Signal::from_named_raw(number)
+        } else {
+            Some(Signal::KILL)
+        };
         let Some(signal) = signal else { return };
         for (&group, reach) in lock(&self.live).iter_mut() {
             match reach {
@@ -202,7 +284,11 @@ impl Children<'_> {
 fn keeper_of(command: &Command, kind: Kind, folder: &Path) -> Command {
     let mut keeper = Command::new("/proc/self/exe");
     let kind = if kind == Kind::Run { "run" } else { "command" };
-    keeper.arg0("run-keeper").args(["keep", kind]).arg(folder).arg("--");
+    keeper
+        .arg0("run-keeper")
+        .args(["keep", kind])
+        .arg(folder)
+        .arg("--");
     keeper.arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
@@ -217,7 +303,9 @@ fn keeper_of(command: &Command, kind: Kind, folder: &Path) -> Command {
 }
 
 fn spawn(command: &mut Command) -> anyhow::Result<Child> {
-    command.spawn().with_context(|| format!("can't start {:?}", command.get_program()))
+    command
+        .spawn()
+        .with_context(|| format!("can't start {:?}", command.get_program()))
 }
 
 fn tell(line: &mut ChildStdin, order: &str) {
@@ -253,7 +341,10 @@ impl Tail {
         let mut pipe = pipe;
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            while let Some(count) = pipe.as_mut().and_then(|pipe| pipe.read(&mut bytes).ok()).filter(|&count| count > 0)
+            while let Some(count) = pipe
+                .as_mut()
+                .and_then(|pipe| pipe.read(&mut bytes).ok())
+                .filter(|&count| count > 0)
             {
                 let mut end = lock(&end);
                 end.extend(&bytes[..count]);

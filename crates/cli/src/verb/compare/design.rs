@@ -22,15 +22,21 @@ const USUAL: [&str; 2] = ["linux", "auto"];
 pub(super) fn design(args: &CompareArgs) -> anyhow::Result<Design> {
     let candidates = candidates(args)?;
     let baseline = match &args.baseline {
-        Some(name) => candidates.iter().position(|one| one.name == *name).ok_or_else(|| {
-            let known: Vec<&str> = candidates.iter().map(|one| one.name.as_str()).collect();
-            usage(format!(
-                "--baseline: no candidate is called `{name}`{}; there are {}",
-                did_you_mean(name, known.iter().copied()),
-                known.join(", ")
-            ))
-        })?,
-        None => candidates.iter().position(|one| one.name == "linux").unwrap_or(0),
+        Some(name) => candidates
+            .iter()
+            .position(|one| one.name == *name)
+            .ok_or_else(|| {
+                let known: Vec<&str> = candidates.iter().map(|one| one.name.as_str()).collect();
+                usage(format!(
+                    "--baseline: no candidate is called `{name}`{}; there are {}",
+                    did_you_mean(name, known.iter().copied()),
+                    known.join(", ")
+                ))
+            })?,
+        None => candidates
+            .iter()
+            .position(|one| one.name == "linux")
+            .unwrap_or(0),
     };
     let passed = options::check(&args.options)?;
     let mixes = mixes(&args.mixes)?;
@@ -38,9 +44,12 @@ pub(super) fn design(args: &CompareArgs) -> anyhow::Result<Design> {
         file if spec::is_path(file) => whole(Path::new(file))?,
         name => name.to_owned(),
     };
-    let folder = std::env::current_dir().map_err(|error| usage(format!("the current folder: {error}")))?;
+    let folder =
+        std::env::current_dir().map_err(|error| usage(format!("the current folder: {error}")))?;
     let environment = options::heard(!args.candidate.is_empty())?;
-    let profile = passed.profile.or_else(|| environment.get("COSCHED_PROFILE").map(PathBuf::from));
+    let profile = passed
+        .profile
+        .or_else(|| environment.get("COSCHED_PROFILE").map(PathBuf::from));
     let mut design = Design {
         mixes,
         candidates,
@@ -64,10 +73,12 @@ pub(super) fn on(args: &CompareArgs) -> &str {
 /// The whole path of a file, as text.
 fn whole(file: &Path) -> anyhow::Result<String> {
     let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
-    whole
-        .into_os_string()
-        .into_string()
-        .map_err(|_| usage(format!("{}: its name is no UTF-8; give it another", told(file))))
+    whole.into_os_string().into_string().map_err(|_| {
+        usage(format!(
+            "{}: its name is no UTF-8; give it another",
+            told(file)
+        ))
+    })
 }
 
 /// What runs read beside the mixes: the machine, the programs of the mixes in a simulation, and the profile.
@@ -79,7 +90,10 @@ fn files(design: &Design, profile: Option<&Path>) -> anyhow::Result<Vec<InputFil
             let file = Path::new(&mix.file);
             let text = input::read_mix(file).map_err(|error| usage(error.to_string()))?;
             let folder = file.parent().unwrap_or(Path::new("/"));
-            let programs = input::mix::parse(&text, &told(file))?.jobs.into_iter().filter_map(|job| job.program);
+            let programs = input::mix::parse(&text, &told(file))?
+                .jobs
+                .into_iter()
+                .filter_map(|job| job.program);
             all.extend(programs.filter_map(|name| spec::program_file(&name, folder)));
         }
     }
@@ -87,7 +101,10 @@ fn files(design: &Design, profile: Option<&Path>) -> anyhow::Result<Vec<InputFil
     all.dedup();
     let read = |file: &PathBuf| {
         let text = input::read_spec(file).map_err(|error| usage(error.to_string()))?;
-        Ok(InputFile { file: whole(file)?, sha256: sha256(text.as_bytes()) })
+        Ok(InputFile {
+            file: whole(file)?,
+            sha256: sha256(text.as_bytes()),
+        })
     };
     all.iter().map(read).collect()
 }
@@ -103,8 +120,20 @@ pub(super) fn unchanged(design: &Design) -> anyhow::Result<()> {
             visible(&design.folder)
         )));
     }
-    let mixes = design.mixes.iter().map(|mix| (&mix.file, &mix.sha256, input::read_mix(Path::new(&mix.file))));
-    let files = design.files.iter().map(|one| (&one.file, &one.sha256, input::read_spec(Path::new(&one.file))));
+    let mixes = design.mixes.iter().map(|mix| {
+        (
+            &mix.file,
+            &mix.sha256,
+            input::read_mix(Path::new(&mix.file)),
+        )
+    });
+    let files = design.files.iter().map(|one| {
+        (
+            &one.file,
+            &one.sha256,
+            input::read_spec(Path::new(&one.file)),
+        )
+    });
     for (file, sha, read) in mixes.chain(files) {
         let text = read.map_err(|error| usage(error.to_string()))?;
         if sha256(text.as_bytes()) != *sha {
@@ -137,16 +166,26 @@ pub(super) fn check_metric(name: &str) -> anyhow::Result<()> {
 fn mixes(files: &[std::path::PathBuf]) -> anyhow::Result<Vec<Mix>> {
     let mut mixes: Vec<Mix> = Vec::new();
     for file in files {
-        let text = input::read_mix(file)
-            .map_err(|error| usage(format!("{error}; give mix files, as in `cosched compare jobs.toml`")))?;
-        let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let text = input::read_mix(file).map_err(|error| {
+            usage(format!(
+                "{error}; give mix files, as in `cosched compare jobs.toml`"
+            ))
+        })?;
+        let stem = file
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned())
+            .unwrap_or_default();
         let mut name = stem.clone();
         let mut number = 2;
         while mixes.iter().any(|mix| mix.name == name) {
             name = format!("{stem}-{number}");
             number += 1;
         }
-        mixes.push(Mix { name, file: whole(file)?, sha256: sha256(text.as_bytes()) });
+        mixes.push(Mix {
+            name,
+            file: whole(file)?,
+            sha256: sha256(text.as_bytes()),
+        });
     }
     Ok(mixes)
 }
@@ -155,11 +194,18 @@ fn mixes(files: &[std::path::PathBuf]) -> anyhow::Result<Vec<Mix>> {
 fn candidates(args: &CompareArgs) -> anyhow::Result<Vec<Candidate>> {
     let mut policies: Vec<&str> = args.policies.iter().map(String::as_str).collect();
     if policies.is_empty() {
-        policies.extend(if args.candidate.is_empty() { &USUAL[..] } else { &["auto"] });
+        policies.extend(if args.candidate.is_empty() {
+            &USUAL[..]
+        } else {
+            &["auto"]
+        });
     }
     let mut all: Vec<Candidate> = Vec::new();
     let mut unused: Vec<&str> = args.params.iter().map(|(name, _)| name.as_str()).collect();
-    if let Some(name) = policies.iter().find(|&&name| name != "auto" && find_policy(name).is_none()) {
+    if let Some(name) = policies
+        .iter()
+        .find(|&&name| name != "auto" && find_policy(name).is_none())
+    {
         let known = spec::policy_names();
         return Err(usage(format!(
             "--policies: there is no policy `{name}`{}; there are {}, as in --policies linux,fair",
@@ -171,14 +217,25 @@ fn candidates(args: &CompareArgs) -> anyhow::Result<Vec<Candidate>> {
         let entry = find_policy(policy);
         let mut of_policy = vec![Candidate::policy(policy)];
         for (name, values) in &args.params {
-            let Some(entry) = entry.filter(|entry| entry.params.iter().any(|spec| spec.name == name)) else { continue };
+            let Some(entry) =
+                entry.filter(|entry| entry.params.iter().any(|spec| spec.name == name))
+            else {
+                continue;
+            };
             unused.retain(|other| other != name);
             let values: Vec<&str> = values.split(',').map(str::trim).collect();
             for value in &values {
-                Params::check_setting(entry.name, entry.params, &(name.clone(), (*value).to_owned()))
-                    .map_err(|error| usage(format!("--param {name}: {error}")))?;
+                Params::check_setting(
+                    entry.name,
+                    entry.params,
+                    &(name.clone(), (*value).to_owned()),
+                )
+                .map_err(|error| usage(format!("--param {name}: {error}")))?;
             }
-            of_policy = of_policy.iter().flat_map(|one| one.sweep(name, &values)).collect();
+            of_policy = of_policy
+                .iter()
+                .flat_map(|one| one.sweep(name, &values))
+                .collect();
         }
         all.extend(of_policy);
     }
@@ -188,15 +245,25 @@ fn candidates(args: &CompareArgs) -> anyhow::Result<Vec<Candidate>> {
         )));
     }
     let commands = args.candidate.iter();
-    all.extend(commands.map(|(name, line)| Candidate { name: name.clone(), means: Means::Command(line.clone()) }));
+    all.extend(commands.map(|(name, line)| Candidate {
+        name: name.clone(),
+        means: Means::Command(line.clone()),
+    }));
     for (at, one) in all.iter().enumerate() {
         if all[..at].iter().any(|other| other.name == one.name) {
-            return Err(usage(format!("two candidates are called `{}`; leave one of them out", one.name)));
+            return Err(usage(format!(
+                "two candidates are called `{}`; leave one of them out",
+                one.name
+            )));
         }
     }
     if all.len() < 2 {
         let name = all.first().map_or("", |one| one.name.as_str());
-        let both = if name == "linux" { "linux,auto".to_owned() } else { format!("linux,{name}") };
+        let both = if name == "linux" {
+            "linux,auto".to_owned()
+        } else {
+            format!("linux,{name}")
+        };
         return Err(usage(format!(
             "there is only one candidate, {name}; name what it is compared with, as in --policies {both}"
         )));

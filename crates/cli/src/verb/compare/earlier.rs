@@ -36,7 +36,9 @@ pub(super) fn let_others_wait(folder: &Path) -> Option<File> {
 pub(super) fn name_run(lock: Option<&File>, run: Option<String>) {
     if let Some((mut file, run)) = lock.zip(run) {
         // Without it, `cosched thaw --kill` ends the jobs.
-        let _ = file.set_len(0).and_then(|()| file.write_all(run.as_bytes()));
+        let _ = file
+            .set_len(0)
+            .and_then(|()| file.write_all(run.as_bytes()));
     }
 }
 
@@ -54,14 +56,20 @@ pub(super) fn end(folder: &Path) -> anyhow::Result<()> {
         ),
     };
     if let Ok(file) = write_regular(&folder.join(LOCK), OFlags::empty()) {
-        while matches!(flock(&file, FlockOperation::NonBlockingLockExclusive), Err(Errno::WOULDBLOCK)) {
+        while matches!(
+            flock(&file, FlockOperation::NonBlockingLockExclusive),
+            Err(Errno::WOULDBLOCK)
+        ) {
             if Instant::now() > patience {
                 return Err(busy("a run").into());
             }
             std::thread::sleep(LOOK);
         }
     }
-    let Some(run) = read_own(&folder.join(LOCK)).and_then(|bytes| String::from_utf8(bytes).ok()) else { return Ok(()) };
+    let Some(run) = read_own(&folder.join(LOCK)).and_then(|bytes| String::from_utf8(bytes).ok())
+    else {
+        return Ok(());
+    };
     let root = Root::default();
     while fate_of(&root, &run) == Fate::Alive {
         if Instant::now() > patience {
@@ -92,5 +100,9 @@ pub(super) fn end(folder: &Path) -> anyhow::Result<()> {
         told(folder),
         all(&left)
     );
-    Err(Failure { exit: Exit::Permission, message }.into())
+    Err(Failure {
+        exit: Exit::Permission,
+        message,
+    }
+    .into())
 }

@@ -15,7 +15,9 @@ use cosched_linux::root::Root;
 use cosched_linux::{Interrupts, Leftovers, settle_child};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
+};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -97,16 +99,31 @@ pub(crate) fn main(args: KeepArgs) -> anyhow::Result<ExitCode> {
     if args.kind == Kind::Run {
         command.arg0("cosched");
     }
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::null());
+    command
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
     settle_child(&mut command, &signals);
     let began = Instant::now();
-    let mut child = command.spawn().map_err(|error| anyhow::anyhow!("can't start {}: {error}", program.display()))?;
+    let mut child = command
+        .spawn()
+        .map_err(|error| anyhow::anyhow!("can't start {}: {error}", program.display()))?;
     let pid = Pid::from_child(&child);
     if args.kind == Kind::Run {
-        earlier::name_run(lock.as_ref(), run_led_by(&Root::default(), pid.as_raw_nonzero().get()));
+        earlier::name_run(
+            lock.as_ref(),
+            run_led_by(&Root::default(), pid.as_raw_nonzero().get()),
+        );
     }
     let handle = pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| drop(child.kill()))?;
-    let mut keeper = Keeper { kind: args.kind, pid, handle, leftovers, paused: None, suspended: Duration::ZERO };
+    let mut keeper = Keeper {
+        kind: args.kind,
+        pid,
+        handle,
+        leftovers,
+        paused: None,
+        suspended: Duration::ZERO,
+    };
     let is_alone = keeper.serve();
     let passed = began.elapsed();
     keeper.go_on();
@@ -115,9 +132,18 @@ pub(crate) fn main(args: KeepArgs) -> anyhow::Result<ExitCode> {
     }
     let (left, (ended, live)) = keeper.clear();
     let status = child.wait()?.into_raw();
-    let names = |all: Vec<cosched_linux::orphans::Orphan>| all.into_iter().map(|orphan| orphan.job).collect();
+    let names = |all: Vec<cosched_linux::orphans::Orphan>| {
+        all.into_iter().map(|orphan| orphan.job).collect()
+    };
     let (ended_jobs, live_jobs) = (names(ended), names(live));
-    let kept = Kept { status, passed, suspended: keeper.suspended, left, ended_jobs, live_jobs };
+    let kept = Kept {
+        status,
+        passed,
+        suspended: keeper.suspended,
+        left,
+        ended_jobs,
+        live_jobs,
+    };
     say(&serde_json::to_string(&kept)?);
     Ok(ExitCode::SUCCESS)
 }
@@ -149,7 +175,10 @@ impl Keeper {
         let mut line = Vec::new();
         loop {
             let input = std::io::stdin();
-            let mut fds = [PollFd::new(&self.handle, PollFlags::IN), PollFd::new(&input, PollFlags::IN)];
+            let mut fds = [
+                PollFd::new(&self.handle, PollFlags::IN),
+                PollFd::new(&input, PollFlags::IN),
+            ];
             let polled = poll(&mut fds, None);
             let heard = fds.map(|fd| polled.is_ok() && !fd.revents().is_empty());
             if heard[0] {
@@ -186,7 +215,9 @@ impl Keeper {
             }
             CONTINUE => self.go_on(),
             order => {
-                let number = order.strip_prefix(SIGNAL).and_then(|number| number.parse().ok());
+                let number = order
+                    .strip_prefix(SIGNAL)
+                    .and_then(|number| number.parse().ok());
                 if let Some(signal) = number.and_then(Signal::from_named_raw) {
                     self.to_group(signal);
                 }
@@ -229,12 +260,23 @@ impl Keeper {
         }
         // A run that has not ended by now does not know how to.
         self.to_group(Signal::KILL);
-        let _ = poll(&mut [PollFd::new(&self.handle, PollFlags::IN)], Some(&timespec(GRACE)));
+        let _ = poll(
+            &mut [PollFd::new(&self.handle, PollFlags::IN)],
+            Some(&timespec(GRACE)),
+        );
     }
 
     /// Ends what a command has left, or the jobs of a run that could not end them: how many processes that were, and which jobs
     /// were ended and are left.
-    fn clear(&self) -> (usize, (Vec<cosched_linux::orphans::Orphan>, Vec<cosched_linux::orphans::Orphan>)) {
+    fn clear(
+        &self,
+    ) -> (
+        usize,
+        (
+            Vec<cosched_linux::orphans::Orphan>,
+            Vec<cosched_linux::orphans::Orphan>,
+        ),
+    ) {
         match self.kind {
             Kind::Command => (self.leftovers.end(self.leader()), Default::default()),
             Kind::Run if was_killed(self.pid) => {
@@ -249,22 +291,35 @@ impl Keeper {
 }
 
 fn timespec(time: Duration) -> Timespec {
-    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() }
+    Timespec {
+        tv_sec: time.as_secs() as i64,
+        tv_nsec: time.subsec_nanos().into(),
+    }
 }
 
 fn has_ended(handle: &OwnedFd) -> bool {
-    poll(&mut [PollFd::new(handle, PollFlags::IN)], Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+    poll(
+        &mut [PollFd::new(handle, PollFlags::IN)],
+        Some(&Timespec::default()),
+    )
+    .is_ok_and(|ready| ready > 0)
 }
 
 /// Whether a signal has ended a child.
 fn was_killed(pid: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    waitid(WaitId::Pid(pid), options).ok().flatten().is_some_and(|status| status.terminating_signal().is_some())
+    waitid(WaitId::Pid(pid), options)
+        .ok()
+        .flatten()
+        .is_some_and(|status| status.terminating_signal().is_some())
 }
 
 /// Waits until a process that was asked to has stopped, or has ended.
 pub(super) fn wait_for_stop(pid: Pid) {
-    let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let options = WaitIdOptions::STOPPED
+        | WaitIdOptions::EXITED
+        | WaitIdOptions::NOHANG
+        | WaitIdOptions::NOWAIT;
     let began = Instant::now();
     while matches!(waitid(WaitId::Pid(pid), options), Ok(None)) && began.elapsed() < STOPS {
         std::thread::sleep(Duration::from_millis(1));

@@ -29,29 +29,59 @@ impl Meter {
     pub(super) fn begin() -> Option<Meter> {
         let (root, cpus) = (Root::default(), cosched_linux::affinity(0).ok()?);
         let (accounts, throttled) = (accounts::read(&root, &cpus), throttling::read(&root, &cpus));
-        Some(Meter { root, cpus, accounts, throttled, began: Instant::now() })
+        Some(Meter {
+            root,
+            cpus,
+            accounts,
+            throttled,
+            began: Instant::now(),
+        })
     }
 
     /// Reads them again. The program must have been waited for: only then its time counts as its own.
     pub(super) fn end(self) -> Seen {
         let run = Nanos::from_s(self.began.elapsed().as_secs_f64());
         let now = accounts::read(&self.root, &self.cpus);
-        let used = now.zip(self.accounts).and_then(|(now, before)| now.since(&before)).map_or(
-            Reading::Absent(Absence::NotTold),
-            |CpuUse { total, stolen, foreign }| {
-                Reading::Value(MachineUse { cpus: self.cpus.len(), total, stolen, foreign })
-            },
-        );
+        let used = now
+            .zip(self.accounts)
+            .and_then(|(now, before)| now.since(&before))
+            .map_or(
+                Reading::Absent(Absence::NotTold),
+                |CpuUse {
+                     total,
+                     stolen,
+                     foreign,
+                 }| {
+                    Reading::Value(MachineUse {
+                        cpus: self.cpus.len(),
+                        total,
+                        stolen,
+                        foreign,
+                    })
+                },
+            );
         let throttled = throttling::read(&self.root, &self.cpus);
-        let throttled = self.throttled.and_then(|before| throttled.and_then(|now| now.since(&before)));
-        let throttled = throttled.map(|past| Throttling { events: past.events, time: past.time, run });
+        let throttled = self
+            .throttled
+            .and_then(|before| throttled.and_then(|now| now.since(&before)));
+        let throttled = throttled.map(|past| Throttling {
+            events: past.events,
+            time: past.time,
+            run,
+        });
         let warnings = [
             used.value().and_then(|used| used.warning(false)),
-            throttled.value().and_then(|throttled| throttled.warning(false)),
+            throttled
+                .value()
+                .and_then(|throttled| throttled.warning(false)),
         ];
         Seen {
             load: MachineLoad::of(used, throttled),
-            doubts: warnings.into_iter().flatten().map(|warning| warning.text()).collect(),
+            doubts: warnings
+                .into_iter()
+                .flatten()
+                .map(|warning| warning.text())
+                .collect(),
         }
     }
 }

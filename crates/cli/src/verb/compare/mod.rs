@@ -26,7 +26,8 @@ pub(crate) use args::CompareArgs;
 use args::CompareFormat;
 use child::{Children, What};
 use cosched_compare::{
-    Answer, COMPARE_SCHEMA, COMPARISON_FILE, Design, ELAPSED, Manifest, Means, Outcome, Store, Wish, precision,
+    Answer, COMPARE_SCHEMA, COMPARISON_FILE, Design, ELAPSED, Manifest, Means, Outcome, Store,
+    Wish, precision,
 };
 use cosched_linux::{Interrupt, Interrupts};
 use cosched_report::{count, seconds, visible};
@@ -55,7 +56,9 @@ const LEAST_BLOCKS: u32 = 3;
 
 pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
     cosched_linux::settle_signals();
-    let until = args.max_time.map(|time| Instant::now() + Duration::from_nanos(time.0));
+    let until = args
+        .max_time
+        .map(|time| Instant::now() + Duration::from_nanos(time.0));
     let (folder, mut manifest) = match &args.resume {
         Some(folder) => resumed(&args, folder)?,
         None => begun(&args)?,
@@ -87,8 +90,18 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
     let signals = Interrupts::hold_all().context("taking signals")?;
     let screen = Screen::new(args.quiet);
     let all = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    let threads = if design.is_simulated() { args.jobs.map_or(all, std::num::NonZeroUsize::get) } else { 1 };
-    let runs = Runs { store: &store, design: &design, signals: &signals, screen: &screen, threads };
+    let threads = if design.is_simulated() {
+        args.jobs.map_or(all, std::num::NonZeroUsize::get)
+    } else {
+        1
+    };
+    let runs = Runs {
+        store: &store,
+        design: &design,
+        signals: &signals,
+        screen: &screen,
+        threads,
+    };
     // Whatever is wrong with a candidate is told before anything runs.
     let plans = match runs.plans()? {
         Ok(plans) => plans,
@@ -100,7 +113,11 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
     }
     let jobs: Vec<String> = plans.iter().map(solo::jobs).collect();
     let before = std::mem::replace(&mut manifest.jobs, jobs);
-    if let Some(mix) = before.iter().zip(&manifest.jobs).position(|(before, now)| before != now) {
+    if let Some(mix) = before
+        .iter()
+        .zip(&manifest.jobs)
+        .position(|(before, now)| before != now)
+    {
         return Err(usage(format!(
             "{}: a program of its jobs was changed since this comparison began; begin another one, with another --out",
             visible(&design.mixes[mix].file)
@@ -127,7 +144,9 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
     let mut answer = Answer::new(manifest, outcomes);
     answer.notes.extend(store.solo_doubts());
     if stopped == Stopped::Time {
-        answer.notes.push("the time of --max-time was over before all was made".to_owned());
+        answer
+            .notes
+            .push("the time of --max-time was over before all was made".to_owned());
     }
     answer.notes.extend(missed(&answer, &folder));
     write(&store, &answer)?;
@@ -135,7 +154,12 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
     say_where(&args, &folder, &answer);
     match stopped {
         Stopped::Signal(signal) => interrupted(&folder, signal, true),
-        _ => Ok(if answer.failed() { Exit::Failure } else { Exit::Success }.into()),
+        _ => Ok(if answer.failed() {
+            Exit::Failure
+        } else {
+            Exit::Success
+        }
+        .into()),
     }
 }
 
@@ -155,9 +179,13 @@ fn same_machine(manifest: &Manifest, machine: &str) -> anyhow::Result<()> {
 /// A new comparison, or one that the same command began.
 fn begun(args: &CompareArgs) -> anyhow::Result<(PathBuf, Manifest)> {
     let design = design::design(args)?;
-    let folder = args.out.clone().unwrap_or_else(|| solo::default_folder(&stamp()));
+    let folder = args
+        .out
+        .clone()
+        .unwrap_or_else(|| solo::default_folder(&stamp()));
     let folder = std::path::absolute(&folder).unwrap_or(folder);
-    let words = std::env::args_os().map(|word| quote(std::os::unix::ffi::OsStrExt::as_bytes(word.as_os_str())));
+    let words = std::env::args_os()
+        .map(|word| quote(std::os::unix::ffi::OsStrExt::as_bytes(word.as_os_str())));
     let manifest = Manifest {
         schema: COMPARE_SCHEMA.to_owned(),
         cosched_version: VERSION.to_owned(),
@@ -196,7 +224,12 @@ fn check_folder(folder: &Path, design: &Design) -> anyhow::Result<Option<Manifes
     }
     // What a call leaves that could write nothing, as on a full disk.
     let is_other = |name: &OsStr| name != LOCK && name != earlier::LOCK;
-    let mut others = folder.read_dir().into_iter().flatten().flatten().filter(|entry| is_other(&entry.file_name()));
+    let mut others = folder
+        .read_dir()
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| is_other(&entry.file_name()));
     if others.next().is_some() {
         return Err(usage(format!(
             "--out {}: there are files in it, and none of a comparison; name a new folder",
@@ -209,11 +242,17 @@ fn check_folder(folder: &Path, design: &Design) -> anyhow::Result<Option<Manifes
 /// The comparison in a folder.
 fn resumed(args: &CompareArgs, folder: &Path) -> anyhow::Result<(PathBuf, Manifest)> {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    let (_, manifest) = Store::open(&folder).map_err(|error| usage(format!("--resume: {error}")))?;
+    let (_, manifest) =
+        Store::open(&folder).map_err(|error| usage(format!("--resume: {error}")))?;
     let on = &manifest.design.on;
     // What a variable says is for comparisons that begin.
     let is_typed = |given: &&String| std::env::var("COSCHED_ON").as_ref() != Ok(*given);
-    if let Some(other) = args.on.as_ref().filter(is_typed).filter(|other| *other != on) {
+    if let Some(other) = args
+        .on
+        .as_ref()
+        .filter(is_typed)
+        .filter(|other| *other != on)
+    {
         return Err(usage(format!(
             "--on {}: this comparison is on {}, and goes on as it was begun; leave --on out",
             visible(other),
@@ -231,15 +270,27 @@ fn resumed(args: &CompareArgs, folder: &Path) -> anyhow::Result<(PathBuf, Manife
 
 /// Checks that options fit each other, and the machine.
 fn check(args: &CompareArgs, manifest: &Manifest) -> anyhow::Result<()> {
-    let Wish { reps, until_ci, warmup, .. } = manifest.wish;
+    let Wish {
+        reps,
+        until_ci,
+        warmup,
+        ..
+    } = manifest.wish;
     if manifest.design.is_simulated() {
-        for (is_given, option) in [(args.solo_runs.is_some(), "--solo-runs"), (args.fresh_solo, "--fresh-solo")] {
+        for (is_given, option) in [
+            (args.solo_runs.is_some(), "--solo-runs"),
+            (args.fresh_solo, "--fresh-solo"),
+        ] {
             if is_given {
-                return Err(usage(format!("{option}: a simulation knows what jobs do alone; leave it out")));
+                return Err(usage(format!(
+                    "{option}: a simulation knows what jobs do alone; leave it out"
+                )));
             }
         }
         if warmup > 0 {
-            return Err(usage("--warmup: nothing in a simulation is cold at first; leave it out"));
+            return Err(usage(
+                "--warmup: nothing in a simulation is cold at first; leave it out",
+            ));
         }
     } else if args.jobs.is_some() {
         return Err(usage(
@@ -248,17 +299,25 @@ fn check(args: &CompareArgs, manifest: &Manifest) -> anyhow::Result<()> {
         ));
     }
     if until_ci.is_some() && reps < LEAST_BLOCKS {
-        return Err(usage(format!("--until-ci: it takes {LEAST_BLOCKS} blocks at least, and --reps allows {reps}")));
+        return Err(usage(format!(
+            "--until-ci: it takes {LEAST_BLOCKS} blocks at least, and --reps allows {reps}"
+        )));
     }
     Ok(())
 }
 
 /// Checks that what is asked of the runs alone is what they were made by, if they were.
 fn check_solo(store: &Store, design: &Design, before: Wish, now: Wish) -> anyhow::Result<()> {
-    let is_measured = (0..design.mixes.len()).any(|mix| store.solo(mix).exists()) || store.block(1).exists();
-    let changed =
-        [(now.solo_runs != before.solo_runs, "--solo-runs"), (now.fresh_solo != before.fresh_solo, "--fresh-solo")];
-    match changed.into_iter().find(|(is_changed, _)| *is_changed && is_measured) {
+    let is_measured =
+        (0..design.mixes.len()).any(|mix| store.solo(mix).exists()) || store.block(1).exists();
+    let changed = [
+        (now.solo_runs != before.solo_runs, "--solo-runs"),
+        (now.fresh_solo != before.fresh_solo, "--fresh-solo"),
+    ];
+    match changed
+        .into_iter()
+        .find(|(is_changed, _)| *is_changed && is_measured)
+    {
         Some((_, option)) => Err(usage(format!(
             "{option}: this comparison began otherwise, and slowdowns are of the same times alone in all blocks; leave it out, or \
              begin another one, with another --out"
@@ -281,7 +340,10 @@ fn check_place(folder: &Path, design: &Design) -> anyhow::Result<()> {
 }
 
 fn has_commands(design: &Design) -> bool {
-    design.candidates.iter().any(|one| matches!(one.means, Means::Command(_)))
+    design
+        .candidates
+        .iter()
+        .any(|one| matches!(one.means, Means::Command(_)))
 }
 
 /// Keeps others from making runs in the same folder, as long as the file is open.
@@ -289,7 +351,12 @@ fn lock(folder: &Path) -> anyhow::Result<File> {
     std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", told(folder)))?;
     let place = folder.join(LOCK);
     let file = match write_regular(&place, OFlags::empty()) {
-        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+            ) =>
+        {
             return Err(Failure {
                 exit: Exit::Permission,
                 message: format!(
@@ -315,11 +382,17 @@ fn lock(folder: &Path) -> anyhow::Result<File> {
 /// What is to be said if the differences are not known as well as was asked for.
 fn missed(answer: &Answer, folder: &Path) -> Option<String> {
     let wanted = answer.manifest.wish.until_ci?;
-    let known = precision(&answer.manifest.design, &answer.outcomes, &precise(&answer.manifest));
+    let known = precision(
+        &answer.manifest.design,
+        &answer.outcomes,
+        &precise(&answer.manifest),
+    );
     let much = match known {
         Some(known) if known <= wanted => return None,
         Some(known) => format!("the differences are known to {}", share(known)),
-        None if answer.whole_blocks() < LEAST_BLOCKS as usize => "there are too few blocks for intervals".to_owned(),
+        None if answer.whole_blocks() < LEAST_BLOCKS as usize => {
+            "there are too few blocks for intervals".to_owned()
+        }
         None => {
             let metrics = precise(&answer.manifest).join(", ");
             return Some(format!(
@@ -345,26 +418,37 @@ fn precise(manifest: &Manifest) -> Vec<String> {
         return manifest.metrics.clone();
     }
     // Of a command only the time of the whole program is known.
-    let usual = if has_commands(&manifest.design) { ELAPSED } else { "turnaround_s" };
+    let usual = if has_commands(&manifest.design) {
+        ELAPSED
+    } else {
+        "turnaround_s"
+    };
     vec![usual.to_owned()]
 }
 
 /// Tells a comparison from others by the time and its process.
 fn stamp() -> String {
     let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let digits: String = now.chars().filter(|c| c.is_ascii_digit() || *c == 'T').collect();
+    let digits: String = now
+        .chars()
+        .filter(|c| c.is_ascii_digit() || *c == 'T')
+        .collect();
     format!("{}-{}", digits.replace('T', "-"), std::process::id())
 }
 
 /// Keeps what is compared in the folder. What it is of comes first: whatever fails afterwards, as on a full disk, the same
 /// command goes on there.
 fn prepare(store: &Store, manifest: &Manifest) -> anyhow::Result<()> {
-    write_whole(&store.manifest(), (serde_json::to_string_pretty(manifest)? + "\n").as_bytes())?;
+    write_whole(
+        &store.manifest(),
+        (serde_json::to_string_pretty(manifest)? + "\n").as_bytes(),
+    )?;
     let mixes = store.mix(0);
     let mixes = mixes.parent().context("a folder")?;
     std::fs::create_dir_all(mixes).with_context(|| format!("can't make {}", told(mixes)))?;
     for (at, mix) in manifest.design.mixes.iter().enumerate() {
-        let text = crate::input::read_mix(Path::new(&mix.file)).map_err(|error| usage(error.to_string()))?;
+        let text = crate::input::read_mix(Path::new(&mix.file))
+            .map_err(|error| usage(error.to_string()))?;
         write_whole(&store.mix(at), text.as_bytes())?;
     }
     Ok(())
@@ -380,13 +464,23 @@ impl Runs<'_> {
         let mut plans = vec![serde_json::Value::Null; self.design.mixes.len()];
         for (mix, plan) in plans.iter_mut().enumerate() {
             for candidate in 0..self.design.candidates.len() {
-                let Some(options) = candidate_options(self.design, candidate) else { continue };
-                let what = format!("{} with {}", self.design.candidates[candidate].name, self.design.mixes[mix].name);
+                let Some(options) = candidate_options(self.design, candidate) else {
+                    continue;
+                };
+                let what = format!(
+                    "{} with {}",
+                    self.design.candidates[candidate].name, self.design.mixes[mix].name
+                );
                 let mut command = cosched_run(self.design, mix);
-                command.args(options).args(["--dry-run", "--format", "json"]).args(&self.design.options);
+                command
+                    .args(options)
+                    .args(["--dry-run", "--format", "json"])
+                    .args(&self.design.options);
                 if !self.design.is_simulated() {
                     // Nothing is there, so nothing is known; but jobs are told apart as for a history.
-                    command.arg("--history").arg(self.store.folder().join("no-history"));
+                    command
+                        .arg("--history")
+                        .arg(self.store.folder().join("no-history"));
                 }
                 let children = Children::new(self.store.folder());
                 let run = || children.run(command, What::Plan, self.signals);
@@ -398,7 +492,8 @@ impl Runs<'_> {
                     return Err(failure(&ended, &what));
                 }
                 if plan.is_null() {
-                    *plan = serde_json::from_str(&ended.out).context("what `cosched run --dry-run` printed")?;
+                    *plan = serde_json::from_str(&ended.out)
+                        .context("what `cosched run --dry-run` printed")?;
                 }
             }
         }
@@ -435,7 +530,8 @@ impl Runs<'_> {
             worker.join()
         });
         self.screen.clear();
-        let done = done.map_err(|_| anyhow::anyhow!("{what}: the thread ended without a result"))?;
+        let done =
+            done.map_err(|_| anyhow::anyhow!("{what}: the thread ended without a result"))?;
         match interrupt {
             Some(signal) => Ok(Err(signal)),
             None => done.map(Ok),
@@ -451,15 +547,26 @@ impl Runs<'_> {
     ) -> anyhow::Result<Stopped> {
         let metrics = precise(manifest);
         let runs = self.design.candidates.len() * self.design.mixes.len();
-        let Wish { reps, until_ci, warmup, .. } = manifest.wish;
+        let Wish {
+            reps,
+            until_ci,
+            warmup,
+            ..
+        } = manifest.wish;
         let enough = |outcomes: &[Outcome], block: u32| {
-            let is_known =
-                |wanted: f64| precision(self.design, outcomes, &metrics).is_some_and(|known| known <= wanted);
+            let is_known = |wanted: f64| {
+                precision(self.design, outcomes, &metrics).is_some_and(|known| known <= wanted)
+            };
             block >= LEAST_BLOCKS && until_ci.is_some_and(is_known)
         };
         // What was made by an earlier call.
-        let made =
-            (1..=reps).take_while(|&block| outcomes.iter().filter(|one| one.trial.block == block).count() == runs);
+        let made = (1..=reps).take_while(|&block| {
+            outcomes
+                .iter()
+                .filter(|one| one.trial.block == block)
+                .count()
+                == runs
+        });
         let made = made.count() as u32;
         if made < reps && !enough(outcomes, made) {
             for _ in 0..warmup {
@@ -480,8 +587,9 @@ impl Runs<'_> {
         };
         let mut block = 0;
         while block < reps {
-            let some: Vec<_> =
-                (block + 1..=reps.min(block + at_once)).flat_map(|block| self.design.block(block)).collect();
+            let some: Vec<_> = (block + 1..=reps.min(block + at_once))
+                .flat_map(|block| self.design.block(block))
+                .collect();
             let stopped = self.make(&some, outcomes, until)?;
             if stopped != Stopped::No {
                 return Ok(stopped);
@@ -503,7 +611,9 @@ fn write(store: &Store, answer: &Answer) -> anyhow::Result<()> {
         ("comparison.csv", cosched_compare::csv(answer)),
         ("comparison.json", cosched_compare::json(answer)),
     ];
-    forms.iter().try_for_each(|(name, text)| write_whole(&store.folder().join(name), text.as_bytes()))?;
+    forms
+        .iter()
+        .try_for_each(|(name, text)| write_whole(&store.folder().join(name), text.as_bytes()))?;
     let page = cosched_page::comparison_page(&super::report::comparison::view(store, answer)?);
     write_whole(&store.folder().join("comparison.html"), page.as_bytes())
 }
@@ -523,17 +633,27 @@ fn print(args: &CompareArgs, answer: &Answer) -> anyhow::Result<()> {
 fn say_where(args: &CompareArgs, folder: &Path, answer: &Answer) {
     if !args.quiet {
         let runs = count(answer.outcomes.len() as u64, "run");
-        stderr::say(format_args!("cosched: {runs} and the answer in five forms are in {}", told(folder)));
+        stderr::say(format_args!(
+            "cosched: {runs} and the answer in five forms are in {}",
+            told(folder)
+        ));
     }
 }
 
 fn interrupted(folder: &Path, signal: i32, is_begun: bool) -> anyhow::Result<ExitCode> {
     let how = if is_begun {
-        format!("interrupted; go on with `cosched compare --resume {}`", quote(folder.as_os_str().as_encoded_bytes()))
+        format!(
+            "interrupted; go on with `cosched compare --resume {}`",
+            quote(folder.as_os_str().as_encoded_bytes())
+        )
     } else {
         "interrupted; nothing was run".to_owned()
     };
-    Err(Failure { exit: Exit::Signal(signal), message: how }.into())
+    Err(Failure {
+        exit: Exit::Signal(signal),
+        message: how,
+    }
+    .into())
 }
 
 /// What would be run.
@@ -542,35 +662,77 @@ fn explain(args: &CompareArgs, manifest: &Manifest, folder: &Path) -> anyhow::Re
     let mut out = std::io::stdout().lock();
     writeln!(out, "machine   {}", visible(&manifest.machine))?;
     for mix in &design.mixes {
-        writeln!(out, "mix       {:<20} {}", visible(&mix.name), visible(&mix.file))?;
+        writeln!(
+            out,
+            "mix       {:<20} {}",
+            visible(&mix.name),
+            visible(&mix.file)
+        )?;
     }
     for (at, candidate) in design.candidates.iter().enumerate() {
-        let baseline = if at == design.baseline { " (baseline)" } else { "" };
+        let baseline = if at == design.baseline {
+            " (baseline)"
+        } else {
+            ""
+        };
         let how = match &candidate.means {
             Means::Command(line) => visible(line),
             Means::Policy { .. } => {
                 let options = candidate_options(design, at).unwrap_or_default();
-                let words = options.iter().chain(&design.options).map(|word| quote(word.as_bytes()));
-                format!("cosched run MIX {}", visible(&words.collect::<Vec<_>>().join(" ")))
+                let words = options
+                    .iter()
+                    .chain(&design.options)
+                    .map(|word| quote(word.as_bytes()));
+                format!(
+                    "cosched run MIX {}",
+                    visible(&words.collect::<Vec<_>>().join(" "))
+                )
             }
         };
-        writeln!(out, "candidate {:<20} {how}{baseline}", visible(&candidate.name))?;
+        writeln!(
+            out,
+            "candidate {:<20} {how}{baseline}",
+            visible(&candidate.name)
+        )?;
     }
-    let Wish { reps, until_ci, solo_runs, warmup, .. } = manifest.wish;
+    let Wish {
+        reps,
+        until_ci,
+        solo_runs,
+        warmup,
+        ..
+    } = manifest.wish;
     if !design.is_simulated() && solo_runs > 0 {
-        writeln!(out, "alone     each job {}, unless it is known", count(u64::from(solo_runs), "time"))?;
+        writeln!(
+            out,
+            "alone     each job {}, unless it is known",
+            count(u64::from(solo_runs), "time")
+        )?;
     }
     let runs = design.mixes.len() * design.candidates.len();
     if warmup > 0 {
         writeln!(out, "warm-up   {}", count(u64::from(warmup), "block"))?;
     }
     let most = if until_ci.is_some() { "at most " } else { "" };
-    writeln!(out, "blocks    {most}{}, each of {}", reps, count(runs as u64, "run"))?;
+    writeln!(
+        out,
+        "blocks    {most}{}, each of {}",
+        reps,
+        count(runs as u64, "run")
+    )?;
     if let Some(wanted) = until_ci {
-        writeln!(out, "until     the differences are known to {}", share(wanted))?;
+        writeln!(
+            out,
+            "until     the differences are known to {}",
+            share(wanted)
+        )?;
     }
     if let Some(time) = args.max_time {
-        writeln!(out, "at most   {}, then no further run begins", seconds(time.as_s()))?;
+        writeln!(
+            out,
+            "at most   {}, then no further run begins",
+            seconds(time.as_s())
+        )?;
     }
     writeln!(out, "folder    {}", told(folder))?;
     writeln!(out, "nothing was run")?;

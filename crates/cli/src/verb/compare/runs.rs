@@ -8,7 +8,9 @@ use crate::input::quote;
 use crate::verb::run::Screen;
 use crate::whole_file::{read_own, write_whole};
 use anyhow::Context as _;
-use cosched_compare::{COMMAND_FILE, COMMAND_SCHEMA, CommandRun, Design, Means, Outcome, RUN_FILE, Store, Trial};
+use cosched_compare::{
+    COMMAND_FILE, COMMAND_SCHEMA, CommandRun, Design, Means, Outcome, RUN_FILE, Store, Trial,
+};
 use cosched_linux::{Interrupt, Interrupts};
 use cosched_report::{Record, count, seconds, visible};
 use rustix::process::Signal;
@@ -49,7 +51,11 @@ pub(super) enum Stopped {
 /// `cosched run` with a mix, as it is run for comparisons.
 pub(super) fn cosched_run(design: &Design, mix: usize) -> Command {
     let mut command = Command::new("/proc/self/exe");
-    command.arg0("cosched").arg("run").arg(&design.mixes[mix].file).args(["--on", &design.on]);
+    command
+        .arg0("cosched")
+        .arg("run")
+        .arg(&design.mixes[mix].file)
+        .args(["--on", &design.on]);
     as_begun(&mut command, design);
     for name in options::own_variables() {
         command.env_remove(name);
@@ -70,7 +76,9 @@ fn as_begun(command: &mut Command, design: &Design) {
 
 /// The options of `cosched run` for a candidate; `None` of a command.
 pub(super) fn candidate_options(design: &Design, candidate: usize) -> Option<Vec<String>> {
-    let Means::Policy { policy, params } = &design.candidates[candidate].means else { return None };
+    let Means::Policy { policy, params } = &design.candidates[candidate].means else {
+        return None;
+    };
     let mut options = vec!["--policy".to_owned(), policy.clone()];
     for (name, value) in params {
         options.extend(["--param".to_owned(), format!("{name}={value}")]);
@@ -89,11 +97,20 @@ impl Runs<'_> {
         outcomes: &mut Vec<Outcome>,
         until: Option<Instant>,
     ) -> anyhow::Result<Stopped> {
-        let done: std::collections::BTreeSet<Trial> = outcomes.iter().map(|outcome| outcome.trial).collect();
-        let open: Vec<Trial> = trials.iter().copied().filter(|trial| !done.contains(trial)).collect();
+        let done: std::collections::BTreeSet<Trial> =
+            outcomes.iter().map(|outcome| outcome.trial).collect();
+        let open: Vec<Trial> = trials
+            .iter()
+            .copied()
+            .filter(|trial| !done.contains(trial))
+            .collect();
         let is_late = || until.is_some_and(|until| Instant::now() >= until);
         let children = Children::new(self.store.folder());
-        let (next, ended, stop) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+        let (next, ended, stop) = (
+            AtomicUsize::new(0),
+            AtomicUsize::new(0),
+            AtomicBool::new(false),
+        );
         let late = AtomicBool::new(false);
         let made: Mutex<Vec<Outcome>> = Mutex::default();
         let failed: Mutex<Option<anyhow::Error>> = Mutex::default();
@@ -101,10 +118,16 @@ impl Runs<'_> {
         let workers = AtomicUsize::new(self.threads.clamp(1, open.len().max(1)));
         let mut stopped = Stopped::No;
         let began = Instant::now();
-        let maker = Maker { store: self.store, design: self.design, signals: self.signals };
+        let maker = Maker {
+            store: self.store,
+            design: self.design,
+            signals: self.signals,
+        };
         let work = || {
             while !stop.load(Ordering::Relaxed) {
-                let Some(&trial) = open.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                let Some(&trial) = open.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                    break;
+                };
                 if is_late() {
                     late.store(true, Ordering::Relaxed);
                     break;
@@ -131,10 +154,18 @@ impl Runs<'_> {
             (0..workers.load(Ordering::Relaxed)).for_each(|_| drop(scope.spawn(work)));
             let line = || {
                 let done = ended.load(Ordering::Relaxed);
-                let left = began.elapsed().as_secs_f64() / done.max(1) as f64 * (open.len() - done) as f64;
-                let left = if done > 0 { format!(", about {} left", seconds(left)) } else { String::new() };
+                let left =
+                    began.elapsed().as_secs_f64() / done.max(1) as f64 * (open.len() - done) as f64;
+                let left = if done > 0 {
+                    format!(", about {} left", seconds(left))
+                } else {
+                    String::new()
+                };
                 let now = now.lock().map(|now| now.clone()).unwrap_or_default();
-                format!("{done} of {} done{left}; {now}", count(open.len() as u64, "run"))
+                format!(
+                    "{done} of {} done{left}; {now}",
+                    count(open.len() as u64, "run")
+                )
             };
             while workers.load(Ordering::Relaxed) > 0 {
                 std::thread::sleep(LOOK);
@@ -156,9 +187,15 @@ impl Runs<'_> {
             }
         });
         self.screen.clear();
-        outcomes.extend(made.into_inner().unwrap_or_else(|broken| broken.into_inner()));
+        outcomes.extend(
+            made.into_inner()
+                .unwrap_or_else(|broken| broken.into_inner()),
+        );
         outcomes.sort_by_key(|outcome| outcome.trial);
-        match failed.into_inner().unwrap_or_else(|broken| broken.into_inner()) {
+        match failed
+            .into_inner()
+            .unwrap_or_else(|broken| broken.into_inner())
+        {
             Some(error) if stopped == Stopped::No => Err(error),
             _ if stopped == Stopped::No && late.load(Ordering::Relaxed) => Ok(Stopped::Time),
             _ if stopped == Stopped::No && stop.load(Ordering::Relaxed) => Ok(Stopped::Signal(15)),
@@ -177,7 +214,10 @@ struct Maker<'a> {
 impl Maker<'_> {
     fn name(&self, trial: Trial) -> String {
         let mix = &self.design.mixes[trial.mix].name;
-        format!("block {}, {mix} under {}", trial.block, self.design.candidates[trial.candidate].name)
+        format!(
+            "block {}, {mix} under {}",
+            trial.block, self.design.candidates[trial.candidate].name
+        )
     }
 
     /// Makes a run; `None` if it was ended from outside.
@@ -190,7 +230,8 @@ impl Maker<'_> {
             }
             _ => {}
         }
-        std::fs::create_dir_all(&folder).with_context(|| format!("can't make {}", folder.display()))?;
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("can't make {}", folder.display()))?;
         match &self.design.candidates[trial.candidate].means {
             Means::Command(line) => self.command(line, &folder, children)?,
             Means::Policy { .. } => self.cosched(trial, &folder, children)?,
@@ -209,15 +250,24 @@ impl Maker<'_> {
         }
         // While it was suspended others used the CPUs, and that is no matter.
         let meter = meter.filter(|_| ended.suspended.is_zero());
-        let errors = Some(&ended.err).filter(|text| !ended.status.success() && !text.trim().is_empty());
-        let run = CommandRun { errors: errors.cloned(), ..noted(line.to_owned(), &ended, meter.map(Meter::end)) };
+        let errors =
+            Some(&ended.err).filter(|text| !ended.status.success() && !text.trim().is_empty());
+        let run = CommandRun {
+            errors: errors.cloned(),
+            ..noted(line.to_owned(), &ended, meter.map(Meter::end))
+        };
         keep(folder, &run)
     }
 
     fn cosched(&self, trial: Trial, folder: &Path, children: &Children<'_>) -> anyhow::Result<()> {
         let mut command = cosched_run(self.design, trial.mix);
         command.args(candidate_options(self.design, trial.candidate).unwrap_or_default());
-        command.args(["--no-history", "--quiet", "--seed", &self.design.seed_of(trial.block).to_string()]);
+        command.args([
+            "--no-history",
+            "--quiet",
+            "--seed",
+            &self.design.seed_of(trial.block).to_string(),
+        ]);
         command.arg("--logs").arg(folder);
         if !self.design.is_simulated() {
             let solo = self.store.solo(trial.mix);
@@ -230,16 +280,23 @@ impl Maker<'_> {
         if self.design.is_simulated() && trial.block != FIRST_BLOCK {
             command.arg("--no-series");
         }
-        let words = command.get_args().map(|word| quote(word.as_encoded_bytes()));
+        let words = command
+            .get_args()
+            .map(|word| quote(word.as_encoded_bytes()));
         let line = format!("cosched {}", words.collect::<Vec<_>>().join(" "));
-        let what = if self.design.is_simulated() { What::Simulation } else { What::Run };
+        let what = if self.design.is_simulated() {
+            What::Simulation
+        } else {
+            What::Run
+        };
         let ended = children.run(command, what, self.signals)?;
         let is_made = folder.join(RUN_FILE).exists();
         if ended.status.signal().is_none() && is_made && !self.design.is_simulated() {
             keep(folder, &noted(line, &ended, None))?;
             drop_output(folder);
         }
-        let error = killed(&ended, &self.name(trial), self.store.folder()).filter(|_| !children.were_asked());
+        let error = killed(&ended, &self.name(trial), self.store.folder())
+            .filter(|_| !children.were_asked());
         match error {
             Some(error) => Err(error),
             None if is_made || ended.status.signal().is_some() => Ok(()),
@@ -251,9 +308,15 @@ impl Maker<'_> {
 /// Removes what the jobs of a run wrote, but for those that failed: it is the same in each run, and fills the disk.
 fn drop_output(folder: &Path) {
     let record = read_own(&folder.join(RUN_FILE)).and_then(|bytes| String::from_utf8(bytes).ok());
-    let Some(record) = record.and_then(|text| Record::from_json(&text).ok()) else { return };
+    let Some(record) = record.and_then(|text| Record::from_json(&text).ok()) else {
+        return;
+    };
     for job in record.jobs.iter().filter(|job| job.exit == Some(0)) {
-        for log in [&job.log, &job.log_stderr].into_iter().flatten().map(Path::new) {
+        for log in [&job.log, &job.log_stderr]
+            .into_iter()
+            .flatten()
+            .map(Path::new)
+        {
             if log.parent() == Some(folder) {
                 // One that stays costs room, and nothing else.
                 let _ = std::fs::remove_file(log);
@@ -267,7 +330,11 @@ fn noted(command: String, ended: &Ended, seen: Option<Seen>) -> CommandRun {
     let (machine_load, doubts) = seen.map(|seen| (seen.load, seen.doubts)).unzip();
     let mut doubts: Vec<String> = doubts.unwrap_or_default();
     if ended.left > 0 {
-        let left = if ended.left == 1 { "a process".to_owned() } else { format!("{} processes", ended.left) };
+        let left = if ended.left == 1 {
+            "a process".to_owned()
+        } else {
+            format!("{} processes", ended.left)
+        };
         doubts.push(format!(
             "the command left {left} behind, which had to be ended: its time does not tell all that it did"
         ));
@@ -280,7 +347,11 @@ fn noted(command: String, ended: &Ended, seen: Option<Seen>) -> CommandRun {
         schema: COMMAND_SCHEMA.to_owned(),
         command,
         elapsed_s: ended.time.as_secs_f64(),
-        exit: ended.status.code().or_else(|| Some(128 + ended.status.signal()?)).unwrap_or(-1),
+        exit: ended
+            .status
+            .code()
+            .or_else(|| Some(128 + ended.status.signal()?))
+            .unwrap_or(-1),
         machine_load,
         errors: None,
         doubts,
@@ -288,7 +359,10 @@ fn noted(command: String, ended: &Ended, seen: Option<Seen>) -> CommandRun {
 }
 
 fn keep(folder: &Path, run: &CommandRun) -> anyhow::Result<()> {
-    write_whole(&folder.join(COMMAND_FILE), serde_json::to_string_pretty(run)?.as_bytes())
+    write_whole(
+        &folder.join(COMMAND_FILE),
+        serde_json::to_string_pretty(run)?.as_bytes(),
+    )
 }
 
 fn set(now: &Mutex<String>, text: String) {
@@ -300,13 +374,29 @@ fn set(now: &Mutex<String>, text: String) {
 /// The error of a run that was ended by a signal that nobody sent who went through this comparison; `None` of any other run.
 pub(super) fn killed(ended: &Ended, what: &str, folder: &Path) -> Option<anyhow::Error> {
     let signal = ended.status.signal()?;
-    let why = if signal == Signal::KILL.as_raw() { ", as the kernel does where memory runs out" } else { "" };
-    let jobs = |names: &[String]| names.iter().map(|name| visible(name)).collect::<Vec<_>>().join(", ");
+    let why = if signal == Signal::KILL.as_raw() {
+        ", as the kernel does where memory runs out"
+    } else {
+        ""
+    };
+    let jobs = |names: &[String]| {
+        names
+            .iter()
+            .map(|name| visible(name))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     let (done, remedy) = match (&ended.ended_jobs[..], &ended.live_jobs[..]) {
         ([], []) => (String::new(), ""),
-        (ended, []) => (format!("; its jobs that went on were ended: {}", jobs(ended)), ""),
+        (ended, []) => (
+            format!("; its jobs that went on were ended: {}", jobs(ended)),
+            "",
+        ),
         (_, live) => (
-            format!("; jobs of it still go on, and can't be ended by this user: {}", jobs(live)),
+            format!(
+                "; jobs of it still go on, and can't be ended by this user: {}",
+                jobs(live)
+            ),
             "end them (`cosched thaw --kill` as root), and ",
         ),
     };
@@ -316,7 +406,13 @@ pub(super) fn killed(ended: &Ended, what: &str, folder: &Path) -> Option<anyhow:
         ended.status,
         quote(folder.as_os_str().as_encoded_bytes())
     );
-    Some(Failure { exit: Exit::Failure, message }.into())
+    Some(
+        Failure {
+            exit: Exit::Failure,
+            message,
+        }
+        .into(),
+    )
 }
 
 /// The error that `cosched run` gave, with its exit code.
@@ -327,8 +423,21 @@ pub(super) fn failure(ended: &Ended, what: &str) -> anyhow::Error {
         Some(4) => Exit::Permission,
         _ => Exit::Failure,
     };
-    let told = ended.err.lines().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>().join("; ");
+    let told = ended
+        .err
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect::<Vec<_>>()
+        .join("; ");
     let told = told.strip_prefix("cosched: ").unwrap_or(&told);
-    let told = if told.is_empty() { ended.status.to_string() } else { told.to_owned() };
-    Failure { exit, message: format!("{what}: {told}") }.into()
+    let told = if told.is_empty() {
+        ended.status.to_string()
+    } else {
+        told.to_owned()
+    };
+    Failure {
+        exit,
+        message: format!("{what}: {told}"),
+    }
+    .into()
 }

@@ -12,8 +12,12 @@ use std::time::Instant;
 
 /// Where what is measured is kept; `None` if there is no place for it.
 fn cache() -> Option<PathBuf> {
-    let named = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let folder = named.or_else(|| Some(std::env::home_dir()?.join(".cache")).filter(|folder| folder.is_absolute()))?;
+    let named = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .filter(|folder| folder.is_absolute());
+    let folder = named.or_else(|| {
+        Some(std::env::home_dir()?.join(".cache")).filter(|folder| folder.is_absolute())
+    })?;
     Some(folder.join("cosched/solo"))
 }
 
@@ -25,16 +29,29 @@ fn parse(bytes: &[u8]) -> Option<SoloFile> {
 /// What the jobs of a mix are: their commands, what they are given, the files of their programs, and the machine. `plan` is
 /// what `--dry-run --format json` prints.
 fn content(plan: &serde_json::Value, options: &[String]) -> String {
-    let text = format!("{} {} {} {}", plan["machine"], plan["cpus"], options.join(" "), jobs(plan));
+    let text = format!(
+        "{} {} {} {}",
+        plan["machine"],
+        plan["cpus"],
+        options.join(" "),
+        jobs(plan)
+    );
     sha256(text.as_bytes())
 }
 
 /// What the jobs of a mix are, as SHA-256: their commands, and the files of their programs.
 pub(super) fn jobs(plan: &serde_json::Value) -> String {
     let of = |job: &serde_json::Value| {
-        ["name", "command", "program", "identity", "cpus"].map(|key| job[key].to_string()).join(" ")
+        ["name", "command", "program", "identity", "cpus"]
+            .map(|key| job[key].to_string())
+            .join(" ")
     };
-    let jobs: Vec<String> = plan["jobs"].as_array().into_iter().flatten().map(of).collect();
+    let jobs: Vec<String> = plan["jobs"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(of)
+        .collect();
     sha256(jobs.join("\n").as_bytes())
 }
 
@@ -42,14 +59,24 @@ pub(super) fn jobs(plan: &serde_json::Value) -> String {
 fn medians(files: Vec<SoloFile>) -> Option<SoloFile> {
     let (first, rest) = files.split_first()?;
     let jobs = first.jobs.iter().map(|job| {
-        let same = rest.iter().flat_map(|file| &file.jobs).filter(|other| other.name == job.name);
+        let same = rest
+            .iter()
+            .flat_map(|file| &file.jobs)
+            .filter(|other| other.name == job.name);
         let mut all: Vec<&SoloJob> = std::iter::once(job).chain(same).collect();
         all.sort_by(|a, b| a.time_s.total_cmp(&b.time_s));
         let range_s = Some((all[0].time_s, all[all.len() - 1].time_s)).filter(|_| all.len() > 1);
-        SoloJob { range_s, ..all[(all.len() - 1) / 2].clone() }
+        SoloJob {
+            range_s,
+            ..all[(all.len() - 1) / 2].clone()
+        }
     });
     let disturbed = files.iter().filter(|file| file.disturbed).count() * 2 > files.len();
-    Some(SoloFile { jobs: jobs.collect(), disturbed, ..first.clone() })
+    Some(SoloFile {
+        jobs: jobs.collect(),
+        disturbed,
+        ..first.clone()
+    })
 }
 
 impl Runs<'_> {
@@ -63,18 +90,27 @@ impl Runs<'_> {
         until: Option<Instant>,
         plans: &[serde_json::Value],
     ) -> anyhow::Result<Stopped> {
-        let Wish { solo_runs: times, fresh_solo: fresh, .. } = *wish;
+        let Wish {
+            solo_runs: times,
+            fresh_solo: fresh,
+            ..
+        } = *wish;
         if self.design.is_simulated() || times == 0 {
             return Ok(Stopped::No);
         }
         for (mix, plan) in plans.iter().enumerate() {
-            let kept = cache().map(|folder| folder.join(format!("{}.json", content(plan, &self.design.options))));
+            let kept = cache()
+                .map(|folder| folder.join(format!("{}.json", content(plan, &self.design.options))));
             let place = self.store.solo(mix);
             if read_own(&place).and_then(|bytes| parse(&bytes)).is_none() {
-                let known =
-                    kept.as_deref().filter(|_| !fresh).and_then(read_own).filter(|bytes| parse(bytes).is_some());
+                let known = kept
+                    .as_deref()
+                    .filter(|_| !fresh)
+                    .and_then(read_own)
+                    .filter(|bytes| parse(bytes).is_some());
                 let folder = place.parent().context("a folder")?;
-                std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", folder.display()))?;
+                std::fs::create_dir_all(folder)
+                    .with_context(|| format!("can't make {}", folder.display()))?;
                 let content = match known {
                     Some(bytes) => {
                         self.screen.say(&format!(
@@ -122,14 +158,27 @@ impl Runs<'_> {
             }
             let folder = self.store.solo(mix).with_extension(number.to_string());
             if folder.exists() {
-                std::fs::remove_dir_all(&folder).with_context(|| format!("can't remove {}", folder.display()))?;
+                std::fs::remove_dir_all(&folder)
+                    .with_context(|| format!("can't remove {}", folder.display()))?;
             }
             let what = format!("{}, jobs alone, {number} of {times}", self.mix_name(mix));
             let mut command = cosched_run(self.design, mix);
-            command.args(["--policy", "fifo", "--solo", "only", "--no-history", "--quiet", "--logs"]).arg(&folder);
+            command
+                .args([
+                    "--policy",
+                    "fifo",
+                    "--solo",
+                    "only",
+                    "--no-history",
+                    "--quiet",
+                    "--logs",
+                ])
+                .arg(&folder);
             command.args(&self.design.options);
             let children = Children::new(self.store.folder());
-            let ended = match self.watched(&what, &children, || children.run(command, What::Run, self.signals))? {
+            let ended = match self.watched(&what, &children, || {
+                children.run(command, What::Run, self.signals)
+            })? {
                 Ok(ended) => ended,
                 Err(signal) => return Ok(Err(Stopped::Signal(signal))),
             };

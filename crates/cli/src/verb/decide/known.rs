@@ -48,21 +48,39 @@ pub(super) fn known(snapshot: &Snapshot, decision: &Decision) -> Vec<Known> {
 /// slowest of its threads.
 fn speeds(snapshot: &Snapshot, decision: &Decision) -> BTreeMap<TaskId, f64> {
     let machine = &*snapshot.machine;
-    let mut after: BTreeMap<TaskId, &Placement> =
-        snapshot.tasks.iter().filter_map(|task| Some((task.id, &task.running.as_ref()?.placement))).collect();
+    let mut after: BTreeMap<TaskId, &Placement> = snapshot
+        .tasks
+        .iter()
+        .filter_map(|task| Some((task.id, &task.running.as_ref()?.placement)))
+        .collect();
     for change in &decision.changes {
         match change {
-            Change::Place { task, placement, .. } => _ = after.insert(*task, placement),
+            Change::Place {
+                task, placement, ..
+            } => _ = after.insert(*task, placement),
             Change::Stop { task } => _ = after.remove(task),
         }
     }
     let (mut seats, mut whose) = (Vec::new(), Vec::new());
     for (task, placement) in after {
-        let learnt = snapshot.task(task).and_then(|task| task.estimates.learnt.as_ref().value());
-        let (Some(learnt), Placement::Exclusive { cpus, .. }) = (learnt, placement) else { continue };
-        for cpu in cpus.iter().filter_map(|cpu| machine.index_of(cpu)).map(|ix| &machine.cpus[ix]) {
+        let learnt = snapshot
+            .task(task)
+            .and_then(|task| task.estimates.learnt.as_ref().value());
+        let (Some(learnt), Placement::Exclusive { cpus, .. }) = (learnt, placement) else {
+            continue;
+        };
+        for cpu in cpus
+            .iter()
+            .filter_map(|cpu| machine.index_of(cpu))
+            .map(|ix| &machine.cpus[ix])
+        {
             let asks = *learnt.asks_on(cpu.core_type);
-            seats.push(Seat { asks, core: cpu.core, llc: cpu.llc, domain: cpu.memory_domain });
+            seats.push(Seat {
+                asks,
+                core: cpu.core,
+                llc: cpu.llc,
+                domain: cpu.memory_domain,
+            });
             whose.push((task, learnt.solo_ns() * asks.ghz));
         }
     }
@@ -88,7 +106,9 @@ pub(super) fn text(all: &[Known], name: impl Fn(TaskId) -> String) -> String {
         "learnt", "progress", "CPI alone", "reads/KI", "phase", "speed"
     );
     for one in all {
-        let speed = one.speed.map_or_else(|| "-".to_owned(), |speed| format!("{:.0} %", 100.0 * speed));
+        let speed = one
+            .speed
+            .map_or_else(|| "-".to_owned(), |speed| format!("{:.0} %", 100.0 * speed));
         let cpi = format!("{:.3} ±{:.1} %", one.solo_cpi, 100.0 * one.error);
         let phase = format!("{}{}", one.phase, if one.measured { "" } else { "?" });
         let _ = writeln!(
@@ -102,7 +122,10 @@ pub(super) fn text(all: &[Known], name: impl Fn(TaskId) -> String) -> String {
             speed
         );
     }
-    let _ = writeln!(out, "    progress in quanta; ?: not measured in this phase; speed: predicted, of that alone");
+    let _ = writeln!(
+        out,
+        "    progress in quanta; ?: not measured in this phase; speed: predicted, of that alone"
+    );
     out
 }
 
@@ -110,11 +133,21 @@ pub(super) fn text(all: &[Known], name: impl Fn(TaskId) -> String) -> String {
 mod tests {
     use super::*;
     use cosched_core::model::contention::Asks;
-    use cosched_core::{CpuSet, Estimates, Learnt, Machine, Nanos, Purpose, Reading, Running, TaskSpec, TaskView};
+    use cosched_core::{
+        CpuSet, Estimates, Learnt, Machine, Nanos, Purpose, Reading, Running, TaskSpec, TaskView,
+    };
 
     /// Three tasks on a core each of two CPUs, of which the last is not known.
     fn snapshot() -> Snapshot {
-        let asks = Asks { own: 0.5, penalty: 60.0, l1: 0.3, llc: 0.02, reads: 0.01, steepness: 0.3, ghz: 2.0 };
+        let asks = Asks {
+            own: 0.5,
+            penalty: 60.0,
+            l1: 0.3,
+            llc: 0.02,
+            reads: 0.01,
+            steepness: 0.3,
+            ghz: 2.0,
+        };
         let learnt = Learnt {
             asks,
             solo_cpi: asks.solo_cpi(&Default::default()),
@@ -127,12 +160,30 @@ mod tests {
             settling: None,
         };
         let view = |id: u32| {
-            let learnt = if id < 2 { Reading::Value(learnt.clone()) } else { Estimates::default().learnt };
-            let estimates = Estimates { learnt, ..Estimates::default() };
-            let placement = Placement::Exclusive { cpus: format!("{}", 2 * id).parse().unwrap(), whole_core: false };
-            let running = Running { placement, purpose: Purpose::Run, since: Nanos::ZERO, lease_end: None };
+            let learnt = if id < 2 {
+                Reading::Value(learnt.clone())
+            } else {
+                Estimates::default().learnt
+            };
+            let estimates = Estimates {
+                learnt,
+                ..Estimates::default()
+            };
+            let placement = Placement::Exclusive {
+                cpus: format!("{}", 2 * id).parse().unwrap(),
+                whole_core: false,
+            };
+            let running = Running {
+                placement,
+                purpose: Purpose::Run,
+                since: Nanos::ZERO,
+                lease_end: None,
+            };
             let spec = TaskSpec::new(id, &format!("job-{id}"));
-            TaskView { running: Some(running), ..TaskView::arriving(&spec, Nanos::ZERO, estimates) }
+            TaskView {
+                running: Some(running),
+                ..TaskView::arriving(&spec, Nanos::ZERO, estimates)
+            }
         };
         Snapshot {
             machine: Machine::uniform("three cores", 3, 2).into(),
@@ -146,37 +197,75 @@ mod tests {
     }
 
     fn place(task: u32, cpus: &str) -> Change {
-        let placement = Placement::Exclusive { cpus: cpus.parse::<CpuSet>().unwrap(), whole_core: false };
-        Change::Place { task: TaskId(task), placement, lease_end: None, purpose: Purpose::Run }
+        let placement = Placement::Exclusive {
+            cpus: cpus.parse::<CpuSet>().unwrap(),
+            whole_core: false,
+        };
+        Change::Place {
+            task: TaskId(task),
+            placement,
+            lease_end: None,
+            purpose: Purpose::Run,
+        }
     }
 
     #[test]
     fn speeds_are_those_after_the_decision() {
         let snapshot = snapshot();
         let first = |changes: Vec<Change>| {
-            let known = known(&snapshot, &Decision { changes, ..Decision::default() });
-            assert_eq!(known.iter().map(|one| one.task.0).collect::<Vec<_>>(), [0, 1]);
+            let known = known(
+                &snapshot,
+                &Decision {
+                    changes,
+                    ..Decision::default()
+                },
+            );
+            assert_eq!(
+                known.iter().map(|one| one.task.0).collect::<Vec<_>>(),
+                [0, 1]
+            );
             known[0].speed
         };
         let apart = first(Vec::new()).unwrap();
         let alone = first(vec![Change::Stop { task: TaskId(1) }]).unwrap();
         let together = first(vec![place(1, "3")]).unwrap();
-        assert!(together < apart && apart < alone && alone > 0.999, "{together} {apart} {alone}");
+        assert!(
+            together < apart && apart < alone && alone > 0.999,
+            "{together} {apart} {alone}"
+        );
         assert_eq!(first(vec![Change::Stop { task: TaskId(0) }]), None);
         // Its second thread shares a core with the other job.
         assert!(first(vec![place(0, "0,5")]).unwrap() < apart);
-        let shared = Placement::Shared { mask: "0-5".parse().unwrap() };
-        let shared = Change::Place { task: TaskId(0), placement: shared, lease_end: None, purpose: Purpose::Run };
+        let shared = Placement::Shared {
+            mask: "0-5".parse().unwrap(),
+        };
+        let shared = Change::Place {
+            task: TaskId(0),
+            placement: shared,
+            lease_end: None,
+            purpose: Purpose::Run,
+        };
         assert_eq!(first(vec![shared]), None);
     }
 
     #[test]
     fn what_is_not_known_is_not_listed() {
         let snapshot = snapshot();
-        let decision = Decision { changes: vec![Change::Stop { task: TaskId(1) }], ..Decision::default() };
+        let decision = Decision {
+            changes: vec![Change::Stop { task: TaskId(1) }],
+            ..Decision::default()
+        };
         let text = text(&known(&snapshot, &decision), |id| format!("job-{}", id.0));
-        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(lines[1], ["job-0", "7.25", "1.202", "±2.0", "%", "10.00", "1?", "100", "%"]);
+        let lines: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        assert_eq!(
+            lines[1],
+            [
+                "job-0", "7.25", "1.202", "±2.0", "%", "10.00", "1?", "100", "%"
+            ]
+        );
         assert_eq!((lines[2][0], lines[2][7], lines.len()), ("job-1", "-", 4));
         assert_eq!(super::text(&[], |_| String::new()), "");
     }

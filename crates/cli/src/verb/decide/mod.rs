@@ -8,10 +8,12 @@ use crate::input::told;
 use crate::verb::run::{Format, moment, name_value, once_each, seed, unmet};
 use clap::Args;
 use cosched_core::{
-    Absence, Capabilities, Capability, Change, Decision, Importance, Nanos, POLICIES, Params, PolicyEntry, Rng,
-    Snapshot, TaskId, check, find_policy,
+    Absence, Capabilities, Capability, Change, Decision, Importance, Nanos, POLICIES, Params,
+    PolicyEntry, Rng, Snapshot, TaskId, check, find_policy,
 };
-use cosched_report::{BackendKind, Event, Pick, read_event, trigger_text, visible, visible_lines, wait_text};
+use cosched_report::{
+    BackendKind, Event, Pick, read_event, trigger_text, visible, visible_lines, wait_text,
+};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::PathBuf;
@@ -62,7 +64,9 @@ pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
         Box::new(std::io::stdin().lock())
     } else {
         let opened = std::fs::File::open(&args.snapshot);
-        Box::new(BufReader::new(opened.map_err(|error| usage(format!("{file}: {error}")))?))
+        Box::new(BufReader::new(
+            opened.map_err(|error| usage(format!("{file}: {error}")))?,
+        ))
     };
     let pick = match (args.seq, args.at) {
         (Some(seq), _) => Pick::Seq(seq),
@@ -71,30 +75,62 @@ pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
     };
     let event = read_event(input, &file, pick).map_err(|error| usage(error.to_string()))?;
     let snapshot = &event.snapshot;
-    let known = || POLICIES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
+    let known = || {
+        POLICIES
+            .iter()
+            .map(|entry| entry.name)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     let name = args.policy.as_deref().or(event.policy.as_deref());
-    let name = name.ok_or_else(|| usage(format!("{file} names no policy; give one, as in --policy perf-fair")))?;
-    let entry =
-        find_policy(name).ok_or_else(|| usage(format!("there is no policy `{name}`; there are {}", known())))?;
+    let name = name.ok_or_else(|| {
+        usage(format!(
+            "{file} names no policy; give one, as in --policy perf-fair"
+        ))
+    })?;
+    let entry = find_policy(name).ok_or_else(|| {
+        usage(format!(
+            "there is no policy `{name}`; there are {}",
+            known()
+        ))
+    })?;
     // Recorded parameters and state belong to the policy that was recorded with them.
     let same = event.policy.as_deref() == Some(name);
     let mut settings: Vec<(String, String)> = Vec::new();
     if same {
-        settings.extend(event.params.iter().map(|(name, value)| (name.clone(), plain(value))));
+        settings.extend(
+            event
+                .params
+                .iter()
+                .map(|(name, value)| (name.clone(), plain(value))),
+        );
     } else {
-        let has = |(name, _): &(&String, &String)| entry.params.iter().any(|spec| spec.name == *name);
-        settings.extend(event.machine_params.iter().filter(has).map(|(name, value)| (name.clone(), value.clone())));
+        let has =
+            |(name, _): &(&String, &String)| entry.params.iter().any(|spec| spec.name == *name);
+        settings.extend(
+            event
+                .machine_params
+                .iter()
+                .filter(has)
+                .map(|(name, value)| (name.clone(), value.clone())),
+        );
     }
     once_each(&args.params)?;
     settings.extend(args.params.iter().cloned());
-    let params = Params::resolve(entry.name, entry.params, &settings).map_err(|error| usage(error.to_string()))?;
+    let params = Params::resolve(entry.name, entry.params, &settings)
+        .map_err(|error| usage(error.to_string()))?;
     let lacks = entry.shortfalls(&params, &capabilities(&event, entry, &params));
-    if let Some(lack) = lacks.iter().find(|lack| lack.importance == Importance::Required) {
+    if let Some(lack) = lacks
+        .iter()
+        .find(|lack| lack.importance == Importance::Required)
+    {
         return Err(unmet(entry, lack, &format!("the machine of {file}")));
     }
     let mut policy = (entry.build)(&params);
     if let Some(state) = event.policy_state.as_ref().filter(|_| same) {
-        policy.load(state).map_err(|error| usage(format!("{file}: policy_state: {error}")))?;
+        policy
+            .load(state)
+            .map_err(|error| usage(format!("{file}: policy_state: {error}")))?;
     }
     let mut rng = match (args.seed, event.rng.filter(|_| same)) {
         (Some(seed), _) => Rng::new(seed),
@@ -102,8 +138,14 @@ pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
         (None, None) => Rng::new(1),
     };
     let mut decision = policy.decide(snapshot, &mut rng);
-    let fault = check(snapshot, &decision).err().map(|fault| fault.to_string());
-    let replayed = event.decision.as_ref().filter(|_| same && !event.stood_in).map(|then| *then == decision);
+    let fault = check(snapshot, &decision)
+        .err()
+        .map(|fault| fault.to_string());
+    let replayed = event
+        .decision
+        .as_ref()
+        .filter(|_| same && !event.stood_in)
+        .map(|then| *then == decision);
     if let Some(name) = &args.job {
         narrow(snapshot, &mut decision, name).map_err(|why| usage(format!("{file}: {why}")))?;
     }
@@ -128,7 +170,11 @@ pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
 
 /// Leaves of a decision what concerns a job: what becomes of it; if it waits, also who is placed instead.
 fn narrow(snapshot: &Snapshot, decision: &mut Decision, name: &str) -> Result<(), String> {
-    let job = snapshot.tasks.iter().find(|task| *task.name == *name).map(|task| task.id);
+    let job = snapshot
+        .tasks
+        .iter()
+        .find(|task| *task.name == *name)
+        .map(|task| task.id);
     let job = job.ok_or_else(|| {
         let hint = near(name, snapshot.tasks.iter().map(|task| &*task.name));
         let hint = hint.map_or_else(String::new, |other| format!("; is it `{other}`?"));
@@ -136,14 +182,22 @@ fn narrow(snapshot: &Snapshot, decision: &mut Decision, name: &str) -> Result<()
     })?;
     decision.waits.retain(|wait| wait.task == job);
     let waits = !decision.waits.is_empty();
-    decision.changes.retain(|change| change.task() == job || (waits && matches!(change, Change::Place { .. })));
+    decision
+        .changes
+        .retain(|change| change.task() == job || (waits && matches!(change, Change::Place { .. })));
     Ok(())
 }
 
 /// What the run of the event could do, as far as this policy needs it.
 fn capabilities(event: &Event, entry: &PolicyEntry, params: &Params) -> Capabilities {
-    let needs = (entry.needs)(params).into_iter().map(|need| need.capability);
-    Capabilities { missing: needs.filter_map(|capability| Some((capability, lack(event, capability)?))).collect() }
+    let needs = (entry.needs)(params)
+        .into_iter()
+        .map(|need| need.capability);
+    Capabilities {
+        missing: needs
+            .filter_map(|capability| Some((capability, lack(event, capability)?)))
+            .collect(),
+    }
 }
 
 /// Why the run of the event lacked something; `None` if it did not, or if the event does not tell.
@@ -153,17 +207,21 @@ fn lack(event: &Event, capability: Capability) -> Option<Absence> {
     match capability {
         Capability::SoloTrace => {
             let none = Absence::NoSoloTrace;
-            estimates.all(|task| task.trace_progress.absence() == Some(none)).then_some(none)
+            estimates
+                .all(|task| task.trace_progress.absence() == Some(none))
+                .then_some(none)
         }
-        Capability::SoloBandwidth => {
-            estimates.all(|task| !task.solo_mm_reads.is_value()).then_some(Absence::NoSoloEstimate)
-        }
+        Capability::SoloBandwidth => estimates
+            .all(|task| !task.solo_mm_reads.is_value())
+            .then_some(Absence::NoSoloEstimate),
         capability => event.missing.get(&capability.code()).copied(),
     }
 }
 
 fn plain(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// How many of the placed tasks have no measured bandwidth.
@@ -172,19 +230,38 @@ fn unmeasured(snapshot: &Snapshot, decision: &Decision) -> usize {
         Change::Place { task, .. } => snapshot.task(*task),
         Change::Stop { .. } => None,
     });
-    placed.filter(|task| !task.estimates.mm_reads.is_value()).count()
+    placed
+        .filter(|task| !task.estimates.mm_reads.is_value())
+        .count()
 }
 
 fn text(policy: &str, event: &Event, decision: &Decision, fault: Option<&str>) -> String {
     let snapshot: &Snapshot = &event.snapshot;
-    let name = |id: TaskId| snapshot.task(id).map_or_else(|| id.to_string(), |task| visible(&task.name));
+    let name = |id: TaskId| {
+        snapshot
+            .task(id)
+            .map_or_else(|| id.to_string(), |task| visible(&task.name))
+    };
     let mut out = String::new();
-    let triggers: Vec<String> = snapshot.triggers.iter().map(|trigger| trigger_text(trigger, name)).collect();
+    let triggers: Vec<String> = snapshot
+        .triggers
+        .iter()
+        .map(|trigger| trigger_text(trigger, name))
+        .collect();
     if event.backend == Some(BackendKind::Sim) {
         let machine = &snapshot.machine.name;
-        let _ = writeln!(out, "SIMULATED on {}: the snapshot is of a simulated machine", visible(machine));
+        let _ = writeln!(
+            out,
+            "SIMULATED on {}: the snapshot is of a simulated machine",
+            visible(machine)
+        );
     }
-    let _ = writeln!(out, "{policy} at {:.3} s, because {}", snapshot.now.as_s(), triggers.join(", "));
+    let _ = writeln!(
+        out,
+        "{policy} at {:.3} s, because {}",
+        snapshot.now.as_s(),
+        triggers.join(", ")
+    );
     if let Some(task) = decision.basis.measures {
         let _ = writeln!(out, "  measures {} in low contention", name(task));
     }
@@ -196,7 +273,8 @@ fn text(policy: &str, event: &Event, decision: &Decision, fault: Option<&str>) -
             predicted.per_us(),
             match unmeasured(snapshot, decision) {
                 0 => String::new(),
-                number => format!(", where {number} not yet measured count as the mean of the others"),
+                number =>
+                    format!(", where {number} not yet measured count as the mean of the others"),
             }
         );
     }
@@ -205,7 +283,12 @@ fn text(policy: &str, event: &Event, decision: &Decision, fault: Option<&str>) -
             Change::Stop { task } => {
                 let _ = writeln!(out, "  stop   {}", name(*task));
             }
-            Change::Place { task, placement, purpose, .. } => {
+            Change::Place {
+                task,
+                placement,
+                purpose,
+                ..
+            } => {
                 let running = snapshot.task(*task).and_then(|task| task.running.as_ref());
                 let verb = match running {
                     None => "start",
@@ -217,12 +300,22 @@ fn text(policy: &str, event: &Event, decision: &Decision, fault: Option<&str>) -
                     cosched_core::Purpose::MeasureAlone => ", to be measured alone",
                     cosched_core::Purpose::LowContention => ", since it disturbs little",
                 };
-                let _ = writeln!(out, "  {verb:<6} {:<20} CPU {}{what_for}", name(*task), placement.cpus());
+                let _ = writeln!(
+                    out,
+                    "  {verb:<6} {:<20} CPU {}{what_for}",
+                    name(*task),
+                    placement.cpus()
+                );
             }
         }
     }
     for wait in &decision.waits {
-        let _ = writeln!(out, "  wait   {:<20} {}", name(wait.task), wait_text(&wait.reason));
+        let _ = writeln!(
+            out,
+            "  wait   {:<20} {}",
+            name(wait.task),
+            wait_text(&wait.reason)
+        );
     }
     out.push_str(&known::text(&known::known(snapshot, decision), name));
     if let Some(wake) = decision.next_wake {

@@ -51,14 +51,21 @@ enum What {
 /// What can be shown in full.
 fn all_names() -> Vec<&'static str> {
     let machines = spec::machine_names().into_iter().skip(1);
-    spec::policy_names().into_iter().skip(1).chain(machines).chain(spec::program_names()).collect()
+    spec::policy_names()
+        .into_iter()
+        .skip(1)
+        .chain(machines)
+        .chain(spec::program_names())
+        .collect()
 }
 
 /// Refuses names that are not in the list.
 fn check(names: &[String], known: &[&'static str]) -> anyhow::Result<()> {
     match names.iter().find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
-        Some(name) if known.is_empty() => Err(usage(format!("`{name}`: this list is shown as a whole"))),
+        Some(name) if known.is_empty() => {
+            Err(usage(format!("`{name}`: this list is shown as a whole")))
+        }
         Some(name) if name == "auto" => Err(usage(
             "`auto` is no policy of its own: `cosched doctor` says which one it takes here, and `cosched man policies` why",
         )),
@@ -101,7 +108,10 @@ fn is_wanted(name: &str, names: &[String]) -> bool {
 /// Adds an entry of a brief list: its name, and what it is in lines of the terminal's width.
 fn brief_entry(brief: &mut String, name: &str, about: &str) {
     const NAMES: usize = 14;
-    for (ix, line) in wrap(about, width_of(std::io::stdout()).saturating_sub(NAMES + 1)).iter().enumerate() {
+    for (ix, line) in wrap(about, width_of(std::io::stdout()).saturating_sub(NAMES + 1))
+        .iter()
+        .enumerate()
+    {
         let name = if ix == 0 { name } else { "" };
         let _ = writeln!(brief, "{name:<NAMES$} {line}");
     }
@@ -110,7 +120,11 @@ fn brief_entry(brief: &mut String, name: &str, about: &str) {
 /// A few lines for each policy, or these policies in full.
 fn policies(names: &[String]) -> (String, Value) {
     let mut brief = String::new();
-    brief_entry(&mut brief, "auto", "the best policy that this machine supports (the default)");
+    brief_entry(
+        &mut brief,
+        "auto",
+        "the best policy that this machine supports (the default)",
+    );
     let mut text = String::new();
     let mut list = Vec::new();
     for entry in POLICIES.iter().filter(|entry| is_wanted(entry.name, names)) {
@@ -126,21 +140,30 @@ fn policies(names: &[String]) -> (String, Value) {
             };
             let _ = match without {
                 None => writeln!(text, "{:<13} needs {}", "", need.capability.text()),
-                Some(without) => writeln!(text, "{:<13} wants {}; without: {without}", "", need.capability.text()),
+                Some(without) => writeln!(
+                    text,
+                    "{:<13} wants {}; without: {without}",
+                    "",
+                    need.capability.text()
+                ),
             };
             needs.push(json!({ "capability": need.capability.code(), "required": required, "without": without }));
         }
         let mut specs = Vec::new();
         for spec in entry.params {
             let (shown, value, range) = match spec.kind {
-                ParamKind::Number { default, min, max } => {
-                    (default.to_string(), json!(default), json!({ "min": min, "max": max }))
-                }
+                ParamKind::Number { default, min, max } => (
+                    default.to_string(),
+                    json!(default),
+                    json!({ "min": min, "max": max }),
+                ),
                 ParamKind::Choice(words) => (words[0].to_owned(), json!(words[0]), json!(words)),
             };
             let _ = writeln!(text, "{:<13} --param {}={shown}", "", spec.name);
             let _ = writeln!(text, "{:<13}     {}", "", spec.about);
-            specs.push(json!({ "name": spec.name, "default": value, "range": range, "about": spec.about }));
+            specs.push(
+                json!({ "name": spec.name, "default": value, "range": range, "about": spec.about }),
+            );
         }
         text.push('\n');
         list.push(json!({
@@ -149,7 +172,10 @@ fn policies(names: &[String]) -> (String, Value) {
         }));
     }
     brief.push_str("\n`cosched list policies NAME` shows parameters, needs and the source\n");
-    (if names.is_empty() { brief } else { text }, json!({ "policies": list }))
+    (
+        if names.is_empty() { brief } else { text },
+        json!({ "policies": list }),
+    )
 }
 
 fn metrics() -> (String, Value) {
@@ -157,7 +183,11 @@ fn metrics() -> (String, Value) {
     let mut list = Vec::new();
     for metric in METRICS {
         let better = format!("{:?}", metric.better).to_lowercase();
-        let _ = writeln!(text, "{:<16} {} [{}; {better} is better]", metric.name, metric.meaning, metric.unit);
+        let _ = writeln!(
+            text,
+            "{:<16} {} [{}; {better} is better]",
+            metric.name, metric.meaning, metric.unit
+        );
         let _ = writeln!(text, "{:<16} source: {}", "", metric.source);
         list.push(json!({
             "name": metric.name, "meaning": metric.meaning, "unit": metric.unit, "better": better,
@@ -174,13 +204,26 @@ fn events() -> anyhow::Result<(String, Value)> {
     let all = listing(&Root::default())?;
     for event in &all {
         if event.table != table {
-            let here = if event.this_machine { "  <- this machine" } else { "" };
-            let _ = writeln!(text, "{}{}{here}", if table.is_empty() { "" } else { "\n" }, event.title);
+            let here = if event.this_machine {
+                "  <- this machine"
+            } else {
+                ""
+            };
+            let _ = writeln!(
+                text,
+                "{}{}{here}",
+                if table.is_empty() { "" } else { "\n" },
+                event.title
+            );
             let _ = writeln!(text, "  source: {}", event.source);
             table = event.table;
         }
         let (encoding, name, absent) = match &event.event {
-            Ok(found) => (Some(found.encoding.to_string()), Some(found.name.as_str()), None),
+            Ok(found) => (
+                Some(found.encoding.to_string()),
+                Some(found.name.as_str()),
+                None,
+            ),
             Err(why) => (None, None, Some(*why)),
         };
         let shown = match (&encoding, name) {

@@ -4,18 +4,25 @@ use super::{brief_entry, is_wanted};
 use anyhow::Context as _;
 use cosched_report::count;
 use cosched_sim::program::Stall;
-use cosched_sim::{MACHINES, MachineSpec, PROGRAMS, ProgramSpec, Source, builtin_machine, builtin_program};
+use cosched_sim::{
+    MACHINES, MachineSpec, PROGRAMS, ProgramSpec, Source, builtin_machine, builtin_program,
+};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// A few lines for each machine, or these machines in full.
 pub(super) fn machines(names: &[String]) -> anyhow::Result<(String, Value)> {
     let mut brief = String::new();
-    brief_entry(&mut brief, "host", "this machine, with real processes (the default of --on)");
+    brief_entry(
+        &mut brief,
+        "host",
+        "this machine, with real processes (the default of --on)",
+    );
     let mut text = String::new();
     let mut list = Vec::new();
     for entry in MACHINES.iter().filter(|entry| is_wanted(entry.name, names)) {
-        let spec = builtin_machine(entry.name).with_context(|| format!("the built-in machine {}", entry.name))?;
+        let spec = builtin_machine(entry.name)
+            .with_context(|| format!("the built-in machine {}", entry.name))?;
         brief_entry(&mut brief, entry.name, &spec.title);
         let gap = if text.is_empty() { "" } else { "\n" };
         let _ = writeln!(text, "{gap}{}  {}", entry.name, spec.title);
@@ -24,7 +31,10 @@ pub(super) fn machines(names: &[String]) -> anyhow::Result<(String, Value)> {
         list.push(machine_json(entry.name, &spec));
     }
     brief.push_str("\n`cosched list machines NAME` shows caches, memory, clocks and the sources\n");
-    Ok((if names.is_empty() { brief } else { text }, json!({ "machines": list })))
+    Ok((
+        if names.is_empty() { brief } else { text },
+        json!({ "machines": list }),
+    ))
 }
 
 /// A few lines for each program, or these programs in full.
@@ -33,7 +43,8 @@ pub(super) fn programs(names: &[String]) -> anyhow::Result<(String, Value)> {
     let mut text = String::new();
     let mut list = Vec::new();
     for entry in PROGRAMS.iter().filter(|entry| is_wanted(entry.name, names)) {
-        let spec = builtin_program(entry.name).with_context(|| format!("the built-in program {}", entry.name))?;
+        let spec = builtin_program(entry.name)
+            .with_context(|| format!("the built-in program {}", entry.name))?;
         brief_entry(&mut brief, entry.name, &spec.title);
         let gap = if text.is_empty() { "" } else { "\n" };
         let _ = writeln!(text, "{gap}{}  {}", entry.name, spec.title);
@@ -42,7 +53,10 @@ pub(super) fn programs(names: &[String]) -> anyhow::Result<(String, Value)> {
         list.push(program_json(entry.name, &spec));
     }
     brief.push_str("\n`cosched list programs NAME` shows figures and their sources\n");
-    Ok((if names.is_empty() { brief } else { text }, json!({ "programs": list })))
+    Ok((
+        if names.is_empty() { brief } else { text },
+        json!({ "programs": list }),
+    ))
 }
 
 /// The source of each group of figures; assumed figures are marked.
@@ -68,10 +82,18 @@ fn peak_gb_per_s(spec: &MachineSpec) -> f64 {
 /// Clocks in GHz, the fastest type of core first.
 fn clocks(spec: &MachineSpec) -> String {
     let of_type = |kind: &cosched_sim::machine::CoreTypeSpec| {
-        let name = if spec.core_types.len() > 1 { format!("{} ", kind.name) } else { String::new() };
+        let name = if spec.core_types.len() > 1 {
+            format!("{} ", kind.name)
+        } else {
+            String::new()
+        };
         format!("{name}{:.2} GHz", kind.ghz)
     };
-    spec.core_types.iter().map(of_type).collect::<Vec<_>>().join(" and ")
+    spec.core_types
+        .iter()
+        .map(of_type)
+        .collect::<Vec<_>>()
+        .join(" and ")
 }
 
 fn machine_line(spec: &MachineSpec) -> String {
@@ -95,8 +117,11 @@ fn machine_line(spec: &MachineSpec) -> String {
 
 fn machine_json(name: &str, spec: &MachineSpec) -> Value {
     let machine = spec.machine();
-    let core_types: Vec<Value> =
-        spec.core_types.iter().map(|kind| json!({ "name": kind.name, "ghz": kind.ghz })).collect();
+    let core_types: Vec<Value> = spec
+        .core_types
+        .iter()
+        .map(|kind| json!({ "name": kind.name, "ghz": kind.ghz }))
+        .collect();
     let counts: serde_json::Map<String, Value> = (spec.counters.flags())
         .chain([("energy", spec.counters.energy)])
         .map(|(key, counts)| (key.to_owned(), json!(counts)))
@@ -121,8 +146,15 @@ fn machine_json(name: &str, spec: &MachineSpec) -> Value {
 
 /// The parameters as a JSON object: a value that is a number as a number, any other as text.
 fn params_json(params: &[(String, String)]) -> Value {
-    let value = |text: &str| text.parse::<f64>().map_or_else(|_| json!(text), |number| json!(number));
-    params.iter().map(|(name, text)| (name.clone(), value(text))).collect::<serde_json::Map<_, _>>().into()
+    let value = |text: &str| {
+        text.parse::<f64>()
+            .map_or_else(|_| json!(text), |number| json!(number))
+    };
+    params
+        .iter()
+        .map(|(name, text)| (name.clone(), value(text)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }
 
 fn program_line(spec: &ProgramSpec) -> String {
@@ -145,7 +177,11 @@ fn program_line(spec: &ProgramSpec) -> String {
 
 fn program_json(name: &str, spec: &ProgramSpec) -> Value {
     let stall = match spec.memory.stall {
-        Stall::Fitted { cpi_fixed, cpi_per_100_cycles, from_cycles } => {
+        Stall::Fitted {
+            cpi_fixed,
+            cpi_per_100_cycles,
+            from_cycles,
+        } => {
             json!({ "fitted": {
                 "cpi_fixed": cpi_fixed, "cpi_per_100_cycles": cpi_per_100_cycles, "from_cycles": from_cycles,
             } })

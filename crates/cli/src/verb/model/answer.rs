@@ -19,28 +19,51 @@ pub(super) fn answer(question: Question) -> Result<Answer, Refused> {
         Question::Bus { solo } => {
             let mut together = Prediction::default();
             bus::predict(&solo, &mut together).map_err(refused("--solo"))?;
-            let Prediction { utilisation, speed, total, throughput, .. } = together;
-            Answer::Bus { solo, utilisation, total, speed, throughput }
+            let Prediction {
+                utilisation,
+                speed,
+                total,
+                throughput,
+                ..
+            } = together;
+            Answer::Bus {
+                solo,
+                utilisation,
+                total,
+                speed,
+                throughput,
+            }
         }
         Question::Solo { measured, total } => {
             let mut solo = vec![0.0; measured.len()];
-            let inversion = bus::solo_utilisations(&measured, total, &mut solo).map_err(refused("--measured"))?;
+            let inversion = bus::solo_utilisations(&measured, total, &mut solo)
+                .map_err(refused("--measured"))?;
             if let Some(from) = inversion.clamped_from {
                 let to = inversion.total;
                 crate::stderr::say(format_args!(
                     "warning: the total utilisation {from:.4} can't be right and was taken as {to:.4}"
                 ));
             }
-            Answer::Solo { measured, solo, total: inversion.total, clamped_from: inversion.clamped_from }
+            Answer::Solo {
+                measured,
+                solo,
+                total: inversion.total,
+                clamped_from: inversion.clamped_from,
+            }
         }
-        Question::Threshold { running, power, objective } => {
+        Question::Threshold {
+            running,
+            power,
+            objective,
+        } => {
             let power = PowerModel::new(&power).map_err(refused("--power"))?;
             let objective = match objective {
                 Goal::Energy => Objective::Energy,
                 Goal::Edp => Objective::EnergyDelay,
                 Goal::Throughput => Objective::Throughput,
             };
-            let admission = threshold::threshold(&running, &power, objective).map_err(refused("--running"))?;
+            let admission =
+                threshold::threshold(&running, &power, objective).map_err(refused("--running"))?;
             Answer::Threshold {
                 running,
                 threshold: admission.threshold(),
@@ -48,31 +71,59 @@ pub(super) fn answer(question: Question) -> Result<Answer, Refused> {
                 admits_all: admission.admits(1.0),
             }
         }
-        Question::Power { power, points, active } => {
+        Question::Power {
+            power,
+            points,
+            active,
+        } => {
             let (model, fit) = if points.is_empty() {
                 (PowerModel::new(&power).map_err(refused("--power"))?, None)
             } else {
                 let fit = power::fit(&points).map_err(refused("--points"))?;
-                (fit.model, Some(Fit { deviation_w: fit.deviation_w, levelled: fit.levelled }))
+                (
+                    fit.model,
+                    Some(Fit {
+                        deviation_w: fit.deviation_w,
+                        levelled: fit.levelled,
+                    }),
+                )
             };
             Answer::Power {
                 steps_w: model.steps_w().to_vec(),
                 watts: (0..model.steps_w().len()).map(|k| model.watts(k)).collect(),
-                active: active.map(|cores| Active { cores, watts: model.watts(cores) }),
+                active: active.map(|cores| Active {
+                    cores,
+                    watts: model.watts(cores),
+                }),
                 fit,
             }
         }
-        Question::Tickets { mips, llcms, on, coefficients, big, small } => {
+        Question::Tickets {
+            mips,
+            llcms,
+            on,
+            coefficients,
+            big,
+            small,
+        } => {
             if llcms.len() != mips.len() {
                 let (got, expected) = (llcms.len(), mips.len());
-                return Err(Refused(format!("--llcms has {got} values, expected {expected}, one for each of --mips")));
+                return Err(Refused(format!(
+                    "--llcms has {got} values, expected {expected}, one for each of --mips"
+                )));
             }
             let threads: Vec<Thread> = mips
                 .into_iter()
                 .zip(llcms)
-                .map(|(mips, llcms)| Thread::of(CoreSample { mips, llcms }, on, coefficients, &big, &small))
+                .map(|(mips, llcms)| {
+                    Thread::of(CoreSample { mips, llcms }, on, coefficients, &big, &small)
+                })
                 .collect::<Result<_, _>>()?;
-            Answer::Tickets { on, total: threads.iter().map(|thread| u64::from(thread.tickets)).sum(), threads }
+            Answer::Tickets {
+                on,
+                total: threads.iter().map(|thread| u64::from(thread.tickets)).sum(),
+                threads,
+            }
         }
     })
 }
@@ -165,8 +216,18 @@ impl Thread {
         };
         let big_w = big.power_w(big_mips).map_err(refused("--big"))?;
         let small_w = small.power_w(small_mips).map_err(refused("--small"))?;
-        let benefit = cross_core::benefit(big, big_mips, small, small_mips).map_err(refused("--mips"))?;
+        let benefit =
+            cross_core::benefit(big, big_mips, small, small_mips).map_err(refused("--mips"))?;
         let tickets = cross_core::tickets(benefit).map_err(refused("--mips"))?;
-        Ok(Self { mips, llcms, big_mips, small_mips, big_w, small_w, benefit, tickets })
+        Ok(Self {
+            mips,
+            llcms,
+            big_mips,
+            small_mips,
+            big_w,
+            small_w,
+            benefit,
+            tickets,
+        })
     }
 }

@@ -120,7 +120,10 @@ pub(crate) fn run(args: ModelArgs) -> Result<ExitCode> {
     let answer = match answer(args.question) {
         Ok(answer) => answer,
         Err(Refused(reason)) => {
-            crate::stderr::say(format_args!("error: {}", cosched_report::visible_lines(&reason.to_string())));
+            crate::stderr::say(format_args!(
+                "error: {}",
+                cosched_report::visible_lines(&reason.to_string())
+            ));
             return Ok(ExitCode::from(2));
         }
     };

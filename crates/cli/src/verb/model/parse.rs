@@ -11,35 +11,62 @@ fn number(text: &str, allowed: &str, in_range: impl Fn(f64) -> bool) -> Result<f
 }
 
 pub(super) fn share(text: &str) -> Result<f64, String> {
-    number(text, "a number from 0 to 1", |value| (0.0..=1.0).contains(&value))
+    number(text, "a number from 0 to 1", |value| {
+        (0.0..=1.0).contains(&value)
+    })
 }
 
 pub(super) fn non_negative(text: &str) -> Result<f64, String> {
-    number(text, "a number of at least 0", |value| value >= 0.0 && value.is_finite())
+    number(text, "a number of at least 0", |value| {
+        value >= 0.0 && value.is_finite()
+    })
 }
 
 pub(super) fn positive(text: &str) -> Result<f64, String> {
-    number(text, "a number above 0", |value| value > 0.0 && value.is_finite())
+    number(text, "a number above 0", |value| {
+        value > 0.0 && value.is_finite()
+    })
 }
 
 pub(super) fn point(text: &str) -> Result<PowerPoint, String> {
-    let expected = "expected a number of active cores, a colon and watts of at least 0, as in 2:61.2";
+    let expected =
+        "expected a number of active cores, a colon and watts of at least 0, as in 2:61.2";
     let (active, watts) = text.split_once(':').ok_or(expected)?;
-    let active = active.trim().parse().ok().filter(|&active| active <= MOST_CORES).ok_or(expected)?;
-    Ok(PowerPoint { active, watts: non_negative(watts).map_err(|_| expected)? })
+    let active = active
+        .trim()
+        .parse()
+        .ok()
+        .filter(|&active| active <= MOST_CORES)
+        .ok_or(expected)?;
+    Ok(PowerPoint {
+        active,
+        watts: non_negative(watts).map_err(|_| expected)?,
+    })
 }
 
 /// The fitted model has an entry for each core: a mistyped number must not ask for billions of them.
 const MOST_CORES: usize = 65_536;
 
 fn three(text: &str, expected: &str) -> Result<[f64; 3], String> {
-    let values: Option<Vec<f64>> =
-        text.split(',').map(|part| part.trim().parse().ok().filter(|value: &f64| value.is_finite())).collect();
-    values.and_then(|values| values.try_into().ok()).ok_or_else(|| format!("expected {expected}"))
+    let values: Option<Vec<f64>> = text
+        .split(',')
+        .map(|part| {
+            part.trim()
+                .parse()
+                .ok()
+                .filter(|value: &f64| value.is_finite())
+        })
+        .collect();
+    values
+        .and_then(|values| values.try_into().ok())
+        .ok_or_else(|| format!("expected {expected}"))
 }
 
 pub(super) fn coefficients(text: &str) -> Result<Regression, String> {
-    let [alpha, beta, gamma] = three(text, "three numbers: alpha, beta and gamma, as in 3.9,-90,100")?;
+    let [alpha, beta, gamma] = three(
+        text,
+        "three numbers: alpha, beta and gamma, as in 3.9,-90,100",
+    )?;
     Ok(Regression { alpha, beta, gamma })
 }
 

@@ -60,8 +60,15 @@ pub(crate) struct ReportArgs {
 
 /// Two times, in order.
 fn section(text: &str) -> Result<(Nanos, Nanos), String> {
-    let seconds = |text: &str| text.trim().parse::<f64>().ok().filter(|s| (0.0..1e9).contains(s));
-    let ends = text.split_once('-').and_then(|(from, to)| seconds(from).zip(seconds(to)));
+    let seconds = |text: &str| {
+        text.trim()
+            .parse::<f64>()
+            .ok()
+            .filter(|s| (0.0..1e9).contains(s))
+    };
+    let ends = text
+        .split_once('-')
+        .and_then(|(from, to)| seconds(from).zip(seconds(to)));
     match ends.filter(|(from, to)| from < to) {
         Some((from, to)) => Ok((Nanos((from * 1e9) as u64), Nanos((to * 1e9) as u64))),
         None => Err("expected two times in seconds, the earlier first, as in 5-5.3".to_owned()),
@@ -97,10 +104,18 @@ pub(crate) enum TableArg {
 impl ReportArgs {
     /// What is to be printed; `None` for nothing.
     pub(crate) fn printed(&self) -> Option<ReportFormat> {
-        let short =
-            [(self.markdown, ReportFormat::Markdown), (self.csv, ReportFormat::Csv), (self.jsonl, ReportFormat::Jsonl)];
-        let short = short.into_iter().find(|(is_given, _)| *is_given).map(|(_, format)| format);
+        let short = [
+            (self.markdown, ReportFormat::Markdown),
+            (self.csv, ReportFormat::Csv),
+            (self.jsonl, ReportFormat::Jsonl),
+        ];
+        let short = short
+            .into_iter()
+            .find(|(is_given, _)| *is_given)
+            .map(|(_, format)| format);
         let is_else = self.html.is_none() && self.figures.is_none();
-        self.format.or(short).or(is_else.then_some(ReportFormat::Text))
+        self.format
+            .or(short)
+            .or(is_else.then_some(ReportFormat::Text))
     }
 }

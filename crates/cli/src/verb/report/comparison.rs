@@ -22,19 +22,36 @@ const MOST_TIMELINES: usize = 8;
 /// It can't be read, or has no such baseline or metric.
 pub(super) fn judged(folder: &Path, args: &ReportArgs) -> anyhow::Result<(Store, Answer)> {
     let (store, mut manifest) = Store::open(folder).map_err(|error| usage(error.to_string()))?;
-    let names: Vec<String> = manifest.design.candidates.iter().map(|one| one.name.clone()).collect();
+    let names: Vec<String> = manifest
+        .design
+        .candidates
+        .iter()
+        .map(|one| one.name.clone())
+        .collect();
     if let Some(wanted) = &args.baseline {
         let found = names.iter().position(|name| name == wanted);
-        manifest.design.baseline =
-            found.ok_or_else(|| usage(format!("--baseline {wanted}: the candidates are {}", names.join(", "))))?;
+        manifest.design.baseline = found.ok_or_else(|| {
+            usage(format!(
+                "--baseline {wanted}: the candidates are {}",
+                names.join(", ")
+            ))
+        })?;
     }
-    if let Some(unknown) = args.metrics.iter().find(|name| Judge::named(name).is_none()) {
-        return Err(usage(format!("--metric {unknown}: there is no such metric; see `cosched list metrics`")));
+    if let Some(unknown) = args
+        .metrics
+        .iter()
+        .find(|name| Judge::named(name).is_none())
+    {
+        return Err(usage(format!(
+            "--metric {unknown}: there is no such metric; see `cosched list metrics`"
+        )));
     }
     if !args.metrics.is_empty() {
         manifest.metrics.clone_from(&args.metrics);
     }
-    let outcomes = store.outcomes(&manifest.design).map_err(|error| usage(error.to_string()))?;
+    let outcomes = store
+        .outcomes(&manifest.design)
+        .map_err(|error| usage(error.to_string()))?;
     let mut answer = Answer::new(manifest, outcomes);
     answer.notes.extend(store.solo_doubts());
     Ok((store, answer))
@@ -47,7 +64,9 @@ pub(super) fn judged(folder: &Path, args: &ReportArgs) -> anyhow::Result<(Store,
 pub(crate) fn view<'a>(store: &Store, answer: &'a Answer) -> anyhow::Result<ComparisonView<'a>> {
     let mut runs = BTreeMap::new();
     for trial in answer.outcomes.iter().map(|outcome| outcome.trial) {
-        let record = store.record(trial).map_err(|error| usage(error.to_string()))?;
+        let record = store
+            .record(trial)
+            .map_err(|error| usage(error.to_string()))?;
         runs.extend(record.map(|record| (trial, RunFacts::of(&record))));
     }
     let mut whole = Vec::new();
@@ -56,15 +75,28 @@ pub(crate) fn view<'a>(store: &Store, answer: &'a Answer) -> anyhow::Result<Comp
     let mixes = (MOST_TIMELINES / design.candidates.len()).clamp(1, design.mixes.len());
     for mix in 0..mixes {
         for candidate in 0..design.candidates.len().min(MOST_TIMELINES) {
-            let Some(trial) = ComparisonView::whole_run(answer, candidate, mix) else { continue };
-            let Some(record) = store.record(trial).map_err(|error| usage(error.to_string()))? else { continue };
+            let Some(trial) = ComparisonView::whole_run(answer, candidate, mix) else {
+                continue;
+            };
+            let Some(record) = store
+                .record(trial)
+                .map_err(|error| usage(error.to_string()))?
+            else {
+                continue;
+            };
             let file = store.run(trial).join(SERIES);
             // The verdicts do not depend on it.
-            let timeline = open_series(&file).ok().and_then(|mut series| Timeline::read(&mut series).ok());
+            let timeline = open_series(&file)
+                .ok()
+                .and_then(|mut series| Timeline::read(&mut series).ok());
             whole.push((trial, record, timeline));
         }
     }
-    Ok(ComparisonView { answer, runs, whole })
+    Ok(ComparisonView {
+        answer,
+        runs,
+        whole,
+    })
 }
 
 /// Prints it.
@@ -79,7 +111,9 @@ pub(super) fn print(
 ) -> anyhow::Result<()> {
     let table = args.table.unwrap_or(TableArg::Metrics);
     match format {
-        ReportFormat::Text => out.write_all(text(answer, width_of(std::io::stdout())).as_bytes())?,
+        ReportFormat::Text => {
+            out.write_all(text(answer, width_of(std::io::stdout())).as_bytes())?
+        }
         ReportFormat::Markdown => out.write_all(markdown(answer).as_bytes())?,
         ReportFormat::Json => out.write_all(json(answer).as_bytes())?,
         ReportFormat::Csv if table == TableArg::Metrics => out.write_all(csv(answer).as_bytes())?,
@@ -91,7 +125,11 @@ pub(super) fn print(
 
 /// Runs of which only the figures are kept: those of other programs, and most of a simulation.
 pub(super) fn without_series(store: &Store, answer: &Answer) -> usize {
-    answer.outcomes.iter().filter(|outcome| !store.run(outcome.trial).join(SERIES).is_file()).count()
+    answer
+        .outcomes
+        .iter()
+        .filter(|outcome| !store.run(outcome.trial).join(SERIES).is_file())
+        .count()
 }
 
 /// The columns before those of the table.
@@ -114,16 +152,31 @@ fn write_table(
             Value::from(outcome.policy.as_deref()),
         ];
         if table == TableArg::Metrics {
-            let values = outcome.figures.iter().map(|(name, value)| (name, Value::from(*value), Value::Null));
-            let absent = outcome.absent.iter().map(|(name, why)| (name, Value::Null, Value::from(why.as_str())));
+            let values = outcome
+                .figures
+                .iter()
+                .map(|(name, value)| (name, Value::from(*value), Value::Null));
+            let absent = outcome
+                .absent
+                .iter()
+                .map(|(name, why)| (name, Value::Null, Value::from(why.as_str())));
             for (name, value, why) in values.chain(absent) {
                 writer.row(&prefix, vec![Value::from(name.as_str()), value, why])?;
             }
             continue;
         }
-        if let Some(record) = store.record(trial).map_err(|error| usage(error.to_string()))? {
+        if let Some(record) = store
+            .record(trial)
+            .map_err(|error| usage(error.to_string()))?
+        {
             let series = store.run(trial).join(SERIES);
-            writer.run(&prefix, &record, Some(&series).filter(|file| file.is_file()).map(|file| &**file))?;
+            writer.run(
+                &prefix,
+                &record,
+                Some(&series)
+                    .filter(|file| file.is_file())
+                    .map(|file| &**file),
+            )?;
         }
     }
     writer.finish()

@@ -18,11 +18,22 @@ const SCALE: f32 = 2.0;
 ///
 /// # Errors
 /// The folder or a file can't be written.
-pub(super) fn write(pictures: &[Picture], folder: &Path) -> anyhow::Result<(usize, Option<String>)> {
-    std::fs::create_dir_all(folder).map_err(|error| usage(format!("--figures {}: {error}", told(folder))))?;
-    let mut options = Options { font_family: "sans-serif".to_owned(), ..Options::default() };
+pub(super) fn write(
+    pictures: &[Picture],
+    folder: &Path,
+) -> anyhow::Result<(usize, Option<String>)> {
+    std::fs::create_dir_all(folder)
+        .map_err(|error| usage(format!("--figures {}: {error}", told(folder))))?;
+    let mut options = Options {
+        font_family: "sans-serif".to_owned(),
+        ..Options::default()
+    };
     options.fontdb_mut().load_system_fonts();
-    let family = options.fontdb.faces().next().and_then(|face| face.families.first().map(|family| family.0.clone()));
+    let family = options
+        .fontdb
+        .faces()
+        .next()
+        .and_then(|face| face.families.first().map(|family| family.0.clone()));
     let why_none = match family {
         None => Some(
             "no fonts are installed, so texts could not be drawn; install some, as the package fonts-dejavu-core"
@@ -40,8 +51,14 @@ pub(super) fn write(pictures: &[Picture], folder: &Path) -> anyhow::Result<(usiz
     };
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let files_of = |picture: &Picture| {
-        let name: String = picture.name.chars().map(|c| if is_safe(c) { c } else { '-' }).collect();
-        let png = why_none.is_none().then(|| folder.join(format!("{name}.png")));
+        let name: String = picture
+            .name
+            .chars()
+            .map(|c| if is_safe(c) { c } else { '-' })
+            .collect();
+        let png = why_none
+            .is_none()
+            .then(|| folder.join(format!("{name}.png")));
         (folder.join(format!("{name}.svg")), png)
     };
     // All of them or none.
@@ -56,7 +73,8 @@ pub(super) fn write(pictures: &[Picture], folder: &Path) -> anyhow::Result<(usiz
         write_whole(&svg, content.as_bytes())?;
         files += 1;
         if let Some(file) = png {
-            let png = drawn(&content, &options).with_context(|| format!("drawing {}", told(&file)))?;
+            let png =
+                drawn(&content, &options).with_context(|| format!("drawing {}", told(&file)))?;
             write_whole(&file, &png)?;
             files += 1;
         }
@@ -67,9 +85,18 @@ pub(super) fn write(pictures: &[Picture], folder: &Path) -> anyhow::Result<(usiz
 /// A chart as PNG.
 fn drawn(svg: &str, options: &Options<'_>) -> anyhow::Result<Vec<u8>> {
     let tree = Tree::from_str(svg, options)?;
-    let size = tree.size().to_int_size().scale_by(SCALE).context("a chart without a size")?;
-    let mut pixels = Pixmap::new(size.width(), size.height()).context("a chart that is too large")?;
-    resvg::render(&tree, Transform::from_scale(SCALE, SCALE), &mut pixels.as_mut());
+    let size = tree
+        .size()
+        .to_int_size()
+        .scale_by(SCALE)
+        .context("a chart without a size")?;
+    let mut pixels =
+        Pixmap::new(size.width(), size.height()).context("a chart that is too large")?;
+    resvg::render(
+        &tree,
+        Transform::from_scale(SCALE, SCALE),
+        &mut pixels.as_mut(),
+    );
     Ok(with_maker(pixels.encode_png()?))
 }
 

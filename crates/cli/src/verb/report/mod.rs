@@ -18,8 +18,12 @@ use crate::stderr;
 use crate::whole_file::write_whole;
 pub(crate) use args::ReportArgs;
 use args::{ReportFormat, TableArg};
-use cosched_page::{Picture, RunView, comparison_page, comparison_pictures, run_page, run_pictures};
-use cosched_report::{Form, Origin, Record, SummaryOptions, count, origin_doubts, overview, summary, visible, wrap};
+use cosched_page::{
+    Picture, RunView, comparison_page, comparison_pictures, run_page, run_pictures,
+};
+use cosched_report::{
+    Form, Origin, Record, SummaryOptions, count, origin_doubts, overview, summary, visible, wrap,
+};
 use runs::{Run, batches};
 use serde_json::Value;
 use sources::Source;
@@ -31,18 +35,31 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     if let Some(file) = args.html.as_deref().filter(|file| *file != Path::new("-")) {
         check_output("--html", file, Made::Page)?;
     }
-    if args.table.is_some() && !matches!(args.printed(), Some(ReportFormat::Csv | ReportFormat::Jsonl)) {
-        return Err(usage("--table says what a row is of --csv or --jsonl; give one of these with it"));
+    if args.table.is_some()
+        && !matches!(
+            args.printed(),
+            Some(ReportFormat::Csv | ReportFormat::Jsonl)
+        )
+    {
+        return Err(usage(
+            "--table says what a row is of --csv or --jsonl; give one of these with it",
+        ));
     }
     match sources::find(&args.paths)? {
         Source::Comparison(folder) => {
             if args.section.is_some() {
-                return Err(usage("--section is for runs, and not for the folder of a comparison"));
+                return Err(usage(
+                    "--section is for runs, and not for the folder of a comparison",
+                ));
             }
             let (store, answer) = comparison::judged(&folder, &args)?;
             if args.html.is_some() || args.figures.is_some() {
                 let view = comparison::view(&store, &answer)?;
-                write_files(&args, || comparison_page(&view), || comparison_pictures(&view))?;
+                write_files(
+                    &args,
+                    || comparison_page(&view),
+                    || comparison_pictures(&view),
+                )?;
             }
             if let Some(format) = args.printed() {
                 let mut out = std::io::stdout().lock();
@@ -51,11 +68,20 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
             }
             let lacking = comparison::without_series(&store, &answer);
             if args.table == Some(TableArg::Samples) && lacking > 0 {
-                say(&args, &format!("{} left no series, so they have no samples", count(lacking as u64, "run")));
+                say(
+                    &args,
+                    &format!(
+                        "{} left no series, so they have no samples",
+                        count(lacking as u64, "run")
+                    ),
+                );
             }
         }
         Source::Runs(files) => {
-            for (given, what) in [(args.baseline.is_some(), "--baseline"), (!args.metrics.is_empty(), "--metric")] {
+            for (given, what) in [
+                (args.baseline.is_some(), "--baseline"),
+                (!args.metrics.is_empty(), "--metric"),
+            ] {
                 if given {
                     return Err(usage(format!(
                         "{what} is for the folder of a comparison; make one with `cosched compare`"
@@ -63,20 +89,32 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
                 }
             }
             let whole = args.html.is_some() || args.figures.is_some();
-            let mut runs =
-                files.into_iter().map(|files| Run::read(files, whole)).collect::<anyhow::Result<Vec<_>>>()?;
+            let mut runs = files
+                .into_iter()
+                .map(|files| Run::read(files, whole))
+                .collect::<anyhow::Result<Vec<_>>>()?;
             if whole || args.table == Some(TableArg::Samples) {
                 // A series that was there but is not used has its note already.
-                for run in runs.iter_mut().filter(|run| run.series.is_none() && run.notes.is_empty()) {
-                    run.notes.push("there is no series beside the record: who ran when is not known.".to_owned());
+                for run in runs
+                    .iter_mut()
+                    .filter(|run| run.series.is_none() && run.notes.is_empty())
+                {
+                    run.notes.push(
+                        "there is no series beside the record: who ran when is not known."
+                            .to_owned(),
+                    );
                 }
             }
             let runs = batches(runs);
             if let Some((from, _)) = args.section {
-                let ends = runs.iter().filter_map(|run| Some(run.timeline.as_ref()?.until));
+                let ends = runs
+                    .iter()
+                    .filter_map(|run| Some(run.timeline.as_ref()?.until));
                 if let Some(last) = ends.max().filter(|last| *last <= from) {
                     let (from, last) = (from.as_s(), last.as_s());
-                    return Err(usage(format!("--section begins after {from} s, and all ended after {last:.3} s")));
+                    return Err(usage(format!(
+                        "--section begins after {from} s, and all ended after {last:.3} s"
+                    )));
                 }
             }
             if whole {
@@ -86,10 +124,19 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
                 }
                 let pictures = || {
                     let of = |view: &RunView<'_>| {
-                        let prefix = if views.len() > 1 { format!("{}-", view.label) } else { String::new() };
-                        let named =
-                            move |picture: Picture| Picture { name: format!("{prefix}{}", picture.name), ..picture };
-                        run_pictures(view, args.section).into_iter().map(named).collect::<Vec<_>>()
+                        let prefix = if views.len() > 1 {
+                            format!("{}-", view.label)
+                        } else {
+                            String::new()
+                        };
+                        let named = move |picture: Picture| Picture {
+                            name: format!("{prefix}{}", picture.name),
+                            ..picture
+                        };
+                        run_pictures(view, args.section)
+                            .into_iter()
+                            .map(named)
+                            .collect::<Vec<_>>()
                     };
                     views.iter().flat_map(of).collect()
                 };
@@ -106,7 +153,11 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
                 }
                 for run in &runs {
                     run.notes.iter().for_each(|note| {
-                        stderr::say(format_args!("cosched: {}: {}", visible(&run.label), visible(note)));
+                        stderr::say(format_args!(
+                            "cosched: {}: {}",
+                            visible(&run.label),
+                            visible(note)
+                        ));
                     });
                 }
             }
@@ -125,7 +176,9 @@ fn write_files(
         let page = page();
         if file == Path::new("-") {
             if args.printed().is_some() {
-                return Err(usage("--html -: standard output takes one thing; write the page to a file"));
+                return Err(usage(
+                    "--html -: standard output takes one thing; write the page to a file",
+                ));
             }
             let mut out = std::io::stdout().lock();
             out.write_all(page.as_bytes())?;
@@ -138,8 +191,19 @@ fn write_files(
     if let Some(folder) = &args.figures {
         let pictures = pictures();
         let (files, why_no_png) = figures::write(&pictures, folder)?;
-        let what = if pictures.is_empty() { "there is nothing to draw; ".to_owned() } else { String::new() };
-        say(args, &format!("{what}{} in {}", count(files as u64, "figure"), told(folder)));
+        let what = if pictures.is_empty() {
+            "there is nothing to draw; ".to_owned()
+        } else {
+            String::new()
+        };
+        say(
+            args,
+            &format!(
+                "{what}{} in {}",
+                count(files as u64, "figure"),
+                told(folder)
+            ),
+        );
         if let Some(why) = why_no_png {
             say(args, &format!("no PNG: {why}"));
         }
@@ -156,16 +220,32 @@ fn say(args: &ReportArgs, what: &str) {
 /// The columns before those of a tidy table of runs.
 const PREFIX: [&str; 4] = ["run", "policy", "machine", "seed"];
 
-fn print(format: ReportFormat, args: &ReportArgs, runs: &[Run], out: &mut dyn Write) -> anyhow::Result<()> {
+fn print(
+    format: ReportFormat,
+    args: &ReportArgs,
+    runs: &[Run],
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
     // As at the end of a run.
     let is_terminal = std::io::stdout().is_terminal();
-    let width = if is_terminal { width_of(std::io::stdout()) } else { 100 };
-    let of_one = if runs.len() == 1 { TableArg::Jobs } else { TableArg::Metrics };
+    let width = if is_terminal {
+        width_of(std::io::stdout())
+    } else {
+        100
+    };
+    let of_one = if runs.len() == 1 {
+        TableArg::Jobs
+    } else {
+        TableArg::Metrics
+    };
     let table = args.table.unwrap_or(of_one);
     match format {
         ReportFormat::Text => out.write_all(text(runs, width, is_terminal).as_bytes())?,
         ReportFormat::Markdown => {
-            let all: Vec<String> = runs.iter().map(|run| cosched_report::markdown(&run.label, &run.batch())).collect();
+            let all: Vec<String> = runs
+                .iter()
+                .map(|run| cosched_report::markdown(&run.label, &run.batch()))
+                .collect();
             out.write_all(all.join("\n").as_bytes())?;
         }
         ReportFormat::Json => match runs {
@@ -182,7 +262,12 @@ fn print(format: ReportFormat, args: &ReportArgs, runs: &[Run], out: &mut dyn Wr
     Ok(())
 }
 
-fn write_table(form: Form, table: TableArg, runs: &[Run], out: &mut dyn Write) -> anyhow::Result<()> {
+fn write_table(
+    form: Form,
+    table: TableArg,
+    runs: &[Run],
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
     let mut writer = tables::Writer::new(form, &PREFIX, table, out)?;
     for run in runs.iter().flat_map(|run| run.earlier.iter().chain([run])) {
         let record = &run.record;
@@ -200,18 +285,30 @@ fn write_table(form: Form, table: TableArg, runs: &[Run], out: &mut dyn Write) -
 /// What is doubtful where these runs stand beside each other.
 fn doubts(runs: &[Run]) -> Vec<String> {
     let origins: Vec<Origin> = runs.iter().map(|run| Origin::of(&run.record)).collect();
-    origin_doubts(&origins).iter().map(|doubt| visible(doubt)).collect()
+    origin_doubts(&origins)
+        .iter()
+        .map(|doubt| visible(doubt))
+        .collect()
 }
 
 /// For people: one run as at its end, several side by side.
 fn text(runs: &[Run], width: usize, is_terminal: bool) -> String {
     let colour = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let options = SummaryOptions { width, colour, verbose: true, ..SummaryOptions::default() };
+    let options = SummaryOptions {
+        width,
+        colour,
+        verbose: true,
+        ..SummaryOptions::default()
+    };
     match runs {
         [run] => {
             let mut text = String::new();
             if !run.earlier.is_empty() {
-                let parts = run.earlier.iter().chain([run]).map(|run| (run.label.clone(), &run.record));
+                let parts = run
+                    .earlier
+                    .iter()
+                    .chain([run])
+                    .map(|run| (run.label.clone(), &run.record));
                 text.push_str(&overview(&parts.collect::<Vec<_>>(), width));
                 text.push('\n');
             }
@@ -219,10 +316,17 @@ fn text(runs: &[Run], width: usize, is_terminal: bool) -> String {
             text
         }
         runs => {
-            let mut text =
-                overview(&runs.iter().map(|run| (run.label.clone(), &run.record)).collect::<Vec<_>>(), width);
+            let mut text = overview(
+                &runs
+                    .iter()
+                    .map(|run| (run.label.clone(), &run.record))
+                    .collect::<Vec<_>>(),
+                width,
+            );
             for doubt in doubts(runs) {
-                wrap(&doubt, width).iter().for_each(|line| text.push_str(&format!("{line}\n")));
+                wrap(&doubt, width)
+                    .iter()
+                    .for_each(|line| text.push_str(&format!("{line}\n")));
             }
             text
         }

@@ -39,32 +39,56 @@ impl Run {
     /// # Errors
     /// A file can't be read or is damaged.
     pub(super) fn read(files: RunFiles, whole: bool) -> anyhow::Result<Run> {
-        let RunFiles { label, record, series } = files;
+        let RunFiles {
+            label,
+            record,
+            series,
+        } = files;
         let mut run = match (record, &series) {
             (Some(file), _) => {
                 let record = read_record(&file, series.as_deref())?;
-                Run { label, record, timeline: None, series, notes: Vec::new(), earlier: Vec::new() }
+                Run {
+                    label,
+                    record,
+                    timeline: None,
+                    series,
+                    notes: Vec::new(),
+                    earlier: Vec::new(),
+                }
             }
             (None, Some(file)) => {
                 let record = rebuilt(file)?;
                 let notes = vec![rebuilt_note(&record)];
-                Run { label, record, timeline: None, series, notes, earlier: Vec::new() }
+                Run {
+                    label,
+                    record,
+                    timeline: None,
+                    series,
+                    notes,
+                    earlier: Vec::new(),
+                }
             }
             (None, None) => return Err(usage(format!("{label}: neither a record nor a series"))),
         };
         if let Some(file) = run.series.clone() {
             match open_series(&file) {
                 Ok(series) if !is_of(series.header(), &run.record) => {
-                    run.notes.push(format!("{} is of another run, and was not used.", told(&file)));
+                    run.notes.push(format!(
+                        "{} is of another run, and was not used.",
+                        told(&file)
+                    ));
                     run.series = None;
                 }
                 Ok(mut series) if whole => match Timeline::read(&mut series) {
                     Ok(timeline) => run.timeline = Some(timeline),
-                    Err(error) => run.notes.push(format!("{error}: who ran when is not known.")),
+                    Err(error) => run
+                        .notes
+                        .push(format!("{error}: who ran when is not known.")),
                 },
                 Ok(_) => {}
                 Err(error) => {
-                    run.notes.push(format!("{error}: who ran when is not known."));
+                    run.notes
+                        .push(format!("{error}: who ran when is not known."));
                     run.series = None;
                 }
             }
@@ -89,8 +113,12 @@ impl Run {
         let mut whole = self.record.clone();
         let mut before = Vec::new();
         for job in &self.record.earlier_jobs {
-            let part = self.earlier.iter().find(|part| part.record.run_id == job.run_id);
-            let of_part = part.and_then(|part| part.record.jobs.iter().find(|one| one.name == job.name));
+            let part = self
+                .earlier
+                .iter()
+                .find(|part| part.record.run_id == job.run_id);
+            let of_part =
+                part.and_then(|part| part.record.jobs.iter().find(|one| one.name == job.name));
             before.extend(job.job.as_ref().or(of_part).cloned());
         }
         whole.jobs.splice(0..0, before);
@@ -103,7 +131,10 @@ fn read_record(file: &Path, series: Option<&Path>) -> anyhow::Result<Record> {
     let text = std::fs::read_to_string(file).map_err(|error| usage(format!("{name}: {error}")))?;
     Record::from_json(&text).map_err(|error| {
         let remedy = match series {
-            Some(series) => format!("; what its series tells is told by `cosched report {}`", told(series)),
+            Some(series) => format!(
+                "; what its series tells is told by `cosched report {}`",
+                told(series)
+            ),
             None => String::new(),
         };
         usage(format!("{name}: {error}{remedy}"))
@@ -121,18 +152,30 @@ fn rebuilt(file: &Path) -> anyhow::Result<Record> {
         };
         (file("out"), file("err"))
     };
-    let why = if goes_on(series.header()) { NoRecord::GoesOn } else { NoRecord::Killed };
+    let why = if goes_on(series.header()) {
+        NoRecord::GoesOn
+    } else {
+        NoRecord::Killed
+    };
     rebuild(series, why, log_of, |_| false).map_err(|error| usage(error.to_string()))
 }
 
 /// What a reader must know of a record that was rebuilt.
 fn rebuilt_note(record: &Record) -> String {
-    let until = record.rebuilt.as_ref().map_or(0.0, |rebuilt| rebuilt.until_s);
-    let so_far = format!("what is told is what its series held after {}", cosched_report::seconds(until));
+    let until = record
+        .rebuilt
+        .as_ref()
+        .map_or(0.0, |rebuilt| rebuilt.until_s);
+    let so_far = format!(
+        "what is told is what its series held after {}",
+        cosched_report::seconds(until)
+    );
     if record.finished_by == "goes-on" {
         format!("This run still goes on; {so_far}.")
     } else {
-        format!("This run left no record: it was killed, could not write it, or still goes on elsewhere; {so_far}.")
+        format!(
+            "This run left no record: it was killed, could not write it, or still goes on elsewhere; {so_far}."
+        )
     }
 }
 
@@ -146,7 +189,12 @@ pub(super) fn batches(mut runs: Vec<Run>) -> Vec<Run> {
     for mut run in runs {
         let is_before = |other: &Run| {
             let id = other.record.run_id.as_ref();
-            id.is_some() && run.record.earlier_jobs.iter().any(|job| job.run_id.as_ref() == id)
+            id.is_some()
+                && run
+                    .record
+                    .earlier_jobs
+                    .iter()
+                    .any(|job| job.run_id.as_ref() == id)
         };
         let (before, others): (Vec<Run>, Vec<Run>) = all.into_iter().partition(is_before);
         for mut part in before {

@@ -35,7 +35,10 @@ pub(super) fn find(paths: &[PathBuf]) -> anyhow::Result<Source> {
     for path in paths {
         match one(path)? {
             Source::Comparison(_) if paths.len() > 1 => {
-                return Err(usage(format!("{}: this is a comparison; report on it alone", told(path))));
+                return Err(usage(format!(
+                    "{}: this is a comparison; report on it alone",
+                    told(path)
+                )));
             }
             Source::Comparison(folder) => return Ok(Source::Comparison(folder)),
             Source::Runs(more) => runs.extend(more),
@@ -51,7 +54,8 @@ pub(super) fn find(paths: &[PathBuf]) -> anyhow::Result<Source> {
 }
 
 fn one(path: &Path) -> anyhow::Result<Source> {
-    let meta = std::fs::metadata(path).map_err(|error| usage(format!("{}: {error}", told(path))))?;
+    let meta =
+        std::fs::metadata(path).map_err(|error| usage(format!("{}: {error}", told(path))))?;
     if !meta.is_dir() {
         return file(path);
     }
@@ -68,7 +72,10 @@ fn one(path: &Path) -> anyhow::Result<Source> {
         .filter(|path| path.is_dir())
         .collect();
     below.sort();
-    let runs: Vec<RunFiles> = below.iter().filter_map(|path| folder(path, &name_of(path))).collect();
+    let runs: Vec<RunFiles> = below
+        .iter()
+        .filter_map(|path| folder(path, &name_of(path)))
+        .collect();
     if runs.is_empty() {
         return Err(usage(format!(
             "{}: there is no run in this folder, nor in a folder in it; a run has run.json or series.jsonl there, and a \
@@ -82,21 +89,31 @@ fn one(path: &Path) -> anyhow::Result<Source> {
 /// What a reader calls a folder or file.
 fn name_of(path: &Path) -> String {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    whole.file_name().map_or_else(|| told(path), |name| told(Path::new(name)))
+    whole
+        .file_name()
+        .map_or_else(|| told(path), |name| told(Path::new(name)))
 }
 
 /// The run in a log folder.
 fn folder(path: &Path, label: &str) -> Option<RunFiles> {
     let file = |name: &str| Some(path.join(name)).filter(|file| file.is_file());
     let (record, series) = (file(RECORD), file(SERIES));
-    (record.is_some() || series.is_some()).then(|| RunFiles { label: label.to_owned(), record, series })
+    (record.is_some() || series.is_some()).then(|| RunFiles {
+        label: label.to_owned(),
+        record,
+        series,
+    })
 }
 
 /// The files of a certain run, if they are in this folder: several runs can have used it.
 fn of_run(path: &Path, run: &str) -> Option<RunFiles> {
     let files = folder(path, &name_of(path))?;
     let id = match (&files.record, &files.series) {
-        (Some(record), _) => Record::from_json(&std::fs::read_to_string(record).ok()?).ok()?.run_id,
+        (Some(record), _) => {
+            Record::from_json(&std::fs::read_to_string(record).ok()?)
+                .ok()?
+                .run_id
+        }
         (None, Some(series)) => open_series(series).ok()?.header().run_id.clone(),
         (None, None) => None,
     };
@@ -118,12 +135,23 @@ fn file(path: &Path) -> anyhow::Result<Source> {
     let mut begin = String::new();
     let mut bytes = Vec::new();
     let opened = open_file(path)?;
-    opened.take(BEGINNING).read_to_end(&mut bytes).with_context(|| format!("reading {}", told(path)))?;
+    opened
+        .take(BEGINNING)
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("reading {}", told(path)))?;
     begin.push_str(&String::from_utf8_lossy(&bytes));
-    let begins = |schema: &str| begin.split_once(schema).is_some_and(|(before, _)| before.len() < 40);
+    let begins = |schema: &str| {
+        begin
+            .split_once(schema)
+            .is_some_and(|(before, _)| before.len() < 40)
+    };
     let label = name_of(path);
     if begins(SERIES_SCHEMA) {
-        return Ok(Source::Runs(vec![RunFiles { label, record: record_of(path), series: Some(path.to_owned()) }]));
+        return Ok(Source::Runs(vec![RunFiles {
+            label,
+            record: record_of(path),
+            series: Some(path.to_owned()),
+        }]));
     }
     if begins(RECORD_SCHEMA) {
         return Ok(Source::Runs(vec![RunFiles {
@@ -134,8 +162,15 @@ fn file(path: &Path) -> anyhow::Result<Source> {
     }
     if begins("cosched.compare/") || begins("cosched.comparison/") {
         let folder = path.parent().unwrap_or(Path::new("."));
-        let hint = if folder == Path::new("") { ".".to_owned() } else { told(folder) };
-        return Err(usage(format!("{}: report on the folder of the comparison, {hint}", told(path))));
+        let hint = if folder == Path::new("") {
+            ".".to_owned()
+        } else {
+            told(folder)
+        };
+        return Err(usage(format!(
+            "{}: report on the folder of the comparison, {hint}",
+            told(path)
+        )));
     }
     if begin.starts_with(JOBLOG_HEADER.trim_end()) {
         let runs: Vec<RunFiles> = folders_of_batch(path)

@@ -4,7 +4,8 @@ use super::args::TableArg;
 use crate::exit::usage;
 use crate::kept::open_series;
 use cosched_report::{
-    Form, METRIC_COLUMNS, Record, SeriesError, Tidy, job_columns, job_values, metric_values, sample_columns, samples,
+    Form, METRIC_COLUMNS, Record, SeriesError, Tidy, job_columns, job_values, metric_values,
+    sample_columns, samples,
 };
 use serde_json::Value;
 use std::io::{self, Write};
@@ -32,7 +33,10 @@ impl<'a> Writer<'a> {
             TableArg::Samples => sample_columns(),
         };
         let columns: Vec<&str> = prefix.iter().copied().chain(rest).collect();
-        Ok(Writer { table, tidy: Tidy::new(form, &columns, out)? })
+        Ok(Writer {
+            table,
+            tidy: Tidy::new(form, &columns, out)?,
+        })
     }
 
     /// Writes one row.
@@ -45,7 +49,12 @@ impl<'a> Writer<'a> {
     ///
     /// # Errors
     /// They can't be written, or the series can't be read.
-    pub(super) fn run(&mut self, prefix: &Prefix, record: &Record, series: Option<&Path>) -> anyhow::Result<()> {
+    pub(super) fn run(
+        &mut self,
+        prefix: &Prefix,
+        record: &Record,
+        series: Option<&Path>,
+    ) -> anyhow::Result<()> {
         match self.table {
             TableArg::Metrics => {
                 for values in metric_values(record) {
@@ -59,8 +68,9 @@ impl<'a> Writer<'a> {
             }
             TableArg::Samples => {
                 let Some(series) = series else { return Ok(()) };
-                let done =
-                    samples(&mut open_series(series)?, |values| self.row(prefix, values).map_err(Problem::Write));
+                let done = samples(&mut open_series(series)?, |values| {
+                    self.row(prefix, values).map_err(Problem::Write)
+                });
                 match done {
                     Ok(()) => {}
                     Err(Problem::Read(error)) => return Err(usage(error.to_string())),

@@ -20,8 +20,16 @@ pub(crate) fn print(args: &RunArgs, record: &Record) -> std::io::Result<()> {
     // With --output the jobs' output goes to standard output, so the summary goes to standard error.
     let to_stderr = args.show().is_some();
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let is_terminal = if to_stderr { std::io::stderr().is_terminal() } else { std::io::stdout().is_terminal() };
-    let width = if to_stderr { width_of(std::io::stderr()) } else { width_of(std::io::stdout()) };
+    let is_terminal = if to_stderr {
+        std::io::stderr().is_terminal()
+    } else {
+        std::io::stdout().is_terminal()
+    };
+    let width = if to_stderr {
+        width_of(std::io::stderr())
+    } else {
+        width_of(std::io::stdout())
+    };
     let options = SummaryOptions {
         width: if is_terminal { width } else { 100 },
         colour: is_terminal && !no_colour,
@@ -51,13 +59,19 @@ pub(crate) fn exit_of(result: &RunResult, halt: &Halt, only_job: bool) -> Exit {
 }
 
 fn exit_of_batch(result: &RunResult, halt: &Halt) -> Exit {
-    let failed = |task: &cosched_core::TaskResult| !task.exit.as_ref().is_some_and(cosched_core::Exit::ok);
+    let failed =
+        |task: &cosched_core::TaskResult| !task.exit.as_ref().is_some_and(cosched_core::Exit::ok);
     match result.ended_by {
         EndedBy::Signal(signal) => Exit::Signal(signal),
         // What was wanted was reached, whatever failed before.
         EndedBy::Halt if halt.is_on_successes() => Exit::Success,
         _ if result.tasks.iter().any(|task| task.timed_out) => Exit::TimedOut,
-        EndedBy::Halt if result.tasks.iter().any(|task| task.exit.is_some() && failed(task) && !task.told_to_end) => {
+        EndedBy::Halt
+            if result
+                .tasks
+                .iter()
+                .any(|task| task.exit.is_some() && failed(task) && !task.told_to_end) =>
+        {
             Exit::Failure
         }
         // Jobs that the rule left out or ended did not fail.

@@ -70,14 +70,24 @@ pub(crate) struct RunArgs {
     ///
     /// `measure` runs each distinct job alone first (a simulation always does); `only` does nothing else; a FILE is an
     /// earlier run record, or the solo-profiles.json of an earlier run's log folder, which `oracle` needs
-    #[arg(long, value_name = "measure|only|FILE", env = "COSCHED_SOLO", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "measure|only|FILE",
+        env = "COSCHED_SOLO",
+        hide_short_help = true
+    )]
     pub(crate) solo: Option<String>,
 
     /// Shell for lines, as in bash: a path, or a name in PATH
     ///
     /// A POSIX shell. It reads commands that are one word with blanks or the like, lines of -f, and lines in mix files
     /// [default: /bin/sh]
-    #[arg(long, value_name = "SHELL", env = "COSCHED_SHELL", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "SHELL",
+        env = "COSCHED_SHELL",
+        hide_short_help = true
+    )]
     pub(crate) shell: Option<OsString>,
 
     /// Skip jobs that succeeded before, by the --joblog
@@ -109,11 +119,22 @@ pub(crate) struct ValueArgs {
     pub(crate) null: bool,
 
     /// Divide each value into columns {1}, {2} and so on, at this text; '\\s+' stands for blanks
-    #[arg(short = 'C', long, value_name = "SEP", allow_hyphen_values = true, hide_short_help = true)]
+    #[arg(
+        short = 'C',
+        long,
+        value_name = "SEP",
+        allow_hyphen_values = true,
+        hide_short_help = true
+    )]
     pub(crate) colsep: Option<Separator>,
 
     /// Put N values into each job
-    #[arg(short = 'n', long, value_name = "N", conflicts_with = "max_replace_args")]
+    #[arg(
+        short = 'n',
+        long,
+        value_name = "N",
+        conflicts_with = "max_replace_args"
+    )]
     #[arg(value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     pub(crate) max_args: Option<u32>,
 
@@ -149,14 +170,25 @@ pub(crate) struct PolicyArgs {
     ///
     /// `host` runs real processes on this one; the name of a built-in machine (see `cosched list machines`) or a machine
     /// file (with `/` or `.toml` in its name) simulates the jobs' programs on that machine.
-    #[arg(long, default_value = "host", env = "COSCHED_ON", value_name = "NAME|FILE")]
+    #[arg(
+        long,
+        default_value = "host",
+        env = "COSCHED_ON",
+        value_name = "NAME|FILE"
+    )]
     #[arg(value_parser = Offered(spec::machine_names), hide_possible_values = true)]
     pub(crate) on: String,
 
     /// Policy: see `cosched list policies`
     ///
     /// `auto` takes the best that the machine supports.
-    #[arg(short, long, default_value = "auto", env = "COSCHED_POLICY", value_name = "P")]
+    #[arg(
+        short,
+        long,
+        default_value = "auto",
+        env = "COSCHED_POLICY",
+        value_name = "P"
+    )]
     #[arg(value_parser = Offered(spec::policy_names), hide_possible_values = true)]
     pub(crate) policy: String,
 
@@ -165,7 +197,12 @@ pub(crate) struct PolicyArgs {
     pub(crate) params: Vec<(String, String)>,
 
     /// Machine profile with parameters for this machine (TOML with a table `params`)
-    #[arg(long, value_name = "FILE", env = "COSCHED_PROFILE", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "COSCHED_PROFILE",
+        hide_short_help = true
+    )]
     pub(crate) profile: Option<PathBuf>,
 
     /// Seed of everything random
@@ -184,13 +221,23 @@ pub(crate) struct PolicyArgs {
     ///
     /// `all`: those that the caller may use. Without this option, those of them that no other run of cosched uses, if
     /// there are any.
-    #[arg(long, value_name = "LIST|all", env = "COSCHED_CPUS", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "LIST|all",
+        env = "COSCHED_CPUS",
+        hide_short_help = true
+    )]
     pub(crate) cpus: Option<CpuChoice>,
 
     /// CPUs of each job
     ///
     /// N of its own, `all`, or `auto`: one of its own and those that nobody has. `cpus` of a job in a mix file comes first.
-    #[arg(long, value_name = "N|auto|all", default_value = "auto", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "N|auto|all",
+        default_value = "auto",
+        hide_short_help = true
+    )]
     pub(crate) cpus_per_job: CpusPerJob,
 
     /// Let these CPUs stand for small cores by pausing the jobs on them, as in 2-3:0.25 for a quarter of the speed
@@ -198,7 +245,12 @@ pub(crate) struct PolicyArgs {
     pub(crate) emulate_small: Option<SmallCores>,
 
     /// Count another event than the table's, as in mm=0x4844; can be given several times
-    #[arg(id = "event", long = "event", value_name = "NAME=RAW", hide_short_help = true)]
+    #[arg(
+        id = "event",
+        long = "event",
+        value_name = "NAME=RAW",
+        hide_short_help = true
+    )]
     pub(crate) events: Vec<String>,
 
     /// How jobs are frozen: by the cgroup freezer where it works, else by signals
@@ -234,7 +286,13 @@ pub(crate) struct LimitArgs {
     /// Jobs that are live at once; 0 for all
     ///
     /// A number, 0 for all, +N or -N for more or fewer than CPUs, or N% of the CPUs; the rest wait in a queue [default: number of CPUs for fifo, else four times that]
-    #[arg(short, long, value_name = "N", env = "COSCHED_JOBS", allow_hyphen_values = true)]
+    #[arg(
+        short,
+        long,
+        value_name = "N",
+        env = "COSCHED_JOBS",
+        allow_hyphen_values = true
+    )]
     #[arg(short_alias = 'P', alias = "max-procs")]
     pub(crate) jobs: Option<JobLimit>,
 
@@ -292,7 +350,12 @@ pub(crate) struct OutputArgs {
     ///
     /// Each job's output and error output get files of their own in it, beside the run's record and series [default:
     /// cosched-logs/TIME-PID]
-    #[arg(long, value_name = "DIR", env = "COSCHED_LOGS", visible_alias = "results")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "COSCHED_LOGS",
+        visible_alias = "results"
+    )]
     #[arg(value_parser = OsStringValueParser::new().try_map(log_folder))]
     pub(crate) logs: Option<PathBuf>,
 
@@ -311,7 +374,12 @@ pub(crate) struct OutputArgs {
     /// Keep the last N log folders in cosched-logs
     ///
     /// When the run has ended, those of the oldest runs are removed, as far as runs of cosched made what is in them.
-    #[arg(long, value_name = "N", env = "COSCHED_KEEP_LOGS", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        env = "COSCHED_KEEP_LOGS",
+        hide_short_help = true
+    )]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) keep_logs: Option<u32>,
 
@@ -501,7 +569,11 @@ impl RunArgs {
 
     /// The file with what is known of commands; `None` if it is neither used nor kept. Simulated jobs run no command.
     pub(crate) fn history(&self) -> Option<PathBuf> {
-        if self.no_history || self.is_simulated() { None } else { self.history.place() }
+        if self.no_history || self.is_simulated() {
+            None
+        } else {
+            self.history.place()
+        }
     }
 
     /// How the jobs' output is shown; `None` if it is not. Simulated jobs have none.
@@ -543,12 +615,18 @@ impl RunArgs {
 /// Reads the name of a log folder. GNU parallel's `--results` takes more, which would be lost without a word.
 fn log_folder(name: OsString) -> Result<PathBuf, String> {
     let bytes = name.as_bytes();
-    let is_replaced = (0..bytes.len()).any(|at| Replacement::at(&bytes[at..]).is_ok_and(|found| found.is_some()));
+    let is_replaced =
+        (0..bytes.len()).any(|at| Replacement::at(&bytes[at..]).is_ok_and(|found| found.is_some()));
     if is_replaced {
-        return Err("there is one folder for all jobs, with a file NAME.out for each; leave {} out".to_owned());
+        return Err(
+            "there is one folder for all jobs, with a file NAME.out for each; leave {} out"
+                .to_owned(),
+        );
     }
     let path = PathBuf::from(name);
-    let is_table = path.extension().is_some_and(|end| ["csv", "json", "tsv"].iter().any(|table| end == *table));
+    let is_table = path
+        .extension()
+        .is_some_and(|end| ["csv", "json", "tsv"].iter().any(|table| end == *table));
     if is_table && !path.is_dir() {
         return Err(
             "it names a folder; a table of the jobs is made by --joblog FILE, a record by --record FILE".to_owned()
@@ -559,13 +637,16 @@ fn log_folder(name: OsString) -> Result<PathBuf, String> {
 
 /// Reads a seed.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("expected a whole number from 0 to {}, as in 42", u64::MAX))
+    text.parse()
+        .map_err(|_| format!("expected a whole number from 0 to {}, as in 42", u64::MAX))
 }
 
 /// Reads `NAME=VALUE`.
 pub(crate) fn name_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
+        Some((name, value)) if !name.is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
         _ => Err("expected NAME=VALUE, as in quantum_s=0.1".to_owned()),
     }
 }

@@ -9,14 +9,15 @@ use super::screen::Screen;
 use super::watched;
 use super::window::Window;
 use cosched_core::{
-    Absence, Actuation, Backend as _, Capabilities, Nanos, Params, Policy, Reading, RunConfig, RunError, RunResult,
-    TaskSpec, find_policy,
+    Absence, Actuation, Backend as _, Capabilities, Nanos, Params, Policy, Reading, RunConfig,
+    RunError, RunResult, TaskSpec, find_policy,
 };
 use cosched_linux::root::Root;
 use cosched_linux::{accounts, own_run, throttling};
 use cosched_report::{
-    EarlierJob, EventContext, EventWriter, FileRecorder, JobInfo, LiveProgress, MachineUse, Notice, RunInfo,
-    RunSetting, RunWarning, SeriesHeader, SeriesWriter, Throttling, ended_line, progress_line,
+    EarlierJob, EventContext, EventWriter, FileRecorder, JobInfo, LiveProgress, MachineUse, Notice,
+    RunInfo, RunSetting, RunWarning, SeriesHeader, SeriesWriter, Throttling, ended_line,
+    progress_line,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -66,7 +67,11 @@ fn kernel_part(policy: &str, params: &Params, actuation: Actuation) -> KernelPar
             let factor = |name: &str| params.number(name) as u64;
             let measures = params.word("demand") == "measured";
             let lines_per_us = measures.then(|| params.number("mu_trans_per_us"));
-            KernelPart::Efs { local: factor("c_local"), global: factor("c_global"), lines_per_us }
+            KernelPart::Efs {
+                local: factor("c_local"),
+                global: factor("c_global"),
+                lines_per_us,
+            }
         }
         Actuation::Plans => KernelPart::Plans,
     }
@@ -84,12 +89,33 @@ impl<P: Platform> Batch<'_, P> {
     ///
     /// # Errors
     /// The backend can't be made, or it failed during the run.
-    pub(crate) fn run(self, setting: &Setting<'_, P>, policy: &mut dyn Policy) -> anyhow::Result<Outcome> {
-        let Setting { args, platform, screen, memory, window, logs } = *setting;
+    pub(crate) fn run(
+        self,
+        setting: &Setting<'_, P>,
+        policy: &mut dyn Policy,
+    ) -> anyhow::Result<Outcome> {
+        let Setting {
+            args,
+            platform,
+            screen,
+            memory,
+            window,
+            logs,
+        } = *setting;
         let view = platform.view();
-        let Batch { config, specs, files, known, .. } = self;
+        let Batch {
+            config,
+            specs,
+            files,
+            known,
+            ..
+        } = self;
         let job_files: Vec<Option<(PathBuf, PathBuf)>> = self.jobs.iter().map(P::files).collect();
-        let job_folder = job_files.iter().flatten().next().and_then(|(out, _)| Some(out.parent()?.to_owned()));
+        let job_folder = job_files
+            .iter()
+            .flatten()
+            .next()
+            .and_then(|(out, _)| Some(out.parent()?.to_owned()));
         // A simulation has no jobs that would suffer from a terminal that stands still.
         if !view.is_simulated() {
             screen.use_console(&Showing {
@@ -101,10 +127,26 @@ impl<P: Platform> Batch<'_, P> {
         }
         let root = Root::default();
         let cpus = view.machine.all_cpus();
-        let accounts = || if view.is_simulated() { None } else { accounts::read(&root, &cpus) };
+        let accounts = || {
+            if view.is_simulated() {
+                None
+            } else {
+                accounts::read(&root, &cpus)
+            }
+        };
         let accounts_before = accounts();
-        let unknown = if view.is_simulated() { Absence::Simulated } else { Absence::NotTold };
-        let throttled = || if view.is_simulated() { Reading::Absent(unknown) } else { throttling::read(&root, &cpus) };
+        let unknown = if view.is_simulated() {
+            Absence::Simulated
+        } else {
+            Absence::NotTold
+        };
+        let throttled = || {
+            if view.is_simulated() {
+                Reading::Absent(unknown)
+            } else {
+                throttling::read(&root, &cpus)
+            }
+        };
         let throttled_before = throttled();
         let mut backend = platform.backend(
             args,
@@ -114,9 +156,14 @@ impl<P: Platform> Batch<'_, P> {
             window.map(Window::inbox),
         )?;
         // Times in the record count from the start of the backend's clock.
-        let started_at = (!view.is_simulated()).then(|| SystemTime::now() - Duration::from_nanos(backend.now().0));
+        let started_at = (!view.is_simulated())
+            .then(|| SystemTime::now() - Duration::from_nanos(backend.now().0));
         let mut info = RunInfo {
-            run_id: if view.is_simulated() { None } else { own_run(&root) },
+            run_id: if view.is_simulated() {
+                None
+            } else {
+                own_run(&root)
+            },
             setting: self.record_as,
             policy: self.policy.to_owned(),
             backend: view.kind,
@@ -128,7 +175,11 @@ impl<P: Platform> Batch<'_, P> {
             capabilities: self.capabilities.clone(),
             counters: view.counters.clone(),
             freezing: Some(view.freezing.clone()),
-            cpu_share: Reading::Absent(if view.is_simulated() { Absence::Simulated } else { Absence::NotYetMeasured }),
+            cpu_share: Reading::Absent(if view.is_simulated() {
+                Absence::Simulated
+            } else {
+                Absence::NotYetMeasured
+            }),
             machine_use: Reading::Absent(unknown),
             throttling: Reading::Absent(unknown),
             earlier: self.earlier,
@@ -136,22 +187,29 @@ impl<P: Platform> Batch<'_, P> {
             warnings: Vec::new(),
         };
         let alone = !self.shows_output;
-        let mut recorder = FileRecorder::new(&info, specs).with_facts(watched::facts(args, &info, config, logs, alone));
+        let mut recorder = FileRecorder::new(&info, specs)
+            .with_facts(watched::facts(args, &info, config, logs, alone));
         if let Some(file) = files.series {
             let header = SeriesHeader::new(&info, specs);
             recorder = recorder.with_series(SeriesWriter::new(Box::new(file), &header));
         }
         if let Some(file) = files.events {
             let value = |value| serde_json::to_value(value).unwrap_or_default();
-            let params: BTreeMap<String, serde_json::Value> =
-                self.params.iter().map(|(name, number)| (name.to_owned(), value(number))).collect();
+            let params: BTreeMap<String, serde_json::Value> = self
+                .params
+                .iter()
+                .map(|(name, number)| (name.to_owned(), value(number)))
+                .collect();
             let missing = &self.capabilities.missing;
             let context = EventContext {
                 backend: info.backend,
                 policy: self.policy.to_owned(),
                 params,
                 machine_params: view.params.iter().cloned().collect(),
-                missing: missing.iter().map(|(capability, &why)| (capability.code(), why)).collect(),
+                missing: missing
+                    .iter()
+                    .map(|(capability, &why)| (capability.code(), why))
+                    .collect(),
             };
             recorder = recorder.with_events(EventWriter::new(Box::new(file), context));
         }
@@ -160,14 +218,20 @@ impl<P: Platform> Batch<'_, P> {
         }
         let mut journal = files.journal;
         let mut note = |info: Option<&JobInfo>, at: Nanos| {
-            let (Some(info), Some(began)) = (info, started_at) else { return };
+            let (Some(info), Some(began)) = (info, started_at) else {
+                return;
+            };
             journal.starting(info, began + Duration::from_nanos(at.0));
             if let Some(warning) = journal.take_warning() {
                 screen.warn(warning);
             }
         };
         let began = Instant::now();
-        let mark = if view.is_simulated() { "[simulated] " } else { "" };
+        let mark = if view.is_simulated() {
+            "[simulated] "
+        } else {
+            ""
+        };
         let mut recorder = recorder.with_listener(|notice| match notice {
             Notice::Starting { info, at } => note(info, at),
             Notice::Started { task, info, .. } => {
@@ -186,16 +250,30 @@ impl<P: Platform> Batch<'_, P> {
                     screen.started_again(result.spec.id.0, [out, err]);
                 }
                 let what = info.map_or_else(|| result.spec.name.clone(), JobInfo::what);
-                let exit = result.exit.as_ref().map(ToString::to_string).unwrap_or_default();
-                screen.say(&format!("{mark}{what}: {exit} in attempt {}; it is started again", result.runs));
+                let exit = result
+                    .exit
+                    .as_ref()
+                    .map(ToString::to_string)
+                    .unwrap_or_default();
+                screen.say(&format!(
+                    "{mark}{what}: {exit} in attempt {}; it is started again",
+                    result.runs
+                ));
             }
-            Notice::Ended { result, info, progress } => {
+            Notice::Ended {
+                result,
+                info,
+                progress,
+            } => {
                 if let Some(Some(known)) = known.get(result.spec.id.0 as usize) {
                     memory.borrow_mut().ended(known, result);
                 }
-                let failed = result.timed_out || !result.exit.as_ref().is_some_and(cosched_core::Exit::ok);
+                let failed =
+                    result.timed_out || !result.exit.as_ref().is_some_and(cosched_core::Exit::ok);
                 screen.ended(result.spec.id.0, failed);
-                if args.output.quiet && matches!(result.exit, Some(cosched_core::Exit::NotStarted(_))) {
+                if args.output.quiet
+                    && matches!(result.exit, Some(cosched_core::Exit::NotStarted(_)))
+                {
                     // Nobody else tells of it: the job could not.
                     screen.answer(&format!("cosched: {}", ended_line(progress, result, info)));
                 }
@@ -218,7 +296,9 @@ impl<P: Platform> Batch<'_, P> {
                     watched::show(window, status, own_cpu_time());
                 }
             }
-            Notice::Status(lines) => lines.iter().for_each(|line| screen.answer(&format!("cosched: {line}"))),
+            Notice::Status(lines) => lines
+                .iter()
+                .for_each(|line| screen.answer(&format!("cosched: {line}"))),
             Notice::Warning(warning) => screen.say(&format!("cosched: {}", warning.text())),
         });
         let cpu_before = own_cpu_time();
@@ -231,14 +311,21 @@ impl<P: Platform> Batch<'_, P> {
         for cut in shown.cuts {
             let job = specs[cut.job as usize].name.clone();
             let file = if cut.file == 0 { "out" } else { "err" };
-            screen.warn(RunWarning::LogCut { file: format!("{job}.{file}"), bytes: cut.bytes });
+            screen.warn(RunWarning::LogCut {
+                file: format!("{job}.{file}"),
+                bytes: cut.bytes,
+            });
         }
         for (job, file) in shown.rewritten {
             let file = if file == 0 { "out" } else { "err" };
-            screen.warn(RunWarning::LogRewritten { file: format!("{}.{file}", specs[job as usize].name) });
+            screen.warn(RunWarning::LogRewritten {
+                file: format!("{}.{file}", specs[job as usize].name),
+            });
         }
         if let Some(why) = shown.lost {
-            let folder = job_folder.map(|folder| folder.display().to_string()).unwrap_or_default();
+            let folder = job_folder
+                .map(|folder| folder.display().to_string())
+                .unwrap_or_default();
             screen.warn(RunWarning::OutputLost { why, folder });
         }
         tell_lost(window, screen);
@@ -262,13 +349,30 @@ impl<P: Platform> Batch<'_, P> {
         info.throttling = if left_out.total > Nanos::ZERO {
             Reading::Absent(Absence::NotYetMeasured)
         } else {
-            let past = throttled_before.and_then(|before| throttled().and_then(|now| now.since(&before)));
-            past.map(|past| Throttling { events: past.events, time: past.time, run: result.turnaround })
+            let past =
+                throttled_before.and_then(|before| throttled().and_then(|now| now.since(&before)));
+            past.map(|past| Throttling {
+                events: past.events,
+                time: past.time,
+                run: result.turnaround,
+            })
         };
         // Everything that this process started has ended, and counts as its own.
-        if let Some(used) = accounts().zip(accounts_before).and_then(|(now, before)| now.since(&before)) {
-            let accounts::CpuUse { total, stolen, foreign } = used.without(left_out);
-            info.machine_use = Reading::Value(MachineUse { cpus: cpus.len(), total, stolen, foreign });
+        if let Some(used) = accounts()
+            .zip(accounts_before)
+            .and_then(|(now, before)| now.since(&before))
+        {
+            let accounts::CpuUse {
+                total,
+                stolen,
+                foreign,
+            } = used.without(left_out);
+            info.machine_use = Reading::Value(MachineUse {
+                cpus: cpus.len(),
+                total,
+                stolen,
+                foreign,
+            });
         }
         if result.turnaround > Nanos::ZERO && !view.is_simulated() {
             info.cpu_share = Reading::Value(cpu_used.share_of(result.turnaround));

@@ -71,7 +71,10 @@ impl FromStr for CpusPerJob {
             "all" => Ok(CpusPerJob::All),
             number => match number.parse() {
                 Ok(n @ 1..=65_536) => Ok(CpusPerJob::Count(n)),
-                _ => Err("expected a number of CPUs from 1 to 65536, `auto` or `all`, as in 2".to_owned()),
+                _ => Err(
+                    "expected a number of CPUs from 1 to 65536, `auto` or `all`, as in 2"
+                        .to_owned(),
+                ),
             },
         }
     }
@@ -83,7 +86,12 @@ impl CpusPerJob {
     ///
     /// # Errors
     /// The job needs more CPUs at once than there are.
-    pub(crate) fn of(self, job: &Job, cpus: &CpuSet, can_measure: bool) -> anyhow::Result<(u32, Width)> {
+    pub(crate) fn of(
+        self,
+        job: &Job,
+        cpus: &CpuSet,
+        can_measure: bool,
+    ) -> anyhow::Result<(u32, Width)> {
         let input = &job.input;
         let wanted = match (input.cpus, self) {
             (Some(stated), _) | (None, CpusPerJob::Count(stated)) => stated,
@@ -100,14 +108,26 @@ impl CpusPerJob {
                 "{}: job `{}` needs cpus = {wanted}, and {have}; use a smaller number, as in cpus = 1",
                 input.place, job.name,
             ),
-            None => format!("--cpus-per-job {wanted}: {have}; use a smaller number, or all, as in --cpus-per-job all",),
+            None => format!(
+                "--cpus-per-job {wanted}: {have}; use a smaller number, or all, as in --cpus-per-job all",
+            ),
         }))
     }
 
     /// The same as a task that is to be given its other values.
-    pub(crate) fn spec(self, ix: usize, job: &Job, cpus: &CpuSet, can_measure: bool) -> anyhow::Result<TaskSpec> {
+    pub(crate) fn spec(
+        self,
+        ix: usize,
+        job: &Job,
+        cpus: &CpuSet,
+        can_measure: bool,
+    ) -> anyhow::Result<TaskSpec> {
         let (cpus, width) = self.of(job, cpus, can_measure)?;
-        Ok(TaskSpec { cpus, width, ..TaskSpec::new(ix as u32, &job.name) })
+        Ok(TaskSpec {
+            cpus,
+            width,
+            ..TaskSpec::new(ix as u32, &job.name)
+        })
     }
 }
 
@@ -119,23 +139,39 @@ mod tests {
     fn job(cpus: Option<u32>) -> Job {
         let cpus = cpus.map_or_else(String::new, |cpus| format!("cpus = {cpus}\n"));
         let text = format!("\n\n[[job]]\nname = \"x\"\ncommand = \"x\"\n{cpus}");
-        input::expand(input::mix::parse(&text, "mix.toml").unwrap().jobs).unwrap().remove(0)
+        input::expand(input::mix::parse(&text, "mix.toml").unwrap().jobs)
+            .unwrap()
+            .remove(0)
     }
 
     #[test]
     fn what_the_mix_states_comes_first() {
         let cpus: CpuSet = "0-3".parse().unwrap();
         let of = |text: &str, stated, can_measure| {
-            text.parse::<CpusPerJob>().unwrap().of(&job(stated), &cpus, can_measure).map_err(|error| error.to_string())
+            text.parse::<CpusPerJob>()
+                .unwrap()
+                .of(&job(stated), &cpus, can_measure)
+                .map_err(|error| error.to_string())
         };
         assert_eq!(of("auto", None, true), Ok((1, Width::Measured)));
         assert_eq!(of("auto", None, false), Ok((1, Width::Stated)));
-        assert_eq!((of("all", None, true), of("3", None, true)), (Ok((4, Width::Stated)), Ok((3, Width::Stated))));
+        assert_eq!(
+            (of("all", None, true), of("3", None, true)),
+            (Ok((4, Width::Stated)), Ok((3, Width::Stated)))
+        );
         for text in ["auto", "all", "3"] {
             assert_eq!(of(text, Some(2), true), Ok((2, Width::Stated)));
         }
-        assert!(of("5", None, true).unwrap_err().contains("--cpus-per-job 5: 4 can be used here (0-3)"));
-        assert!(of("all", Some(5), true).unwrap_err().contains("mix.toml:3: job `x` needs cpus = 5"));
+        assert!(
+            of("5", None, true)
+                .unwrap_err()
+                .contains("--cpus-per-job 5: 4 can be used here (0-3)")
+        );
+        assert!(
+            of("all", Some(5), true)
+                .unwrap_err()
+                .contains("mix.toml:3: job `x` needs cpus = 5")
+        );
     }
 
     #[test]
@@ -145,6 +181,9 @@ mod tests {
         }
         assert_eq!("all".parse(), Ok(CpuChoice::All));
         assert_eq!("0-1".parse(), Ok(CpuChoice::List("0-1".parse().unwrap())));
-        assert!("x".parse::<CpuChoice>().is_err_and(|why| why.contains("`all`")));
+        assert!(
+            "x".parse::<CpuChoice>()
+                .is_err_and(|why| why.contains("`all`"))
+        );
     }
 }

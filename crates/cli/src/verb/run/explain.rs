@@ -8,21 +8,28 @@ use super::setting::auto_lacks;
 use crate::input::{Command, told};
 use crate::size::format_size;
 use cosched_core::{
-    Actuation, Change, Expected, ExpectedFrom, Nanos, Order, Snapshot, Start, TaskEstimator, TaskId, TaskView, Trigger,
-    Width, first_in_order, spare_cpus,
+    Actuation, Change, Expected, ExpectedFrom, Nanos, Order, Snapshot, Start, TaskEstimator,
+    TaskId, TaskView, Trigger, Width, first_in_order, spare_cpus,
 };
-use cosched_report::{ExpectedOfJob, RunWarning, count, seconds, shortfall_text, visible, visible_lines, wait_text};
+use cosched_report::{
+    ExpectedOfJob, RunWarning, count, seconds, shortfall_text, visible, visible_lines, wait_text,
+};
 use std::io::{IsTerminal as _, Write as _};
 
 /// The snapshot for the first decision: all jobs that may be live have arrived, and none has been started.
 fn first_snapshot<P: Platform>(view: &View, plan: &Plan<P>) -> Snapshot {
-    let live = first_in_order(&plan.specs, &plan.config).into_iter().take(plan.config.jobs);
+    let live = first_in_order(&plan.specs, &plan.config)
+        .into_iter()
+        .take(plan.config.jobs);
     let mut tasks: Vec<TaskView> = (0..)
         .zip(live)
         .map(|(turn, id)| {
             let spec = &plan.specs[id.0 as usize];
             let estimator = TaskEstimator::new(spec, plan.config.quantum, Start::default());
-            TaskView { turn, ..TaskView::arriving(spec, Nanos::ZERO, estimator.initial(&spec.solo)) }
+            TaskView {
+                turn,
+                ..TaskView::arriving(spec, Nanos::ZERO, estimator.initial(&spec.solo))
+            }
         })
         .collect();
     tasks.sort_by_key(|task| task.id);
@@ -39,23 +46,44 @@ fn first_snapshot<P: Platform>(view: &View, plan: &Plan<P>) -> Snapshot {
 
 /// What is expected of a job, and where that comes from.
 fn expected_text(expected: &Expected) -> String {
-    let Expected { time, least, greatest, memory, from, runs } = expected;
+    let Expected {
+        time,
+        least,
+        greatest,
+        memory,
+        from,
+        runs,
+    } = expected;
     let range = if least == greatest {
         String::new()
     } else {
-        format!(" ({} to {})", seconds(least.as_s()), seconds(greatest.as_s()))
+        format!(
+            " ({} to {})",
+            seconds(least.as_s()),
+            seconds(greatest.as_s())
+        )
     };
-    let memory = memory.map(|bytes| format!(", {} of memory", format_size(bytes))).unwrap_or_default();
+    let memory = memory
+        .map(|bytes| format!(", {} of memory", format_size(bytes)))
+        .unwrap_or_default();
     let from = match from {
         ExpectedFrom::Same => "of this command",
         ExpectedFrom::Changed => "of this command in another folder, or before its program changed",
         ExpectedFrom::Program => "of other commands with this program",
     };
-    format!("expected: {}{range}{memory}, from {} {from}", seconds(time.as_s()), count(u64::from(*runs), "run"))
+    format!(
+        "expected: {}{range}{memory}, from {} {from}",
+        seconds(time.as_s()),
+        count(u64::from(*runs), "run")
+    )
 }
 
 /// Prints the plan and the first decision of the policy.
-pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>) -> anyhow::Result<()> {
+pub(crate) fn explain<P: Platform>(
+    args: &RunArgs,
+    platform: &P,
+    plan: &Plan<P>,
+) -> anyhow::Result<()> {
     let view = platform.view();
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     if args.output.quiet && args.output.format == Format::Text {
@@ -63,7 +91,9 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
         let is_terminal = std::io::stdout().is_terminal();
         for (_, job) in &plan.jobs {
             match &job.input.command {
-                Some(command) if !is_terminal && !view.is_simulated() => out.write_all(&command.line_for_sh())?,
+                Some(command) if !is_terminal && !view.is_simulated() => {
+                    out.write_all(&command.line_for_sh())?
+                }
                 _ => out.write_all(visible_lines(&platform.shown(job)).as_bytes())?,
             }
             writeln!(out)?;
@@ -117,22 +147,46 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
     }
     let machine = &view.machine;
     if view.is_simulated() {
-        writeln!(out, "SIMULATED on {}: no command would be started", visible(&machine.name))?;
+        writeln!(
+            out,
+            "SIMULATED on {}: no command would be started",
+            visible(&machine.name)
+        )?;
     }
-    writeln!(out, "policy    {} - {}", plan.choice.entry.name, plan.choice.entry.gist)?;
+    writeln!(
+        out,
+        "policy    {} - {}",
+        plan.choice.entry.name, plan.choice.entry.gist
+    )?;
     if args.policy.policy == "auto" {
-        let why =
-            auto_lacks(args, view).map_or_else(|| "the machine has all that it needs".to_owned(), |why| visible(&why));
+        let why = auto_lacks(args, view).map_or_else(
+            || "the machine has all that it needs".to_owned(),
+            |why| visible(&why),
+        );
         writeln!(out, "          taken by auto: {why}")?;
     }
     for (name, value) in plan.choice.params.iter() {
-        let origin = plan.choice.origins.get(name).map(|origin| format!(" ({})", origin.text())).unwrap_or_default();
-        writeln!(out, "          {name} = {}{origin}", serde_json::to_string(value)?)?;
+        let origin = plan
+            .choice
+            .origins
+            .get(name)
+            .map(|origin| format!(" ({})", origin.text()))
+            .unwrap_or_default();
+        writeln!(
+            out,
+            "          {name} = {}{origin}",
+            serde_json::to_string(value)?
+        )?;
     }
     for shortfall in &plan.choice.shortfalls {
         writeln!(out, "without   {}", shortfall_text(shortfall))?;
     }
-    writeln!(out, "machine   {}, CPUs {}", visible(&machine.name), machine.all_cpus())?;
+    writeln!(
+        out,
+        "machine   {}, CPUs {}",
+        visible(&machine.name),
+        machine.all_cpus()
+    )?;
     for warning in &view.warnings {
         writeln!(out, "          {}", visible(&warning.text()))?;
     }
@@ -144,7 +198,10 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
         writeln!(out, "shell     {}", told(shell))?;
     }
     if plan.config.actuation == Actuation::Plans {
-        writeln!(out, "actuation plans: a CPU whose job sleeps or ends goes to the next at once")?;
+        writeln!(
+            out,
+            "actuation plans: a CPU whose job sleeps or ends goes to the next at once"
+        )?;
     }
     if let Some(why) = &view.refused {
         writeln!(out, "refused   {}", visible(&why.message))?;
@@ -152,33 +209,72 @@ pub(crate) fn explain<P: Platform>(args: &RunArgs, platform: &P, plan: &Plan<P>)
     writeln!(out, "logs      {}", told(plan.logs.as_os_str()))?;
     if !view.is_simulated() {
         let history = args.history();
-        writeln!(out, "history   {}", history.map_or_else(|| "off".to_owned(), |path| told(path.as_os_str())))?;
+        writeln!(
+            out,
+            "history   {}",
+            history.map_or_else(|| "off".to_owned(), |path| told(path.as_os_str()))
+        )?;
     }
-    let skipped =
-        if !plan.earlier.is_empty() { format!(", {} done before", plan.earlier.len()) } else { String::new() };
-    writeln!(out, "jobs      {} (at most {} live at once){skipped}", plan.jobs.len(), plan.config.jobs)?;
+    let skipped = if !plan.earlier.is_empty() {
+        format!(", {} done before", plan.earlier.len())
+    } else {
+        String::new()
+    };
+    writeln!(
+        out,
+        "jobs      {} (at most {} live at once){skipped}",
+        plan.jobs.len(),
+        plan.config.jobs
+    )?;
     let name = |id: TaskId| plan.specs[id.0 as usize].name.as_str();
     for ((_, job), spec) in plan.jobs.iter().zip(&plan.specs) {
-        writeln!(out, "          {:<20} {}", job.name, visible(&platform.shown(job)))?;
+        writeln!(
+            out,
+            "          {:<20} {}",
+            job.name,
+            visible(&platform.shown(job))
+        )?;
         if let Some(expected) = &spec.expected {
             writeln!(out, "          {:<20}   {}", "", expected_text(expected))?;
         }
     }
-    let by_length = plan.config.order == Order::Longest && plan.specs.iter().any(|spec| spec.expected.is_some());
+    let by_length = plan.config.order == Order::Longest
+        && plan.specs.iter().any(|spec| spec.expected.is_some());
     if by_length {
-        writeln!(out, "order     the longest first, as far as earlier runs know (--order given: as given)")?;
+        writeln!(
+            out,
+            "order     the longest first, as far as earlier runs know (--order given: as given)"
+        )?;
     }
     writeln!(out, "first")?;
     let spare = spare_cpus(&snapshot, &decision);
     for change in &decision.changes {
-        if let Change::Place { task, placement, .. } = change {
-            let is_loose = plan.specs[task.0 as usize].width == Width::Measured && !spare.is_empty();
-            let more = if is_loose { format!(", and may use {spare} while nobody has it") } else { String::new() };
-            writeln!(out, "          {:<20} starts on CPU {}{more}", name(*task), placement.cpus())?;
+        if let Change::Place {
+            task, placement, ..
+        } = change
+        {
+            let is_loose =
+                plan.specs[task.0 as usize].width == Width::Measured && !spare.is_empty();
+            let more = if is_loose {
+                format!(", and may use {spare} while nobody has it")
+            } else {
+                String::new()
+            };
+            writeln!(
+                out,
+                "          {:<20} starts on CPU {}{more}",
+                name(*task),
+                placement.cpus()
+            )?;
         }
     }
     for wait in &decision.waits {
-        writeln!(out, "          {:<20} waits: {}", name(wait.task), wait_text(&wait.reason))?;
+        writeln!(
+            out,
+            "          {:<20} waits: {}",
+            name(wait.task),
+            wait_text(&wait.reason)
+        )?;
     }
     writeln!(out, "nothing was started")?;
     Ok(out.flush()?)

@@ -39,7 +39,11 @@ impl Files {
         reads: impl FnOnce() -> Vec<PathBuf>,
         seen: &Seen,
     ) -> anyhow::Result<(Folder, Files)> {
-        let names: Vec<String> = OWN.iter().map(|name| (*name).to_owned()).chain(writes).collect();
+        let names: Vec<String> = OWN
+            .iter()
+            .map(|name| (*name).to_owned())
+            .chain(writes)
+            .collect();
         let named = AllNamed::check(args)?;
         named.check_logs(logs, &names)?;
         named.check_inputs(|| reads().into_iter().chain(inputs(args)))?;
@@ -68,15 +72,30 @@ impl Files {
         folder: &Folder,
         waiting: &Waiting,
     ) -> anyhow::Result<Files> {
-        let AllNamed { record, events, joblog } = named;
-        let record = record.map(|named| RecordFile::open(named, waiting)).transpose()?;
-        let events = events.map(|named| named.open(false, waiting).map(|file| (named, file))).transpose()?;
+        let AllNamed {
+            record,
+            events,
+            joblog,
+        } = named;
+        let record = record
+            .map(|named| RecordFile::open(named, waiting))
+            .transpose()?;
+        let events = events
+            .map(|named| named.open(false, waiting).map(|file| (named, file)))
+            .transpose()?;
         if let Some((named, file)) = &events {
             named.claim(file, waiting)?;
         }
-        let series = (!args.output.no_series).then(|| folder.create("series.jsonl")).transpose();
-        let series = series.map_err(|error| usage(format!("--logs series.jsonl: {error}; nothing was started")))?;
-        let empty_events = || events.map(|(named, file)| named.empty(&file).map(|()| file)).transpose();
+        let series = (!args.output.no_series)
+            .then(|| folder.create("series.jsonl"))
+            .transpose();
+        let series = series
+            .map_err(|error| usage(format!("--logs series.jsonl: {error}; nothing was started")))?;
+        let empty_events = || {
+            events
+                .map(|(named, file)| named.empty(&file).map(|()| file))
+                .transpose()
+        };
         // The job log comes last: without --resume its old content is lost, so everything else must be writable first. And
         // only the run that has the job log may empty anything: another one may write there.
         let (events, joblog, journal, watched) = match joblog {
@@ -113,19 +132,44 @@ impl Files {
                 } else {
                     let open = file.try_clone().map_err(fail)?;
                     let joblog = append_joblog(file).map_err(fail)?;
-                    (events, Some(joblog), journal, Some(Watched::new(&named, open).map_err(fail)?))
+                    (
+                        events,
+                        Some(joblog),
+                        journal,
+                        Some(Watched::new(&named, open).map_err(fail)?),
+                    )
                 }
             }
         };
-        Ok(Files { series, events, joblog, journal, watched, record })
+        Ok(Files {
+            series,
+            events,
+            joblog,
+            journal,
+            watched,
+            record,
+        })
     }
 }
 
 /// The files that say what is to be run, and how.
 fn inputs(args: &RunArgs) -> impl Iterator<Item = PathBuf> {
-    let given = args.mix.iter().chain(&args.list).chain(&args.values.arg_file).map(PathBuf::as_path);
-    let known = args.solo.as_deref().map(Path::new).into_iter().chain(args.policy.profile.as_deref());
-    given.chain(value_files(&args.command)).chain(known).map(Path::to_owned)
+    let given = args
+        .mix
+        .iter()
+        .chain(&args.list)
+        .chain(&args.values.arg_file)
+        .map(PathBuf::as_path);
+    let known = args
+        .solo
+        .as_deref()
+        .map(Path::new)
+        .into_iter()
+        .chain(args.policy.profile.as_deref());
+    given
+        .chain(value_files(&args.command))
+        .chain(known)
+        .map(Path::to_owned)
 }
 
 /// A job log that is open, and where it is to be at the end.
@@ -143,7 +187,12 @@ impl Watched {
         let length = file.metadata()?.len().min(JOBLOG_HEADER.len() as u64);
         let mut first = vec![0; length as usize];
         file.read_exact_at(&mut first, 0)?;
-        Ok(Watched { name: told(&named.path), place: named.place().to_owned(), file, first })
+        Ok(Watched {
+            name: told(&named.path),
+            place: named.place().to_owned(),
+            file,
+            first,
+        })
     }
 
     /// The warning that somebody has moved or removed it.
@@ -155,7 +204,10 @@ impl Watched {
         let mut first = vec![0; self.first.len()];
         let is_cut = self.file.read_exact_at(&mut first, 0).is_err() || first != self.first;
         let file = self.name.clone();
-        (!stays || is_cut).then(|| RunWarning::JobLogMoved { file, removed: is_cut || open.nlink() == 0 })
+        (!stays || is_cut).then(|| RunWarning::JobLogMoved {
+            file,
+            removed: is_cut || open.nlink() == 0,
+        })
     }
 }
 
@@ -183,7 +235,9 @@ impl RecordFile {
     fn write(self, logs: &Path, text: &str) -> anyhow::Result<()> {
         let RecordFile { named, open } = self;
         if let Some(mut file) = open {
-            return file.write_all(text.as_bytes()).with_context(|| format!("can't write {}", told(&named.path)));
+            return file
+                .write_all(text.as_bytes())
+                .with_context(|| format!("can't write {}", told(&named.path)));
         }
         write_whole(named.place(), text.as_bytes())?;
         let copied = File::open(logs.join("series.jsonl"))

@@ -26,8 +26,15 @@ const MANIFEST_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 pub(super) const EARLIER: &str = "earlier-";
 
 /// What a run writes into its log folder beside the jobs' output.
-pub(super) const OWN: [&str; 7] =
-    ["series.jsonl", "run.json", "run.json.new", "solo", "solo.json", "solo.series.jsonl", "solo-profiles.json"];
+pub(super) const OWN: [&str; 7] = [
+    "series.jsonl",
+    "run.json",
+    "run.json.new",
+    "solo",
+    "solo.json",
+    "solo.series.jsonl",
+    "solo-profiles.json",
+];
 
 /// The log folder of a run that goes on. The lock ends when it is dropped.
 pub(crate) struct Folder {
@@ -54,13 +61,27 @@ impl Folder {
     ///
     /// # Errors
     /// As [`Folder::claim`].
-    pub(crate) fn claim_privately(path: &Path, names: &[String], shared: bool) -> anyhow::Result<Folder> {
+    pub(crate) fn claim_privately(
+        path: &Path,
+        names: &[String],
+        shared: bool,
+    ) -> anyhow::Result<Folder> {
         Folder::claim_with_mode(path, names, shared, 0o700)
     }
 
-    fn claim_with_mode(path: &Path, names: &[String], shared: bool, mode: u32) -> anyhow::Result<Folder> {
-        let fail = |why: String| usage(format!("--logs {}: {why}; nothing was started", told(path)));
-        let system = |error: std::io::Error| fail(format!("{error}; choose another folder, as in --logs /tmp/run1"));
+    fn claim_with_mode(
+        path: &Path,
+        names: &[String],
+        shared: bool,
+        mode: u32,
+    ) -> anyhow::Result<Folder> {
+        let fail =
+            |why: String| usage(format!("--logs {}: {why}; nothing was started", told(path)));
+        let system = |error: std::io::Error| {
+            fail(format!(
+                "{error}; choose another folder, as in --logs /tmp/run1"
+            ))
+        };
         let errno = |error: rustix::io::Errno| system(error.into());
         // Others must not be able to put links where this run will write.
         let check = || match danger(path).map_err(system)? {
@@ -72,15 +93,27 @@ impl Folder {
         };
         // Nothing is made in a place of somebody else's choice.
         check()?;
-        let made: Vec<PathBuf> = path.ancestors().take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
+        let made: Vec<PathBuf> = path
+            .ancestors()
+            .take_while(|folder| !folder.exists())
+            .map(Path::to_owned)
+            .collect();
         // Whatever the mask for new files says.
-        DirBuilder::new().recursive(true).mode(mode).create(path).map_err(system)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(mode)
+            .create(path)
+            .map_err(system)?;
         let claimed = (|| {
             check()?;
             let dir = open_folder(CWD, path.as_os_str(), OFlags::empty()).map_err(errno)?;
-            let mut manifest = open_manifest(&dir, OFlags::RDWR | OFlags::CREATE).map_err(system)?;
+            let mut manifest =
+                open_manifest(&dir, OFlags::RDWR | OFlags::CREATE).map_err(system)?;
             if flock(&manifest, FlockOperation::NonBlockingLockExclusive).is_err() {
-                return Err(fail("another run is using it; choose another folder, as in --logs /tmp/run2".to_owned()));
+                return Err(fail(
+                    "another run is using it; choose another folder, as in --logs /tmp/run2"
+                        .to_owned(),
+                ));
             }
             let mut old = String::new();
             manifest.read_to_string(&mut old).map_err(system)?;
@@ -97,14 +130,23 @@ impl Folder {
                     "there is {taken} already, which no run of cosched made; choose another folder"
                 )));
             }
-            let aside = put_aside(&dir, &old).map_err(errno)?.map(|name| path.join(name));
+            let aside = put_aside(&dir, &old)
+                .map_err(errno)?
+                .map(|name| path.join(name));
             let text: String = names.iter().flat_map(|name| [name, "\n"]).collect();
             let written = manifest.set_len(0).and_then(|()| manifest.rewind());
-            written.and_then(|()| manifest.write_all(text.as_bytes())).map_err(system)?;
+            written
+                .and_then(|()| manifest.write_all(text.as_bytes()))
+                .map_err(system)?;
             Ok((dir, manifest, aside))
         })();
         match claimed {
-            Ok((dir, manifest, aside)) => Ok(Folder { dir, made, aside, _manifest: manifest }),
+            Ok((dir, manifest, aside)) => Ok(Folder {
+                dir,
+                made,
+                aside,
+                _manifest: manifest,
+            }),
             Err(error) => {
                 remove_made(&made);
                 Err(error)
@@ -117,7 +159,8 @@ impl Folder {
     /// # Errors
     /// An error of the system.
     pub(crate) fn create(&self, name: &str) -> std::io::Result<File> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(openat(&self.dir, name, flags, Mode::from_raw_mode(0o666))?.into())
     }
 
@@ -147,8 +190,14 @@ pub(crate) fn lock(path: &Path) -> Option<Unused> {
 /// A run uses the folder.
 pub(crate) fn lock_safe(path: &Path) -> Result<Option<Unused>, InUse> {
     let is_safe = || danger(path).is_ok_and(|why| why.is_none());
-    let open = || open_folder(CWD, path.as_os_str(), OFlags::empty()).ok().filter(is_private);
-    let Some(dir) = is_safe().then(open).flatten() else { return Ok(None) };
+    let open = || {
+        open_folder(CWD, path.as_os_str(), OFlags::empty())
+            .ok()
+            .filter(is_private)
+    };
+    let Some(dir) = is_safe().then(open).flatten() else {
+        return Ok(None);
+    };
     let unused = Unused::take(dir).ok_or(InUse)?;
     Ok(is_private(&unused.manifest).then_some(unused))
 }
@@ -174,7 +223,9 @@ impl Unused {
 
     fn take(dir: OwnedFd) -> Option<Unused> {
         let manifest = open_manifest(&dir, OFlags::RDONLY).ok()?;
-        flock(&manifest, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(Unused { dir, manifest })
+        flock(&manifest, FlockOperation::NonBlockingLockExclusive)
+            .is_ok()
+            .then_some(Unused { dir, manifest })
     }
 
     /// Removes what runs wrote into it. Returns whether nothing else was in it, so that it is empty now. It is reached by
@@ -191,7 +242,10 @@ impl Unused {
             let number = name.to_str().and_then(|name| name.strip_prefix(EARLIER));
             number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
         };
-        entries(&self.dir).iter().filter(|name| earlier(name)).for_each(|name| remove_tree(&self.dir, name));
+        entries(&self.dir)
+            .iter()
+            .filter(|name| earlier(name))
+            .for_each(|name| remove_tree(&self.dir, name));
         let only_ours = entries(&self.dir).iter().all(|name| name == MANIFEST);
         only_ours && unlinkat(&self.dir, MANIFEST, AtFlags::empty()).is_ok()
     }
@@ -199,7 +253,9 @@ impl Unused {
 
 /// Locks the log folder of this name in a folder, if the folder and the list in it are the caller's alone.
 pub(crate) fn lock_own(parent: impl AsFd, name: &OsStr) -> Option<Unused> {
-    let dir = open_folder(parent, name, OFlags::NOFOLLOW).ok().filter(is_private)?;
+    let dir = open_folder(parent, name, OFlags::NOFOLLOW)
+        .ok()
+        .filter(is_private)?;
     Unused::take(dir).filter(|unused| is_private(&unused.manifest))
 }
 
@@ -217,8 +273,17 @@ fn is_private(file: &impl AsFd) -> bool {
 ///
 /// # Errors
 /// An error of the system.
-pub(crate) fn open_folder(parent: impl AsFd, name: &OsStr, more: OFlags) -> rustix::io::Result<OwnedFd> {
-    openat(parent, name, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | more, Mode::empty())
+pub(crate) fn open_folder(
+    parent: impl AsFd,
+    name: &OsStr,
+    more: OFlags,
+) -> rustix::io::Result<OwnedFd> {
+    openat(
+        parent,
+        name,
+        OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC | more,
+        Mode::empty(),
+    )
 }
 
 /// Opens a folder by its name. If that is a link, the caller or root must have made it: whoever else did chose the folder.
@@ -229,7 +294,13 @@ pub(crate) fn open_through_own_links(path: &Path) -> Option<OwnedFd> {
             return Some(dir);
         }
         // By its descriptor: another link can have its name by now.
-        let link = openat(CWD, &at, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        let link = openat(
+            CWD,
+            &at,
+            OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .ok()?;
         let made_by = fstat(&link).ok()?.st_uid;
         if made_by != 0 && made_by != rustix::process::geteuid().as_raw() {
             return None;
@@ -247,7 +318,9 @@ fn open_manifest(dir: &OwnedFd, how: OFlags) -> std::io::Result<File> {
     let fd = openat(dir, MANIFEST, flags, MANIFEST_MODE)?;
     let stat = fstat(&fd)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(std::io::Error::other(format!("{MANIFEST} in it is not a regular file")));
+        return Err(std::io::Error::other(format!(
+            "{MANIFEST} in it is not a regular file"
+        )));
     }
     // Older ones could be read by all.
     if stat.st_mode & 0o077 != 0 && stat.st_uid == rustix::process::geteuid().as_raw() {
@@ -258,7 +331,10 @@ fn open_manifest(dir: &OwnedFd, how: OFlags) -> std::io::Result<File> {
 
 /// The names in a folder.
 pub(crate) fn entries(dir: impl AsFd) -> Vec<std::ffi::OsString> {
-    let all = Dir::read_from(dir).into_iter().flatten().filter_map(Result::ok);
+    let all = Dir::read_from(dir)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok);
     let names = all.map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned());
     names.filter(|name| name != "." && name != "..").collect()
 }
@@ -268,8 +344,12 @@ fn remove_tree(parent: &OwnedFd, name: &OsStr) {
     if unlinkat(parent, name, AtFlags::empty()).is_ok() {
         return;
     }
-    let Ok(dir) = open_folder(parent, name, OFlags::NOFOLLOW) else { return };
-    entries(&dir).iter().for_each(|name| remove_tree(&dir, name));
+    let Ok(dir) = open_folder(parent, name, OFlags::NOFOLLOW) else {
+        return;
+    };
+    entries(&dir)
+        .iter()
+        .for_each(|name| remove_tree(&dir, name));
     let _ = unlinkat(parent, name, AtFlags::REMOVEDIR);
 }
 
@@ -278,7 +358,8 @@ fn remove_made(made: &[PathBuf]) {
     if let Some(deepest) = made.first() {
         let _ = std::fs::remove_file(deepest.join(MANIFEST));
     }
-    made.iter().for_each(|folder| drop(std::fs::remove_dir(folder)));
+    made.iter()
+        .for_each(|folder| drop(std::fs::remove_dir(folder)));
 }
 
 /// A name in a manifest must not lead out of the folder.
@@ -306,7 +387,8 @@ fn put_aside(dir: &OwnedFd, names: &HashSet<&str>) -> rustix::io::Result<Option<
         }
     };
     let into = open_folder(dir, OsStr::new(&aside), OFlags::NOFOLLOW)?;
-    left.into_iter().try_for_each(|name| renameat(dir, *name, &into, *name))?;
+    left.into_iter()
+        .try_for_each(|name| renameat(dir, *name, &into, *name))?;
     Ok(Some(aside))
 }
 
@@ -320,7 +402,10 @@ mod tests {
     }
 
     fn why(path: &Path, wanted: &[&str]) -> String {
-        Folder::claim(path, &names(wanted), false).err().unwrap().to_string()
+        Folder::claim(path, &names(wanted), false)
+            .err()
+            .unwrap()
+            .to_string()
     }
 
     #[test]
@@ -329,13 +414,24 @@ mod tests {
         let logs = dir.path().join("a/b");
         for round in 1..=3 {
             let folder = Folder::claim(&logs, &names(&["x.out", "solo"]), false).unwrap();
-            folder.create("x.out").unwrap().write_all(round.to_string().as_bytes()).unwrap();
+            folder
+                .create("x.out")
+                .unwrap()
+                .write_all(round.to_string().as_bytes())
+                .unwrap();
             std::fs::create_dir(logs.join("solo")).unwrap();
             assert!(folder.create("x.out").is_err(), "it is there");
             std::fs::write(logs.join("mine"), "mine").unwrap();
         }
         let read = |name: &str| std::fs::read_to_string(logs.join(name)).unwrap();
-        assert_eq!([read("earlier-1/x.out"), read("earlier-2/x.out"), read("x.out")], ["1", "2", "3"]);
+        assert_eq!(
+            [
+                read("earlier-1/x.out"),
+                read("earlier-2/x.out"),
+                read("x.out")
+            ],
+            ["1", "2", "3"]
+        );
         assert!(logs.join("earlier-2/solo").is_dir());
         assert_eq!(read("mine"), "mine");
     }
@@ -345,9 +441,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("x.out"), "theirs").unwrap();
         let told = why(dir.path(), &["x.out", "y.out"]);
-        assert!(told.contains("there is x.out already") && told.contains("nothing was started"), "{told}");
+        assert!(
+            told.contains("there is x.out already") && told.contains("nothing was started"),
+            "{told}"
+        );
         symlink("/nowhere", dir.path().join("y.out")).unwrap();
-        assert!(why(dir.path(), &["y.out"]).contains("there is y.out already"), "also a link that leads nowhere");
+        assert!(
+            why(dir.path(), &["y.out"]).contains("there is y.out already"),
+            "also a link that leads nowhere"
+        );
         let folder = Folder::claim(dir.path(), &names(&["z.out"]), false).unwrap();
         assert!(why(dir.path(), &["w.out"]).contains("another run is using it"));
         drop(folder);
@@ -359,7 +461,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();
         let told = why(dir.path(), &["x.out"]);
-        assert!(told.contains("others may write to it (mode 1777)") && told.contains("--shared-logs"), "{told}");
+        assert!(
+            told.contains("others may write to it (mode 1777)") && told.contains("--shared-logs"),
+            "{told}"
+        );
         assert!(Folder::claim(dir.path(), &names(&["x.out"]), true).is_ok());
         // A link in place of the list of files is not followed.
         let dir = tempfile::tempdir().unwrap();
@@ -377,28 +482,60 @@ mod tests {
         std::fs::create_dir(&open).unwrap();
         std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
         let told = why(&open.join("a/b"), &["x.out"]);
-        assert!(told.contains("others may write to the folder") && told.contains("/open on the way to it"), "{told}");
+        assert!(
+            told.contains("others may write to the folder")
+                && told.contains("/open on the way to it"),
+            "{told}"
+        );
         assert!(!open.join("a").exists());
-        assert!(Folder::claim(&open.join("a/b"), &names(&["x.out"]), true).is_ok(), "the user may allow it");
+        assert!(
+            Folder::claim(&open.join("a/b"), &names(&["x.out"]), true).is_ok(),
+            "the user may allow it"
+        );
     }
 
     #[test]
     fn a_pipe_in_place_of_the_list_of_files_is_not_waited_for() {
         let dir = tempfile::tempdir().unwrap();
-        rustix::fs::mknodat(CWD, dir.path().join(MANIFEST), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        rustix::fs::mknodat(
+            CWD,
+            dir.path().join(MANIFEST),
+            FileType::Fifo,
+            Mode::RWXU,
+            0,
+        )
+        .unwrap();
         assert!(lock(dir.path()).is_none());
         let told = why(dir.path(), &["x.out"]);
-        assert!(told.contains(".cosched-run in it is not a regular file"), "{told}");
+        assert!(
+            told.contains(".cosched-run in it is not a regular file"),
+            "{told}"
+        );
     }
 
     #[test]
     fn nobody_else_may_lock_the_list_of_files() {
         let dir = tempfile::tempdir().unwrap();
-        let mode = || dir.path().join(MANIFEST).metadata().unwrap().permissions().mode() & 0o777;
+        let mode = || {
+            dir.path()
+                .join(MANIFEST)
+                .metadata()
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777
+        };
         drop(Folder::claim(dir.path(), &names(&["x.out"]), false).unwrap());
         assert_eq!(mode(), 0o600);
-        for look in [|path: &Path| drop(lock(path)), |path: &Path| drop(Folder::claim(path, &[], false).unwrap())] {
-            std::fs::set_permissions(dir.path().join(MANIFEST), std::fs::Permissions::from_mode(0o644)).unwrap();
+        for look in [
+            |path: &Path| drop(lock(path)),
+            |path: &Path| drop(Folder::claim(path, &[], false).unwrap()),
+        ] {
+            std::fs::set_permissions(
+                dir.path().join(MANIFEST),
+                std::fs::Permissions::from_mode(0o644),
+            )
+            .unwrap();
             look(dir.path());
             assert_eq!(mode(), 0o600, "one of an older run");
         }
@@ -420,7 +557,13 @@ mod tests {
         std::fs::rename(&logs, dir.path().join("moved")).unwrap();
         symlink(&other, &logs).unwrap();
         assert!(unused.clear());
-        assert_eq!(entries(open_folder(CWD, dir.path().join("moved").as_os_str(), OFlags::empty()).unwrap()).len(), 0);
+        assert_eq!(
+            entries(
+                open_folder(CWD, dir.path().join("moved").as_os_str(), OFlags::empty()).unwrap()
+            )
+            .len(),
+            0
+        );
         assert!(other.join("x.out").exists() && other.join("solo/deep/y.out").exists());
     }
 
@@ -432,14 +575,19 @@ mod tests {
         std::fs::write(dir.path().join("precious"), "kept").unwrap();
         std::fs::write(logs.join(MANIFEST), "../precious\n..\n\n").unwrap();
         Folder::claim(&logs, &names(&["x.out"]), false).unwrap();
-        assert_eq!(std::fs::read_to_string(dir.path().join("precious")).unwrap(), "kept");
+        assert_eq!(
+            std::fs::read_to_string(dir.path().join("precious")).unwrap(),
+            "kept"
+        );
     }
 
     #[test]
     fn a_claim_that_fails_leaves_no_folder() {
         let dir = tempfile::tempdir().unwrap();
         let logs = dir.path().join("a/b");
-        Folder::claim(&logs, &names(&["x.out"]), false).unwrap().abandon(&["x.out"]);
+        Folder::claim(&logs, &names(&["x.out"]), false)
+            .unwrap()
+            .abandon(&["x.out"]);
         assert!(!dir.path().join("a").exists());
     }
 }

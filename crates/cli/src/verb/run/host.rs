@@ -18,8 +18,8 @@ use cosched_linux::identity::machine_kind;
 use cosched_linux::root::Root;
 use cosched_linux::topology;
 use cosched_linux::{
-    Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Inbox, Notice, Program, Seat, Share,
-    check_file_size, check_open_files, find_program,
+    Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Inbox, Notice,
+    Program, Seat, Share, check_file_size, check_open_files, find_program,
 };
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, RunWarning};
@@ -51,31 +51,46 @@ pub(crate) struct HostPlatform {
 impl HostPlatform {
     /// Reads the machine's topology, counters and freezer.
     /// Chooses the CPUs beside other runs; with `publish` those know of this one from now on.
-    pub(crate) fn look(root: &Root, args: &PolicyArgs, publish: bool) -> anyhow::Result<HostPlatform> {
+    pub(crate) fn look(
+        root: &Root,
+        args: &PolicyArgs,
+        publish: bool,
+    ) -> anyhow::Result<HostPlatform> {
         check_open_files().map_err(|limit| {
             incapable(format!(
                 "{limit}; nothing was started; raise the limit, as in `ulimit -n 1024`, or have it raised"
             ))
         })?;
-        let affinity = cosched_linux::affinity(0).context("reading the CPUs that this process may use")?;
+        let affinity =
+            cosched_linux::affinity(0).context("reading the CPUs that this process may use")?;
         let listed = args.cpus.as_ref().and_then(CpuChoice::list);
-        let mut topology = topology::read(root, &affinity, listed).map_err(|error| match listed {
-            Some(_) => usage(format!(
-                "--cpus: {error}; {affinity} can be used, as in --cpus {}",
-                affinity.first().map_or(0, |cpu| cpu.0)
-            )),
-            None => anyhow::Error::new(error),
-        })?;
-        let (chosen, mut warnings) = beside_others(root, &topology.machine.all_cpus(), args.cpus.as_ref(), publish);
+        let mut topology =
+            topology::read(root, &affinity, listed).map_err(|error| match listed {
+                Some(_) => usage(format!(
+                    "--cpus: {error}; {affinity} can be used, as in --cpus {}",
+                    affinity.first().map_or(0, |cpu| cpu.0)
+                )),
+                None => anyhow::Error::new(error),
+            })?;
+        let (chosen, mut warnings) = beside_others(
+            root,
+            &topology.machine.all_cpus(),
+            args.cpus.as_ref(),
+            publish,
+        );
         if chosen.cpus != topology.machine.all_cpus() {
             topology = topology::read(root, &affinity, Some(&chosen.cpus))?;
         }
         let overrides: Vec<EventOverride> = args
             .events
             .iter()
-            .map(|text| text.parse::<EventOverride>().map_err(|error| usage(format!("--event {text}: {error}"))))
+            .map(|text| {
+                text.parse::<EventOverride>()
+                    .map_err(|error| usage(format!("--event {text}: {error}")))
+            })
             .collect::<Result<_, _>>()?;
-        let events = MachineEvents::detect(root, &overrides).map_err(|error| usage(format!("--event: {error}")))?;
+        let events = MachineEvents::detect(root, &overrides)
+            .map_err(|error| usage(format!("--event: {error}")))?;
         let counters = probe(root, &events)?;
         warnings.extend(event_warnings(&overrides, &events, &counters));
         let freezer_problem = cosched_linux::freezer_problem(root);
@@ -83,12 +98,20 @@ impl HostPlatform {
             (FreezeArg::Signals, _) | (FreezeArg::Auto, Some(_)) => Freezing::Signals,
             (FreezeArg::Auto | FreezeArg::Cgroup, None) => Freezing::Cgroup,
             (FreezeArg::Cgroup, Some(why)) => {
-                return Err(incapable(format!("--freeze cgroup: {why}; --freeze signals works everywhere")));
+                return Err(incapable(format!(
+                    "--freeze cgroup: {why}; --freeze signals works everywhere"
+                )));
             }
         };
         let machine = match &args.emulate_small {
             None => topology.machine,
-            Some(small) => emulated(small, &topology.machine, freezing, freezer_problem.as_ref(), args)?,
+            Some(small) => emulated(
+                small,
+                &topology.machine,
+                freezing,
+                freezer_problem.as_ref(),
+                args,
+            )?,
         };
         let mut capabilities = cosched_linux::capabilities(root, &machine, &counters, freezing);
         let mut refused = None;
@@ -103,8 +126,12 @@ impl HostPlatform {
         } else if args.all {
             return Err(usage("--all is for --actuator sched-ext"));
         }
-        let counted: Vec<&str> =
-            counters.events.iter().filter(|(_, state)| state.is_value()).map(|(kind, _)| kind.name()).collect();
+        let counted: Vec<&str> = counters
+            .events
+            .iter()
+            .filter(|(_, state)| state.is_value())
+            .map(|(kind, _)| kind.name())
+            .collect();
         let freezing_text = match freezing {
             Freezing::Cgroup => "cgroup v2 freezer",
             Freezing::Signals | Freezing::Auto => "signals (SIGSTOP, SIGCONT)",
@@ -116,7 +143,11 @@ impl HostPlatform {
             machine: Arc::new(machine),
             counters: (!counted.is_empty()).then(|| counted.join(", ")),
             freezing: freezing_text.to_owned(),
-            energy: if has_energy { EnergySource::Measured } else { EnergySource::Absent },
+            energy: if has_energy {
+                EnergySource::Measured
+            } else {
+                EnergySource::Absent
+            },
             capabilities,
             params: Vec::new(),
             // On emulated small cores a job that may also use others would not be slowed.
@@ -131,7 +162,9 @@ impl HostPlatform {
             freezer_problem,
             freezing,
             small: args.emulate_small.clone(),
-            env: Arc::new(Environment::new(std::env::vars_os()).context("reading the environment")?),
+            env: Arc::new(
+                Environment::new(std::env::vars_os()).context("reading the environment")?,
+            ),
             found: Found::default(),
             keys,
             _seat: chosen.seat,
@@ -146,15 +179,31 @@ fn beside_others(
     choice: Option<&CpuChoice>,
     publish: bool,
 ) -> (cosched_linux::Chosen, Vec<RunWarning>) {
-    let share = if choice.is_none() { Share::Free } else { Share::All };
+    let share = if choice.is_none() {
+        Share::Free
+    } else {
+        Share::All
+    };
     let chosen = cosched_linux::choose_cpus(root, given, share, publish);
-    let others = || chosen.others.iter().map(|other| (other.pid, other.cpus.to_string())).collect();
+    let others = || {
+        chosen
+            .others
+            .iter()
+            .map(|other| (other.pid, other.cpus.to_string()))
+            .collect()
+    };
     let warning = if chosen.others.is_empty() || choice == Some(&CpuChoice::All) {
         None
     } else if chosen.cpus == *given {
-        Some(RunWarning::CpusCollide { cpus: given.to_string(), others: others() })
+        Some(RunWarning::CpusCollide {
+            cpus: given.to_string(),
+            others: others(),
+        })
     } else {
-        Some(RunWarning::CpusShared { cpus: chosen.cpus.to_string(), others: others() })
+        Some(RunWarning::CpusShared {
+            cpus: chosen.cpus.to_string(),
+            others: others(),
+        })
     };
     (chosen, warning.into_iter().collect())
 }
@@ -168,8 +217,13 @@ fn emulated(
     args: &PolicyArgs,
 ) -> anyhow::Result<Machine> {
     if freezing != Freezing::Cgroup {
-        let why = freezer_problem.map_or_else(|| "--freeze signals was given".to_owned(), ToString::to_string);
-        return Err(incapable(format!("--emulate-small needs the cgroup freezer: {why}")));
+        let why = freezer_problem.map_or_else(
+            || "--freeze signals was given".to_owned(),
+            ToString::to_string,
+        );
+        return Err(incapable(format!(
+            "--emulate-small needs the cgroup freezer: {why}"
+        )));
     }
     if args.policy == "linux" {
         return Err(usage(
@@ -177,7 +231,11 @@ fn emulated(
              big-fair",
         ));
     }
-    small.on(machine).map_err(|error| usage(format!("--emulate-small: {error}, as in --emulate-small 1:0.25")))
+    small.on(machine).map_err(|error| {
+        usage(format!(
+            "--emulate-small: {error}, as in --emulate-small 1:0.25"
+        ))
+    })
 }
 
 impl Platform for HostPlatform {
@@ -198,7 +256,11 @@ impl Platform for HostPlatform {
         let hint = " (`cosched doctor` says what would help)";
         let missing = |capability| {
             let why = self.view.capabilities.why_missing(capability)?;
-            Some(Problem { is_permission: why == Absence::NoPermission, why: why.to_string(), hint })
+            Some(Problem {
+                is_permission: why == Absence::NoPermission,
+                why: why.to_string(),
+                hint,
+            })
         };
         match requirement {
             Requirement::Counters => {
@@ -219,12 +281,17 @@ impl Platform for HostPlatform {
 
     fn check(&self, at_once: usize) -> anyhow::Result<()> {
         check_file_size(at_once).map_err(|limit| {
-            incapable(format!("{limit}; nothing was started; raise the limit, as in `ulimit -f unlimited`"))
+            incapable(format!(
+                "{limit}; nothing was started; raise the limit, as in `ulimit -f unlimited`"
+            ))
         })
     }
 
     fn job(&self, job: &Job, logs: &Path) -> anyhow::Result<HostJob> {
-        Ok(HostJob { name: job.name.clone(), program: program(job, logs, &self.env, &self.found)? })
+        Ok(HostJob {
+            name: job.name.clone(),
+            program: program(job, logs, &self.env, &self.found)?,
+        })
     }
 
     fn files(job: &HostJob) -> Option<(PathBuf, PathBuf)> {
@@ -235,7 +302,10 @@ impl Platform for HostPlatform {
         let mut all: Vec<PathBuf> = Vec::new();
         for HostJob { program, .. } in tasks {
             let from = program.cwd.as_deref().unwrap_or(Path::new(""));
-            let its = [Some(&program.path), program.stdin.as_ref()].into_iter().flatten().map(|path| from.join(path));
+            let its = [Some(&program.path), program.stdin.as_ref()]
+                .into_iter()
+                .flatten()
+                .map(|path| from.join(path));
             all.extend(its);
         }
         all.sort_unstable();
@@ -247,13 +317,18 @@ impl Platform for HostPlatform {
         let HostJob { program, .. } = task;
         let find = |name: &OsStr| match name {
             name if name == "cosched" => std::env::current_exe().ok(),
-            name => self.found.program(name, program.cwd.as_deref(), program.env.get("PATH")),
+            name => self
+                .found
+                .program(name, program.cwd.as_deref(), program.env.get("PATH")),
         };
         self.keys.of(job, program.cwd.as_deref(), find)
     }
 
     fn shown(&self, job: &Job) -> String {
-        job.input.command.as_ref().map_or_else(String::new, Command::line)
+        job.input
+            .command
+            .as_ref()
+            .map_or_else(String::new, Command::line)
     }
 
     fn backend(
@@ -267,11 +342,16 @@ impl Platform for HostPlatform {
         let tell = screen.clone();
         let kernel = match part {
             KernelPart::None => None,
-            part => {
-                Some(kernel::load(&self.view.machine, &self.counters, jobs.len(), args.policy.all, part, |warning| {
+            part => Some(kernel::load(
+                &self.view.machine,
+                &self.counters,
+                jobs.len(),
+                args.policy.all,
+                part,
+                |warning| {
                     screen.warn(warning);
-                })?)
-            }
+                },
+            )?),
         };
         Ok(Host::new(HostConfig {
             root: Root::default(),
@@ -280,7 +360,10 @@ impl Platform for HostPlatform {
             freezing: self.freezing,
             counters: self.counters.clone(),
             mem_keep: args.limits.mem_keep,
-            most_load: args.limits.load.map(|load| load.on(self.view.machine.cpus.len())),
+            most_load: args
+                .limits
+                .load
+                .map(|load| load.on(self.view.machine.cpus.len())),
             max_pause: args.limits.max_pause,
             small: self.small.clone(),
             kernel,
@@ -303,19 +386,34 @@ impl Platform for HostPlatform {
 }
 
 /// What is to be known of the events that the user gave.
-fn event_warnings(given: &[EventOverride], events: &MachineEvents, counters: &CounterSupport) -> Vec<RunWarning> {
+fn event_warnings(
+    given: &[EventOverride],
+    events: &MachineEvents,
+    counters: &CounterSupport,
+) -> Vec<RunWarning> {
     let mut warnings = Vec::new();
     let is_given = |counter: Counter| given.iter().any(|own| own.counter == counter);
     let counted = |counter: &Counter| counters.of(*counter).is_value();
     for entry in events.pmus.iter().filter(|entry| entry.is_of_kernel()) {
-        let told = entry.table.events.iter().filter(|event| counted(&event.counter));
-        let told: Vec<String> = told.map(|event| format!("{}: {}", event.counter, event.name)).collect();
+        let told = entry
+            .table
+            .events
+            .iter()
+            .filter(|event| counted(&event.counter));
+        let told: Vec<String> = told
+            .map(|event| format!("{}: {}", event.counter, event.name))
+            .collect();
         if !told.is_empty() {
             warnings.push(RunWarning::StandIn { events: told });
         }
     }
-    let lacking = counters.problems.iter().filter(|problem| is_given(problem.counter) && !counted(&problem.counter));
-    warnings.extend(lacking.map(|problem| RunWarning::NotCounted { why: problem.to_string() }));
+    let lacking = counters
+        .problems
+        .iter()
+        .filter(|problem| is_given(problem.counter) && !counted(&problem.counter));
+    warnings.extend(lacking.map(|problem| RunWarning::NotCounted {
+        why: problem.to_string(),
+    }));
     warnings
 }
 
@@ -332,26 +430,46 @@ type Search = (OsString, Option<PathBuf>, Option<OsString>);
 
 impl Found {
     fn program(&self, name: &OsStr, cwd: Option<&Path>, path: Option<&OsStr>) -> Option<PathBuf> {
-        let key = (name.to_owned(), cwd.map(Path::to_owned), path.map(OsStr::to_owned));
-        self.programs.borrow_mut().entry(key).or_insert_with(|| find_program(name, cwd, path)).clone()
+        let key = (
+            name.to_owned(),
+            cwd.map(Path::to_owned),
+            path.map(OsStr::to_owned),
+        );
+        self.programs
+            .borrow_mut()
+            .entry(key)
+            .or_insert_with(|| find_program(name, cwd, path))
+            .clone()
     }
 
     /// Our own environment with these variables.
-    fn environment(&self, added: &BTreeMap<String, String>) -> Result<Arc<Environment>, std::io::Error> {
+    fn environment(
+        &self,
+        added: &BTreeMap<String, String>,
+    ) -> Result<Arc<Environment>, std::io::Error> {
         if let Some(known) = self.environments.borrow().get(added) {
             return Ok(known.clone());
         }
         let set = |name: &OsString| name.to_str().is_some_and(|name| added.contains_key(name));
         let others = std::env::vars_os().filter(|(name, _)| !set(name));
-        let more = added.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let more = added
+            .iter()
+            .map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let environment = Arc::new(Environment::new(others.chain(more))?);
-        self.environments.borrow_mut().insert(added.clone(), environment.clone());
+        self.environments
+            .borrow_mut()
+            .insert(added.clone(), environment.clone());
         Ok(environment)
     }
 }
 
 /// The program to start for a job. The name `cosched` means this same binary.
-fn program(job: &Job, logs: &Path, own: &Arc<Environment>, found: &Found) -> anyhow::Result<Program> {
+fn program(
+    job: &Job,
+    logs: &Path,
+    own: &Arc<Environment>,
+    found: &Found,
+) -> anyhow::Result<Program> {
     let input = &job.input;
     let place = &input.place;
     let Some(command) = &input.command else {
@@ -364,11 +482,20 @@ fn program(job: &Job, logs: &Path, own: &Arc<Environment>, found: &Found) -> any
     let env = if input.env.is_empty() {
         own.clone()
     } else {
-        found.environment(&input.env).map_err(|error| usage(format!("{place}: job `{}`: env {error}", job.name)))?
+        found
+            .environment(&input.env)
+            .map_err(|error| usage(format!("{place}: job `{}`: env {error}", job.name)))?
     };
-    let cwd = input.cwd.as_deref().map(|cwd| std::path::absolute(cwd).unwrap_or_else(|_| cwd.to_owned()));
+    let cwd = input
+        .cwd
+        .as_deref()
+        .map(|cwd| std::path::absolute(cwd).unwrap_or_else(|_| cwd.to_owned()));
     if let Some(cwd) = cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
-        return Err(usage(format!("{place}: job `{}`: cwd {} is not a folder", job.name, told(cwd.as_os_str()))));
+        return Err(usage(format!(
+            "{place}: job `{}`: cwd {} is not a folder",
+            job.name,
+            told(cwd.as_os_str())
+        )));
     }
     let stdin = input.stdin.as_deref().map(|file| match &cwd {
         Some(cwd) => cwd.join(file),
@@ -376,7 +503,11 @@ fn program(job: &Job, logs: &Path, own: &Arc<Environment>, found: &Found) -> any
     });
     let is_pipe = match &stdin {
         Some(file) => is_pipe(file).map_err(|error| {
-            usage(format!("{place}: job `{}`: stdin {}: {error}", job.name, told(file.as_os_str())))
+            usage(format!(
+                "{place}: job `{}`: stdin {}: {error}",
+                job.name,
+                told(file.as_os_str())
+            ))
         })?,
         None => false,
     };
@@ -391,17 +522,29 @@ fn program(job: &Job, logs: &Path, own: &Arc<Environment>, found: &Found) -> any
                 let is_only = input.is_only;
                 let name = told(&words[0]);
                 let is_path = words[0].as_encoded_bytes().contains(&b'/');
-                let there = cwd.as_deref().unwrap_or(Path::new("")).join(&words[0]).metadata();
+                let there = cwd
+                    .as_deref()
+                    .unwrap_or(Path::new(""))
+                    .join(&words[0])
+                    .metadata();
                 // As for the shell, `nice` and `time`.
                 let unfit = match there {
                     _ if !is_path => None,
-                    Ok(there) if there.is_file() => Some(format!("{name} is not executable (chmod +x {name})")),
-                    Ok(_) => Some(format!("{name} is a folder or a device, no program; check the name")),
+                    Ok(there) if there.is_file() => {
+                        Some(format!("{name} is not executable (chmod +x {name})"))
+                    }
+                    Ok(_) => Some(format!(
+                        "{name} is a folder or a device, no program; check the name"
+                    )),
                     Err(error) if error.kind() == ErrorKind::NotFound => None,
                     Err(error) => Some(format!("{name}: {error}; check the path")),
                 };
                 if let Some(why) = unfit {
-                    return Err(no_program(126, is_only, format!("{place}: job `{}`: {why}", job.name)));
+                    return Err(no_program(
+                        126,
+                        is_only,
+                        format!("{place}: job `{}`: {why}", job.name),
+                    ));
                 }
                 let within = if is_path { "" } else { " in PATH" };
                 let remedy = if place == COMMAND_LINE {
@@ -410,7 +553,10 @@ fn program(job: &Job, logs: &Path, own: &Arc<Environment>, found: &Found) -> any
                 } else {
                     "check the name, or give its path, as in command = [\"./tool\"]"
                 };
-                let why = format!("{place}: job `{}`: there is no program `{name}`{within}; {remedy}", job.name);
+                let why = format!(
+                    "{place}: job `{}`: there is no program `{name}`{within}; {remedy}",
+                    job.name
+                );
                 return Err(no_program(127, is_only, why));
             };
             (path, words.clone())
@@ -423,7 +569,16 @@ fn program(job: &Job, logs: &Path, own: &Arc<Environment>, found: &Found) -> any
     };
     let stdout = logs.join(format!("{}.out", job.name));
     let stderr = logs.join(format!("{}.err", job.name));
-    Ok(Program { path, args, env, cwd, stdin, stdout, stderr, again: false })
+    Ok(Program {
+        path,
+        args,
+        env,
+        cwd,
+        stdin,
+        stdout,
+        stderr,
+        again: false,
+    })
 }
 
 /// Whether a file that can be read is a named pipe. That is not opened: opening it waits for its writer, or lets a writer
@@ -440,13 +595,20 @@ fn is_pipe(file: &Path) -> std::io::Result<bool> {
 fn reading(pipe: PathBuf, program: PathBuf, args: Vec<OsString>) -> Vec<OsString> {
     let shell = ["sh", "-c", r#"exec "$@" <"$0""#].map(OsString::from);
     let rest = [pipe.into_os_string(), program.into_os_string()];
-    shell.into_iter().chain(rest).chain(args.into_iter().skip(1)).collect()
+    shell
+        .into_iter()
+        .chain(rest)
+        .chain(args.into_iter().skip(1))
+        .collect()
 }
 
 /// The warning for a notice of the backend.
 fn warning(notice: Notice) -> RunWarning {
     match notice {
-        Notice::Mended(mended) => RunWarning::Mended { groups: mended.groups.len(), continued: mended.continued.len() },
+        Notice::Mended(mended) => RunWarning::Mended {
+            groups: mended.groups.len(),
+            continued: mended.continued.len(),
+        },
         Notice::StoppedItself { job } => RunWarning::StoppedItself { job },
         Notice::Continued { job } => RunWarning::Continued { job },
         Notice::Lingers { job, processes } => RunWarning::Lingers { job, processes },

@@ -1,8 +1,8 @@
 //! Signal handling for a backend without processes of its own, such as the simulation.
 
 use cosched_core::{
-    Backend, Capabilities, Change, Demand, Event, Kill, Machine, MayStart, Nanos, Occupation, Plan, Reading, Resources,
-    Switch, TaskId, TaskSpec, Traffic, Usage,
+    Backend, Capabilities, Change, Demand, Event, Kill, Machine, MayStart, Nanos, Occupation, Plan,
+    Reading, Resources, Switch, TaskId, TaskSpec, Traffic, Usage,
 };
 use cosched_linux::{Interrupt, Interrupts};
 use std::sync::Arc;
@@ -16,7 +16,10 @@ pub(crate) struct Interruptible<B> {
 impl<B: Backend> Interruptible<B> {
     /// A run on this backend ends in good order when a signal of `interrupts` comes.
     pub(crate) fn new(backend: B, interrupts: Interrupts) -> Interruptible<B> {
-        Interruptible { backend, interrupts }
+        Interruptible {
+            backend,
+            interrupts,
+        }
     }
 }
 
@@ -50,7 +53,11 @@ impl<B: Backend> Backend for Interruptible<B> {
             });
         }
         // A signal is reported before simulated time moves on.
-        if events.len() > before { Ok(()) } else { self.backend.wait(until, events) }
+        if events.len() > before {
+            Ok(())
+        } else {
+            self.backend.wait(until, events)
+        }
     }
 
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {

@@ -11,8 +11,18 @@ use cosched_report::RunWarning;
 /// Why a run can't have one here; `None` if it can.
 pub(super) fn refused(root: &Root) -> Option<Failure> {
     let lack = cosched_ext::lack(root)?;
-    let exit = if lack.is_permission() { Exit::Permission } else { Exit::Incapable };
-    Some(Failure { exit, message: format!("--actuator sched-ext: {lack}; nothing was started; {}", lack.remedy()) })
+    let exit = if lack.is_permission() {
+        Exit::Permission
+    } else {
+        Exit::Incapable
+    };
+    Some(Failure {
+        exit,
+        message: format!(
+            "--actuator sched-ext: {lack}; nothing was started; {}",
+            lack.remedy()
+        ),
+    })
 }
 
 /// Loads it. If it can't read the counters, it goes without, and `tell` is told: then they are read as everywhere, and EFS, if
@@ -25,19 +35,32 @@ pub(super) fn load(
     part: KernelPart,
     tell: impl Fn(RunWarning),
 ) -> anyhow::Result<Box<dyn KernelScheduler>> {
-    let measures = matches!(part, KernelPart::Efs { lines_per_us: Some(_), .. });
+    let measures = matches!(
+        part,
+        KernelPart::Efs {
+            lines_per_us: Some(_),
+            ..
+        }
+    );
     let uncounted = if measures { KernelPart::Plans } else { part };
     let (loaded, why) = match CpuEvents::open(machine, &counters.usable) {
         Ok(events) => {
             let has_lines = events.counters().any(|counter| counter == Counter::MmReads);
             let lacking = || "lines of memory can't be counted on each CPU".to_owned();
-            let (part, why) = if measures && !has_lines { (uncounted, Some(lacking())) } else { (part, None) };
+            let (part, why) = if measures && !has_lines {
+                (uncounted, Some(lacking()))
+            } else {
+                (part, None)
+            };
             match scheduler(machine, jobs, all, part, Some(events)) {
                 Ok(loaded) => (Ok(loaded), why),
                 Err(why) => (scheduler(machine, jobs, all, uncounted, None), Some(why)),
             }
         }
-        Err(problem) => (scheduler(machine, jobs, all, uncounted, None), problem.map(|problem| problem.to_string())),
+        Err(problem) => (
+            scheduler(machine, jobs, all, uncounted, None),
+            problem.map(|problem| problem.to_string()),
+        ),
     };
     let loaded = loaded.map_err(|why| {
         incapable(format!(
@@ -46,7 +69,10 @@ pub(super) fn load(
         ))
     })?;
     if let Some(why) = why {
-        tell(RunWarning::CountedOutside { why, plans: measures });
+        tell(RunWarning::CountedOutside {
+            why,
+            plans: measures,
+        });
     }
     Ok(loaded)
 }
@@ -61,7 +87,15 @@ fn scheduler(
     events: Option<CpuEvents>,
 ) -> Result<Box<dyn KernelScheduler>, String> {
     let work = match part {
-        KernelPart::Efs { local, global, lines_per_us } => cosched_ext::Work::Efs { local, global, lines_per_us },
+        KernelPart::Efs {
+            local,
+            global,
+            lines_per_us,
+        } => cosched_ext::Work::Efs {
+            local,
+            global,
+            lines_per_us,
+        },
         _ => cosched_ext::Work::Plans,
     };
     match cosched_ext::Scheduler::load(machine, jobs, all, work, events) {

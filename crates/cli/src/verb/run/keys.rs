@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Programs whose first argument without a dash is the program that matters.
-const INTERPRETERS: &[&str] =
-    &["sh", "bash", "dash", "ksh", "zsh", "python", "perl", "ruby", "node", "lua", "julia", "Rscript", "php", "java"];
+const INTERPRETERS: &[&str] = &[
+    "sh", "bash", "dash", "ksh", "zsh", "python", "perl", "ruby", "node", "lua", "julia",
+    "Rscript", "php", "java",
+];
 
 /// Makes the keys of jobs that run on this machine. Each file is looked at once.
 pub(crate) struct Keys {
@@ -33,13 +35,24 @@ struct File {
 impl Keys {
     /// For jobs on a machine of this kind.
     pub(crate) fn new(machine: String) -> Keys {
-        let folder = std::env::current_dir().map(|folder| text(&folder)).unwrap_or_default();
-        Keys { machine: machine.into(), folder: folder.into(), files: RefCell::default() }
+        let folder = std::env::current_dir()
+            .map(|folder| text(&folder))
+            .unwrap_or_default();
+        Keys {
+            machine: machine.into(),
+            folder: folder.into(),
+            files: RefCell::default(),
+        }
     }
 
     /// The key of a job, whose working folder is `cwd` if it has one of its own. `find` finds programs as the job would.
     /// `None` if the job has no command.
-    pub(crate) fn of(&self, job: &Job, cwd: Option<&Path>, find: impl Fn(&OsStr) -> Option<PathBuf>) -> Option<Key> {
+    pub(crate) fn of(
+        &self,
+        job: &Job,
+        cwd: Option<&Path>,
+        find: impl Fn(&OsStr) -> Option<PathBuf>,
+    ) -> Option<Key> {
         let command = job.input.command.as_ref()?;
         let words = program_words(command);
         let first = words.first().map(String::as_str).unwrap_or_default();
@@ -49,21 +62,33 @@ impl Keys {
             Command::Shell(line) if main.is_none() => self.file(line.program()),
             _ => None,
         };
-        let script =
-            script(&words).map(|word| cwd.unwrap_or(Path::new("")).join(word)).and_then(|path| self.file(&path));
-        let mut program = main.as_ref().map_or_else(|| first.to_owned(), |file| file.path.clone());
+        let script = script(&words)
+            .map(|word| cwd.unwrap_or(Path::new("")).join(word))
+            .and_then(|path| self.file(&path));
+        let mut program = main
+            .as_ref()
+            .map_or_else(|| first.to_owned(), |file| file.path.clone());
         if let Some(script) = &script {
             program = format!("{program} {}", script.path);
         }
         let files = [main, shell, script];
-        let identity = files.iter().flatten().map(|file| file.identity.as_str()).collect::<Vec<_>>().join(", ");
+        let identity = files
+            .iter()
+            .flatten()
+            .map(|file| file.identity.as_str())
+            .collect::<Vec<_>>()
+            .join(", ");
         let given = job.input.given();
         Some(Key {
             machine: self.machine.clone(),
             program: program.into(),
             command: command.line(),
             folder: cwd.map_or_else(|| self.folder.clone(), |cwd| text(cwd).into()),
-            given: if given.is_empty() { "".into() } else { serde_json::to_string(&given).unwrap_or_default().into() },
+            given: if given.is_empty() {
+                "".into()
+            } else {
+                serde_json::to_string(&given).unwrap_or_default().into()
+            },
             identity: identity.into(),
         })
     }
@@ -76,11 +101,18 @@ impl Keys {
             let full = path.canonicalize().ok()?;
             let meta = full.metadata().ok().filter(std::fs::Metadata::is_file)?;
             let path = text(&full);
-            let identity = format!("{path} {} {}.{:09}", meta.len(), meta.mtime(), meta.mtime_nsec());
+            let identity = format!(
+                "{path} {} {}.{:09}",
+                meta.len(),
+                meta.mtime(),
+                meta.mtime_nsec()
+            );
             Some(File { path, identity })
         };
         let found = look();
-        self.files.borrow_mut().insert(path.to_owned(), found.clone());
+        self.files
+            .borrow_mut()
+            .insert(path.to_owned(), found.clone());
         found
     }
 }
@@ -89,13 +121,17 @@ impl Keys {
 fn script(words: &[String]) -> Option<&str> {
     let name = Path::new(words.first()?).file_name()?.to_str()?;
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    INTERPRETERS.contains(&name).then(|| words[1..].iter().find(|word| !word.starts_with('-')))?.map(String::as_str)
+    INTERPRETERS
+        .contains(&name)
+        .then(|| words[1..].iter().find(|word| !word.starts_with('-')))?
+        .map(String::as_str)
 }
 
 /// A path as text: as it is, or as a shell reads it if it is no UTF-8.
 fn text(path: &Path) -> String {
     let name: &OsString = &path.as_os_str().to_owned();
-    name.to_str().map_or_else(|| quote(name.as_bytes()), str::to_owned)
+    name.to_str()
+        .map_or_else(|| quote(name.as_bytes()), str::to_owned)
 }
 
 #[cfg(test)]
@@ -115,8 +151,11 @@ mod tests {
         let jobs = crate::input::expand(inputs).unwrap();
         let keys = Keys::new("m".to_owned());
         let path = format!("{}:/usr/bin:/bin", dir.display());
-        let find = |name: &OsStr| cosched_linux::find_program(name, Some(dir), Some(OsStr::new(&path)));
-        jobs.iter().map(|job| keys.of(job, Some(dir), find).unwrap()).collect()
+        let find =
+            |name: &OsStr| cosched_linux::find_program(name, Some(dir), Some(OsStr::new(&path)));
+        jobs.iter()
+            .map(|job| keys.of(job, Some(dir), find).unwrap())
+            .collect()
     }
 
     #[test]
@@ -129,7 +168,8 @@ mod tests {
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
             std::fs::set_permissions(&path, mode).unwrap();
             let file = std::fs::File::options().write(true).open(path).unwrap();
-            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(content.len() as u64)).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(content.len() as u64))
+                .unwrap();
         };
         write("solve", "#!/bin/sh\n");
         write("run.sh", "true\n");
@@ -138,15 +178,34 @@ mod tests {
         let before = all();
         let at = |name: &str| dir.join(name).display().to_string();
         assert_eq!(*before[0].program, at("solve"));
-        assert_eq!((&before[1].program, &before[1].identity), (&before[0].program, &before[0].identity));
-        assert!(before[2].program.ends_with(&format!(" {}", at("run.sh"))), "{}", before[2].program);
-        assert!(before[3].program.ends_with("/echo"), "{}", before[3].program);
-        assert_eq!((before[0].command.as_str(), before[4].command.as_str()), ("./solve 1 > out", "sh run.sh y"));
+        assert_eq!(
+            (&before[1].program, &before[1].identity),
+            (&before[0].program, &before[0].identity)
+        );
+        assert!(
+            before[2].program.ends_with(&format!(" {}", at("run.sh"))),
+            "{}",
+            before[2].program
+        );
+        assert!(
+            before[3].program.ends_with("/echo"),
+            "{}",
+            before[3].program
+        );
+        assert_eq!(
+            (before[0].command.as_str(), before[4].command.as_str()),
+            ("./solve 1 > out", "sh run.sh y")
+        );
         write("solve", "#!/bin/sh\ntrue\n");
         write("run.sh", "false\n");
         let after = all();
         let same: Vec<bool> = before.iter().zip(&after).map(|(a, b)| a == b).collect();
         assert_eq!(same, [false, false, false, true, false]);
-        assert!(before.iter().zip(&after).all(|(a, b)| a.program == b.program));
+        assert!(
+            before
+                .iter()
+                .zip(&after)
+                .all(|(a, b)| a.program == b.program)
+        );
     }
 }

@@ -29,12 +29,17 @@ pub(crate) struct EarlierRun {
 
 impl EarlierRun {
     fn of(line: RunLine) -> EarlierRun {
-        EarlierRun { record: record_of(&line), line }
+        EarlierRun {
+            record: record_of(&line),
+            line,
+        }
     }
 
     /// It did not write its own record; a later run may have written one for it. So it was killed, or goes on.
     fn has_not_ended(&self) -> bool {
-        self.record.as_ref().is_none_or(|(_, record)| record.rebuilt.is_some())
+        self.record
+            .as_ref()
+            .is_none_or(|(_, record)| record.rebuilt.is_some())
     }
 }
 
@@ -42,10 +47,17 @@ impl EarlierRun {
 /// holds since the start of the machine only.
 fn reach_of(root: &Root, runs: &[EarlierRun], owner: Option<u32>) -> Option<Reach> {
     let (this_host, this_boot) = (host_name(root), boot(root));
-    let here = runs.iter().filter(|run| run.line.host == this_host && run.line.boot == this_boot);
-    let ids: Vec<String> = here.filter(|run| run.has_not_ended()).map(|run| run.line.run_id.clone()).collect();
+    let here = runs
+        .iter()
+        .filter(|run| run.line.host == this_host && run.line.boot == this_boot);
+    let ids: Vec<String> = here
+        .filter(|run| run.has_not_ended())
+        .map(|run| run.line.run_id.clone())
+        .collect();
     // All lines are from one file, whoever may have written into it.
-    owner.filter(|_| !ids.is_empty()).map(|user| Reach::RunsOf(ids, user))
+    owner
+        .filter(|_| !ids.is_empty())
+        .map(|user| Reach::RunsOf(ids, user))
 }
 
 /// What was found of earlier runs, and done about it.
@@ -82,12 +94,28 @@ impl Before {
 /// done with them. Nothing is started then.
 pub(crate) fn settle(args: &RunArgs, joblog: &Path) -> anyhow::Result<Before> {
     let root = Root::default();
-    let Runs { runs, started, adopted, ignored, owner } = runs::read(joblog);
+    let Runs {
+        runs,
+        started,
+        adopted,
+        ignored,
+        owner,
+    } = runs::read(joblog);
     let runs = runs.into_iter().map(EarlierRun::of).collect();
-    let mut before = Before { runs, started, adopted, ..Before::default() };
+    let mut before = Before {
+        runs,
+        started,
+        adopted,
+        ..Before::default()
+    };
     let mut to_ignore = Vec::new();
     let mut killed: Vec<usize> = Vec::new();
-    for (ix, run) in before.runs.iter().enumerate().filter(|(_, run)| run.record.is_none()) {
+    for (ix, run) in before
+        .runs
+        .iter()
+        .enumerate()
+        .filter(|(_, run)| run.record.is_none())
+    {
         match fate(&root, &run.line) {
             Fate::Dead => killed.push(ix),
             Fate::Alive => {
@@ -101,11 +129,17 @@ pub(crate) fn settle(args: &RunArgs, joblog: &Path) -> anyhow::Result<Before> {
                 if owner.is_some_and(|owner| owner != 0) && geteuid().is_root() {
                     let why = "was another user's, of whom root reads no records; resume as that user, or go on all the \
                                same with --orphans ignore";
-                    return Err(refused(&format!("run {} on {host} {why}", visible(&run.line.run_id))));
+                    return Err(refused(&format!(
+                        "run {} on {host} {why}",
+                        visible(&run.line.run_id)
+                    )));
                 }
                 let why = "left no record and can't be seen from here, so its jobs may still run; look there with \
                            `cosched thaw`, or go on all the same with --orphans ignore";
-                return Err(refused(&format!("run {} on {host} {why}", visible(&run.line.run_id))));
+                return Err(refused(&format!(
+                    "run {} on {host} {why}",
+                    visible(&run.line.run_id)
+                )));
             }
         }
     }
@@ -147,7 +181,11 @@ fn adoptable(started: &[JobLine], orphans: &[Orphan]) -> anyhow::Result<Vec<JobL
         if jobs.iter().any(|job| job.is(&orphan.run, &orphan.job)) {
             continue;
         }
-        let Some(job) = started.iter().rev().find(|job| job.is(&orphan.run, &orphan.job)) else {
+        let Some(job) = started
+            .iter()
+            .rev()
+            .find(|job| job.is(&orphan.run, &orphan.job))
+        else {
             return Err(refused(&format!(
                 "{} can't be adopted: no start of such a job was noted, as when it was measured alone, so it is not known \
                  which job it is; choose with --orphans: `wait` for it or `kill` it",
@@ -197,11 +235,17 @@ fn deal(
             let mut waiting = before.newly_adopted.clone();
             // Each is noted as soon as it has ended: the waiting can be long, and be interrupted.
             let noted = await_orphans(root, reach, |left| {
-                let runs = |job: &JobLine| left.iter().any(|orphan| job.is(&orphan.run, &orphan.job));
+                let runs =
+                    |job: &JobLine| left.iter().any(|orphan| job.is(&orphan.run, &orphan.job));
                 let ended: Vec<JobLine> = waiting.extract_if(.., |job| !runs(job)).collect();
                 runs::adopt(joblog, &ended)
             });
-            noted.map_err(|error| usage(format!("--joblog {}: {error}; nothing was started", told(joblog))))?;
+            noted.map_err(|error| {
+                usage(format!(
+                    "--joblog {}: {error}; nothing was started",
+                    told(joblog)
+                ))
+            })?;
             OrphansDone::Adopted
         }
         OrphansArg::Kill => {
@@ -209,14 +253,24 @@ fn deal(
             let (_, left) = end_orphans(root, reach, Duration::from_nanos(args.limits.grace.0));
             if !left.is_empty() {
                 let left: Vec<String> = left.iter().map(words).collect();
-                let message = format!("--orphans kill: could not end {}; nothing was started", left.join("; "));
-                return Err(Failure { exit: Exit::Failure, message }.into());
+                let message = format!(
+                    "--orphans kill: could not end {}; nothing was started",
+                    left.join("; ")
+                );
+                return Err(Failure {
+                    exit: Exit::Failure,
+                    message,
+                }
+                .into());
             }
             OrphansDone::Killed
         }
         OrphansArg::Ignore => OrphansDone::Ignored,
     };
-    before.warnings.push(RunWarning::Orphans { jobs: orphans.len(), done });
+    before.warnings.push(RunWarning::Orphans {
+        jobs: orphans.len(),
+        done,
+    });
     Ok(())
 }
 
@@ -228,7 +282,9 @@ pub(super) fn still_used(joblog: &Path) -> Option<String> {
     let lives = |run: &&EarlierRun| run.record.is_none() && fate(&root, &run.line) == Fate::Alive;
     if let Some(run) = runs.iter().find(lives) {
         let run = visible(&run.line.run_id);
-        return Some(format!("run {run} still goes on and writes to it; wait for its end, or choose another file"));
+        return Some(format!(
+            "run {run} still goes on and writes to it; wait for its end, or choose another file"
+        ));
     }
     let left = orphans_within(&root, &reach_of(&root, &runs, owner)?);
     let more = if left.len() > 1 { ", and more" } else { "" };
@@ -248,28 +304,44 @@ fn fate(root: &Root, line: &RunLine) -> Fate {
         return Fate::Unknown;
     }
     // Nothing outlives the machine.
-    if line.boot != boot(root) { Fate::Dead } else { fate_of(root, &line.run_id) }
+    if line.boot != boot(root) {
+        Fate::Dead
+    } else {
+        fate_of(root, &line.run_id)
+    }
 }
 
 /// The folders in which files of a run can be: its log folder, and where a later run has put them aside.
 fn places(line: &RunLine) -> Vec<PathBuf> {
-    let Some(logs) = line.logs.as_ref().map(PathBuf::from) else { return Vec::new() };
-    let earlier = (1..).map(|number| logs.join(format!("{EARLIER}{number}"))).take_while(|folder| folder.is_dir());
+    let Some(logs) = line.logs.as_ref().map(PathBuf::from) else {
+        return Vec::new();
+    };
+    let earlier = (1..)
+        .map(|number| logs.join(format!("{EARLIER}{number}")))
+        .take_while(|folder| folder.is_dir());
     std::iter::once(logs.clone()).chain(earlier).collect()
 }
 
 /// The runs that wrote to a job log, in their order, each by its `run_id` and the folders in which its files can be.
 pub(crate) fn folders_of_batch(joblog: &Path) -> Vec<(String, Vec<PathBuf>)> {
-    runs::read(joblog).runs.iter().map(|line| (line.run_id.clone(), places(line))).collect()
+    runs::read(joblog)
+        .runs
+        .iter()
+        .map(|line| (line.run_id.clone(), places(line)))
+        .collect()
 }
 
 /// The record that a run wrote, or that was written for it.
 fn record_of(line: &RunLine) -> Option<(PathBuf, Record)> {
-    places(line).into_iter().map(|folder| folder.join("run.json")).find_map(|file| {
-        let record = Record::from_json(&String::from_utf8(read_own(&file)?).ok()?).ok()?;
-        let same = record.run_id.as_ref() == Some(&line.run_id) && record.setting.host == line.host;
-        same.then_some((file, record))
-    })
+    places(line)
+        .into_iter()
+        .map(|folder| folder.join("run.json"))
+        .find_map(|file| {
+            let record = Record::from_json(&String::from_utf8(read_own(&file)?).ok()?).ok()?;
+            let same =
+                record.run_id.as_ref() == Some(&line.run_id) && record.setting.host == line.host;
+            same.then_some((file, record))
+        })
 }
 
 /// Writes the record of a run that was killed, from its series, if that is there.
@@ -277,12 +349,18 @@ fn write_back(before: &mut Before, ix: usize) {
     let line = &before.runs[ix].line;
     let found = places(line).into_iter().find_map(|folder| {
         let file = folder.join("series.jsonl");
-        let series = SeriesReader::new(BufReader::new(open_own(&file)?), &file.display().to_string()).ok()?;
+        let series = SeriesReader::new(
+            BufReader::new(open_own(&file)?),
+            &file.display().to_string(),
+        )
+        .ok()?;
         let header = series.header();
         let same = header.run_id.as_ref() == Some(&line.run_id) && header.setting.host == line.host;
         same.then_some((folder, series))
     });
-    let Some((folder, series)) = found else { return };
+    let Some((folder, series)) = found else {
+        return;
+    };
     let log_of = |name: &str| {
         let file = |end: &str| {
             let file = folder.join(format!("{name}.{end}"));
@@ -290,8 +368,15 @@ fn write_back(before: &mut Before, ix: usize) {
         };
         (file("out"), file("err"))
     };
-    let ran = |name: &str| before.found.iter().any(|orphan| orphan.run == line.run_id && orphan.job == name);
-    let Ok(record) = rebuild(series, NoRecord::Killed, log_of, ran) else { return };
+    let ran = |name: &str| {
+        before
+            .found
+            .iter()
+            .any(|orphan| orphan.run == line.run_id && orphan.job == name)
+    };
+    let Ok(record) = rebuild(series, NoRecord::Killed, log_of, ran) else {
+        return;
+    };
     let logs = Path::new(line.logs.as_deref().unwrap_or_default());
     // A run that has begun to use the folder puts aside what it finds there.
     let Ok(own) = lock_safe(logs) else { return };
@@ -299,9 +384,15 @@ fn write_back(before: &mut Before, ix: usize) {
     // Whoever wrote the list of runs named the folder. So nothing is written into one of others. It can also be full, or not
     // writable any more. The record is of use all the same.
     let below = folder.strip_prefix(logs).unwrap_or(Path::new(""));
-    if own.is_some_and(|own| own.write(below, "run.json", record.to_json().as_bytes()).is_ok()) {
+    if own.is_some_and(|own| {
+        own.write(below, "run.json", record.to_json().as_bytes())
+            .is_ok()
+    }) {
         let lost = record.jobs.iter().filter(|job| job.lost).count();
-        before.warnings.push(RunWarning::Rebuilt { file: file.display().to_string(), lost });
+        before.warnings.push(RunWarning::Rebuilt {
+            file: file.display().to_string(),
+            lost,
+        });
     }
     before.runs[ix].record = Some((file, record));
 }

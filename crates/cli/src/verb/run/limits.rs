@@ -76,12 +76,19 @@ impl FromStr for LoadLimit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<LoadLimit, String> {
-        let (number, is_share) = text.strip_suffix('%').map_or((text, false), |share| (share, true));
+        let (number, is_share) = text
+            .strip_suffix('%')
+            .map_or((text, false), |share| (share, true));
         match number.parse::<f64>() {
-            Ok(number) if number > 0.0 && number < 1e6 => {
-                Ok(if is_share { LoadLimit::Percent(number) } else { LoadLimit::Count(number) })
-            }
-            _ => Err("expected a load average above zero, or a share of the CPUs, as in 4 or 80%".to_owned()),
+            Ok(number) if number > 0.0 && number < 1e6 => Ok(if is_share {
+                LoadLimit::Percent(number)
+            } else {
+                LoadLimit::Count(number)
+            }),
+            _ => Err(
+                "expected a load average above zero, or a share of the CPUs, as in 4 or 80%"
+                    .to_owned(),
+            ),
         }
     }
 }
@@ -101,7 +108,11 @@ pub(crate) fn time_limit(text: &str) -> Result<TimeLimit, String> {
 pub(crate) fn duration(text: &str) -> Result<Nanos, String> {
     let expected = || "expected a duration above zero, as in 90s, 5m or 1.5".to_owned();
     if let Ok(seconds) = text.parse::<f64>() {
-        return if seconds > 0.0 && seconds < 1e9 { Ok(Nanos::from_s(seconds)) } else { Err(expected()) };
+        return if seconds > 0.0 && seconds < 1e9 {
+            Ok(Nanos::from_s(seconds))
+        } else {
+            Err(expected())
+        };
     }
     let parsed = humantime::parse_duration(text).map_err(|_| expected())?;
     let ns = u64::try_from(parsed.as_nanos()).ok().filter(|&ns| ns > 0);
@@ -131,7 +142,10 @@ mod tests {
             assert!(duration(text).is_err(), "{text}");
         }
         assert_eq!(time_limit("200%"), Ok(TimeLimit::PercentOfMedian(200)));
-        assert_eq!(time_limit("2s"), Ok(TimeLimit::Fixed(Nanos::from_ms(2_000))));
+        assert_eq!(
+            time_limit("2s"),
+            Ok(TimeLimit::Fixed(Nanos::from_ms(2_000)))
+        );
         assert!(time_limit("0%").is_err() && time_limit("x%").is_err());
     }
 
@@ -139,7 +153,10 @@ mod tests {
     #[test]
     fn numbers_of_jobs() {
         let on_8 = |text: &str| text.parse::<JobLimit>().unwrap().on(8);
-        assert_eq!(["3", "+2", "-2", "-20", "50%", "1%", "150%"].map(on_8), [3, 10, 6, 1, 4, 1, 12]);
+        assert_eq!(
+            ["3", "+2", "-2", "-20", "50%", "1%", "150%"].map(on_8),
+            [3, 10, 6, 1, 4, 1, 12]
+        );
         assert_eq!(on_8("0"), usize::MAX);
         for text in ["", "x", "0%", "%", "1.5", "--1", "+"] {
             assert!(text.parse::<JobLimit>().is_err(), "{text}");
@@ -149,7 +166,10 @@ mod tests {
     #[test]
     fn loads() {
         let on_8 = |text: &str| text.parse::<LoadLimit>().map(|load| load.on(8));
-        assert_eq!((on_8("4"), on_8("50%"), on_8("1.5")), (Ok(4.0), Ok(4.0), Ok(1.5)));
+        assert_eq!(
+            (on_8("4"), on_8("50%"), on_8("1.5")),
+            (Ok(4.0), Ok(4.0), Ok(1.5))
+        );
         for text in ["", "0", "-1", "nan", "x%"] {
             assert!(on_8(text).is_err(), "{text}");
         }

@@ -28,7 +28,11 @@ pub(crate) struct Memory {
 impl Default for Memory {
     /// Keeps nothing.
     fn default() -> Memory {
-        Memory { path: None, noted: Vec::new(), written: Instant::now() }
+        Memory {
+            path: None,
+            noted: Vec::new(),
+            written: Instant::now(),
+        }
     }
 }
 
@@ -42,8 +46,15 @@ pub(crate) struct Known {
 impl Known {
     /// What tells this job from all others: its folder, what it is given, and the files of its program.
     pub(crate) fn identity(&self) -> String {
-        let Key { folder, given, identity, .. } = &self.key;
-        [folder, given, identity].map(|part| part.to_string()).join(" ")
+        let Key {
+            folder,
+            given,
+            identity,
+            ..
+        } = &self.key;
+        [folder, given, identity]
+            .map(|part| part.to_string())
+            .join(" ")
     }
 
     /// Lets a task begin with what is known of it.
@@ -55,53 +66,106 @@ impl Known {
 
 impl Memory {
     /// Looks up jobs by their keys.
-    pub(crate) fn recall(args: &RunArgs, keys: Vec<Option<Key>>) -> (Memory, Vec<Option<Known>>, Option<RunWarning>) {
+    pub(crate) fn recall(
+        args: &RunArgs,
+        keys: Vec<Option<Key>>,
+    ) -> (Memory, Vec<Option<Known>>, Option<RunWarning>) {
         Memory::at(args.history(), keys)
     }
 
-    fn at(path: Option<PathBuf>, keys: Vec<Option<Key>>) -> (Memory, Vec<Option<Known>>, Option<RunWarning>) {
-        let mut memory = Memory { path, ..Memory::default() };
+    fn at(
+        path: Option<PathBuf>,
+        keys: Vec<Option<Key>>,
+    ) -> (Memory, Vec<Option<Known>>, Option<RunWarning>) {
+        let mut memory = Memory {
+            path,
+            ..Memory::default()
+        };
         let (recalled, warning) = match memory.path.as_deref().map(|path| recalled(path, &keys)) {
             None => (Vec::new(), None),
             Some(Ok(recalled)) => (recalled, None),
             // Another run writes. What this one does is kept all the same.
-            Some(Err(error @ Error { problem: Problem::Busy, .. })) => {
-                (Vec::new(), Some(RunWarning::HistoryBusy { lost: false, why: error.to_string() }))
-            }
+            Some(Err(
+                error @ Error {
+                    problem: Problem::Busy,
+                    ..
+                },
+            )) => (
+                Vec::new(),
+                Some(RunWarning::HistoryBusy {
+                    lost: false,
+                    why: error.to_string(),
+                }),
+            ),
             Some(Err(error)) => (Vec::new(), memory.give_up(error)),
         };
-        let recalled = recalled.into_iter().chain(std::iter::repeat_with(Recalled::default));
-        let known = |(key, recalled): (Option<Key>, Recalled)| Some(Known { key: key?, recalled });
-        (memory, keys.into_iter().zip(recalled).map(known).collect(), warning)
+        let recalled = recalled
+            .into_iter()
+            .chain(std::iter::repeat_with(Recalled::default));
+        let known = |(key, recalled): (Option<Key>, Recalled)| {
+            Some(Known {
+                key: key?,
+                recalled,
+            })
+        };
+        (
+            memory,
+            keys.into_iter().zip(recalled).map(known).collect(),
+            warning,
+        )
     }
 
     fn give_up(&mut self, error: Error) -> Option<RunWarning> {
         self.path = None;
         self.noted.clear();
-        Some(RunWarning::NoHistory { why: error.to_string() })
+        Some(RunWarning::NoHistory {
+            why: error.to_string(),
+        })
     }
 
     /// A job has ended.
     pub(crate) fn ended(&mut self, known: &Known, result: &TaskResult) {
         // What we ended ourselves, and what never began, tells nothing of the command.
-        if self.path.is_none() || result.told_to_end || matches!(result.exit, Some(Exit::NotStarted(_)) | None) {
+        if self.path.is_none()
+            || result.told_to_end
+            || matches!(result.exit, Some(Exit::NotStarted(_)) | None)
+        {
             return;
         }
-        let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+        let at = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |since| since.as_millis() as u64);
         let is_whole = result.exit.as_ref().is_some_and(Exit::ok) && !result.timed_out;
         let run = run(result, at).filter(|_| is_whole);
         let is_short = result.ran.as_s() < SHORT_S;
-        let expects = known.recalled.expected.filter(|expected| expected.from != ExpectedFrom::Program);
+        let expects = known
+            .recalled
+            .expected
+            .filter(|expected| expected.from != ExpectedFrom::Program);
         let is_known = expects.is_some_and(|expected| expected.time.as_s() >= SHORT_S);
         let is_own = is_known || !is_short;
-        let key = if is_own { known.key.clone() } else { known.key.of_program() };
+        let key = if is_own {
+            known.key.clone()
+        } else {
+            known.key.of_program()
+        };
         // What one command asks for tells nothing of the others with its program.
         let learnt = result.learnt.clone().filter(|_| is_whole && is_own);
-        let mut exit = result.exit.as_ref().map(ToString::to_string).unwrap_or_default();
+        let mut exit = result
+            .exit
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         if result.timed_out {
             exit.push_str(" (ran out of its time)");
         }
-        self.noted.push(Ended { key, at, exit, run, learnt });
+        self.noted.push(Ended {
+            key,
+            at,
+            exit,
+            run,
+            learnt,
+        });
     }
 
     /// Writes what was noted, if it is time. Jobs run meanwhile, so nobody is waited for.
@@ -115,7 +179,11 @@ impl Memory {
 
     /// Writes what is left.
     pub(crate) fn finish(&mut self) -> Option<RunWarning> {
-        if self.noted.is_empty() { None } else { self.write(Patience::Some) }
+        if self.noted.is_empty() {
+            None
+        } else {
+            self.write(Patience::Some)
+        }
     }
 
     fn write(&mut self, patience: Patience) -> Option<RunWarning> {
@@ -126,10 +194,21 @@ impl Memory {
                 self.noted.clear();
                 None
             }
-            Err(Error { problem: Problem::Busy, .. }) if patience == Patience::None => None,
-            Err(error @ Error { problem: Problem::Busy, .. }) => {
+            Err(Error {
+                problem: Problem::Busy,
+                ..
+            }) if patience == Patience::None => None,
+            Err(
+                error @ Error {
+                    problem: Problem::Busy,
+                    ..
+                },
+            ) => {
                 self.noted.clear();
-                Some(RunWarning::HistoryBusy { lost: true, why: error.to_string() })
+                Some(RunWarning::HistoryBusy {
+                    lost: true,
+                    why: error.to_string(),
+                })
             }
             Err(error) => self.give_up(error),
         }
@@ -138,7 +217,8 @@ impl Memory {
 
 /// What the file tells of each of these commands; nothing if there is no file.
 fn recalled(path: &Path, keys: &[Option<Key>]) -> Result<Vec<Recalled>, Error> {
-    history::open_existing(path, Patience::Some)?.map_or_else(|| Ok(Vec::new()), |store| store.recall(keys))
+    history::open_existing(path, Patience::Some)?
+        .map_or_else(|| Ok(Vec::new()), |store| store.recall(keys))
 }
 
 /// What a run of a job was like.
@@ -161,7 +241,9 @@ fn run(result: &TaskResult, at: u64) -> Option<Run> {
 mod tests {
     use super::*;
     use cosched_core::model::contention::Asks;
-    use cosched_core::{Absence, Counts, Earlier, EarlierPhase, Nanos, ProgressBasis, Reading, Resources};
+    use cosched_core::{
+        Absence, Counts, Earlier, EarlierPhase, Nanos, ProgressBasis, Reading, Resources,
+    };
     use rusqlite::Connection;
     use std::sync::Arc;
 
@@ -177,8 +259,22 @@ mod tests {
     }
 
     fn learnt(own: f64) -> Arc<Earlier> {
-        let asks = Asks { own, penalty: 60.0, l1: 0.25, llc: 0.02, reads: 0.01, steepness: 0.5, ghz: 2.0 };
-        Arc::new(Earlier { phases: vec![EarlierPhase { core_type: 0, asks, solo_cpi: 2.0 * own }] })
+        let asks = Asks {
+            own,
+            penalty: 60.0,
+            l1: 0.25,
+            llc: 0.02,
+            reads: 0.01,
+            steepness: 0.5,
+            ghz: 2.0,
+        };
+        Arc::new(Earlier {
+            phases: vec![EarlierPhase {
+                core_type: 0,
+                asks,
+                solo_cpi: 2.0 * own,
+            }],
+        })
     }
 
     /// A job that ran for so long.
@@ -210,10 +306,16 @@ mod tests {
 
     /// What the tasks of two jobs are told: one that ran before in this folder, and the same elsewhere.
     fn told(path: &Path) -> [TaskSpec; 2] {
-        let (_, known, warning) = Memory::at(Some(path.to_owned()), vec![Some(key("/here")), Some(key("/there"))]);
+        let (_, known, warning) = Memory::at(
+            Some(path.to_owned()),
+            vec![Some(key("/here")), Some(key("/there"))],
+        );
         assert_eq!(warning, None);
         let mut specs = [TaskSpec::new(0, "here"), TaskSpec::new(1, "there")];
-        specs.iter_mut().zip(&known).for_each(|(spec, known)| known.as_ref().unwrap().tell(spec));
+        specs
+            .iter_mut()
+            .zip(&known)
+            .for_each(|(spec, known)| known.as_ref().unwrap().tell(spec));
         specs
     }
 
@@ -222,20 +324,33 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("history.sqlite");
         let run = |result: TaskResult| {
-            let (mut memory, known, warning) = Memory::at(Some(path.clone()), vec![Some(key("/here"))]);
+            let (mut memory, known, warning) =
+                Memory::at(Some(path.clone()), vec![Some(key("/here"))]);
             memory.ended(known[0].as_ref().unwrap(), &result);
             assert_eq!((warning, memory.finish()), (None, None));
             told(&path)
         };
         // What failed tells nothing, nor what is kept for all commands with its program.
-        assert_eq!(run(result(900, Exit::Code(1), Some(learnt(0.5)))).map(|spec| spec.earlier), [None, None]);
-        assert_eq!(run(result(9, Exit::Code(0), Some(learnt(0.5)))).map(|spec| spec.earlier), [None, None]);
+        assert_eq!(
+            run(result(900, Exit::Code(1), Some(learnt(0.5)))).map(|spec| spec.earlier),
+            [None, None]
+        );
+        assert_eq!(
+            run(result(9, Exit::Code(0), Some(learnt(0.5)))).map(|spec| spec.earlier),
+            [None, None]
+        );
         let [here, there] = run(result(900, Exit::Code(0), Some(learnt(0.5))));
         assert_eq!((here.earlier, there.earlier), (Some(learnt(0.5)), None));
         assert!(here.expected.is_some() && there.expected.is_some());
         // It is short now, and known by itself.
-        assert_eq!(run(result(9, Exit::Code(0), None))[0].earlier, Some(learnt(0.5)));
-        assert_eq!(run(result(900, Exit::Code(0), Some(learnt(0.75))))[0].earlier, Some(learnt(0.75)));
+        assert_eq!(
+            run(result(9, Exit::Code(0), None))[0].earlier,
+            Some(learnt(0.5))
+        );
+        assert_eq!(
+            run(result(900, Exit::Code(0), Some(learnt(0.75))))[0].earlier,
+            Some(learnt(0.75))
+        );
     }
 
     /// Nobody's run fails for it, and the next time is as good.
@@ -245,21 +360,32 @@ mod tests {
         let path = dir.path().join("history.sqlite");
         let all = || Memory::at(Some(path.clone()), vec![Some(key("/here"))]);
         let (mut memory, known, _) = all();
-        memory.ended(known[0].as_ref().unwrap(), &result(900, Exit::Code(0), None));
+        memory.ended(
+            known[0].as_ref().unwrap(),
+            &result(900, Exit::Code(0), None),
+        );
         assert_eq!(memory.finish(), None);
         let other = Connection::open(&path).unwrap();
         other.execute_batch("BEGIN EXCLUSIVE").unwrap();
         let (mut memory, known, warning) = all();
-        assert!(matches!(&warning, Some(RunWarning::HistoryBusy { lost: false, .. })), "{warning:?}");
+        assert!(
+            matches!(&warning, Some(RunWarning::HistoryBusy { lost: false, .. })),
+            "{warning:?}"
+        );
         let known = known[0].as_ref().unwrap();
         assert_eq!(known.recalled, Recalled::default());
         memory.ended(known, &result(900, Exit::Code(0), None));
         let lost = memory.finish();
-        assert!(matches!(&lost, Some(RunWarning::HistoryBusy { lost: true, .. })), "{lost:?}");
+        assert!(
+            matches!(&lost, Some(RunWarning::HistoryBusy { lost: true, .. })),
+            "{lost:?}"
+        );
         other.execute_batch("ROLLBACK").unwrap();
         memory.ended(known, &result(900, Exit::Code(0), None));
         assert_eq!(memory.finish(), None);
-        let ends: i64 = other.query_row("SELECT ends FROM command", [], |row| row.get(0)).unwrap();
+        let ends: i64 = other
+            .query_row("SELECT ends FROM command", [], |row| row.get(0))
+            .unwrap();
         assert_eq!(ends, 2);
     }
 }

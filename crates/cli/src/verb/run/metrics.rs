@@ -28,13 +28,27 @@ impl FromStr for MetricsAddress {
             )
         };
         if let Some(path) = text.strip_prefix("unix:") {
-            return if path.is_empty() { Err(expected()) } else { Ok(MetricsAddress::Unix(path.into())) };
+            return if path.is_empty() {
+                Err(expected())
+            } else {
+                Ok(MetricsAddress::Unix(path.into()))
+            };
         }
         if let Ok(port) = text.parse::<u16>() {
-            return Ok(MetricsAddress::Tcp(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)));
+            return Ok(MetricsAddress::Tcp(SocketAddr::new(
+                IpAddr::V4(Ipv4Addr::LOCALHOST),
+                port,
+            )));
         }
-        let named = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
-        named.as_deref().unwrap_or(text).parse().map(MetricsAddress::Tcp).map_err(|_| expected())
+        let named = text
+            .strip_prefix("localhost:")
+            .map(|port| format!("127.0.0.1:{port}"));
+        named
+            .as_deref()
+            .unwrap_or(text)
+            .parse()
+            .map(MetricsAddress::Tcp)
+            .map_err(|_| expected())
     }
 }
 
@@ -70,12 +84,20 @@ impl MetricsSocket {
                     "; it is no socket: give another name".to_owned()
                 }
                 (MetricsAddress::Unix(path), io::ErrorKind::AddrInUse) => {
-                    format!("; if nobody serves there any more, remove it: rm {}", told(path))
+                    format!(
+                        "; if nobody serves there any more, remove it: rm {}",
+                        told(path)
+                    )
                 }
-                (MetricsAddress::Tcp(_), io::ErrorKind::AddrInUse) => "; give another port, or 0 for any".to_owned(),
+                (MetricsAddress::Tcp(_), io::ErrorKind::AddrInUse) => {
+                    "; give another port, or 0 for any".to_owned()
+                }
                 _ => String::new(),
             };
-            usage(format!("--metrics {}: {error}; nothing was started{remedy}", told(address.to_string())))
+            usage(format!(
+                "--metrics {}: {error}; nothing was started{remedy}",
+                told(address.to_string())
+            ))
         };
         match address {
             MetricsAddress::Tcp(at) => {
@@ -88,7 +110,8 @@ impl MetricsSocket {
                 let listener = UnixListener::bind(&path).map_err(fail)?;
                 let socket = MetricsSocket::Unix(listener, path);
                 if let MetricsSocket::Unix(listener, path) = &socket {
-                    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(fail)?;
+                    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
+                        .map_err(fail)?;
                     listener.set_nonblocking(true).map_err(fail)?;
                 }
                 Ok(socket)
@@ -107,7 +130,9 @@ impl MetricsSocket {
     /// Whether other machines can reach it.
     pub(crate) fn is_open(&self) -> bool {
         match self {
-            MetricsSocket::Tcp(listener) => listener.local_addr().is_ok_and(|address| !address.ip().is_loopback()),
+            MetricsSocket::Tcp(listener) => listener
+                .local_addr()
+                .is_ok_and(|address| !address.ip().is_loopback()),
             MetricsSocket::Unix(..) => false,
         }
     }
@@ -127,13 +152,24 @@ mod tests {
 
     #[test]
     fn addresses() {
-        let read = |text: &str| text.parse::<MetricsAddress>().map(|address| address.to_string());
+        let read = |text: &str| {
+            text.parse::<MetricsAddress>()
+                .map(|address| address.to_string())
+        };
         assert_eq!(read("9500").unwrap(), "127.0.0.1:9500");
         assert_eq!(read("localhost:9500").unwrap(), "127.0.0.1:9500");
         assert_eq!(read("0.0.0.0:80").unwrap(), "0.0.0.0:80");
         assert_eq!(read("[::1]:9500").unwrap(), "[::1]:9500");
         assert_eq!(read("unix:/tmp/a b").unwrap(), "unix:/tmp/a b");
-        for wrong in ["", "99999", "unix:", "127.0.0.1", "host:1", ":1", "http://127.0.0.1:1"] {
+        for wrong in [
+            "",
+            "99999",
+            "unix:",
+            "127.0.0.1",
+            "host:1",
+            ":1",
+            "http://127.0.0.1:1",
+        ] {
             assert!(read(wrong).unwrap_err().contains("unix:PATH"), "{wrong}");
         }
     }
@@ -144,10 +180,16 @@ mod tests {
         let path = folder.path().join("m");
         let address = MetricsAddress::Unix(path.clone());
         let socket = MetricsSocket::bind(&address).unwrap();
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         assert!(!socket.is_open());
         let taken = MetricsSocket::bind(&address).unwrap_err().to_string();
-        assert!(taken.contains("nothing was started") && taken.contains("rm "), "{taken}");
+        assert!(
+            taken.contains("nothing was started") && taken.contains("rm "),
+            "{taken}"
+        );
         assert!(path.exists());
         drop(socket);
         assert!(!path.exists());

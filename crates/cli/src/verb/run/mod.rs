@@ -119,11 +119,20 @@ fn go<P: platform::Platform>(
         explain::explain(args, platform, &plan)?;
         return Ok(Exit::Success.into());
     }
-    let (done, adopted) = (plan.earlier.len(), plan.earlier.iter().filter(|job| job.adopted).count());
+    let (done, adopted) = (
+        plan.earlier.len(),
+        plan.earlier.iter().filter(|job| job.adopted).count(),
+    );
     if plan.jobs.is_empty() && !plan.newly_adopted {
         if !args.output.quiet {
-            let but = if adopted > 0 { format!(", but for {adopted} that were adopted") } else { String::new() };
-            stderr::say(format_args!("cosched: all {done} jobs succeeded before{but}; nothing is left to run"));
+            let but = if adopted > 0 {
+                format!(", but for {adopted} that were adopted")
+            } else {
+                String::new()
+            };
+            stderr::say(format_args!(
+                "cosched: all {done} jobs succeeded before{but}; nothing is left to run"
+            ));
         }
         // A record is of the whole batch, whoever ran it.
         let wants_record = args.output.record.is_some() || args.output.format == Format::Json;
@@ -136,7 +145,12 @@ fn go<P: platform::Platform>(
                 stderr::say(format_args!("cosched: {}", visible_lines(&warning.text())));
             }
         }
-        return Ok(if adopted > 0 { Exit::Failure } else { Exit::Success }.into());
+        return Ok(if adopted > 0 {
+            Exit::Failure
+        } else {
+            Exit::Success
+        }
+        .into());
     }
     // That jobs were adopted must get into a record, even if nothing is left to run.
     platform.prepare()?;
@@ -145,9 +159,15 @@ fn go<P: platform::Platform>(
 
 /// The jobs, from the only place where they are given, whether jobs that have ended are started again, and that place.
 fn collect(args: &RunArgs) -> anyhow::Result<(Vec<Job>, Restart, RunInput)> {
-    let given = [args.mix.is_some(), args.list.is_some(), !args.command.is_empty()];
+    let given = [
+        args.mix.is_some(),
+        args.list.is_some(),
+        !args.command.is_empty(),
+    ];
     if given.iter().filter(|&&given| given).count() > 1 {
-        return Err(usage("give a mix file, or -f FILE, or a command, and only one of them"));
+        return Err(usage(
+            "give a mix file, or -f FILE, or a command, and only one of them",
+        ));
     }
     let mut restart = Restart::Never;
     let mut from = setting::input("command", None, args.is_simulated());
@@ -190,7 +210,11 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
     let has_command = !args.command.is_empty();
     let is_list = args.mix.is_some() || args.list.is_some();
     if args.values.reading().wants_values() && !has_command {
-        let what = if is_list { "a list of jobs takes no values" } else { "there is no command for the values" };
+        let what = if is_list {
+            "a list of jobs takes no values"
+        } else {
+            "there is no command for the values"
+        };
         return Err(usage(format!(
             "-a, -0, --colsep, -n and -r are for the values of a command, and {what}; as in `cosched run -a names.txt gzip {{}}`"
         )));
@@ -201,9 +225,16 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
         ));
     }
     if args.output.no_logs && args.output.logs.is_some() {
-        return Err(usage("--no-logs keeps no log folder, and --logs names one; leave one of them out"));
+        return Err(usage(
+            "--no-logs keeps no log folder, and --logs names one; leave one of them out",
+        ));
     }
-    if let Some(name) = args.output.joblog.as_deref().and_then(|file| file.as_os_str().as_bytes().strip_prefix(b"+")) {
+    if let Some(name) = args
+        .output
+        .joblog
+        .as_deref()
+        .and_then(|file| file.as_os_str().as_bytes().strip_prefix(b"+"))
+    {
         let name = input::told(OsStr::from_bytes(name));
         return Err(usage(format!(
             "--joblog +{name}: GNU parallel appends to {name} then; here --joblog {name} --resume continues a job log, and leaves \
@@ -221,14 +252,23 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
 /// Checks that the machine can do what `--require` and `--actuation` ask for.
 fn require<P: platform::Platform>(args: &RunArgs, platform: &P) -> anyhow::Result<()> {
     for &requirement in &args.policy.require {
-        let Some(problem) = platform.lacks(requirement) else { continue };
+        let Some(problem) = platform.lacks(requirement) else {
+            continue;
+        };
         let what = match requirement {
             Requirement::Counters => "counters",
             Requirement::Energy => "energy",
             Requirement::Freezer => "freezer",
         };
-        let exit = if problem.is_permission { Exit::Permission } else { Exit::Incapable };
-        let message = format!("--require {what}: {}; nothing was started{}", problem.why, problem.hint);
+        let exit = if problem.is_permission {
+            Exit::Permission
+        } else {
+            Exit::Incapable
+        };
+        let message = format!(
+            "--require {what}: {}; nothing was started{}",
+            problem.why, problem.hint
+        );
         return Err(Failure { exit, message }.into());
     }
     let view = platform.view();

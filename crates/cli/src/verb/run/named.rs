@@ -51,22 +51,34 @@ impl AllNamed {
     pub(crate) fn check(args: &RunArgs) -> anyhow::Result<AllNamed> {
         let output = &args.output;
         let check = |option: &'static str, path: &Option<PathBuf>| {
-            path.as_deref().map(|path| Named::check(option, path, output.shared_logs)).transpose()
+            path.as_deref()
+                .map(|path| Named::check(option, path, output.shared_logs))
+                .transpose()
         };
         let all = AllNamed {
             record: check("--record", &output.record)?,
             events: check("--events", &output.events)?,
             joblog: check("--joblog", &output.joblog)?,
         };
-        let series = all.record.as_ref().filter(|record| !record.is_special()).map(Named::series);
+        let series = all
+            .record
+            .as_ref()
+            .filter(|record| !record.is_special())
+            .map(Named::series);
         // A simulation enters itself nowhere.
-        let runs = output.joblog.as_deref().filter(|_| !args.is_simulated()).and_then(runs::beside);
+        let runs = output
+            .joblog
+            .as_deref()
+            .filter(|_| !args.is_simulated())
+            .and_then(runs::beside);
         all.check_apart()?;
         for (option, path) in [("--record", series), ("--joblog", runs)] {
             let Some(path) = path else { continue };
             Named::check(option, &path, output.shared_logs)?;
             if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
-                let why = io::Error::other("it lies beside the file, and is not a regular file; remove it first");
+                let why = io::Error::other(
+                    "it lies beside the file, and is not a regular file; remove it first",
+                );
                 return Err(fail(option, &path, &why));
             }
         }
@@ -77,11 +89,26 @@ impl AllNamed {
     ///
     /// # Errors
     /// One of them is such a file, by whichever name.
-    pub(crate) fn check_inputs<I: Iterator<Item = PathBuf>>(&self, inputs: impl FnOnce() -> I) -> anyhow::Result<()> {
-        let id = |path: &Path| path.metadata().ok().filter(Metadata::is_file).map(|meta| (meta.dev(), meta.ino()));
+    pub(crate) fn check_inputs<I: Iterator<Item = PathBuf>>(
+        &self,
+        inputs: impl FnOnce() -> I,
+    ) -> anyhow::Result<()> {
+        let id = |path: &Path| {
+            path.metadata()
+                .ok()
+                .filter(Metadata::is_file)
+                .map(|meta| (meta.dev(), meta.ino()))
+        };
         let mut written: Vec<(&Named, (u64, u64))> = Vec::new();
-        for named in [&self.record, &self.events, &self.joblog].into_iter().flatten() {
-            let paths = named.beside().map(|(_, path)| path).into_iter().chain([named.path.clone()]);
+        for named in [&self.record, &self.events, &self.joblog]
+            .into_iter()
+            .flatten()
+        {
+            let paths = named
+                .beside()
+                .map(|(_, path)| path)
+                .into_iter()
+                .chain([named.path.clone()]);
             written.extend(paths.filter_map(|path| Some((named, id(&path)?))));
         }
         if written.is_empty() {
@@ -114,11 +141,16 @@ impl AllNamed {
     /// # Errors
     /// One of them is such a file.
     pub(crate) fn check_logs(&self, logs: &Path, names: &[String]) -> anyhow::Result<()> {
-        let logs = logs.canonicalize().or_else(|_| std::path::absolute(logs)).unwrap_or_else(|_| logs.to_owned());
+        let logs = logs
+            .canonicalize()
+            .or_else(|_| std::path::absolute(logs))
+            .unwrap_or_else(|_| logs.to_owned());
         for (option, path) in &self.written() {
             let name = path.strip_prefix(&logs).ok().and_then(Path::to_str);
             if let Some(name) = name.filter(|name| names.iter().any(|one| one == name)) {
-                let why = io::Error::other(format!("the run writes {name} in its log folder, too; choose another"));
+                let why = io::Error::other(format!(
+                    "the run writes {name} in its log folder, too; choose another"
+                ));
                 return Err(fail(option, path, &why));
             }
         }
@@ -128,11 +160,16 @@ impl AllNamed {
     /// Where they and the files beside them are written, by what they are.
     fn written(&self) -> Vec<(&'static str, PathBuf)> {
         let place = |path: &Path| {
-            danger_of_file(path).ok().and_then(Result::ok).map_or_else(|| path.to_owned(), |place| place.path)
+            danger_of_file(path)
+                .ok()
+                .and_then(Result::ok)
+                .map_or_else(|| path.to_owned(), |place| place.path)
         };
         let mut all = Vec::new();
-        for named in
-            [&self.record, &self.events, &self.joblog].into_iter().flatten().filter(|named| !named.is_special())
+        for named in [&self.record, &self.events, &self.joblog]
+            .into_iter()
+            .flatten()
+            .filter(|named| !named.is_special())
         {
             all.push((named.option, named.place().to_owned()));
             all.extend(named.beside().map(|(what, path)| (what, place(&path))));
@@ -143,11 +180,19 @@ impl AllNamed {
 
 impl Named {
     fn check(option: &'static str, path: &Path, shared: bool) -> anyhow::Result<Named> {
-        let (place, is_safe) = match danger_of_file(path).map_err(|error| fail(option, path, &error))? {
+        let (place, is_safe) = match danger_of_file(path)
+            .map_err(|error| fail(option, path, &error))?
+        {
             Ok(place) => (place, true),
             Err(_) if shared => {
                 let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-                (Place { path, follows: false }, false)
+                (
+                    Place {
+                        path,
+                        follows: false,
+                    },
+                    false,
+                )
             }
             Err(why) => {
                 let why = format!(
@@ -157,7 +202,12 @@ impl Named {
                 return Err(fail(option, path, &io::Error::other(why)));
             }
         };
-        Ok(Named { option, path: path.to_owned(), place, is_safe })
+        Ok(Named {
+            option,
+            path: path.to_owned(),
+            place,
+            is_safe,
+        })
     }
 
     /// Where its links lead.
@@ -174,7 +224,9 @@ impl Named {
     fn beside(&self) -> Option<(&'static str, PathBuf)> {
         match self.option {
             "--record" => Some(("the series beside --record", self.series())),
-            "--joblog" => runs::beside(&self.path).map(|path| ("the list of runs beside --joblog", path)),
+            "--joblog" => {
+                runs::beside(&self.path).map(|path| ("the list of runs beside --joblog", path))
+            }
             _ => None,
         }
     }
@@ -213,9 +265,25 @@ impl Named {
             flags |= OFlags::NOFOLLOW;
         }
         // A pipe that is open for reading as well has a reader always.
-        let is_pipe = || self.place.path.metadata().is_ok_and(|meta| meta.file_type().is_fifo());
-        let how = if reads && !is_pipe() { OFlags::RDWR } else { OFlags::WRONLY };
-        let try_open = |more| openat(CWD, &self.place.path, flags | how | more, Mode::from_raw_mode(0o666));
+        let is_pipe = || {
+            self.place
+                .path
+                .metadata()
+                .is_ok_and(|meta| meta.file_type().is_fifo())
+        };
+        let how = if reads && !is_pipe() {
+            OFlags::RDWR
+        } else {
+            OFlags::WRONLY
+        };
+        let try_open = |more| {
+            openat(
+                CWD,
+                &self.place.path,
+                flags | how | more,
+                Mode::from_raw_mode(0o666),
+            )
+        };
         let since = Instant::now();
         let mut said = false;
         let file = loop {
@@ -230,7 +298,11 @@ impl Named {
             }
             if !said && since.elapsed() > PATIENCE {
                 said = true;
-                waiting.say(&format!("waiting until somebody reads {} {}", self.option, told(&self.path)));
+                waiting.say(&format!(
+                    "waiting until somebody reads {} {}",
+                    self.option,
+                    told(&self.path)
+                ));
             }
             std::thread::sleep(LOOK);
         };
@@ -244,10 +316,16 @@ impl Named {
             && let Some(number) = self.descriptor()
         {
             // The caller's file goes on where the caller is in it, and what the caller writes next comes after it.
-            let file = same_open_file(number).map(File::from).map_err(|error| self.fail(&error))?;
+            let file = same_open_file(number)
+                .map(File::from)
+                .map_err(|error| self.fail(&error))?;
             let flags = fcntl_getfl(&file).map_err(|error| self.fail(&error.into()))?;
             let reads_only = (flags & OFlags::RWMODE) == OFlags::RDONLY;
-            return if reads_only { Err(self.fail(&io::Error::other("it is not open for writing"))) } else { Ok(file) };
+            return if reads_only {
+                Err(self.fail(&io::Error::other("it is not open for writing")))
+            } else {
+                Ok(file)
+            };
         }
         // Others may write to it, too, as a second run may.
         fcntl_setfl(&file, OFlags::APPEND).map_err(|error| self.fail(&error.into()))?;
@@ -256,8 +334,14 @@ impl Named {
 
     /// The number of this process's own descriptor that it is, if it is one.
     fn descriptor(&self) -> Option<i32> {
-        let path = self.place.path.strip_prefix(format!("/proc/{}", std::process::id())).ok()?;
-        self.place.follows.then(|| path.strip_prefix("fd").ok()?.to_str()?.parse().ok())?
+        let path = self
+            .place
+            .path
+            .strip_prefix(format!("/proc/{}", std::process::id()))
+            .ok()?;
+        self.place
+            .follows
+            .then(|| path.strip_prefix("fd").ok()?.to_str()?.parse().ok())?
     }
 
     /// Claims the file for this run as long as it stays open. Two runs that are started together, or that know the file by
@@ -283,10 +367,16 @@ impl Named {
         }
         // The run that had it may have removed it again.
         let which = |meta: &Metadata| (meta.dev(), meta.ino());
-        let there = if self.is_safe { self.place().symlink_metadata() } else { self.place().metadata() };
+        let there = if self.is_safe {
+            self.place().symlink_metadata()
+        } else {
+            self.place().metadata()
+        };
         match there.and_then(|now| Ok(which(&now) == which(&file.metadata()?))) {
             Ok(true) => Ok(()),
-            _ => Err(self.fail(&io::Error::other("it was removed or replaced just now; try again"))),
+            _ => Err(self.fail(&io::Error::other(
+                "it was removed or replaced just now; try again",
+            ))),
         }
     }
 
@@ -295,12 +385,19 @@ impl Named {
     /// # Errors
     /// An error of the system.
     pub(crate) fn empty(&self, file: &File) -> anyhow::Result<()> {
-        if self.is_special() { Ok(()) } else { file.set_len(0).map_err(|error| self.fail(&error)) }
+        if self.is_special() {
+            Ok(())
+        } else {
+            file.set_len(0).map_err(|error| self.fail(&error))
+        }
     }
 }
 
 fn fail(option: &str, path: &Path, error: &io::Error) -> anyhow::Error {
-    usage(format!("{option} {}: {error}; nothing was started", told(path)))
+    usage(format!(
+        "{option} {}: {error}; nothing was started",
+        told(path)
+    ))
 }
 
 /// Signals that end the run, held back while files are opened: what was made must go, whatever comes.
@@ -316,7 +413,11 @@ impl Waiting {
     /// # Errors
     /// An error of the kernel.
     pub(crate) fn new(quiet: bool) -> io::Result<Waiting> {
-        Ok(Waiting { interrupts: Interrupts::hold()?, quiet, made: RefCell::default() })
+        Ok(Waiting {
+            interrupts: Interrupts::hold()?,
+            quiet,
+            made: RefCell::default(),
+        })
     }
 
     /// Notes a file that this run has made. One that was there before is not its own to remove.
@@ -331,7 +432,10 @@ impl Waiting {
 
     /// Removes the files that were made.
     pub(crate) fn unmake(&self) {
-        self.made.take().iter().for_each(|path| drop(std::fs::remove_file(path)));
+        self.made
+            .take()
+            .iter()
+            .for_each(|path| drop(std::fs::remove_file(path)));
     }
 
     /// Looks whether a signal has come.
@@ -342,7 +446,11 @@ impl Waiting {
         while let Some(interrupt) = self.interrupts.next_signal() {
             if let Interrupt::End(signal) = interrupt {
                 let message = format!("signal {signal} came before anything was started");
-                return Err(Failure { exit: Exit::Signal(signal), message }.into());
+                return Err(Failure {
+                    exit: Exit::Signal(signal),
+                    message,
+                }
+                .into());
             }
         }
         Ok(())

@@ -21,7 +21,12 @@ use std::path::{Path, PathBuf};
 pub(crate) fn prune(base: &Path, keep: usize) {
     let orphans = OnceCell::new();
     let alive = |run: &str| {
-        let runs = || orphans_of_all(&Root::default()).into_iter().map(|orphan| orphan.run).collect::<BTreeSet<_>>();
+        let runs = || {
+            orphans_of_all(&Root::default())
+                .into_iter()
+                .map(|orphan| orphan.run)
+                .collect::<BTreeSet<_>>()
+        };
         orphans.get_or_init(runs).contains(run)
     };
     prune_but(base, keep, &alive);
@@ -29,14 +34,18 @@ pub(crate) fn prune(base: &Path, keep: usize) {
 
 /// As [`prune`]; `alive` says whether jobs of a run that was killed go on.
 fn prune_but(base: &Path, keep: usize, alive: &dyn Fn(&str) -> bool) {
-    let Some(base) = folder::open_through_own_links(base) else { return };
+    let Some(base) = folder::open_through_own_links(base) else {
+        return;
+    };
     let mut runs: Vec<OsString> = folder::entries(&base);
     runs.retain(|name| name.to_str().is_some_and(is_stamp) && folder::is_own(&base, name));
     // The names begin with the time.
     runs.sort();
     let old = runs.len().saturating_sub(keep);
     for name in &runs[..old] {
-        let Some(unused) = folder::lock_own(&base, name) else { continue };
+        let Some(unused) = folder::lock_own(&base, name) else {
+            continue;
+        };
         if !runs_of(&base, name).iter().any(|run| alive(run)) && unused.clear() {
             let _ = unlinkat(&base, name, AtFlags::REMOVEDIR);
         }
@@ -45,12 +54,19 @@ fn prune_but(base: &Path, keep: usize, alive: &dyn Fn(&str) -> bool) {
 
 /// The runs whose series are in a log folder, and in the folders in it to which earlier series were moved.
 fn runs_of(base: &OwnedFd, name: &OsStr) -> Vec<String> {
-    let Ok(folder) = folder::open_folder(base, name, OFlags::NOFOLLOW) else { return Vec::new() };
-    let earlier =
-        folder::entries(&folder).into_iter().filter(|name| name.as_bytes().starts_with(folder::EARLIER.as_bytes()));
-    let earlier: Vec<OwnedFd> =
-        earlier.filter_map(|name| folder::open_folder(&folder, &name, OFlags::NOFOLLOW).ok()).collect();
-    std::iter::once(&folder).chain(&earlier).filter_map(run_of).collect()
+    let Ok(folder) = folder::open_folder(base, name, OFlags::NOFOLLOW) else {
+        return Vec::new();
+    };
+    let earlier = folder::entries(&folder)
+        .into_iter()
+        .filter(|name| name.as_bytes().starts_with(folder::EARLIER.as_bytes()));
+    let earlier: Vec<OwnedFd> = earlier
+        .filter_map(|name| folder::open_folder(&folder, &name, OFlags::NOFOLLOW).ok())
+        .collect();
+    std::iter::once(&folder)
+        .chain(&earlier)
+        .filter_map(run_of)
+        .collect()
 }
 
 /// The run whose series is in a folder.
@@ -60,13 +76,19 @@ fn run_of(folder: &OwnedFd) -> Option<String> {
     if !file.metadata().ok()?.is_file() {
         return None;
     }
-    SeriesReader::new(BufReader::new(file), "series.jsonl").ok()?.header().run_id.clone()
+    SeriesReader::new(BufReader::new(file), "series.jsonl")
+        .ok()?
+        .header()
+        .run_id
+        .clone()
 }
 
 /// Whether a folder's name is one that runs get by default: `20260131-235959-4711`.
 fn is_stamp(name: &str) -> bool {
     let parts: Vec<&str> = name.split('-').collect();
-    let digits = |part: &str, length: usize| part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit());
+    let digits = |part: &str, length: usize| {
+        part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
     matches!(parts[..], [day, time, pid] if digits(day, 8) && digits(time, 6) && digits(pid, pid.len()) && !pid.is_empty())
 }
 
@@ -81,7 +103,11 @@ pub(crate) struct Passing {
 impl Passing {
     /// The folder at `path`, which is removed in the end unless `keeps`.
     pub(crate) fn new(folder: Folder, path: &Path, keeps: bool) -> Passing {
-        Passing { folder: Some(folder), path: path.to_owned(), keeps }
+        Passing {
+            folder: Some(folder),
+            path: path.to_owned(),
+            keeps,
+        }
     }
 
     /// The folder has what is nowhere else, and stays.
@@ -119,7 +145,12 @@ mod tests {
     fn the_oldest_runs_go_and_nothing_else() {
         let base = tempfile::tempdir().unwrap();
         let base = base.path();
-        let names = ["20260101-000000-1", "20260102-000000-9", "20260103-000000-2", "20260104-000000-3"];
+        let names = [
+            "20260101-000000-1",
+            "20260102-000000-9",
+            "20260103-000000-2",
+            "20260104-000000-3",
+        ];
         let live = run(base, names[1]);
         for name in [names[0], names[2], names[3], "20260101-000000-x", "mine"] {
             drop(run(base, name));
@@ -131,9 +162,20 @@ mod tests {
         prune(base, 1);
         let left = |name: &str| base.join(name).exists();
         assert!(!left(names[0]), "the oldest");
-        assert!(left(names[1]) && base.join(names[1]).join("a.out").exists(), "it goes on");
-        assert!(!base.join(names[2]).join("a.out").exists() && base.join(names[2]).join("notes").exists());
-        assert!(left(names[3]) && left("20260101-000000-x") && left("mine") && left("20250101-000000-1"));
+        assert!(
+            left(names[1]) && base.join(names[1]).join("a.out").exists(),
+            "it goes on"
+        );
+        assert!(
+            !base.join(names[2]).join("a.out").exists()
+                && base.join(names[2]).join("notes").exists()
+        );
+        assert!(
+            left(names[3])
+                && left("20260101-000000-x")
+                && left("mine")
+                && left("20250101-000000-1")
+        );
         drop(live);
         prune(base, 0);
         assert!(!left(names[1]) && !left(names[3]) && left("mine"));
@@ -144,13 +186,24 @@ mod tests {
     fn a_killed_run_whose_jobs_go_on_keeps_its_folder() {
         let base = tempfile::tempdir().unwrap();
         let base = base.path();
-        let names = ["20260101-000000-1", "20260102-000000-2", "20260103-000000-3"];
+        let names = [
+            "20260101-000000-1",
+            "20260102-000000-2",
+            "20260103-000000-3",
+        ];
         for (name, series) in names.iter().zip(["", "earlier-1", "earlier-1"]) {
             drop(run(base, name));
             let folder = base.join(name).join(series);
             std::fs::create_dir_all(&folder).unwrap();
-            let header = SeriesHeader { run_id: Some(format!("run-of-{name}")), ..header() };
-            std::fs::write(folder.join("series.jsonl"), serde_json::to_string(&header).unwrap() + "\n").unwrap();
+            let header = SeriesHeader {
+                run_id: Some(format!("run-of-{name}")),
+                ..header()
+            };
+            std::fs::write(
+                folder.join("series.jsonl"),
+                serde_json::to_string(&header).unwrap() + "\n",
+            )
+            .unwrap();
         }
         let asked = RefCell::new(Vec::new());
         prune_but(base, 0, &|run| {
@@ -192,14 +245,23 @@ mod tests {
         use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
         let base = tempfile::tempdir().unwrap();
         let base = base.path();
-        let names = ["20260101-000000-1", "20260102-000000-2", "20260103-000000-3"];
+        let names = [
+            "20260101-000000-1",
+            "20260102-000000-2",
+            "20260103-000000-3",
+        ];
         for name in names {
             drop(run(base, name));
         }
-        std::fs::set_permissions(base.join(names[0]), std::fs::Permissions::from_mode(0o777)).unwrap();
+        std::fs::set_permissions(base.join(names[0]), std::fs::Permissions::from_mode(0o777))
+            .unwrap();
         symlink(base.join(names[1]), base.join("20260104-000000-4")).unwrap();
         prune(base, 2);
-        assert!(names.iter().all(|name| base.join(name).join("a.out").exists()));
+        assert!(
+            names
+                .iter()
+                .all(|name| base.join(name).join("a.out").exists())
+        );
         prune(base, 1);
         assert!(base.join(names[0]).join("a.out").exists() && !base.join(names[1]).exists());
         if let Err(error) = chown(base.join(names[2]), Some(2_000_001), None) {
@@ -208,9 +270,17 @@ mod tests {
         prune(base, 0);
         assert!(base.join(names[2]).join("a.out").exists());
         chown(base.join(names[2]), Some(0), None).unwrap();
-        chown(base.join(names[2]).join(".cosched-run"), Some(2_000_001), None).unwrap();
+        chown(
+            base.join(names[2]).join(".cosched-run"),
+            Some(2_000_001),
+            None,
+        )
+        .unwrap();
         prune(base, 0);
-        assert!(base.join(names[2]).join("a.out").exists(), "the list of its files is somebody else's");
+        assert!(
+            base.join(names[2]).join("a.out").exists(),
+            "the list of its files is somebody else's"
+        );
     }
 
     #[test]
@@ -242,7 +312,11 @@ mod tests {
     fn a_run_that_keeps_no_logs_leaves_nothing() {
         let base = tempfile::tempdir().unwrap();
         for keeps in [false, true] {
-            drop(Passing::new(run(base.path(), "logs"), &base.path().join("logs"), keeps));
+            drop(Passing::new(
+                run(base.path(), "logs"),
+                &base.path().join("logs"),
+                keeps,
+            ));
             assert_eq!(base.path().join("logs").exists(), keeps);
         }
     }

@@ -8,10 +8,12 @@ use super::resume::{Resumed, Seen};
 use super::setting;
 use crate::exit::{incapable, usage};
 use crate::input::{Command, Job, told};
-use cosched_core::{Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, SoloProfile, TaskSpec};
+use cosched_core::{
+    Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, SoloProfile, TaskSpec,
+};
 use cosched_report::{
-    EarlierJob, Given, JobInfo, RECORD_SCHEMA, Record, RunInput, RunWarning, SOLO_SCHEMA, SettingFile, SoloFile,
-    SoloTimes, schema_of, solo_times,
+    EarlierJob, Given, JobInfo, RECORD_SCHEMA, Record, RunInput, RunWarning, SOLO_SCHEMA,
+    SettingFile, SoloFile, SoloTimes, schema_of, solo_times,
 };
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -72,15 +74,23 @@ impl SoloWish {
     fn new(given: Option<&str>, by_default: bool, machine: &str) -> anyhow::Result<SoloWish> {
         let alone = by_default || given.is_some_and(|given| MEASURED.contains(&given));
         let Some(name) = given.filter(|given| !MEASURED.contains(given)) else {
-            return Ok(SoloWish { alone, known: None, profiles: None, file: None, warnings: Vec::new() });
+            return Ok(SoloWish {
+                alone,
+                known: None,
+                profiles: None,
+                file: None,
+                warnings: Vec::new(),
+            });
         };
         let text = crate::input::read_text(Path::new(name))?;
         let fail = |problem: String| usage(format!("--solo {}: {problem}", told(name)));
-        let expected = format!("expected solo profiles (`{SOLO_SCHEMA}`) or a run record (`{RECORD_SCHEMA}`)");
+        let expected =
+            format!("expected solo profiles (`{SOLO_SCHEMA}`) or a run record (`{RECORD_SCHEMA}`)");
         let schema = schema_of(&text).map_err(|error| fail(format!("{error}; {expected}")))?;
         let (times, profiles, there) = match schema.as_deref() {
             Some(schema) if schema.starts_with("cosched.solo/") => {
-                let profiles = SoloFile::from_json(&text).map_err(|error| fail(error.to_string()))?;
+                let profiles =
+                    SoloFile::from_json(&text).map_err(|error| fail(error.to_string()))?;
                 let there = profiles.machine.clone();
                 (profiles.times(), Some(profiles), there)
             }
@@ -103,19 +113,34 @@ impl SoloWish {
             warnings.push(RunWarning::SoloFileDisturbed);
         }
         if there != machine {
-            warnings.push(RunWarning::SoloOtherMachine { there, here: machine.to_owned() });
+            warnings.push(RunWarning::SoloOtherMachine {
+                there,
+                here: machine.to_owned(),
+            });
         }
         let file = Some(setting::file("solo", Path::new(name), text.as_bytes()));
-        Ok(SoloWish { alone, known: Some(times), profiles, file, warnings })
+        Ok(SoloWish {
+            alone,
+            known: Some(times),
+            profiles,
+            file,
+            warnings,
+        })
     }
 
     /// Sets the capabilities for solo bandwidths and solo traces. They are there if solo runs or a file of solo
     /// profiles will supply them; whether they do so for every job is checked later.
     fn capabilities(&self, capabilities: &mut Capabilities) {
         // A backend knows nothing about earlier runs.
-        capabilities.missing.entry(Capability::SoloTrace).or_insert(Absence::NoSoloTrace);
+        capabilities
+            .missing
+            .entry(Capability::SoloTrace)
+            .or_insert(Absence::NoSoloTrace);
         for (capability, counted) in [
-            (Capability::SoloBandwidth, Capability::Counter(Counter::MmReads)),
+            (
+                Capability::SoloBandwidth,
+                Capability::Counter(Counter::MmReads),
+            ),
             (Capability::SoloTrace, Capability::Ipc),
         ] {
             match capabilities.why_missing(counted) {
@@ -142,10 +167,18 @@ pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> anyhow::Resul
             Capability::SoloTrace => spec.solo.trace.is_none(),
             _ => false,
         };
-        let lacking: Vec<&str> = specs.iter().filter(lacks).map(|spec| spec.name.as_str()).collect();
+        let lacking: Vec<&str> = specs
+            .iter()
+            .filter(lacks)
+            .map(|spec| spec.name.as_str())
+            .collect();
         if need.importance == Importance::Required && !lacking.is_empty() {
             let shown = lacking[..lacking.len().min(5)].join(", ");
-            let more = if lacking.len() > 5 { format!(" and {} more", lacking.len() - 5) } else { String::new() };
+            let more = if lacking.len() > 5 {
+                format!(" and {} more", lacking.len() - 5)
+            } else {
+                String::new()
+            };
             return Err(incapable(format!(
                 "policy {} needs the {}, and {shown}{more} {} none; make them with `cosched run --solo measure`, or give a \
                  solo-profiles.json of an earlier run, as in --solo cosched-logs/RUN/solo-profiles.json",
@@ -174,14 +207,26 @@ pub(crate) fn policy<P: Platform>(
 }
 
 impl<P: Platform> Plan<P> {
-    pub(crate) fn new(args: &RunArgs, platform: &P, resumed: Resumed, input: RunInput) -> anyhow::Result<Plan<P>> {
-        let Resumed { left: jobs, earlier, newly_adopted, seen, mut warnings } = resumed;
+    pub(crate) fn new(
+        args: &RunArgs,
+        platform: &P,
+        resumed: Resumed,
+        input: RunInput,
+    ) -> anyhow::Result<Plan<P>> {
+        let Resumed {
+            left: jobs,
+            earlier,
+            newly_adopted,
+            seen,
+            mut warnings,
+        } = resumed;
         let view = platform.view();
         let machine = &view.machine;
         let cpus = machine.cpus.len();
         // `-j 8 sleep` means eight sleepers at once.
         let asked = args.limits.jobs.map(|limit| limit.on(cpus).min(jobs.len()));
-        let (mut solo, capabilities, choice) = policy(args, platform, asked.is_some_and(|asked| asked > cpus))?;
+        let (mut solo, capabilities, choice) =
+            policy(args, platform, asked.is_some_and(|asked| asked > cpus))?;
         warnings.append(&mut solo.warnings);
         let mut files = view.files.clone();
         if let (Some(path), Some(content)) = (&args.policy.profile, &choice.profile) {
@@ -191,7 +236,9 @@ impl<P: Platform> Plan<P> {
         let started_at = SystemTime::now();
         let logs = match &args.output.logs {
             Some(logs) => logs.clone(),
-            None if args.output.no_logs => temporary()?.join(format!("cosched-{}", stamp(started_at))),
+            None if args.output.no_logs => {
+                temporary()?.join(format!("cosched-{}", stamp(started_at)))
+            }
             None => Path::new(DEFAULT_LOGS).join(stamp(started_at)),
         };
         let logs = std::path::absolute(&logs).unwrap_or(logs);
@@ -199,7 +246,10 @@ impl<P: Platform> Plan<P> {
         let mut specs = Vec::new();
         for (ix, (_, job)) in jobs.iter().enumerate() {
             let given = &job.input;
-            let spec = args.policy.cpus_per_job.spec(ix, job, &machine.all_cpus(), view.measures_width)?;
+            let spec =
+                args.policy
+                    .cpus_per_job
+                    .spec(ix, job, &machine.all_cpus(), view.measures_width)?;
             tasks.push(platform.job(job, &logs)?);
             specs.push(TaskSpec {
                 arrives: Nanos::from_s(given.start_s),
@@ -209,17 +259,31 @@ impl<P: Platform> Plan<P> {
             });
         }
         let remembers = args.history().is_some();
-        let key = |((_, job), task): (&(u64, Job), &P::Job)| if remembers { platform.key(job, task) } else { None };
+        let key = |((_, job), task): (&(u64, Job), &P::Job)| {
+            if remembers {
+                platform.key(job, task)
+            } else {
+                None
+            }
+        };
         let keys = jobs.iter().zip(&tasks).map(key).collect();
         let (memory, known, no_history) = Memory::recall(args, keys);
         warnings.extend(no_history);
         for (spec, known) in specs.iter_mut().zip(&known) {
             known.iter().for_each(|known| known.tell(spec));
         }
-        let default_jobs = if choice.entry.time_shares { 4 * cpus } else { cpus };
+        let default_jobs = if choice.entry.time_shares {
+            4 * cpus
+        } else {
+            cpus
+        };
         let config = RunConfig {
             quantum: Nanos::from_s(choice.params.number("quantum_s")),
-            jobs: match args.limits.jobs.map_or(default_jobs, |limit| limit.on(cpus)) {
+            jobs: match args
+                .limits
+                .jobs
+                .map_or(default_jobs, |limit| limit.on(cpus))
+            {
                 // `--jobs 0`
                 usize::MAX => jobs.len().max(1),
                 limit => limit,
@@ -267,7 +331,11 @@ impl<P: Platform> Plan<P> {
                 seq: *seq,
                 program: job.input.program.clone(),
                 command: job.input.command.as_ref().map(Command::line),
-                given: if simulated { Given::default() } else { job.input.given() },
+                given: if simulated {
+                    Given::default()
+                } else {
+                    job.input.given()
+                },
                 tag: Some(job.tag()),
                 log: files.as_ref().map(|(out, _)| text(out)),
                 log_stderr: files.as_ref().map(|(_, err)| text(err)),
@@ -296,7 +364,10 @@ fn temporary() -> anyhow::Result<PathBuf> {
 /// Tells a run from all others by the time and its process.
 fn stamp(now: SystemTime) -> String {
     let stamp = humantime::format_rfc3339_seconds(now).to_string();
-    let stamp: String = stamp.chars().filter(|c| c.is_ascii_digit() || *c == 'T').collect();
+    let stamp: String = stamp
+        .chars()
+        .filter(|c| c.is_ascii_digit() || *c == 'T')
+        .collect();
     format!("{}-{}", stamp.replace('T', "-"), std::process::id())
 }
 
@@ -308,21 +379,40 @@ mod tests {
     fn choice(policy: &str) -> Choice {
         let entry = find_policy(policy).expect("a policy of the table");
         let params = Params::resolve(entry.name, entry.params, &[]).expect("its defaults");
-        Choice { entry, params, origins: Default::default(), profile: None, shortfalls: Vec::new() }
+        Choice {
+            entry,
+            params,
+            origins: Default::default(),
+            profile: None,
+            shortfalls: Vec::new(),
+        }
     }
 
     #[test]
     fn jobs_without_a_solo_trace_are_named() {
         let trace = SoloTrace::new(vec![(1_000, 1.0)]).expect("a trace");
-        let known = SoloProfile { time: None, mm_reads: Some(Rate(1)), trace: Some(trace.into()) };
-        let mut specs: Vec<TaskSpec> = (0..8).map(|id| TaskSpec::new(id, &format!("job-{id}"))).collect();
+        let known = SoloProfile {
+            time: None,
+            mm_reads: Some(Rate(1)),
+            trace: Some(trace.into()),
+        };
+        let mut specs: Vec<TaskSpec> = (0..8)
+            .map(|id| TaskSpec::new(id, &format!("job-{id}")))
+            .collect();
         specs.iter_mut().for_each(|spec| spec.solo = known.clone());
         assert!(require_solo(&choice("oracle"), &specs).is_ok());
         specs[5].solo.trace = None;
-        let error = require_solo(&choice("oracle"), &specs).expect_err("job-5 lacks it").to_string();
-        assert!(error.contains("solo trace of each job, and job-5 has none"), "{error}");
+        let error = require_solo(&choice("oracle"), &specs)
+            .expect_err("job-5 lacks it")
+            .to_string();
+        assert!(
+            error.contains("solo trace of each job, and job-5 has none"),
+            "{error}"
+        );
         specs.iter_mut().for_each(|spec| spec.solo.trace = None);
-        let error = require_solo(&choice("oracle"), &specs).expect_err("all lack it").to_string();
+        let error = require_solo(&choice("oracle"), &specs)
+            .expect_err("all lack it")
+            .to_string();
         assert!(error.contains("job-4 and 3 more have none"), "{error}");
         // Another policy needs no trace.
         assert!(require_solo(&choice("perf-fair"), &specs).is_ok());
@@ -336,13 +426,21 @@ mod tests {
                 capabilities.missing.insert(capability, Absence::NoCounters);
             }
             let given = alone.then_some("measure");
-            SoloWish::new(given, false, "m").expect("no file is read").capabilities(&mut capabilities);
-            (capabilities.why_missing(Capability::SoloTrace), capabilities.why_missing(Capability::SoloBandwidth))
+            SoloWish::new(given, false, "m")
+                .expect("no file is read")
+                .capabilities(&mut capabilities);
+            (
+                capabilities.why_missing(Capability::SoloTrace),
+                capabilities.why_missing(Capability::SoloBandwidth),
+            )
         };
         let no = Some(Absence::NoCounters);
         assert_eq!(capabilities(&[], false), (Some(Absence::NoSoloTrace), no));
         assert_eq!(capabilities(&[], true), (None, None));
         assert_eq!(capabilities(&[Capability::Ipc], true), (no, None));
-        assert_eq!(capabilities(&[Capability::Counter(Counter::MmReads)], true), (None, no));
+        assert_eq!(
+            capabilities(&[Capability::Counter(Counter::MmReads)], true),
+            (None, no)
+        );
     }
 }

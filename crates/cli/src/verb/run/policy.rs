@@ -5,8 +5,8 @@ use crate::exit::{incapable, usage};
 use crate::input::near::did_you_mean;
 use crate::input::{spec, told};
 use cosched_core::{
-    Capabilities, Capability, Importance, POLICIES, ParamError, ParamKind, ParamSpec, Params, PolicyEntry, Shortfall,
-    auto_policy, find_policy,
+    Capabilities, Capability, Importance, POLICIES, ParamError, ParamKind, ParamSpec, Params,
+    PolicyEntry, Shortfall, auto_policy, find_policy,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -78,7 +78,11 @@ pub(crate) fn choose(
     let has = |(name, _): &&(String, String)| entry.params.iter().any(|spec| spec.name == *name);
     let mut settings: Vec<(String, String)> = machine.iter().filter(has).cloned().collect();
     let mut origins = vec![Origin::Machine; settings.len()];
-    let content = args.profile.as_deref().map(crate::input::read_spec).transpose()?;
+    let content = args
+        .profile
+        .as_deref()
+        .map(crate::input::read_spec)
+        .transpose()?;
     if let (Some(path), Some(text)) = (&args.profile, &content) {
         settings.extend(profile(path, text, entry)?);
         origins.resize(settings.len(), Origin::Profile);
@@ -87,19 +91,33 @@ pub(crate) fn choose(
     settings.extend(args.params.iter().cloned());
     origins.resize(settings.len(), Origin::Param);
     let params = Params::resolve(entry.name, entry.params, &settings);
-    let origins = settings.into_iter().map(|(name, _)| name).zip(origins).collect();
+    let origins = settings
+        .into_iter()
+        .map(|(name, _)| name)
+        .zip(origins)
+        .collect();
     let params = params.map_err(|error| refused(&error, entry, &origins, args))?;
     let mut shortfalls = Vec::new();
     for shortfall in entry.shortfalls(&params, capabilities) {
         match shortfall.importance {
             Importance::Required => {
-                let machine = if args.on == "host" { "this machine" } else { args.on.as_str() };
+                let machine = if args.on == "host" {
+                    "this machine"
+                } else {
+                    args.on.as_str()
+                };
                 return Err(unmet(entry, &shortfall, machine));
             }
             Importance::Wanted(_) => shortfalls.push(shortfall),
         }
     }
-    Ok(Choice { entry, params, origins, profile: content, shortfalls })
+    Ok(Choice {
+        entry,
+        params,
+        origins,
+        profile: content,
+        shortfalls,
+    })
 }
 
 /// Refuses a parameter that is given twice: nobody means the first value, and which one counts is a guess.
@@ -128,19 +146,29 @@ fn refused(
         ParamKind::Choice(words) => words[0].to_owned(),
     };
     let (origin, example) = match error {
-        ParamError::Unknown { .. } => (None, entry.params.first().map(|spec| (spec.name, default(spec)))),
-        ParamError::BadValue { name, .. } => (None, spec(name).map(|spec| (spec.name, default(spec)))),
-        // Two values contradict each other. The one that overrides the other's origin is the one to change.
-        ParamError::Above { name, bound, most, .. } => {
-            (origins.get(*name).max(origins.get(*bound)), Some((*name, most.to_string())))
+        ParamError::Unknown { .. } => (
+            None,
+            entry.params.first().map(|spec| (spec.name, default(spec))),
+        ),
+        ParamError::BadValue { name, .. } => {
+            (None, spec(name).map(|spec| (spec.name, default(spec))))
         }
+        // Two values contradict each other. The one that overrides the other's origin is the one to change.
+        ParamError::Above {
+            name, bound, most, ..
+        } => (
+            origins.get(*name).max(origins.get(*bound)),
+            Some((*name, most.to_string())),
+        ),
     };
     let place = match (origin, &args.profile) {
         (Some(Origin::Machine), _) => format!("--on {}", told(&args.on)),
         (Some(Origin::Profile), Some(path)) => format!("--profile {}", told(path)),
         _ => "--param".to_owned(),
     };
-    let example = example.map_or_else(String::new, |(name, value)| format!(", as in --param {name}={value}"));
+    let example = example.map_or_else(String::new, |(name, value)| {
+        format!(", as in --param {name}={value}")
+    });
     usage(format!("{place}: {error}{example}"))
 }
 
@@ -169,11 +197,15 @@ fn profile(path: &Path, text: &str, entry: &PolicyEntry) -> anyhow::Result<Vec<(
         params: BTreeMap<String, toml::Spanned<toml::Value>>,
     }
     let file = told(path);
-    let line = |span: std::ops::Range<usize>| text[..span.start.min(text.len())].matches('\n').count() + 1;
+    let line =
+        |span: std::ops::Range<usize>| text[..span.start.min(text.len())].matches('\n').count() + 1;
     let example = "a profile looks like this: [params] with light_mm_trans_per_us = 3.5 below it";
     let parsed: Profile = toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(1, line);
-        usage(format!("{file}:{line}: {}; {example}", error.message().trim()))
+        usage(format!(
+            "{file}:{line}: {}; {example}",
+            error.message().trim()
+        ))
     })?;
     let mut settings = Vec::new();
     for (name, value) in parsed.params {
@@ -182,9 +214,13 @@ fn profile(path: &Path, text: &str, entry: &PolicyEntry) -> anyhow::Result<Vec<(
             toml::Value::String(word) => word,
             other => other.to_string(),
         };
-        let owner = POLICIES.iter().find(|policy| policy.params.iter().any(|spec| spec.name == name));
+        let owner = POLICIES
+            .iter()
+            .find(|policy| policy.params.iter().any(|spec| spec.name == name));
         let Some(owner) = owner else {
-            return Err(usage(format!("{file}:{line}: no policy has a parameter `{name}`; {example}")));
+            return Err(usage(format!(
+                "{file}:{line}: no policy has a parameter `{name}`; {example}"
+            )));
         };
         let setting = (name.clone(), text);
         Params::check_setting(owner.name, owner.params, &setting)

@@ -5,7 +5,9 @@ use super::killed::{Before, settle};
 use super::runs::{self, JobLine};
 use crate::exit::usage;
 use crate::input::{Command, Job, told};
-use cosched_report::{Absences, EarlierJob, Entry, Given, Job as JobRecord, JobLog, RunWarning, read_joblog};
+use cosched_report::{
+    Absences, EarlierJob, Entry, Given, Job as JobRecord, JobLog, RunWarning, read_joblog,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -38,7 +40,14 @@ impl Seen {
     /// What it is now.
     pub(crate) fn now(joblog: &Path) -> Seen {
         let length = std::fs::metadata(joblog).map_or(0, |meta| meta.len());
-        Seen { length, runs: runs::read(joblog).runs.into_iter().map(|run| run.run_id).collect() }
+        Seen {
+            length,
+            runs: runs::read(joblog)
+                .runs
+                .into_iter()
+                .map(|run| run.run_id)
+                .collect(),
+        }
     }
 }
 
@@ -59,15 +68,24 @@ const NO_RECORD: &str = "no record of its run was found";
 pub(crate) fn resume(args: &RunArgs, jobs: Vec<Job>) -> anyhow::Result<Resumed> {
     let numbered = (1u64..).zip(jobs);
     // Where the job log was removed, jobs of a killed run may still be known.
-    let is_there = |log: &&PathBuf| log.exists() || runs::beside(log).is_some_and(|runs| runs.exists());
-    let Some(path) = args.output.joblog.as_ref().filter(|_| args.resume).filter(is_there) else {
-        return Ok(Resumed { left: numbered.collect(), ..Resumed::default() });
+    let is_there =
+        |log: &&PathBuf| log.exists() || runs::beside(log).is_some_and(|runs| runs.exists());
+    let Some(path) = args
+        .output
+        .joblog
+        .as_ref()
+        .filter(|_| args.resume)
+        .filter(is_there)
+    else {
+        return Ok(Resumed {
+            left: numbered.collect(),
+            ..Resumed::default()
+        });
     };
     let length = std::fs::metadata(path).map_or(0, |meta| meta.len());
     let log = match std::fs::File::open(path) {
-        Ok(file) => {
-            read_joblog(std::io::BufReader::new(file), &told(path)).map_err(|error| usage(error.to_string()))?
-        }
+        Ok(file) => read_joblog(std::io::BufReader::new(file), &told(path))
+            .map_err(|error| usage(error.to_string()))?,
         Err(error) if error.kind() == ErrorKind::NotFound => JobLog::default(),
         Err(error) => return Err(usage(format!("{}: {error}", told(path)))),
     };
@@ -77,8 +95,19 @@ pub(crate) fn resume(args: &RunArgs, jobs: Vec<Job>) -> anyhow::Result<Resumed> 
     let mut adopted = Adopted::new(&before);
     let here = runs::own_folder();
     let mut elsewhere: Option<String> = None;
-    let seen = Seen { length, runs: before.runs.iter().map(|run| run.line.run_id.clone()).collect() };
-    let mut resumed = Resumed { seen, warnings, ..Resumed::default() };
+    let seen = Seen {
+        length,
+        runs: before
+            .runs
+            .iter()
+            .map(|run| run.line.run_id.clone())
+            .collect(),
+    };
+    let mut resumed = Resumed {
+        seen,
+        warnings,
+        ..Resumed::default()
+    };
     let with_line = |(seq, job): (u64, Job)| {
         let command = job.input.command.as_ref().map(Command::line);
         let given = job.input.given();
@@ -98,25 +127,38 @@ pub(crate) fn resume(args: &RunArgs, jobs: Vec<Job>) -> anyhow::Result<Resumed> 
         (_, alike) if alike[given] == 1 => Kind::Only,
         _ => Kind::OneOfSeveral,
     };
-    let kinds = numbered.iter().map(|(_, _, command, given)| command.as_ref().map(|command| kind(command, given)));
+    let kinds = numbered
+        .iter()
+        .map(|(_, _, command, given)| command.as_ref().map(|command| kind(command, given)));
     let kinds: Vec<Option<Kind>> = kinds.collect();
     for ((seq, job, command, given), kind) in numbered.into_iter().zip(kinds) {
         let known = command.as_ref().zip(kind).and_then(|(command, kind)| {
-            let sought = Sought { seq, name: &job.name, command, given: &given, kind };
+            let sought = Sought {
+                seq,
+                name: &job.name,
+                command,
+                given: &given,
+                kind,
+            };
             done.take(&sought).or_else(|| adopted.take(&sought))
         });
         match known {
             Some(known) => {
                 resumed.newly_adopted |= known.newly_adopted;
                 // One with a folder of its own is another job there.
-                let there = known.folder.as_ref().filter(|there| given.cwd.is_none() && here.as_ref() != Some(there));
+                let there = known
+                    .folder
+                    .as_ref()
+                    .filter(|there| given.cwd.is_none() && here.as_ref() != Some(there));
                 elsewhere = elsewhere.or_else(|| there.cloned());
                 resumed.earlier.push(known.record(seq, &job.name, command));
             }
             None => resumed.left.push((seq, job)),
         }
     }
-    resumed.warnings.extend(elsewhere.map(|there| RunWarning::ResumedElsewhere { there }));
+    resumed
+        .warnings
+        .extend(elsewhere.map(|there| RunWarning::ResumedElsewhere { there }));
     let succeeded = log.successes().count() as u64;
     if succeeded > 0 && resumed.earlier.is_empty() && !resumed.left.is_empty() {
         resumed.warnings.push(RunWarning::NoneResumed { succeeded });
@@ -163,8 +205,13 @@ struct Known {
 impl Known {
     fn record(self, seq: u64, name: &str, command: Option<String>) -> EarlierJob {
         let mut absent = Absences::default();
-        let (run_id, record) = self.run.map_or((None, None), |(run, record)| (Some(run), record));
-        let started_at = self.started.and_then(instant).map(|at| humantime::format_rfc3339_millis(at).to_string());
+        let (run_id, record) = self
+            .run
+            .map_or((None, None), |(run, record)| (Some(run), record));
+        let started_at = self
+            .started
+            .and_then(instant)
+            .map(|at| humantime::format_rfc3339_millis(at).to_string());
         let lost = "it was adopted from a killed run";
         EarlierJob {
             seq,
@@ -208,7 +255,10 @@ impl<'a> Done<'a> {
     fn new(log: &'a JobLog, before: &'a Before) -> Done<'a> {
         let mut starts: BTreeMap<u64, Vec<(f64, &JobLine)>> = BTreeMap::new();
         for line in &before.started {
-            starts.entry(line.seq).or_default().extend(seconds(&line.started_at).map(|at| (at, line)));
+            starts
+                .entry(line.seq)
+                .or_default()
+                .extend(seconds(&line.started_at).map(|at| (at, line)));
         }
         // A start is noted just before it, and a number is not started twice at a time.
         let start = |entry: &Entry| {
@@ -216,26 +266,53 @@ impl<'a> Done<'a> {
                 let since = entry.start_s - at;
                 line.command == entry.command && since > -SAME_START && since < LONGEST_START
             };
-            starts.get(&entry.seq)?.iter().rev().find(is_it).map(|&(_, line)| line)
+            starts
+                .get(&entry.seq)?
+                .iter()
+                .rev()
+                .find(is_it)
+                .map(|&(_, line)| line)
         };
         let mut successes: BTreeMap<&str, VecDeque<Success<'_>>> = BTreeMap::new();
         for entry in log.successes() {
-            successes.entry(&entry.command).or_default().push_back((entry, start(entry)));
+            successes
+                .entry(&entry.command)
+                .or_default()
+                .push_back((entry, start(entry)));
         }
         let mut recorded: BTreeMap<&str, Vec<Recorded<'_>>> = BTreeMap::new();
         for run in &before.runs {
-            let Some((file, record)) = &run.record else { continue };
-            let Some(began) = record.started_at.as_deref().and_then(seconds) else { continue };
+            let Some((file, record)) = &run.record else {
+                continue;
+            };
+            let Some(began) = record.started_at.as_deref().and_then(seconds) else {
+                continue;
+            };
             let folder = file.parent().unwrap_or(Path::new(""));
             for job in record.jobs.iter().filter(|job| job.exit == Some(0)) {
-                let (Some(command), Some(start)) = (&job.command, job.start_s) else { continue };
+                let (Some(command), Some(start)) = (&job.command, job.start_s) else {
+                    continue;
+                };
                 let (file, started) = (file.display().to_string(), began + start);
-                let found = Recorded { run: &run.line.run_id, file, folder, started, job, used: false };
+                let found = Recorded {
+                    run: &run.line.run_id,
+                    file,
+                    folder,
+                    started,
+                    job,
+                    used: false,
+                };
                 recorded.entry(command).or_default().push(found);
             }
         }
-        recorded.values_mut().for_each(|all| all.sort_by(|a, b| a.started.total_cmp(&b.started)));
-        Done { before, successes, recorded }
+        recorded
+            .values_mut()
+            .for_each(|all| all.sort_by(|a, b| a.started.total_cmp(&b.started)));
+        Done {
+            before,
+            successes,
+            recorded,
+        }
     }
 
     /// A success of this job.
@@ -244,18 +321,29 @@ impl<'a> Done<'a> {
         let position = |holds: &dyn Fn(&Success<'_>) -> bool| entries.iter().position(holds);
         let alike = |start: &JobLine| start.given == *job.given;
         let at = position(&|(entry, start)| entry.seq == job.seq && start.is_none_or(alike))
-            .or_else(|| position(&|(_, start)| job.kind != Kind::OneOfSeveral && start.is_some_and(alike)))
-            .or_else(|| position(&|(_, start)| job.kind == Kind::OnlyOfItsCommand && start.is_none()))?;
+            .or_else(|| {
+                position(&|(_, start)| job.kind != Kind::OneOfSeveral && start.is_some_and(alike))
+            })
+            .or_else(|| {
+                position(&|(_, start)| job.kind == Kind::OnlyOfItsCommand && start.is_none())
+            })?;
         let (entry, start) = entries.remove(at)?;
         let found = self.recorded.get_mut(job.command).and_then(|all| {
             let from = all.partition_point(|found| found.started <= entry.start_s - SAME_START);
-            let near = all[from..].iter_mut().take_while(|found| found.started < entry.start_s + SAME_START);
-            near.into_iter().find(|found| !found.used && start.is_none_or(|start| start.given == found.job.given))
+            let near = all[from..]
+                .iter_mut()
+                .take_while(|found| found.started < entry.start_s + SAME_START);
+            near.into_iter().find(|found| {
+                !found.used && start.is_none_or(|start| start.given == found.job.given)
+            })
         });
         let (run, job) = match found {
             Some(found) => {
                 found.used = true;
-                (Some((found.run.to_owned(), Some(found.file.clone()))), Some(beside(found.job, found.folder)))
+                (
+                    Some((found.run.to_owned(), Some(found.file.clone()))),
+                    Some(beside(found.job, found.folder)),
+                )
             }
             None => (None, None),
         };
@@ -281,10 +369,15 @@ impl<'a> Adopted<'a> {
     fn new(before: &'a Before) -> Adopted<'a> {
         let mut jobs: BTreeMap<&str, Vec<(&JobLine, Known)>> = BTreeMap::new();
         let earlier = before.adopted.iter().map(|line| (line, false));
-        for (line, newly_adopted) in earlier.chain(before.newly_adopted.iter().map(|line| (line, true))) {
+        for (line, newly_adopted) in
+            earlier.chain(before.newly_adopted.iter().map(|line| (line, true)))
+        {
             let run = before.run(&line.run_id).and_then(|run| run.record.as_ref());
-            let job = run.and_then(|(_, record)| record.jobs.iter().find(|job| job.name == line.job));
-            let folder = run.and_then(|(file, _)| file.parent()).unwrap_or(Path::new(""));
+            let job =
+                run.and_then(|(_, record)| record.jobs.iter().find(|job| job.name == line.job));
+            let folder = run
+                .and_then(|(file, _)| file.parent())
+                .unwrap_or(Path::new(""));
             let known = Known {
                 started: seconds(&line.started_at),
                 runtime_s: None,
@@ -292,7 +385,10 @@ impl<'a> Adopted<'a> {
                 adopted: true,
                 newly_adopted,
                 folder: before.folder_of(&line.run_id),
-                run: Some((line.run_id.clone(), run.map(|(file, _)| file.display().to_string()))),
+                run: Some((
+                    line.run_id.clone(),
+                    run.map(|(file, _)| file.display().to_string()),
+                )),
                 job: job.map(|job| beside(job, folder)),
             };
             jobs.entry(&line.command).or_default().push((line, known));
@@ -304,8 +400,13 @@ impl<'a> Adopted<'a> {
     fn take(&mut self, job: &Sought<'_>) -> Option<Known> {
         let jobs = self.jobs.get_mut(job.command)?;
         let alike = |(line, _): &(&JobLine, Known)| line.given == *job.given;
-        let own = jobs.iter().position(|known| alike(known) && known.0.job == job.name);
-        let any = || jobs.iter().rposition(|known| alike(known) && job.kind != Kind::OneOfSeveral);
+        let own = jobs
+            .iter()
+            .position(|known| alike(known) && known.0.job == job.name);
+        let any = || {
+            jobs.iter()
+                .rposition(|known| alike(known) && job.kind != Kind::OneOfSeveral)
+        };
         Some(jobs.remove(own.or_else(any)?).1)
     }
 }
@@ -314,7 +415,9 @@ impl<'a> Adopted<'a> {
 fn beside(job: &JobRecord, folder: &Path) -> JobRecord {
     let mut job = job.clone();
     for file in [&mut job.log, &mut job.log_stderr].into_iter().flatten() {
-        let now = Path::new(file.as_str()).file_name().map(|name| folder.join(name));
+        let now = Path::new(file.as_str())
+            .file_name()
+            .map(|name| folder.join(name));
         if let Some(now) = now.filter(|now| now.exists()) {
             *file = now.display().to_string();
         }
@@ -324,9 +427,16 @@ fn beside(job: &JobRecord, folder: &Path) -> JobRecord {
 
 /// Notes that the files of a job were moved from one folder to another.
 pub(crate) fn moved(job: &mut EarlierJob, from: &Path, to: &Path) {
-    let files = job.job.as_mut().map(|job| [job.log.as_mut(), job.log_stderr.as_mut()]);
+    let files = job
+        .job
+        .as_mut()
+        .map(|job| [job.log.as_mut(), job.log_stderr.as_mut()]);
     let files = files.into_iter().flatten().flatten();
-    job.record.as_mut().into_iter().chain(files).for_each(|file| move_file(file, from, to));
+    job.record
+        .as_mut()
+        .into_iter()
+        .chain(files)
+        .for_each(|file| move_file(file, from, to));
 }
 
 /// The name of a file after everything in one folder has been moved to another.
@@ -347,5 +457,7 @@ fn instant(seconds: f64) -> Option<SystemTime> {
 /// An instant since the epoch, in seconds.
 fn seconds(at: &str) -> Option<f64> {
     let at = humantime::parse_rfc3339(at).ok()?;
-    at.duration_since(SystemTime::UNIX_EPOCH).ok().map(|time| time.as_secs_f64())
+    at.duration_since(SystemTime::UNIX_EPOCH)
+        .ok()
+        .map(|time| time.as_secs_f64())
 }

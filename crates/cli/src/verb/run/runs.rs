@@ -87,7 +87,9 @@ pub(crate) struct IgnoredLine {
 
 impl IgnoredLine {
     fn of(run: &RunLine) -> IgnoredLine {
-        let RunLine { run_id, host, boot, .. } = run.clone();
+        let RunLine {
+            run_id, host, boot, ..
+        } = run.clone();
         IgnoredLine { run_id, host, boot }
     }
 
@@ -121,16 +123,21 @@ impl Journal {
     /// # Errors
     /// It can't be opened.
     pub(crate) fn open(joblog: &Path) -> std::io::Result<Journal> {
-        let (Some(path), Some(run_id)) = (beside(joblog), cosched_linux::own_run(&Root::default())) else {
+        let (Some(path), Some(run_id)) = (beside(joblog), cosched_linux::own_run(&Root::default()))
+        else {
             return Ok(Journal::default());
         };
         let file = write_regular(&path, OFlags::APPEND).map_err(named(&path))?;
-        Ok(Journal { file: Some((LineSink::lasting(file, RunFile::Runs), run_id)) })
+        Ok(Journal {
+            file: Some((LineSink::lasting(file, RunFile::Runs), run_id)),
+        })
     }
 
     /// Notes that a job is about to be started. Noted afterwards, a run that is killed would leave jobs that nobody knows.
     pub(crate) fn starting(&mut self, job: &JobInfo, at: SystemTime) {
-        let Some((sink, run_id)) = &mut self.file else { return };
+        let Some((sink, run_id)) = &mut self.file else {
+            return;
+        };
         let line = JobLine {
             run_id: run_id.clone(),
             seq: job.seq,
@@ -178,7 +185,9 @@ pub(super) fn beside(joblog: &Path) -> Option<PathBuf> {
 pub(crate) fn enter(joblog: &Path, logs: &Path, fresh: bool) -> std::io::Result<()> {
     let root = Root::default();
     // Where this process can't be identified, nothing will be started.
-    let (Some(path), Some(run_id)) = (beside(joblog), cosched_linux::own_run(&root)) else { return Ok(()) };
+    let (Some(path), Some(run_id)) = (beside(joblog), cosched_linux::own_run(&root)) else {
+        return Ok(());
+    };
     let line = RunLine {
         run_id,
         host: host_name(&root),
@@ -208,7 +217,12 @@ pub(crate) fn adopt(joblog: &Path, jobs: &[JobLine]) -> std::io::Result<()> {
 /// # Errors
 /// The file can't be written.
 pub(crate) fn ignore(joblog: &Path, runs: &[&RunLine]) -> std::io::Result<()> {
-    append(joblog, runs.iter().map(|run| Line::Ignored(IgnoredLine::of(run))).collect())
+    append(
+        joblog,
+        runs.iter()
+            .map(|run| Line::Ignored(IgnoredLine::of(run)))
+            .collect(),
+    )
 }
 
 fn append(joblog: &Path, lines: Vec<Line>) -> std::io::Result<()> {
@@ -245,13 +259,18 @@ fn named(path: &Path) -> impl Fn(std::io::Error) -> std::io::Error {
 /// Reads what stands beside a job log. Lines that are not whole, or of no known kind, are left out.
 pub(crate) fn read(joblog: &Path) -> Runs {
     let mut all = Runs::default();
-    let Some(mut file) = beside(joblog).and_then(|path| open_regular(&path)) else { return all };
+    let Some(mut file) = beside(joblog).and_then(|path| open_regular(&path)) else {
+        return all;
+    };
     all.owner = file.metadata().ok().map(|meta| meta.uid());
     let mut text = Vec::new();
     if file.read_to_end(&mut text).is_err() {
         return all;
     }
-    for line in String::from_utf8_lossy(&text).lines().filter_map(|line| serde_json::from_str(line).ok()) {
+    for line in String::from_utf8_lossy(&text)
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+    {
         match line {
             Line::Run(run) => all.runs.push(run),
             Line::Started(job) => all.started.push(job),
@@ -273,30 +292,65 @@ mod tests {
         assert!(read(&joblog).runs.is_empty());
         enter(&joblog, Path::new("/a"), true).unwrap();
         enter(&joblog, Path::new("/b"), false).unwrap();
-        let folders = |joblog: &Path| read(joblog).runs.into_iter().map(|run| run.logs.unwrap()).collect::<Vec<_>>();
+        let folders = |joblog: &Path| {
+            read(joblog)
+                .runs
+                .into_iter()
+                .map(|run| run.logs.unwrap())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(folders(&joblog), ["/a", "/b"]);
         let own = cosched_linux::own_run(&Root::default()).unwrap();
-        assert_eq!(read(&joblog).owner, Some(rustix::process::geteuid().as_raw()));
-        assert!(read(&joblog).runs.iter().all(|run| run.run_id == own && run.host.is_some()));
+        assert_eq!(
+            read(&joblog).owner,
+            Some(rustix::process::geteuid().as_raw())
+        );
+        assert!(
+            read(&joblog)
+                .runs
+                .iter()
+                .all(|run| run.run_id == own && run.host.is_some())
+        );
         // A run that was killed while it entered itself.
         let file = dir.path().join("log.runs");
-        std::fs::write(&file, [std::fs::read(&file).unwrap(), b"{\"schema\":\"cosc".to_vec()].concat()).unwrap();
+        std::fs::write(
+            &file,
+            [
+                std::fs::read(&file).unwrap(),
+                b"{\"schema\":\"cosc".to_vec(),
+            ]
+            .concat(),
+        )
+        .unwrap();
         enter(&joblog, Path::new("/c"), false).unwrap();
         assert_eq!(folders(&joblog), ["/a", "/b", "/c"]);
         let mut journal = Journal::open(&joblog).unwrap();
-        let info = JobInfo { command: Some("sleep 1".to_owned()), ..JobInfo::of(&cosched_core::TaskSpec::new(2, "a")) };
+        let info = JobInfo {
+            command: Some("sleep 1".to_owned()),
+            ..JobInfo::of(&cosched_core::TaskSpec::new(2, "a"))
+        };
         journal.starting(&info, SystemTime::UNIX_EPOCH);
-        let [job] = &read(&joblog).started[..] else { panic!() };
-        assert_eq!((&*job.run_id, job.seq, &*job.job, &*job.command), (&*own, 3, "a", "sleep 1"));
+        let [job] = &read(&joblog).started[..] else {
+            panic!()
+        };
+        assert_eq!(
+            (&*job.run_id, job.seq, &*job.job, &*job.command),
+            (&*own, 3, "a", "sleep 1")
+        );
         assert_eq!(job.started_at, "1970-01-01T00:00:00.000Z");
         assert!(job.is(&own, "a") && !job.is(&own, "b"));
         adopt(&joblog, &[job.clone(), job.clone()]).unwrap();
-        assert_eq!((read(&joblog).adopted, folders(&joblog).len()), (vec![job.clone(), job.clone()], 3));
+        assert_eq!(
+            (read(&joblog).adopted, folders(&joblog).len()),
+            (vec![job.clone(), job.clone()], 3)
+        );
         let before = read(&joblog);
         assert!(before.ignored.is_empty());
         ignore(&joblog, &[&before.runs[0]]).unwrap();
         let all = read(&joblog);
-        assert!(all.ignored[0].is(&before.runs[0]) && all.runs.len() == 3 && all.adopted.len() == 2);
+        assert!(
+            all.ignored[0].is(&before.runs[0]) && all.runs.len() == 3 && all.adopted.len() == 2
+        );
         enter(&joblog, Path::new("/d"), true).unwrap();
         assert!(read(&joblog).adopted.is_empty());
         assert_eq!(folders(&joblog), ["/d"]);

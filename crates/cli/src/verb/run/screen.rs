@@ -53,7 +53,9 @@ impl Screen {
             warnings: Vec::new(),
             told: HashMap::new(),
         };
-        Screen { inner: Rc::new(RefCell::new(inner)) }
+        Screen {
+            inner: Rc::new(RefCell::new(inner)),
+        }
     }
 
     /// From now on everything goes to a console, until [`Screen::leave_console`].
@@ -61,13 +63,18 @@ impl Screen {
         self.clear();
         match Console::start(showing) {
             Ok(console) => self.inner.borrow_mut().to = To::Console(Box::new(console)),
-            Err(error) => self.warn(RunWarning::NoConsole { why: error.to_string() }),
+            Err(error) => self.warn(RunWarning::NoConsole {
+                why: error.to_string(),
+            }),
         }
     }
 
     /// Waits until the console has shown all, and goes back to the terminal. Returns what was cut off the jobs' files.
     pub(crate) fn leave_console(&self) -> Finished {
-        let before = std::mem::replace(&mut self.inner.borrow_mut().to, To::Terminal(Terminal::new()));
+        let before = std::mem::replace(
+            &mut self.inner.borrow_mut().to,
+            To::Terminal(Terminal::new()),
+        );
         match before {
             To::Console(console) => console.finish(),
             To::Terminal(mut terminal) => {
@@ -88,8 +95,11 @@ impl Screen {
 
     /// Redraws the progress line.
     pub(crate) fn progress(&self, line: impl FnOnce(usize) -> String) {
-        let is_due =
-            |inner: &Inner| !inner.quiet && inner.is_terminal && inner.last.is_none_or(|last| last.elapsed() >= REDRAW);
+        let is_due = |inner: &Inner| {
+            !inner.quiet
+                && inner.is_terminal
+                && inner.last.is_none_or(|last| last.elapsed() >= REDRAW)
+        };
         if !is_due(&self.inner.borrow()) {
             return;
         }
@@ -192,7 +202,10 @@ impl Screen {
     pub(crate) fn take_warnings(&self) -> Vec<RunWarning> {
         let mut inner = self.inner.borrow_mut();
         inner.told.clear();
-        std::mem::take(&mut inner.warnings).into_iter().map(|(warning, times)| warning.repeated(times)).collect()
+        std::mem::take(&mut inner.warnings)
+            .into_iter()
+            .map(|(warning, times)| warning.repeated(times))
+            .collect()
     }
 }
 

@@ -5,7 +5,9 @@ use super::platform::View;
 use super::policy::Origin;
 use crate::input::quote;
 use crate::sha256::sha256;
-use cosched_core::{Absence, Actuation, Order, Params, Restart, RunConfig, TimeLimit, auto_shortfall};
+use cosched_core::{
+    Absence, Actuation, Order, Params, Restart, RunConfig, TimeLimit, auto_shortfall,
+};
 use cosched_linux::identity::{host_name, kernel_release};
 use cosched_linux::root::Root;
 use cosched_report::{Absences, ParamSetting, RunInput, RunOptions, RunSetting, SettingFile};
@@ -24,7 +26,9 @@ pub(crate) fn input(kind: &str, file: Option<(&Path, &[u8])>, simulated: bool) -
         None => Err(no_file),
         Some(_) if simulated => Err(Absence::Simulated.text()),
         Some((path, _)) if path == Path::new("-") => Err("standard input"),
-        Some((path, _)) => Ok(shown(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))),
+        Some((path, _)) => Ok(shown(
+            &std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+        )),
     };
     let hash = file.map(|(_, bytes)| sha256(bytes));
     RunInput {
@@ -37,12 +41,17 @@ pub(crate) fn input(kind: &str, file: Option<(&Path, &[u8])>, simulated: bool) -
 
 /// A file that a run used, by its name as it was given and its content.
 pub(crate) fn file(kind: &str, name: &Path, content: &[u8]) -> SettingFile {
-    SettingFile { kind: kind.to_owned(), name: shown(name), sha256: sha256(content) }
+    SettingFile {
+        kind: kind.to_owned(),
+        name: shown(name),
+        sha256: sha256(content),
+    }
 }
 
 /// A path as text: as it is, or as a shell reads it if it is no UTF-8.
 fn shown(path: &Path) -> String {
-    path.to_str().map_or_else(|| quote(path.as_os_str().as_bytes()), str::to_owned)
+    path.to_str()
+        .map_or_else(|| quote(path.as_os_str().as_bytes()), str::to_owned)
 }
 
 /// How a run with these parameters and this configuration was started, with its jobs from there and with these files.
@@ -57,10 +66,27 @@ pub(crate) fn setting(
     let simulated = view.is_simulated();
     let root = Root::default();
     let real = |value: Option<String>| value.filter(|_| !simulated);
-    let why = |absence: Absence| if simulated { Absence::Simulated } else { absence }.text();
-    let words = || std::env::args_os().map(|word| quote(word.as_bytes())).collect();
+    let why = |absence: Absence| {
+        if simulated {
+            Absence::Simulated
+        } else {
+            absence
+        }
+        .text()
+    };
+    let words = || {
+        std::env::args_os()
+            .map(|word| quote(word.as_bytes()))
+            .collect()
+    };
     let not_told = why(Absence::NotTold);
-    let origin = |name: &str| params.1.get(name).map_or("default", |origin| origin.code()).to_owned();
+    let origin = |name: &str| {
+        params
+            .1
+            .get(name)
+            .map_or("default", |origin| origin.code())
+            .to_owned()
+    };
     let param = |(name, value): (&str, &cosched_core::ParamValue)| ParamSetting {
         name: name.to_owned(),
         value: value.clone(),
@@ -68,7 +94,11 @@ pub(crate) fn setting(
     };
     RunSetting {
         command_line: absent.note_option("command_line", (!simulated).then(words), not_told),
-        cwd: absent.note_option("cwd", real(std::env::current_dir().ok().as_deref().map(shown)), not_told),
+        cwd: absent.note_option(
+            "cwd",
+            real(std::env::current_dir().ok().as_deref().map(shown)),
+            not_told,
+        ),
         input: from.0.clone(),
         files: from.1.to_vec(),
         host: absent.note_option("host", real(host_name(&root)), not_told),
@@ -82,7 +112,9 @@ pub(crate) fn setting(
 /// Why `auto` does not take the policy that it would take where nothing is lacking; `None` if another policy was named, or
 /// nothing is lacking.
 pub(crate) fn auto_lacks(args: &RunArgs, view: &View) -> Option<String> {
-    auto_shortfall(&view.capabilities).filter(|_| args.policy.policy == "auto").map(|lack| lack.why.to_string())
+    auto_shortfall(&view.capabilities)
+        .filter(|_| args.policy.policy == "auto")
+        .map(|lack| lack.why.to_string())
 }
 
 fn options(args: &RunArgs, view: &View, config: &RunConfig) -> RunOptions {
@@ -98,11 +130,22 @@ fn options(args: &RunArgs, view: &View, config: &RunConfig) -> RunOptions {
         Some(_) => Some("file".to_owned()),
     };
     let shell = args.shell.as_ref().map(|shell| quote(shell.as_bytes()));
-    let load = args.limits.load.map(|load| load.on(view.machine.cpus.len()));
-    let small = args.policy.emulate_small.as_ref().map(|small| format!("{}:{}", small.cpus, small.share));
+    let load = args
+        .limits
+        .load
+        .map(|load| load.on(view.machine.cpus.len()));
+    let small = args
+        .policy
+        .emulate_small
+        .as_ref()
+        .map(|small| format!("{}:{}", small.cpus, small.share));
     let policy = &args.policy.policy;
     let lacks = auto_lacks(args, view);
-    let why_nothing = if policy == "auto" { "nothing is lacking" } else { "the policy was named" };
+    let why_nothing = if policy == "auto" {
+        "nothing is lacking"
+    } else {
+        "the policy was named"
+    };
     RunOptions {
         policy: policy.clone(),
         policy_lacks: absent.note_option("policy_lacks", lacks, why_nothing),
@@ -162,8 +205,15 @@ mod tests {
         let input = |path: &str| input("list", Some((Path::new(path), b"abc")), false);
         let from_file = input("/a/b");
         let hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!((from_file.path.as_deref(), from_file.sha256.as_deref()), (Some("/a/b"), Some(hash)));
+        assert_eq!(
+            (from_file.path.as_deref(), from_file.sha256.as_deref()),
+            (Some("/a/b"), Some(hash))
+        );
         assert_eq!(input("-").absent.why("path"), Some("standard input"));
-        assert_eq!(super::input("mix", Some((Path::new("/a"), b"")), true).path, None, "no path in a simulation");
+        assert_eq!(
+            super::input("mix", Some((Path::new("/a"), b"")), true).path,
+            None,
+            "no path in a simulation"
+        );
     }
 }

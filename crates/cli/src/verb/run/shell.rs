@@ -8,7 +8,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 /// Shells that read quotes or variables in their own way, so that a value would not stay in one piece.
-const OTHERS: &[&str] = &["csh", "elvish", "es", "fish", "nu", "pwsh", "rc", "tcsh", "xonsh"];
+const OTHERS: &[&str] = &[
+    "csh", "elvish", "es", "fish", "nu", "pwsh", "rc", "tcsh", "xonsh",
+];
 
 /// The shell that is named, by a path or a name in `PATH`.
 ///
@@ -17,7 +19,11 @@ const OTHERS: &[&str] = &["csh", "elvish", "es", "fish", "nu", "pwsh", "rc", "tc
 pub(crate) fn find(name: &OsStr) -> anyhow::Result<Shell> {
     check(name, Path::new(name))?;
     let Some(path) = find_program(name, None, std::env::var_os("PATH").as_deref()) else {
-        let within = if name.as_bytes().contains(&b'/') { "" } else { " in PATH" };
+        let within = if name.as_bytes().contains(&b'/') {
+            ""
+        } else {
+            " in PATH"
+        };
         return Err(usage(format!(
             "--shell {}: there is no such program{within}; give a shell that is there, as in --shell bash or --shell \
              /bin/dash, or leave the option (and COSCHED_SHELL) out for /bin/sh",
@@ -26,7 +32,10 @@ pub(crate) fn find(name: &OsStr) -> anyhow::Result<Shell> {
     };
     // `mysh` can be a link to fish.
     check(name, &std::fs::canonicalize(&path).unwrap_or_default())?;
-    Ok(Shell { name: name.to_owned(), path })
+    Ok(Shell {
+        name: name.to_owned(),
+        path,
+    })
 }
 
 /// Refuses a program that is no POSIX shell by its name; `given` is how the user named it.
@@ -46,7 +55,8 @@ fn check(given: &OsStr, path: &Path) -> anyhow::Result<()> {
 /// Whether `/bin/sh` is bash.
 pub(crate) fn sh_is_bash() -> bool {
     let real = std::fs::canonicalize("/bin/sh").unwrap_or_default();
-    real.file_name().is_some_and(|name| name.as_bytes().starts_with(b"bash"))
+    real.file_name()
+        .is_some_and(|name| name.as_bytes().starts_with(b"bash"))
 }
 
 #[cfg(test)]
@@ -57,15 +67,24 @@ mod tests {
     #[test]
     fn shells_are_found_and_judged_by_what_they_are() {
         let found = find(OsStr::new("sh")).unwrap();
-        assert!(found.name == "sh" && found.path.is_absolute() && found.path.ends_with("sh"), "{found:?}");
+        assert!(
+            found.name == "sh" && found.path.is_absolute() && found.path.ends_with("sh"),
+            "{found:?}"
+        );
         let folder = tempfile::tempdir().unwrap();
         let fish = folder.path().join("fish-3.6");
         std::fs::write(&fish, "").unwrap();
         let error = |path: &Path| find(path.as_os_str()).unwrap_err().to_string();
-        assert!(error(Path::new("tcsh")).contains("tcsh is no POSIX shell"), "also where there is none");
+        assert!(
+            error(Path::new("tcsh")).contains("tcsh is no POSIX shell"),
+            "also where there is none"
+        );
         let plain = folder.path().join("plain");
         std::fs::write(&plain, "").unwrap();
-        assert!(error(&plain).contains("there is no such program; give a shell"), "it is not executable");
+        assert!(
+            error(&plain).contains("there is no such program; give a shell"),
+            "it is not executable"
+        );
         std::fs::set_permissions(&fish, std::fs::Permissions::from_mode(0o755)).unwrap();
         assert!(error(&fish).contains("fish is no POSIX shell"));
         let link = folder.path().join("mine");

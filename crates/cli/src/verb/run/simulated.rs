@@ -14,7 +14,9 @@ use cosched_linux::accounts::CpuUse;
 use cosched_linux::{Inbox, Interrupt, Interrupts};
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, SoloSource};
-use cosched_sim::{MachineSpec, ProgramSpec, Sim, SimConfig, SimError, SimJob, SoloRun, Work, least_solo_s};
+use cosched_sim::{
+    MachineSpec, ProgramSpec, Sim, SimConfig, SimError, SimJob, SoloRun, Work, least_solo_s,
+};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -46,7 +48,9 @@ const LONGEST_S: f64 = 365.0 * 86_400.0;
 
 /// Refuses a job that would take longer alone than can be waited for.
 fn check_length(machine: &MachineSpec, job: &Job, simulated: &SimJob) -> anyhow::Result<()> {
-    let Some(instructions) = job.input.work_instructions else { return Ok(()) };
+    let Some(instructions) = job.input.work_instructions else {
+        return Ok(());
+    };
     let least_s = least_solo_s(machine, simulated);
     if least_s <= LONGEST_S {
         return Ok(());
@@ -85,19 +89,33 @@ impl Alone {
     /// From now on signals such as Ctrl-C are held back until they are asked for.
     fn new(quiet: bool, jobs: usize) -> anyhow::Result<Alone> {
         let interrupts = RefCell::new(Some(Interrupts::hold().context("taking signals")?));
-        Ok(Alone { screen: Screen::new(quiet), jobs, since: Instant::now(), interrupts, signal: Cell::new(None) })
+        Ok(Alone {
+            screen: Screen::new(quiet),
+            jobs,
+            since: Instant::now(),
+            interrupts,
+            signal: Cell::new(None),
+        })
     }
 
     /// Shows how many solo runs are `done`; returns whether a signal came.
     fn look(&self, done: usize) -> bool {
         if self.since.elapsed() > PATIENCE {
-            self.screen.progress(|_| format!("simulating {} jobs alone: {done} done", self.jobs));
+            self.screen
+                .progress(|_| format!("simulating {} jobs alone: {done} done", self.jobs));
         }
-        let interrupt = self.interrupts.borrow().as_ref().and_then(Interrupts::next_signal);
+        let interrupt = self
+            .interrupts
+            .borrow()
+            .as_ref()
+            .and_then(Interrupts::next_signal);
         match interrupt {
             Some(Interrupt::End(signal)) => self.signal.set(Some(signal)),
             Some(Interrupt::Ask) => {
-                self.screen.answer(&format!("cosched: simulating {} jobs alone: {done} done", self.jobs));
+                self.screen.answer(&format!(
+                    "cosched: simulating {} jobs alone: {done} done",
+                    self.jobs
+                ));
             }
             // It is not held back, and does what it always does.
             Some(Interrupt::Suspend) | None => {}
@@ -108,7 +126,11 @@ impl Alone {
     /// The error of a solo run, worded for the user; `on` is the machine.
     fn failure(&self, on: &str, error: &SimError) -> anyhow::Error {
         match self.signal.get() {
-            Some(signal) => Failure { exit: Exit::Signal(signal), message: error.to_string() }.into(),
+            Some(signal) => Failure {
+                exit: Exit::Signal(signal),
+                message: error.to_string(),
+            }
+            .into(),
             None => refused(on, error),
         }
     }
@@ -128,20 +150,64 @@ pub(crate) fn check_options(args: &RunArgs) -> anyhow::Result<()> {
     let no_freezer = "no process is frozen";
     let given = [
         ("--freeze", policy.freeze != FreezeArg::Auto, no_freezer),
-        ("--actuator", policy.actuator != ActuatorArg::Freezer, "it carries out plans with --actuation plans"),
+        (
+            "--actuator",
+            policy.actuator != ActuatorArg::Freezer,
+            "it carries out plans with --actuation plans",
+        ),
         ("--all", policy.all, "there are no other processes"),
-        ("--require freezer", policy.require.contains(&Requirement::Freezer), no_freezer),
-        ("--emulate-small", policy.emulate_small.is_some(), "there are machines with small cores"),
-        ("--event", !policy.events.is_empty(), "the machine's file says what can be counted"),
-        ("--mem-keep", args.limits.mem_keep.is_some(), "no memory is taken"),
-        ("--load", args.limits.load.is_some(), "the load of the simulated machine is the jobs' own"),
-        ("--output", args.output.output.is_some(), "simulated jobs write nothing"),
+        (
+            "--require freezer",
+            policy.require.contains(&Requirement::Freezer),
+            no_freezer,
+        ),
+        (
+            "--emulate-small",
+            policy.emulate_small.is_some(),
+            "there are machines with small cores",
+        ),
+        (
+            "--event",
+            !policy.events.is_empty(),
+            "the machine's file says what can be counted",
+        ),
+        (
+            "--mem-keep",
+            args.limits.mem_keep.is_some(),
+            "no memory is taken",
+        ),
+        (
+            "--load",
+            args.limits.load.is_some(),
+            "the load of the simulated machine is the jobs' own",
+        ),
+        (
+            "--output",
+            args.output.output.is_some(),
+            "simulated jobs write nothing",
+        ),
         ("--tag", args.output.tag, "simulated jobs write nothing"),
-        ("--keep-order", args.output.keep_order, "simulated jobs write nothing"),
-        ("--log-limit", args.output.log_limit.is_some(), "simulated jobs write nothing"),
+        (
+            "--keep-order",
+            args.output.keep_order,
+            "simulated jobs write nothing",
+        ),
+        (
+            "--log-limit",
+            args.output.log_limit.is_some(),
+            "simulated jobs write nothing",
+        ),
         ("--shell", args.shell.is_some(), "no command is run"),
-        ("--metrics", args.output.metrics.is_some(), "it is over too soon"),
-        ("--history", args.history.history.is_some(), "no command is run"),
+        (
+            "--metrics",
+            args.output.metrics.is_some(),
+            "it is over too soon",
+        ),
+        (
+            "--history",
+            args.history.history.is_some(),
+            "no command is run",
+        ),
         ("--resume", args.resume, "simulated jobs are never done"),
     ];
     let on = told(&policy.on);
@@ -173,7 +239,10 @@ impl SimPlatform {
         let machine = Arc::new(described.spec);
         let all = machine.machine().all_cpus();
         let usable = args.policy.cpus.as_ref().and_then(CpuChoice::list).cloned();
-        if let Some(cpus) = usable.as_ref().filter(|cpus| cpus.is_empty() || !cpus.is_subset(&all)) {
+        if let Some(cpus) = usable
+            .as_ref()
+            .filter(|cpus| cpus.is_empty() || !cpus.is_subset(&all))
+        {
             return Err(usage(format!(
                 "--cpus {cpus}: not all of them exist on {}; {all} can be used, as in --cpus {}",
                 machine.name,
@@ -181,7 +250,11 @@ impl SimPlatform {
             )));
         }
         let cpus = usable.as_ref().unwrap_or(&all);
-        let folder = args.mix.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        let folder = args
+            .mix
+            .as_deref()
+            .and_then(Path::parent)
+            .unwrap_or(Path::new(""));
         let mut programs: BTreeMap<&str, Arc<ProgramSpec>> = BTreeMap::new();
         let mut simulated = Vec::new();
         for job in jobs {
@@ -208,13 +281,23 @@ impl SimPlatform {
                 }
             };
             let work = input.work_instructions.map_or(WORK, Work::Instructions);
-            let one = SimJob { program, work, cpus: width, nice: 0 };
+            let one = SimJob {
+                program,
+                work,
+                cpus: width,
+                nice: 0,
+            };
             check_length(&machine, job, &one)?;
             simulated.push(one);
         }
         let params = machine.params.clone();
-        let config = SimConfig { usable, ..SimConfig::new(machine, simulated, args.policy.seed) };
-        let seen = config.usable_machine().map_err(|error| refused(on, &error))?;
+        let config = SimConfig {
+            usable,
+            ..SimConfig::new(machine, simulated, args.policy.seed)
+        };
+        let seen = config
+            .usable_machine()
+            .map_err(|error| refused(on, &error))?;
         let capabilities = config.machine.capabilities(&seen);
         let mut counted: Vec<&str> = (Counter::ALL.into_iter())
             .map(Capability::of)
@@ -237,11 +320,18 @@ impl SimPlatform {
             files,
             warnings: Vec::new(),
         };
-        Ok(SimPlatform { view, config, quiet: args.output.quiet, made: OnceCell::new() })
+        Ok(SimPlatform {
+            view,
+            config,
+            quiet: args.output.quiet,
+            made: OnceCell::new(),
+        })
     }
 
     fn made(&self) -> anyhow::Result<&Made> {
-        self.made.get().context("a simulation is prepared before it runs")
+        self.made
+            .get()
+            .context("a simulation is prepared before it runs")
     }
 }
 
@@ -269,7 +359,11 @@ impl Platform for SimPlatform {
                 self.view.machine.name,
                 Capability::text(capability)
             );
-            Some(Problem { is_permission: false, why, hint: " (`cosched list machines` shows others)" })
+            Some(Problem {
+                is_permission: false,
+                why,
+                hint: " (`cosched list machines` shows others)",
+            })
         };
         match requirement {
             Requirement::Counters => {
@@ -285,8 +379,13 @@ impl Platform for SimPlatform {
         let sim = Sim::watched(self.config.clone(), &mut |done| alone.look(done));
         alone.screen.clear();
         let sim = sim.map_err(|error| alone.failure(&self.view.machine.name, &error))?;
-        let made = Made { sim: RefCell::new(Some(sim)), alone };
-        self.made.set(made).map_err(|_| anyhow::anyhow!("a simulation is prepared only once"))
+        let made = Made {
+            sim: RefCell::new(Some(sim)),
+            alone,
+        };
+        self.made
+            .set(made)
+            .map_err(|_| anyhow::anyhow!("a simulation is prepared only once"))
     }
 
     fn check(&self, _at_once: usize) -> anyhow::Result<()> {
@@ -302,8 +401,15 @@ impl Platform for SimPlatform {
     }
 
     fn reads(args: &RunArgs, jobs: &[(u64, Job)], _tasks: &[()]) -> Vec<PathBuf> {
-        let folder = args.mix.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-        let programs = jobs.iter().filter_map(|(_, job)| job.input.program.as_ref()).map(|name| folder.join(name));
+        let folder = args
+            .mix
+            .as_deref()
+            .and_then(Path::parent)
+            .unwrap_or(Path::new(""));
+        let programs = jobs
+            .iter()
+            .filter_map(|(_, job)| job.input.program.as_ref())
+            .map(|name| folder.join(name));
         programs.chain([PathBuf::from(&args.policy.on)]).collect()
     }
 
@@ -329,7 +435,11 @@ impl Platform for SimPlatform {
     ) -> anyhow::Result<Interruptible<Sim>> {
         let made = self.made()?;
         let sim = made.sim.take().context("a simulation runs only once")?;
-        let interrupts = made.alone.interrupts.take().context("a simulation runs only once")?;
+        let interrupts = made
+            .alone
+            .interrupts
+            .take()
+            .context("a simulation runs only once")?;
         Ok(Interruptible::new(sim, interrupts))
     }
 
@@ -338,9 +448,15 @@ impl Platform for SimPlatform {
         let sim = sim.borrow();
         let sim = sim.as_ref().context("a simulation runs only once")?;
         // If reads can't be counted, a real solo run would not have measured the bandwidth either.
-        let counted = self.view.capabilities.why_missing(Capability::Counter(Counter::MmReads)).is_none();
+        let counted = self
+            .view
+            .capabilities
+            .why_missing(Capability::Counter(Counter::MmReads))
+            .is_none();
         // Traces need the solo runs once more, so they are made only for policies that need them.
-        let traces = trace_step.map(|step| sim.solo_traces(step, &mut |done| alone.look(done))).transpose();
+        let traces = trace_step
+            .map(|step| sim.solo_traces(step, &mut |done| alone.look(done)))
+            .transpose();
         alone.screen.clear();
         let traces = traces.map_err(|error| alone.failure(&self.view.machine.name, &error))?;
         let mut traces = traces.into_iter().flatten();
@@ -350,7 +466,10 @@ impl Platform for SimPlatform {
             trace: traces.next().flatten().map(Arc::new),
         };
         let profiles = sim.solo_runs().iter().map(profile).collect();
-        Ok(SoloWork::Known { profiles, source: SoloSource::Simulated })
+        Ok(SoloWork::Known {
+            profiles,
+            source: SoloSource::Simulated,
+        })
     }
 
     fn failure(error: SimError) -> anyhow::Error {

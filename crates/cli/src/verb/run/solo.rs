@@ -10,10 +10,12 @@ use crate::input::told;
 use crate::whole_file::write_whole;
 use anyhow::Context as _;
 use cosched_core::{
-    Actuation, Capability, Counter, EndedBy, Halt, Nanos, Params, Rate, Restart, RunConfig, SoloProfile, TaskSpec,
-    find_policy,
+    Actuation, Capability, Counter, EndedBy, Halt, Nanos, Params, Rate, Restart, RunConfig,
+    SoloProfile, TaskSpec, find_policy,
 };
-use cosched_report::{JobInfo, Record, RunWarning, SeriesReader, Solo, SoloFile, SoloSource, record};
+use cosched_report::{
+    JobInfo, Record, RunWarning, SeriesReader, Solo, SoloFile, SoloSource, record,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::BufReader;
@@ -33,7 +35,11 @@ pub(crate) fn learn<P: Platform>(
     if plan.solo.alone {
         match setting.platform.solo_work(trace_step(plan))? {
             SoloWork::Known { profiles, source } => {
-                for ((profile, spec), info) in profiles.into_iter().zip(&mut plan.specs).zip(infos.iter_mut()) {
+                for ((profile, spec), info) in profiles
+                    .into_iter()
+                    .zip(&mut plan.specs)
+                    .zip(infos.iter_mut())
+                {
                     info.solo = profile.time.map(|time| Solo { time, source });
                     spec.solo = profile;
                 }
@@ -47,7 +53,9 @@ pub(crate) fn learn<P: Platform>(
     }
     if let Some(profiles) = &plan.solo.profiles {
         for (spec, info) in plan.specs.iter_mut().zip(&*infos) {
-            if let Some(profile) = profiles.profile(&info.name, info.command.as_deref(), &info.given) {
+            if let Some(profile) =
+                profiles.profile(&info.name, info.command.as_deref(), &info.given)
+            {
                 spec.solo = profile;
             }
         }
@@ -55,10 +63,16 @@ pub(crate) fn learn<P: Platform>(
     if let Some(times) = &plan.solo.known {
         for info in infos.iter_mut() {
             match times.get(&info.name, info.command.as_deref(), &info.given) {
-                Some(s) => info.solo = Some(Solo { time: Nanos::from_s(s), source: SoloSource::Record }),
-                None => setting
-                    .screen
-                    .warn(RunWarning::SoloMissing { job: info.name.clone(), simulated: info.solo.is_some() }),
+                Some(s) => {
+                    info.solo = Some(Solo {
+                        time: Nanos::from_s(s),
+                        source: SoloSource::Record,
+                    })
+                }
+                None => setting.screen.warn(RunWarning::SoloMissing {
+                    job: info.name.clone(),
+                    simulated: info.solo.is_some(),
+                }),
             }
         }
     }
@@ -72,7 +86,9 @@ pub(crate) fn learn<P: Platform>(
 /// The interval between the points of a solo trace; `None` if the policy needs no traces.
 fn trace_step<P: Platform>(plan: &Plan<P>) -> Option<Nanos> {
     let needs = (plan.choice.entry.needs)(&plan.choice.params);
-    let traced = needs.iter().any(|need| need.capability == Capability::SoloTrace);
+    let traced = needs
+        .iter()
+        .any(|need| need.capability == Capability::SoloTrace);
     traced.then_some(plan.config.quantum)
 }
 
@@ -83,7 +99,9 @@ fn distinct<P: Platform>(plan: &Plan<P>) -> (Vec<usize>, Vec<usize>) {
     let mut known = HashMap::new();
     for (ix, (_, job)) in plan.jobs.iter().enumerate() {
         let job = &job.input;
-        let first = *known.entry((&job.command, &job.env, &job.cwd, &job.stdin, job.cpus)).or_insert(ix);
+        let first = *known
+            .entry((&job.command, &job.env, &job.cwd, &job.stdin, job.cpus))
+            .or_insert(ix);
         first_of.push(first);
         if first == ix {
             firsts.push(ix);
@@ -99,14 +117,22 @@ fn measure<P: Platform>(
     plan: &mut Plan<P>,
     infos: &mut [JobInfo],
 ) -> anyhow::Result<Option<Exit>> {
-    let Setting { args, platform, screen, .. } = setting;
+    let Setting {
+        args,
+        platform,
+        screen,
+        ..
+    } = setting;
     let fifo = find_policy("fifo").context("the table of policies has no fifo")?;
     let params = Params::resolve(fifo.name, fifo.params, &[])?;
     let folder = plan.logs.join("solo");
     std::fs::create_dir_all(&folder).with_context(|| told(&folder))?;
     // Copies of a job share its solo time.
     let (firsts, first_of) = distinct(plan);
-    screen.say(&format!("cosched: {} solo runs first, one after the other", firsts.len()));
+    screen.say(&format!(
+        "cosched: {} solo runs first, one after the other",
+        firsts.len()
+    ));
     let mut jobs = Vec::new();
     let mut specs = Vec::new();
     let mut solo_infos = Vec::new();
@@ -114,9 +140,22 @@ fn measure<P: Platform>(
         let job = platform.job(&plan.jobs[ix].1, &folder)?;
         let (log, log_stderr) = P::files(&job).unzip();
         let text = |path: PathBuf| path.display().to_string();
-        solo_infos.push(JobInfo { log: log.map(text), log_stderr: log_stderr.map(text), ..infos[ix].clone() });
-        let TaskSpec { cpus, width, ref name, .. } = plan.specs[ix];
-        specs.push(TaskSpec { cpus, width, ..TaskSpec::new(number as u32, name) });
+        solo_infos.push(JobInfo {
+            log: log.map(text),
+            log_stderr: log_stderr.map(text),
+            ..infos[ix].clone()
+        });
+        let TaskSpec {
+            cpus,
+            width,
+            ref name,
+            ..
+        } = plan.specs[ix];
+        specs.push(TaskSpec {
+            cpus,
+            width,
+            ..TaskSpec::new(number as u32, name)
+        });
         jobs.push(job);
     }
     let config = RunConfig {
@@ -147,7 +186,10 @@ fn measure<P: Platform>(
         infos: solo_infos,
         known: firsts.iter().map(|&ix| plan.known[ix].clone()).collect(),
         earlier: Vec::new(),
-        files: Files { series: Some(file), ..Files::default() },
+        files: Files {
+            series: Some(file),
+            ..Files::default()
+        },
         shows_output: false,
     };
     let mut policy = (fifo.build)(&params);
@@ -159,28 +201,49 @@ fn measure<P: Platform>(
     let record = record(&result, &info);
     write_whole(&plan.logs.join("solo.json"), record.to_json().as_bytes())?;
     let profiles = profiles(&record, &series)?;
-    write_whole(&plan.logs.join("solo-profiles.json"), profiles.to_json().as_bytes())?;
+    write_whole(
+        &plan.logs.join("solo-profiles.json"),
+        profiles.to_json().as_bytes(),
+    )?;
     if let EndedBy::Signal(_) = result.ended_by {
         return Ok(Some(exit_of(&result, &plan.config.halt, false)));
     }
     for (ix, &first) in first_of.iter().enumerate() {
-        let Some(task) = firsts.iter().position(|&f| f == first).and_then(|number| result.tasks.get(number)) else {
+        let Some(task) = firsts
+            .iter()
+            .position(|&f| f == first)
+            .and_then(|number| result.tasks.get(number))
+        else {
             continue;
         };
         let ok = task.exit.as_ref().is_some_and(cosched_core::Exit::ok) && !task.timed_out;
         let (Some(started), Some(finished), true) = (task.started, task.finished, ok) else {
             infos[ix].solo_failed = true;
             if first == ix {
-                screen.warn(RunWarning::SoloFailed { job: infos[ix].name.clone() });
+                screen.warn(RunWarning::SoloFailed {
+                    job: infos[ix].name.clone(),
+                });
             }
             continue;
         };
         let time = finished - started;
-        infos[ix].solo = Some(Solo { time, source: SoloSource::Measured });
-        let reads = task.counts[Counter::MmReads].value().and_then(|reads| Rate::from_count(reads, time));
-        let found = profiles.jobs.iter().find(|job| job.name == infos[first].name);
+        infos[ix].solo = Some(Solo {
+            time,
+            source: SoloSource::Measured,
+        });
+        let reads = task.counts[Counter::MmReads]
+            .value()
+            .and_then(|reads| Rate::from_count(reads, time));
+        let found = profiles
+            .jobs
+            .iter()
+            .find(|job| job.name == infos[first].name);
         let trace = found.and_then(|job| job.trace.clone()).map(Arc::new);
-        plan.specs[ix].solo = SoloProfile { time: Some(time), mm_reads: reads, trace };
+        plan.specs[ix].solo = SoloProfile {
+            time: Some(time),
+            mm_reads: reads,
+            trace,
+        };
     }
     Ok(None)
 }
@@ -189,5 +252,8 @@ fn measure<P: Platform>(
 fn profiles(record: &Record, series: &Path) -> anyhow::Result<SoloFile> {
     let name = told(series);
     let file = File::open(series).with_context(|| name.clone())?;
-    Ok(SoloFile::of_run(record, SeriesReader::new(BufReader::new(file), &name)?)?)
+    Ok(SoloFile::of_run(
+        record,
+        SeriesReader::new(BufReader::new(file), &name)?,
+    )?)
 }

@@ -12,7 +12,10 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     pub(crate) fn new() -> Terminal {
-        Terminal { is_terminal: std::io::stderr().is_terminal(), shown: String::new() }
+        Terminal {
+            is_terminal: std::io::stderr().is_terminal(),
+            shown: String::new(),
+        }
     }
 
     pub(crate) fn is_terminal(&self) -> bool {
@@ -45,5 +48,9 @@ impl Terminal {
 /// Columns of a terminal; 80 for anything else.
 pub(crate) fn width_of(stream: impl rustix::fd::AsFd) -> usize {
     let columns = rustix::termios::tcgetwinsize(stream).map_or(0, |size| size.ws_col);
-    if columns == 0 { 80 } else { usize::from(columns) }
+    if columns == 0 {
+        80
+    } else {
+        usize::from(columns)
+    }
 }

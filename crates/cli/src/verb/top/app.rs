@@ -55,7 +55,9 @@ impl App {
         let mut app = App {
             root,
             interval,
-            made: now.checked_sub(Duration::from_secs_f64(age_s)).unwrap_or(now),
+            made: now
+                .checked_sub(Duration::from_secs_f64(age_s))
+                .unwrap_or(now),
             status: Box::new(status.made_visible()),
             client: None,
             next: now,
@@ -75,7 +77,12 @@ impl App {
     ///
     /// # Errors
     /// The terminal has gone.
-    pub(super) fn run(mut self, screen: &mut Screen, signals: &ScreenSignals, typed: Vec<Key>) -> io::Result<Exit> {
+    pub(super) fn run(
+        mut self,
+        screen: &mut Screen,
+        signals: &ScreenSignals,
+        typed: Vec<Key>,
+    ) -> io::Result<Exit> {
         let (mut is_new, mut typed) = (true, typed);
         loop {
             let now = Instant::now();
@@ -130,16 +137,32 @@ impl App {
         let escape = self.keys.is_waiting().then_some(ESCAPE);
         let next = (!self.has_ended).then(|| self.next.saturating_duration_since(now));
         let timeout = [escape, next].into_iter().flatten().min();
-        let timeout =
-            timeout.map(|left| Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() });
-        let out = if screen.is_behind() { PollFlags::OUT } else { PollFlags::empty() };
-        let mut fds = vec![PollFd::new(signals, PollFlags::IN), PollFd::new(screen, PollFlags::IN | out)];
-        fds.extend(self.client.as_ref().map(|client| PollFd::new(client, PollFlags::IN)));
+        let timeout = timeout.map(|left| Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: left.subsec_nanos().into(),
+        });
+        let out = if screen.is_behind() {
+            PollFlags::OUT
+        } else {
+            PollFlags::empty()
+        };
+        let mut fds = vec![
+            PollFd::new(signals, PollFlags::IN),
+            PollFd::new(screen, PollFlags::IN | out),
+        ];
+        fds.extend(
+            self.client
+                .as_ref()
+                .map(|client| PollFd::new(client, PollFlags::IN)),
+        );
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let has = |ix: usize, flags| fds.get(ix).is_some_and(|fd: &PollFd<'_>| fd.revents().intersects(flags));
+        let has = |ix: usize, flags| {
+            fds.get(ix)
+                .is_some_and(|fd: &PollFd<'_>| fd.revents().intersects(flags))
+        };
         let gone = PollFlags::HUP | PollFlags::ERR;
         Ok(Came {
             signals: has(0, PollFlags::IN),
@@ -204,7 +227,9 @@ impl App {
     /// Has a job ended.
     fn end(&mut self, job: u32) {
         let name = self.status.job(job).map(|job| job.name.clone());
-        let asked = name.zip(self.client.as_mut()).map(|(name, client)| client.ask(&Request::End { job, name }));
+        let asked = name
+            .zip(self.client.as_mut())
+            .map(|(name, client)| client.ask(&Request::End { job, name }));
         if !matches!(asked, Some(Ok(()))) {
             self.told = Some("THE RUN CAN'T BE REACHED".to_owned());
         }
@@ -219,8 +244,12 @@ impl App {
         let rows = rows(&status, self.view.sort, &self.view.filter);
         let seen = shown(&status, &self.view, &rows, page);
         let by_memory = self.view.sort == cosched_top::Sort::Memory;
-        add_memory(&self.root, &mut status, |job| by_memory || seen.contains(&job));
-        self.made = Instant::now().checked_sub(Duration::from_secs_f64(age_s)).unwrap_or(self.made);
+        add_memory(&self.root, &mut status, |job| {
+            by_memory || seen.contains(&job)
+        });
+        self.made = Instant::now()
+            .checked_sub(Duration::from_secs_f64(age_s))
+            .unwrap_or(self.made);
         self.status = status;
         self.told = None;
     }
@@ -234,7 +263,9 @@ impl App {
             self.has_ended = true;
             self.status.totals.left_s = None;
             let (told, record) = end_of(&self.status);
-            record.into_iter().for_each(|record| self.status.over(&record));
+            record
+                .into_iter()
+                .for_each(|record| self.status.over(&record));
             self.told = Some(told);
         } else {
             self.told = Some("THE RUN ENDS, OR CAN'T BE REACHED".to_owned());
@@ -252,22 +283,54 @@ impl App {
 
     fn show(&mut self, screen: &mut Screen) -> io::Result<()> {
         self.arrange(screen.size());
-        let App { status, view, rows, reasons, told, made, .. } = self;
+        let App {
+            status,
+            view,
+            rows,
+            reasons,
+            told,
+            made,
+            ..
+        } = self;
         let age_s = made.elapsed().as_secs_f64();
-        screen.show(|buffer| draw(buffer, &Scene { status, age_s, told: told.as_deref(), view, rows, reasons }))
+        screen.show(|buffer| {
+            draw(
+                buffer,
+                &Scene {
+                    status,
+                    age_s,
+                    told: told.as_deref(),
+                    view,
+                    rows,
+                    reasons,
+                },
+            )
+        })
     }
 }
 
 /// How a run has ended that is over, and its record if it left one.
 fn end_of(status: &Status) -> (String, Option<Record>) {
     let ended = "THE RUN HAS ENDED";
-    let Some(path) = &status.run.record else { return (ended.to_owned(), None) };
-    let record = std::fs::read_to_string(path).ok().and_then(|text| Record::from_json(&text).ok());
+    let Some(path) = &status.run.record else {
+        return (ended.to_owned(), None);
+    };
+    let record = std::fs::read_to_string(path)
+        .ok()
+        .and_then(|text| Record::from_json(&text).ok());
     match record.filter(|record| record.run_id.as_deref() == Some(&status.run.run_id)) {
         Some(record) => (format!("{ended}: {}", headline_text(&record)), Some(record)),
-        None if status.run.series.as_ref().is_some_and(|series| Path::new(series).exists()) => {
+        None if status
+            .run
+            .series
+            .as_ref()
+            .is_some_and(|series| Path::new(series).exists()) =>
+        {
             // It was killed, or could not write it.
-            ("THE RUN LEFT NO RECORD; `cosched thaw` shows what it left".to_owned(), None)
+            (
+                "THE RUN LEFT NO RECORD; `cosched thaw` shows what it left".to_owned(),
+                None,
+            )
         }
         None => (ended.to_owned(), None),
     }
@@ -294,10 +357,20 @@ pub(super) fn choose(
         if !screen.is_behind() {
             screen.show(|buffer| draw_choice(buffer, runs, choice))?;
         }
-        let timeout = keys.is_waiting().then_some(Timespec { tv_sec: 0, tv_nsec: ESCAPE.subsec_nanos().into() });
+        let timeout = keys.is_waiting().then_some(Timespec {
+            tv_sec: 0,
+            tv_nsec: ESCAPE.subsec_nanos().into(),
+        });
         let came = {
-            let out = if screen.is_behind() { PollFlags::OUT } else { PollFlags::empty() };
-            let mut fds = [PollFd::new(signals, PollFlags::IN), PollFd::new(&*screen, PollFlags::IN | out)];
+            let out = if screen.is_behind() {
+                PollFlags::OUT
+            } else {
+                PollFlags::empty()
+            };
+            let mut fds = [
+                PollFd::new(signals, PollFlags::IN),
+                PollFd::new(&*screen, PollFlags::IN | out),
+            ];
             match poll(&mut fds, timeout.as_ref()) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -314,7 +387,11 @@ pub(super) fn choose(
                 ScreenSignal::Resized => screen.forget(),
             }
         }
-        let pressed = if came[1] { keys.feed(&screen.pressed()?) } else { keys.settle().into_iter().collect() };
+        let pressed = if came[1] {
+            keys.feed(&screen.pressed()?)
+        } else {
+            keys.settle().into_iter().collect()
+        };
         let mut pressed = pressed.into_iter();
         while let Some(key) = pressed.next() {
             match choice.press(key, runs.len()) {

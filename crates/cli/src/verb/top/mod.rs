@@ -39,13 +39,18 @@ const LEAST_INTERVAL: Nanos = Nanos::from_ms(200);
 
 pub(crate) fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
     if args.interval < LEAST_INTERVAL {
-        return Err(usage(format!("--interval {} s: at least 0.2 s, as in --interval 500ms", args.interval.as_s())));
+        return Err(usage(format!(
+            "--interval {} s: at least 0.2 s, as in --interval 500ms",
+            args.interval.as_s()
+        )));
     }
     if !std::io::stdout().is_terminal() {
         return Err(no_terminal("standard output is none"));
     }
     if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
-        return Err(no_terminal("with TERM=dumb nothing can be placed on the screen"));
+        return Err(no_terminal(
+            "with TERM=dumb nothing can be placed on the screen",
+        ));
     }
     let root = Root::default();
     let mut runs = match &args.run {
@@ -58,7 +63,12 @@ pub(crate) fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
             writeln!(std::io::stdout(), "no batch is running")?;
             return Ok(ExitCode::SUCCESS);
         }
-        [Known { status: Err(why), run }] => return Err(usage(format!("process {}: {why}", run.pid))),
+        [
+            Known {
+                status: Err(why),
+                run,
+            },
+        ] => return Err(usage(format!("process {}: {why}", run.pid))),
         [_] => Ok((0, Vec::new())),
         _ => {
             let mut screen = take()?;
@@ -67,19 +77,21 @@ pub(crate) fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
                 let lines: Vec<RunLine> = runs.iter().map(line_of).collect();
                 match choose(&mut screen, &signals, &lines, place)? {
                     // What is in the list may be long past.
-                    Ok((chosen, typed)) => match known(&root, |run| run.run == runs[chosen].run.run).pop() {
-                        Some(asked) => {
-                            place = chosen;
-                            runs[chosen] = asked;
-                            if runs[chosen].status.is_ok() {
-                                break Ok((chosen, typed));
+                    Ok((chosen, typed)) => {
+                        match known(&root, |run| run.run == runs[chosen].run.run).pop() {
+                            Some(asked) => {
+                                place = chosen;
+                                runs[chosen] = asked;
+                                if runs[chosen].status.is_ok() {
+                                    break Ok((chosen, typed));
+                                }
+                            }
+                            None => {
+                                runs.remove(chosen);
+                                place = chosen.min(runs.len().saturating_sub(1));
                             }
                         }
-                        None => {
-                            runs.remove(chosen);
-                            place = chosen.min(runs.len().saturating_sub(1));
-                        }
-                    },
+                    }
                     Err(exit) => break Err(exit),
                 }
             }
@@ -102,8 +114,14 @@ pub(crate) fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn line_of(known: &Known) -> RunLine {
-    let status = known.status.clone().map(|(status, age_s)| (Box::new(status.made_visible()), age_s));
-    RunLine { pid: known.run.pid, status }
+    let status = known
+        .status
+        .clone()
+        .map(|(status, age_s)| (Box::new(status.made_visible()), age_s));
+    RunLine {
+        pid: known.run.pid,
+        status,
+    }
 }
 
 fn take() -> anyhow::Result<Screen> {
@@ -111,7 +129,9 @@ fn take() -> anyhow::Result<Screen> {
 }
 
 fn no_terminal(why: &str) -> anyhow::Error {
-    usage(format!("cosched top needs a terminal ({why}); `cosched status` shows the same once, anywhere"))
+    usage(format!(
+        "cosched top needs a terminal ({why}); `cosched status` shows the same once, anywhere"
+    ))
 }
 
 /// The end by the user.

@@ -14,7 +14,10 @@ use std::sync::Mutex;
 /// How the terminal was before, while it is ours; for a panic.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 /// A terminal that takes nothing for so long is left as it is.
-const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
 /// The size where none is told.
 const USUAL: (u16, u16) = (80, 24);
 /// No screen is larger.
@@ -40,7 +43,12 @@ impl Screen {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let tty = File::from(rustix::fs::open("/dev/tty", flags, Mode::empty())?);
         let before = tcgetattr(&tty)?;
-        let mut screen = Screen { tty, before, shown: None, left: Vec::new() };
+        let mut screen = Screen {
+            tty,
+            before,
+            shown: None,
+            left: Vec::new(),
+        };
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             give_back();
@@ -52,7 +60,9 @@ impl Screen {
 
     /// Makes the screen ours, at first and after this process was stopped.
     pub(crate) fn enter(&mut self) -> io::Result<()> {
-        *BEFORE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(self.before.clone());
+        *BEFORE
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(self.before.clone());
         let mut raw = self.before.clone();
         raw.make_raw();
         tcsetattr(&self.tty, OptionalActions::Flush, &raw)?;
@@ -71,7 +81,11 @@ impl Screen {
     /// Its size, in columns and lines.
     pub(crate) fn size(&self) -> (u16, u16) {
         let size = tcgetwinsize(&self.tty).map_or(USUAL, |size| (size.ws_col, size.ws_row));
-        let size = if size.0 == 0 || size.1 == 0 { USUAL } else { size };
+        let size = if size.0 == 0 || size.1 == 0 {
+            USUAL
+        } else {
+            size
+        };
         (size.0.min(LARGEST), size.1.min(LARGEST))
     }
 
@@ -98,7 +112,8 @@ impl Screen {
             self.left.extend_from_slice(CLEAR.as_bytes());
             Buffer::empty(buffer.area)
         });
-        self.left.extend_from_slice(paint(&before, &buffer).as_bytes());
+        self.left
+            .extend_from_slice(paint(&before, &buffer).as_bytes());
         self.shown = Some(buffer);
         self.send()
     }
@@ -128,7 +143,10 @@ impl Screen {
         match self.tty.read(&mut bytes) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(got) => Ok(bytes[..got].to_vec()),
-            Err(error) if [io::ErrorKind::WouldBlock, io::ErrorKind::Interrupted].contains(&error.kind()) => {
+            Err(error)
+                if [io::ErrorKind::WouldBlock, io::ErrorKind::Interrupted]
+                    .contains(&error.kind()) =>
+            {
                 Ok(Vec::new())
             }
             Err(error) => Err(error),
@@ -150,10 +168,15 @@ impl Drop for Screen {
 
 /// Leaves the terminal as it was, if it is ours. It may be a panic that calls this.
 fn give_back() {
-    let before = BEFORE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+    let before = BEFORE
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+        .take();
     let Some(before) = before else { return };
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let Ok(tty) = rustix::fs::open("/dev/tty", flags, Mode::empty()) else { return };
+    let Ok(tty) = rustix::fs::open("/dev/tty", flags, Mode::empty()) else {
+        return;
+    };
     let mut tty = File::from(tty);
     let mut left = LEAVE.as_bytes();
     while !left.is_empty() {

@@ -8,7 +8,10 @@ use cosched_core::{Backend as _, Capability, Event, Exit, Kill, Nanos, TaskId};
 const FAR: Nanos = Nanos::from_ms(3_000_000);
 
 pub(super) fn an_end_is_told_once_and_its_usage_can_be_read<F: Fixture>(fixture: &F) -> Outcome {
-    let mut backend = Checked::new(fixture, &[job(Does::Work(5)), job(Does::Work(30)), job(Does::Endless)])?;
+    let mut backend = Checked::new(
+        fixture,
+        &[job(Does::Work(5)), job(Does::Work(30)), job(Does::Endless)],
+    )?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[exclusive(0, &a), allowed(1, &b), allowed(2, &b)]);
     for task in [0, 1] {
@@ -16,7 +19,13 @@ pub(super) fn an_end_is_told_once_and_its_usage_can_be_read<F: Fixture>(fixture:
         // Every reading asserts that it is at least what was read before.
         let usage = backend.usage(task);
         if backend.needs(Capability::CpuTime).is_ok() {
-            assert!(usage.cpu_time.value().is_some_and(|time| time > Nanos::ZERO), "{usage:?}");
+            assert!(
+                usage
+                    .cpu_time
+                    .value()
+                    .is_some_and(|time| time > Nanos::ZERO),
+                "{usage:?}"
+            );
         }
         assert!(backend.cpus_of(task).is_empty());
     }
@@ -26,12 +35,21 @@ pub(super) fn an_end_is_told_once_and_its_usage_can_be_read<F: Fixture>(fixture:
 }
 
 pub(super) fn what_cannot_be_started_has_ended<F: Fixture>(fixture: &F) -> Outcome {
-    let mut backend = Checked::new(fixture, &[job(Does::Unstartable), job(Does::Work(5)), job(Does::Unstartable)])?;
+    let mut backend = Checked::new(
+        fixture,
+        &[
+            job(Does::Unstartable),
+            job(Does::Work(5)),
+            job(Does::Unstartable),
+        ],
+    )?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[exclusive(0, &a), exclusive(1, &b)]);
     // The wait returns at once, since the end is known already.
     let mut events = Vec::new();
-    backend.wait(None, &mut events).expect("the backend can wait");
+    backend
+        .wait(None, &mut events)
+        .expect("the backend can wait");
     assert!(
         matches!(&events[..], [Event::Ended { task: TaskId(0), exit: Exit::NotStarted(why) }, ..] if !why.is_empty()),
         "{events:?}"
@@ -42,25 +60,47 @@ pub(super) fn what_cannot_be_started_has_ended<F: Fixture>(fixture: &F) -> Outco
     assert!(matches!(backend.until_ended(2), Exit::NotStarted(_)));
     assert_eq!(backend.pass(50), []);
     for task in [0, 2] {
-        assert!(!backend.usage(task).cpu_time.is_value(), "nothing was used by what never was");
+        assert!(
+            !backend.usage(task).cpu_time.is_value(),
+            "nothing was used by what never was"
+        );
     }
     Ok(())
 }
 
 pub(super) fn failures_are_told_as_they_are<F: Fixture>(fixture: &F) -> Outcome {
-    let mut backend = Checked::new(fixture, &[job(Does::Fails), job(Does::Crashes), job(Does::Work(20))])?;
+    let mut backend = Checked::new(
+        fixture,
+        &[job(Does::Fails), job(Does::Crashes), job(Does::Work(20))],
+    )?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[exclusive(0, &a), allowed(1, &b), allowed(2, &b)]);
     assert_eq!(backend.until_ended(0), Exit::Code(3));
-    assert_eq!(backend.until_ended(1), Exit::Signal { signal: 11, oom: false });
+    assert_eq!(
+        backend.until_ended(1),
+        Exit::Signal {
+            signal: 11,
+            oom: false
+        }
+    );
     assert_eq!(backend.until_ended(2), Exit::Code(0));
     assert_eq!(backend.pass(50), []);
     Ok(())
 }
 
 pub(super) fn what_is_killed_ends_by_its_signal<F: Fixture>(fixture: &F) -> Outcome {
-    let gang = Job { cpus: 2, ..job(Does::Endless) };
-    let jobs = [job(Does::Endless), job(Does::Endless), gang.clone(), job(Does::Endless), job(Does::Endless), gang];
+    let gang = Job {
+        cpus: 2,
+        ..job(Does::Endless)
+    };
+    let jobs = [
+        job(Does::Endless),
+        job(Does::Endless),
+        gang.clone(),
+        job(Does::Endless),
+        job(Does::Endless),
+        gang,
+    ];
     let mut backend = Checked::new(fixture, &jobs)?;
     backend.needs(Capability::Freeze)?;
     let [a, b] = backend.two_cpus()?;
@@ -73,7 +113,11 @@ pub(super) fn what_is_killed_ends_by_its_signal<F: Fixture>(fixture: &F) -> Outc
         backend.change(&[stop(first + 1), stop(first + 2)]);
         for task in first..first + 3 {
             backend.kill(TaskId(task), how);
-            assert_eq!(backend.until_ended(task), Exit::Signal { signal, oom: false }, "{how:?} of {task}");
+            assert_eq!(
+                backend.until_ended(task),
+                Exit::Signal { signal, oom: false },
+                "{how:?} of {task}"
+            );
             assert!(backend.cpus_of(task).is_empty());
             // An ended task can't be killed.
             backend.kill(TaskId(task), how);
@@ -103,7 +147,9 @@ pub(super) fn waiting_ends_at_its_time_or_at_news<F: Fixture>(fixture: &F) -> Ou
     let wait = |backend: &mut Checked<F>, until| {
         // `wait` appends: earlier events stay.
         let mut events = vec![Event::Interrupt { signal: 0 }];
-        backend.wait(until, &mut events).expect("the backend can wait");
+        backend
+            .wait(until, &mut events)
+            .expect("the backend can wait");
         assert_eq!(events.remove(0), Event::Interrupt { signal: 0 });
         events
     };
@@ -123,11 +169,26 @@ pub(super) fn waiting_ends_at_its_time_or_at_news<F: Fixture>(fixture: &F) -> Ou
     backend.change(&[exclusive(1, &b)]);
     let begun = backend.now();
     let events = wait(&mut backend, Some(begun + FAR));
-    assert_eq!(events, [Event::Ended { task: TaskId(1), exit: Exit::Code(0) }]);
+    assert_eq!(
+        events,
+        [Event::Ended {
+            task: TaskId(1),
+            exit: Exit::Code(0)
+        }]
+    );
     assert!(backend.now() < begun + FAR);
     backend.kill(TaskId(0), Kill::Kill);
     let events = wait(&mut backend, None);
-    assert_eq!(events, [Event::Ended { task: TaskId(0), exit: Exit::Signal { signal: 9, oom: false } }]);
+    assert_eq!(
+        events,
+        [Event::Ended {
+            task: TaskId(0),
+            exit: Exit::Signal {
+                signal: 9,
+                oom: false
+            }
+        }]
+    );
     Ok(())
 }
 
@@ -138,10 +199,22 @@ pub(super) fn a_task_that_sleeps_is_told_of_and_wakes<F: Fixture>(fixture: &F) -
     let mut events = Vec::new();
     while !matches!(events.last(), Some(Event::Ended { .. })) {
         let long = backend.now() + FAR;
-        backend.wait(Some(long), &mut events).expect("the backend can wait");
+        backend
+            .wait(Some(long), &mut events)
+            .expect("the backend can wait");
     }
     let task = TaskId(0);
-    assert_eq!(events, [Event::Slept(task), Event::Woke(task), Event::Ended { task, exit: Exit::Code(0) }]);
+    assert_eq!(
+        events,
+        [
+            Event::Slept(task),
+            Event::Woke(task),
+            Event::Ended {
+                task,
+                exit: Exit::Code(0)
+            }
+        ]
+    );
     Ok(())
 }
 
@@ -151,20 +224,38 @@ pub(super) fn a_task_that_sleeps_can_be_stopped<F: Fixture>(fixture: &F) -> Outc
     let [a, b] = backend.two_cpus()?;
     backend.change(&[exclusive(0, &a), exclusive(1, &b)]);
     let mut events = Vec::new();
-    backend.wait(None, &mut events).expect("the backend can wait");
+    backend
+        .wait(None, &mut events)
+        .expect("the backend can wait");
     assert_eq!(events, [Event::Slept(TaskId(0))]);
     backend.change(&[stop(0)]);
     // Its sleep was over long before, but it has not been placed again.
     let events = backend.pass(200);
-    assert!(!events.iter().any(|event| matches!(event, Event::Ended { .. })), "{events:?}");
+    assert!(
+        !events
+            .iter()
+            .any(|event| matches!(event, Event::Ended { .. })),
+        "{events:?}"
+    );
     backend.change(&[exclusive(0, &a)]);
     assert_eq!(backend.until_ended(0), Exit::Code(0));
     Ok(())
 }
 
 pub(super) fn nothing_stands_still_when_the_backend_is_dropped<F: Fixture>(fixture: &F) -> Outcome {
-    let gang = Job { cpus: 2, ..job(Does::Endless) };
-    let mut backend = Checked::new(fixture, &[job(Does::Endless), gang, job(Does::Endless), job(Does::Endless)])?;
+    let gang = Job {
+        cpus: 2,
+        ..job(Does::Endless)
+    };
+    let mut backend = Checked::new(
+        fixture,
+        &[
+            job(Does::Endless),
+            gang,
+            job(Does::Endless),
+            job(Does::Endless),
+        ],
+    )?;
     backend.needs(Capability::Freeze)?;
     let [a, b] = backend.two_cpus()?;
     let both = a.iter().chain(b.iter()).collect();

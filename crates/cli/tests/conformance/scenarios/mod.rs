@@ -22,7 +22,10 @@ macro_rules! cases {
 }
 
 /// All scenarios on one fixture, which is made when a scenario is played.
-pub(crate) fn on_fixture<F: Fixture>(name: &str, make: impl Fn() -> Result<F, Skip> + 'static) -> Vec<Case> {
+pub(crate) fn on_fixture<F: Fixture>(
+    name: &str,
+    make: impl Fn() -> Result<F, Skip> + 'static,
+) -> Vec<Case> {
     let make = Rc::new(make);
     cases! { name, make:
         placing::what_is_placed_starts_and_nothing_else,

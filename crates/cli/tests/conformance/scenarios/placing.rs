@@ -16,15 +16,25 @@ fn with_slack(elapsed: Nanos) -> Nanos {
 /// Asserts that `used` is at most the time of `cpus` CPUs, and at least the fixture's least share of it.
 pub(super) fn assert_share<F: Fixture>(used: Nanos, elapsed: Nanos, cpus: u64) {
     let most = Nanos(elapsed.0 * cpus);
-    assert!(used <= with_slack(most), "{used:?} in {elapsed:?} on {cpus} CPUs");
-    assert!(used.share_of(most) >= F::LEAST_SHARE, "only {used:?} in {elapsed:?} on {cpus} CPUs");
+    assert!(
+        used <= with_slack(most),
+        "{used:?} in {elapsed:?} on {cpus} CPUs"
+    );
+    assert!(
+        used.share_of(most) >= F::LEAST_SHARE,
+        "only {used:?} in {elapsed:?} on {cpus} CPUs"
+    );
 }
 
 pub(super) fn what_is_placed_starts_and_nothing_else<F: Fixture>(fixture: &F) -> Outcome {
     let mut backend = Checked::new(fixture, &[job(Does::Endless), job(Does::Endless)])?;
     backend.needs(Capability::CpuTime)?;
     let [cpu, _] = backend.two_cpus()?;
-    assert_eq!(backend.pass(20), [], "nothing happens before anything is placed");
+    assert_eq!(
+        backend.pass(20),
+        [],
+        "nothing happens before anything is placed"
+    );
     for task in [0, 1] {
         assert_eq!(backend.cpus_of(task), CpuSet::new());
     }
@@ -38,12 +48,21 @@ pub(super) fn what_is_placed_starts_and_nothing_else<F: Fixture>(fixture: &F) ->
     assert_eq!(backend.cpus_of(1), CpuSet::new(), "it was never placed");
     let usage = backend.usage(1);
     assert_eq!(usage.cpu_time, Reading::Absent(Absence::NotStarted));
-    assert!(usage.counts.iter().all(|(_, count)| !count.is_value()), "{usage:?}");
+    assert!(
+        usage.counts.iter().all(|(_, count)| !count.is_value()),
+        "{usage:?}"
+    );
     Ok(())
 }
 
 pub(super) fn a_gang_runs_on_all_of_its_cpus<F: Fixture>(fixture: &F) -> Outcome {
-    let mut backend = Checked::new(fixture, &[Job { cpus: 2, ..job(Does::Endless) }])?;
+    let mut backend = Checked::new(
+        fixture,
+        &[Job {
+            cpus: 2,
+            ..job(Does::Endless)
+        }],
+    )?;
     backend.needs(Capability::CpuTime)?;
     backend.needs(Capability::Freeze)?;
     let [a, b] = backend.two_cpus()?;
@@ -70,12 +89,19 @@ pub(super) fn a_gang_runs_on_all_of_its_cpus<F: Fixture>(fixture: &F) -> Outcome
 /// Asserts that a task that was stopped uses no more CPU time. On a real machine a process stops when it is interrupted,
 /// which can take longer than one look where a hypervisor takes CPUs away; what it uses until then is a few slices at most.
 pub(super) fn assert_stands_still<F: Fixture>(backend: &mut Checked<F>, task: u32) {
-    let (looks, in_a_row) = if F::AFTER_STOP == Nanos::ZERO { (2, 2) } else { (50, 3) };
+    let (looks, in_a_row) = if F::AFTER_STOP == Nanos::ZERO {
+        (2, 2)
+    } else {
+        (50, 3)
+    };
     let (mut still, mut in_all) = (0, Nanos::ZERO);
     for _ in 0..looks {
         let (used, _) = backend.used_while(&[task], WATCHED);
         in_all += used;
-        assert!(in_all <= Nanos::from_ms(200), "it went on for {in_all:?} when it was stopped");
+        assert!(
+            in_all <= Nanos::from_ms(200),
+            "it went on for {in_all:?} when it was stopped"
+        );
         still = if used <= F::AFTER_STOP { still + 1 } else { 0 };
         if still == in_a_row {
             return;
@@ -84,7 +110,9 @@ pub(super) fn assert_stands_still<F: Fixture>(backend: &mut Checked<F>, task: u3
     panic!("it went on when it was stopped, {in_all:?} in all");
 }
 
-pub(super) fn what_is_stopped_does_nothing_until_it_is_placed_again<F: Fixture>(fixture: &F) -> Outcome {
+pub(super) fn what_is_stopped_does_nothing_until_it_is_placed_again<F: Fixture>(
+    fixture: &F,
+) -> Outcome {
     let mut backend = Checked::new(fixture, &[job(Does::Endless), job(Does::Endless)])?;
     backend.needs(Capability::CpuTime)?;
     backend.needs(Capability::Freeze)?;
@@ -110,7 +138,16 @@ pub(super) fn what_is_stopped_does_nothing_until_it_is_placed_again<F: Fixture>(
 }
 
 pub(super) fn stops_and_starts_in_quick_succession_are_no_news<F: Fixture>(fixture: &F) -> Outcome {
-    let mut backend = Checked::new(fixture, &[job(Does::Endless), Job { cpus: 2, ..job(Does::Endless) }])?;
+    let mut backend = Checked::new(
+        fixture,
+        &[
+            job(Does::Endless),
+            Job {
+                cpus: 2,
+                ..job(Does::Endless)
+            },
+        ],
+    )?;
     backend.needs(Capability::CpuTime)?;
     backend.needs(Capability::Freeze)?;
     let [a, b] = backend.two_cpus()?;
@@ -137,7 +174,13 @@ pub(super) fn tasks_go_where_they_are_placed<F: Fixture>(fixture: &F) -> Outcome
     backend.needs(Capability::CpuTime)?;
     let [a, b] = backend.two_cpus()?;
     let both: CpuSet = a.iter().chain(b.iter()).collect();
-    for change in [exclusive(0, &a), exclusive(0, &b), allowed(0, &a), allowed(0, &both), exclusive(0, &b)] {
+    for change in [
+        exclusive(0, &a),
+        exclusive(0, &b),
+        allowed(0, &a),
+        allowed(0, &both),
+        exclusive(0, &b),
+    ] {
         // Every change asserts that it is nowhere else.
         backend.change(&[change]);
         backend.until_it_works(0);
@@ -170,7 +213,10 @@ pub(super) fn tasks_with_one_cpu_share_it<F: Fixture>(fixture: &F) -> Outcome {
 }
 
 pub(super) fn changes_are_carried_out_as_one<F: Fixture>(fixture: &F) -> Outcome {
-    let mut backend = Checked::new(fixture, &[job(Does::Endless), job(Does::Endless), job(Does::Endless)])?;
+    let mut backend = Checked::new(
+        fixture,
+        &[job(Does::Endless), job(Does::Endless), job(Does::Endless)],
+    )?;
     backend.needs(Capability::CpuTime)?;
     let [a, b] = backend.two_cpus()?;
     backend.change(&[exclusive(0, &a), exclusive(1, &b)]);

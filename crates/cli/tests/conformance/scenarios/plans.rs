@@ -5,25 +5,45 @@ use super::policies::{assert_all_policies, batch};
 use crate::checked::{Checked, exclusive, stop};
 use crate::fixture::{Does, Fixture, Job, Outcome, job};
 use cosched_core::{
-    Actuation, Capability, CpuSet, Event, Filler, Nanos, Payload, Placement, Plan, Reading, Residency, Schedule, Seat,
-    TaskId,
+    Actuation, Capability, CpuSet, Event, Filler, Nanos, Payload, Placement, Plan, Reading,
+    Residency, Schedule, Seat, TaskId,
 };
 
 fn seat(task: u32, cpus: &CpuSet) -> Seat {
-    let placement = Placement::Exclusive { cpus: cpus.clone(), whole_core: false };
-    Seat { task: TaskId(task), placement, until: None }
+    let placement = Placement::Exclusive {
+        cpus: cpus.clone(),
+        whole_core: false,
+    };
+    Seat {
+        task: TaskId(task),
+        placement,
+        until: None,
+    }
 }
 
 fn filler(task: u32) -> Filler {
-    Filler { task: TaskId(task), allowed: None }
+    Filler {
+        task: TaskId(task),
+        allowed: None,
+    }
 }
 
 fn plan(generation: u64, seats: Vec<Seat>, fillers: Vec<Filler>) -> Plan {
-    Plan { generation, payload: Payload::Schedule(Schedule { seats, fillers, ..Schedule::default() }) }
+    Plan {
+        generation,
+        payload: Payload::Schedule(Schedule {
+            seats,
+            fillers,
+            ..Schedule::default()
+        }),
+    }
 }
 
 /// A backend that carries out plans, with two CPUs.
-fn planner<F: Fixture>(fixture: &F, jobs: &[Job]) -> Result<(Checked<F>, [CpuSet; 2]), crate::fixture::Skip> {
+fn planner<F: Fixture>(
+    fixture: &F,
+    jobs: &[Job],
+) -> Result<(Checked<F>, [CpuSet; 2]), crate::fixture::Skip> {
     let backend = Checked::new(fixture, jobs)?;
     backend.needs(Capability::Plans)?;
     backend.needs(Capability::CpuTime)?;
@@ -49,7 +69,10 @@ pub(super) fn a_plan_takes_the_place_of_what_was<F: Fixture>(fixture: &F) -> Out
         backend.until_it_works(task);
         assert_eq!(backend.cpus_of(task), *cpu);
     }
-    assert_eq!(backend.usage(2).cpu_time, Reading::Absent(cosched_core::Absence::NotStarted));
+    assert_eq!(
+        backend.usage(2).cpu_time,
+        Reading::Absent(cosched_core::Absence::NotStarted)
+    );
     // One task moves, one is started, and a task without a seat waits.
     backend.plan(&plan(2, vec![seat(1, &a), seat(2, &b)], vec![]));
     assert_stands_still::<F>(&mut backend, 0);
@@ -58,7 +81,17 @@ pub(super) fn a_plan_takes_the_place_of_what_was<F: Fixture>(fixture: &F) -> Out
     // The lease of one task ends; its CPU stays empty.
     let now = backend.time();
     let until = Some(now + Nanos::from_ms(30));
-    backend.plan(&plan(3, vec![Seat { until, ..seat(1, &a) }, seat(2, &b)], vec![]));
+    backend.plan(&plan(
+        3,
+        vec![
+            Seat {
+                until,
+                ..seat(1, &a)
+            },
+            seat(2, &b),
+        ],
+        vec![],
+    ));
     backend.pass(31);
     assert_stands_still::<F>(&mut backend, 1);
     backend.until_it_works(2);
@@ -72,7 +105,11 @@ pub(super) fn a_filler_takes_an_empty_seat_and_gives_it_back<F: Fixture>(fixture
     backend.plan(&plan(1, vec![seat(1, &a), seat(2, &b)], vec![]));
     backend.until_it_works(1);
     backend.until_it_works(2);
-    backend.plan(&plan(2, vec![seat(0, &a), seat(3, &b)], vec![filler(2), filler(1)]));
+    backend.plan(&plan(
+        2,
+        vec![seat(0, &a), seat(3, &b)],
+        vec![filler(2), filler(1)],
+    ));
     backend.until(|event| *event == Event::Slept(TaskId(0)));
     // The first in the order runs, on the CPU of the sleeping task; the other waits.
     let (used, elapsed) = backend.used_while(&[2], 20);
@@ -84,7 +121,10 @@ pub(super) fn a_filler_takes_an_empty_seat_and_gives_it_back<F: Fixture>(fixture
     // What the one that fills in uses would tell too little: once the seat is empty for good it has the CPU again.
     let after = residency(&mut backend, 0);
     let waited = after.waiting - before.waiting;
-    assert!(waited <= F::AFTER_STOP, "it gets its CPU back at once: it waited for {waited:?}");
+    assert!(
+        waited <= F::AFTER_STOP,
+        "it gets its CPU back at once: it waited for {waited:?}"
+    );
     assert!(after.on_cpu > before.on_cpu, "it runs");
     // Both seats are empty for good now: the tasks that fill in keep them.
     backend.until_ended(3);
@@ -98,9 +138,19 @@ pub(super) fn nobody_fills_a_whole_core_or_beyond_its_mask<F: Fixture>(fixture: 
     let (mut backend, [a, b]) = planner(fixture, &jobs)?;
     backend.plan(&plan(1, vec![seat(2, &a)], vec![]));
     backend.until_it_works(2);
-    let whole = Placement::Exclusive { cpus: a.clone(), whole_core: true };
-    let whole = Seat { task: TaskId(0), placement: whole, until: None };
-    let only_a = Filler { task: TaskId(2), allowed: Some(a) };
+    let whole = Placement::Exclusive {
+        cpus: a.clone(),
+        whole_core: true,
+    };
+    let whole = Seat {
+        task: TaskId(0),
+        placement: whole,
+        until: None,
+    };
+    let only_a = Filler {
+        task: TaskId(2),
+        allowed: Some(a),
+    };
     backend.plan(&plan(2, vec![whole, seat(1, &b)], vec![only_a]));
     backend.until_ended(0);
     backend.until_ended(1);
@@ -123,27 +173,54 @@ pub(super) fn residency_is_what_happened<F: Fixture>(fixture: &F) -> Outcome {
     backend.plan(&plan(2, vec![seat(0, &a), seat(2, &b)], vec![filler(1)]));
     backend.until_ended(0);
     let elapsed = backend.time() - began;
-    let (napper, first, second) = (residency(&mut backend, 0), residency(&mut backend, 1), residency(&mut backend, 2));
+    let (napper, first, second) = (
+        residency(&mut backend, 0),
+        residency(&mut backend, 1),
+        residency(&mut backend, 2),
+    );
     // One CPU was with the first task alone, then with the napper or the first, all the time.
     assert_close::<F>(napper.on_cpu + first.on_cpu, elapsed);
     assert_close::<F>(first.waiting, napper.on_cpu);
     assert_close::<F>(first.on_cpu + first.waiting, elapsed);
     assert_close::<F>(second.on_cpu + Nanos::from_ms(F::LONG), elapsed);
     let beside = |residency: &Residency, other: u32| {
-        let found = residency.beside.iter().find(|(task, _)| *task == TaskId(other));
+        let found = residency
+            .beside
+            .iter()
+            .find(|(task, _)| *task == TaskId(other));
         found.map_or(Nanos::ZERO, |(_, time)| *time)
     };
     assert_close::<F>(beside(&second, 0), napper.on_cpu);
     assert_close::<F>(beside(&second, 1), second.on_cpu - napper.on_cpu);
     assert_close::<F>(beside(&first, 2), first.on_cpu - Nanos::from_ms(F::LONG));
-    assert!(beside(&first, 0) <= F::CLOSE && beside(&napper, 1) <= F::CLOSE, "they had one CPU: {first:?} {napper:?}");
-    assert!(first.alone + F::CLOSE >= Nanos::from_ms(F::LONG), "{first:?}");
+    assert!(
+        beside(&first, 0) <= F::CLOSE && beside(&napper, 1) <= F::CLOSE,
+        "they had one CPU: {first:?} {napper:?}"
+    );
+    assert!(
+        first.alone + F::CLOSE >= Nanos::from_ms(F::LONG),
+        "{first:?}"
+    );
     for residency in [&napper, &first, &second] {
-        assert!(residency.alone <= residency.on_cpu && residency.on_cpu <= elapsed + F::CLOSE, "{residency:?}");
-        assert!(residency.beside.iter().all(|(_, time)| *time <= residency.on_cpu), "{residency:?}");
+        assert!(
+            residency.alone <= residency.on_cpu && residency.on_cpu <= elapsed + F::CLOSE,
+            "{residency:?}"
+        );
+        assert!(
+            residency
+                .beside
+                .iter()
+                .all(|(_, time)| *time <= residency.on_cpu),
+            "{residency:?}"
+        );
     }
     let now = backend.time();
-    assert!(second.last_on_cpu.is_some_and(|last| last <= now && last + F::CLOSE >= now), "{second:?}");
+    assert!(
+        second
+            .last_on_cpu
+            .is_some_and(|last| last <= now && last + F::CLOSE >= now),
+        "{second:?}"
+    );
     Ok(())
 }
 
@@ -155,7 +232,10 @@ pub(super) fn an_old_plan_is_refused<F: Fixture>(fixture: &F) -> Outcome {
     for old in [7, 3] {
         backend.refused_plan(&plan(old, vec![seat(1, &b)], vec![]));
         let events = backend.pass(20);
-        assert!(matches!(&events[..], [Event::PlanRefused { generation, .. }] if *generation == old), "{events:?}");
+        assert!(
+            matches!(&events[..], [Event::PlanRefused { generation, .. }] if *generation == old),
+            "{events:?}"
+        );
         // The plan before it stays in force.
         backend.until_it_works(0);
         assert_eq!(backend.cpus_of(1), CpuSet::new());

@@ -3,8 +3,9 @@
 use crate::checked::Checked;
 use crate::fixture::{Does, Fixture, Job, Outcome, Skip, job, needs, specs};
 use cosched_core::{
-    Actuation, Capability, Change, CpuId, CpuSet, Decision, DecisionRecord, Exit, Importance, Nanos, POLICIES, Params,
-    Placement, Policy, PolicyEntry, Purpose, Recorder, Rng, RunConfig, RunResult, Snapshot, TaskId, run,
+    Actuation, Capability, Change, CpuId, CpuSet, Decision, DecisionRecord, Exit, Importance,
+    Nanos, POLICIES, Params, Placement, Policy, PolicyEntry, Purpose, Recorder, Rng, RunConfig,
+    RunResult, Snapshot, TaskId, run,
 };
 
 /// Short, so that tasks take turns while a scenario lasts.
@@ -20,9 +21,17 @@ impl Recorder for Masks {
     fn decided(&mut self, record: DecisionRecord<'_>) {
         self.faults += u64::from(record.stood_in);
         for change in &record.decision.changes {
-            let Change::Place { task, placement, .. } = change else { continue };
+            let Change::Place {
+                task, placement, ..
+            } = change
+            else {
+                continue;
+            };
             let view = record.snapshot.task(*task).expect("a task that takes part");
-            let is_allowed = view.allowed.as_ref().is_none_or(|mask| placement.cpus().is_subset(mask));
+            let is_allowed = view
+                .allowed
+                .as_ref()
+                .is_none_or(|mask| placement.cpus().is_subset(mask));
             assert!(is_allowed, "{change:?} of {view:?}");
         }
     }
@@ -41,9 +50,15 @@ fn play_by<F: Fixture>(
 ) -> Result<RunResult, Skip> {
     let mut backend = Checked::new(fixture, jobs)?;
     backend.two_cpus()?;
-    let config = RunConfig { quantum: Nanos::from_s(QUANTUM), actuation, traffic: true, ..RunConfig::default() };
+    let config = RunConfig {
+        quantum: Nanos::from_s(QUANTUM),
+        actuation,
+        traffic: true,
+        ..RunConfig::default()
+    };
     let mut masks = Masks::default();
-    let result = run(&mut backend, policy, &mut masks, specs(jobs), &config).expect("a run to its end");
+    let result =
+        run(&mut backend, policy, &mut masks, specs(jobs), &config).expect("a run to its end");
     assert_eq!(result.policy_faults, masks.faults);
     Ok(result)
 }
@@ -69,14 +84,24 @@ fn find(name: &str) -> &'static PolicyEntry {
 }
 
 fn exits(result: &RunResult) -> Vec<Exit> {
-    result.tasks.iter().map(|task| task.exit.clone().expect("every task has ended")).collect()
+    result
+        .tasks
+        .iter()
+        .map(|task| task.exit.clone().expect("every task has ended"))
+        .collect()
 }
 
 /// Five jobs; two may use only the first CPU, one only the second.
 pub(super) fn batch<F: Fixture>(fixture: &F) -> Result<Vec<Job>, Skip> {
     let [a, b] = Checked::new(fixture, &[])?.two_cpus()?;
     let masks = [Some(a.clone()), None, Some(b), Some(a), None];
-    Ok(masks.into_iter().map(|allowed| Job { allowed, ..job(Does::Work(30)) }).collect())
+    Ok(masks
+        .into_iter()
+        .map(|allowed| Job {
+            allowed,
+            ..job(Does::Work(30))
+        })
+        .collect())
 }
 
 pub(super) fn every_policy_completes_a_batch_within_its_masks<F: Fixture>(fixture: &F) -> Outcome {
@@ -84,7 +109,11 @@ pub(super) fn every_policy_completes_a_batch_within_its_masks<F: Fixture>(fixtur
 }
 
 /// Every policy that can run here completes these jobs, and each job ends well.
-pub(super) fn assert_all_policies<F: Fixture>(fixture: &F, jobs: &[Job], actuation: Actuation) -> Outcome {
+pub(super) fn assert_all_policies<F: Fixture>(
+    fixture: &F,
+    jobs: &[Job],
+    actuation: Actuation,
+) -> Outcome {
     let mut left_out = Vec::new();
     for entry in POLICIES {
         let mut policy = match build(fixture, entry) {
@@ -95,31 +124,65 @@ pub(super) fn assert_all_policies<F: Fixture>(fixture: &F, jobs: &[Job], actuati
             }
         };
         let result = play_by(fixture, jobs, &mut *policy, actuation)?;
-        assert_eq!(exits(&result), vec![Exit::Code(0); jobs.len()], "{}", entry.name);
+        assert_eq!(
+            exits(&result),
+            vec![Exit::Code(0); jobs.len()],
+            "{}",
+            entry.name
+        );
         assert_eq!(result.policy_faults, 0, "{}", entry.name);
         if let Some(plans) = result.plans {
-            assert!(plans.installed > 0 && plans.adopted == plans.installed && plans.given_up.is_none(), "{plans:?}");
+            assert!(
+                plans.installed > 0 && plans.adopted == plans.installed && plans.given_up.is_none(),
+                "{plans:?}"
+            );
         }
         for task in &result.tasks {
             let is_read = task.cpu_time.value().is_some_and(|time| time > Nanos::ZERO);
-            assert!(is_read || needs(&fixture.backend(&[])?, Capability::CpuTime).is_err(), "{}: {task:?}", entry.name);
+            assert!(
+                is_read || needs(&fixture.backend(&[])?, Capability::CpuTime).is_err(),
+                "{}: {task:?}",
+                entry.name
+            );
         }
     }
     // The other policies were played.
     if left_out.is_empty() {
         Ok(())
     } else {
-        Err(Skip(format!("not all policies can run here ({})", left_out.join("; "))))
+        Err(Skip(format!(
+            "not all policies can run here ({})",
+            left_out.join("; ")
+        )))
     }
 }
 
 pub(super) fn failures_leave_the_others_alone<F: Fixture>(fixture: &F) -> Outcome {
-    let jobs = [Does::Fails, Does::Crashes, Does::Work(30), Does::Work(30), Does::Work(30)].map(job);
-    let expected =
-        [Exit::Code(3), Exit::Signal { signal: 11, oom: false }, Exit::Code(0), Exit::Code(0), Exit::Code(0)];
+    let jobs = [
+        Does::Fails,
+        Does::Crashes,
+        Does::Work(30),
+        Does::Work(30),
+        Does::Work(30),
+    ]
+    .map(job);
+    let expected = [
+        Exit::Code(3),
+        Exit::Signal {
+            signal: 11,
+            oom: false,
+        },
+        Exit::Code(0),
+        Exit::Code(0),
+        Exit::Code(0),
+    ];
     for name in ["fifo", "round-robin"] {
         let mut policy = build(fixture, find(name))?;
-        assert_eq!(exits(&play(fixture, &jobs, &mut *policy)?), expected, "{name}");
+        assert_eq!(
+            exits(&play(fixture, &jobs, &mut *policy)?),
+            expected,
+            "{name}"
+        );
     }
     Ok(())
 }
@@ -133,26 +196,52 @@ impl Policy for Nonsense {
         self.0 += 1;
         let place = |task: TaskId, cpu: CpuId| Change::Place {
             task,
-            placement: Placement::Exclusive { cpus: CpuSet::from_iter([cpu]), whole_core: false },
+            placement: Placement::Exclusive {
+                cpus: CpuSet::from_iter([cpu]),
+                whole_core: false,
+            },
             lease_end: None,
             purpose: Purpose::Run,
         };
         let cpu = snapshot.machine.cpus[0].id;
-        let nowhere = CpuId(snapshot.machine.cpus.iter().map(|cpu| cpu.id.0).max().unwrap_or(0) + 1);
+        let nowhere = CpuId(
+            snapshot
+                .machine
+                .cpus
+                .iter()
+                .map(|cpu| cpu.id.0)
+                .max()
+                .unwrap_or(0)
+                + 1,
+        );
         let ids: Vec<TaskId> = snapshot.tasks.iter().map(|task| task.id).collect();
         let next_wake = Some(snapshot.now + Nanos::from_ms(20));
         match (self.0 % 5, &ids[..]) {
-            (0, &[a, b, ..]) => {
-                Decision { changes: vec![place(a, cpu), place(b, cpu)], next_wake, ..Decision::default() }
-            }
-            (1, &[a, ..]) => Decision { changes: vec![place(a, nowhere)], next_wake, ..Decision::default() },
-            (2, &[a, ..]) => {
-                Decision { changes: vec![place(a, cpu)], next_wake: Some(Nanos::ZERO), ..Decision::default() }
-            }
-            (3, &[a, ..]) => {
-                Decision { changes: vec![place(a, cpu), Change::Stop { task: a }], next_wake, ..Decision::default() }
-            }
-            _ => Decision { changes: vec![place(TaskId(1_000), cpu)], next_wake, ..Decision::default() },
+            (0, &[a, b, ..]) => Decision {
+                changes: vec![place(a, cpu), place(b, cpu)],
+                next_wake,
+                ..Decision::default()
+            },
+            (1, &[a, ..]) => Decision {
+                changes: vec![place(a, nowhere)],
+                next_wake,
+                ..Decision::default()
+            },
+            (2, &[a, ..]) => Decision {
+                changes: vec![place(a, cpu)],
+                next_wake: Some(Nanos::ZERO),
+                ..Decision::default()
+            },
+            (3, &[a, ..]) => Decision {
+                changes: vec![place(a, cpu), Change::Stop { task: a }],
+                next_wake,
+                ..Decision::default()
+            },
+            _ => Decision {
+                changes: vec![place(TaskId(1_000), cpu)],
+                next_wake,
+                ..Decision::default()
+            },
         }
     }
 
@@ -177,7 +266,10 @@ pub(super) fn nonsense_is_replaced<F: Fixture>(fixture: &F) -> Outcome {
 }
 
 pub(super) fn gangs_take_turns_with_others<F: Fixture>(fixture: &F) -> Outcome {
-    let gang = Job { cpus: 2, ..job(Does::Work(40)) };
+    let gang = Job {
+        cpus: 2,
+        ..job(Does::Work(40))
+    };
     let jobs = [job(Does::Work(40)), gang.clone(), job(Does::Work(40)), gang];
     for name in ["fifo", "round-robin"] {
         let mut policy = build(fixture, find(name))?;
@@ -193,12 +285,31 @@ pub(super) fn a_run_repeats_itself<F: Fixture>(fixture: &F) -> Outcome {
         return Err(Skip(why.to_owned()));
     }
     let mut jobs = batch(fixture)?;
-    jobs.extend([job(Does::Crashes), job(Does::Naps), Job { cpus: 2, ..job(Does::Work(40)) }]);
+    jobs.extend([
+        job(Does::Crashes),
+        job(Does::Naps),
+        Job {
+            cpus: 2,
+            ..job(Does::Work(40))
+        },
+    ]);
     for entry in POLICIES {
-        let Ok(mut first) = build(fixture, entry) else { continue };
-        let Ok(mut second) = build(fixture, entry) else { continue };
-        let (first, second) = (play(fixture, &jobs, &mut *first)?, play(fixture, &jobs, &mut *second)?);
-        assert_eq!(format!("{:?}", first.tasks), format!("{:?}", second.tasks), "{}", entry.name);
+        let Ok(mut first) = build(fixture, entry) else {
+            continue;
+        };
+        let Ok(mut second) = build(fixture, entry) else {
+            continue;
+        };
+        let (first, second) = (
+            play(fixture, &jobs, &mut *first)?,
+            play(fixture, &jobs, &mut *second)?,
+        );
+        assert_eq!(
+            format!("{:?}", first.tasks),
+            format!("{:?}", second.tasks),
+            "{}",
+            entry.name
+        );
         assert_eq!(first.energy_j, second.energy_j, "{}", entry.name);
     }
     Ok(())

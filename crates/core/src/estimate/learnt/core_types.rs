@@ -45,7 +45,9 @@ struct Mean {
 impl Mean {
     /// Takes in a figure with these standard errors.
     fn add(&mut self, figure: f64, errors: [f64; 2]) {
-        let variance = errors.iter().fold(SPREAD_JOBS * SPREAD_JOBS, |sum, error| sum + error * error);
+        let variance = errors
+            .iter()
+            .fold(SPREAD_JOBS * SPREAD_JOBS, |sum, error| sum + error * error);
         self.sum += figure.clamp(-MOST, MOST) / variance;
         self.weight += 1.0 / variance;
     }
@@ -66,9 +68,15 @@ pub(super) struct CoreTypes {
 
 impl CoreTypes {
     pub(super) fn new(types: &[CoreType]) -> CoreTypes {
-        let fastest = types.first().and_then(|kind| kind.capacity).filter(|&capacity| capacity > 0);
+        let fastest = types
+            .first()
+            .and_then(|kind| kind.capacity)
+            .filter(|&capacity| capacity > 0);
         let kind = |kind: &CoreType| Kind {
-            ghz: kind.max_khz.filter(|&khz| khz > 0).map(|khz| khz as f64 / 1e6),
+            ghz: kind
+                .max_khz
+                .filter(|&khz| khz > 0)
+                .map(|khz| khz as f64 / 1e6),
             capacity: kind
                 .capacity
                 .filter(|&capacity| capacity > 0)
@@ -76,7 +84,10 @@ impl CoreTypes {
                 .map(|(of, most)| f64::from(of) / f64::from(most)),
             ..Kind::default()
         };
-        CoreTypes { types: types.to_vec(), kinds: types.iter().map(kind).collect() }
+        CoreTypes {
+            types: types.to_vec(),
+            kinds: types.iter().map(kind).collect(),
+        }
     }
 
     /// Whether a machine has these types: as CPUs come and go, it may lose one.
@@ -118,13 +129,22 @@ impl CoreTypes {
         }
         let one = &self.kinds[kind];
         let clock = self.clock(kind);
-        let assumed_own = one.capacity.map_or(0.0, |capacity| libm::log(clock / capacity));
-        (one.own.with(assumed_own), one.penalty.with(libm::log(clock)))
+        let assumed_own = one
+            .capacity
+            .map_or(0.0, |capacity| libm::log(clock / capacity));
+        (
+            one.own.with(assumed_own),
+            one.penalty.with(libm::log(clock)),
+        )
     }
 
     /// What a read from an idle memory costs on a type, in cycles, over what it costs on the fastest.
     pub(super) fn penalty(&self, kind: usize) -> f64 {
-        if self.are_alike() { 1.0 } else { libm::exp(self.factors(kind).1) }
+        if self.are_alike() {
+            1.0
+        } else {
+            libm::exp(self.factors(kind).1)
+        }
     }
 
     /// What a job that was seen on one type is expected to ask for on another.
@@ -150,18 +170,30 @@ impl CoreTypes {
             (kind.own, kind.penalty) = (Mean::default(), Mean::default());
         }
         for job in jobs {
-            for (ix, one) in job.phases.iter().enumerate().filter(|(_, one)| one.core_type > 0 && one.seen >= SEEN) {
-                let Some(fastest) = job.counterpart(ix, 0) else { continue };
+            for (ix, one) in job
+                .phases
+                .iter()
+                .enumerate()
+                .filter(|(_, one)| one.core_type > 0 && one.seen >= SEEN)
+            {
+                let Some(fastest) = job.counterpart(ix, 0) else {
+                    continue;
+                };
                 let kind = &mut self.kinds[one.core_type];
                 // What is not known of the whole may be of either part.
-                let part =
-                    |phase: &Phase, part: f64| phase.error * phase.solo_cpi / part.max(LEAST_PART * phase.solo_cpi);
+                let part = |phase: &Phase, part: f64| {
+                    phase.error * phase.solo_cpi / part.max(LEAST_PART * phase.solo_cpi)
+                };
                 let both = [one, fastest];
-                kind.own.add(libm::log(one.asks.own / fastest.asks.own), both.map(|phase| part(phase, phase.asks.own)));
+                kind.own.add(
+                    libm::log(one.asks.own / fastest.asks.own),
+                    both.map(|phase| part(phase, phase.asks.own)),
+                );
                 let waits = both.map(|phase| phase.asks.stall(shared, phase.asks.reads, 1.0));
                 if one.asks.penalty.min(fastest.asks.penalty) > 0.0 {
                     let errors = [part(one, waits[0]), part(fastest, waits[1])];
-                    kind.penalty.add(libm::log(one.asks.penalty / fastest.asks.penalty), errors);
+                    kind.penalty
+                        .add(libm::log(one.asks.penalty / fastest.asks.penalty), errors);
                 }
             }
         }
@@ -174,11 +206,19 @@ impl Job {
         let number = self.numbers[ix];
         let mut phases = self.phases.iter().zip(&self.numbers);
         let found = phases.find(|&(phase, &other)| other == number && phase.core_type == kind);
-        found.map(|(phase, _)| phase).filter(|phase| phase.seen >= SEEN || phase.is_measured())
+        found
+            .map(|(phase, _)| phase)
+            .filter(|phase| phase.seen >= SEEN || phase.is_measured())
     }
 
     /// What the job asks for in a phase, on a type of core, and its cycles per instruction alone there.
-    pub(super) fn asks_on(&self, ix: usize, kind: usize, types: &CoreTypes, shared: &Contention) -> (Asks, f64) {
+    pub(super) fn asks_on(
+        &self,
+        ix: usize,
+        kind: usize,
+        types: &CoreTypes,
+        shared: &Contention,
+    ) -> (Asks, f64) {
         let phase = &self.phases[ix];
         if phase.core_type == kind {
             return (phase.asks, phase.solo_cpi);

@@ -35,9 +35,20 @@ pub struct EarlierPhase {
 impl EarlierPhase {
     /// Whether all figures are such as a learner gives: a file may hold anything.
     pub(super) fn is_sound(&self) -> bool {
-        let Asks { own, penalty, l1, llc, reads, steepness, ghz } = self.asks;
+        let Asks {
+            own,
+            penalty,
+            l1,
+            llc,
+            reads,
+            steepness,
+            ghz,
+        } = self.asks;
         let all = [own, penalty, l1, llc, reads, steepness];
-        all.iter().all(|figure| figure.is_finite() && *figure >= 0.0)
-            && [ghz, self.solo_cpi, own].iter().all(|figure| figure.is_normal() && *figure > 0.0)
+        all.iter()
+            .all(|figure| figure.is_finite() && *figure >= 0.0)
+            && [ghz, self.solo_cpi, own]
+                .iter()
+                .all(|figure| figure.is_normal() && *figure > 0.0)
     }
 }

@@ -129,7 +129,11 @@ impl Seen {
             Reading::Absent(why) => Err(why),
         };
         let (cycles, instructions) = (count(Counter::Cycles)?, count(Counter::Instructions)?);
-        let cpus: Vec<usize> = sample.cpus.iter().filter_map(|cpu| machine.index_of(cpu)).collect();
+        let cpus: Vec<usize> = sample
+            .cpus
+            .iter()
+            .filter_map(|cpu| machine.index_of(cpu))
+            .collect();
         let mut cores: Vec<(usize, f64)> = Vec::new();
         for &cpu in &cpus {
             let core = machine.cpus[cpu].core;
@@ -138,20 +142,31 @@ impl Seen {
                 None => cores.push((core, 1.0)),
             }
         }
-        let Some(&first) = cpus.first() else { return Err(Absence::NotYetMeasured) };
+        let Some(&first) = cpus.first() else {
+            return Err(Absence::NotYetMeasured);
+        };
         // Cycles of several types have no clock in common.
         let core_type = machine.cpus[first].core_type;
-        if cpus.iter().any(|&cpu| machine.cpus[cpu].core_type != core_type) {
+        if cpus
+            .iter()
+            .any(|&cpu| machine.cpus[cpu].core_type != core_type)
+        {
             return Err(Absence::NotTold);
         }
         let threads = cpus.len() as f64;
-        let time = sample.cpu_time.value().map_or(sample.interval.0 as f64 * threads, |time| time.0 as f64);
+        let time = sample
+            .cpu_time
+            .value()
+            .map_or(sample.interval.0 as f64 * threads, |time| time.0 as f64);
         if time <= 0.0 || cycles <= 0.0 || instructions < LEAST_INSTRUCTIONS {
             return Err(Absence::NotYetMeasured);
         }
         let cpu = &machine.cpus[first];
         // Where one of them is not counted, the other is the nearest to it.
-        let (accesses, reads) = (count(Counter::LlcAccesses).ok(), count(Counter::MmReads).ok());
+        let (accesses, reads) = (
+            count(Counter::LlcAccesses).ok(),
+            count(Counter::MmReads).ok(),
+        );
         Ok(Seen {
             task: sample.task,
             cores,
@@ -225,18 +240,35 @@ impl Company {
             }
             let rate = one.per_ns(one.reads);
             let alike = |group: &&mut Readers| {
-                (group.since, group.until, group.llc, group.domain) == (one.since, one.until, one.llc, one.domain)
+                (group.since, group.until, group.llc, group.domain)
+                    == (one.since, one.until, one.llc, one.domain)
             };
             // Nearly all began and ended together, so there are few groups, and the last ones are the likeliest.
             match readers.iter_mut().rev().find(alike) {
                 Some(group) => group.reads += rate,
                 None => {
-                    let Seen { since, until, llc, domain, .. } = *one;
-                    readers.push(Readers { since, until, llc, domain, reads: rate });
+                    let Seen {
+                        since,
+                        until,
+                        llc,
+                        domain,
+                        ..
+                    } = *one;
+                    readers.push(Readers {
+                        since,
+                        until,
+                        llc,
+                        domain,
+                        reads: rate,
+                    });
                 }
             }
         }
-        Company { seen, on_core, readers }
+        Company {
+            seen,
+            on_core,
+            readers,
+        }
     }
 
     /// What was read from its memory domain and into its last-level cache while a job ran.
@@ -245,7 +277,11 @@ impl Company {
         let (mut reads, mut cached) = (0.0, 0.0);
         for group in &self.readers {
             let rate = group.reads * seen.overlap(group.since, group.until);
-            reads += if group.domain == seen.domain { rate } else { 0.0 };
+            reads += if group.domain == seen.domain {
+                rate
+            } else {
+                0.0
+            };
             cached += if group.llc == seen.llc { rate } else { 0.0 };
         }
         Met { at, reads, cached }
@@ -256,16 +292,21 @@ impl Company {
     fn siblings(&self, at: usize) -> impl Iterator<Item = (&Seen, f64)> {
         let seen = &self.seen[at];
         let all = seen.threads();
-        seen.cores.iter().filter_map(move |&(core, own)| Some((own, self.on_core.get(&core)?))).flat_map(
-            move |(own, there)| {
+        seen.cores
+            .iter()
+            .filter_map(move |&(core, own)| Some((own, self.on_core.get(&core)?)))
+            .flat_map(move |(own, there)| {
                 there.iter().filter_map(move |&(other_at, threads)| {
                     let other = &self.seen[other_at];
-                    let others = if other_at == at { threads - 1.0 } else { threads };
+                    let others = if other_at == at {
+                        threads - 1.0
+                    } else {
+                        threads
+                    };
                     let met = own / all * others * seen.overlap(other.since, other.until);
                     (met > 0.0).then_some((other, met))
                 })
-            },
-        )
+            })
     }
 }
 
@@ -326,7 +367,9 @@ impl Learner {
         }
         let mut fresh = Vec::with_capacity(samples.len());
         for sample in samples {
-            let Some(job) = self.jobs.get_mut(&sample.task) else { continue };
+            let Some(job) = self.jobs.get_mut(&sample.task) else {
+                continue;
+            };
             match Seen::of(machine, sample, job.width) {
                 Ok(seen) => {
                     job.absence = None;
@@ -334,14 +377,20 @@ impl Learner {
                 }
                 Err(why) => {
                     // Where the kernel time-shares the CPUs, it may have waited for others; else only for itself.
-                    let time = if sample.observed { sample.cpu_time.value() } else { None };
+                    let time = if sample.observed {
+                        sample.cpu_time.value()
+                    } else {
+                        None
+                    };
                     let time = time.unwrap_or(sample.interval);
                     job.settle(time.0.min(sample.interval.0) as f64);
                     job.absence = Some(why);
                 }
             }
         }
-        let Some(earliest) = fresh.iter().map(|seen| seen.since).min() else { return };
+        let Some(earliest) = fresh.iter().map(|seen| seen.since).min() else {
+            return;
+        };
         let mut all = std::mem::take(&mut self.recent);
         all.retain(|seen| seen.until > earliest);
         let first = all.len();
@@ -351,20 +400,31 @@ impl Learner {
             self.learn(&company, first, domain);
         }
         self.recent = company.seen;
-        let now = self.recent.iter().map(|seen| seen.until).max().unwrap_or_default();
+        let now = self
+            .recent
+            .iter()
+            .map(|seen| seen.until)
+            .max()
+            .unwrap_or_default();
         // It looks at all jobs, which would cost too much whenever one of many short jobs ends.
         if (now - self.fitted) as f64 * FITS_IN_QUANTUM >= self.quantum
             || self.recent[first..].iter().any(|seen| seen.calm)
         {
             self.fitted = now;
-            self.fit.update(&mut self.shared, &self.types, self.jobs.values().flat_map(|job| &job.phases));
+            self.fit.update(
+                &mut self.shared,
+                &self.types,
+                self.jobs.values().flat_map(|job| &job.phases),
+            );
             self.types.update(&self.shared, self.jobs.values());
         }
     }
 
     /// What is known of a task.
     pub(crate) fn known(&self, task: TaskId) -> Reading<Learnt> {
-        let Some(job) = self.jobs.get(&task) else { return Reading::Absent(Absence::NotYetMeasured) };
+        let Some(job) = self.jobs.get(&task) else {
+            return Reading::Absent(Absence::NotYetMeasured);
+        };
         let Some(phase) = job.phases.get(job.now) else {
             return Reading::Absent(job.absence.unwrap_or(Absence::NotYetMeasured));
         };
@@ -384,15 +444,31 @@ impl Learner {
     }
 
     /// A task of `width` CPUs begins, or begins anew, with this progress in quanta. What an earlier run learnt of it may help.
-    pub(crate) fn begin(&mut self, task: TaskId, width: u32, progress: f64, earlier: Option<&Earlier>) {
+    pub(crate) fn begin(
+        &mut self,
+        task: TaskId,
+        width: u32,
+        progress: f64,
+        earlier: Option<&Earlier>,
+    ) {
         let told = progress * self.quantum;
         // That run may have had other CPUs, and so other types of core.
         let is_here = |phase: &&EarlierPhase| phase.is_sound() && self.types.has(phase.core_type);
-        let known = earlier.iter().flat_map(|earlier| &earlier.phases).filter(is_here);
-        let mut job = Job { width, start: told, settled: told, told, ..Job::default() };
+        let known = earlier
+            .iter()
+            .flat_map(|earlier| &earlier.phases)
+            .filter(is_here);
+        let mut job = Job {
+            width,
+            start: told,
+            settled: told,
+            told,
+            ..Job::default()
+        };
         for known in known.take(PHASES) {
             let phase = Phase::known_before(known);
-            job.numbers.push(job.number_of(phase.core_type, |other| other.apart(&phase)));
+            job.numbers
+                .push(job.number_of(phase.core_type, |other| other.apart(&phase)));
             job.phases.push(phase);
         }
         self.jobs.insert(task, job);
@@ -400,7 +476,9 @@ impl Learner {
 
     /// Quanta' worth of solo execution done in this run.
     pub(crate) fn earned(&self, task: TaskId) -> Reading<f64> {
-        let Some(job) = self.jobs.get(&task) else { return Reading::Absent(Absence::NotYetMeasured) };
+        let Some(job) = self.jobs.get(&task) else {
+            return Reading::Absent(Absence::NotYetMeasured);
+        };
         if job.samples == 0.0 {
             return Reading::Absent(job.absence.unwrap_or(Absence::NotYetMeasured));
         }
@@ -409,9 +487,17 @@ impl Learner {
 
     /// What was learnt of a task that a later run can use: its measured phases. `None` if there is nothing.
     pub(crate) fn keep(&self, task: TaskId) -> Option<Earlier> {
-        let of =
-            |phase: &Phase| EarlierPhase { core_type: phase.core_type, asks: phase.asks, solo_cpi: phase.solo_cpi };
-        let measured = self.jobs.get(&task)?.phases.iter().filter(|phase| phase.is_measured());
+        let of = |phase: &Phase| EarlierPhase {
+            core_type: phase.core_type,
+            asks: phase.asks,
+            solo_cpi: phase.solo_cpi,
+        };
+        let measured = self
+            .jobs
+            .get(&task)?
+            .phases
+            .iter()
+            .filter(|phase| phase.is_measured());
         let phases: Vec<EarlierPhase> = measured.map(of).filter(EarlierPhase::is_sound).collect();
         (!phases.is_empty()).then_some(Earlier { phases })
     }
@@ -429,8 +515,10 @@ impl Learner {
     /// Learns from those that ran at one memory domain; those from the position `first` on are new.
     fn learn(&mut self, company: &Company, first: usize, domain: usize) {
         let all = &company.seen;
-        let met: Vec<Met> =
-            (first..all.len()).filter(|&at| all[at].domain == domain).map(|at| company.met(at)).collect();
+        let met: Vec<Met> = (first..all.len())
+            .filter(|&at| all[at].domain == domain)
+            .map(|at| company.met(at))
+            .collect();
         if met.is_empty() {
             return;
         }
@@ -438,8 +526,14 @@ impl Learner {
         let is_calm = met.iter().any(|met| all[met.at].calm);
         let mut latency = self.latency(company, &met, reads, is_calm);
         if !is_calm {
-            let length = met.iter().map(|met| all[met.at].until - all[met.at].since).max().unwrap_or_default();
-            latency = self.fit.note_interval(reads, latency, length as f64 / self.quantum);
+            let length = met
+                .iter()
+                .map(|met| all[met.at].until - all[met.at].since)
+                .max()
+                .unwrap_or_default();
+            latency = self
+                .fit
+                .note_interval(reads, latency, length as f64 / self.quantum);
         }
         for met in met {
             self.take_in(company, met, latency);
@@ -457,9 +551,17 @@ impl Learner {
             let (mut xx, mut xy) = (trust, trust * expected);
             for met in met {
                 let seen = &company.seen[met.at];
-                let Some(phase) = self.phase_of(seen.task).filter(|phase| phase.seen >= FITTED) else { continue };
+                let Some(phase) = self
+                    .phase_of(seen.task)
+                    .filter(|phase| phase.seen >= FITTED)
+                else {
+                    continue;
+                };
                 let (busy, ports) = self.siblings(company, met.at, latency);
-                let asks = Asks { llc: seen.per_instruction(seen.llc_accesses), ..phase.asks };
+                let asks = Asks {
+                    llc: seen.per_instruction(seen.llc_accesses),
+                    ..phase.asks
+                };
                 let m = seen.per_instruction(seen.reads);
                 let base = asks.own * (1.0 + self.shared.alpha * busy)
                     + self.shared.beta * seen.per_instruction(seen.l1) * ports
@@ -479,7 +581,10 @@ impl Learner {
         for (other, met) in company.siblings(at) {
             let threads = met * other.duty;
             let stall = self.phase_of(other.task).map_or(0.0, |phase| {
-                let asks = Asks { llc: other.per_instruction(other.llc_accesses), ..phase.asks };
+                let asks = Asks {
+                    llc: other.per_instruction(other.llc_accesses),
+                    ..phase.asks
+                };
                 asks.stall(&self.shared, other.per_instruction(other.reads), latency)
             });
             busy += threads * activity(stall / other.cpi());
@@ -502,7 +607,11 @@ impl Learner {
             llc,
             reads,
             lines: self.shared.hit * (llc - reads) + latency * reads,
-            share: if met.cached > 0.0 { (seen.per_ns(seen.reads) / met.cached).min(1.0) } else { 1.0 },
+            share: if met.cached > 0.0 {
+                (seen.per_ns(seen.reads) / met.cached).min(1.0)
+            } else {
+                1.0
+            },
             load: met.reads,
             disturbed: 0.0,
             weight: ((seen.until - seen.since) as f64 / FULL_LENGTH).min(1.0),
@@ -513,10 +622,16 @@ impl Learner {
         self.types.saw(seen.core_type, seen.ghz);
         let (shared, steepness) = (self.shared, self.fit.steepness());
         let penalty = self.fit.penalty() * self.types.penalty(seen.core_type);
-        let Some(job) = self.jobs.get_mut(&seen.task) else { return };
+        let Some(job) = self.jobs.get_mut(&seen.task) else {
+            return;
+        };
         let number = job.numbers.get(job.now).copied();
         let now = job.phase_for(&row, seen, &self.types, (penalty, steepness));
-        job.stay = if number == Some(job.numbers[now]) { job.stay.saturating_add(1) } else { 1 };
+        job.stay = if number == Some(job.numbers[now]) {
+            job.stay.saturating_add(1)
+        } else {
+            1
+        };
         job.now = now;
         let phase = &mut job.phases[now];
         phase.doubt(&shared, &row);
@@ -557,7 +672,13 @@ impl Job {
     }
 
     /// The phase that a sample belongs to: a known one, or a new one.
-    fn phase_for(&mut self, row: &Row, seen: &Seen, types: &CoreTypes, (penalty, steepness): (f64, f64)) -> usize {
+    fn phase_for(
+        &mut self,
+        row: &Row,
+        seen: &Seen,
+        types: &CoreTypes,
+        (penalty, steepness): (f64, f64),
+    ) -> usize {
         let kind = seen.core_type;
         let far = |phase: &Phase| phase.distance(row, seen.counts_llc);
         if let Some(ix) = self.nearest(SAME_PHASE, |phase| phase.core_type == kind, far) {
@@ -565,7 +686,9 @@ impl Job {
         }
         // What a read costs is carried from phase to phase.
         let last = self.phases.get(self.now);
-        let penalty = last.map_or(penalty, |phase| types.convert(&phase.asks, phase.core_type, kind).penalty);
+        let penalty = last.map_or(penalty, |phase| {
+            types.convert(&phase.asks, phase.core_type, kind).penalty
+        });
         let phase = Phase::new(kind, row, penalty, steepness, seen.ghz);
         let number = self.number_of(kind, far);
         if self.phases.len() < PHASES {
@@ -573,7 +696,9 @@ impl Job {
             self.numbers.push(number);
             return self.phases.len() - 1;
         }
-        let oldest = (0..PHASES).min_by_key(|&ix| self.phases[ix].used_at).unwrap_or_default();
+        let oldest = (0..PHASES)
+            .min_by_key(|&ix| self.phases[ix].used_at)
+            .unwrap_or_default();
         self.settled += worth(&self.phases[oldest]);
         let said = self.phases[oldest].normal;
         self.phases[oldest] = phase;
@@ -585,17 +710,30 @@ impl Job {
 
 impl Job {
     /// The nearest of some phases, within a distance.
-    fn nearest(&self, within: f64, of: impl Fn(&Phase) -> bool, far: impl Fn(&Phase) -> f64) -> Option<usize> {
+    fn nearest(
+        &self,
+        within: f64,
+        of: impl Fn(&Phase) -> bool,
+        far: impl Fn(&Phase) -> f64,
+    ) -> Option<usize> {
         let some = (0..self.phases.len()).filter(|&ix| of(&self.phases[ix]));
-        let (distance, ix) = some.map(|ix| (far(&self.phases[ix]), ix)).min_by(|x, y| x.0.total_cmp(&y.0))?;
+        let (distance, ix) = some
+            .map(|ix| (far(&self.phases[ix]), ix))
+            .min_by(|x, y| x.0.total_cmp(&y.0))?;
         (distance < within).then_some(ix)
     }
 
     /// The number of a phase that is new on this type of core: that of the same phase on another type, if it has one there
     /// that this type lacks, or a new one.
     fn number_of(&self, kind: usize, far: impl Fn(&Phase) -> f64) -> u32 {
-        let elsewhere = self.nearest(SAME_ON_OTHERS, |phase| phase.core_type != kind, far).map(|ix| self.numbers[ix]);
-        let mut here = self.phases.iter().zip(&self.numbers).filter(|(phase, _)| phase.core_type == kind);
+        let elsewhere = self
+            .nearest(SAME_ON_OTHERS, |phase| phase.core_type != kind, far)
+            .map(|ix| self.numbers[ix]);
+        let mut here = self
+            .phases
+            .iter()
+            .zip(&self.numbers)
+            .filter(|(phase, _)| phase.core_type == kind);
         let same = elsewhere.filter(|number| !here.any(|(_, other)| other == number));
         same.unwrap_or_else(|| self.numbers.iter().max().map_or(0, |most| most + 1))
     }

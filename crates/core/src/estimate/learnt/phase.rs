@@ -92,7 +92,13 @@ impl Row {
     /// Figures of the fit of reads: 1, ln share; ln reads. `None` if it hardly reads.
     fn misses(&self) -> Option<[f64; 3]> {
         let is_telling = self.reads > LEAST_READS && self.share > 0.0;
-        is_telling.then(|| [1.0, libm::log(self.share.clamp(1e-3, 1.0)), libm::log(self.reads)])
+        is_telling.then(|| {
+            [
+                1.0,
+                libm::log(self.share.clamp(1e-3, 1.0)),
+                libm::log(self.reads),
+            ]
+        })
     }
 
     /// Whether nobody was on its cores: the others are the threads of its own job.
@@ -171,9 +177,27 @@ impl Known {
 
 impl Phase {
     /// A phase that begins with this sample. Penalty and steepness are assumed.
-    pub(super) fn new(core_type: usize, row: &Row, penalty: f64, steepness: f64, ghz: f64) -> Phase {
-        let asks = Asks { own: row.cpi, penalty, l1: row.l1, llc: row.llc, reads: row.reads, steepness, ghz };
-        Phase { core_type, asks, ..Phase::default() }
+    pub(super) fn new(
+        core_type: usize,
+        row: &Row,
+        penalty: f64,
+        steepness: f64,
+        ghz: f64,
+    ) -> Phase {
+        let asks = Asks {
+            own: row.cpi,
+            penalty,
+            l1: row.l1,
+            llc: row.llc,
+            reads: row.reads,
+            steepness,
+            ghz,
+        };
+        Phase {
+            core_type,
+            asks,
+            ..Phase::default()
+        }
     }
 
     /// What a phase takes at most.
@@ -184,19 +208,38 @@ impl Phase {
 
     /// A phase that an earlier run knew.
     pub(super) fn known_before(known: &EarlierPhase) -> Phase {
-        let EarlierPhase { core_type, asks, solo_cpi } = *known;
-        let earlier = Some(Known { asks, solo_cpi, odd: 0, measured: 0 });
-        Phase { core_type, asks, solo_cpi, error: EARLIER_ERROR, earlier, ..Phase::default() }
+        let EarlierPhase {
+            core_type,
+            asks,
+            solo_cpi,
+        } = *known;
+        let earlier = Some(Known {
+            asks,
+            solo_cpi,
+            odd: 0,
+            measured: 0,
+        });
+        Phase {
+            core_type,
+            asks,
+            solo_cpi,
+            error: EARLIER_ERROR,
+            earlier,
+            ..Phase::default()
+        }
     }
 
     /// Holds a sample against what an earlier run knew, and forgets that if it can't be right: if a measurement of this run
     /// contradicts it, or several samples do; and when this run has measured enough to know better.
     pub(super) fn doubt(&mut self, shared: &Contention, row: &Row) {
         let goes_on = self.goes_on(row);
-        let Some(known) = &mut self.earlier else { return };
+        let Some(known) = &mut self.earlier else {
+            return;
+        };
         let asks = &self.asks;
-        let expected =
-            asks.own * (1.0 + shared.alpha * row.activity) + shared.beta * row.ports + asks.penalty * row.lines;
+        let expected = asks.own * (1.0 + shared.alpha * row.activity)
+            + shared.beta * row.ports
+            + asks.penalty * row.lines;
         let off = libm::log(row.cpi / expected).abs();
         known.odd = if off > ODD { known.odd + 1 } else { 0 };
         known.measured += u32::from(row.is_calm() && !goes_on);
@@ -233,7 +276,10 @@ impl Phase {
     }
 
     fn measurements(&self) -> impl Iterator<Item = Row> {
-        self.earlier.iter().map(Known::row).chain(self.calm.iter().copied())
+        self.earlier
+            .iter()
+            .map(Known::row)
+            .chain(self.calm.iter().copied())
     }
 
     /// Takes in a sample. Returns what it says of how far the cache has filled: see
@@ -246,7 +292,8 @@ impl Phase {
         if !row.is_calm() {
             self.busy.add(row.cycles(), row.trust(), MOST_BUSY);
             if let Some(misses) = row.misses() {
-                self.busy_misses.add(misses, row.weight * row.share, MOST_BUSY_MISSES);
+                self.busy_misses
+                    .add(misses, row.weight * row.share, MOST_BUSY_MISSES);
             }
             return None;
         }
@@ -270,13 +317,20 @@ impl Phase {
         for row in self.measurements() {
             let latency = shared.memory.at(row.load);
             let lines = shared.hit * (row.llc - row.reads) + latency * row.reads;
-            let row = Row { lines, disturbed: self.disturbed(shared, &row, latency), ..row };
+            let row = Row {
+                lines,
+                disturbed: self.disturbed(shared, &row, latency),
+                ..row
+            };
             calm.add(row.cycles(), row.trust(), f64::INFINITY);
             if let Some(figures) = row.misses() {
                 misses.add(figures, row.weight * row.share, f64::INFINITY);
             }
         }
-        (calm.join(self.busy, BUSY_RATIO), misses.join(self.busy_misses, BUSY_MISSES_RATIO))
+        (
+            calm.join(self.busy, BUSY_RATIO),
+            misses.join(self.busy_misses, BUSY_MISSES_RATIO),
+        )
     }
 
     /// The part of a sample's cycles that co-runners caused, by the present model, with memory at this latency.
@@ -284,7 +338,14 @@ impl Phase {
         let asks = &self.asks;
         // In calm a job that loads memory by itself is not disturbed by that. What counts is what it read then: what others
         // took from a memory that is at its limit does not show in the load.
-        let alone = if row.calm { shared.memory.at(row.reads * asks.ghz / row.cpi).min(latency) } else { 1.0 };
+        let alone = if row.calm {
+            shared
+                .memory
+                .at(row.reads * asks.ghz / row.cpi)
+                .min(latency)
+        } else {
+            1.0
+        };
         let more = (1.0 - shared.hit) * (row.reads - asks.reads).max(0.0);
         let by_memory = asks.penalty * ((latency - alone) * row.reads + more);
         let in_core = shared.alpha * row.activity * asks.own + shared.beta * row.ports;
@@ -301,11 +362,14 @@ impl Phase {
         let scale = [1.0, self.asks.own, 1.0, 1.0, 1.0];
         let of = |i: usize, j: usize| all.of(i, j) * scale[i] * scale[j];
         let eliminated = [[of(0, 0), of(0, 3)], [of(3, 0), of(3, 3) + precision]];
-        let Some((_, inverse)) = solve_two(eliminated, [0.0, 0.0]) else { return [0.0; 5] };
+        let Some((_, inverse)) = solve_two(eliminated, [0.0, 0.0]) else {
+            return [0.0; 5];
+        };
         let side = |i: usize| [of(i, 0), of(i, 3)];
         let target = [of(4, 0), of(4, 3) + precision * penalty];
         let through = |x: [f64; 2], y: [f64; 2]| {
-            x[0] * (inverse[0][0] * y[0] + inverse[0][1] * y[1]) + x[1] * (inverse[1][0] * y[0] + inverse[1][1] * y[1])
+            x[0] * (inverse[0][0] * y[0] + inverse[0][1] * y[1])
+                + x[1] * (inverse[1][0] * y[0] + inverse[1][1] * y[1])
         };
         [
             of(1, 1) - through(side(1), side(1)),
@@ -324,17 +388,22 @@ impl Phase {
         penalty: f64,
         steepness: f64,
     ) {
-        let (penalty, steepness) =
-            self.earlier.map_or((penalty, steepness), |known| (known.asks.penalty, known.asks.steepness));
+        let (penalty, steepness) = self.earlier.map_or((penalty, steepness), |known| {
+            (known.asks.penalty, known.asks.steepness)
+        });
         let inverse = self.fit_cycles(cycles, shared, penalty);
         self.fit_misses(misses, steepness);
         self.solo_cpi = self.asks.solo_cpi(shared);
         let lines = shared.hit * (self.asks.llc - self.asks.reads).max(0.0) + self.asks.reads;
         let variance = inverse[0][0] + 2.0 * lines * inverse[0][1] + lines * lines * inverse[1][1];
         // What the reads are with all of the cache is not known if it never had all of it.
-        let share = self.measurements().map(|row| row.share).fold(LEAST_SHARE, f64::max);
+        let share = self
+            .measurements()
+            .map(|row| row.share)
+            .fold(LEAST_SHARE, f64::max);
         let of_misses = self.asks.miss_cost(shared, share) * UNSEEN_READS * libm::log(1.0 / share);
-        self.error = (NOISE * NOISE * variance.max(0.0) + of_misses * of_misses).sqrt() / self.solo_cpi.max(LEAST_OWN);
+        self.error = (NOISE * NOISE * variance.max(0.0) + of_misses * of_misses).sqrt()
+            / self.solo_cpi.max(LEAST_OWN);
     }
 
     fn fit_cycles(&mut self, all: &Sums<5>, shared: &Contention, penalty: f64) -> [[f64; 2]; 2] {
@@ -346,8 +415,10 @@ impl Phase {
         let xy = all.of(0, 4) + alpha * all.of(1, 4) - beta * (all.of(0, 2) + alpha * all.of(1, 2));
         let qy = all.of(3, 4) - beta * all.of(2, 3);
         let precision = precision(penalty);
-        let Some(([own, cost], inverse)) = solve_two([[xx, xq], [xq, qq + precision]], [xy, qy + precision * penalty])
-        else {
+        let Some(([own, cost], inverse)) = solve_two(
+            [[xx, xq], [xq, qq + precision]],
+            [xy, qy + precision * penalty],
+        ) else {
             return [[1.0, 0.0], [0.0, 1.0]];
         };
         (self.asks.own, self.asks.penalty) = (own, cost);
@@ -365,8 +436,13 @@ impl Phase {
             return;
         }
         let precision = (NOISE_MISSES / SPREAD_STEEPNESS) * (NOISE_MISSES / SPREAD_STEEPNESS);
-        let a = [[all.of(0, 0), -all.of(0, 1)], [-all.of(0, 1), all.of(1, 1) + precision]];
-        let Some(([mut level, power], _)) = solve_two(a, [all.of(0, 2), -all.of(1, 2) + precision * steepness]) else {
+        let a = [
+            [all.of(0, 0), -all.of(0, 1)],
+            [-all.of(0, 1), all.of(1, 1) + precision],
+        ];
+        let Some(([mut level, power], _)) =
+            solve_two(a, [all.of(0, 2), -all.of(1, 2) + precision * steepness])
+        else {
             return;
         };
         let bounded = power.clamp(0.0, STEEPEST);

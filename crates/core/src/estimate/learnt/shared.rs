@@ -62,10 +62,15 @@ impl Interval {
             return;
         }
         self.of = seen;
-        for ((headroom, expected), scaled) in HEADROOM.into_iter().zip(&mut self.expected).zip(&mut self.scaled) {
+        for ((headroom, expected), scaled) in HEADROOM
+            .into_iter()
+            .zip(&mut self.expected)
+            .zip(&mut self.scaled)
+        {
             let shape = Latency::shape((self.reads / (seen * headroom)).clamp(0.0, 1.0));
             *expected = RISES.map(|rise| 1.0 + rise * shape);
-            *scaled = expected.map(|expected| self.weight * (self.latency / expected).clamp(0.5, 2.0));
+            *scaled =
+                expected.map(|expected| self.weight * (self.latency / expected).clamp(0.5, 2.0));
         }
     }
 }
@@ -85,7 +90,13 @@ pub(super) struct SharedFit {
 
 impl Default for SharedFit {
     fn default() -> SharedFit {
-        SharedFit { normal: [0.0; 5], penalty: PENALTY, steepness: STEEPNESS, intervals: VecDeque::new(), scale: 1.0 }
+        SharedFit {
+            normal: [0.0; 5],
+            penalty: PENALTY,
+            steepness: STEEPNESS,
+            intervals: VecDeque::new(),
+            scale: 1.0,
+        }
     }
 }
 
@@ -102,7 +113,14 @@ impl SharedFit {
     pub(super) fn note_interval(&mut self, reads: f64, latency: f64, quanta: f64) -> f64 {
         let weight = quanta.min(1.0);
         let (expected, scaled) = Default::default();
-        self.intervals.push_back(Interval { reads, latency, weight, of: 0.0, expected, scaled });
+        self.intervals.push_back(Interval {
+            reads,
+            latency,
+            weight,
+            of: 0.0,
+            expected,
+            scaled,
+        });
         if self.intervals.len() > INTERVALS {
             self.intervals.pop_front();
         }
@@ -123,13 +141,20 @@ impl SharedFit {
         phases: impl Iterator<Item = &'a Phase>,
     ) {
         let [aa, ab, bb, a, b] = self.normal;
-        let [of_alpha, of_beta] = [ALPHA.1, BETA.1].map(|spread| (NOISE / spread) * (NOISE / spread));
+        let [of_alpha, of_beta] =
+            [ALPHA.1, BETA.1].map(|spread| (NOISE / spread) * (NOISE / spread));
         let equations = [[aa + of_alpha, ab], [ab, bb + of_beta]];
-        if let Some(([alpha, beta], _)) = solve_two(equations, [a + of_alpha * ALPHA.0, b + of_beta * BETA.0]) {
+        if let Some(([alpha, beta], _)) =
+            solve_two(equations, [a + of_alpha * ALPHA.0, b + of_beta * BETA.0])
+        {
             shared.alpha = alpha.clamp(0.0, MOST_ALPHA);
             shared.beta = beta.clamp(0.0, MOST_BETA);
         }
-        let (mut jobs, mut penalty, mut steepness) = (ASSUMED_JOBS, ASSUMED_JOBS * PENALTY, ASSUMED_JOBS * STEEPNESS);
+        let (mut jobs, mut penalty, mut steepness) = (
+            ASSUMED_JOBS,
+            ASSUMED_JOBS * PENALTY,
+            ASSUMED_JOBS * STEEPNESS,
+        );
         for phase in phases.filter(|phase| phase.is_measured()) {
             if phase.asks.reads * phase.asks.penalty > TELLING * phase.solo_cpi {
                 jobs += 1.0;
@@ -144,7 +169,11 @@ impl SharedFit {
 
     /// The curve of the latency that explains the last intervals best.
     fn fit_memory(&mut self, shared: &mut Contention) {
-        let seen = self.intervals.iter().map(|interval| interval.reads).fold(0.0, f64::max);
+        let seen = self
+            .intervals
+            .iter()
+            .map(|interval| interval.reads)
+            .fold(0.0, f64::max);
         if seen <= 0.0 {
             return;
         }
@@ -153,7 +182,10 @@ impl SharedFit {
         for interval in &mut self.intervals {
             interval.hold_against(seen);
             let scaled = interval.scaled.as_flattened();
-            sums.as_flattened_mut().iter_mut().zip(scaled).for_each(|(sum, scaled)| *sum += scaled);
+            sums.as_flattened_mut()
+                .iter_mut()
+                .zip(scaled)
+                .for_each(|(sum, scaled)| *sum += scaled);
             weights += interval.weight;
         }
         let offs = RISES.map(|rise| libm::log(rise / RISE.0) / RISE.1);
@@ -174,7 +206,10 @@ impl SharedFit {
                 }
                 if miss + LEAST_BETTER < least {
                     least = miss;
-                    shared.memory = Latency { most: Some(seen * headroom), rise };
+                    shared.memory = Latency {
+                        most: Some(seen * headroom),
+                        rise,
+                    };
                     self.scale = scale;
                 }
             }

@@ -9,7 +9,10 @@ pub(super) struct Sums<const N: usize> {
 
 impl<const N: usize> Default for Sums<N> {
     fn default() -> Sums<N> {
-        Sums { sums: [[0.0; N]; N], weight: 0.0 }
+        Sums {
+            sums: [[0.0; N]; N],
+            weight: 0.0,
+        }
     }
 }
 
@@ -33,7 +36,10 @@ impl<const N: usize> Sums<N> {
     /// Lets all rows count by this factor.
     pub(super) fn scale(&mut self, factor: f64) {
         self.weight *= factor;
-        self.sums.iter_mut().flatten().for_each(|sum| *sum *= factor);
+        self.sums
+            .iter_mut()
+            .flatten()
+            .for_each(|sum| *sum *= factor);
     }
 
     /// The sum of the products of two figures.
@@ -47,7 +53,12 @@ impl<const N: usize> Sums<N> {
             other.scale(ratio * self.weight / other.weight);
         }
         self.weight += other.weight;
-        for (mine, others) in self.sums.iter_mut().flatten().zip(other.sums.iter().flatten()) {
+        for (mine, others) in self
+            .sums
+            .iter_mut()
+            .flatten()
+            .zip(other.sums.iter().flatten())
+        {
             *mine += others;
         }
         self
@@ -60,8 +71,14 @@ pub(super) fn solve_two(a: [[f64; 2]; 2], b: [f64; 2]) -> Option<([f64; 2], [[f6
     if det.is_nan() || det <= LEAST_DETERMINANT * a[0][0] * a[1][1] {
         return None;
     }
-    let inverse = [[a[1][1] / det, -a[0][1] / det], [-a[1][0] / det, a[0][0] / det]];
-    Some((std::array::from_fn(|i| inverse[i][0] * b[0] + inverse[i][1] * b[1]), inverse))
+    let inverse = [
+        [a[1][1] / det, -a[0][1] / det],
+        [-a[1][0] / det, a[0][0] / det],
+    ];
+    Some((
+        std::array::from_fn(|i| inverse[i][0] * b[0] + inverse[i][1] * b[1]),
+        inverse,
+    ))
 }
 
 /// Below this part of the product of the diagonal a determinant is rounding.
@@ -78,7 +95,10 @@ mod tests {
             sums.add([1.0, f64::from(x), 2.0 + 3.0 * f64::from(x)], 1.0, 100.0);
         }
         let fit = |sums: &Sums<3>| {
-            let a = [[sums.of(0, 0), sums.of(0, 1)], [sums.of(1, 0), sums.of(1, 1)]];
+            let a = [
+                [sums.of(0, 0), sums.of(0, 1)],
+                [sums.of(1, 0), sums.of(1, 1)],
+            ];
             solve_two(a, [sums.of(0, 2), sums.of(1, 2)]).map(|(found, _)| found)
         };
         let [level, slope] = fit(&sums).unwrap();
@@ -89,7 +109,10 @@ mod tests {
             }
         }
         let [level, slope] = fit(&sums).unwrap();
-        assert!((level - 5.0).abs() < 1e-3 && (slope + 1.0).abs() < 1e-3, "{level} {slope}");
+        assert!(
+            (level - 5.0).abs() < 1e-3 && (slope + 1.0).abs() < 1e-3,
+            "{level} {slope}"
+        );
         assert!(sums.weight() <= 20.0);
         // One point says nothing about two figures.
         let mut one = Sums::<3>::default();
@@ -103,7 +126,9 @@ mod tests {
         few.add([1.0, 1.0], 2.0, 100.0);
         (0..50).for_each(|_| many.add([1.0, 9.0], 1.0, 100.0));
         let both = few.join(many, 0.25);
-        assert!((both.weight() - 2.5).abs() < 1e-9 && (both.of(0, 1) - (2.0 + 0.5 * 9.0)).abs() < 1e-9);
+        assert!(
+            (both.weight() - 2.5).abs() < 1e-9 && (both.of(0, 1) - (2.0 + 0.5 * 9.0)).abs() < 1e-9
+        );
         assert_eq!(Sums::default().join(many, 0.25).weight(), many.weight());
     }
 }

@@ -10,7 +10,15 @@ use crate::traffic::TrafficRates;
 const Q: u64 = 200_000_000;
 
 fn truth() -> Contention {
-    Contention { alpha: 0.35, beta: 0.9, hit: 0.17, memory: Latency { most: Some(0.12), rise: 0.25 } }
+    Contention {
+        alpha: 0.35,
+        beta: 0.9,
+        hit: 0.17,
+        memory: Latency {
+            most: Some(0.12),
+            rise: 0.25,
+        },
+    }
 }
 
 /// Twelve jobs, from those that compute to those that only read.
@@ -37,7 +45,12 @@ fn on_type(asks: &Asks, core_type: usize) -> Asks {
     if core_type == 0 {
         return *asks;
     }
-    Asks { own: asks.own * (1.5 + 0.5 * asks.own), penalty: 0.6 * asks.penalty, ghz: 1.2, ..*asks }
+    Asks {
+        own: asks.own * (1.5 + 0.5 * asks.own),
+        penalty: 0.6 * asks.penalty,
+        ghz: 1.2,
+        ..*asks
+    }
 }
 
 struct World {
@@ -61,8 +74,16 @@ impl World {
     /// Of its cores the last is slow, which the kernel says or not.
     fn on_two_types(noise: f64, capacity: Option<u32>) -> World {
         let mut machine = Machine::uniform("two types", 3, 2);
-        machine.cpus.iter_mut().filter(|cpu| cpu.core == 2).for_each(|cpu| cpu.core_type = 1);
-        let kind = |name: &str, capacity| CoreType { name: name.to_owned(), capacity, max_khz: None };
+        machine
+            .cpus
+            .iter_mut()
+            .filter(|cpu| cpu.core == 2)
+            .for_each(|cpu| cpu.core_type = 1);
+        let kind = |name: &str, capacity| CoreType {
+            name: name.to_owned(),
+            capacity,
+            max_khz: None,
+        };
         machine.core_types = vec![kind("big", capacity.map(|_| 1024)), kind("small", capacity)];
         World::on(machine, noise)
     }
@@ -88,8 +109,15 @@ impl World {
         let seats: Vec<Seat> = placed
             .iter()
             .map(|&(job, cpu)| {
-                let Cpu { core, core_type, .. } = self.machine.cpus[cpu as usize];
-                Seat { asks: on_type(&self.jobs[job as usize], core_type), core, llc: 0, domain: 0 }
+                let Cpu {
+                    core, core_type, ..
+                } = self.machine.cpus[cpu as usize];
+                Seat {
+                    asks: on_type(&self.jobs[job as usize], core_type),
+                    core,
+                    llc: 0,
+                    domain: 0,
+                }
             })
             .collect();
         let mut prediction = Prediction::default();
@@ -99,7 +127,8 @@ impl World {
         for ((&(job, cpu), seat), done) in placed.iter().zip(&seats).zip(&prediction.jobs) {
             let (fast, asks) = (self.jobs[job as usize], seat.asks);
             let instructions = asks.ghz * ns as f64 / done.cpi;
-            self.progress[job as usize] += instructions * fast.solo_cpi(&truth()) / fast.ghz / Q as f64;
+            self.progress[job as usize] +=
+                instructions * fast.solo_cpi(&truth()) / fast.ghz / Q as f64;
             let mut noisy = |count: f64| {
                 let off = (self.rng.below(2_001) as f64 / 1_000.0 - 1.0) * self.noise;
                 Reading::Value((count * (1.0 + off)) as u64)
@@ -128,7 +157,8 @@ impl World {
             let placed: Vec<(u32, u32)> = order.iter().copied().take(6).zip(0..).collect();
             self.run(&placed, Q, false);
             if measures && n % 8 == 0 {
-                let three: Vec<(u32, u32)> = (0..3).map(|core| ((n / 8 * 3 + core) % 12, core)).collect();
+                let three: Vec<(u32, u32)> =
+                    (0..3).map(|core| ((n / 8 * 3 + core) % 12, core)).collect();
                 self.run(&three, 20_000_000, true);
             }
         }
@@ -152,7 +182,11 @@ fn sample(job: u32, cpu: CpuId, at: u64, ns: u64, counts: Counts, alone: bool) -
         at: Nanos(at),
         interval: Nanos(ns),
         planned: Nanos(ns),
-        purpose: if alone { Purpose::MeasureAlone } else { Purpose::Run },
+        purpose: if alone {
+            Purpose::MeasureAlone
+        } else {
+            Purpose::Run
+        },
         cpus: CpuSet::from_iter([cpu]),
         whole_core: alone,
         co_runners: [TaskId(job)].into(),
@@ -171,9 +205,15 @@ fn with_measurements_it_learns_what_jobs_do_alone() {
         let mut world = World::new(noise);
         world.mix(80, true);
         let (cpi, progress) = world.errors();
-        assert!(cpi < 0.06 + noise && progress < 0.06 + noise, "noise {noise}: CPI {cpi}, progress {progress}");
+        assert!(
+            cpi < 0.06 + noise && progress < 0.06 + noise,
+            "noise {noise}: CPI {cpi}, progress {progress}"
+        );
         let shared = world.learner.shared();
-        assert!((shared.alpha - 0.35).abs() < 0.2 && shared.memory.most.is_some(), "{shared:?}");
+        assert!(
+            (shared.alpha - 0.35).abs() < 0.2 && shared.memory.most.is_some(),
+            "{shared:?}"
+        );
     }
 }
 
@@ -183,12 +223,18 @@ fn progress_is_that_alone_on_the_fastest_core_wherever_a_job_runs() {
         let mut world = World::on_two_types(noise, capacity);
         world.mix(160, true);
         let (cpi, progress) = world.errors();
-        assert!(cpi < 0.1 && progress < 0.1, "noise {noise}: CPI {cpi}, progress {progress}");
+        assert!(
+            cpi < 0.1 && progress < 0.1,
+            "noise {noise}: CPI {cpi}, progress {progress}"
+        );
         for (job, asks) in (0..).zip(&world.jobs) {
             let known = world.learner.known(TaskId(job)).value().unwrap();
             let (slow, slower) = (on_type(asks, 1), known.slower[0]);
             let off = slower.solo_cpi(&truth()) / slow.solo_cpi(&truth()) - 1.0;
-            assert!(off.abs() < 0.15 && (slower.ghz / 1.2 - 1.0).abs() < 0.05, "{job}: {off} {slower:?}");
+            assert!(
+                off.abs() < 0.15 && (slower.ghz / 1.2 - 1.0).abs() < 0.05,
+                "{job}: {off} {slower:?}"
+            );
             assert_eq!(known.asks_on(1), &slower);
             assert!((known.solo_ns() - known.solo_cpi / known.asks.ghz).abs() < 1e-12);
         }
@@ -200,7 +246,12 @@ fn what_was_learnt_on_a_type_of_core_that_is_not_there_is_dropped() {
     let mut world = World::on_two_types(0.0, None);
     world.mix(80, true);
     let kept = world.kept();
-    assert!(kept.iter().flatten().flat_map(|earlier| &earlier.phases).any(|phase| phase.core_type == 1));
+    assert!(
+        kept.iter()
+            .flatten()
+            .flat_map(|earlier| &earlier.phases)
+            .any(|phase| phase.core_type == 1)
+    );
     let mut later = World::knowing(0.0, &kept);
     for job in 0..12 {
         let known = later.learner.known(TaskId(job)).value();
@@ -233,8 +284,16 @@ fn what_a_job_does_on_a_core_where_it_never_was_follows_from_the_others() {
         let off = |asks: &Asks, truth_: &Asks| {
             asks.solo_cpi(&truth()) / asks.ghz / (truth_.solo_cpi(&truth()) / truth_.ghz) - 1.0
         };
-        assert!(off(&known.asks, &fast).abs() < 0.2, "{job}: {}", off(&known.asks, &fast));
-        assert!(off(&known.slower[0], &slow).abs() < 0.2, "{job}: {}", off(&known.slower[0], &slow));
+        assert!(
+            off(&known.asks, &fast).abs() < 0.2,
+            "{job}: {}",
+            off(&known.asks, &fast)
+        );
+        assert!(
+            off(&known.slower[0], &slow).abs() < 0.2,
+            "{job}: {}",
+            off(&known.slower[0], &slow)
+        );
         let progress = known.progress / world.progress[job as usize] - 1.0;
         assert!(progress.abs() < 0.2, "{job}: {progress}");
     }
@@ -247,15 +306,28 @@ fn without_any_it_is_worse_and_says_so() {
     without.mix(80, false);
     let mean = |world: &World| {
         let off = |(job, asks): (u32, &Asks)| {
-            (world.learner.known(TaskId(job)).value().unwrap().solo_cpi / asks.solo_cpi(&truth()) - 1.0).abs()
+            (world.learner.known(TaskId(job)).value().unwrap().solo_cpi / asks.solo_cpi(&truth())
+                - 1.0)
+                .abs()
         };
         (0..).zip(&world.jobs).map(off).sum::<f64>() / world.jobs.len() as f64
     };
-    assert!(mean(&with) < mean(&without), "{} {}", mean(&with), mean(&without));
+    assert!(
+        mean(&with) < mean(&without),
+        "{} {}",
+        mean(&with),
+        mean(&without)
+    );
     for job in 0..12 {
-        let [with, without] = [&with, &without].map(|world| world.learner.known(TaskId(job)).value().unwrap());
+        let [with, without] =
+            [&with, &without].map(|world| world.learner.known(TaskId(job)).value().unwrap());
         assert!(with.measured && !without.measured);
-        assert!(with.error < without.error, "job {job}: {} {}", with.error, without.error);
+        assert!(
+            with.error < without.error,
+            "job {job}: {} {}",
+            with.error,
+            without.error
+        );
     }
 }
 
@@ -265,27 +337,51 @@ fn a_phase_that_comes_back_is_known() {
     world.mix(40, true);
     let before = world.learner.known(TaskId(3)).value().unwrap();
     let calm = world.jobs[3];
-    world.jobs[3] = Asks { reads: 0.012, llc: 0.03, ..calm };
+    world.jobs[3] = Asks {
+        reads: 0.012,
+        llc: 0.03,
+        ..calm
+    };
     world.mix(20, true);
     let other = world.learner.known(TaskId(3)).value().unwrap();
     assert!(other.phase != before.phase && other.stay > 3);
     world.jobs[3] = calm;
     world.run(&[(3, 0), (4, 3)], Q, false);
     let after = world.learner.known(TaskId(3)).value().unwrap();
-    assert_eq!((after.phase, after.stay, after.measured), (before.phase, 1, true));
+    assert_eq!(
+        (after.phase, after.stay, after.measured),
+        (before.phase, 1, true)
+    );
     assert!((after.solo_cpi / before.solo_cpi - 1.0).abs() < 0.05);
     // Progress holds all phases.
     let truth = world.progress[3];
-    assert!((after.progress / truth - 1.0).abs() < 0.08, "{} {truth}", after.progress);
+    assert!(
+        (after.progress / truth - 1.0).abs() < 0.08,
+        "{} {truth}",
+        after.progress
+    );
 }
 
 #[test]
 fn what_is_not_counted_is_absent_with_its_reason() {
     let mut world = World::new(0.0);
-    let none = sample(0, CpuId(0), Q, Q, Counts::absent(Absence::NoCounters), false);
+    let none = sample(
+        0,
+        CpuId(0),
+        Q,
+        Q,
+        Counts::absent(Absence::NoCounters),
+        false,
+    );
     world.learner.observe(&world.machine, &[none]);
-    assert_eq!(world.learner.known(TaskId(0)), Reading::Absent(Absence::NoCounters));
-    assert_eq!(world.learner.known(TaskId(1)), Reading::Absent(Absence::NotYetMeasured));
+    assert_eq!(
+        world.learner.known(TaskId(0)),
+        Reading::Absent(Absence::NoCounters)
+    );
+    assert_eq!(
+        world.learner.known(TaskId(1)),
+        Reading::Absent(Absence::NotYetMeasured)
+    );
     // Who shared a core is not known where the kernel time-shares CPUs, and where plans let others fill in.
     let mut counts = Usage::zero(TaskId(2)).counts;
     counts[Counter::Cycles] = Reading::Value(480_000_000);
@@ -295,13 +391,22 @@ fn what_is_not_counted_is_absent_with_its_reason() {
     let mut filled = sample(3, CpuId(0), Q, Q, counts, false);
     filled.observed = true;
     world.learner.observe(&world.machine, &[shared, filled]);
-    assert_eq!(world.learner.known(TaskId(2)), Reading::Absent(Absence::NotTold));
-    assert_eq!(world.learner.known(TaskId(3)), Reading::Absent(Absence::NotTold));
+    assert_eq!(
+        world.learner.known(TaskId(2)),
+        Reading::Absent(Absence::NotTold)
+    );
+    assert_eq!(
+        world.learner.known(TaskId(3)),
+        Reading::Absent(Absence::NotTold)
+    );
     // Without the caches' events what jobs cost each other in a core is learnt all the same.
     let mut counts = Counts::absent(Absence::NoSuchEvent);
     counts[Counter::Cycles] = Reading::Value(480_000_000);
     counts[Counter::Instructions] = Reading::Value(600_000_000);
-    world.learner.observe(&world.machine, &[sample(1, CpuId(1), 2 * Q, Q, counts, false)]);
+    world.learner.observe(
+        &world.machine,
+        &[sample(1, CpuId(1), 2 * Q, Q, counts, false)],
+    );
     let known = world.learner.known(TaskId(1)).value().unwrap();
     assert!((known.solo_cpi - 0.8).abs() < 0.05 && known.asks.reads == 0.0);
 }
@@ -310,13 +415,23 @@ fn what_is_not_counted_is_absent_with_its_reason() {
 fn one_counter_that_is_missing_costs_little() {
     // Reads depend on co-runners, and accesses to the last-level cache say nothing of the share that is missed: less is told
     // by them, but phases do not flicker and progress stays near the truth.
-    for (missing, most) in [(Counter::L1Accesses, 0.1), (Counter::LlcAccesses, 0.12), (Counter::MmReads, 0.15)] {
+    for (missing, most) in [
+        (Counter::L1Accesses, 0.1),
+        (Counter::LlcAccesses, 0.12),
+        (Counter::MmReads, 0.15),
+    ] {
         let mut world = World::new(0.01);
         world.missing = Some(missing);
         world.mix(80, true);
         let (_, progress) = world.errors();
         assert!(progress < most, "{missing:?}: {progress}");
-        let phases = world.learner.jobs.values().map(|job| job.phases.len()).max().unwrap();
+        let phases = world
+            .learner
+            .jobs
+            .values()
+            .map(|job| job.phases.len())
+            .max()
+            .unwrap();
         assert!(phases <= 2, "{missing:?}: {phases}");
     }
 }
@@ -324,7 +439,15 @@ fn one_counter_that_is_missing_costs_little() {
 #[test]
 fn measured_together_at_a_memory_that_is_full_they_are_not_known_well() {
     // Three who could each read all that the memory delivers: what each does alone does not show in the load.
-    let greedy = Asks { own: 0.3, penalty: 40.0, l1: 0.3, llc: 0.04, reads: 0.04, steepness: 0.0, ghz: 2.4 };
+    let greedy = Asks {
+        own: 0.3,
+        penalty: 40.0,
+        l1: 0.3,
+        llc: 0.04,
+        reads: 0.04,
+        steepness: 0.0,
+        ghz: 2.4,
+    };
     let mut world = World::new(0.0);
     (0..3).for_each(|job| world.jobs[job] = greedy);
     world.run(&[(0, 0), (1, 2), (2, 4)], 20_000_000, true);
@@ -352,7 +475,10 @@ fn progress_is_at_most_the_time_that_was_used_and_begins_where_it_is_told() {
     let progress = world.learner.known(TaskId(2)).value().unwrap().progress;
     assert!(progress <= 12.0 + 1e-9 && progress > 11.5, "{progress}");
     world.learner.end(TaskId(2));
-    assert_eq!(world.learner.known(TaskId(2)), Reading::Absent(Absence::NotYetMeasured));
+    assert_eq!(
+        world.learner.known(TaskId(2)),
+        Reading::Absent(Absence::NotYetMeasured)
+    );
 }
 
 #[test]
@@ -364,9 +490,17 @@ fn threads_of_a_gang_are_each_other_s_siblings() {
     let mut gang = sample(0, CpuId(0), Q, Q, counts, false);
     gang.cpus = "0-2".parse().unwrap();
     let other = sample(1, CpuId(3), Q, Q, counts, false);
-    let seen = vec![Seen::of(&machine, &gang, 3).unwrap(), Seen::of(&machine, &other, 1).unwrap()];
+    let seen = vec![
+        Seen::of(&machine, &gang, 3).unwrap(),
+        Seen::of(&machine, &other, 1).unwrap(),
+    ];
     let company = Company::of(seen);
-    let met = |at: usize| -> Vec<(u32, f64)> { company.siblings(at).map(|(seen, met)| (seen.task.0, met)).collect() };
+    let met = |at: usize| -> Vec<(u32, f64)> {
+        company
+            .siblings(at)
+            .map(|(seen, met)| (seen.task.0, met))
+            .collect()
+    };
     // Of its three threads two share core 0, and the third shares core 1 with the other job.
     assert_eq!(met(0), [(0, 2.0 / 3.0), (1, 1.0 / 3.0)]);
     assert_eq!(met(1), [(0, 1.0)]);
@@ -390,13 +524,17 @@ impl World {
     }
 
     fn kept(&self) -> Vec<Option<Earlier>> {
-        (0..self.jobs.len() as u32).map(|job| self.learner.keep(TaskId(job))).collect()
+        (0..self.jobs.len() as u32)
+            .map(|job| self.learner.keep(TaskId(job)))
+            .collect()
     }
 
     /// The mean relative error of the CPI alone.
     fn mean_error(&self) -> f64 {
         let off = |(job, asks): (u32, &Asks)| {
-            (self.learner.known(TaskId(job)).value().unwrap().solo_cpi / asks.solo_cpi(&truth()) - 1.0).abs()
+            (self.learner.known(TaskId(job)).value().unwrap().solo_cpi / asks.solo_cpi(&truth())
+                - 1.0)
+                .abs()
         };
         (0..).zip(&self.jobs).map(off).sum::<f64>() / self.jobs.len() as f64
     }
@@ -424,18 +562,31 @@ fn what_is_wrong_about_it_is_found_out() {
     let known = first.kept();
     let changed = |change: fn(&mut EarlierPhase)| {
         let mut known = known.clone();
-        known.iter_mut().flatten().flat_map(|earlier| &mut earlier.phases).for_each(change);
+        known
+            .iter_mut()
+            .flatten()
+            .flat_map(|earlier| &mut earlier.phases)
+            .for_each(change);
         let mut world = World::knowing(0.01, &known);
         world.mix(80, true);
         world.mean_error()
     };
     let right = first.mean_error();
-    let slower = changed(|phase| (phase.asks.own, phase.solo_cpi) = (2.0 * phase.asks.own, 2.0 * phase.solo_cpi));
-    let faster = changed(|phase| (phase.asks.own, phase.solo_cpi) = (0.5 * phase.asks.own, 0.5 * phase.solo_cpi));
-    let a_bit = changed(|phase| (phase.asks.own, phase.solo_cpi) = (1.2 * phase.asks.own, 1.2 * phase.solo_cpi));
+    let slower = changed(|phase| {
+        (phase.asks.own, phase.solo_cpi) = (2.0 * phase.asks.own, 2.0 * phase.solo_cpi)
+    });
+    let faster = changed(|phase| {
+        (phase.asks.own, phase.solo_cpi) = (0.5 * phase.asks.own, 0.5 * phase.solo_cpi)
+    });
+    let a_bit = changed(|phase| {
+        (phase.asks.own, phase.solo_cpi) = (1.2 * phase.asks.own, 1.2 * phase.solo_cpi)
+    });
     let flat = changed(|phase| (phase.asks.penalty, phase.asks.steepness) = (0.0, 0.0));
     for wrong in [slower, faster, a_bit, flat] {
-        assert!(wrong < right + 0.015, "{right}: {slower} {faster} {a_bit} {flat}");
+        assert!(
+            wrong < right + 0.015,
+            "{right}: {slower} {faster} {a_bit} {flat}"
+        );
     }
     // What can't be is not believed at all.
     let odd = changed(|phase| phase.solo_cpi = f64::NAN);

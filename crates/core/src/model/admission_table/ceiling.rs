@@ -35,7 +35,8 @@ impl AdmissionTable {
         }
         let settled = load.settle(self);
         // The throughput has 11 digits before the point and the gain 12: there is room for 20 of each after it.
-        let needed = (settled.throughput >> (SHARE_DIGITS - Gain::DIGITS)) * u64::from(gain.number());
+        let needed =
+            (settled.throughput >> (SHARE_DIGITS - Gain::DIGITS)) * u64::from(gain.number());
         let most = settled.throughput + ONE;
         if needed > most {
             return None;
@@ -47,23 +48,35 @@ impl AdmissionTable {
         // How far the throughput falls short of what is needed if one more task takes the rest of the bus: this rises
         // from point to point.
         let at = |point: usize| load.state(self, point);
-        let point = first(settled.point, POINTS, |point| at(point).short_of(needed) >= 0);
+        let point = first(settled.point, POINTS, |point| {
+            at(point).short_of(needed) >= 0
+        });
         if point == POINTS {
             return Some(DemandClass::HIGHEST);
         }
         // This point lies below the root. Above the root lies the point before it, or the settled state without the
         // additional task.
         let low = at(point);
-        let high = if point == settled.point { settled.state } else { at(point - 1) };
+        let high = if point == settled.point {
+            settled.state
+        } else {
+            at(point - 1)
+        };
         // The root may be nearer to the upper state than one step of the grid by orders of magnitude, because D may be
         // that much smaller than what the step leaves of the bus. So the distance from there is halved until the root
         // is passed.
-        let steep = (high.free | 1).leading_zeros().saturating_sub((low.rest | 1).leading_zeros());
+        let steep = (high.free | 1)
+            .leading_zeros()
+            .saturating_sub((low.rest | 1).leading_zeros());
         let tries = steep as usize + 4;
         let try_at = |halvings: usize| high.halved_towards(&low, halvings);
         let halvings = first(1, tries, |halvings| try_at(halvings).short_of(needed) <= 0);
         let mut low = try_at(halvings - 1);
-        let mut high = if halvings == tries { high } else { try_at(halvings) };
+        let mut high = if halvings == tries {
+            high
+        } else {
+            try_at(halvings)
+        };
         // The shortfall is curved within an octave. After two more halvings a straight line is close enough.
         for _ in 0..2 {
             let middle = low.halved_towards(&high, 1);
@@ -73,7 +86,10 @@ impl AdmissionTable {
                 high = middle;
             }
         }
-        let (below, above) = (low.short_of(needed).max(0) as u64, high.short_of(needed).min(0).unsigned_abs());
+        let (below, above) = (
+            low.short_of(needed).max(0) as u64,
+            high.short_of(needed).min(0).unsigned_abs(),
+        );
         let way = fraction(below, (below + above).max(1));
         let root = low.towards(&high, way);
         if root.rest == 0 {

@@ -41,7 +41,13 @@ impl Gain {
     /// # Errors
     /// None in practice, because a [`PowerModel`] is valid by construction. The result is a `Result` because gains are
     /// checked.
-    pub fn for_cores(power: &PowerModel, objective: Objective, cores: usize) -> Result<Vec<Self>, ModelError> {
-        (1..cores).map(|active| Self::of(objective.gain(power.watts(active), power.watts(active + 1))?)).collect()
+    pub fn for_cores(
+        power: &PowerModel,
+        objective: Objective,
+        cores: usize,
+    ) -> Result<Vec<Self>, ModelError> {
+        (1..cores)
+            .map(|active| Self::of(objective.gain(power.watts(active), power.watts(active + 1))?))
+            .collect()
     }
 }

@@ -52,7 +52,13 @@ impl BusLoad {
     #[must_use]
     pub fn new() -> Self {
         let counts = vec![0; usize::from(DemandClass::HIGHEST.number()) + 1].into();
-        Self { busy: [0; POINTS], computing: [0; POINTS], tasks: 0, undisturbed: 0, counts }
+        Self {
+            busy: [0; POINTS],
+            computing: [0; POINTS],
+            tasks: 0,
+            undisturbed: 0,
+            counts,
+        }
     }
 
     /// How many tasks there are.
@@ -71,7 +77,12 @@ impl BusLoad {
         }
         self.tasks += 1;
         self.counts[usize::from(class.number())] += 1;
-        self.change(table, class, |sum, share| *sum += share, |count| *count += 1);
+        self.change(
+            table,
+            class,
+            |sum, share| *sum += share,
+            |count| *count += 1,
+        );
         Ok(())
     }
 
@@ -86,14 +97,23 @@ impl BusLoad {
         }
         *count -= 1;
         self.tasks -= 1;
-        self.change(table, class, |sum, share| *sum -= share, |count| *count -= 1);
+        self.change(
+            table,
+            class,
+            |sum, share| *sum -= share,
+            |count| *count -= 1,
+        );
         Ok(())
     }
 
     /// `T`, the throughput of the tasks (EFS, Eq. 12), in tasks' worth of solo progress.
     #[must_use]
     pub fn throughput(&self, table: &AdmissionTable) -> f64 {
-        if self.tasks == 0 { 0.0 } else { self.settle(table).throughput as f64 / ONE as f64 }
+        if self.tasks == 0 {
+            0.0
+        } else {
+            self.settle(table).throughput as f64 / ONE as f64
+        }
     }
 
     /// `T` if `copies` more tasks of this class joined those that run (EFS, Eq. 12), in tasks' worth of solo progress:
@@ -115,10 +135,15 @@ impl BusLoad {
             return 0.0;
         }
         let copies = u64::from(copies);
-        let full = |point: usize| self.busy[point] + copies * table.shares_of(class, point).0 + table.free[point];
+        let full = |point: usize| {
+            self.busy[point] + copies * table.shares_of(class, point).0 + table.free[point]
+        };
         let point = first(0, POINTS, |point| full(point) <= ONE).min(POINTS - 1);
-        let others =
-            |point: usize| ONE - table.free[point] + self.computing[point] + copies * table.shares_of(class, point).1;
+        let others = |point: usize| {
+            ONE - table.free[point]
+                + self.computing[point]
+                + copies * table.shares_of(class, point).1
+        };
         let mut throughput = others(point);
         if point > 0 && full(point) < ONE {
             let way = fraction(ONE - full(point), full(point - 1) - full(point));
@@ -175,6 +200,10 @@ impl BusLoad {
         }
         // The tasks fill the bus exactly: they leave nothing, and T = 1 - D + sum h.
         state.rest = 0;
-        Settled { point, throughput: state.others, state }
+        Settled {
+            point,
+            throughput: state.others,
+            state,
+        }
     }
 }

@@ -8,8 +8,16 @@ pub(super) fn first(from: usize, end: usize, holds: impl Fn(usize) -> bool) -> u
     let (mut low, mut size) = (from, end - from);
     while size > 1 {
         let half = size / 2;
-        low = if holds(low + half - 1) { low } else { low + half };
+        low = if holds(low + half - 1) {
+            low
+        } else {
+            low + half
+        };
         size -= half;
     }
-    if size == 1 && !holds(low) { low + 1 } else { low }
+    if size == 1 && !holds(low) {
+        low + 1
+    } else {
+        low
+    }
 }

@@ -44,7 +44,8 @@ impl State {
 
     #[inline]
     fn between(&self, to: &Self, way: impl Fn(i64) -> i64) -> Self {
-        let between = |from: u64, to: u64| from.wrapping_add_signed(way(to.wrapping_sub(from) as i64));
+        let between =
+            |from: u64, to: u64| from.wrapping_add_signed(way(to.wrapping_sub(from) as i64));
         Self {
             free: between(self.free, to.free),
             rest: between(self.rest, to.rest),

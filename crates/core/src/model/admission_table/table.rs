@@ -2,7 +2,9 @@
 
 use super::class::{DemandClass, HIGHEST, LOWEST, PHASES, STEPS};
 use crate::model::error::{ModelError, check_share};
-use crate::model::fixed::{LOG_DIGITS, Logarithms, OCTAVE, ONE, SHARE_DIGITS, TABLE_DIGITS, powers, two_to};
+use crate::model::fixed::{
+    LOG_DIGITS, Logarithms, OCTAVE, ONE, SHARE_DIGITS, TABLE_DIGITS, powers, two_to,
+};
 
 /// Points of the grid: point `i` is `D = 2^(-i/2)`.
 pub(super) const POINTS: usize = 65;
@@ -57,9 +59,15 @@ impl AdmissionTable {
         }
         let octave = std::array::from_fn(|step| (fine(step) * TABLE_ONE + 0.5) as u32);
         let free = std::array::from_fn(|point| {
-            (fine(point % 2 * STEPS / 2) * two_to(-(point.div_ceil(2) as i32)) * ONE as f64 + 0.5) as u64
+            (fine(point % 2 * STEPS / 2) * two_to(-(point.div_ceil(2) as i32)) * ONE as f64 + 0.5)
+                as u64
         });
-        Self { computing, octave, free, logarithms: Box::new(Logarithms::new(&powers)) }
+        Self {
+            computing,
+            octave,
+            free,
+            logarithms: Box::new(Logarithms::new(&powers)),
+        }
     }
 
     /// The class nearest to the solo utilisation `solo`, from 0 to 1.
@@ -135,7 +143,8 @@ impl AdmissionTable {
             0 => DemandClass::ZERO,
             UNIT.. => DemandClass::HIGHEST,
             _ => {
-                let [used, rest] = [demand, UNIT - demand].map(|part| self.logarithms.of(u64::from(part)));
+                let [used, rest] =
+                    [demand, UNIT - demand].map(|part| self.logarithms.of(u64::from(part)));
                 self.class_at(used - rest)
             }
         }
@@ -161,7 +170,9 @@ impl AdmissionTable {
     /// The solo utilisation in the middle of a class, from 0 to 0.99902.
     #[must_use]
     pub fn demand(&self, class: DemandClass) -> f64 {
-        let Some(steps) = usize::from(class.number()).checked_sub(1) else { return 0.0 };
+        let Some(steps) = usize::from(class.number()).checked_sub(1) else {
+            return 0.0;
+        };
         let mantissa = f64::from(self.octave[steps % STEPS]) / TABLE_ONE;
         let odds = mantissa * two_to((steps / STEPS) as i32 + LOWEST);
         odds / (1.0 + odds)
@@ -180,13 +191,18 @@ impl AdmissionTable {
     pub(super) fn odds_of(&self, class: DemandClass) -> (u64, u32) {
         let steps = usize::from(class.number()) - 1;
         let shift = 2 * TABLE_DIGITS as i32 - SHARE_DIGITS as i32 - LOWEST - (steps / STEPS) as i32;
-        (u64::from(self.octave[steps % STEPS]), shift.clamp(0, 63) as u32)
+        (
+            u64::from(self.octave[steps % STEPS]),
+            shift.clamp(0, 63) as u32,
+        )
     }
 
     /// `u` and `h` of one task of a class at a point of the grid, in shares.
     #[inline]
     pub(super) fn shares_of(&self, class: DemandClass, point: usize) -> (u64, u64) {
-        let Some((row, column)) = class.position() else { return (0, ONE) };
+        let Some((row, column)) = class.position() else {
+            return (0, ONE);
+        };
         let (mantissa, shift) = self.odds_of(class);
         let h = u64::from(self.computing[row][column + point]);
         ((h * mantissa) >> shift, h << (SHARE_DIGITS - TABLE_DIGITS))

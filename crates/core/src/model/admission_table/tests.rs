@@ -21,7 +21,11 @@ fn both(table: &AdmissionTable, solo: &[f64]) -> (BusLoad, f64, f64) {
 /// Checks the throughput, and that the exact throughput with a task at the ceiling is what is needed.
 fn check(table: &AdmissionTable, solo: &[f64], gain: f64) {
     let (load, got, now) = both(table, solo);
-    assert!((got / now - 1.0).abs() < BOUND, "{} tasks: {got}, expected {now}", solo.len());
+    assert!(
+        (got / now - 1.0).abs() < BOUND,
+        "{} tasks: {got}, expected {now}",
+        solo.len()
+    );
 
     let needed = now * gain;
     let with = |b: f64| {
@@ -32,13 +36,25 @@ fn check(table: &AdmissionTable, solo: &[f64], gain: f64) {
     let says = || format!("{} tasks, gain {gain}, exact {exact:?}", solo.len());
     match table.ceiling(&load, Gain::of(gain).unwrap()) {
         // Nothing may fit only if not even a task without demand is worth it, give or take the bound.
-        None => assert!(now + 1.0 < needed * (1.0 + BOUND), "nothing fits: {}", says()),
+        None => assert!(
+            now + 1.0 < needed * (1.0 + BOUND),
+            "nothing fits: {}",
+            says()
+        ),
         Some(DemandClass::HIGHEST) => {
-            assert!(with(table.demand(DemandClass::HIGHEST)) > needed * (1.0 - BOUND), "all fit: {}", says());
+            assert!(
+                with(table.demand(DemandClass::HIGHEST)) > needed * (1.0 - BOUND),
+                "all fit: {}",
+                says()
+            );
         }
         Some(class) => {
             let then = with(table.demand(class));
-            assert!((then / needed - 1.0).abs() < BOUND, "{then}, needed {needed}: {}", says());
+            assert!(
+                (then / needed - 1.0).abs() < BOUND,
+                "{then}, needed {needed}: {}",
+                says()
+            );
         }
     }
 }
@@ -51,12 +67,27 @@ fn mixtures_that_are_hard_stay_within_the_bound() {
     // the most on each demand. The odds lie between classes.
     for crowd in -42..10 {
         for others in (-42..10).step_by(3) {
-            for (few, many) in [(0, 1), (1, 1), (1, 30), (1, 511), (3, 200), (100, 100), (511, 1), (0, 2000)] {
+            for (few, many) in [
+                (0, 1),
+                (1, 1),
+                (1, 30),
+                (1, 511),
+                (3, 200),
+                (100, 100),
+                (511, 1),
+                (0, 2000),
+            ] {
                 let step = 2.0_f64.powf(0.5 / 64.0);
                 let crowd = of_odds(step * f64::from(crowd).exp2());
                 let other = of_odds(step * 1.3 * f64::from(others).exp2());
-                let solo: Vec<f64> = (0..few + many).map(|i| if i < few { crowd } else { other }).collect();
-                check(&table, &solo, 1.0 + f64::from((crowd.to_bits() % 97) as u32) / 97.0);
+                let solo: Vec<f64> = (0..few + many)
+                    .map(|i| if i < few { crowd } else { other })
+                    .collect();
+                check(
+                    &table,
+                    &solo,
+                    1.0 + f64::from((crowd.to_bits() % 97) as u32) / 97.0,
+                );
             }
         }
     }
@@ -66,10 +97,16 @@ fn mixtures_that_are_hard_stay_within_the_bound() {
 fn ceilings_of_the_papers_machine() {
     let table = AdmissionTable::new();
     let power = PowerModel::new(&[26.6, 22.6, 12.0, 12.3, 12.3]).unwrap();
-    for objective in [Objective::Energy, Objective::EnergyDelay, Objective::Throughput] {
+    for objective in [
+        Objective::Energy,
+        Objective::EnergyDelay,
+        Objective::Throughput,
+    ] {
         for running in 1..=8 {
             for percent in 0..=99 {
-                let gain = objective.gain(power.watts(running), power.watts(running + 1)).unwrap();
+                let gain = objective
+                    .gain(power.watts(running), power.watts(running + 1))
+                    .unwrap();
                 check(&table, &vec![f64::from(percent) / 100.0; running], gain);
             }
         }
@@ -117,7 +154,10 @@ fn extremes() {
     assert!((got - 1.0).abs() < BOUND, "{got}");
     assert_eq!(table.ceiling(&load, Gain::of(3.0).unwrap()), None);
     assert_eq!(table.ceiling(&load, Gain::of(1e9).unwrap()), None);
-    assert_eq!(table.ceiling(&load, Gain::of(0.0).unwrap()), Some(DemandClass::HIGHEST));
+    assert_eq!(
+        table.ceiling(&load, Gain::of(0.0).unwrap()),
+        Some(DemandClass::HIGHEST)
+    );
     // Tasks without demand: one more adds 1 to 3.
     let (load, got, _) = both(&table, &[0.0; 3]);
     assert_eq!(got, 3.0);
@@ -135,15 +175,25 @@ fn classes_cover_all_demands_in_order() {
         let demand = table.demand(class);
         assert_eq!(table.class_of(demand).unwrap(), class, "{demand}");
     }
-    assert_eq!(DemandClass::from_number(DemandClass::HIGHEST.number() + 1), None);
+    assert_eq!(
+        DemandClass::from_number(DemandClass::HIGHEST.number() + 1),
+        None
+    );
     let mut last = DemandClass::ZERO;
     for step in 0..=10_000 {
         let class = table.class_of(f64::from(step) / 1e4).unwrap();
         assert!(class >= last);
         last = class;
     }
-    assert!(table.class_of(f64::NAN).is_err() && table.class_of(1.1).is_err() && table.class_of(-0.1).is_err());
-    assert_eq!(table.class_of(f64::from_bits(1)).unwrap(), DemandClass::ZERO);
+    assert!(
+        table.class_of(f64::NAN).is_err()
+            && table.class_of(1.1).is_err()
+            && table.class_of(-0.1).is_err()
+    );
+    assert_eq!(
+        table.class_of(f64::from_bits(1)).unwrap(),
+        DemandClass::ZERO
+    );
 }
 
 #[test]
@@ -152,14 +202,22 @@ fn counters_lead_to_the_class_of_the_exact_inversion() {
     let unit = f64::from(1_u32 << 31);
     for u in [1e-4, 0.01, 0.3, 0.7, 0.99] {
         for free in [1e-3, 0.01, 0.3] {
-            let exact = table.class_of(bus::solo_utilisation(u, free).unwrap()).unwrap();
+            let exact = table
+                .class_of(bus::solo_utilisation(u, free).unwrap())
+                .unwrap();
             let ours = table.class_of_measured((u * unit) as u32, (free * unit) as u32);
-            assert!(ours.number().abs_diff(exact.number()) <= 1, "{u} {free}: {ours:?}, expected {exact:?}");
+            assert!(
+                ours.number().abs_diff(exact.number()) <= 1,
+                "{u} {free}: {ours:?}, expected {exact:?}"
+            );
         }
     }
     assert_eq!(table.class_of_measured(0, 0), DemandClass::ZERO);
     assert_eq!(table.class_of_measured(1, 0), DemandClass::HIGHEST);
-    assert_eq!(table.class_of_measured(u32::MAX, u32::MAX), table.class_of(2.0 / 3.0).unwrap());
+    assert_eq!(
+        table.class_of_measured(u32::MAX, u32::MAX),
+        table.class_of(2.0 / 3.0).unwrap()
+    );
 }
 
 proptest! {
@@ -215,7 +273,10 @@ fn a_share_in_integers_has_the_same_class_or_one_beside_it() {
     let table = AdmissionTable::new();
     let mut share = 1_u32;
     while share < 1 << 31 {
-        let exact = table.class_of(f64::from(share) / f64::from(1_u32 << 31)).unwrap().number();
+        let exact = table
+            .class_of(f64::from(share) / f64::from(1_u32 << 31))
+            .unwrap()
+            .number();
         let got = table.class_of_share(share).number();
         assert!(got.abs_diff(exact) <= 1, "{share}: {got}, expected {exact}");
         share += 1 + share / 331;
@@ -224,7 +285,10 @@ fn a_share_in_integers_has_the_same_class_or_one_beside_it() {
         let class = DemandClass::from_number(number).unwrap();
         let there_and_back = table.class_of_share(table.demand_share(class)).number();
         // Small ones are whole numbers of 2^-31.
-        assert!(table.demand(class) < 1e-6 || there_and_back.abs_diff(number) <= 1, "{number}: {there_and_back}");
+        assert!(
+            table.demand(class) < 1e-6 || there_and_back.abs_diff(number) <= 1,
+            "{number}: {there_and_back}"
+        );
     }
 }
 
@@ -233,15 +297,24 @@ fn a_product_in_two_parts_is_the_product() {
     use super::state::State;
     let mut share = 3_u64;
     let mut next = |most: u64| {
-        share = share.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        share = share
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (share >> 20) % (most + 1)
     };
     let one = 1_u64 << 40;
     for round in 0..100_000 {
         let free = if round % 7 == 0 { one } else { next(one) };
         let (rest, others) = (next(one - free), next(4 * one));
-        let needed = if round % 5 == 0 { others + one } else { others + next(2 * one) };
+        let needed = if round % 5 == 0 {
+            others + one
+        } else {
+            others + next(2 * one)
+        };
         let exact = (u128::from((needed - others).min(one)) * u128::from(rest + free)) >> 40;
-        assert_eq!(State { free, rest, others }.short_of(needed), exact as i64 - free as i64);
+        assert_eq!(
+            State { free, rest, others }.short_of(needed),
+            exact as i64 - free as i64
+        );
     }
 }

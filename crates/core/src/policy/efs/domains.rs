@@ -47,11 +47,29 @@ pub(super) struct Domains<'a> {
 
 impl<'a> Domains<'a> {
     /// With nothing running.
-    pub(super) fn new(settings: &'a Settings, table: &'a AdmissionTable, machine: &'a Machine) -> Domains<'a> {
-        let domain = || Domain { load: BusLoad::new(), active: 0, limits: Vec::new(), limits_of: 0, throughput: None };
+    pub(super) fn new(
+        settings: &'a Settings,
+        table: &'a AdmissionTable,
+        machine: &'a Machine,
+    ) -> Domains<'a> {
+        let domain = || Domain {
+            load: BusLoad::new(),
+            active: 0,
+            limits: Vec::new(),
+            limits_of: 0,
+            throughput: None,
+        };
         let domains = machine.memory_domains.iter().map(|_| domain()).collect();
         let threads = machine.cores.iter().map(CpuSet::len).max().unwrap_or(1);
-        Domains { settings, table, machine, domains, on_core: vec![0; machine.cores.len()], threads, changes: 0 }
+        Domains {
+            settings,
+            table,
+            machine,
+            domains,
+            on_core: vec![0; machine.cores.len()],
+            threads,
+            changes: 0,
+        }
     }
 
     /// The domain of a CPU, given by its position.
@@ -66,7 +84,10 @@ impl<'a> Domains<'a> {
 
     /// What a task would be to a domain on these CPUs, given by their positions.
     pub(super) fn joining(&self, cpus: &[usize]) -> Joining {
-        let idle = |&cpu: &usize| self.core_is_idle(cpu).then_some(self.machine.cpus[cpu].core);
+        let idle = |&cpu: &usize| {
+            self.core_is_idle(cpu)
+                .then_some(self.machine.cpus[cpu].core)
+        };
         let cores = match cpus {
             [cpu] => u32::from(self.core_is_idle(*cpu)),
             _ => {
@@ -76,7 +97,10 @@ impl<'a> Domains<'a> {
                 cores.len() as u32
             }
         };
-        Joining { tasks: cpus.len() as u32, cores }
+        Joining {
+            tasks: cpus.len() as u32,
+            cores,
+        }
     }
 
     /// Adds a task that runs on these CPUs, whether it fits or not.
@@ -118,14 +142,28 @@ impl<'a> Domains<'a> {
     /// for and as wait (ours). The others cost no power, so that a core can be worth waking for all of them where it is not
     /// for the first: without this, where some cores run a task on each of their CPUs, which makes work cheap, no further
     /// core would ever be woken.
-    pub(super) fn admits(&mut self, domain: usize, joining: Joining, class: DemandClass, waiting: usize) -> bool {
+    pub(super) fn admits(
+        &mut self,
+        domain: usize,
+        joining: Joining,
+        class: DemandClass,
+        waiting: usize,
+    ) -> bool {
         let fits = |limit: Option<DemandClass>| limit.is_some_and(|limit| class <= limit);
         if fits(self.limit(domain, joining)) {
             return true;
         }
         let together = waiting.min(self.threads) as u32;
         let wakes_one = joining == Joining { tasks: 1, cores: 1 };
-        wakes_one && together > 1 && fits(self.limit(domain, Joining { tasks: together, ..joining }))
+        wakes_one
+            && together > 1
+            && fits(self.limit(
+                domain,
+                Joining {
+                    tasks: together,
+                    ..joining
+                },
+            ))
     }
 
     /// Why a task of this class may not.
@@ -138,13 +176,18 @@ impl<'a> Domains<'a> {
     ) -> WaitReason {
         let milli = |class: DemandClass| (self.table.demand(class) * 1e3 + 0.5) as u32;
         let demand_milli = milli(class);
-        let threshold_milli = self.limit(domain, joining).map_or(0, |limit| (self.table.demand(limit) * 1e3) as u32);
+        let threshold_milli = self
+            .limit(domain, joining)
+            .map_or(0, |limit| (self.table.demand(limit) * 1e3) as u32);
         let (now, total) = (self.power(), self.total_throughput());
         let energy = |watts: f64, throughput: f64| {
             energy_per_work(watts, throughput).map_or(u64::MAX, |j| (j * 1e3 + 0.5) as u64)
         };
         let own = self.throughput(domain);
-        let with = total - own + self.domains[domain].load.throughput_with(self.table, class, joining.tasks);
+        let with = total - own
+            + self.domains[domain]
+                .load
+                .throughput_with(self.table, class, joining.tasks);
         WaitReason::BusFull {
             demand_milli,
             basis,
@@ -156,11 +199,15 @@ impl<'a> Domains<'a> {
 
     fn throughput(&mut self, domain: usize) -> f64 {
         let domain = &mut self.domains[domain];
-        *domain.throughput.get_or_insert_with(|| domain.load.throughput(self.table))
+        *domain
+            .throughput
+            .get_or_insert_with(|| domain.load.throughput(self.table))
     }
 
     fn total_throughput(&mut self) -> f64 {
-        (0..self.domains.len()).map(|domain| self.throughput(domain)).sum()
+        (0..self.domains.len())
+            .map(|domain| self.throughput(domain))
+            .sum()
     }
 
     /// Power of the machine in watts: P_0 once, and what the active cores of each memory domain add to it.
@@ -173,7 +220,8 @@ impl<'a> Domains<'a> {
     /// What a task would add to it, in watts.
     fn waking(&self, domain: usize, joining: Joining) -> f64 {
         let active = self.domains[domain].active;
-        self.settings.power.watts(active + joining.cores as usize) - self.settings.power.watts(active)
+        self.settings.power.watts(active + joining.cores as usize)
+            - self.settings.power.watts(active)
     }
 
     /// The highest class that may join; `None` when nothing may.
@@ -198,24 +246,39 @@ impl<'a> Domains<'a> {
         }
         let now = self.power();
         // Power with an active core is above 0, so there is a gain.
-        let gain = self.settings.objective.gain(now, now + self.waking(domain, joining)).ok()?;
+        let gain = self
+            .settings
+            .objective
+            .gain(now, now + self.waking(domain, joining))
+            .ok()?;
         // On a core that is awake one that fills the bus would share it with another, and nothing would be gained.
         let gain = match self.settings.objective {
             Objective::Throughput => gain,
-            Objective::Energy | Objective::EnergyDelay => gain.max(1.0 + LEAST_WORK / self.total_throughput()),
+            Objective::Energy | Objective::EnergyDelay => {
+                gain.max(1.0 + LEAST_WORK / self.total_throughput())
+            }
         };
-        let is_alone = self.domains.iter().enumerate().all(|(other, of)| other == domain || of.load.tasks() == 0);
+        let is_alone = self
+            .domains
+            .iter()
+            .enumerate()
+            .all(|(other, of)| other == domain || of.load.tasks() == 0);
         if is_alone && joining.tasks == 1 {
-            return Gain::of(gain).ok().and_then(|gain| self.table.ceiling(&self.domains[domain].load, gain));
+            return Gain::of(gain)
+                .ok()
+                .and_then(|gain| self.table.ceiling(&self.domains[domain].load, gain));
         }
         // The other domains go on as they are: this one must make up for all that is needed.
         let (own, total) = (self.throughput(domain), self.total_throughput());
         let needed = total * gain - (total - own);
         let load = &self.domains[domain].load;
         if joining.tasks == 1 && own > 0.0 {
-            return Gain::of((needed / own).max(0.0)).ok().and_then(|gain| self.table.ceiling(load, gain));
+            return Gain::of((needed / own).max(0.0))
+                .ok()
+                .and_then(|gain| self.table.ceiling(load, gain));
         }
-        let fits = |class: DemandClass| load.throughput_with(self.table, class, joining.tasks) >= needed;
+        let fits =
+            |class: DemandClass| load.throughput_with(self.table, class, joining.tasks) >= needed;
         // Throughput falls with demand: the last class that fits.
         let (mut below, mut above) = (-1, i32::from(DemandClass::HIGHEST.number()) + 1);
         while above - below > 1 {

@@ -81,14 +81,20 @@ impl Known {
     }
 
     fn evidence(&self) -> Evidence {
-        Evidence { demand: self.demand(), weight: f64::from(self.weight) / DEMAND_ONE }
+        Evidence {
+            demand: self.demand(),
+            weight: f64::from(self.weight) / DEMAND_ONE,
+        }
     }
 
     /// Takes a new prediction.
     pub(super) fn predict(&mut self, table: &AdmissionTable, evidence: Evidence) {
         self.demand = (evidence.demand * DEMAND_ONE + 0.5) as u32;
         self.weight = (evidence.weight * DEMAND_ONE + 0.5) as u32;
-        self.class = table.class_of(self.demand()).unwrap_or(DemandClass::HIGHEST).number();
+        self.class = table
+            .class_of(self.demand())
+            .unwrap_or(DemandClass::HIGHEST)
+            .number();
     }
 
     /// No demand was measured or assumed yet.
@@ -109,7 +115,13 @@ impl Known {
     /// Takes over a demand that the backend has measured.
     pub(super) fn take_measured(&mut self, table: &AdmissionTable, class: DemandClass) {
         self.basis = DemandBasis::Measured;
-        self.predict(table, Evidence { demand: table.demand(class), weight: 1.0 });
+        self.predict(
+            table,
+            Evidence {
+                demand: table.demand(class),
+                weight: 1.0,
+            },
+        );
     }
 
     /// Takes over what the user says of it. Where demands are given nobody measures.
@@ -117,7 +129,13 @@ impl Known {
         self.executed = task.estimates.executed.max(1);
         if let Some(milli) = task.bus_use_milli {
             self.basis = DemandBasis::Given;
-            self.predict(table, Evidence { demand: (f64::from(milli) / 1e3).min(1.0), weight: 1.0 });
+            self.predict(
+                table,
+                Evidence {
+                    demand: (f64::from(milli) / 1e3).min(1.0),
+                    weight: 1.0,
+                },
+            );
         }
     }
 }
@@ -151,11 +169,14 @@ impl State {
             }
             let mut known = match old.next_if(|known| known.id == task.id) {
                 Some(mut known) => {
-                    known.woke = !task.asleep && (known.asleep || woke.binary_search(&task.id).is_ok());
+                    known.woke =
+                        !task.asleep && (known.asleep || woke.binary_search(&task.id).is_ok());
                     // What it slept, it did not have; when it fell asleep is not known.
                     if task.running.is_some() && !known.asleep && !task.asleep && !known.woke {
                         let weight = u64::from(settings.weight(task.nice));
-                        known.vruntime = known.vruntime.saturating_add((elapsed.0 * 1024 / weight) as i64);
+                        known.vruntime = known
+                            .vruntime
+                            .saturating_add((elapsed.0 * 1024 / weight) as i64);
                     }
                     known
                 }
@@ -182,9 +203,14 @@ impl State {
         };
         // A gang can have a part of several buses.
         let buses_of = |task: &TaskView| {
-            let cpus =
-                task.running.iter().filter(|_| task.cpus > 1).flat_map(|running| running.placement.cpus().iter());
-            let on = cpus.filter_map(|cpu| Some(snap.machine.cpus[snap.machine.index_of(cpu)?].memory_domain));
+            let cpus = task
+                .running
+                .iter()
+                .filter(|_| task.cpus > 1)
+                .flat_map(|running| running.placement.cpus().iter());
+            let on = cpus.filter_map(|cpu| {
+                Some(snap.machine.cpus[snap.machine.index_of(cpu)?].memory_domain)
+            });
             on.collect::<BTreeSet<usize>>().len().max(1) as f64
         };
         let use_of = |task: &TaskView| {
@@ -204,14 +230,19 @@ impl State {
                 continue;
             }
             let first = known.is_unmeasured();
-            let interval = task.estimates.ran - std::mem::replace(&mut known.ran, task.estimates.ran);
+            let interval =
+                task.estimates.ran - std::mem::replace(&mut known.ran, task.estimates.ran);
             known.executed = task.estimates.executed;
             // An interval that is too short to tell something leaves the estimates as they were.
             if !first && interval.0.saturating_mul(10) < settings.quantum.0 {
                 continue;
             }
             // Where what the domain moves could be read before, a reading that lacks it would look like a calm bus.
-            let moved = task.estimates.domain_lines.value().map(|lines| lines.0 as f64 / settings.mu_per_ms);
+            let moved = task
+                .estimates
+                .domain_lines
+                .value()
+                .map(|lines| lines.0 as f64 / settings.mu_per_ms);
             if moved.is_none() && known.has_traffic {
                 continue;
             }
@@ -219,15 +250,26 @@ impl State {
             let Some(used) = use_of(task) else { continue };
             // What the domain moved, for whoever asked (Eq. 18); else the sum of what the tasks did.
             let own = used / buses_of(task);
-            let total = moved.or_else(|| domain_of(task).map(|domain| totals[domain])).unwrap_or(own).max(own);
+            let total = moved
+                .or_else(|| domain_of(task).map(|domain| totals[domain]))
+                .unwrap_or(own)
+                .max(own);
             let share = (used / f64::from(task.cpus.max(1))).min(1.0);
             let free = (1.0 - total).max(LEAST_FREE);
-            let Ok(demand) = solo_utilisation(share, free) else { continue };
+            let Ok(demand) = solo_utilisation(share, free) else {
+                continue;
+            };
             let measured = Evidence::measured(demand, 1.0 - free, free);
             // A first guess is no evidence: what is measured first takes its place.
             let before = if first { measured } else { known.evidence() };
             known.basis = DemandBasis::Measured;
-            known.predict(table, settings.window.next_weighted(before, measured, interval.0).unwrap_or(measured));
+            known.predict(
+                table,
+                settings
+                    .window
+                    .next_weighted(before, measured, interval.0)
+                    .unwrap_or(measured),
+            );
         }
     }
 }

@@ -104,7 +104,11 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     params: settings::PARAMS,
     needs,
     build: |params| {
-        Box::new(Efs { settings: Settings::new(params), table: AdmissionTable::new(), state: State::default() })
+        Box::new(Efs {
+            settings: Settings::new(params),
+            table: AdmissionTable::new(),
+            state: State::default(),
+        })
     },
 };
 
@@ -114,8 +118,7 @@ fn needs(params: &Params) -> Vec<Need> {
         return needs;
     }
     needs.push(required(Capability::Counter(Counter::MmReads)));
-    let without =
-        "what other programs move, and writes that are not counted per job, do not count as use of the memory bus";
+    let without = "what other programs move, and writes that are not counted per job, do not count as use of the memory bus";
     needs.push(wanted(Capability::Traffic, without));
     needs
 }
@@ -129,26 +132,62 @@ struct Efs {
 impl Efs {
     /// Where the backend decides at each event, all tasks are its to let run, and it is told their demands.
     fn hand_over(&mut self, snap: &Snapshot) -> Decision {
-        let end = self.state.quantum.after(snap.now, snap.is_quantum_end(), self.settings.quantum);
+        let end = self
+            .state
+            .quantum
+            .after(snap.now, snap.is_quantum_end(), self.settings.quantum);
         let all = snap.machine.all_cpus();
         let place = |task: &TaskView| {
-            let mask = task.allowed.as_ref().map_or_else(|| all.clone(), |mask| mask.intersection(&all));
+            let mask = task
+                .allowed
+                .as_ref()
+                .map_or_else(|| all.clone(), |mask| mask.intersection(&all));
             let placement = Placement::Shared { mask };
-            Change::Place { task: task.id, placement, lease_end: None, purpose: Purpose::Run }
+            Change::Place {
+                task: task.id,
+                placement,
+                lease_end: None,
+                purpose: Purpose::Run,
+            }
         };
-        let cores = cores_of_domains(&snap.machine).into_iter().max().unwrap_or(1);
-        for known in self.state.tasks.iter_mut().filter(|known| known.is_unknown()) {
-            known.predict(&self.table, Evidence { demand: Window::initial(cores), weight: 0.0 });
+        let cores = cores_of_domains(&snap.machine)
+            .into_iter()
+            .max()
+            .unwrap_or(1);
+        for known in self
+            .state
+            .tasks
+            .iter_mut()
+            .filter(|known| known.is_unknown())
+        {
+            known.predict(
+                &self.table,
+                Evidence {
+                    demand: Window::initial(cores),
+                    weight: 0.0,
+                },
+            );
         }
         for measured in snap.admits.iter().flatten() {
-            let known = self.state.tasks.binary_search_by_key(&measured.task, |known| known.id);
+            let known = self
+                .state
+                .tasks
+                .binary_search_by_key(&measured.task, |known| known.id);
             if let (Ok(ix), Some(class)) = (known, DemandClass::from_number(measured.class)) {
                 self.state.tasks[ix].take_measured(&self.table, class);
             }
         }
-        let new = snap.tasks.iter().filter(|task| task.running.is_none() && task.control.place);
+        let new = snap
+            .tasks
+            .iter()
+            .filter(|task| task.running.is_none() && task.control.place);
         let admission = publish::changed(&self.settings, &self.table, snap, &mut self.state);
-        Decision { changes: new.map(place).collect(), next_wake: Some(end), admission, ..Decision::default() }
+        Decision {
+            changes: new.map(place).collect(),
+            next_wake: Some(end),
+            admission,
+            ..Decision::default()
+        }
     }
 }
 
@@ -162,7 +201,13 @@ impl Policy for Efs {
         let protect = !snap.tasks.iter().any(|task| task.overdue);
         let round = Round::keeping(snap, |task| protect && is_in_starved_slice(task, snap.now));
         let full = round.full;
-        let mut turn = Turn::new(&self.settings, &self.table, round, &mut self.state.tasks, protect);
+        let mut turn = Turn::new(
+            &self.settings,
+            &self.table,
+            round,
+            &mut self.state.tasks,
+            protect,
+        );
         turn.give_out();
         let length = turn.length();
         let soon = turn.ends_soon();
@@ -173,11 +218,15 @@ impl Policy for Efs {
             end = end.min(snap.now + Nanos(self.settings.rule.least_slice_ns.max(1)));
             self.state.quantum.end = end;
         }
-        let mut decision = round.finish(end, Basis::default(), |_, ahead| WaitReason::Order { ahead });
+        let mut decision = round.finish(end, Basis::default(), |_, ahead| WaitReason::Order {
+            ahead,
+        });
         if let Some((ix, until)) = starved {
             let id = snap.tasks[ix as usize].id;
             for change in &mut decision.changes {
-                if let Change::Place { task, lease_end, .. } = change
+                if let Change::Place {
+                    task, lease_end, ..
+                } = change
                     && *task == id
                 {
                     *lease_end = Some(until);
@@ -185,7 +234,8 @@ impl Policy for Efs {
             }
         }
         if full {
-            decision.admission = publish::changed(&self.settings, &self.table, snap, &mut self.state);
+            decision.admission =
+                publish::changed(&self.settings, &self.table, snap, &mut self.state);
         }
         decision
     }

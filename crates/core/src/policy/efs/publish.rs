@@ -18,24 +18,40 @@ pub(super) fn changed(
     snap: &Snapshot,
     state: &mut State,
 ) -> Option<Admission> {
-    let moved = state.tasks.iter().any(|known| match DemandClass::from_number(known.published) {
-        Some(last) => last != known.class() && (table.demand(last) - table.demand(known.class())).abs() >= NOTICEABLE,
-        None => true,
-    });
+    let moved = state
+        .tasks
+        .iter()
+        .any(|known| match DemandClass::from_number(known.published) {
+            Some(last) => {
+                last != known.class()
+                    && (table.demand(last) - table.demand(known.class())).abs() >= NOTICEABLE
+            }
+            None => true,
+        });
     if !moved {
         return None;
     }
     let publish = |known: &mut super::known::Known| {
         known.published = known.class().number();
-        Demand { task: known.id, class: known.published }
+        Demand {
+            task: known.id,
+            class: known.published,
+        }
     };
     let demands = state.tasks.iter_mut().map(publish).collect();
-    Some(Admission { demands, gains: gains(settings, &snap.machine) })
+    Some(Admission {
+        demands,
+        gains: gains(settings, &snap.machine),
+    })
 }
 
 /// What the throughput must grow by for each further core of the memory domain with the most cores.
 fn gains(settings: &Settings, machine: &Machine) -> Vec<u32> {
     let most = cores_of_domains(machine).into_iter().max().unwrap_or(0);
     let gains = Gain::for_cores(&settings.power, settings.objective, most);
-    gains.unwrap_or_default().into_iter().map(Gain::number).collect()
+    gains
+        .unwrap_or_default()
+        .into_iter()
+        .map(Gain::number)
+        .collect()
 }

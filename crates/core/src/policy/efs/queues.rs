@@ -36,12 +36,19 @@ fn competes(task: &TaskView) -> bool {
 }
 
 fn may_use(machine: &Machine, task: &TaskView, cpu: usize) -> bool {
-    task.allowed.as_ref().is_none_or(|mask| mask.contains(machine.cpus[cpu].id))
+    task.allowed
+        .as_ref()
+        .is_none_or(|mask| mask.contains(machine.cpus[cpu].id))
 }
 
 impl Queues {
     /// Gives every task a home, moves some for balance at the end of a quantum, and puts each queue in order.
-    pub(super) fn new(settings: &Settings, table: &AdmissionTable, round: &Round<'_>, known: &mut [Known]) -> Queues {
+    pub(super) fn new(
+        settings: &Settings,
+        table: &AdmissionTable,
+        round: &Round<'_>,
+        known: &mut [Known],
+    ) -> Queues {
         let snap = round.snap;
         let cpus = snap.machine.cpus.len();
         let mut queues = Queues {
@@ -71,18 +78,28 @@ impl Queues {
 
     /// The vruntime at which a task joins a queue with no claim of its own.
     fn base(&self, cpu: usize) -> i64 {
-        if self.tasks[cpu] == 0 { 0 } else { self.least[cpu] }
+        if self.tasks[cpu] == 0 {
+            0
+        } else {
+            self.least[cpu]
+        }
     }
 
     /// How far a task is behind the greatest vruntime of its queue (ns).
     pub(super) fn lag(&self, known: &Known) -> u64 {
-        self.most[known.home as usize].saturating_sub(known.vruntime).max(0) as u64
+        self.most[known.home as usize]
+            .saturating_sub(known.vruntime)
+            .max(0) as u64
     }
 
     /// Whether a task could run if all CPUs were given out anew: enough of its own are not held for good.
     pub(super) fn can_run(&self, machine: &Machine, task: &TaskView) -> bool {
         let usable = |&cpu: &usize| !self.blocked[cpu] && may_use(machine, task, cpu);
-        (0..self.blocked.len()).filter(usable).take(task.cpus as usize).count() == task.cpus as usize
+        (0..self.blocked.len())
+            .filter(usable)
+            .take(task.cpus as usize)
+            .count()
+            == task.cpus as usize
     }
 
     /// All tasks that are awake.
@@ -90,10 +107,20 @@ impl Queues {
         self.tasks.iter().map(|&tasks| u64::from(tasks)).sum()
     }
 
-    fn find_homes(&mut self, settings: &Settings, table: &AdmissionTable, snap: &Snapshot, known: &mut [Known]) {
+    fn find_homes(
+        &mut self,
+        settings: &Settings,
+        table: &AdmissionTable,
+        snap: &Snapshot,
+        known: &mut [Known],
+    ) {
         let machine = &*snap.machine;
         for task in snap.tasks.iter().filter(|task| task.is_fixed()) {
-            for cpu in task.running.iter().flat_map(|running| running.placement.cpus().iter()) {
+            for cpu in task
+                .running
+                .iter()
+                .flat_map(|running| running.placement.cpus().iter())
+            {
                 if let Some(cpu) = machine.index_of(cpu) {
                     self.blocked[cpu] = true;
                 }
@@ -111,7 +138,12 @@ impl Queues {
         if !homeless.is_empty() {
             self.settle(settings, table, snap, known, &homeless);
         }
-        for (task, known) in snap.tasks.iter().zip(known.iter_mut()).filter(|(_, known)| known.woke) {
+        for (task, known) in snap
+            .tasks
+            .iter()
+            .zip(known.iter_mut())
+            .filter(|(_, known)| known.woke)
+        {
             // Who slept has fallen behind the others and comes first, but not for longer than a period.
             let home = known.home as usize;
             if self.tasks[home] > 0 {
@@ -137,21 +169,38 @@ impl Queues {
         let cores = cores_of_domains(machine);
         let places = spread(machine);
         let mut heap: BinaryHeap<Reverse<(bool, u64, usize)>> = (0..places.len())
-            .map(|place| Reverse((self.blocked[places[place]], self.weight[places[place]], place)))
+            .map(|place| {
+                Reverse((
+                    self.blocked[places[place]],
+                    self.weight[places[place]],
+                    place,
+                ))
+            })
             .collect();
         for &ix in homeless {
             let (task, known) = (&snap.tasks[ix as usize], &mut known[ix as usize]);
             let is_new = known.home == NOWHERE;
-            let last = task.last_cpus.first().filter(|_| is_new).and_then(|cpu| machine.index_of(cpu));
+            let last = task
+                .last_cpus
+                .first()
+                .filter(|_| is_new)
+                .and_then(|cpu| machine.index_of(cpu));
             let last = last.filter(|&cpu| !self.blocked[cpu] && may_use(machine, task, cpu));
             let home = last.unwrap_or_else(|| match task.allowed {
                 Some(_) => {
-                    let allowed = places.iter().copied().filter(|&cpu| may_use(machine, task, cpu));
-                    allowed.min_by_key(|&cpu| (self.blocked[cpu], self.weight[cpu])).unwrap_or(places[0])
+                    let allowed = places
+                        .iter()
+                        .copied()
+                        .filter(|&cpu| may_use(machine, task, cpu));
+                    allowed
+                        .min_by_key(|&cpu| (self.blocked[cpu], self.weight[cpu]))
+                        .unwrap_or(places[0])
                 }
                 None => loop {
                     // Entries are outdated when somebody has joined the queue since: they come back with its weight.
-                    let Some(Reverse((blocked, weight, place))) = heap.pop() else { break places[0] };
+                    let Some(Reverse((blocked, weight, place))) = heap.pop() else {
+                        break places[0];
+                    };
                     let cpu = places[place];
                     heap.push(Reverse((blocked, self.weight[cpu], place)));
                     if self.weight[cpu] == weight {
@@ -164,13 +213,25 @@ impl Queues {
                 known.vruntime = base;
             } else {
                 let own = (known.home as usize) < machine.cpus.len();
-                let ahead = if own { known.vruntime.saturating_sub(self.base(known.home as usize)) } else { 0 };
+                let ahead = if own {
+                    known
+                        .vruntime
+                        .saturating_sub(self.base(known.home as usize))
+                } else {
+                    0
+                };
                 known.vruntime = base.saturating_add(ahead.max(0));
             }
             known.home = home as u32;
             if known.is_unknown() {
                 let demand = Window::initial(cores[machine.cpus[home].memory_domain]);
-                known.predict(table, Evidence { demand, weight: 0.0 });
+                known.predict(
+                    table,
+                    Evidence {
+                        demand,
+                        weight: 0.0,
+                    },
+                );
             }
             if competes(task) && !known.woke {
                 self.count(known, settings.weight(task.nice));
@@ -184,8 +245,12 @@ impl Queues {
         let mut stuck: Vec<usize> = Vec::new();
         for _ in 0..MOST_MOVES {
             let cpus = || (0..self.weight.len()).filter(|&cpu| !self.blocked[cpu]);
-            let Some(to) = cpus().min_by_key(|&cpu| self.weight[cpu]) else { return };
-            let busiest = cpus().filter(|cpu| !stuck.contains(cpu)).max_by_key(|&cpu| (self.weight[cpu], Reverse(cpu)));
+            let Some(to) = cpus().min_by_key(|&cpu| self.weight[cpu]) else {
+                return;
+            };
+            let busiest = cpus()
+                .filter(|cpu| !stuck.contains(cpu))
+                .max_by_key(|&cpu| (self.weight[cpu], Reverse(cpu)));
             let Some(from) = busiest else { return };
             let gap = self.weight[from] - self.weight[to];
             if gap <= 1 || self.tasks[from] < 2 {

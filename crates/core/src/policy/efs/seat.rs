@@ -24,13 +24,19 @@ impl Turn<'_> {
         if self.free[home] && is_best && self.try_on(ix, &[home], fit) {
             return true;
         }
-        for domain in std::iter::once(own).chain((0..self.free_of.len()).filter(|&domain| domain != own)) {
+        for domain in
+            std::iter::once(own).chain((0..self.free_of.len()).filter(|&domain| domain != own))
+        {
             for idle in [true, false] {
                 if self.free_of[domain][usize::from(idle)] == 0 {
                     continue;
                 }
-                let joining = Joining { tasks: 1, cores: u32::from(idle) };
-                if fit == Fit::Must && !self.domains.admits(domain, joining, class, self.waiting()) {
+                let joining = Joining {
+                    tasks: 1,
+                    cores: u32::from(idle),
+                };
+                if fit == Fit::Must && !self.domains.admits(domain, joining, class, self.waiting())
+                {
                     self.refuse(ix, domain, joining);
                 } else if let Some(cpu) = self.free_cpu(task, home, domain, idle) {
                     self.run_on(ix, &[cpu]);
@@ -64,7 +70,9 @@ impl Turn<'_> {
     }
 
     pub(super) fn may_use(&self, task: &TaskView, cpu: usize) -> bool {
-        task.allowed.as_ref().is_none_or(|mask| mask.contains(self.round.snap.machine.cpus[cpu].id))
+        task.allowed
+            .as_ref()
+            .is_none_or(|mask| mask.contains(self.round.snap.machine.cpus[cpu].id))
     }
 
     fn try_gang(&mut self, ix: u32, home: usize, fit: Fit) -> bool {
@@ -88,7 +96,10 @@ impl Turn<'_> {
     fn gang_cpus(&self, task: &TaskView, home: usize) -> Option<Vec<usize>> {
         let (all, needs) = (self.free.len(), task.cpus as usize);
         let own = self.domains.of(home);
-        let last = task.last_cpus.iter().filter_map(|cpu| self.round.snap.machine.index_of(cpu));
+        let last = task
+            .last_cpus
+            .iter()
+            .filter_map(|cpu| self.round.snap.machine.index_of(cpu));
         let near = (0..all).map(|step| (home + step) % all);
         let mut cpus: Vec<usize> = Vec::with_capacity(needs);
         let there = near.clone().filter(|&cpu| self.domains.of(cpu) == own);
@@ -127,7 +138,10 @@ impl Turn<'_> {
     fn refuse(&mut self, ix: u32, domain: usize, joining: Joining) {
         if self.refusal_of[ix as usize] == 0 {
             let known = &self.known[ix as usize];
-            self.refusals.push(self.domains.refusal(domain, joining, known.class(), known.basis()));
+            self.refusals.push(
+                self.domains
+                    .refusal(domain, joining, known.class(), known.basis()),
+            );
             self.refusal_of[ix as usize] = self.refusals.len() as u32;
         }
     }
@@ -142,7 +156,10 @@ impl Turn<'_> {
             self.free_of[domain][usize::from(self.domains.core_is_idle(cpu))] -= 1;
             if self.domains.core_is_idle(cpu) {
                 // The core's other CPUs are no longer those of an idle one.
-                for sibling in machine.cores[machine.cpus[cpu].core].iter().filter_map(|cpu| machine.index_of(cpu)) {
+                for sibling in machine.cores[machine.cpus[cpu].core]
+                    .iter()
+                    .filter_map(|cpu| machine.index_of(cpu))
+                {
                     if self.free[sibling] {
                         let of = &mut self.free_of[self.domains.of(sibling)];
                         of[1] -= 1;
@@ -153,7 +170,8 @@ impl Turn<'_> {
             self.domains.add(known.class(), &[cpu]);
         }
         if !cpus.contains(&(known.home as usize)) {
-            self.queues.rehome(known, self.settings.weight(task.nice), cpus[0]);
+            self.queues
+                .rehome(known, self.settings.weight(task.nice), cpus[0]);
         }
         let set: CpuSet = cpus.iter().map(|&cpu| machine.cpus[cpu].id).collect();
         self.round.choose_on(ix, set, Purpose::Run);
@@ -163,10 +181,17 @@ impl Turn<'_> {
 
     /// Takes whoever sits on a CPU off all of its CPUs, so that they can be given out.
     pub(super) fn vacate(&mut self, cpu: usize) {
-        let Some(ix) = self.incumbents[cpu] else { return };
+        let Some(ix) = self.incumbents[cpu] else {
+            return;
+        };
         let machine = &*self.round.snap.machine;
         let class = self.known[ix as usize].class();
-        let cpus = self.round.task(ix).running.iter().flat_map(|running| running.placement.cpus().iter());
+        let cpus = self
+            .round
+            .task(ix)
+            .running
+            .iter()
+            .flat_map(|running| running.placement.cpus().iter());
         for cpu in cpus.filter_map(|cpu| machine.index_of(cpu)) {
             self.incumbents[cpu] = None;
             self.domains.remove(class, &[cpu]);
@@ -174,7 +199,10 @@ impl Turn<'_> {
             let is_idle = self.domains.core_is_idle(cpu);
             if is_idle {
                 // The core's other free CPUs are those of an idle one now.
-                for sibling in machine.cores[machine.cpus[cpu].core].iter().filter_map(|cpu| machine.index_of(cpu)) {
+                for sibling in machine.cores[machine.cpus[cpu].core]
+                    .iter()
+                    .filter_map(|cpu| machine.index_of(cpu))
+                {
                     if self.free[sibling] {
                         self.free_of[domain][0] -= 1;
                         self.free_of[domain][1] += 1;

@@ -61,8 +61,9 @@ const C_GLOBAL: ParamSpec = number(
     "scheduling periods of the machine for which a job may not run before it counts as starved; 5 in EFS",
 );
 
-pub(super) const PARAMS: &[ParamSpec] =
-    &[QUANTUM, OBJECTIVE, DEMAND, MU, P0, P1, P2, P_MORE, WINDOW, C_LOCAL, C_GLOBAL];
+pub(super) const PARAMS: &[ParamSpec] = &[
+    QUANTUM, OBJECTIVE, DEMAND, MU, P0, P1, P2, P_MORE, WINDOW, C_LOCAL, C_GLOBAL,
+];
 
 /// The parameters as they are used.
 pub(super) struct Settings {
@@ -133,9 +134,20 @@ mod tests {
     fn weights_are_those_of_linux_within_two_per_cent() {
         let weights = weights();
         // The ends and the middle of the kernel's table.
-        for (nice, linux) in [(-20, 88_761), (-10, 9_548), (-1, 1_277), (0, 1_024), (1, 820), (10, 110), (19, 15)] {
+        for (nice, linux) in [
+            (-20, 88_761),
+            (-10, 9_548),
+            (-1, 1_277),
+            (0, 1_024),
+            (1, 820),
+            (10, 110),
+            (19, 15),
+        ] {
             let ours = f64::from(weights[(nice + 20) as usize]);
-            assert!((ours / f64::from(linux) - 1.0).abs() < 0.02, "{nice}: {ours}");
+            assert!(
+                (ours / f64::from(linux) - 1.0).abs() < 0.02,
+                "{nice}: {ours}"
+            );
         }
         assert!(weights.is_sorted_by(|a, b| a > b));
     }

@@ -28,12 +28,17 @@ pub(super) fn longest(
     let mut longest: Option<(u64, u32)> = None;
     for cpu in 0..queues.tasks.len() {
         // Who runs now, or was just chosen, may be the first: then nobody of this queue is.
-        let Some(position) = queues.members(cpu).next() else { continue };
+        let Some(position) = queues.members(cpu).next() else {
+            continue;
+        };
         let ix = queues.member(position);
         if !waits(ix) {
             continue;
         }
-        let wait = Wait { lag_ns: queues.lag(&known[ix as usize]), not_run_ns: not_run(ix) };
+        let wait = Wait {
+            lag_ns: queues.lag(&known[ix as usize]),
+            not_run_ns: not_run(ix),
+        };
         let waited = wait.not_run_ns;
         if longest.is_none_or(|(most, first)| waited > most || (waited == most && ix < first))
             && rule.is_starved(wait, u64::from(queues.tasks[cpu]), all)
@@ -42,13 +47,26 @@ pub(super) fn longest(
             longest = Some((waited, ix));
         }
     }
-    let forgotten = rule.local_factor.max(rule.global_factor).saturating_mul(rule.period_ns(all));
-    let heaviest = || round.snap.tasks.iter().map(|task| settings.weight(task.nice)).max().unwrap_or(1024);
+    let forgotten = rule
+        .local_factor
+        .max(rule.global_factor)
+        .saturating_mul(rule.period_ns(all));
+    let heaviest = || {
+        round
+            .snap
+            .tasks
+            .iter()
+            .map(|task| settings.weight(task.nice))
+            .max()
+            .unwrap_or(1024)
+    };
     let mut greatest = None;
     for &ix in &round.order {
         // The rest has waited less still, except for the overdue, which are first in the order.
         let task = round.task(ix);
-        if !task.overdue && (not_run(ix) <= forgotten || longest.is_some_and(|(most, _)| not_run(ix) <= most)) {
+        if !task.overdue
+            && (not_run(ix) <= forgotten || longest.is_some_and(|(most, _)| not_run(ix) <= most))
+        {
             break;
         }
         let weight = u128::from(settings.weight(task.nice));

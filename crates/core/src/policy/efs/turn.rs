@@ -65,35 +65,66 @@ impl<'a> Turn<'a> {
         let mut overloaded = false;
         // Who woke on its CPUs comes last: it is judged by what ran without it.
         for woken in [false, true] {
-            for (task, known) in snap.tasks.iter().zip(known.iter()).filter(|(_, known)| known.woke == woken) {
-                let keeps = task.stays(round.full) || (protect && is_in_starved_slice(task, snap.now));
+            for (task, known) in snap
+                .tasks
+                .iter()
+                .zip(known.iter())
+                .filter(|(_, known)| known.woke == woken)
+            {
+                let keeps =
+                    task.stays(round.full) || (protect && is_in_starved_slice(task, snap.now));
                 // A sleeper does not use the bus; when it wakes, this is decided anew.
                 if let Some(running) = task.running.as_ref().filter(|_| keeps && !task.asleep)
                     && let Placement::Exclusive { cpus, .. } = &running.placement
                 {
-                    let cpus: Vec<usize> = cpus.iter().filter_map(|cpu| machine.index_of(cpu)).collect();
-                    if let Some(&first) = cpus.first().filter(|_| woken && settings.objective != Objective::Throughput)
+                    let cpus: Vec<usize> = cpus
+                        .iter()
+                        .filter_map(|cpu| machine.index_of(cpu))
+                        .collect();
+                    if let Some(&first) = cpus
+                        .first()
+                        .filter(|_| woken && settings.objective != Objective::Throughput)
                     {
                         let joining = domains.joining(&cpus);
-                        overloaded |= !domains.admits(domains.of(first), joining, known.class(), round.order.len() + 1);
+                        overloaded |= !domains.admits(
+                            domains.of(first),
+                            joining,
+                            known.class(),
+                            round.order.len() + 1,
+                        );
                     }
                     domains.add(known.class(), &cpus);
                 }
             }
         }
-        let mut free: Vec<bool> = machine.cpus.iter().map(|cpu| round.is_free(cpu.id)).collect();
+        let mut free: Vec<bool> = machine
+            .cpus
+            .iter()
+            .map(|cpu| round.is_free(cpu.id))
+            .collect();
         let mut incumbents = vec![None; machine.cpus.len()];
         let sits = |task: &TaskView| round.full && !task.asleep && !task.stays(true);
-        for (ix, (task, known)) in snap.tasks.iter().zip(known.iter()).enumerate().filter(|(_, (task, _))| sits(task)) {
-            let Some(Placement::Exclusive { cpus, .. }) = task.running.as_ref().map(|running| &running.placement)
+        for (ix, (task, known)) in snap
+            .tasks
+            .iter()
+            .zip(known.iter())
+            .enumerate()
+            .filter(|(_, (task, _))| sits(task))
+        {
+            let Some(Placement::Exclusive { cpus, .. }) =
+                task.running.as_ref().map(|running| &running.placement)
             else {
                 continue;
             };
-            let cpus: Vec<usize> = cpus.iter().filter_map(|cpu| machine.index_of(cpu)).collect();
+            let cpus: Vec<usize> = cpus
+                .iter()
+                .filter_map(|cpu| machine.index_of(cpu))
+                .collect();
             // Who is in a starved slice, or beside a gang that is, was counted above.
             if cpus.iter().all(|&cpu| free[cpu]) {
                 domains.add(known.class(), &cpus);
-                cpus.iter().for_each(|&cpu| (free[cpu], incumbents[cpu]) = (false, Some(ix as u32)));
+                cpus.iter()
+                    .for_each(|&cpu| (free[cpu], incumbents[cpu]) = (false, Some(ix as u32)));
             }
         }
         let mut free_of = vec![[0; 2]; machine.memory_domains.len()];
@@ -142,16 +173,30 @@ impl<'a> Turn<'a> {
     }
 
     fn in_starved_slice(&self) -> bool {
-        self.protect && self.round.snap.tasks.iter().any(|task| is_in_starved_slice(task, self.round.snap.now))
+        self.protect
+            && self
+                .round
+                .snap
+                .tasks
+                .iter()
+                .any(|task| is_in_starved_slice(task, self.round.snap.now))
     }
 
     /// The longest starved task of the machine runs at once, whatever the load.
     fn run_starved(&mut self) {
-        let chosen = starved::longest(&self.settings.rule, self.settings, &self.round, &self.queues, self.known);
+        let chosen = starved::longest(
+            &self.settings.rule,
+            self.settings,
+            &self.round,
+            &self.queues,
+            self.known,
+        );
         let Some(ix) = chosen else { return };
         let known = &self.known[ix as usize];
-        let slice =
-            self.settings.rule.slice_ns(self.queues.lag(known), u64::from(self.queues.tasks[known.home as usize]));
+        let slice = self.settings.rule.slice_ns(
+            self.queues.lag(known),
+            u64::from(self.queues.tasks[known.home as usize]),
+        );
         self.make_room(ix);
         if self.try_anywhere(ix, Fit::NeedNot) {
             self.starved = Some((ix, self.round.snap.now + Nanos(slice)));
@@ -165,7 +210,10 @@ impl<'a> Turn<'a> {
         let all = 0..self.incumbents.len();
         if task.cpus > 1 {
             all.for_each(|cpu| self.vacate(cpu));
-        } else if !all.clone().any(|cpu| self.free[cpu] && self.may_use(task, cpu)) {
+        } else if !all
+            .clone()
+            .any(|cpu| self.free[cpu] && self.may_use(task, cpu))
+        {
             let mut near = all.clone().map(|step| (home + step) % all.len());
             let taken = near.find(|&cpu| self.incumbents[cpu].is_some() && self.may_use(task, cpu));
             taken.into_iter().for_each(|cpu| self.vacate(cpu));
@@ -180,7 +228,10 @@ impl<'a> Turn<'a> {
     /// fits, or until it no longer fits itself, and tasks that exclude each other take turns by starving.
     fn run_queues(&mut self) {
         let first = |turn: &Turn<'_>, cpu: usize| {
-            turn.queues.members(cpu).map(|position| turn.queues.member(position)).find(|&ix| turn.round.is_open(ix))
+            turn.queues
+                .members(cpu)
+                .map(|position| turn.queues.member(position))
+                .find(|&ix| turn.round.is_open(ix))
         };
         let mut turns: Vec<(Nanos, Nanos, u32, u32)> = Vec::new();
         for cpu in 0..self.free.len() {
@@ -254,7 +305,9 @@ impl<'a> Turn<'a> {
         self.round.consider_sleepers();
         for position in awake..self.round.order.len() {
             let ix = self.round.order[position];
-            let Some(running) = &self.round.task(ix).running else { continue };
+            let Some(running) = &self.round.task(ix).running else {
+                continue;
+            };
             let cpus = running.placement.cpus();
             let exclusive = matches!(running.placement, Placement::Exclusive { .. });
             if exclusive && cpus.iter().all(|cpu| self.round.is_free(cpu)) {
@@ -271,10 +324,14 @@ impl<'a> Turn<'a> {
         if self.someone_waits() {
             for &ix in &self.chosen {
                 let home = self.known[ix as usize].home as usize;
-                let (tasks, weight) = (u64::from(self.queues.tasks[home]), self.queues.weight[home].max(1));
+                let (tasks, weight) = (
+                    u64::from(self.queues.tasks[home]),
+                    self.queues.weight[home].max(1),
+                );
                 if tasks > 1 {
                     let own = u64::from(self.settings.weight(self.round.task(ix).nice));
-                    let slice = u128::from(rule.period_ns(tasks)) * u128::from(own) / u128::from(weight);
+                    let slice =
+                        u128::from(rule.period_ns(tasks)) * u128::from(own) / u128::from(weight);
                     length = length.min(u64::try_from(slice).unwrap_or(u64::MAX));
                 }
             }
@@ -285,7 +342,10 @@ impl<'a> Turn<'a> {
         }
         // The end of a starved slice is one that all CPUs look at.
         let snap = self.round.snap;
-        let in_slice = snap.tasks.iter().filter(|task| self.protect && is_in_starved_slice(task, snap.now));
+        let in_slice = snap
+            .tasks
+            .iter()
+            .filter(|task| self.protect && is_in_starved_slice(task, snap.now));
         let ends = in_slice.filter_map(|task| task.running.as_ref()?.lease_end);
         for end in ends.chain(self.starved.map(|(_, end)| end)) {
             length = length.min((end - snap.now).0);
@@ -300,7 +360,10 @@ impl<'a> Turn<'a> {
     /// The next decision should not be long in coming: a guess, the first demand of a task, keeps others waiting, or
     /// somebody woke and waits, or runs and does not fit.
     pub(super) fn ends_soon(&self) -> bool {
-        let guessed = self.chosen.iter().any(|&ix| self.known[ix as usize].is_unmeasured());
+        let guessed = self
+            .chosen
+            .iter()
+            .any(|&ix| self.known[ix as usize].is_unmeasured());
         let waits = |ix: u32| self.round.is_open(ix) && (guessed || self.known[ix as usize].woke);
         self.overloaded || self.round.order.iter().any(|&ix| waits(ix))
     }
@@ -316,9 +379,10 @@ impl<'a> Turn<'a> {
                 }
                 let task = self.round.task(ix);
                 let reason = match self.refusal_of[ix as usize] {
-                    0 if task.cpus > self.round.left() && task.cpus > 1 => {
-                        WaitReason::Gang { needs: task.cpus, free: self.round.left() }
-                    }
+                    0 if task.cpus > self.round.left() && task.cpus > 1 => WaitReason::Gang {
+                        needs: task.cpus,
+                        free: self.round.left(),
+                    },
                     0 if self.round.left() > 0 => WaitReason::Affinity,
                     0 => WaitReason::Order { ahead },
                     number => self.refusals[number as usize - 1],
@@ -332,5 +396,9 @@ impl<'a> Turn<'a> {
 
 /// Whether a task was starved and its slice is not over. Nobody else has a lease.
 pub(super) fn is_in_starved_slice(task: &TaskView, now: Nanos) -> bool {
-    !task.asleep && task.running.as_ref().is_some_and(|running| running.lease_end.is_some_and(|end| end > now))
+    !task.asleep
+        && task
+            .running
+            .as_ref()
+            .is_some_and(|running| running.lease_end.is_some_and(|end| end > now))
 }

@@ -32,8 +32,13 @@ pub(super) const SHARE_MAX: ParamSpec = number(
     1.0,
     "greatest share of the time in which jobs are measured of which little is known; 0 for no measurements",
 );
-pub(super) const REFINEMENT_SHARE_MAX: ParamSpec =
-    number("refinement_share_max", 0.01, 0.0, 1.0, "the same, when more than a little is known of all jobs");
+pub(super) const REFINEMENT_SHARE_MAX: ParamSpec = number(
+    "refinement_share_max",
+    0.01,
+    0.0,
+    1.0,
+    "the same, when more than a little is known of all jobs",
+);
 
 /// Length of a step of a measurement, and the most steps after the first: if one of the jobs was never measured in its phase,
 /// and otherwise.
@@ -113,25 +118,41 @@ impl Measuring {
         let started = *state.started.get_or_insert(now);
         if !round.full {
             // Whoever began on a CPU that became free would disturb the step that goes on.
-            let first =
-                state.measured.iter().find(|&&id| round.snap.task(id).is_some_and(|task| task.running.is_some()));
-            return first.filter(|_| now < state.until && round.overdue() == 0).map(|&first| (state.until, first));
+            let first = state.measured.iter().find(|&&id| {
+                round
+                    .snap
+                    .task(id)
+                    .is_some_and(|task| task.running.is_some())
+            });
+            return first
+                .filter(|_| now < state.until && round.overdue() == 0)
+                .map(|&first| (state.until, first));
         }
         let goes_on = !state.measured.is_empty();
-        let (measured, company) = (std::mem::take(&mut state.measured), std::mem::take(&mut state.company));
+        let (measured, company) = (
+            std::mem::take(&mut state.measured),
+            std::mem::take(&mut state.company),
+        );
         // What can't be stopped would go on beside a measurement.
         let fixed = |task: &TaskView| task.is_fixed();
         if self.share_max == 0.0
             || !is_choice
             || round.overdue() > 0
-            || round.order.iter().any(|&ix| round.task(ix).estimates.executed == 0)
+            || round
+                .order
+                .iter()
+                .any(|&ix| round.task(ix).estimates.executed == 0)
             || round.snap.tasks.iter().any(fixed)
         {
             return None;
         }
         let (sites, measured, company) = if goes_on {
             state.steps += 1;
-            let most = if state.rough { MOST_ROUGH_STEPS } else { MOST_STEPS };
+            let most = if state.rough {
+                MOST_ROUGH_STEPS
+            } else {
+                MOST_STEPS
+            };
             if state.steps > 1 && (state.steps > most || is_settled(round, &measured)) {
                 return None;
             }
@@ -140,14 +161,29 @@ impl Measuring {
             (sites, measured, company)
         } else {
             state.steps = 0;
-            let chosen = self.choose(state.spent.share_of(now + STEP + STEP - started), round, lead)?;
+            let chosen = self.choose(
+                state.spent.share_of(now + STEP + STEP - started),
+                round,
+                lead,
+            )?;
             let learnt = |&(ix, _): &Seated| round.task(ix).estimates.learnt.as_ref().value();
-            state.rough = chosen.1.iter().filter_map(learnt).any(|learnt| !learnt.measured);
+            state.rough = chosen
+                .1
+                .iter()
+                .filter_map(learnt)
+                .any(|learnt| !learnt.measured);
             chosen
         };
-        let purpose = if goes_on { Purpose::MeasureAlone } else { Purpose::LowContention };
+        let purpose = if goes_on {
+            Purpose::MeasureAlone
+        } else {
+            Purpose::LowContention
+        };
         for (ix, site) in measured {
-            if round.choose_whole_core_of(ix, sites.cores(site), purpose).is_ok() {
+            if round
+                .choose_whole_core_of(ix, sites.cores(site), purpose)
+                .is_ok()
+            {
                 state.measured.push(round.task(ix).id);
             }
         }
@@ -185,7 +221,11 @@ impl Measuring {
         let mut group = Group {
             round,
             sites: &sites,
-            slots: sites.all.iter().map(|site| (0..site.cores.len()).collect()).collect(),
+            slots: sites
+                .all
+                .iter()
+                .map(|site| (0..site.cores.len()).collect())
+                .collect(),
             taken: vec![0; sites.all.len()],
             seats: Vec::new(),
             measured: Vec::new(),
@@ -198,8 +238,12 @@ impl Measuring {
         };
         let open = round.open();
         let measured: BTreeSet<u32> = group.measured.iter().copied().collect();
-        let others =
-            round.order.iter().copied().filter(|ix| open[*ix as usize] && !measured.contains(ix)).filter(known);
+        let others = round
+            .order
+            .iter()
+            .copied()
+            .filter(|ix| open[*ix as usize] && !measured.contains(ix))
+            .filter(known);
         // Those who disturb least are the same few each time. They are not to get ahead of all others by that.
         let others = others.filter(|&ix| lead(ix) < MOST_LEAD);
         let mut others: Vec<(f64, u32)> = others.map(|ix| (reads(ix), ix)).collect();
@@ -213,8 +257,20 @@ impl Measuring {
 
 /// Whether the cache of all that are measured has filled as far as it matters.
 fn is_settled(round: &Round<'_>, measured: &[TaskId]) -> bool {
-    let settling = |&id: &TaskId| round.snap.task(id)?.estimates.learnt.as_ref().value()?.settling;
-    measured.iter().filter_map(settling).all(|settling| settling < SETTLED)
+    let settling = |&id: &TaskId| {
+        round
+            .snap
+            .task(id)?
+            .estimates
+            .learnt
+            .as_ref()
+            .value()?
+            .settling
+    };
+    measured
+        .iter()
+        .filter_map(settling)
+        .all(|settling| settling < SETTLED)
 }
 
 /// A task, as its index in the snapshot, and the number of a site.
@@ -241,12 +297,22 @@ impl Sites {
             let cpu = &machine.cpus[machine.index_of(core.first()?)?];
             Some((cpu.llc, cpu.core_type, cpu.memory_domain))
         };
-        let mut sites = Sites { all: Vec::new(), of: vec![0; machine.cores.len()] };
+        let mut sites = Sites {
+            all: Vec::new(),
+            of: vec![0; machine.cores.len()],
+        };
         let mut known = BTreeMap::new();
         for (core, cpus) in machine.cores.iter().enumerate() {
-            let Some((llc, core_type, domain)) = kind(cpus) else { continue };
+            let Some((llc, core_type, domain)) = kind(cpus) else {
+                continue;
+            };
             let site = *known.entry((llc, core_type)).or_insert_with(|| {
-                sites.all.push(Site { llc, domain, core_type, cores: Vec::new() });
+                sites.all.push(Site {
+                    llc,
+                    domain,
+                    core_type,
+                    cores: Vec::new(),
+                });
                 sites.all.len() - 1
             });
             sites.all[site].cores.push(core);
@@ -272,12 +338,15 @@ impl Sites {
             return round.choose(ix, Purpose::Run);
         }
         let machine = &*round.snap.machine;
-        let last = round
-            .task(ix)
-            .last_cpus
+        let last = round.task(ix).last_cpus.iter().filter(|&cpu| {
+            machine
+                .index_of(cpu)
+                .is_some_and(|cpu| self.of[machine.cpus[cpu].core] == site)
+        });
+        let all = self
+            .cores(site)
             .iter()
-            .filter(|&cpu| machine.index_of(cpu).is_some_and(|cpu| self.of[machine.cpus[cpu].core] == site));
-        let all = self.cores(site).iter().flat_map(|&core| machine.cores[core].iter());
+            .flat_map(|&core| machine.cores[core].iter());
         let found = last.chain(all).find(|&cpu| round.is_free(cpu));
         let cpu = found.ok_or(WaitReason::Affinity)?;
         round.choose_on(ix, CpuSet::from_iter([cpu]), Purpose::Run);
@@ -286,10 +355,21 @@ impl Sites {
 
     /// Tasks that ran in the last step, if they may be chosen, where they were.
     fn again(&self, round: &Round<'_>, ids: &[TaskId]) -> Vec<Seated> {
-        let position = |id: &TaskId| round.snap.tasks.binary_search_by_key(id, |task| task.id).ok().map(|ix| ix as u32);
+        let position = |id: &TaskId| {
+            round
+                .snap
+                .tasks
+                .binary_search_by_key(id, |task| task.id)
+                .ok()
+                .map(|ix| ix as u32)
+        };
         let open = round.open();
-        let open = ids.iter().filter_map(position).filter(|&ix| open[ix as usize]);
-        open.filter_map(|ix| Some((ix, self.last(round, ix)?))).collect()
+        let open = ids
+            .iter()
+            .filter_map(position)
+            .filter(|&ix| open[ix as usize]);
+        open.filter_map(|ix| Some((ix, self.last(round, ix)?)))
+            .collect()
     }
 }
 
@@ -310,22 +390,42 @@ impl Group<'_> {
     /// Those who are measured have a core each. From now on the cores that are left are given out with all their CPUs.
     fn fill_up(&mut self) {
         let machine = &*self.round.snap.machine;
-        for ((site, slots), taken) in self.sites.all.iter().zip(&mut self.slots).zip(&mut self.taken) {
+        for ((site, slots), taken) in self
+            .sites
+            .all
+            .iter()
+            .zip(&mut self.slots)
+            .zip(&mut self.taken)
+        {
             let rest = *taken..site.cores.len();
-            *slots = rest.flat_map(|at| machine.cores[site.cores[at]].iter().map(move |_| at)).collect();
+            *slots = rest
+                .flat_map(|at| machine.cores[site.cores[at]].iter().map(move |_| at))
+                .collect();
             *taken = 0;
         }
     }
 
     fn room(&self) -> usize {
-        self.slots.iter().zip(&self.taken).map(|(slots, taken)| slots.len() - taken).sum()
+        self.slots
+            .iter()
+            .zip(&self.taken)
+            .map(|(slots, taken)| slots.len() - taken)
+            .sum()
     }
 
     /// The site for a job: where it ran last, or else where most is left. `None` if nothing is.
     fn site_for(&self, ix: u32) -> Option<usize> {
         let left = |site: usize| self.slots[site].len() - self.taken[site];
-        let last = self.sites.last(self.round, ix).filter(|&site| left(site) > 0);
-        last.or_else(|| (0..self.slots.len()).rev().filter(|&site| left(site) > 0).max_by_key(|&site| left(site)))
+        let last = self
+            .sites
+            .last(self.round, ix)
+            .filter(|&site| left(site) > 0);
+        last.or_else(|| {
+            (0..self.slots.len())
+                .rev()
+                .filter(|&site| left(site) > 0)
+                .max_by_key(|&site| left(site))
+        })
     }
 
     /// Adds jobs in this order, to be measured or to run beside, as long as there are cores, but none by whom somebody
@@ -339,7 +439,8 @@ impl Group<'_> {
             let (mut fits, mut least) = (0, room + 1);
             let mut tried = room;
             while fits + 1 < least {
-                let (seats, before, taken) = (self.seats.len(), self.measured.len(), self.taken.clone());
+                let (seats, before, taken) =
+                    (self.seats.len(), self.measured.len(), self.taken.clone());
                 self.put(&rest[..tried], measured);
                 if self.is_calm() {
                     fits = tried;
@@ -363,11 +464,18 @@ impl Group<'_> {
         let mut put = Vec::with_capacity(jobs.len());
         for &ix in jobs {
             let learnt = self.round.task(ix).estimates.learnt.as_ref().value();
-            let (Some(learnt), Some(at)) = (learnt, self.site_for(ix)) else { continue };
+            let (Some(learnt), Some(at)) = (learnt, self.site_for(ix)) else {
+                continue;
+            };
             let site = &self.sites.all[at];
             let core = site.cores[self.slots[at][self.taken[at]]];
             self.taken[at] += 1;
-            self.seats.push(Seat { asks: *learnt.asks_on(site.core_type), core, llc: site.llc, domain: site.domain });
+            self.seats.push(Seat {
+                asks: *learnt.asks_on(site.core_type),
+                core,
+                llc: site.llc,
+                domain: site.domain,
+            });
             if measured {
                 self.measured.push(ix);
             }
@@ -388,19 +496,35 @@ impl Group<'_> {
             loads[seat.domain] += job.reads;
         }
         let most = shared.memory.most.unwrap_or(f64::INFINITY);
-        let measured = self.measured.iter().zip(&self.seats).zip(&self.prediction.jobs);
+        let measured = self
+            .measured
+            .iter()
+            .zip(&self.seats)
+            .zip(&self.prediction.jobs);
         measured.into_iter().all(|((&ix, seat), job)| {
-            let may = (BETTER * unknown(self.round.task(ix))).clamp(LEAST_DISTURBED, MOST_DISTURBED);
+            let may =
+                (BETTER * unknown(self.round.task(ix))).clamp(LEAST_DISTURBED, MOST_DISTURBED);
             let solo = seat.asks.solo_cpi(shared);
             let cached = self.prediction.cached[seat.llc];
-            let share = if cached > 0.0 { (job.reads / cached).clamp(0.02, 1.0) } else { 1.0 };
+            let share = if cached > 0.0 {
+                (job.reads / cached).clamp(0.02, 1.0)
+            } else {
+                1.0
+            };
             // What it would read with all of the cache stays unknown the less of it it has.
-            let unseen = seat.asks.miss_cost(shared, share) * UNSEEN_READS * libm::log(1.0 / share) / solo;
+            let unseen =
+                seat.asks.miss_cost(shared, share) * UNSEEN_READS * libm::log(1.0 / share) / solo;
             // A memory delivers no more than it can, whatever is believed of what its readers wait. One who is alone at its
             // limit is not disturbed by that.
             let is_reader = job.reads > READER * most;
-            let slowdown =
-                f64::max(job.cpi / solo, if is_reader { loads[seat.domain] / most.max(job.reads) } else { 1.0 });
+            let slowdown = f64::max(
+                job.cpi / solo,
+                if is_reader {
+                    loads[seat.domain] / most.max(job.reads)
+                } else {
+                    1.0
+                },
+            );
             slowdown <= 1.0 + may.max(CALM) && unseen < may
         })
     }

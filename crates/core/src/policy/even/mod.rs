@@ -17,11 +17,13 @@ mod measure;
 use super::estimation::progress_by;
 use super::fair::progress_needs;
 use super::params::{
-    BIG_BUSY, BIG_CAPACITY, BIG_IDLE, P_MORE, P0, P1, P2, ParamKind, ParamSpec, QUANTUM_S, SMALL_BUSY, SMALL_CAPACITY,
-    SMALL_IDLE, core_power, number, power_model,
+    BIG_BUSY, BIG_CAPACITY, BIG_IDLE, P_MORE, P0, P1, P2, ParamKind, ParamSpec, QUANTUM_S,
+    SMALL_BUSY, SMALL_CAPACITY, SMALL_IDLE, core_power, number, power_model,
 };
 use super::round::Round;
-use super::{Need, Params, Policy, PolicyEntry, QuantumEnd, sharing_needs, state_is_a_field, wanted};
+use super::{
+    Need, Params, Policy, PolicyEntry, QuantumEnd, sharing_needs, state_is_a_field, wanted,
+};
 use crate::capability::Capability;
 use crate::counter::Counter;
 use crate::decision::{Basis, Decision, WaitReason};
@@ -52,8 +54,13 @@ const OBJECTIVE: ParamSpec = ParamSpec {
             would cost more than they give, by the power of the machine",
     at_most: None,
 };
-const TAU_SHARE: ParamSpec =
-    number("tau_share", 0.01, 0.0, 1.0, "the same as a share of the mean progress; the greater of the two counts");
+const TAU_SHARE: ParamSpec = number(
+    "tau_share",
+    0.01,
+    0.0,
+    1.0,
+    "the same as a share of the mean progress; the greater of the two counts",
+);
 
 /// A job that is ahead of the least by more than this many tau does not run, unless CPUs were idle for this share of the
 /// time because of that: one job of which progress is estimated wrong, or that can't catch up, is not to stop the others.
@@ -194,11 +201,18 @@ impl Policy for Even {
         let mut round = Round::new(snap);
         let leads = self.leads(&round);
         // Even if all fit, it matters who has the fast cores.
-        let is_choice = self.energy_share > 0.0 || !round.all_fit() || snap.machine.core_types.len() > 1;
+        let is_choice =
+            self.energy_share > 0.0 || !round.all_fit() || snap.machine.core_types.len() > 1;
         if let Some((until, first)) =
-            self.measuring.plan(&mut self.state.measuring, &mut round, is_choice, &|ix| leads.of(ix))
+            self.measuring
+                .plan(&mut self.state.measuring, &mut round, is_choice, &|ix| {
+                    leads.of(ix)
+                })
         {
-            let basis = Basis { measures: Some(first), ..Basis::default() };
+            let basis = Basis {
+                measures: Some(first),
+                ..Basis::default()
+            };
             self.state.quantum.end = until;
             return round.finish(until, basis, |_, _| WaitReason::Measuring { task: first });
         }
@@ -208,27 +222,37 @@ impl Policy for Even {
         }
         // Those behind come first; the sort is stable, so overdue tasks stay first, and the longest waiting among equals.
         let head = round.head();
-        round.order[head..].sort_by(|&a, &b| leads.progress[a as usize].total_cmp(&leads.progress[b as usize]));
+        round.order[head..]
+            .sort_by(|&a, &b| leads.progress[a as usize].total_cmp(&leads.progress[b as usize]));
         // Between quanta there is nothing to choose, unless CPUs are idle on purpose.
         if !is_choice || (!round.full && self.energy_share == 0.0) {
             round.choose_in_order(Purpose::Run, false);
-            return round.finish(end, Basis::default(), |_, ahead| WaitReason::Order { ahead });
+            return round.finish(end, Basis::default(), |_, ahead| WaitReason::Order {
+                ahead,
+            });
         }
         let outcome = self.choose(&mut round, &leads);
         if round.full {
             self.note_idle(&round, &leads, &outcome);
         }
-        round.finish(end, Basis::default(), |ix, ahead| match outcome.left_out.get(&ix) {
-            Some(left) => {
-                let milli = |value: f64| (value * 1e3) as u64;
-                let [worth_milli, loss_milli, power_milli] = [left.worth, left.loss, left.power].map(milli);
-                WaitReason::Outweighed { worth_milli, loss_milli, power_milli }
+        round.finish(end, Basis::default(), |ix, ahead| {
+            match outcome.left_out.get(&ix) {
+                Some(left) => {
+                    let milli = |value: f64| (value * 1e3) as u64;
+                    let [worth_milli, loss_milli, power_milli] =
+                        [left.worth, left.loss, left.power].map(milli);
+                    WaitReason::Outweighed {
+                        worth_milli,
+                        loss_milli,
+                        power_milli,
+                    }
+                }
+                None if leads.of(ix) > outcome.most_lead => WaitReason::Lead {
+                    progress_milli: (leads.progress[ix as usize] * 1e3) as u64,
+                    limit_milli: (leads.at(outcome.most_lead) * 1e3) as u64,
+                },
+                None => WaitReason::Order { ahead },
             }
-            None if leads.of(ix) > outcome.most_lead => WaitReason::Lead {
-                progress_milli: (leads.progress[ix as usize] * 1e3) as u64,
-                limit_milli: (leads.at(outcome.most_lead) * 1e3) as u64,
-            },
-            None => WaitReason::Order { ahead },
         })
     }
 
@@ -247,7 +271,11 @@ impl Even {
         // Those that no choice can bring in line with the others do not say how far these should be.
         let counts = |ix: &u32| {
             let task = round.task(*ix);
-            !task.asleep && !task.is_fixed() && task.control.place && task.allowed.is_none() && !round.is_critical(*ix)
+            !task.asleep
+                && !task.is_fixed()
+                && task.control.place
+                && task.allowed.is_none()
+                && !round.is_critical(*ix)
         };
         let mut counted: Vec<u32> = (0..tasks.len() as u32).filter(counts).collect();
         if counted.is_empty() {
@@ -257,15 +285,33 @@ impl Even {
         let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
         let tau = f64::max(self.tau, self.tau_share * mean);
         let half = all.len() / 2;
-        let median = if all.is_empty() { 0.0 } else { *all.select_nth_unstable_by(half, f64::total_cmp).1 };
-        let least = all.iter().copied().fold(f64::INFINITY, f64::min).max(median - DEEPEST * tau);
-        Leads { progress, counted, median, least, tau }
+        let median = if all.is_empty() {
+            0.0
+        } else {
+            *all.select_nth_unstable_by(half, f64::total_cmp).1
+        };
+        let least = all
+            .iter()
+            .copied()
+            .fold(f64::INFINITY, f64::min)
+            .max(median - DEEPEST * tau);
+        Leads {
+            progress,
+            counted,
+            median,
+            least,
+            tau,
+        }
     }
 
     /// Weighted speed for each watt in the last quanta. A set that gives more for a watt than this makes work cheaper
     /// (Dinkelbach, "On Nonlinear Fractional Programming", Management Science 13, 1967).
     fn work_per_joule(&self) -> f64 {
-        if self.state.watts > 0.0 { self.state.work / self.state.watts } else { 0.0 }
+        if self.state.watts > 0.0 {
+            self.state.work / self.state.watts
+        } else {
+            0.0
+        }
     }
 
     /// Lets the weights of those that stay ahead fall, and of those that stay behind rise.
@@ -274,7 +320,9 @@ impl Even {
         let integrals = &mut self.state.integrals;
         integrals.retain(|id, _| live.contains(id));
         let count = leads.counted.len().max(1) as f64;
-        let lead = |ix: u32| ((leads.progress[ix as usize] - leads.median) / leads.tau).clamp(-MOST_LEAD, MOST_LEAD);
+        let lead = |ix: u32| {
+            ((leads.progress[ix as usize] - leads.median) / leads.tau).clamp(-MOST_LEAD, MOST_LEAD)
+        };
         let mean = leads.counted.iter().map(|&ix| lead(ix)).sum::<f64>() / count;
         let mut sum = 0.0;
         for &ix in &leads.counted {
@@ -299,9 +347,17 @@ impl Even {
     /// idle anyway; then it counts only where work was dear.
     fn note_idle(&mut self, round: &Round<'_>, leads: &Leads, outcome: &Outcome) {
         let open = round.open();
-        let ahead = round.order.iter().filter(|&&ix| open[ix as usize] && leads.of(ix) > outcome.most_lead);
-        let idle = f64::min(f64::from(round.left()), ahead.count() as f64) / round.snap.machine.cpus.len() as f64;
-        let idle = if self.energy_share == 0.0 || outcome.is_dear { idle } else { 0.0 };
+        let ahead = round
+            .order
+            .iter()
+            .filter(|&&ix| open[ix as usize] && leads.of(ix) > outcome.most_lead);
+        let idle = f64::min(f64::from(round.left()), ahead.count() as f64)
+            / round.snap.machine.cpus.len() as f64;
+        let idle = if self.energy_share == 0.0 || outcome.is_dear {
+            idle
+        } else {
+            0.0
+        };
         self.state.idle = IDLE_FADES * self.state.idle + (1.0 - IDLE_FADES) * idle;
     }
 
@@ -327,7 +383,10 @@ impl Even {
             }
             let free = round.left().saturating_sub(critical);
             let chosen = if task.cpus > free && !task.overdue {
-                Err(WaitReason::Gang { needs: task.cpus, free })
+                Err(WaitReason::Gang {
+                    needs: task.cpus,
+                    free,
+                })
             } else if some_are_predictable && task.allowed.is_none() && task.cpus <= round.left() {
                 // It gets its CPUs now, so that the others are chosen for what is left.
                 let cpus = round.pick(ix);
@@ -344,11 +403,16 @@ impl Even {
         let most_lead = self.most_lead(round, leads, cpus.len());
         let mut candidates = self.candidates(round, leads, most_lead, &cpus);
         settle_critical(round, &mut candidates, &places);
-        let mean = candidates.iter().map(|one| one.weight).sum::<f64>() / candidates.len().max(1) as f64;
+        let mean =
+            candidates.iter().map(|one| one.weight).sum::<f64>() / candidates.len().max(1) as f64;
         let price = self.energy_share * mean * self.work_per_joule();
         let model = self.power_of(&snap.machine);
         let search = |price: f64| {
-            let power = Power { model, price, elsewhere: &elsewhere };
+            let power = Power {
+                model,
+                price,
+                elsewhere: &elsewhere,
+            };
             Search::new(&snap.contention, &candidates, &places, power).run()
         };
         let mut chosen = search(price);
@@ -367,13 +431,24 @@ impl Even {
         }
         let open = round.open();
         for (&cpu, who) in cpus.iter().zip(&chosen.who) {
-            if let Some(candidate) = who.map(|at| &candidates[at]).filter(|candidate| open[candidate.ix as usize]) {
+            if let Some(candidate) = who
+                .map(|at| &candidates[at])
+                .filter(|candidate| open[candidate.ix as usize])
+            {
                 round.choose_on(candidate.ix, CpuSet::from_iter([cpu]), Purpose::Run);
             }
         }
         let is_dear = chosen.work < DEAR * mean * self.work_per_joule() * chosen.watts;
-        let left_out = chosen.left_out.into_iter().map(|left| (candidates[left.candidate].ix, left)).collect();
-        Outcome { left_out, most_lead, is_dear }
+        let left_out = chosen
+            .left_out
+            .into_iter()
+            .map(|left| (candidates[left.candidate].ix, left))
+            .collect();
+        Outcome {
+            left_out,
+            most_lead,
+            is_dear,
+        }
     }
 
     fn power_of(&self, machine: &Machine) -> Model<'_> {
@@ -384,8 +459,15 @@ impl Even {
             let cpu = core.first().and_then(|cpu| machine.index_of(cpu));
             cpu.map_or(0, |ix| machine.cpus[ix].core_type.min(1))
         };
-        let idle_w = machine.cores.iter().map(|core| self.core_power[kind(core)].idle_w()).sum();
-        Model::Types { idle_w, nj: self.core_power.map(|core| core.nj_per_instruction()) }
+        let idle_w = machine
+            .cores
+            .iter()
+            .map(|core| self.core_power[kind(core)].idle_w())
+            .sum();
+        Model::Types {
+            idle_w,
+            nj: self.core_power.map(|core| core.nj_per_instruction()),
+        }
     }
 
     /// The lead beyond which a job does not run. Those that are not too far ahead keep only so many CPUs idle for their sake:
@@ -394,7 +476,10 @@ impl Even {
         if self.state.idle > MOST_IDLE {
             return f64::INFINITY;
         }
-        let open = round.order.iter().filter(|&&ix| round.is_open(ix) && is_predictable(round.task(ix)));
+        let open = round
+            .order
+            .iter()
+            .filter(|&&ix| round.is_open(ix) && is_predictable(round.task(ix)));
         let mut all: Vec<f64> = open.map(|&ix| leads.of(ix)).collect();
         let near = all.iter().filter(|&&lead| lead <= FARTHEST).count();
         let wanted = places.saturating_sub(IDLE_FOR_EACH * near).min(all.len());
@@ -404,13 +489,25 @@ impl Even {
         *all.select_nth_unstable_by(wanted - 1, f64::total_cmp).1
     }
 
-    fn candidates<'a>(&self, round: &Round<'a>, leads: &Leads, most_lead: f64, cpus: &[CpuId]) -> Vec<Candidate<'a>> {
+    fn candidates<'a>(
+        &self,
+        round: &Round<'a>,
+        leads: &Leads,
+        most_lead: f64,
+        cpus: &[CpuId],
+    ) -> Vec<Candidate<'a>> {
         let snap = round.snap;
         let open = round.open();
         let flat = if self.energy_share > 0.0 { FLAT } else { 1.0 };
         let mut candidates = Vec::new();
         for (ix, task) in (0..).zip(&snap.tasks) {
-            let Some(learnt) = task.estimates.learnt.as_ref().value().filter(|_| is_predictable(task)) else {
+            let Some(learnt) = task
+                .estimates
+                .learnt
+                .as_ref()
+                .value()
+                .filter(|_| is_predictable(task))
+            else {
                 continue;
             };
             let integral = self.state.integrals.get(&task.id).copied().unwrap_or(0.0);
@@ -427,7 +524,13 @@ impl Even {
             let is_open = open[ix as usize] && (is_critical || leads.of(ix) <= most_lead);
             if fixed.is_some() || is_open {
                 let last = place_of(&task.last_cpus);
-                candidates.push(Candidate { ix, weight, learnt, last, fixed });
+                candidates.push(Candidate {
+                    ix,
+                    weight,
+                    learnt,
+                    last,
+                    fixed,
+                });
             }
         }
         candidates
@@ -446,16 +549,24 @@ fn settle_critical(round: &Round<'_>, candidates: &mut [Candidate<'_>], places: 
     order.sort_by_key(|&place| places[place].kind);
     // What was passed over once is taken for good.
     let (mut alone_from, mut free_from) = (0, 0);
-    for one in candidates.iter_mut().filter(|one| one.fixed.is_none() && round.is_critical(one.ix)) {
-        while alone_from < order.len() && (taken[order[alone_from]] || busy[places[order[alone_from]].core]) {
+    for one in candidates
+        .iter_mut()
+        .filter(|one| one.fixed.is_none() && round.is_critical(one.ix))
+    {
+        while alone_from < order.len()
+            && (taken[order[alone_from]] || busy[places[order[alone_from]].core])
+        {
             alone_from += 1;
         }
         while free_from < order.len() && taken[order[free_from]] {
             free_from += 1;
         }
-        let Some(&found) = order.get(alone_from).or(order.get(free_from)) else { break };
-        let is_as_good =
-            |last: &usize| !taken[*last] && !busy[places[*last].core] && places[*last].kind == places[found].kind;
+        let Some(&found) = order.get(alone_from).or(order.get(free_from)) else {
+            break;
+        };
+        let is_as_good = |last: &usize| {
+            !taken[*last] && !busy[places[*last].core] && places[*last].kind == places[found].kind
+        };
         let place = one.last.filter(is_as_good).unwrap_or(found);
         (taken[place], busy[places[place].core]) = (true, true);
         one.fixed = Some(place);
@@ -466,24 +577,52 @@ fn settle_critical(round: &Round<'_>, candidates: &mut [Candidate<'_>], places: 
 /// memory domain how many cores are busy with others.
 fn places(round: &Round<'_>) -> (Vec<CpuId>, Vec<Place>, Vec<usize>) {
     let machine = &*round.snap.machine;
-    let mut set: CpuSet =
-        machine.cpus.iter().map(|cpu| cpu.id).filter(|&cpu| round.is_free(cpu)).take(round.left() as usize).collect();
-    for task in round.snap.tasks.iter().filter(|task| task.stays(round.full) && is_predictable(task)) {
-        if let Some(Placement::Exclusive { cpus, .. }) = task.running.as_ref().map(|running| &running.placement) {
+    let mut set: CpuSet = machine
+        .cpus
+        .iter()
+        .map(|cpu| cpu.id)
+        .filter(|&cpu| round.is_free(cpu))
+        .take(round.left() as usize)
+        .collect();
+    for task in round
+        .snap
+        .tasks
+        .iter()
+        .filter(|task| task.stays(round.full) && is_predictable(task))
+    {
+        if let Some(Placement::Exclusive { cpus, .. }) =
+            task.running.as_ref().map(|running| &running.placement)
+        {
             set.extend(cpus.iter());
         }
     }
     let mut awake = vec![false; machine.cores.len()];
     let mut elsewhere = vec![0; machine.memory_domains.len()];
-    for cpu in machine.cpus.iter().filter(|cpu| !set.contains(cpu.id) && !round.is_free(cpu.id)) {
+    for cpu in machine
+        .cpus
+        .iter()
+        .filter(|cpu| !set.contains(cpu.id) && !round.is_free(cpu.id))
+    {
         if !std::mem::replace(&mut awake[cpu.core], true) {
             elsewhere[cpu.memory_domain] += 1;
         }
     }
     let of = |cpu: CpuId| {
         let cpu = &machine.cpus[machine.index_of(cpu)?];
-        let Cpu { core, llc, memory_domain: domain, core_type: kind, .. } = *cpu;
-        let place = Place { core, llc, domain, kind, awake: awake[cpu.core] };
+        let Cpu {
+            core,
+            llc,
+            memory_domain: domain,
+            core_type: kind,
+            ..
+        } = *cpu;
+        let place = Place {
+            core,
+            llc,
+            domain,
+            kind,
+            awake: awake[cpu.core],
+        };
         Some((cpu.id, place))
     };
     let (cpus, places) = set.iter().filter_map(of).unzip();

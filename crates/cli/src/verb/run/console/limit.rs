@@ -33,13 +33,20 @@ struct Limited {
 
 impl Limited {
     fn new(path: PathBuf) -> Limited {
-        Limited { path, file: None, freed: 0, cut: 0 }
+        Limited {
+            path,
+            file: None,
+            freed: 0,
+            cut: 0,
+        }
     }
 
     /// Frees what is beyond the limit. The file stays as long as it is.
     fn free(&mut self, limit: u64) {
         let from = self.freed.max(limit);
-        let Some((file, length)) = self.look() else { return };
+        let Some((file, length)) = self.look() else {
+            return;
+        };
         if length <= from {
             return;
         }
@@ -66,7 +73,11 @@ impl Limited {
     /// The file and its length.
     fn look(&mut self) -> Option<(&File, u64)> {
         if self.file.is_none() {
-            self.file = OpenOptions::new().write(true).custom_flags(NO_FOLLOW).open(&self.path).ok();
+            self.file = OpenOptions::new()
+                .write(true)
+                .custom_flags(NO_FOLLOW)
+                .open(&self.path)
+                .ok();
         }
         let file = self.file.as_ref()?;
         Some((file, file.metadata().ok()?.len()))
@@ -93,7 +104,11 @@ impl Limiter {
             loop {
                 std::thread::sleep(LOOK);
                 let mut watched = shared.lock().unwrap_or_else(PoisonError::into_inner);
-                watched.jobs.values_mut().flatten().for_each(|file| file.free(limit));
+                watched
+                    .jobs
+                    .values_mut()
+                    .flatten()
+                    .for_each(|file| file.free(limit));
             }
         });
         Limiter { limit, watched }
@@ -102,17 +117,30 @@ impl Limiter {
     /// Watches the files of a job.
     pub(super) fn watch(&self, job: u32, files: &[PathBuf]) {
         let limited = files.iter().cloned().map(Limited::new).collect();
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner).jobs.insert(job, limited);
+        self.watched
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .jobs
+            .insert(job, limited);
     }
 
     /// Looks at the files of a job that has ended for the last time, and reports what was cut off.
     pub(super) fn ended(&self, job: u32, to: &mut impl Write) {
-        let files = self.watched.lock().unwrap_or_else(PoisonError::into_inner).jobs.remove(&job);
+        let files = self
+            .watched
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .jobs
+            .remove(&job);
         for (number, mut limited) in files.into_iter().flatten().enumerate() {
             limited.cut(self.limit);
             if limited.cut > 0 {
                 // A run that has ended does not listen any more.
-                let _ = to.write_all(&line(&Report::Cut { job, file: number, bytes: limited.cut }));
+                let _ = to.write_all(&line(&Report::Cut {
+                    job,
+                    file: number,
+                    bytes: limited.cut,
+                }));
             }
         }
     }
@@ -127,14 +155,21 @@ mod tests {
     fn what_is_beyond_the_limit_is_freed_cut_and_counted() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out");
-        let mut job = OpenOptions::new().append(true).create(true).open(&path).unwrap();
+        let mut job = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&path)
+            .unwrap();
         let mut limited = Limited::new(path.clone());
         let mut written = 0;
         for length in [3, 5, 1 << 20, 0, 3 << 20, 17] {
             job.write_all(&vec![b'x'; length]).unwrap();
             written += length as u64;
             limited.free(4);
-            assert!(std::fs::metadata(&path).unwrap().blocks() * 512 <= 2 * BLOCK, "the disk is not filled");
+            assert!(
+                std::fs::metadata(&path).unwrap().blocks() * 512 <= 2 * BLOCK,
+                "the disk is not filled"
+            );
         }
         limited.cut(4);
         assert_eq!(std::fs::read(&path).unwrap(), b"xxxx");
@@ -143,7 +178,11 @@ mod tests {
         std::os::unix::fs::symlink(&path, &link).unwrap();
         let mut limited = Limited::new(link);
         limited.cut(1);
-        assert_eq!((limited.cut, std::fs::read(&path).unwrap().len()), (0, 4), "a link is not followed");
+        assert_eq!(
+            (limited.cut, std::fs::read(&path).unwrap().len()),
+            (0, 4),
+            "a link is not followed"
+        );
     }
 
     #[test]
@@ -156,7 +195,14 @@ mod tests {
         let mut told = Vec::new();
         limiter.ended(7, &mut told);
         let report: Report = serde_json::from_slice(&told).unwrap();
-        assert_eq!(report, Report::Cut { job: 7, file: 0, bytes: 7 });
+        assert_eq!(
+            report,
+            Report::Cut {
+                job: 7,
+                file: 0,
+                bytes: 7
+            }
+        );
         assert_eq!(std::fs::read(&path).unwrap(), b"012");
         let mut told = Vec::new();
         limiter.ended(7, &mut told);

@@ -17,7 +17,11 @@ pub(super) enum Order {
     /// The folder of the files of all jobs that start from now on.
     Folder(FileName),
     /// A job has started and writes to these files in the folder.
-    Started { job: u32, tag: String, files: [FileName; 2] },
+    Started {
+        job: u32,
+        tag: String,
+        files: [FileName; 2],
+    },
     /// A job that failed is started again, when its files have these lengths.
     Again { job: u32, lengths: [u64; 2] },
     /// A job has ended: show what is left of its output. If it failed, its last error may be asked for.
@@ -78,13 +82,23 @@ mod tests {
         let names = [&b"a\n\xff"[..], b"a b"].map(OsStr::from_bytes);
         let orders = [
             Order::Say("two\nlines".to_owned()),
-            Order::Started { job: 3, tag: "\r".to_owned(), files: names.map(FileName::of) },
+            Order::Started {
+                job: 3,
+                tag: "\r".to_owned(),
+                files: names.map(FileName::of),
+            },
         ];
         for order in orders {
             let line = line(&order);
-            assert_eq!(line.iter().position(|&byte| byte == b'\n'), Some(line.len() - 1));
+            assert_eq!(
+                line.iter().position(|&byte| byte == b'\n'),
+                Some(line.len() - 1)
+            );
             assert_eq!(serde_json::from_slice::<Order>(&line).unwrap(), order);
         }
-        assert_eq!(names.map(|name| FileName::of(name).path()), names.map(PathBuf::from));
+        assert_eq!(
+            names.map(|name| FileName::of(name).path()),
+            names.map(PathBuf::from)
+        );
     }
 }

@@ -91,7 +91,11 @@ impl Console {
         let (line, theirs) = UnixStream::pair()?;
         line.set_nonblocking(true)?;
         let mut command = Command::new("/proc/self/exe");
-        command.arg0("cosched").arg("console").arg("--run").arg(std::process::id().to_string());
+        command
+            .arg0("cosched")
+            .arg("console")
+            .arg("--run")
+            .arg(std::process::id().to_string());
         if let Some(how) = showing.output {
             command.arg("--output").arg(how.name());
         }
@@ -105,7 +109,10 @@ impl Console {
             command.arg("--log-limit").arg(limit.to_string());
         }
         let child = command.stdin(OwnedFd::from(theirs)).spawn()?;
-        Ok(Console { shows_output: showing.output.is_some(), ..Console::on(line, child) })
+        Ok(Console {
+            shows_output: showing.output.is_some(),
+            ..Console::on(line, child)
+        })
     }
 
     /// The end of a line that never blocks, to this process.
@@ -156,13 +163,20 @@ impl Console {
             // A whole path is taken as it is.
             _ => FileName::of(file.as_os_str()),
         };
-        self.must_send(&Order::Started { job, tag: tag.to_owned(), files: files.map(name) });
+        self.must_send(&Order::Started {
+            job,
+            tag: tag.to_owned(),
+            files: files.map(name),
+        });
     }
 
     /// A job that failed is started again.
     pub(crate) fn started_again(&mut self, job: u32, files: [&Path; 2]) {
         let length = |file: &Path| file.metadata().map_or(0, |meta| meta.len());
-        self.must_send(&Order::Again { job, lengths: files.map(length) });
+        self.must_send(&Order::Again {
+            job,
+            lengths: files.map(length),
+        });
     }
 
     /// A job has ended.
@@ -227,10 +241,16 @@ impl Console {
         while let Ok(got @ 1..) = (&self.line).read(&mut piece) {
             self.heard.extend_from_slice(&piece[..got]);
         }
-        let whole = self.heard.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
+        let whole = self
+            .heard
+            .iter()
+            .rposition(|&byte| byte == b'\n')
+            .map_or(0, |last| last + 1);
         let rest = self.heard.split_off(whole);
         let lines = std::mem::replace(&mut self.heard, rest);
-        let reports = lines.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+        let reports = lines
+            .split(|&byte| byte == b'\n')
+            .filter_map(|line| serde_json::from_slice(line).ok());
         let mut cuts = Vec::new();
         for report in reports {
             match report {
@@ -246,8 +266,10 @@ impl Console {
     /// more, so that nothing suffers from a terminal that stands still.
     pub(crate) fn finish(mut self) -> Finished {
         if self.left_out > 0 {
-            let text =
-                format!("cosched: {} lines are missing here: the terminal did not take them in time", self.left_out);
+            let text = format!(
+                "cosched: {} lines are missing here: the terminal did not take them in time",
+                self.left_out
+            );
             self.keep(line(&Order::Say(text)));
         }
         let _ = self.line.set_nonblocking(false);
@@ -262,7 +284,11 @@ impl Console {
             Some(lost) => lost,
             None => Some("the process that shows it has died".to_owned()),
         };
-        Finished { cuts, rewritten: self.rewritten, lost: lost.filter(|_| self.shows_output) }
+        Finished {
+            cuts,
+            rewritten: self.rewritten,
+            lost: lost.filter(|_| self.shows_output),
+        }
     }
 }
 
@@ -297,12 +323,23 @@ mod tests {
         });
         console.finish();
         let all = reader.join().unwrap();
-        let orders: Vec<Order> =
-            all.split(|&b| b == b'\n').filter(|l| !l.is_empty()).map(|l| serde_json::from_slice(l).unwrap()).collect();
-        let said = orders.iter().filter(|order| matches!(order, Order::Say(said) if *said == text)).count() as u64;
+        let orders: Vec<Order> = all
+            .split(|&b| b == b'\n')
+            .filter(|l| !l.is_empty())
+            .map(|l| serde_json::from_slice(l).unwrap())
+            .collect();
+        let said = orders
+            .iter()
+            .filter(|order| matches!(order, Order::Say(said) if *said == text))
+            .count() as u64;
         assert_eq!(said + left_out, lines, "each line is whole, or counted");
-        let Some(Order::Say(last)) = orders.last() else { panic!("{:?}", orders.last()) };
-        assert!(last.contains(&format!("{left_out} lines are missing")), "{last}");
+        let Some(Order::Say(last)) = orders.last() else {
+            panic!("{:?}", orders.last())
+        };
+        assert!(
+            last.contains(&format!("{left_out} lines are missing")),
+            "{last}"
+        );
     }
 
     /// Whoever reads late still gets the output of every job.
@@ -318,7 +355,11 @@ mod tests {
             console.started(job, "t", [&file(job, "out"), &file(job, "err")]);
             console.ended(job, false);
         }
-        assert!(console.kept_bytes < before + 200 * 1_000, "{}", console.kept_bytes - before);
+        assert!(
+            console.kept_bytes < before + 200 * 1_000,
+            "{}",
+            console.kept_bytes - before
+        );
         let reader = std::thread::spawn(move || {
             let mut all = String::new();
             theirs.read_to_string(&mut all).unwrap();
@@ -326,9 +367,18 @@ mod tests {
         });
         console.finish();
         let all = reader.join().unwrap();
-        let orders: Vec<Order> = all.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let ended = orders.iter().filter(|order| matches!(order, Order::Ended { .. })).count();
-        let started = orders.iter().filter(|order| matches!(order, Order::Started { .. })).count();
+        let orders: Vec<Order> = all
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let ended = orders
+            .iter()
+            .filter(|order| matches!(order, Order::Ended { .. }))
+            .count();
+        let started = orders
+            .iter()
+            .filter(|order| matches!(order, Order::Started { .. }))
+            .count();
         assert_eq!((started, ended), (1_000, 1_000));
     }
 
@@ -342,16 +392,29 @@ mod tests {
         }
         console.shows_output = true;
         let finished = console.finish();
-        assert!(finished.cuts.is_empty() && finished.lost.is_some_and(|why| why.contains("has died")));
+        assert!(
+            finished.cuts.is_empty() && finished.lost.is_some_and(|why| why.contains("has died"))
+        );
     }
 
     #[test]
     fn reports_are_heard_in_whatever_pieces_they_come() {
         let (mut console, mut theirs) = deaf();
-        let report = line(&Report::Cut { job: 3, file: 1, bytes: 77 });
+        let report = line(&Report::Cut {
+            job: 3,
+            file: 1,
+            bytes: 77,
+        });
         theirs.write_all(&report[..9]).unwrap();
         assert!(console.cuts().is_empty());
         theirs.write_all(&[&report[9..], &report].concat()).unwrap();
-        assert_eq!(console.cuts(), [Cut { job: 3, file: 1, bytes: 77 }; 2]);
+        assert_eq!(
+            console.cuts(),
+            [Cut {
+                job: 3,
+                file: 1,
+                bytes: 77
+            }; 2]
+        );
     }
 }

@@ -93,7 +93,14 @@ impl Output {
             tail: Vec::new(),
         };
         let files = files.map(file);
-        self.jobs.insert(job, Followed { tag, files, ended: false });
+        self.jobs.insert(
+            job,
+            Followed {
+                tag,
+                files,
+                ended: false,
+            },
+        );
     }
 
     /// A job is started once more: where whole jobs are shown, only its last attempt is, from these lengths of its files.
@@ -127,7 +134,8 @@ impl Output {
             return Ok(());
         }
         for (&number, job) in &mut self.jobs {
-            self.rewritten.extend(job.rewritten().map(|file| (number, file)));
+            self.rewritten
+                .extend(job.rewritten().map(|file| (number, file)));
             job.show(self.how, TURN, &mut self.piece, to)?;
         }
         Ok(())
@@ -149,7 +157,11 @@ impl Output {
         }
         let is_over = |output: &mut Output| {
             let next = output.next;
-            output.never_started.remove(&next) || output.jobs.get(&next).is_some_and(|followed| followed.ended)
+            output.never_started.remove(&next)
+                || output
+                    .jobs
+                    .get(&next)
+                    .is_some_and(|followed| followed.ended)
         };
         while is_over(self) {
             self.finish(self.next, to)?;
@@ -163,7 +175,12 @@ impl Output {
     /// # Errors
     /// The target takes nothing more.
     pub(super) fn finish_all(&mut self, to: &mut Target<'_>) -> io::Result<()> {
-        let left: Vec<u32> = self.jobs.iter().filter(|(_, job)| job.ended).map(|(number, _)| *number).collect();
+        let left: Vec<u32> = self
+            .jobs
+            .iter()
+            .filter(|(_, job)| job.ended)
+            .map(|(number, _)| *number)
+            .collect();
         left.into_iter().try_for_each(|job| self.finish(job, to))
     }
 
@@ -173,8 +190,11 @@ impl Output {
     }
 
     fn finish(&mut self, job: u32, to: &mut Target<'_>) -> io::Result<()> {
-        let Some(mut followed) = self.jobs.remove(&job) else { return Ok(()) };
-        self.rewritten.extend(followed.rewritten().map(|file| (job, file)));
+        let Some(mut followed) = self.jobs.remove(&job) else {
+            return Ok(());
+        };
+        self.rewritten
+            .extend(followed.rewritten().map(|file| (job, file)));
         followed.show(self.how, usize::MAX, &mut self.piece, to)
     }
 }
@@ -182,11 +202,20 @@ impl Output {
 impl Followed {
     /// The numbers of the files that the job has cut off since they were shown.
     fn rewritten(&mut self) -> impl Iterator<Item = usize> {
-        self.files.iter_mut().enumerate().filter_map(|(number, file)| file.is_rewritten().then_some(number))
+        self.files
+            .iter_mut()
+            .enumerate()
+            .filter_map(|(number, file)| file.is_rewritten().then_some(number))
     }
 
     /// Shows at most so many pieces of each file.
-    fn show(&mut self, how: Show, pieces: usize, piece: &mut [u8], to: &mut Target<'_>) -> io::Result<()> {
+    fn show(
+        &mut self,
+        how: Show,
+        pieces: usize,
+        piece: &mut [u8],
+        to: &mut Target<'_>,
+    ) -> io::Result<()> {
         for (number, file) in self.files.iter_mut().enumerate() {
             let to: &mut dyn Write = if number == 0 { to.out } else { to.err };
             for _ in 0..pieces {
@@ -210,7 +239,9 @@ impl FollowedFile {
     /// Whether the job has cut the file off since it was shown, as `> /dev/stderr` does: it opens the file anew. Then it is
     /// shown from its beginning.
     fn is_rewritten(&mut self) -> bool {
-        let Some(meta) = self.open().and_then(|file| file.metadata().ok()) else { return false };
+        let Some(meta) = self.open().and_then(|file| file.metadata().ok()) else {
+            return false;
+        };
         let changed = meta.modified().ok();
         let before = std::mem::replace(&mut self.changed, changed);
         // What is beyond the limit is cut off by us.
@@ -221,7 +252,8 @@ impl FollowedFile {
         let tail = &mut tail[..self.tail.len()];
         let got = self.read(tail, self.position - tail.len() as u64);
         // Whoever only adds to a file leaves what was there.
-        let rewritten = self.position > 0 && (meta.len() < self.position || tail[..got] != self.tail);
+        let rewritten =
+            self.position > 0 && (meta.len() < self.position || tail[..got] != self.tail);
         if rewritten {
             (self.position, self.searched, self.in_line) = (0, 0, false);
             self.tail.clear();
@@ -230,7 +262,14 @@ impl FollowedFile {
     }
 
     /// Shows the next piece, or a whole line where that is longer; returns whether there may be more.
-    fn show(&mut self, how: Show, all: bool, tag: &str, piece: &mut [u8], to: &mut dyn Write) -> io::Result<bool> {
+    fn show(
+        &mut self,
+        how: Show,
+        all: bool,
+        tag: &str,
+        piece: &mut [u8],
+        to: &mut dyn Write,
+    ) -> io::Result<bool> {
         loop {
             let got = self.read(piece, self.position);
             let bytes = &piece[..got];
@@ -256,7 +295,8 @@ impl FollowedFile {
                 Show::Tag => self.tagged(tag, bytes, to)?,
             }
             self.in_line = !bytes.ends_with(b"\n");
-            self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL)..]);
+            self.tail
+                .extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL)..]);
             self.tail.drain(..self.tail.len().saturating_sub(TAIL));
             to.flush()?;
             // No other job's output comes between the parts of a line.
@@ -270,7 +310,9 @@ impl FollowedFile {
     fn read(&mut self, piece: &mut [u8], position: u64) -> usize {
         let left = usize::try_from(self.limit.saturating_sub(position)).unwrap_or(usize::MAX);
         let most = piece.len().min(left);
-        self.open().and_then(|file| file.read_at(&mut piece[..most], position).ok()).unwrap_or(0)
+        self.open()
+            .and_then(|file| file.read_at(&mut piece[..most], position).ok())
+            .unwrap_or(0)
     }
 
     /// Whether the line at the position has an end. Nothing of it is kept in memory, however long it is.
@@ -339,7 +381,13 @@ mod tests {
 
         fn write(&self, file: &str, text: &[u8]) {
             let path = self.dir.path().join(file);
-            File::options().append(true).create(true).open(path).unwrap().write_all(text).unwrap();
+            File::options()
+                .append(true)
+                .create(true)
+                .open(path)
+                .unwrap()
+                .write_all(text)
+                .unwrap();
         }
 
         fn start(&mut self, job: u32) {
@@ -348,9 +396,20 @@ mod tests {
         }
 
         /// What is shown by a call, on standard output and standard error.
-        fn shows(&mut self, call: impl FnOnce(&mut Output, &mut Target<'_>) -> io::Result<()>) -> [String; 2] {
-            call(&mut self.output, &mut Target { out: &mut self.out, err: &mut self.err }).unwrap();
-            [&mut self.out, &mut self.err].map(|shown| String::from_utf8(std::mem::take(shown)).unwrap())
+        fn shows(
+            &mut self,
+            call: impl FnOnce(&mut Output, &mut Target<'_>) -> io::Result<()>,
+        ) -> [String; 2] {
+            call(
+                &mut self.output,
+                &mut Target {
+                    out: &mut self.out,
+                    err: &mut self.err,
+                },
+            )
+            .unwrap();
+            [&mut self.out, &mut self.err]
+                .map(|shown| String::from_utf8(std::mem::take(shown)).unwrap())
         }
     }
 
@@ -361,11 +420,17 @@ mod tests {
         assert_eq!(shown.shows(Output::follow), ["", ""]);
         shown.write("1.out", b"x\n\ny");
         shown.write("1.err", b"e\n");
-        assert_eq!(shown.shows(Output::follow), ["job1\tx\njob1\t\n", "job1\te\n"]);
+        assert_eq!(
+            shown.shows(Output::follow),
+            ["job1\tx\njob1\t\n", "job1\te\n"]
+        );
         shown.write("1.out", b"z");
         assert_eq!(shown.shows(Output::follow), ["", ""]);
         assert!(shown.output.is_following());
-        assert_eq!(shown.shows(|output, to| output.ended(1, to)), ["job1\tyz\n", ""]);
+        assert_eq!(
+            shown.shows(|output, to| output.ended(1, to)),
+            ["job1\tyz\n", ""]
+        );
         assert!(!shown.output.is_following());
         assert_eq!(shown.shows(|output, to| output.ended(1, to)), ["", ""]);
     }
@@ -384,10 +449,23 @@ mod tests {
             all += &shown.shows(Output::follow)[0];
             all += &shown.shows(|output, to| output.ended(1, to))[0];
             all += &shown.shows(|output, to| output.ended(2, to))[0];
-            let lines: Vec<&str> = all.lines().map(|line| line.rsplit('\t').next().unwrap()).collect();
-            let first = lines.iter().position(|line| line.len() == long.len() + 1).expect("the long line");
-            assert!(lines[first].ends_with("ab") && lines.contains(&"other"), "{how:?}");
-            assert!(all.contains('c') && all.len() <= long.len() + 10 + 3 * 5, "{how:?}: {}", all.len() - long.len());
+            let lines: Vec<&str> = all
+                .lines()
+                .map(|line| line.rsplit('\t').next().unwrap())
+                .collect();
+            let first = lines
+                .iter()
+                .position(|line| line.len() == long.len() + 1)
+                .expect("the long line");
+            assert!(
+                lines[first].ends_with("ab") && lines.contains(&"other"),
+                "{how:?}"
+            );
+            assert!(
+                all.contains('c') && all.len() <= long.len() + 10 + 3 * 5,
+                "{how:?}: {}",
+                all.len() - long.len()
+            );
         }
     }
 
@@ -399,8 +477,11 @@ mod tests {
             shown.write("1.out", &vec![b'a'; 2 * PIECE]);
             assert_eq!(shown.shows(Output::follow)[0], "");
             let all = shown.shows(|output, to| output.ended(1, to))[0].clone();
-            let text =
-                if how == Show::Tag { format!("job1\t{}\n", "a".repeat(2 * PIECE)) } else { "a".repeat(2 * PIECE) };
+            let text = if how == Show::Tag {
+                format!("job1\t{}\n", "a".repeat(2 * PIECE))
+            } else {
+                "a".repeat(2 * PIECE)
+            };
             assert!(all == text, "{how:?}");
         }
     }
@@ -483,7 +564,11 @@ mod tests {
         assert_eq!(shown.shows(|output, to| output.ended(1, to))[0], "");
         assert_eq!(shown.shows(|output, to| output.ended(0, to))[0], "0\n1\n");
         assert_eq!(shown.shows(|output, to| output.ended(3, to))[0], "");
-        assert_eq!(shown.shows(|output, to| output.ended(4, to))[0], "", "it never started");
+        assert_eq!(
+            shown.shows(|output, to| output.ended(4, to))[0],
+            "",
+            "it never started"
+        );
         assert_eq!(shown.shows(|output, to| output.ended(2, to))[0], "2\n3\n");
         shown.start(6);
         shown.write("6.out", b"6\n");
@@ -501,9 +586,13 @@ mod tests {
         assert_eq!(shown.shows(Output::follow)[0], "");
         assert_eq!(shown.shows(|output, to| output.ended(1, to))[0], "");
         let all = shown.shows(|output, to| output.ended(0, to))[0].clone();
-        let (text, _): (Vec<&str>, Vec<&str>) = all.lines().filter_map(|line| line.split_once('\t')).unzip();
+        let (text, _): (Vec<&str>, Vec<&str>) =
+            all.lines().filter_map(|line| line.split_once('\t')).unzip();
         assert_eq!(text.len(), 4, "{all}");
-        assert!(text[0] == text[1] && text[2] == text[3] && text[1] != text[2], "{all}");
+        assert!(
+            text[0] == text[1] && text[2] == text[3] && text[1] != text[2],
+            "{all}"
+        );
     }
 
     #[test]

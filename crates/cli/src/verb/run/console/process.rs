@@ -88,7 +88,11 @@ pub(crate) fn main(args: ConsoleArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Errors of reading after which reading goes on.
-const PASSING: [io::ErrorKind; 3] = [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut, io::ErrorKind::Interrupted];
+const PASSING: [io::ErrorKind; 3] = [
+    io::ErrorKind::WouldBlock,
+    io::ErrorKind::TimedOut,
+    io::ErrorKind::Interrupted,
+];
 
 struct Console {
     args: ConsoleArgs,
@@ -107,7 +111,9 @@ impl Console {
     fn new(args: ConsoleArgs) -> Console {
         Console {
             terminal: RefCell::new(Terminal::new()),
-            output: args.output.map(|how| Output::new(how, args.keep_order, args.log_limit)),
+            output: args
+                .output
+                .map(|how| Output::new(how, args.keep_order, args.log_limit)),
             limiter: args.log_limit.map(Limiter::start),
             lost: None,
             folder: PathBuf::new(),
@@ -119,7 +125,11 @@ impl Console {
     /// How long to wait for an order until something is looked at: the jobs' output, or whether somebody still reads it.
     fn look_again(&self) -> Option<Duration> {
         let output = self.output.as_ref()?;
-        Some(if output.is_following() { LOOK } else { LOOK_FOR_READER })
+        Some(if output.is_following() {
+            LOOK
+        } else {
+            LOOK_FOR_READER
+        })
     }
 
     fn obey(&mut self, order: Order, answers: &mut UnixStream) {
@@ -153,9 +163,14 @@ impl Console {
                 self.show(|output, to| output.ended(job, to));
             }
             Order::LastError { job } => {
-                let line = self.errors.remove(&job).and_then(|path| last_line(&path, MOST_OF_ERROR));
+                let line = self
+                    .errors
+                    .remove(&job)
+                    .and_then(|path| last_line(&path, MOST_OF_ERROR));
                 if let Some(line) = line {
-                    self.terminal.get_mut().say(&format!("    {}", visible(&line)));
+                    self.terminal
+                        .get_mut()
+                        .say(&format!("    {}", visible(&line)));
                 }
             }
         }
@@ -170,13 +185,28 @@ impl Console {
 
     /// Shows output of jobs. When nobody reads it any more, the run is told, and nothing more is shown.
     fn show(&mut self, call: impl FnOnce(&mut Output, &mut Target<'_>) -> io::Result<()>) {
-        let Some(output) = &mut self.output else { return };
+        let Some(output) = &mut self.output else {
+            return;
+        };
         let (mut stdout, mut stderr, mut other) = (io::stdout().lock(), io::stderr(), io::stderr());
         let terminal = &self.terminal;
-        let out: &mut dyn Write = if self.args.to_stderr { &mut other } else { &mut stdout };
+        let out: &mut dyn Write = if self.args.to_stderr {
+            &mut other
+        } else {
+            &mut stdout
+        };
         let mut out = Beside { terminal, to: out };
-        let mut err = Beside { terminal, to: &mut stderr };
-        if let Err(error) = call(output, &mut Target { out: &mut out, err: &mut err }) {
+        let mut err = Beside {
+            terminal,
+            to: &mut stderr,
+        };
+        if let Err(error) = call(
+            output,
+            &mut Target {
+                out: &mut out,
+                err: &mut err,
+            },
+        ) {
             self.output = None;
             if error.kind() == io::ErrorKind::BrokenPipe {
                 self.tell_that_nobody_reads();

@@ -119,7 +119,12 @@ impl<S: Read + Write> Client<S> {
     }
 
     fn line(&mut self) -> Option<Result<Wanted, Vec<u8>>> {
-        let Some(end) = self.heard.iter().position(|&byte| byte == b'\n').filter(|&end| end < MOST_LINE) else {
+        let Some(end) = self
+            .heard
+            .iter()
+            .position(|&byte| byte == b'\n')
+            .filter(|&end| end < MOST_LINE)
+        else {
             let why = format!("a request is a line of at most {MOST_LINE} bytes");
             return (self.heard.len() >= MOST_LINE).then(|| Err(refusal(&why)));
         };
@@ -220,7 +225,8 @@ mod tests {
         assert_eq!(client.read(now), None);
         peer.write_all(b"{\"ask\":").unwrap();
         assert_eq!(client.read(now), None);
-        peer.write_all(b"\"status\"}\n{\"ask\":\"status\"}\nx\n").unwrap();
+        peer.write_all(b"\"status\"}\n{\"ask\":\"status\"}\nx\n")
+            .unwrap();
         assert_eq!(client.read(now), Some(Ok(Wanted::Line(Request::Status))));
         assert_eq!(client.read(now), Some(Ok(Wanted::Line(Request::Status))));
         assert!(client.read(now).is_some_and(|request| request.is_err()));
@@ -270,9 +276,15 @@ mod tests {
         let now = Instant::now();
         peer.write_all(b"GET /metrics HTTP/1.1\r\n").unwrap();
         assert_eq!(client.read(now), None);
-        assert!(!client.is_over(now) && client.is_over(now + STALL), "who goes on for ever is given up");
+        assert!(
+            !client.is_over(now) && client.is_over(now + STALL),
+            "who goes on for ever is given up"
+        );
         peer.write_all(b"\r\n").unwrap();
-        assert_eq!(client.read(now), Some(Ok(Wanted::Metrics(MetricsFormat::Plain))));
+        assert_eq!(
+            client.read(now),
+            Some(Ok(Wanted::Metrics(MetricsFormat::Plain)))
+        );
         let (mut other, mut peer) = pair();
         other.manner = Manner::Http;
         peer.write_all(&[b'x'; 100_000]).unwrap();

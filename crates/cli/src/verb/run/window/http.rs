@@ -21,16 +21,22 @@ pub(super) fn parse(heard: &[u8]) -> Parsed {
     let end = |mark: &[u8]| heard.windows(mark.len()).position(|window| window == mark);
     let Some(end) = end(b"\r\n\r\n").or_else(|| end(b"\n\n")) else {
         return if heard.len() >= MOST_REQUEST {
-            Parsed::Refused("431 Request Header Fields Too Large", "a request has at most 8192 bytes")
+            Parsed::Refused(
+                "431 Request Header Fields Too Large",
+                "a request has at most 8192 bytes",
+            )
         } else {
             Parsed::Part
         };
     };
     let bad = Parsed::Refused("400 Bad Request", "this is no HTTP request");
-    let Ok(head) = std::str::from_utf8(&heard[..end]) else { return bad };
+    let Ok(head) = std::str::from_utf8(&heard[..end]) else {
+        return bad;
+    };
     let mut lines = head.lines();
     let mut words = lines.next().unwrap_or_default().split(' ');
-    let (Some(method), Some(target), Some(version), None) = (words.next(), words.next(), words.next(), words.next())
+    let (Some(method), Some(target), Some(version), None) =
+        (words.next(), words.next(), words.next(), words.next())
     else {
         return bad;
     };
@@ -45,11 +51,18 @@ pub(super) fn parse(heard: &[u8]) -> Parsed {
     }
     let accepts = |line: &str| {
         let (name, value) = line.split_once(':')?;
-        (name.eq_ignore_ascii_case("accept"))
-            .then(|| value.to_ascii_lowercase().contains("application/openmetrics-text"))
+        (name.eq_ignore_ascii_case("accept")).then(|| {
+            value
+                .to_ascii_lowercase()
+                .contains("application/openmetrics-text")
+        })
     };
     let is_open = lines.filter_map(accepts).any(|accepts| accepts);
-    Parsed::Metrics(if is_open { MetricsFormat::OpenMetrics } else { MetricsFormat::Plain })
+    Parsed::Metrics(if is_open {
+        MetricsFormat::OpenMetrics
+    } else {
+        MetricsFormat::Plain
+    })
 }
 
 /// An answer with metrics.
@@ -63,7 +76,11 @@ pub(super) fn refusal(status: &str, why: &str) -> Vec<u8> {
 }
 
 fn message(status: &str, kind: &str, body: &str) -> Vec<u8> {
-    let allow = if status.starts_with("405") { "Allow: GET\r\n" } else { "" };
+    let allow = if status.starts_with("405") {
+        "Allow: GET\r\n"
+    } else {
+        ""
+    };
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{allow}Cache-Control: no-store\r\nConnection: \
          close\r\n\r\n{body}",
@@ -93,9 +110,13 @@ mod tests {
         }
         assert_eq!(status("POST /metrics HTTP/1.1\r\n\r\n"), 405);
         assert_eq!(status("GET / HTTP/1.1\r\n\r\n"), 404);
-        for bad in
-            ["GET /metrics\r\n\r\n", "GET  /metrics HTTP/1.1\r\n\r\n", "GET /metrics HTTP/2\r\n\r\n", "x\n\n", "\n\n"]
-        {
+        for bad in [
+            "GET /metrics\r\n\r\n",
+            "GET  /metrics HTTP/1.1\r\n\r\n",
+            "GET /metrics HTTP/2\r\n\r\n",
+            "x\n\n",
+            "\n\n",
+        ] {
             assert_eq!(status(bad), 400, "{bad:?}");
         }
         assert_eq!(status(&"x".repeat(MOST_REQUEST)), 431);
@@ -110,6 +131,10 @@ mod tests {
             "HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text; version=1.0.0; charset=utf-8"
         ));
         assert!(head.contains(&format!("Content-Length: {}", body.len())));
-        assert!(String::from_utf8(refusal("405 Method Not Allowed", "no")).unwrap().contains("\r\nAllow: GET\r\n"));
+        assert!(
+            String::from_utf8(refusal("405 Method Not Allowed", "no"))
+                .unwrap()
+                .contains("\r\nAllow: GET\r\n")
+        );
     }
 }

@@ -4,8 +4,8 @@
 use rustix::cmsg_space;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 use serde::{Deserialize, Serialize};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -112,7 +112,12 @@ impl Line {
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
         let got = loop {
-            match recvmsg(&self.fd, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
+            match recvmsg(
+                &self.fd,
+                &mut [IoSliceMut::new(&mut bytes)],
+                &mut control,
+                flags,
+            ) {
                 Ok(got) => break got.bytes,
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::AGAIN) => return Came::Nothing,
@@ -128,7 +133,8 @@ impl Line {
         if got == 0 {
             return Came::End;
         }
-        serde_json::from_slice(&bytes[..got]).map_or(Came::Nonsense, |message| Came::Message(message, fds))
+        serde_json::from_slice(&bytes[..got])
+            .map_or(Came::Nonsense, |message| Came::Message(message, fds))
     }
 }
 
@@ -146,9 +152,13 @@ mod tests {
         file.write_all(b"state").unwrap();
         ours.send(&Told::Serve(vec![Door::Window]), &[]).unwrap();
         ours.send(&Told::Status, &[file.as_fd()]).unwrap();
-        let Came::Message(Told::Serve(doors), none) = theirs.take() else { panic!("a message") };
+        let Came::Message(Told::Serve(doors), none) = theirs.take() else {
+            panic!("a message")
+        };
         assert!(doors == [Door::Window] && none.is_empty());
-        let Came::Message(Told::Status, mut fds) = theirs.take() else { panic!("a message") };
+        let Came::Message(Told::Status, mut fds) = theirs.take() else {
+            panic!("a message")
+        };
         let mut file = std::fs::File::from(fds.pop().unwrap());
         file.rewind().unwrap();
         let mut text = String::new();
@@ -164,7 +174,9 @@ mod tests {
     #[test]
     fn an_end_that_takes_nothing_never_makes_the_other_wait() {
         let (ours, theirs) = Line::pair().unwrap();
-        let sent = (0..100_000).take_while(|_| ours.send(&Told::Status, &[]).is_ok()).count();
+        let sent = (0..100_000)
+            .take_while(|_| ours.send(&Told::Status, &[]).is_ok())
+            .count();
         assert!(sent > 0 && sent < 100_000, "{sent}");
         drop(theirs);
     }

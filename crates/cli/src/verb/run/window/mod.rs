@@ -75,8 +75,14 @@ impl Window {
         };
         let window = listener.map(|listener| (Door::Window, OwnedFd::from(listener)));
         let asked = metrics.as_ref().and_then(|metrics| match metrics {
-            MetricsSocket::Tcp(listener) => Some((Door::MetricsTcp, listener.as_fd().try_clone_to_owned().ok()?)),
-            MetricsSocket::Unix(listener, _) => Some((Door::MetricsUnix, listener.as_fd().try_clone_to_owned().ok()?)),
+            MetricsSocket::Tcp(listener) => Some((
+                Door::MetricsTcp,
+                listener.as_fd().try_clone_to_owned().ok()?,
+            )),
+            MetricsSocket::Unix(listener, _) => Some((
+                Door::MetricsUnix,
+                listener.as_fd().try_clone_to_owned().ok()?,
+            )),
         });
         let inner = Inner {
             doors: RefCell::new(Rc::new(window.into_iter().chain(asked).collect())),
@@ -86,7 +92,12 @@ impl Window {
             deaths: Cell::new(0),
             lost: RefCell::new(None),
         };
-        (Window { inner: Rc::new(inner) }, problem)
+        (
+            Window {
+                inner: Rc::new(inner),
+            },
+            problem,
+        )
     }
 
     /// What a run watches while it waits.
@@ -110,7 +121,10 @@ impl Window {
 
 /// The state as a file in memory.
 fn in_memory(status: &Status) -> io::Result<File> {
-    let mut file = BufWriter::new(File::from(memfd_create("cosched-status", MemfdFlags::CLOEXEC)?));
+    let mut file = BufWriter::new(File::from(memfd_create(
+        "cosched-status",
+        MemfdFlags::CLOEXEC,
+    )?));
     serde_json::to_writer(&mut file, status)?;
     file.into_inner().map_err(io::IntoInnerError::into_error)
 }
@@ -128,20 +142,34 @@ impl Inner {
         let (line, theirs) = Line::pair()?;
         let doors = self.doors.borrow().clone();
         let fds: Vec<BorrowedFd<'_>> = doors.iter().map(|(_, fd)| fd.as_fd()).collect();
-        line.send(&Told::Serve(doors.iter().map(|(door, _)| *door).collect()), &fds)?;
+        line.send(
+            &Told::Serve(doors.iter().map(|(door, _)| *door).collect()),
+            &fds,
+        )?;
         let mut command = Command::new("/proc/self/exe");
         // It keeps no folder from being removed, and is taken for no job.
-        command.arg0("cosched").arg("window").env_clear().current_dir("/");
-        command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .arg0("cosched")
+            .arg("window")
+            .env_clear()
+            .current_dir("/");
+        command
+            .stdin(theirs)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let child = command.spawn()?;
-        Ok(Open { line: Rc::new(line), child })
+        Ok(Open {
+            line: Rc::new(line),
+            child,
+        })
     }
 
     /// A window has died, or could not be started.
     fn died(&self, why: &str) {
         self.deaths.set(self.deaths.get() + 1);
         if self.deaths.get() == MOST_DEATHS {
-            self.lost.replace(Some(format!("{why}, {MOST_DEATHS} times")));
+            self.lost
+                .replace(Some(format!("{why}, {MOST_DEATHS} times")));
             self.doors.replace(Rc::default());
             self.place.replace(None);
             self.metrics.replace(None);
@@ -156,7 +184,10 @@ impl Inner {
             match line.take() {
                 Came::Message(Wish::Status, _) => is_wanted = true,
                 Came::Message(Wish::End { job, name }, _) => {
-                    events.push(Event::EndTask { task: TaskId(job), name });
+                    events.push(Event::EndTask {
+                        task: TaskId(job),
+                        name,
+                    });
                 }
                 Came::Message(Wish::Leaving, _) => goes_on = false,
                 Came::Nonsense => {}
@@ -189,7 +220,11 @@ struct Watched {
 impl Watched {
     fn of(inner: &Rc<Inner>) -> Watched {
         let line = inner.open.borrow().as_ref().map(|open| open.line.clone());
-        Watched { inner: inner.clone(), doors: inner.doors.borrow().clone(), line }
+        Watched {
+            inner: inner.clone(),
+            doors: inner.doors.borrow().clone(),
+            line,
+        }
     }
 }
 

@@ -35,7 +35,9 @@ pub(crate) fn main(_args: WindowArgs) -> anyhow::Result<ExitCode> {
     cosched_linux::become_window();
     let line = Line::on(io::stdin().as_fd().try_clone_to_owned()?);
     let Came::Message(Told::Serve(doors), fds) = line.take() else {
-        anyhow::bail!("this is a part of `cosched run`, which starts it by itself; use `cosched status`");
+        anyhow::bail!(
+            "this is a part of `cosched run`, which starts it by itself; use `cosched status`"
+        );
     };
     let listener = |(door, fd): (Door, OwnedFd)| match door {
         Door::Window => (Manner::Lines, Listener::Unix(fd.into())),
@@ -43,7 +45,13 @@ pub(crate) fn main(_args: WindowArgs) -> anyhow::Result<ExitCode> {
         Door::MetricsTcp => (Manner::Http, Listener::Tcp(fd.into())),
     };
     let listeners = doors.into_iter().zip(fds).map(listener).collect();
-    let mut server = Server { line, listeners, clients: Vec::new(), relay: Relay::default(), busy: Instant::now() };
+    let mut server = Server {
+        line,
+        listeners,
+        clients: Vec::new(),
+        relay: Relay::default(),
+        busy: Instant::now(),
+    };
     while server.turn()? {}
     Ok(ExitCode::SUCCESS)
 }
@@ -63,11 +71,22 @@ impl Server {
         let now = Instant::now();
         let until = self.next(now);
         let left = until.saturating_duration_since(now) + Duration::from_millis(1);
-        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        let timeout = Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: left.subsec_nanos().into(),
+        };
         let heard: Vec<PollFlags> = {
             let mut fds = vec![PollFd::new(&self.line, PollFlags::IN)];
-            fds.extend(self.clients.iter().map(|client| PollFd::new(&client.stream, client.interest())));
-            fds.extend(self.listeners.iter().map(|(_, listener)| PollFd::new(listener, PollFlags::IN)));
+            fds.extend(
+                self.clients
+                    .iter()
+                    .map(|client| PollFd::new(&client.stream, client.interest())),
+            );
+            fds.extend(
+                self.listeners
+                    .iter()
+                    .map(|(_, listener)| PollFd::new(listener, PollFlags::IN)),
+            );
             match poll(&mut fds, Some(&timeout)) {
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => return Ok(true),
@@ -101,11 +120,19 @@ impl Server {
 
     /// When something is to be done even if nothing happens.
     fn next(&self, now: Instant) -> Instant {
-        let asked =
-            self.clients.iter().filter_map(|client| client.asked.as_ref().map(|(asked, _)| self.relay.next(*asked)));
+        let asked = self.clients.iter().filter_map(|client| {
+            client
+                .asked
+                .as_ref()
+                .map(|(asked, _)| self.relay.next(*asked))
+        });
         let stalls = self.clients.iter().filter_map(Client::gives_up);
         let lonely = self.clients.is_empty().then(|| self.busy + LONELY);
-        asked.chain(stalls).chain(lonely).min().unwrap_or(now + LONELY)
+        asked
+            .chain(stalls)
+            .chain(lonely)
+            .min()
+            .unwrap_or(now + LONELY)
     }
 
     /// Takes what the run says; `false` when it has closed the line.
@@ -150,14 +177,19 @@ impl Server {
 
     /// Lets those in who have connected.
     fn accept(&mut self, ix: usize, now: Instant) {
-        let Server { listeners, clients, .. } = self;
+        let Server {
+            listeners, clients, ..
+        } = self;
         let (manner, listener) = &listeners[ix];
         while let Ok(stream) = listener.accept() {
             if *manner == Manner::Lines && !cosched_linux::may_look(&stream) {
                 continue;
             }
             let mut client = Client::new(stream, *manner, now);
-            let count = clients.iter().filter(|other| other.manner == *manner).count();
+            let count = clients
+                .iter()
+                .filter(|other| other.manner == *manner)
+                .count();
             if count >= MOST_CLIENTS && !make_room(clients, *manner, now) {
                 let why = format!("{MOST_CLIENTS} others look at this run");
                 let answer = match manner {
@@ -197,21 +229,34 @@ const UNAVAILABLE: &str = "503 Service Unavailable";
 
 /// The state as metrics, by HTTP.
 fn metrics(state: Option<(f64, &Piece)>, format: MetricsFormat) -> Vec<u8> {
-    let Some((age_s, state)) = state else { return http::refusal(UNAVAILABLE, NO_STATE) };
+    let Some((age_s, state)) = state else {
+        return http::refusal(UNAVAILABLE, NO_STATE);
+    };
     match Status::from_json(state) {
         Ok(status) => http::answer(format, &metrics_text(&status, age_s, format)),
-        Err(error) => http::refusal(UNAVAILABLE, &format!("the run's answer can't be read: {error}")),
+        Err(error) => http::refusal(
+            UNAVAILABLE,
+            &format!("the run's answer can't be read: {error}"),
+        ),
     }
 }
 
 /// Lets those go who have left, or else the one that has asked for nothing for longest.
 fn make_room(clients: &mut Vec<Client<Stream>>, manner: Manner, now: Instant) -> bool {
-    let count = |clients: &[Client<Stream>]| clients.iter().filter(|client| client.manner == manner).count();
+    let count = |clients: &[Client<Stream>]| {
+        clients
+            .iter()
+            .filter(|client| client.manner == manner)
+            .count()
+    };
     let before = count(clients);
     clients.retain(|client| {
         let mut looked = [PollFd::new(&client.stream, PollFlags::empty())];
         let is_asked = poll(&mut looked, Some(&Timespec::default())).is_ok();
-        !(is_asked && looked[0].revents().intersects(PollFlags::HUP | PollFlags::ERR))
+        !(is_asked
+            && looked[0]
+                .revents()
+                .intersects(PollFlags::HUP | PollFlags::ERR))
     });
     if count(clients) < before {
         return true;
@@ -220,7 +265,9 @@ fn make_room(clients: &mut Vec<Client<Stream>>, manner: Manner, now: Instant) ->
         let since = client.idle_since().filter(|since| now - *since >= IDLE);
         since.filter(|_| client.manner == manner)
     };
-    let first = (0..clients.len()).filter_map(|ix| Some((idle(&clients[ix])?, ix))).min();
+    let first = (0..clients.len())
+        .filter_map(|ix| Some((idle(&clients[ix])?, ix)))
+        .min();
     first.is_some_and(|(_, ix)| {
         clients.remove(ix);
         true

@@ -27,7 +27,11 @@ impl Relay {
 
     /// Whether the run is to be asked now, since somebody waits.
     pub(super) fn ask(&mut self, now: Instant) -> bool {
-        let after = if self.is_waiting { PATIENCE } else { LEAST_BETWEEN };
+        let after = if self.is_waiting {
+            PATIENCE
+        } else {
+            LEAST_BETWEEN
+        };
         let is_due = self.asked.is_none_or(|asked| now - asked >= after);
         if is_due {
             (self.asked, self.is_waiting) = (Some(now), true);
@@ -37,20 +41,29 @@ impl Relay {
 
     /// Whether somebody who asked at that instant is to be answered now.
     pub(super) fn is_ready(&self, asked: Instant, now: Instant) -> bool {
-        let is_young = self.state.as_ref().is_some_and(|(at, _)| now - *at < LEAST_BETWEEN || *at >= asked);
+        let is_young = self
+            .state
+            .as_ref()
+            .is_some_and(|(at, _)| now - *at < LEAST_BETWEEN || *at >= asked);
         is_young || now - asked >= PATIENCE
     }
 
     /// When something is to be done for somebody who asked at that instant and has not been answered.
     pub(super) fn next(&self, asked: Instant) -> Instant {
-        let after = if self.is_waiting { PATIENCE } else { LEAST_BETWEEN };
+        let after = if self.is_waiting {
+            PATIENCE
+        } else {
+            LEAST_BETWEEN
+        };
         let next_ask = self.asked.map_or(asked, |last| last + after);
         next_ask.min(asked + PATIENCE)
     }
 
     /// The last state of the run, and how old it is in seconds.
     pub(super) fn state(&self, now: Instant) -> Option<(f64, &Piece)> {
-        self.state.as_ref().map(|(at, state)| ((now - *at).as_secs_f64(), state))
+        self.state
+            .as_ref()
+            .map(|(at, state)| ((now - *at).as_secs_f64(), state))
     }
 }
 
@@ -64,11 +77,17 @@ mod tests {
         let mut relay = Relay::default();
         let ms = |ms| began + Duration::from_millis(ms);
         assert!(relay.ask(ms(0)));
-        assert!(!relay.ask(ms(1)) && !relay.ask(ms(300)), "it has not answered");
+        assert!(
+            !relay.ask(ms(1)) && !relay.ask(ms(300)),
+            "it has not answered"
+        );
         assert!(!relay.is_ready(ms(0), ms(300)));
         relay.answered(b"{}".to_vec(), ms(301));
         assert!(relay.is_ready(ms(0), ms(302)));
-        assert!(relay.is_ready(ms(400), ms(400)), "who asks soon after gets the same");
+        assert!(
+            relay.is_ready(ms(400), ms(400)),
+            "who asks soon after gets the same"
+        );
         assert!(!relay.is_ready(ms(600), ms(600)));
         let asked = (600..1_600).filter(|&at| {
             let asks = relay.ask(ms(at));

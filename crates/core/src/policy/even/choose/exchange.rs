@@ -36,7 +36,10 @@ impl Search<'_> {
         let place = &self.places[place];
         let market = &self.markets[place.domain];
         let rise = market.rise(self.shared, more);
-        (after.sum - before.sum - market.loss(rise) - self.caches[place.llc].1 * more - power, rise)
+        (
+            after.sum - before.sum - market.loss(rise) - self.caches[place.llc].1 * more - power,
+            rise,
+        )
     }
 
     /// Tries the moves that prices propose against the prediction of the whole set.
@@ -48,13 +51,20 @@ impl Search<'_> {
             let done = self.all_done(&loads);
             // For nobody, for the best of those that wait, and for those that run elsewhere, the best place.
             let mut newcomers: Vec<(Option<usize>, Option<usize>)> = vec![(None, None)];
-            newcomers.extend(self.best_waiting(CONSIDERED, &loads).into_iter().map(|at| (Some(at), None)));
+            newcomers.extend(
+                self.best_waiting(CONSIDERED, &loads)
+                    .into_iter()
+                    .map(|at| (Some(at), None)),
+            );
             if may_leave {
-                let places = (0..self.places.len()).filter(|&place| self.who[place].is_some() && !self.is_fixed(place));
+                let places = (0..self.places.len())
+                    .filter(|&place| self.who[place].is_some() && !self.is_fixed(place));
                 newcomers.extend(places.map(|place| (self.who[place], Some(place))));
             }
-            let mut moves: Vec<Move> =
-                newcomers.into_iter().map(|(who, from)| self.best_move(who, from, &loads, &done)).collect();
+            let mut moves: Vec<Move> = newcomers
+                .into_iter()
+                .map(|(who, from)| self.best_move(who, from, &loads, &done))
+                .collect();
             moves.sort_by(|a, b| b.gain.total_cmp(&a.gain).then(a.who.cmp(&b.who)));
             let mut moved = false;
             let slack = self.part(SLACK);
@@ -93,17 +103,31 @@ impl Search<'_> {
     }
 
     /// The place that a job, which may leave one for it, or nobody, takes with the greatest gain at present prices.
-    fn best_move(&mut self, who: Option<usize>, from: Option<usize>, loads: &[Load], done: &[Done]) -> Move {
+    fn best_move(
+        &mut self,
+        who: Option<usize>,
+        from: Option<usize>,
+        loads: &[Load],
+        done: &[Done],
+    ) -> Move {
         let left = from.map_or(0.0, |from| {
             self.who[from] = None;
             let core = self.core_of[from];
             self.gain_of(from, done[core], self.done(core, loads)).0
         });
-        let mut best = Move { gain: f64::NEG_INFINITY, who, from, to: 0 };
+        let mut best = Move {
+            gain: f64::NEG_INFINITY,
+            who,
+            from,
+            to: 0,
+        };
         for to in 0..self.places.len() {
             let kept = self.who[to];
             let core = self.core_of[to];
-            if self.is_fixed(to) || kept == who || from.is_some_and(|from| self.core_of[from] == core) {
+            if self.is_fixed(to)
+                || kept == who
+                || from.is_some_and(|from| self.core_of[from] == core)
+            {
                 continue;
             }
             self.who[to] = who;
@@ -136,7 +160,8 @@ impl Search<'_> {
                     let there = self.core_of[other];
                     self.who.swap(place, other);
                     let (here, away) = (self.done(core, &loads), self.done(there, &loads));
-                    let gain = self.gain_of(place, done[core], here).0 + self.gain_of(other, done[there], away).0;
+                    let gain = self.gain_of(place, done[core], here).0
+                        + self.gain_of(other, done[there], away).0;
                     if gain > least {
                         self.turn(place, done[core], here);
                         self.turn(other, done[there], away);
@@ -159,7 +184,11 @@ impl Search<'_> {
             let (job, loss) = self.job_and_loss(at, loads);
             job.sum - loss
         };
-        let mut waiting: Vec<(f64, usize)> = self.waiting().into_iter().map(|at| (worth(at), at)).collect();
+        let mut waiting: Vec<(f64, usize)> = self
+            .waiting()
+            .into_iter()
+            .map(|at| (worth(at), at))
+            .collect();
         let order = |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
         if waiting.len() > most {
             waiting.select_nth_unstable_by(most, order);
@@ -205,7 +234,13 @@ impl Search<'_> {
     }
 
     /// Gives a place to the best of the waiting, or to nobody, if the sum rises by that.
-    fn take_waiting(&mut self, place: usize, waiting: &mut Vec<usize>, done: &mut [Done], loads: &[Load]) -> bool {
+    fn take_waiting(
+        &mut self,
+        place: usize,
+        waiting: &mut Vec<usize>,
+        done: &mut [Done],
+        loads: &[Load],
+    ) -> bool {
         let (kept, core) = (self.who[place], self.core_of[place]);
         let before = done[core];
         let mut best = None;
@@ -221,7 +256,9 @@ impl Search<'_> {
             }
         }
         self.who[place] = kept;
-        let Some((pos, after, rise)) = best else { return false };
+        let Some((pos, after, rise)) = best else {
+            return false;
+        };
         self.who[place] = pos.map(|pos| waiting.swap_remove(pos));
         waiting.extend(kept);
         self.settle_after(place, before, after, rise, done, loads);
@@ -255,7 +292,15 @@ impl Search<'_> {
     }
 
     /// Brings latency and sums in line with a move.
-    fn settle_after(&mut self, place: usize, before: Done, after: Done, rise: f64, done: &mut [Done], loads: &[Load]) {
+    fn settle_after(
+        &mut self,
+        place: usize,
+        before: Done,
+        after: Done,
+        rise: f64,
+        done: &mut [Done],
+        loads: &[Load],
+    ) {
         let domain = self.places[place].domain;
         let latency = self.markets[domain].latency;
         self.markets[domain].move_by(after.reads - before.reads, rise);

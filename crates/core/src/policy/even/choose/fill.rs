@@ -42,7 +42,9 @@ impl PartialOrd for Entry {
 
 impl Ord for Entry {
     fn cmp(&self, other: &Entry) -> Ordering {
-        self.gain.total_cmp(&other.gain).then(other.at.cmp(&self.at))
+        self.gain
+            .total_cmp(&other.gain)
+            .then(other.at.cmp(&self.at))
     }
 }
 
@@ -52,7 +54,12 @@ impl Search<'_> {
     /// for the whole set.
     pub(super) fn start(&mut self) {
         let reads = |at: usize| self.candidates[at].reads();
-        let is_heavy = |at: usize| self.shared.memory.most.is_some_and(|most| reads(at) > HEAVY * most);
+        let is_heavy = |at: usize| {
+            self.shared
+                .memory
+                .most
+                .is_some_and(|most| reads(at) > HEAVY * most)
+        };
         let open = (0..self.candidates.len()).filter(|&at| self.candidates[at].fixed.is_none());
         let (mut heavy, light): (Vec<usize>, Vec<usize>) =
             open.partition(|&at| self.places.len() <= SMALL && is_heavy(at));
@@ -60,14 +67,22 @@ impl Search<'_> {
         if heavy.is_empty() {
             return;
         }
-        heavy.sort_by(|&a, &b| self.candidates[b].weight.total_cmp(&self.candidates[a].weight).then(a.cmp(&b)));
+        heavy.sort_by(|&a, &b| {
+            self.candidates[b]
+                .weight
+                .total_cmp(&self.candidates[a].weight)
+                .then(a.cmp(&b))
+        });
         let bare = (self.settle(), self.who.clone());
         let mut best = self.add_heavy(bare.0, &heavy, &[]);
         let mut left_out = Vec::new();
         // The one that reads most may keep out several others that are worth more together.
         for _ in 0..STARTS {
             let runs = self.who.iter().flatten().filter(|at| heavy.contains(at));
-            let Some(&most) = runs.max_by(|&&a, &&b| reads(a).total_cmp(&reads(b)).then(b.cmp(&a))) else { break };
+            let Some(&most) = runs.max_by(|&&a, &&b| reads(a).total_cmp(&reads(b)).then(b.cmp(&a)))
+            else {
+                break;
+            };
             left_out.push(most);
             let kept = std::mem::replace(&mut self.who, bare.1.clone());
             let sum = self.add_heavy(bare.0, &heavy, &left_out);
@@ -83,14 +98,28 @@ impl Search<'_> {
 
     /// Adds jobs that read a lot, the one that raises the sum most first, as long as the sum rises.
     fn add_heavy(&mut self, mut sum: f64, heavy: &[usize], left_out: &[usize]) -> f64 {
-        let mut heavy: Vec<usize> = heavy.iter().copied().filter(|at| !left_out.contains(at)).collect();
+        let mut heavy: Vec<usize> = heavy
+            .iter()
+            .copied()
+            .filter(|at| !left_out.contains(at))
+            .collect();
         // The places in the order in which they are given up: free ones, then those of the least jobs.
-        let mut order: Vec<usize> = (0..self.places.len()).filter(|&place| self.is_open(place)).collect();
+        let mut order: Vec<usize> = (0..self.places.len())
+            .filter(|&place| self.is_open(place))
+            .collect();
         let gain = |who: Option<usize>| who.map_or(-1.0, |at| self.candidates[at].weight);
-        order.sort_by(|&a, &b| gain(self.who[a]).total_cmp(&gain(self.who[b])).then(a.cmp(&b)));
+        order.sort_by(|&a, &b| {
+            gain(self.who[a])
+                .total_cmp(&gain(self.who[b]))
+                .then(a.cmp(&b))
+        });
         for place in order {
             let kept = self.who[place];
-            let least = if kept.is_some() { self.part(LEAST_GAIN) } else { -self.idle_gain() };
+            let least = if kept.is_some() {
+                self.part(LEAST_GAIN)
+            } else {
+                -self.idle_gain()
+            };
             let mut best = (sum + least, None);
             for (pos, &at) in heavy.iter().enumerate().take(READERS) {
                 self.who[place] = Some(at);
@@ -117,15 +146,29 @@ impl Search<'_> {
     /// that what is known of the others is the most that they can be worth: only the best of them needs to be looked at
     /// again.
     fn fill(&mut self, from: &[usize]) {
-        let mut markets = vec![Market::default(); self.places.iter().map(|place| place.domain + 1).max().unwrap_or(0)];
+        let mut markets = vec![
+            Market::default();
+            self.places
+                .iter()
+                .map(|place| place.domain + 1)
+                .max()
+                .unwrap_or(0)
+        ];
         let pressure = self.places.len() as f64;
         let ask = |at: usize| {
             let one = &self.candidates[at];
             // It is settled later who gets which type of core.
-            let asks = one.learnt.asks_on(one.fixed.map_or(self.kinds[0], |place| self.places[place].kind));
+            let asks = one.learnt.asks_on(
+                one.fixed
+                    .map_or(self.kinds[0], |place| self.places[place].kind),
+            );
             let m = asks.reads_at(1.0 / pressure);
             let hits = asks.penalty * self.shared.hit * (asks.llc - m).max(0.0);
-            let siblings = if self.cores.len() < self.places.len() { SIBLINGS } else { 0.0 };
+            let siblings = if self.cores.len() < self.places.len() {
+                SIBLINGS
+            } else {
+                0.0
+            };
             Ask {
                 worth: one.worth(asks),
                 fixed: asks.own * (1.0 + siblings * self.shared.alpha) + hits,
@@ -136,7 +179,9 @@ impl Search<'_> {
         };
         let domain_of = |at: usize| {
             let one = &self.candidates[at];
-            one.fixed.or(one.last).map_or(self.places[0].domain, |place| self.places[place].domain)
+            one.fixed
+                .or(one.last)
+                .map_or(self.places[0].domain, |place| self.places[place].domain)
         };
         let asks: Vec<Ask> = (0..self.candidates.len()).map(ask).collect();
         for (at, one) in self.candidates.iter().enumerate() {
@@ -144,9 +189,17 @@ impl Search<'_> {
                 markets[domain_of(at)].add(self.shared, &asks[at]);
             }
         }
-        let mut heap: BinaryHeap<Entry> =
-            from.iter().map(|&at| Entry { gain: f64::INFINITY, at, stamp: usize::MAX }).collect();
-        let open = (0..self.places.len()).filter(|&place| self.is_open(place)).count();
+        let mut heap: BinaryHeap<Entry> = from
+            .iter()
+            .map(|&at| Entry {
+                gain: f64::INFINITY,
+                at,
+                stamp: usize::MAX,
+            })
+            .collect();
+        let open = (0..self.places.len())
+            .filter(|&place| self.is_open(place))
+            .count();
         let mut chosen = Vec::with_capacity(open);
         while chosen.len() < open {
             let Some(top) = heap.pop() else { break };
@@ -157,7 +210,11 @@ impl Search<'_> {
                 continue;
             }
             let gain = markets[domain_of(top.at)].gain(self.shared, &asks[top.at]);
-            heap.push(Entry { gain, at: top.at, stamp: chosen.len() });
+            heap.push(Entry {
+                gain,
+                at: top.at,
+                stamp: chosen.len(),
+            });
         }
         self.pair(chosen);
     }
@@ -165,7 +222,12 @@ impl Search<'_> {
     /// How busy a job keeps its core.
     fn busy(&self, at: usize) -> f64 {
         let learnt = self.candidates[at].learnt;
-        activity(learnt.asks.stall(self.shared, learnt.asks.reads, TYPICAL_LATENCY) / learnt.solo_cpi)
+        activity(
+            learnt
+                .asks
+                .stall(self.shared, learnt.asks.reads, TYPICAL_LATENCY)
+                / learnt.solo_cpi,
+        )
     }
 
     /// Gives these jobs places: those that gain most by a fast core get one of the fastest type, and so on.
@@ -180,9 +242,12 @@ impl Search<'_> {
             let room = self.room(kind, placed.len());
             let speed = |at: usize, kind: usize| {
                 let asks = self.candidates[at].learnt.asks_on(self.kinds[kind]);
-                self.candidates[at].worth(asks) / (asks.own + asks.stall(self.shared, asks.reads, TYPICAL_LATENCY))
+                self.candidates[at].worth(asks)
+                    / (asks.own + asks.stall(self.shared, asks.reads, TYPICAL_LATENCY))
             };
-            let gains: Vec<f64> = (0..self.candidates.len()).map(|at| speed(at, kind) - speed(at, kind + 1)).collect();
+            let gains: Vec<f64> = (0..self.candidates.len())
+                .map(|at| speed(at, kind) - speed(at, kind + 1))
+                .collect();
             placed.sort_by(|&a, &b| gains[b].total_cmp(&gains[a]).then(a.cmp(&b)));
             let rest = placed.split_off(room.min(placed.len()));
             self.pair_on(kind, std::mem::replace(&mut placed, rest));
@@ -193,8 +258,14 @@ impl Search<'_> {
     /// How many of so many jobs belong on this type of core, of this type and the slower ones: each core gets a job before
     /// any gets a second, the fastest first.
     fn room(&self, kind: usize, jobs: usize) -> usize {
-        let free = |core: usize| self.cores[core].iter().filter(|&&place| self.who[place].is_none()).count();
-        let open = (0..self.cores.len()).filter(|&core| self.kind_of[core] >= kind && !self.closed[core]);
+        let free = |core: usize| {
+            self.cores[core]
+                .iter()
+                .filter(|&&place| self.who[place].is_none())
+                .count()
+        };
+        let open =
+            (0..self.cores.len()).filter(|&core| self.kind_of[core] >= kind && !self.closed[core]);
         // What was taken already counts as first jobs.
         let mut places: Vec<(usize, usize)> = Vec::new();
         for core in open {
@@ -202,7 +273,11 @@ impl Search<'_> {
             places.extend((all - free(core)..all).map(|nth| (nth, self.kind_of[core])));
         }
         places.sort_unstable();
-        places.iter().take(jobs).filter(|place| place.1 == kind).count()
+        places
+            .iter()
+            .take(jobs)
+            .filter(|place| place.1 == kind)
+            .count()
     }
 
     /// Gives these jobs places on a type of core, the busiest beside those that wait most. The busiest take a core each,
@@ -210,8 +285,14 @@ impl Search<'_> {
     fn pair_on(&mut self, kind: usize, mut placed: Vec<usize>) {
         let busy: Vec<f64> = (0..self.candidates.len()).map(|at| self.busy(at)).collect();
         placed.sort_by(|&a, &b| busy[b].total_cmp(&busy[a]).then(a.cmp(&b)));
-        let taken = |core: &usize| self.cores[*core].iter().filter(|&&place| self.who[place].is_some()).count();
-        let is_open = |core: &usize| self.kind_of[*core] == kind && self.free_place(*core).is_some();
+        let taken = |core: &usize| {
+            self.cores[*core]
+                .iter()
+                .filter(|&&place| self.who[place].is_some())
+                .count()
+        };
+        let is_open =
+            |core: &usize| self.kind_of[*core] == kind && self.free_place(*core).is_some();
         let mut cores: Vec<usize> = (0..self.cores.len()).filter(is_open).collect();
         cores.sort_by_key(taken);
         let mut rest = VecDeque::from(placed);
@@ -225,7 +306,12 @@ impl Search<'_> {
                 None => homeless.push(at),
             }
         }
-        let mut open = cores.iter().filter(|&&core| homes[core].is_none()).copied().collect::<Vec<_>>().into_iter();
+        let mut open = cores
+            .iter()
+            .filter(|&&core| homes[core].is_none())
+            .copied()
+            .collect::<Vec<_>>()
+            .into_iter();
         for at in homeless {
             if let Some(core) = open.next() {
                 homes[core] = Some(at);
@@ -245,7 +331,9 @@ impl Search<'_> {
         while !rest.is_empty() {
             let mut any = false;
             for &core in &cores {
-                let Some(place) = self.free_place(core) else { continue };
+                let Some(place) = self.free_place(core) else {
+                    continue;
+                };
                 let Some(at) = rest.pop_back() else { break };
                 self.who[place] = Some(at);
                 any = true;
@@ -262,6 +350,9 @@ impl Search<'_> {
     }
 
     fn free_place(&self, core: usize) -> Option<usize> {
-        self.cores[core].iter().copied().find(|&place| self.who[place].is_none() && !self.closed[core])
+        self.cores[core]
+            .iter()
+            .copied()
+            .find(|&place| self.who[place].is_none() && !self.closed[core])
     }
 }

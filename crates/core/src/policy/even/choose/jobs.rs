@@ -32,7 +32,12 @@ pub(super) struct Done {
 /// What a job does with a core of its own.
 pub(super) fn alone(job: &Load, latency: f64) -> Done {
     let ipc = 1.0 / (job.own + job.hits + job.waits * latency);
-    Done { sum: job.worth * ipc, reads: job.lines * ipc, instructions: job.ghz * ipc, is_busy: true }
+    Done {
+        sum: job.worth * ipc,
+        reads: job.lines * ipc,
+        instructions: job.ghz * ipc,
+        is_busy: true,
+    }
 }
 
 /// What two jobs of one core do.
@@ -40,7 +45,10 @@ pub(super) fn both(shared: &Contention, a: &Load, b: &Load, latency: f64) -> Don
     let stalls = [a.hits + a.waits * latency, b.hits + b.waits * latency];
     let guess = 1.0 + 0.5 * shared.alpha;
     // Instructions per cycle, because divisions are what takes the time here.
-    let mut ipcs = [1.0 / (a.own * guess + stalls[0]), 1.0 / (b.own * guess + stalls[1])];
+    let mut ipcs = [
+        1.0 / (a.own * guess + stalls[0]),
+        1.0 / (b.own * guess + stalls[1]),
+    ];
     let ports = shared.beta * a.l1 * b.l1;
     for _ in 0..2 {
         let busy = [activity(stalls[0] * ipcs[0]), activity(stalls[1] * ipcs[1])];
@@ -74,7 +82,10 @@ pub(super) fn several(shared: &Contention, jobs: &[&Load], latency: f64) -> Done
             })
             .collect();
     }
-    let mut done = Done { is_busy: !jobs.is_empty(), ..Done::default() };
+    let mut done = Done {
+        is_busy: !jobs.is_empty(),
+        ..Done::default()
+    };
     for (job, cpi) in jobs.iter().zip(cpis) {
         done.sum += job.worth / cpi;
         done.reads += job.lines / cpi;

@@ -17,7 +17,13 @@ pub(super) struct Market {
 impl Default for Market {
     /// An idle memory.
     fn default() -> Market {
-        Market { latency: 1.0, reads: 0.0, yields: 0.0, slowed: 0.0, bends: 0.0 }
+        Market {
+            latency: 1.0,
+            reads: 0.0,
+            yields: 0.0,
+            slowed: 0.0,
+            bends: 0.0,
+        }
     }
 }
 
@@ -30,7 +36,11 @@ impl Market {
 
     /// What the sum loses by that.
     pub(super) fn loss(&self, rise: f64) -> f64 {
-        let bent = if rise * self.bends > self.slowed { self.slowed / self.bends } else { rise };
+        let bent = if rise * self.bends > self.slowed {
+            self.slowed / self.bends
+        } else {
+            rise
+        };
         self.slowed * bent - 0.5 * self.bends * bent * bent
     }
 

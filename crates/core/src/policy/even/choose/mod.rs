@@ -153,8 +153,10 @@ impl<'a> Search<'a> {
         let mut numbers: Vec<usize> = places.iter().map(|place| place.core).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        let core_of: Vec<usize> =
-            places.iter().map(|place| numbers.binary_search(&place.core).unwrap_or_default()).collect();
+        let core_of: Vec<usize> = places
+            .iter()
+            .map(|place| numbers.binary_search(&place.core).unwrap_or_default())
+            .collect();
         let mut cores = vec![Vec::new(); numbers.len()];
         for (place, &core) in core_of.iter().enumerate() {
             cores[core].push(place);
@@ -162,7 +164,11 @@ impl<'a> Search<'a> {
         let mut kinds: Vec<usize> = places.iter().map(|place| place.kind).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        let of = |core: &Vec<usize>| kinds.binary_search(&places[core[0]].kind).unwrap_or_default();
+        let of = |core: &Vec<usize>| {
+            kinds
+                .binary_search(&places[core[0]].kind)
+                .unwrap_or_default()
+        };
         let kind_of = cores.iter().map(of).collect();
         let mut who = vec![None; places.len()];
         for (at, candidate) in candidates.iter().enumerate() {
@@ -170,7 +176,11 @@ impl<'a> Search<'a> {
                 who[place] = Some(at);
             }
         }
-        let domains = places.iter().map(|place| place.domain + 1).max().unwrap_or(0);
+        let domains = places
+            .iter()
+            .map(|place| place.domain + 1)
+            .max()
+            .unwrap_or(0);
         let llcs = places.iter().map(|place| place.llc + 1).max().unwrap_or(0);
         Search {
             shared,
@@ -197,7 +207,10 @@ impl<'a> Search<'a> {
     /// Finds out who is to run.
     pub(super) fn run(mut self) -> Chosen {
         if self.places.is_empty() || self.candidates.is_empty() {
-            return Chosen { who: self.who, ..Chosen::default() };
+            return Chosen {
+                who: self.who,
+                ..Chosen::default()
+            };
         }
         self.closed.resize(self.cores.len(), false);
         self.start();
@@ -245,14 +258,27 @@ impl<'a> Search<'a> {
         self.settle();
         let loads = loads.unwrap_or_else(|| self.loads());
         let is_free = |core: &Vec<usize>| core.iter().all(|&place| self.who[place].is_none());
-        let others = Done { is_busy: !self.cores.iter().any(is_free), ..Done::default() };
+        let others = Done {
+            is_busy: !self.cores.iter().any(is_free),
+            ..Done::default()
+        };
         let left_out = self.waiting().into_iter().map(|candidate| {
             let (job, loss) = self.job_and_loss(candidate, &loads);
             let place = self.candidates[candidate].last.unwrap_or(0);
-            LeftOut { candidate, worth: job.sum, loss, power: self.cost(place, others, job) }
+            LeftOut {
+                candidate,
+                worth: job.sum,
+                loss,
+                power: self.cost(place, others, job),
+            }
         });
         let left_out = left_out.collect();
-        Chosen { who: self.who, left_out, work: self.work, watts: self.watts }
+        Chosen {
+            who: self.who,
+            left_out,
+            work: self.work,
+            watts: self.watts,
+        }
     }
 
     /// This part of the weighted speeds of the present set.
@@ -262,7 +288,11 @@ impl<'a> Search<'a> {
 
     /// What the sum must gain for a CPU to stay idle.
     fn idle_gain(&self) -> f64 {
-        self.part(if self.power.price > 0.0 { LEAST_GAIN } else { IDLE_GAIN })
+        self.part(if self.power.price > 0.0 {
+            LEAST_GAIN
+        } else {
+            IDLE_GAIN
+        })
     }
 
     /// What a job that waits would do with a core of its own, and what the others would lose by it.
@@ -270,8 +300,12 @@ impl<'a> Search<'a> {
         let at = self.candidates[candidate].last.unwrap_or(0);
         let place = &self.places[at];
         let market = &self.markets[place.domain];
-        let job = alone(self.load_on(candidate, self.core_of[at], loads), market.latency);
-        let loss = market.loss(market.rise(self.shared, job.reads)) + self.caches[place.llc].1 * job.reads;
+        let job = alone(
+            self.load_on(candidate, self.core_of[at], loads),
+            market.latency,
+        );
+        let loss =
+            market.loss(market.rise(self.shared, job.reads)) + self.caches[place.llc].1 * job.reads;
         (job, loss)
     }
 
@@ -312,18 +346,30 @@ impl<'a> Search<'a> {
         for (place, who) in self.places.iter().zip(&self.who) {
             if let Some(who) = who {
                 let asks = *self.candidates[*who].learnt.asks_on(place.kind);
-                self.seats.push(Seat { asks, core: place.core, llc: place.llc, domain: place.domain });
+                self.seats.push(Seat {
+                    asks,
+                    core: place.core,
+                    llc: place.llc,
+                    domain: place.domain,
+                });
             }
         }
         self.prediction.make(self.shared, &self.seats);
         for (market, latency) in self.markets.iter_mut().zip(&self.prediction.latency) {
-            *market = Market { latency: *latency, ..Market::default() };
+            *market = Market {
+                latency: *latency,
+                ..Market::default()
+            };
         }
         for (cache, cached) in self.caches.iter_mut().zip(&self.prediction.cached) {
             *cache = (*cached, 0.0);
         }
         let (mut sum, mut of_instructions) = (0.0, 0.0);
-        let placed = self.places.iter().zip(&self.who).filter_map(|(place, who)| Some((place.kind, (*who)?)));
+        let placed = self
+            .places
+            .iter()
+            .zip(&self.who)
+            .filter_map(|(place, who)| Some((place.kind, (*who)?)));
         for ((seat, job), (kind, who)) in self.seats.iter().zip(&self.prediction.jobs).zip(placed) {
             of_instructions += self.power.of_instruction(kind) * seat.asks.ghz / job.cpi;
             let one = &self.candidates[who];
@@ -350,7 +396,11 @@ impl<'a> Search<'a> {
     /// What each candidate does to others on each type of core, with the share of its last-level cache that it would have
     /// now.
     fn loads(&self) -> Vec<Load> {
-        let mut places: Vec<usize> = self.candidates.iter().map(|one| one.last.unwrap_or(0)).collect();
+        let mut places: Vec<usize> = self
+            .candidates
+            .iter()
+            .map(|one| one.last.unwrap_or(0))
+            .collect();
         for (place, who) in self.who.iter().enumerate() {
             if let Some(at) = *who {
                 places[at] = place;
@@ -360,13 +410,22 @@ impl<'a> Search<'a> {
         let first: Vec<usize> = self
             .kinds
             .iter()
-            .map(|kind| self.places.iter().position(|place| place.kind == *kind).unwrap_or(0))
+            .map(|kind| {
+                self.places
+                    .iter()
+                    .position(|place| place.kind == *kind)
+                    .unwrap_or(0)
+            })
             .collect();
         let mut loads = Vec::with_capacity(self.candidates.len() * self.kinds.len());
         for (at, &place) in places.iter().enumerate() {
             for (kind, &first) in self.kinds.iter().zip(&first) {
                 let here = &self.places[place];
-                let llc = if here.kind == *kind { here.llc } else { self.places[first].llc };
+                let llc = if here.kind == *kind {
+                    here.llc
+                } else {
+                    self.places[first].llc
+                };
                 loads.push(self.load(at, *kind, llc));
             }
         }
@@ -384,7 +443,11 @@ impl<'a> Search<'a> {
         let cached = self.caches[llc].0;
         // What it reads depends on its share, and its share on what it reads.
         let mut m = asks.reads;
-        let solo = if kind == 0 { one.learnt.solo_cpi } else { asks.own + asks.stall(self.shared, asks.reads, 1.0) };
+        let solo = if kind == 0 {
+            one.learnt.solo_cpi
+        } else {
+            asks.own + asks.stall(self.shared, asks.reads, 1.0)
+        };
         let mut rate = m * asks.ghz / solo;
         for _ in 0..2 {
             m = asks.reads_at(rate / f64::max(cached, rate));
@@ -415,14 +478,20 @@ impl<'a> Search<'a> {
                 (Some(a), Some(b)) => both(self.shared, of(a), of(b), latency),
             },
             _ => {
-                let members: Vec<&Load> = places.iter().filter_map(|&place| self.who[place]).map(of).collect();
+                let members: Vec<&Load> = places
+                    .iter()
+                    .filter_map(|&place| self.who[place])
+                    .map(of)
+                    .collect();
                 several(self.shared, &members, latency)
             }
         }
     }
 
     fn all_done(&self, loads: &[Load]) -> Vec<Done> {
-        (0..self.cores.len()).map(|core| self.done(core, loads)).collect()
+        (0..self.cores.len())
+            .map(|core| self.done(core, loads))
+            .collect()
     }
 
     /// Whether it may matter that the jobs of two places change places.
@@ -433,7 +502,11 @@ impl<'a> Search<'a> {
             && self.places[one].llc == self.places[other].llc
             && self.places[one].domain == self.places[other].domain
             && self.places[one].kind == self.places[other].kind;
-        core != there && !are_alike && self.who[one] != self.who[other] && !self.is_fixed(one) && !self.is_fixed(other)
+        core != there
+            && !are_alike
+            && self.who[one] != self.who[other]
+            && !self.is_fixed(one)
+            && !self.is_fixed(other)
     }
 
     fn is_fixed(&self, place: usize) -> bool {

@@ -38,7 +38,10 @@ impl Power<'_> {
         match self.model {
             Model::Cores(model) => {
                 let idle = model.watts(0);
-                idle + active.iter().map(|&active| model.watts(active) - idle).sum::<f64>()
+                idle + active
+                    .iter()
+                    .map(|&active| model.watts(active) - idle)
+                    .sum::<f64>()
             }
             Model::Types { idle_w, .. } => idle_w,
         }
@@ -77,12 +80,21 @@ impl Search<'_> {
 
     /// What the power of a core costs more if it does one thing and not the other. The place of this number is one of its.
     pub(super) fn cost(&self, place: usize, before: Done, after: Done) -> f64 {
-        let Place { domain, kind, awake, .. } = self.places[place];
-        let more = self.power.price * self.power.of_instruction(kind) * (after.instructions - before.instructions);
+        let Place {
+            domain,
+            kind,
+            awake,
+            ..
+        } = self.places[place];
+        let more = self.power.price
+            * self.power.of_instruction(kind)
+            * (after.instructions - before.instructions);
         let of_core = match (before.is_busy, after.is_busy) {
             _ if awake => 0.0,
             (false, true) => self.power.of_one_more(self.active[domain]),
-            (true, false) => -self.power.of_one_more(self.active[domain].saturating_sub(1)),
+            (true, false) => -self
+                .power
+                .of_one_more(self.active[domain].saturating_sub(1)),
             _ => 0.0,
         };
         more + of_core
@@ -146,13 +158,15 @@ impl Search<'_> {
                 let is_busy = |&place: &usize| kept[place].is_some();
                 if self.places[self.cores[core][0]].awake
                     || !self.cores[core].iter().any(is_busy)
-                    || self.cores[core]
-                        .iter()
-                        .any(|&place| kept[place].is_some_and(|at| self.candidates[at].fixed.is_some()))
+                    || self.cores[core].iter().any(|&place| {
+                        kept[place].is_some_and(|at| self.candidates[at].fixed.is_some())
+                    })
                 {
                     continue;
                 }
-                self.cores[core].iter().for_each(|&place| self.who[place] = None);
+                self.cores[core]
+                    .iter()
+                    .for_each(|&place| self.who[place] = None);
                 let now = self.settle();
                 if now > best.map_or(sum, |best| best.0) {
                     best = Some((now, core));
@@ -160,7 +174,9 @@ impl Search<'_> {
                 self.who.clone_from(&kept);
             }
             let Some((now, core)) = best else { break };
-            self.cores[core].iter().for_each(|&place| self.who[place] = None);
+            self.cores[core]
+                .iter()
+                .for_each(|&place| self.who[place] = None);
             sum = now;
         }
         self.settle();

@@ -6,16 +6,42 @@ use crate::model::power::PowerModel;
 use crate::rng::Rng;
 use std::sync::LazyLock;
 
-static MODEL: LazyLock<PowerModel> = LazyLock::new(|| PowerModel::new(&[26.6, 22.6, 12.0, 12.3]).unwrap());
+static MODEL: LazyLock<PowerModel> =
+    LazyLock::new(|| PowerModel::new(&[26.6, 22.6, 12.0, 12.3]).unwrap());
 
-fn priced<'a>(price: f64, shared: &'a Contention, candidates: &'a [Candidate<'a>], places: &'a [Place]) -> Search<'a> {
+fn priced<'a>(
+    price: f64,
+    shared: &'a Contention,
+    candidates: &'a [Candidate<'a>],
+    places: &'a [Place],
+) -> Search<'a> {
     let is_one = places.iter().all(|place| place.kind == 0);
-    let model = if is_one { Model::Cores(&MODEL) } else { Model::Types { idle_w: 3.0, nj: [5.0, 2.0] } };
-    Search::new(shared, candidates, places, Power { model, price, elsewhere: &[0] })
+    let model = if is_one {
+        Model::Cores(&MODEL)
+    } else {
+        Model::Types {
+            idle_w: 3.0,
+            nj: [5.0, 2.0],
+        }
+    };
+    Search::new(
+        shared,
+        candidates,
+        places,
+        Power {
+            model,
+            price,
+            elsewhere: &[0],
+        },
+    )
 }
 
 /// Power costs nothing.
-fn free_power<'a>(shared: &'a Contention, candidates: &'a [Candidate<'a>], places: &'a [Place]) -> Search<'a> {
+fn free_power<'a>(
+    shared: &'a Contention,
+    candidates: &'a [Candidate<'a>],
+    places: &'a [Place],
+) -> Search<'a> {
     priced(0.0, shared, candidates, places)
 }
 
@@ -24,7 +50,9 @@ fn slowly(shared: &Contention, candidates: &[Candidate], places: &[Place]) -> f6
     let mut search = free_power(shared, candidates, places);
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by(|&a, &b| candidates[b].weight.total_cmp(&candidates[a].weight));
-    let mut who: Vec<Option<usize>> = (0..places.len()).map(|place| order.get(place).copied()).collect();
+    let mut who: Vec<Option<usize>> = (0..places.len())
+        .map(|place| order.get(place).copied())
+        .collect();
     let mut sum_of = |who: &[Option<usize>]| {
         search.who = who.to_vec();
         search.settle()
@@ -35,13 +63,24 @@ fn slowly(shared: &Contention, candidates: &[Candidate], places: &[Place]) -> f6
         for place in 0..places.len() {
             for other in (0..candidates.len()).map(Some).chain([None]) {
                 let kept = who.clone();
-                match who.iter().position(|there| other.is_some() && *there == other) {
+                match who
+                    .iter()
+                    .position(|there| other.is_some() && *there == other)
+                {
                     Some(there) => who.swap(place, there),
                     None => who[place] = other,
                 }
                 let now = sum_of(&who);
-                let least = if other.is_none() { IDLE_GAIN } else { LEAST_GAIN };
-                if now > best * (1.0 + least) { best = now } else { who = kept }
+                let least = if other.is_none() {
+                    IDLE_GAIN
+                } else {
+                    LEAST_GAIN
+                };
+                if now > best * (1.0 + least) {
+                    best = now
+                } else {
+                    who = kept
+                }
             }
         }
         if best <= before * 1.001 {
@@ -70,7 +109,13 @@ fn learnt(asks: Asks, solo_cpi: f64) -> Learnt {
 fn candidates(jobs: &[Job]) -> Vec<Candidate<'_>> {
     (0..)
         .zip(jobs)
-        .map(|(ix, (weight, learnt))| Candidate { ix, weight: *weight, learnt, last: None, fixed: None })
+        .map(|(ix, (weight, learnt))| Candidate {
+            ix,
+            weight: *weight,
+            learnt,
+            last: None,
+            fixed: None,
+        })
         .collect()
 }
 
@@ -78,7 +123,11 @@ fn random_jobs(rng: &mut Rng, count: usize, shared: &Contention) -> Vec<Job> {
     let mut random = |most: u64| rng.below(most) as f64 / most as f64;
     (0..count)
         .map(|_| {
-            let heavy = if random(10) < 0.3 { 0.03 * random(100) } else { 0.001 * random(100) };
+            let heavy = if random(10) < 0.3 {
+                0.03 * random(100)
+            } else {
+                0.001 * random(100)
+            };
             let asks = Asks {
                 own: 0.3 + 0.5 * random(100),
                 penalty: 20.0 + 80.0 * random(100),
@@ -89,14 +138,33 @@ fn random_jobs(rng: &mut Rng, count: usize, shared: &Contention) -> Vec<Job> {
                 ghz: 2.4,
             };
             let weight = libm::exp(-3.0 * random(100));
-            let slow = Asks { own: asks.own * (1.0 + random(100)), penalty: 0.5 * asks.penalty, ghz: 1.2, ..asks };
-            (weight, Learnt { slower: vec![slow], ..learnt(asks, asks.solo_cpi(shared)) })
+            let slow = Asks {
+                own: asks.own * (1.0 + random(100)),
+                penalty: 0.5 * asks.penalty,
+                ghz: 1.2,
+                ..asks
+            };
+            (
+                weight,
+                Learnt {
+                    slower: vec![slow],
+                    ..learnt(asks, asks.solo_cpi(shared))
+                },
+            )
         })
         .collect()
 }
 
 fn places(cores: usize, threads: usize) -> Vec<Place> {
-    (0..cores * threads).map(|cpu| Place { core: cpu % cores, llc: 0, domain: 0, kind: 0, awake: false }).collect()
+    (0..cores * threads)
+        .map(|cpu| Place {
+            core: cpu % cores,
+            llc: 0,
+            domain: 0,
+            kind: 0,
+            awake: false,
+        })
+        .collect()
 }
 
 #[test]
@@ -105,7 +173,13 @@ fn it_is_about_as_good_as_trying_everything() {
     for seed in 0..40 {
         let mut rng = Rng::new(seed);
         let most = [0.1, 0.2, 0.5][seed as usize % 3];
-        let shared = Contention { memory: Latency { most: Some(most), rise: 0.2 }, ..Contention::default() };
+        let shared = Contention {
+            memory: Latency {
+                most: Some(most),
+                rise: 0.2,
+            },
+            ..Contention::default()
+        };
         let jobs = random_jobs(&mut rng, 24, &shared);
         let candidates = candidates(&jobs);
         let places = places(6, 2);
@@ -124,7 +198,13 @@ fn it_is_about_as_good_as_trying_everything() {
 fn those_that_stay_stay_and_nobody_runs_twice() {
     for seed in 0..20 {
         let mut rng = Rng::new(seed);
-        let shared = Contention { memory: Latency { most: Some(0.2), rise: 0.2 }, ..Contention::default() };
+        let shared = Contention {
+            memory: Latency {
+                most: Some(0.2),
+                rise: 0.2,
+            },
+            ..Contention::default()
+        };
         let jobs = random_jobs(&mut rng, 9, &shared);
         let mut candidates = candidates(&jobs);
         candidates[4].fixed = Some(3);
@@ -142,13 +222,27 @@ fn those_that_stay_stay_and_nobody_runs_twice() {
 #[test]
 fn a_cpu_is_left_idle_where_one_more_job_would_cost_more_than_it_gains() {
     // Two that compute weigh much, the third hardly anything, and siblings cost a lot.
-    let shared = Contention { alpha: 0.8, ..Contention::default() };
-    let asks = Asks { own: 0.5, l1: 0.3, ghz: 2.0, ..Asks::default() };
+    let shared = Contention {
+        alpha: 0.8,
+        ..Contention::default()
+    };
+    let asks = Asks {
+        own: 0.5,
+        l1: 0.3,
+        ghz: 2.0,
+        ..Asks::default()
+    };
     let jobs = [1.0, 1.0, 0.01].map(|weight| (weight, learnt(asks, 0.5)));
     let first = candidates(&jobs);
     let Chosen { who, left_out, .. } = free_power(&shared, &first, &places(2, 2)).run();
     assert_eq!(who.iter().flatten().count(), 2);
-    assert_eq!(left_out.iter().map(|left| left.candidate).collect::<Vec<_>>(), [2]);
+    assert_eq!(
+        left_out
+            .iter()
+            .map(|left| left.candidate)
+            .collect::<Vec<_>>(),
+        [2]
+    );
     // The same with equal weights: all run.
     let jobs = [1.0; 3].map(|weight| (weight, learnt(asks, 0.5)));
     let candidates = candidates(&jobs);
@@ -159,12 +253,20 @@ fn a_cpu_is_left_idle_where_one_more_job_would_cost_more_than_it_gains() {
 #[test]
 fn nothing_to_fill_and_nobody_to_run() {
     let shared = Contention::default();
-    assert_eq!(free_power(&shared, &[], &places(2, 1)).run().who, [None, None]);
+    assert_eq!(
+        free_power(&shared, &[], &places(2, 1)).run().who,
+        [None, None]
+    );
     assert!(free_power(&shared, &[], &[]).run().who.is_empty());
 }
 
 /// The greatest sum of any set, with its work.
-fn by_trying_all(price: f64, shared: &Contention, candidates: &[Candidate], places: &[Place]) -> (f64, f64) {
+fn by_trying_all(
+    price: f64,
+    shared: &Contention,
+    candidates: &[Candidate],
+    places: &[Place],
+) -> (f64, f64) {
     let mut search = priced(price, shared, candidates, places);
     let mut best = (f64::NEG_INFINITY, 0.0);
     let choices = candidates.len() + 1;
@@ -180,7 +282,11 @@ fn by_trying_all(price: f64, shared: &Contention, candidates: &[Candidate], plac
         runs.dedup();
         if runs.len() == count {
             let sum = search.settle();
-            best = if sum > best.0 { (sum, search.work) } else { best };
+            best = if sum > best.0 {
+                (sum, search.work)
+            } else {
+                best
+            };
         }
     }
     best
@@ -192,17 +298,33 @@ fn where_power_has_a_price_it_is_nearly_as_good_as_trying_all_sets() {
     for seed in 0..60 {
         let mut rng = Rng::new(seed);
         let most = [0.05, 0.1, 0.3][seed as usize % 3];
-        let shared = Contention { memory: Latency { most: Some(most), rise: 0.2 }, ..Contention::default() };
+        let shared = Contention {
+            memory: Latency {
+                most: Some(most),
+                rise: 0.2,
+            },
+            ..Contention::default()
+        };
         let jobs = random_jobs(&mut rng, 5, &shared);
         let candidates = candidates(&jobs);
-        let places = if seed % 2 == 0 { places(2, 2) } else { places(4, 1) };
+        let places = if seed % 2 == 0 {
+            places(2, 2)
+        } else {
+            places(4, 1)
+        };
         let price = [0.002, 0.01, 0.02][seed as usize / 3 % 3];
         let chosen = priced(price, &shared, &candidates, &places).run();
         let (sum, work) = by_trying_all(price, &shared, &candidates, &places);
         worst = worst.max((sum - (chosen.work - price * chosen.watts)) / work.max(0.1));
-        let active = chosen.who.iter().zip(&places).filter(|(who, _)| who.is_some()).map(|(_, place)| place.core);
+        let active = chosen
+            .who
+            .iter()
+            .zip(&places)
+            .filter(|(who, _)| who.is_some())
+            .map(|(_, place)| place.core);
         idle += usize::from(
-            active.collect::<std::collections::BTreeSet<_>>().len() < places.len() / if seed % 2 == 0 { 2 } else { 1 },
+            active.collect::<std::collections::BTreeSet<_>>().len()
+                < places.len() / if seed % 2 == 0 { 2 } else { 1 },
         );
     }
     assert!(worst < 0.05, "{worst}");
@@ -212,11 +334,22 @@ fn where_power_has_a_price_it_is_nearly_as_good_as_trying_all_sets() {
 #[test]
 fn a_core_that_is_awake_anyway_costs_no_power() {
     let shared = Contention::default();
-    let asks = Asks { own: 0.5, l1: 0.1, ghz: 2.0, ..Asks::default() };
+    let asks = Asks {
+        own: 0.5,
+        l1: 0.1,
+        ghz: 2.0,
+        ..Asks::default()
+    };
     let jobs = [(1.0, learnt(asks, 0.5))];
     let candidates = candidates(&jobs);
     let runs = |awake: bool| {
-        let place = Place { core: 0, llc: 0, domain: 0, kind: 0, awake };
+        let place = Place {
+            core: 0,
+            llc: 0,
+            domain: 0,
+            kind: 0,
+            awake,
+        };
         let chosen = priced(0.1, &shared, &candidates, &[place]).run();
         (chosen.who[0].is_some(), chosen.watts)
     };
@@ -228,14 +361,26 @@ fn a_core_that_is_awake_anyway_costs_no_power() {
 #[test]
 fn a_large_machine_leaves_cores_idle_too() {
     let shared = Contention::default();
-    let asks = Asks { own: 0.5, l1: 0.1, ghz: 2.0, ..Asks::default() };
-    let jobs: Vec<Job> = (0..200).map(|ix| (if ix < 60 { 1.0 } else { 0.1 }, learnt(asks, 0.5))).collect();
+    let asks = Asks {
+        own: 0.5,
+        l1: 0.1,
+        ghz: 2.0,
+        ..Asks::default()
+    };
+    let jobs: Vec<Job> = (0..200)
+        .map(|ix| (if ix < 60 { 1.0 } else { 0.1 }, learnt(asks, 0.5)))
+        .collect();
     let candidates = candidates(&jobs);
     let places = places(50, 2);
     // Two jobs of a core are worth some 1.3 together, and a core costs 12.3 W.
     let active = |price: f64| {
         let chosen = priced(price, &shared, &candidates, &places).run();
-        let cores = chosen.who.iter().zip(&places).filter(|(who, _)| who.is_some()).map(|(_, place)| place.core);
+        let cores = chosen
+            .who
+            .iter()
+            .zip(&places)
+            .filter(|(who, _)| who.is_some())
+            .map(|(_, place)| place.core);
         cores.collect::<std::collections::BTreeSet<_>>().len()
     };
     assert_eq!(active(0.0), 50);
@@ -245,7 +390,13 @@ fn a_large_machine_leaves_cores_idle_too() {
 
 /// Cores of two types in turn, the first of them fast.
 fn two_types(cores: usize, threads: usize) -> Vec<Place> {
-    places(cores, threads).into_iter().map(|place| Place { kind: place.core % 2, ..place }).collect()
+    places(cores, threads)
+        .into_iter()
+        .map(|place| Place {
+            kind: place.core % 2,
+            ..place
+        })
+        .collect()
 }
 
 #[test]
@@ -254,35 +405,75 @@ fn with_two_types_of_core_it_is_nearly_as_good_as_trying_all_sets() {
     for seed in 0..90 {
         let mut rng = Rng::new(seed);
         let most = [0.05, 0.1, 0.3][seed as usize % 3];
-        let shared = Contention { memory: Latency { most: Some(most), rise: 0.2 }, ..Contention::default() };
+        let shared = Contention {
+            memory: Latency {
+                most: Some(most),
+                rise: 0.2,
+            },
+            ..Contention::default()
+        };
         let jobs = random_jobs(&mut rng, 3 + seed as usize % 3, &shared);
         let candidates = candidates(&jobs);
-        let places = if seed % 2 == 0 { two_types(2, 2) } else { two_types(4, 1) };
+        let places = if seed % 2 == 0 {
+            two_types(2, 2)
+        } else {
+            two_types(4, 1)
+        };
         let price = [0.0, 0.005, 0.02][seed as usize / 3 % 3];
         let chosen = priced(price, &shared, &candidates, &places).run();
         let (best, work) = by_trying_all(price, &shared, &candidates, &places);
         let off = (best - (chosen.work - price * chosen.watts)) / work.max(0.3);
         (worst, sum, count) = (worst.max(off), sum + off, count + 1.0);
     }
-    assert!(worst < 0.08 && sum / count < 0.005, "{worst} {}", sum / count);
+    assert!(
+        worst < 0.08 && sum / count < 0.005,
+        "{worst} {}",
+        sum / count
+    );
 }
 
 #[test]
 fn a_fast_core_is_for_whom_it_helps_most_whatever_the_machine_s_size() {
     let shared = Contention::default();
     let job = |slower: f64| {
-        let asks = Asks { own: 0.5, l1: 0.1, ghz: 2.0, ..Asks::default() };
-        (1.0, Learnt { slower: vec![Asks { own: 0.5 * slower, ghz: 1.0, ..asks }], ..learnt(asks, 0.5) })
+        let asks = Asks {
+            own: 0.5,
+            l1: 0.1,
+            ghz: 2.0,
+            ..Asks::default()
+        };
+        (
+            1.0,
+            Learnt {
+                slower: vec![Asks {
+                    own: 0.5 * slower,
+                    ghz: 1.0,
+                    ..asks
+                }],
+                ..learnt(asks, 0.5)
+            },
+        )
     };
     for cores in [4, 100] {
         // Every other job does as much in a cycle of a slow core as in one of a fast core, the others half as much.
-        let jobs: Vec<Job> = (0..cores).map(|ix| job(if ix % 2 == 0 { 1.0 } else { 2.0 })).collect();
+        let jobs: Vec<Job> = (0..cores)
+            .map(|ix| job(if ix % 2 == 0 { 1.0 } else { 2.0 }))
+            .collect();
         let candidates = candidates(&jobs);
         let places = two_types(cores, 1);
         let chosen = free_power(&shared, &candidates, &places).run();
         for (place, who) in places.iter().zip(&chosen.who) {
-            assert_eq!(who.map(|at| at % 2), Some(1 - place.kind), "{:?}", chosen.who);
+            assert_eq!(
+                who.map(|at| at % 2),
+                Some(1 - place.kind),
+                "{:?}",
+                chosen.who
+            );
         }
-        assert!((chosen.work - 0.75 * cores as f64).abs() < 1e-6 * cores as f64, "{}", chosen.work);
+        assert!(
+            (chosen.work - 0.75 * cores as f64).abs() < 1e-6 * cores as f64,
+            "{}",
+            chosen.work
+        );
     }
 }
