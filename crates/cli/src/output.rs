@@ -13,19 +13,12 @@ pub(crate) enum Made {
     Page,
     /// A chart as SVG.
     Svg,
-    /// A chart as PNG.
-    Png,
     /// A trace for Perfetto.
     Trace,
 }
 
 /// So much of a file tells what it is: the title of a page comes before the name of its maker.
 const BEGINNING: u64 = 65_536;
-
-/// What a PNG says about its maker, as a chunk of text without its length and check sum.
-pub(crate) const PNG_MAKER: &[u8] = b"tEXtSoftware\0cosched";
-/// Where that chunk begins: after the signature, the first chunk, and its own length.
-pub(crate) const PNG_MAKER_AT: usize = 8 + 25 + 4;
 
 impl Made {
     /// Whether cosched made a file that begins so.
@@ -39,10 +32,6 @@ impl Made {
             Made::Svg => {
                 begin.starts_with(b"<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"chart-")
             }
-            Made::Png => {
-                let text = begin.get(PNG_MAKER_AT..).unwrap_or_default();
-                begin.starts_with(b"\x89PNG\r\n\x1a\n") && text.starts_with(PNG_MAKER)
-            }
             Made::Trace => cosched_report::is_trace(begin),
         }
     }
@@ -50,7 +39,7 @@ impl Made {
     fn what(self) -> &'static str {
         match self {
             Made::Page => "a page",
-            Made::Svg | Made::Png => "a figure",
+            Made::Svg => "a figure",
             Made::Trace => "a trace",
         }
     }
@@ -157,25 +146,16 @@ mod tests {
     fn nothing_is_replaced_but_what_cosched_made() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
-        let all = [Made::Page, Made::Svg, Made::Png, Made::Trace];
+        let all = [Made::Page, Made::Svg, Made::Trace];
         let html = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<title>x</title>\n";
         let page = format!("{html}<meta name=\"generator\" content=\"cosched 0.1.0\">\n");
         let svg =
             "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"chart-x-1\" viewBox=\"0 0 480 99\">";
-        let png = [
-            b"\x89PNG\r\n\x1a\n".as_slice(),
-            &[0; 29],
-            PNG_MAKER,
-            &[0; 9],
-        ]
-        .concat();
         for (content, is) in [
             (page.as_bytes(), Some(Made::Page)),
             (html.as_bytes(), None),
             (svg.as_bytes(), Some(Made::Svg)),
             (&svg.as_bytes()[..30], None),
-            (&png, Some(Made::Png)),
-            (&png[..40], None),
             (b"{\"schema\": \"cosched.run/1\"}", None),
             (b"\n", None),
         ] {

@@ -74,16 +74,6 @@ pub(crate) fn document(head: &Head, sections: &[Section]) -> String {
         env!("CARGO_PKG_VERSION")
     );
     let _ = writeln!(out, "<script>{{\n{}}}</script>", include_str!("page.js"));
-    if sections
-        .iter()
-        .any(|section| section.body.contains("data-timeline="))
-    {
-        let _ = writeln!(
-            out,
-            "<script>{{\n{}}}</script>",
-            include_str!("timeline/timeline.js")
-        );
-    }
     out.push_str("</body>\n</html>\n");
     out
 }

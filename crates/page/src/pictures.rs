@@ -2,7 +2,7 @@
 
 use crate::charts::{against, completion, estimates, fair_and_fast, memory, slowdowns};
 use crate::facts::RunFacts;
-use crate::timeline;
+use crate::timeline::timeline_chart;
 use crate::view::{ComparisonView, RunView};
 use cosched_core::Nanos;
 use cosched_report::Timeline;
@@ -19,7 +19,7 @@ pub struct Picture {
 
 /// Every picture of a run; the timeline of it all, and of the section between two times if that is given.
 pub fn run_pictures(view: &RunView<'_>, section: Option<(Nanos, Nanos)>) -> Vec<Picture> {
-    let timeline = |shown: &Timeline| timeline::picture(&view.label, shown, view.record);
+    let timeline = |shown: &Timeline| timeline_chart(&view.label, shown, view.record);
     let section = view.timeline.zip(section).and_then(|(whole, (from, to))| {
         let name = format!("timeline-{}-{}", from.as_s(), to.as_s());
         Some(Picture {

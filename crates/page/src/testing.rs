@@ -1,7 +1,7 @@
 //! Runs for tests.
 
-use cosched_core::{Nanos, Purpose, WaitReason};
-use cosched_report::{Mode, Record, Stay, Wait};
+use cosched_core::Nanos;
+use cosched_report::{Mode, Record, Stay};
 use serde_json::json;
 
 /// A stay; times in milliseconds.
@@ -12,17 +12,6 @@ pub(crate) fn placed(from: u64, to: u64, cpus: &str, mode: Mode) -> Stay {
         to,
         cpus: cpus.parse().expect("CPUs"),
         mode,
-        purpose: Purpose::Run,
-    }
-}
-
-/// A wait; times in milliseconds.
-pub(crate) fn waited(from: u64, to: u64, reason: WaitReason) -> Wait {
-    Wait {
-        from: Nanos(from * 1_000_000),
-        to: Nanos(to * 1_000_000),
-        reason,
-        changes: 0,
     }
 }
 

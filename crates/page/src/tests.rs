@@ -1,14 +1,14 @@
 //! Whole pages: they are well-formed, nothing from outside becomes markup, and nothing is fetched.
 
-use crate::testing::{placed, record_of, waited};
+use crate::testing::{placed, record_of};
 use crate::{
     ComparisonView, RunFacts, RunView, comparison_page, comparison_pictures, run_page, run_pictures,
 };
 use cosched_compare::{
     Answer, COMPARE_SCHEMA, Candidate, Design, MEAN_GHZ, Manifest, Means, Mix, Outcome, Trial, Wish,
 };
-use cosched_core::{Nanos, WaitReason};
-use cosched_report::{JobTimeline, Mode, Record, Timeline};
+use cosched_core::Nanos;
+use cosched_report::{Mode, Record, Timeline};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Elements without an end.
@@ -63,10 +63,10 @@ fn timeline() -> Timeline {
         until: Nanos(2_000_000_000),
         ..Timeline::default()
     };
-    timeline.jobs = vec![JobTimeline::default(), JobTimeline::default()];
-    timeline.jobs[0].stays = vec![placed(0, 1_000, "0-1", Mode::Exclusive)];
-    timeline.jobs[1].stays = vec![placed(1_000, 2_000, "1", Mode::WholeCore)];
-    timeline.jobs[1].waits = vec![waited(0, 1_000, WaitReason::Affinity)];
+    timeline.stays = vec![
+        vec![placed(0, 1_000, "0-1", Mode::Exclusive)],
+        vec![placed(1_000, 2_000, "1", Mode::WholeCore)],
+    ];
     timeline
 }
 
@@ -94,7 +94,8 @@ fn the_page_of_a_run_shows_what_happened() {
     ] {
         assert!(page.contains(told), "{told}");
     }
-    assert!(!page.contains('\u{1b}') && page.contains("data-timeline=\"timeline-1\""));
+    assert!(!page.contains('\u{1b}') && page.contains("Who ran where: x&lt;y"));
+    assert!(page.contains("<code>cosched trace RUN --perfetto FILE</code>"));
     // The job that was slowed down most comes first.
     let jobs = page.split("id=\"jobs-table\"").nth(1).unwrap();
     assert!(jobs.find("b\\x1b").unwrap() < jobs.find("&lt;/script&gt;").unwrap());
@@ -111,7 +112,7 @@ fn a_run_without_a_series_says_so() {
     let page = run_page(&[view("r", &record, None)]);
     check(&page);
     assert!(
-        page.contains("The series of this run is not there") && !page.contains("data-timeline")
+        page.contains("The series of this run is not there") && !page.contains("Who ran where")
     );
 }
 
@@ -125,7 +126,7 @@ fn runs_stand_side_by_side() {
     assert!(page.contains("2 runs") && page.contains("cosched compare"));
     let page = run_page(&[last]);
     check(&page);
-    assert!(page.contains("Earlier runs of this batch") && page.contains("timeline-earlier-1"));
+    assert!(page.contains("Earlier runs of this batch") && page.contains("Who ran where: zero"));
 }
 
 /// Two policies and another program, with so many mixes, in five blocks. The second policy is a tenth faster.
@@ -233,7 +234,7 @@ fn the_page_of_a_comparison_begins_with_the_verdicts() {
         assert!(
             page.contains("others &lt;ran&gt;")
                 && page.contains("a&lt;b")
-                && page.contains("timeline-2")
+                && page.matches("--perfetto FILE").count() == 2
         );
         let names: BTreeSet<String> = comparison_pictures(&view)
             .into_iter()

@@ -59,7 +59,7 @@ pub use machine_load::{MachineLoad, MachineUse, Throttling, doubt_of_short_runs}
 pub use markdown::markdown;
 pub use origin::{Origin, origin_doubts};
 pub use progress::{LeftFrom, LiveProgress, ProgressTracker, ended_line, progress_line};
-pub use reason::{trigger_text, wait_code, wait_text, wait_text_naming};
+pub use reason::{trigger_text, wait_code, wait_text};
 pub use record::{
     EarlierJob, Energy, ExpectedOfJob, Job, MachineDetails, Missing, OverheadRecord, RECORD_SCHEMA,
     Rebuilt, Record, RecordError, SoloTimes, Totals, WarningRecord, exit_status, record,
@@ -83,7 +83,7 @@ pub use tidy::{
     Form, METRIC_COLUMNS, Tidy, csv_field, job_columns, job_values, metric_values, sample_columns,
     samples,
 };
-pub use timeline::{JobTimeline, Stay, Timeline, Traffic, Wait};
+pub use timeline::{Stay, Timeline, Traffic};
 pub use trace::{TraceDone, TraceError, is_of_run, is_trace, write_trace};
 pub use warning::{OrphansDone, RunFile, RunWarning, shortfall_text};
 pub use why::{

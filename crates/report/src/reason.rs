@@ -30,7 +30,7 @@ pub fn wait_text(reason: &WaitReason) -> String {
 }
 
 /// The same; `name` returns the name of a task's job.
-pub fn wait_text_naming(reason: &WaitReason, name: impl Fn(TaskId) -> String) -> String {
+pub(crate) fn wait_text_naming(reason: &WaitReason, name: impl Fn(TaskId) -> String) -> String {
     match *reason {
         WaitReason::Order { ahead: 0 } => {
             "All CPUs are taken, and it is the next in line.".to_owned()

@@ -77,7 +77,7 @@ fn simulated_policies_are_compared() {
     };
     assert_eq!((series(1), series(2), series(3)), (true, false, false));
     let page = std::fs::read_to_string(folder.path().join("c/comparison.html")).unwrap();
-    assert_eq!(page.matches("data-timeline=").count(), 6);
+    assert_eq!(page.matches("--perfetto FILE").count(), 6);
     assert!(page.contains("Of each candidate the run of the first block."));
     // More blocks are added to those that are there.
     let stamps = || {

@@ -9,7 +9,7 @@ use crate::charts::{against, completion, estimates, fair_and_fast, slowdowns};
 use crate::frame::{Head, Section, document};
 use crate::html::{Cell, Table, charts, details, esc, list, paragraph};
 use crate::run::machine;
-use crate::timeline::timeline_box;
+use crate::timeline::timeline_figure;
 use crate::view::ComparisonView;
 use cosched_compare::{Answer, Means, number, runs_text, what};
 use cosched_report::EnergySource;
@@ -104,11 +104,11 @@ fn timelines(view: &ComparisonView<'_>) -> String {
     let mut body = String::new();
     for (at, (trial, record, timeline)) in view.whole.iter().enumerate() {
         let name = view.name(*trial);
-        let shown = timeline.as_ref().and_then(|timeline| {
-            timeline_box(&format!("timeline-{}", at + 1), &name, timeline, record)
-        });
-        if let Some(shown) = shown {
-            body.push_str(&details(&name, &shown, at == 0));
+        let figure = timeline
+            .as_ref()
+            .and_then(|timeline| timeline_figure(&name, timeline, record));
+        if let Some(figure) = figure {
+            body.push_str(&details(&name, &figure, at == 0));
         }
     }
     if body.is_empty() {

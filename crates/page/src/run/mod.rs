@@ -9,7 +9,7 @@ use crate::charts::{completion, estimates, memory, slowdowns};
 use crate::facts::RunFacts;
 use crate::frame::{Head, Section, document};
 use crate::html::{Cell, Table, charts, details, esc, list, paragraph};
-use crate::timeline::timeline_box;
+use crate::timeline::timeline_figure;
 use crate::view::RunView;
 use cosched_core::metric::{METRICS, Needs};
 use cosched_report::{
@@ -49,7 +49,7 @@ fn sections(run: &RunView<'_>) -> Vec<Section> {
     let named = [(record.policy.clone(), &facts)];
     let timeline = run
         .timeline
-        .and_then(|timeline| timeline_box("timeline-1", &run.label, timeline, record));
+        .and_then(|timeline| timeline_figure(&run.label, timeline, record));
     let no_timeline = || match run.timeline {
         Some(_) => paragraph("Nobody was placed on a CPU."),
         None => paragraph("The series of this run is not there, so it is not known who ran when."),
@@ -168,11 +168,10 @@ fn earlier(run: &RunView<'_>) -> String {
         };
     }
     let mut body = runs_table(&run.earlier, "earlier-runs");
-    for (at, part) in run.earlier.iter().enumerate() {
-        let id = format!("timeline-earlier-{}", at + 1);
+    for part in &run.earlier {
         if let Some(shown) = part
             .timeline
-            .and_then(|timeline| timeline_box(&id, &part.label, timeline, part.record))
+            .and_then(|timeline| timeline_figure(&part.label, timeline, part.record))
         {
             body.push_str(&details(
                 &format!("Timeline of {}", part.label),
@@ -261,16 +260,15 @@ fn several(runs: &[RunView<'_>]) -> String {
         [None, None]
     };
     let mut whole = String::new();
-    for (at, run) in runs.iter().enumerate().take(MOST_WHOLE) {
+    for run in runs.iter().take(MOST_WHOLE) {
         let mut body = format!(
             "{}{}",
             paragraph(&headline_text(run.record)),
             list(&run.notes)
         );
-        let id = format!("timeline-{}", at + 1);
         body.push_str(
             &run.timeline
-                .and_then(|timeline| timeline_box(&id, &run.label, timeline, run.record))
+                .and_then(|timeline| timeline_figure(&run.label, timeline, run.record))
                 .unwrap_or_default(),
         );
         body.push_str(&warnings(run.record));

@@ -63,8 +63,6 @@ pub use model::{
     Span, Timeline,
 };
 
-pub use style::{Look, looks};
-
 use sheet::{Sheet, WIDTH};
 use xml::Xml;
 

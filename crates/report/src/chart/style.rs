@@ -62,29 +62,6 @@ fn look(series: usize) -> (usize, usize) {
     (series % 8, (series + series / 8) % 8)
 }
 
-/// How the areas of a series look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
-    /// The colour, as in CSS. Black is white on dark paper.
-    pub colour: &'static str,
-    /// The lines over it as an SVG path in a tile of 8 by 8; empty for none.
-    pub hatch: &'static str,
-    /// The lines are white, since the colour is dark.
-    pub light: bool,
-}
-
-/// Every look of areas, in the order in which series take them; after the last comes the first again.
-pub fn looks() -> impl Iterator<Item = Look> {
-    (0..LOOKS).map(|series| {
-        let (colour, hatch) = look(series);
-        Look {
-            colour: PALETTE[colour],
-            hatch: HATCHES[hatch],
-            light: WHITE_HATCH[colour],
-        }
-    })
-}
-
 /// The class of a series' bars.
 pub(super) fn bar_class(series: usize) -> String {
     format!("bar h{}", series % LOOKS)

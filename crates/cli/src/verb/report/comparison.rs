@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-/// Series are read of so many runs, for their timelines. Each makes the page up to a megabyte longer.
+/// Maximum number of runs whose series are read for a timeline.
 const MOST_TIMELINES: usize = 8;
 
 /// The comparison in a folder, judged anew.

@@ -190,23 +190,20 @@ fn write_files(
     }
     if let Some(folder) = &args.figures {
         let pictures = pictures();
-        let (files, why_no_png) = figures::write(&pictures, folder)?;
+        figures::write(&pictures, folder)?;
         let what = if pictures.is_empty() {
-            "there is nothing to draw; ".to_owned()
+            "there is nothing to draw; "
         } else {
-            String::new()
+            ""
         };
         say(
             args,
             &format!(
                 "{what}{} in {}",
-                count(files as u64, "figure"),
+                count(pictures.len() as u64, "figure"),
                 told(folder)
             ),
         );
-        if let Some(why) = why_no_png {
-            say(args, &format!("no PNG: {why}"));
-        }
     }
     Ok(())
 }
