@@ -262,9 +262,9 @@ pub(crate) fn prepare(
     });
     let stack = Stack::new()?;
     let argument = (&raw const *image).cast_mut().cast();
-    // SAFETY: `become_program` calls only functions that are safe after a fork, on data that was prepared before it, and
-    // never returns. The data and the stack live until the pipe for the answer has closed: `Waiting` sees to that.
     let in_group = group.and_then(|group| {
+        // SAFETY: `become_program` calls only functions that are safe after a fork, on data that was prepared before it, and
+        // never returns. The data and the stack live until the pipe for the answer has closed: `Waiting` sees to that.
         unsafe { sys::clone_into_group(become_program, &stack, argument, group) }.ok()
     });
     let pid = match in_group {

@@ -676,11 +676,10 @@ mod tests {
         let directory = job.directory().unwrap();
         let no_group = std::fs::File::open("/").unwrap();
         let nothing = std::ptr::null_mut();
+        let stack = Stack::new().unwrap();
         // SAFETY: as below; nothing is started.
-        assert!(
-            unsafe { clone_into_group(answers, &Stack::new().unwrap(), nothing, no_group.as_fd()) }
-                .is_err()
-        );
+        let refused = unsafe { clone_into_group(answers, &stack, nothing, no_group.as_fd()) };
+        assert!(refused.is_err());
         let (stack, told) = (Stack::new().unwrap(), AtomicU32::new(0));
         // SAFETY: the child never returns and is killed before the stack and the number go; it allocates nothing.
         let made = unsafe {
