@@ -1,10 +1,11 @@
-//! Tasks of the project that are neither the program nor its tests: `cargo xtask attack`, `cargo xtask record`.
+//! Tasks of the project that are neither the program nor its tests: `cargo xtask attack`, `record` and `tidy`.
 
 mod attack;
 mod batch;
 mod left;
 mod record;
 mod seen;
+mod tidy;
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -17,11 +18,14 @@ enum Task {
     Attack(attack::AttackArgs),
     /// Type commands into a shell, and write what is seen as an animated SVG
     Record(record::RecordArgs),
+    /// Check bounds on the size and the structure of the code
+    Tidy,
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     match Task::parse() {
         Task::Attack(args) => attack::run(&args),
         Task::Record(args) => record::run(&args),
+        Task::Tidy => tidy::run(),
     }
 }

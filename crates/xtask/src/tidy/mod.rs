@@ -1,0 +1,126 @@
+//! `cargo xtask tidy`: bounds on the size and the structure of the code and its documents.
+//!
+//! The bounds are today's figures or a little more. Lower them when the code allows it; never raise them.
+
+mod circles;
+mod modules;
+mod source;
+
+use anyhow::Context as _;
+use modules::Crate;
+use source::Measured;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Lines of the longest function.
+const LONGEST_FUNCTION: usize = 291;
+/// Lines that 95 % of all functions do not exceed.
+const MOST_FUNCTIONS: usize = 58;
+/// `let name = |...|` in a thousand lines.
+const NAMED_CLOSURES: f64 = 10.5;
+/// Groups of files of a crate that import each other in a loop.
+const CIRCLES: usize = 6;
+/// Packages in Cargo.lock, ours included.
+const PACKAGES: usize = 190;
+/// Words of documents written by hand: all but `results/`.
+const WORDS: usize = 125_000;
+
+/// Measures the workspace and compares it with the bounds.
+///
+/// # Errors
+/// A file cannot be read.
+pub(crate) fn run() -> anyhow::Result<ExitCode> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let crates = read_crates(&root.join("crates"))?;
+    let circles: Vec<Vec<String>> = crates.iter().flat_map(circles::of).collect();
+    for circle in &circles {
+        println!("circle: {}", circle.join(", "));
+    }
+    let all = Measured::sum(crates.iter().map(Crate::measured));
+    for (lines, name) in all.longest(3) {
+        println!("{lines} lines: {name}");
+    }
+    let rows = [
+        row(
+            "longest function, lines",
+            all.percentile(100),
+            LONGEST_FUNCTION,
+        ),
+        row(
+            "95 % of functions, lines",
+            all.percentile(95),
+            MOST_FUNCTIONS,
+        ),
+        row(
+            "named closures in 1,000 lines",
+            all.closures_per_thousand(),
+            NAMED_CLOSURES,
+        ),
+        row("circles between files", circles.len(), CIRCLES),
+        row("packages", packages(&root)?, PACKAGES),
+        row("words written by hand", words(&root)?, WORDS),
+    ];
+    let tidy = rows.into_iter().all(|holds| holds);
+    Ok(if tidy {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Prints a figure and its bound, and returns whether the bound holds.
+fn row<N: PartialOrd + std::fmt::Display>(what: &str, figure: N, bound: N) -> bool {
+    let holds = figure <= bound;
+    let verdict = if holds { "ok" } else { "TOO MUCH" };
+    println!("{what:32} {figure:>8.1} {bound:>8.1}  {verdict}");
+    holds
+}
+
+fn read_crates(folder: &Path) -> anyhow::Result<Vec<Crate>> {
+    let mut folders: Vec<PathBuf> = entries(folder)?;
+    folders.sort();
+    folders.iter().map(|one| Crate::read(one)).collect()
+}
+
+fn packages(root: &Path) -> anyhow::Result<usize> {
+    let lock = fs::read_to_string(root.join("Cargo.lock")).context("reading Cargo.lock")?;
+    Ok(lock.matches("[[package]]").count())
+}
+
+fn words(root: &Path) -> anyhow::Result<usize> {
+    let mut words = 0;
+    for path in files_below(root, OsStr::new("md"))? {
+        words += fs::read_to_string(&path)?.split_whitespace().count();
+    }
+    Ok(words)
+}
+
+/// Files with an extension in a folder and below it, sorted; without what is built or generated.
+fn files_below(folder: &Path, extension: &OsStr) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for path in entries(folder)? {
+        let name = path.file_name().unwrap_or_default();
+        if path.is_dir() {
+            if ![".git", "target", "results"]
+                .iter()
+                .any(|skipped| name == *skipped)
+            {
+                found.extend(files_below(&path, extension)?);
+            }
+        } else if path.extension() == Some(extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let listed = fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
+    let paths: Result<_, _> = listed
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect();
+    Ok(paths?)
+}
