@@ -19,6 +19,7 @@ mod knowing;
 mod lab;
 mod lucky;
 mod mixes;
+mod number;
 mod paper;
 mod perf_fair;
 mod pool;

@@ -6,10 +6,10 @@
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Estimate {
     /// The mean.
-    #[serde(serialize_with = "crate::findings::six_digits")]
+    #[serde(serialize_with = "crate::number::six_digits")]
     pub mean: f64,
     /// Half of the width of the 95 % interval, by Student's t distribution; `None` with fewer than two repetitions.
-    #[serde(serialize_with = "crate::findings::six_digits_if_any")]
+    #[serde(serialize_with = "crate::number::six_digits_if_any")]
     pub half_width: Option<f64>,
     /// Number of repetitions.
     pub repetitions: usize,

@@ -2,8 +2,8 @@
 
 use super::backend::Backend;
 use super::looseness::cpus_of;
+use super::now::{Doing, TaskNow};
 use super::now::{RunNow, WatchedTask};
-use super::recorder::{Doing, TaskNow};
 use super::state::Loop;
 use super::task_record::TaskRecord;
 use crate::decision::WaitReason;

@@ -24,9 +24,9 @@ pub use config::{
 pub use error::RunError;
 pub use histogram::Histogram;
 pub use main_loop::run;
-pub use now::{RunNow, WatchedTask};
+pub use now::{Doing, RunNow, TaskNow, WatchedTask};
 pub use order::first_in_order;
 pub use recorder::{
-    DecisionRecord, Doing, EndedBy, NullRecorder, Occupation, Overhead, PlanCounts, Recorder,
-    RunResult, Switch, Switched, TaskNow, TaskResult, Warning,
+    DecisionRecord, EndedBy, NullRecorder, Occupation, Overhead, PlanCounts, Recorder, RunResult,
+    Switch, Switched, TaskResult, Warning,
 };

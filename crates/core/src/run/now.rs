@@ -1,10 +1,10 @@
 //! The state of a run at an instant, for those who look at it while it goes on.
 
 use super::config::RunConfig;
-use super::recorder::TaskNow;
 use crate::decision::WaitReason;
 use crate::snapshot::{ProgressBasis, Snapshot, TaskView};
-use crate::task::TaskId;
+use crate::task::{TaskId, TaskSpec};
+use crate::topology::CpuSet;
 use crate::units::{Nanos, Reading};
 use std::collections::VecDeque;
 
@@ -49,4 +49,34 @@ pub struct WatchedTask<'a> {
     pub learnt: Reading<f64>,
     /// How often it has been started.
     pub runs: u32,
+}
+
+/// A task at an instant within the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskNow<'a> {
+    /// The task as it was given.
+    pub spec: &'a TaskSpec,
+    /// What it does.
+    pub doing: Doing<'a>,
+    /// When it was started; `None` if it has not been.
+    pub started: Option<Nanos>,
+    /// CPU time of its whole tree.
+    pub cpu_time: Reading<Nanos>,
+    /// Quanta' worth of solo execution done.
+    pub progress: Reading<f64>,
+}
+
+/// What a task does at an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing<'a> {
+    /// It has a place on these CPUs.
+    Runs(&'a CpuSet),
+    /// It sleeps, or has stopped itself.
+    Sleeps,
+    /// It has run and waits for its next turn.
+    Paused,
+    /// It has not been started.
+    Queued,
+    /// It was asked to end.
+    Ending,
 }

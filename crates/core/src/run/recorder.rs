@@ -1,7 +1,7 @@
 //! What a run reports while it goes on, and its result.
 
 use super::histogram::Histogram;
-use super::now::RunNow;
+use super::now::{RunNow, TaskNow};
 use crate::check::InvalidDecision;
 use crate::decision::Decision;
 use crate::estimate::Earlier;
@@ -10,7 +10,7 @@ use crate::rng::RngState;
 use crate::sample::{Counts, Sample};
 use crate::snapshot::{ProgressBasis, Snapshot};
 use crate::task::{Exit, TaskId, TaskSpec};
-use crate::topology::{CpuId, CpuSet};
+use crate::topology::CpuId;
 use crate::units::{Nanos, Reading};
 use std::sync::Arc;
 
@@ -100,36 +100,6 @@ pub trait Recorder {
     fn watched(&mut self, _now: &RunNow<'_>) {}
     /// Something that the user should know.
     fn warn(&mut self, _now: Nanos, _warning: &Warning) {}
-}
-
-/// A task at an instant within the run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TaskNow<'a> {
-    /// The task as it was given.
-    pub spec: &'a TaskSpec,
-    /// What it does.
-    pub doing: Doing<'a>,
-    /// When it was started; `None` if it has not been.
-    pub started: Option<Nanos>,
-    /// CPU time of its whole tree.
-    pub cpu_time: Reading<Nanos>,
-    /// Quanta' worth of solo execution done.
-    pub progress: Reading<f64>,
-}
-
-/// What a task does at an instant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doing<'a> {
-    /// It has a place on these CPUs.
-    Runs(&'a CpuSet),
-    /// It sleeps, or has stopped itself.
-    Sleeps,
-    /// It has run and waits for its next turn.
-    Paused,
-    /// It has not been started.
-    Queued,
-    /// It was asked to end.
-    Ending,
 }
 
 /// Records nothing.

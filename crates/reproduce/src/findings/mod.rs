@@ -3,16 +3,16 @@
 
 pub mod csv;
 pub mod markdown;
-mod number;
 pub mod text;
 mod verdict;
 
-pub use number::{plain, rounded, shown};
+pub use crate::number::{plain, rounded, shown};
+use crate::number::{six_digits, six_digits_if_any};
 pub use verdict::{Agreement, Kind, Published, Verdict};
 
 use crate::stats::{Estimate, mean, quantile};
 use cosched_report::chart::Chart;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The version of the JSON form.
@@ -141,20 +141,6 @@ pub struct Shown {
     pub decimals: usize,
     /// Whether a plus sign is shown.
     pub signed: bool,
-}
-
-pub(crate) fn six_digits<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_f64(rounded(*value))
-}
-
-pub(crate) fn six_digits_if_any<S: Serializer>(
-    value: &Option<f64>,
-    to: S,
-) -> Result<S::Ok, S::Error> {
-    match value {
-        Some(value) => to.serialize_some(&rounded(*value)),
-        None => to.serialize_none(),
-    }
 }
 
 impl Cell {

@@ -1,6 +1,5 @@
 //! What an earlier call of a comparison has left running, if it was killed: no run is made beside it.
 
-use super::keeper::{GRACE, RUN_GRACE};
 use crate::exit::{Exit, Failure};
 use crate::input::told;
 use crate::stderr;
@@ -18,6 +17,12 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+/// Grace period for jobs of a killed run, and for processes of a command whose comparison died.
+pub(super) const GRACE: Duration = Duration::from_secs(2);
+
+/// Grace period for a run to end its jobs after its comparison died.
+pub(super) const RUN_GRACE: Duration = Duration::from_secs(30);
 
 /// The file that each keeper of a folder has locked as long as it lives. It holds the identity of the run that began last.
 pub(super) const LOCK: &str = ".keeper";

@@ -8,7 +8,7 @@
 //! It stays in the session of the comparison: where the kernel shares CPU time out by sessions, a program must get as much as if
 //! the comparison had started it.
 
-use super::earlier;
+use super::earlier::{self, GRACE, RUN_GRACE};
 use clap::{Args, ValueEnum};
 use cosched_linux::orphans::{end_left_by, run_led_by};
 use cosched_linux::root::Root;
@@ -72,12 +72,6 @@ pub(super) struct Kept {
     /// Those among them that could not be ended.
     pub(super) live_jobs: Vec<String>,
 }
-
-/// How long the jobs of a killed run, or the processes of a command whose comparison has died, have to end by themselves.
-pub(super) const GRACE: Duration = Duration::from_secs(2);
-
-/// How long a run has to end its jobs when the comparison has died.
-pub(super) const RUN_GRACE: Duration = Duration::from_secs(30);
 
 /// How often it is looked whether processes have ended.
 const LOOK: Duration = Duration::from_millis(10);
