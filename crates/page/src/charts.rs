@@ -17,26 +17,27 @@ fn axis(label: &str, unit: Option<&str>) -> Axis {
     }
 }
 
-/// How many jobs had ended, over the time of the run. Each of `runs` has a name.
+fn axis_from_zero(label: &str, unit: Option<&str>) -> Axis {
+    Axis {
+        from: Some(0.0),
+        ..axis(label, unit)
+    }
+}
+
+fn curve(name: &str, points: Vec<(f64, f64)>, style: CurveStyle) -> Curve {
+    Curve {
+        name: name.to_owned(),
+        points,
+        labels: Vec::new(),
+        style,
+    }
+}
+
+/// Draw the number of ended jobs over the time of each named run.
 pub(crate) fn completion(runs: &[(String, &RunFacts)], title: &str) -> Option<Chart> {
-    let curve = |(name, facts): &(String, &RunFacts)| {
-        let mut ends: Vec<f64> = facts.jobs.iter().filter_map(|job| job.finish_s).collect();
-        ends.sort_by(f64::total_cmp);
-        let points = std::iter::once((0.0, 0.0)).chain(
-            ends.iter()
-                .enumerate()
-                .map(|(at, end)| (*end, at as f64 + 1.0)),
-        );
-        Curve {
-            name: name.clone(),
-            points: points.collect(),
-            labels: Vec::new(),
-            style: CurveStyle::Steps,
-        }
-    };
     let curves: Vec<Curve> = runs
         .iter()
-        .map(curve)
+        .map(|(name, facts)| completion_curve(name, facts))
         .filter(|curve| curve.points.len() > 1)
         .collect();
     (!curves.is_empty()).then(|| Chart {
@@ -49,89 +50,63 @@ pub(crate) fn completion(runs: &[(String, &RunFacts)], title: &str) -> Option<Ch
     })
 }
 
-/// The slowdowns of all jobs, the greatest first.
+fn completion_curve(name: &str, facts: &RunFacts) -> Curve {
+    let mut ends: Vec<f64> = facts.jobs.iter().filter_map(|job| job.finish_s).collect();
+    ends.sort_by(f64::total_cmp);
+    let mut points = vec![(0.0, 0.0)];
+    for (before, end) in ends.into_iter().enumerate() {
+        points.push((end, before as f64 + 1.0));
+    }
+    curve(name, points, CurveStyle::Steps)
+}
+
+/// Draw the slowdowns of all jobs, the greatest first.
 pub(crate) fn slowdowns(runs: &[(String, &RunFacts)], title: &str) -> Option<Chart> {
-    let curve = |(name, facts): &(String, &RunFacts)| {
-        let mut all: Vec<f64> = facts.jobs.iter().filter_map(|job| job.slowdown).collect();
-        all.sort_by(|a, b| b.total_cmp(a));
-        let points = all
-            .into_iter()
-            .enumerate()
-            .map(|(at, slowdown)| (at as f64 + 1.0, slowdown));
-        Curve {
-            name: name.clone(),
-            points: points.collect(),
-            labels: Vec::new(),
-            style: CurveStyle::Line,
-        }
-    };
     let curves: Vec<Curve> = runs
         .iter()
-        .map(curve)
+        .map(|(name, facts)| slowdown_curve(name, facts))
         .filter(|curve| curve.points.len() > 1)
         .collect();
     (!curves.is_empty()).then(|| Chart {
         title: title.to_owned(),
         subtitle: Some("a level line is fair; 1 is as fast as alone".to_owned()),
         x: axis("jobs, the greatest slowdown first", None),
-        y: Axis {
-            from: Some(0.0),
-            ..axis("slowdown", None)
-        },
+        y: axis_from_zero("slowdown", None),
         marks: Vec::new(),
         plot: Plot::Curves(curves),
     })
 }
 
-/// Estimated against true slowdowns, of each estimate a cloud of points.
+fn slowdown_curve(name: &str, facts: &RunFacts) -> Curve {
+    let mut slowdowns: Vec<f64> = facts.jobs.iter().filter_map(|job| job.slowdown).collect();
+    slowdowns.sort_by(|a, b| b.total_cmp(a));
+    let mut points = Vec::new();
+    for (before, slowdown) in slowdowns.into_iter().enumerate() {
+        points.push((before as f64 + 1.0, slowdown));
+    }
+    curve(name, points, CurveStyle::Line)
+}
+
+/// Draw estimated against true slowdowns, each estimate as a cloud of points.
 pub(crate) fn estimates(runs: &[(String, &RunFacts)], title: &str) -> Option<Chart> {
-    type Which = fn(&JobFacts) -> Option<f64>;
-    let kinds: [(&str, Which); 2] = [
-        ("by progress", |job| job.by_progress),
-        ("learnt", |job| job.by_learning),
-    ];
     let mut curves = Vec::new();
     for (name, facts) in runs {
-        for (kind, which) in kinds {
-            let points: Vec<(f64, f64)> = facts
-                .jobs
-                .iter()
-                .filter_map(|job| Some((job.slowdown?, which(job)?)))
-                .collect();
+        for (kind, estimate) in ESTIMATES {
             let name = if runs.len() == 1 {
                 kind.to_owned()
             } else {
                 format!("{name}, {kind}")
             };
+            let points = estimate_points(facts, estimate);
             if !points.is_empty() {
-                curves.push(Curve {
-                    name,
-                    points,
-                    labels: Vec::new(),
-                    style: CurveStyle::Points,
-                });
+                curves.push(curve(&name, points, CurveStyle::Points));
             }
         }
     }
     if curves.is_empty() {
         return None;
     }
-    let all = || {
-        curves
-            .iter()
-            .flat_map(|curve| &curve.points)
-            .flat_map(|point| [point.0, point.1])
-    };
-    let (least, most) = all().fold((f64::INFINITY, 0.0_f64), |(least, most), one| {
-        (least.min(one), most.max(one))
-    });
-    let right = Curve {
-        name: "right".to_owned(),
-        points: vec![(least, least), (most, most)],
-        labels: Vec::new(),
-        style: CurveStyle::Line,
-    };
-    curves.insert(0, right);
+    curves.insert(0, diagonal(&curves));
     Some(Chart {
         title: title.to_owned(),
         subtitle: Some("on the line the estimate is right".to_owned()),
@@ -142,82 +117,69 @@ pub(crate) fn estimates(runs: &[(String, &RunFacts)], title: &str) -> Option<Cha
     })
 }
 
-/// What memory moved over the time of a run.
+/// An estimate of a job's slowdown.
+type SlowdownEstimate = fn(&JobFacts) -> Option<f64>;
+
+const ESTIMATES: [(&str, SlowdownEstimate); 2] = [
+    ("by progress", |job| job.by_progress),
+    ("learnt", |job| job.by_learning),
+];
+
+fn estimate_points(facts: &RunFacts, estimate: SlowdownEstimate) -> Vec<(f64, f64)> {
+    let jobs = facts.jobs.iter();
+    jobs.filter_map(|job| Some((job.slowdown?, estimate(job)?)))
+        .collect()
+}
+
+/// The line on which an estimate is right, as long as the curves.
+fn diagonal(curves: &[Curve]) -> Curve {
+    let (mut least, mut greatest) = (f64::INFINITY, 0.0_f64);
+    for (x, y) in curves.iter().flat_map(|curve| &curve.points) {
+        least = least.min(*x).min(*y);
+        greatest = greatest.max(*x).max(*y);
+    }
+    let ends = vec![(least, least), (greatest, greatest)];
+    curve("right", ends, CurveStyle::Line)
+}
+
+/// Draw the memory traffic over the time of a run.
 pub(crate) fn memory(traffic: &Traffic) -> Option<Chart> {
-    let width = traffic.width.as_s();
-    let curve = |(name, parts): (&str, &Vec<f64>)| {
-        let points = parts
-            .iter()
-            .enumerate()
-            .map(|(at, lines)| (at as f64 * width, traffic.gb_per_s(*lines)));
-        Curve {
-            name: name.to_owned(),
-            points: points.collect(),
-            labels: Vec::new(),
-            style: CurveStyle::Steps,
+    let mut curves = Vec::new();
+    for (name, lines) in [("read", &traffic.reads), ("written", &traffic.writes)] {
+        if !lines.is_empty() {
+            curves.push(traffic_curve(name, lines, traffic));
         }
-    };
-    let all = [("read", &traffic.reads), ("written", &traffic.writes)];
-    let curves: Vec<Curve> = all
-        .into_iter()
-        .filter(|(_, parts)| !parts.is_empty())
-        .map(curve)
-        .collect();
+    }
     (!curves.is_empty()).then(|| Chart {
         title: "Memory traffic of the jobs".to_owned(),
         subtitle: None,
         x: axis("time since the start", Some("s")),
-        y: Axis {
-            from: Some(0.0),
-            ..axis("bandwidth", Some("GB/s"))
-        },
+        y: axis_from_zero("bandwidth", Some("GB/s")),
         marks: Vec::new(),
         plot: Plot::Curves(curves),
     })
 }
 
-/// A metric of every candidate against the baseline, with intervals: of each mix, and over all.
+fn traffic_curve(name: &str, lines: &[f64], traffic: &Traffic) -> Curve {
+    let mut points = Vec::new();
+    for (part, lines) in lines.iter().enumerate() {
+        let at_s = part as f64 * traffic.width.as_s();
+        points.push((at_s, traffic.gb_per_s(*lines)));
+    }
+    curve(name, points, CurveStyle::Steps)
+}
+
+/// Draw the change of a metric from the baseline to each candidate: for each mix, and over all.
 pub(crate) fn against(view: &ComparisonView<'_>, judged: &Judged) -> Option<Chart> {
     let design = &view.answer.manifest.design;
-    let percent = |one: &Comparison| {
-        let change = one.change.as_ref().ok()?;
-        let interval = change
-            .interval
-            .map(|(low, high)| (100.0 * low, 100.0 * high));
-        Some(Estimate {
-            value: 100.0 * change.mean,
-            interval,
-        })
-    };
-    let mut groups: Vec<String> = Vec::new();
-    if !judged.by_mix.is_empty() {
-        groups.extend(design.mixes.iter().map(|mix| mix.name.clone()));
-        groups.push("all".to_owned());
-    } else {
-        groups.push(
-            design
-                .mixes
-                .first()
-                .map(|mix| mix.name.clone())
-                .unwrap_or_default(),
-        );
-    }
-    let of_candidate = |candidate: usize| {
-        let by_mix = judged
-            .by_mix
-            .iter()
-            .filter(|one| one.candidate == candidate);
-        let over_all = judged
-            .over_all
-            .iter()
-            .filter(|one| one.candidate == candidate);
-        BarSeries {
-            name: design.candidates[candidate].name.clone(),
-            values: by_mix.chain(over_all).map(percent).collect(),
-        }
-    };
+    let groups = mix_groups(view, judged);
     let others = (0..design.candidates.len()).filter(|&at| at != design.baseline);
-    let series: Vec<BarSeries> = others.map(of_candidate).collect();
+    let series: Vec<BarSeries> = others
+        .map(|candidate| BarSeries {
+            name: design.candidates[candidate].name.clone(),
+            values: changes(judged, candidate),
+        })
+        .collect();
     let has_values = series
         .iter()
         .any(|one| one.values.iter().any(Option::is_some));
@@ -244,24 +206,50 @@ pub(crate) fn against(view: &ComparisonView<'_>, judged: &Judged) -> Option<Char
     })
 }
 
-/// How fair against how fast: of each candidate the medians over the blocks.
+/// Names of the groups of bars: each mix, then all; or the only mix.
+fn mix_groups(view: &ComparisonView<'_>, judged: &Judged) -> Vec<String> {
+    let mixes = view.answer.manifest.design.mixes.iter();
+    let names = mixes.map(|mix| mix.name.clone());
+    if judged.by_mix.is_empty() {
+        names.take(1).collect()
+    } else {
+        names.chain(["all".to_owned()]).collect()
+    }
+}
+
+/// The changes of a candidate in the order of the groups.
+fn changes(judged: &Judged, candidate: usize) -> Vec<Option<Estimate>> {
+    let comparisons = judged.by_mix.iter().chain(&judged.over_all);
+    comparisons
+        .filter(|one| one.candidate == candidate)
+        .map(percent)
+        .collect()
+}
+
+/// The change in percent, with its interval.
+fn percent(comparison: &Comparison) -> Option<Estimate> {
+    let change = comparison.change.as_ref().ok()?;
+    Some(Estimate {
+        value: 100.0 * change.mean,
+        interval: change
+            .interval
+            .map(|(low, high)| (100.0 * low, 100.0 * high)),
+    })
+}
+
+/// Draw unfairness against turnaround: for each candidate the medians over the blocks.
 pub(crate) fn fair_and_fast(view: &ComparisonView<'_>) -> Option<Chart> {
     let answer = view.answer;
-    let medians = |name: &str| view.spreads(name);
-    let (fast, fair) = (medians("turnaround_s")?, medians("unfairness")?);
-    let point = |at: usize| {
-        let (x, y) = (fast[at]?, fair[at]?);
-        let name = answer.manifest.design.candidates[at].name.clone();
-        Some(Curve {
-            labels: vec![name.clone()],
-            name,
-            points: vec![(x, y)],
-            style: CurveStyle::Points,
-        })
-    };
-    let curves: Vec<Curve> = (0..answer.manifest.design.candidates.len())
-        .filter_map(point)
-        .collect();
+    let (fast, fair) = (view.spreads("turnaround_s")?, view.spreads("unfairness")?);
+    let mut curves = Vec::new();
+    for (at, candidate) in answer.manifest.design.candidates.iter().enumerate() {
+        if let (Some(x), Some(y)) = (fast[at], fair[at]) {
+            curves.push(Curve {
+                labels: vec![candidate.name.clone()],
+                ..curve(&candidate.name, vec![(x, y)], CurveStyle::Points)
+            });
+        }
+    }
     let mixes = answer.manifest.design.mixes.len();
     let over = if mixes > 1 {
         format!("; geometric means over {mixes} mixes")
