@@ -102,6 +102,11 @@ pub(crate) enum TableArg {
 }
 
 impl ReportArgs {
+    /// Whether a page or figures are to be written.
+    pub(crate) fn wants_files(&self) -> bool {
+        self.html.is_some() || self.figures.is_some()
+    }
+
     /// What is to be printed; `None` for nothing.
     pub(crate) fn printed(&self) -> Option<ReportFormat> {
         let short = [
@@ -113,9 +118,8 @@ impl ReportArgs {
             .into_iter()
             .find(|(is_given, _)| *is_given)
             .map(|(_, format)| format);
-        let is_else = self.html.is_none() && self.figures.is_none();
         self.format
             .or(short)
-            .or(is_else.then_some(ReportFormat::Text))
+            .or((!self.wants_files()).then_some(ReportFormat::Text))
     }
 }

@@ -26,7 +26,7 @@ use cosched_report::{
 };
 use runs::{Run, batches};
 use serde_json::Value;
-use sources::Source;
+use sources::{RunFiles, Source};
 use std::io::{IsTerminal as _, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -46,124 +46,135 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         ));
     }
     match sources::find(&args.paths)? {
-        Source::Comparison(folder) => {
-            if args.section.is_some() {
-                return Err(usage(
-                    "--section is for runs, and not for the folder of a comparison",
-                ));
-            }
-            let (store, answer) = comparison::judged(&folder, &args)?;
-            if args.html.is_some() || args.figures.is_some() {
-                let view = comparison::view(&store, &answer)?;
-                write_files(
-                    &args,
-                    || comparison_page(&view),
-                    || comparison_pictures(&view),
-                )?;
-            }
-            if let Some(format) = args.printed() {
-                let mut out = std::io::stdout().lock();
-                comparison::print(format, &args, (&store, &answer), &mut out)?;
-                out.flush()?;
-            }
-            let lacking = comparison::without_series(&store, &answer);
-            if args.table == Some(TableArg::Samples) && lacking > 0 {
-                say(
-                    &args,
-                    &format!(
-                        "{} left no series, so they have no samples",
-                        count(lacking as u64, "run")
-                    ),
-                );
-            }
-        }
-        Source::Runs(files) => {
-            for (given, what) in [
-                (args.baseline.is_some(), "--baseline"),
-                (!args.metrics.is_empty(), "--metric"),
-            ] {
-                if given {
-                    return Err(usage(format!(
-                        "{what} is for the folder of a comparison; make one with `cosched compare`"
-                    )));
-                }
-            }
-            let whole = args.html.is_some() || args.figures.is_some();
-            let mut runs = files
-                .into_iter()
-                .map(|files| Run::read(files, whole))
-                .collect::<anyhow::Result<Vec<_>>>()?;
-            if whole || args.table == Some(TableArg::Samples) {
-                // A series that was there but is not used has its note already.
-                for run in runs
-                    .iter_mut()
-                    .filter(|run| run.series.is_none() && run.notes.is_empty())
-                {
-                    run.notes.push(
-                        "there is no series beside the record: who ran when is not known."
-                            .to_owned(),
-                    );
-                }
-            }
-            let runs = batches(runs);
-            if let Some((from, _)) = args.section {
-                let ends = runs
-                    .iter()
-                    .filter_map(|run| Some(run.timeline.as_ref()?.until));
-                if let Some(last) = ends.max().filter(|last| *last <= from) {
-                    let (from, last) = (from.as_s(), last.as_s());
-                    return Err(usage(format!(
-                        "--section begins after {from} s, and all ended after {last:.3} s"
-                    )));
-                }
-            }
-            if whole {
-                let mut views: Vec<RunView<'_>> = runs.iter().map(Run::view).collect();
-                if let Some(first) = views.first_mut() {
-                    first.notes.extend(doubts(&runs));
-                }
-                let pictures = || {
-                    let of = |view: &RunView<'_>| {
-                        let prefix = if views.len() > 1 {
-                            format!("{}-", view.label)
-                        } else {
-                            String::new()
-                        };
-                        let named = move |picture: Picture| Picture {
-                            name: format!("{prefix}{}", picture.name),
-                            ..picture
-                        };
-                        run_pictures(view, args.section)
-                            .into_iter()
-                            .map(named)
-                            .collect::<Vec<_>>()
-                    };
-                    views.iter().flat_map(of).collect()
-                };
-                write_files(&args, || run_page(&views), pictures)?;
-            }
-            if let Some(format) = args.printed() {
-                let mut out = std::io::stdout().lock();
-                print(format, &args, &runs, &mut out)?;
-                out.flush()?;
-            }
-            if !args.quiet {
-                if args.printed() != Some(ReportFormat::Text) {
-                    doubts(&runs).iter().for_each(|doubt| say(&args, doubt));
-                }
-                for run in &runs {
-                    run.notes.iter().for_each(|note| {
-                        stderr::say(format_args!(
-                            "cosched: {}: {}",
-                            visible(&run.label),
-                            visible(note)
-                        ));
-                    });
-                }
-            }
-        }
+        Source::Comparison(folder) => report_comparison(&args, &folder)?,
+        Source::Runs(files) => report_runs(&args, files)?,
     }
     Ok(Exit::Success.into())
+}
+
+fn report_comparison(args: &ReportArgs, folder: &Path) -> anyhow::Result<()> {
+    if args.section.is_some() {
+        return Err(usage(
+            "--section is for runs, and not for the folder of a comparison",
+        ));
+    }
+    let (store, answer) = comparison::judged(folder, args)?;
+    if args.wants_files() {
+        let view = comparison::view(&store, &answer)?;
+        write_files(
+            args,
+            || comparison_page(&view),
+            || comparison_pictures(&view),
+        )?;
+    }
+    if let Some(format) = args.printed() {
+        let mut out = std::io::stdout().lock();
+        comparison::print(format, args, (&store, &answer), &mut out)?;
+        out.flush()?;
+    }
+    let lacking = comparison::without_series(&store, &answer);
+    if args.table == Some(TableArg::Samples) && lacking > 0 {
+        let runs = count(lacking as u64, "run");
+        say(
+            args,
+            &format!("{runs} left no series, so they have no samples"),
+        );
+    }
+    Ok(())
+}
+
+fn report_runs(args: &ReportArgs, files: Vec<RunFiles>) -> anyhow::Result<()> {
+    refuse_comparison_options(args)?;
+    let runs = read_runs(args, files)?;
+    refuse_late_section(args, &runs)?;
+    if args.wants_files() {
+        let mut views: Vec<RunView<'_>> = runs.iter().map(Run::view).collect();
+        if let Some(first) = views.first_mut() {
+            first.notes.extend(doubts(&runs));
+        }
+        write_files(args, || run_page(&views), || pictures(&views, args))?;
+    }
+    if let Some(format) = args.printed() {
+        let mut out = std::io::stdout().lock();
+        print(format, args, &runs, &mut out)?;
+        out.flush()?;
+    }
+    say_notes(args, &runs);
+    Ok(())
+}
+
+fn refuse_comparison_options(args: &ReportArgs) -> anyhow::Result<()> {
+    let given = [
+        (args.baseline.is_some(), "--baseline"),
+        (!args.metrics.is_empty(), "--metric"),
+    ];
+    match given.into_iter().find(|(is_given, _)| *is_given) {
+        Some((_, option)) => Err(usage(format!(
+            "{option} is for the folder of a comparison; make one with `cosched compare`"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Read the runs, with their series if the output needs them, and merge those of one batch.
+fn read_runs(args: &ReportArgs, files: Vec<RunFiles>) -> anyhow::Result<Vec<Run>> {
+    let needs_series = args.wants_files() || args.table == Some(TableArg::Samples);
+    let mut runs = Vec::new();
+    for files in files {
+        let mut run = Run::read(files, args.wants_files())?;
+        // A series that was there but is not used has its note already.
+        if needs_series && run.series.is_none() && run.notes.is_empty() {
+            run.notes.push(
+                "there is no series beside the record: who ran when is not known.".to_owned(),
+            );
+        }
+        runs.push(run);
+    }
+    Ok(batches(runs))
+}
+
+/// Refuse a section that begins after the end of all runs.
+fn refuse_late_section(args: &ReportArgs, runs: &[Run]) -> anyhow::Result<()> {
+    let Some((from, _)) = args.section else {
+        return Ok(());
+    };
+    let timelines = runs.iter().filter_map(|run| run.timeline.as_ref());
+    match timelines.map(|timeline| timeline.until).max() {
+        Some(last) if last <= from => Err(usage(format!(
+            "--section begins after {} s, and all ended after {:.3} s",
+            from.as_s(),
+            last.as_s()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Draw the pictures of all runs; with several runs their names begin with that of the run.
+fn pictures(views: &[RunView<'_>], args: &ReportArgs) -> Vec<Picture> {
+    let mut all = Vec::new();
+    for view in views {
+        for mut picture in run_pictures(view, args.section) {
+            if views.len() > 1 {
+                picture.name = format!("{}-{}", view.label, picture.name);
+            }
+            all.push(picture);
+        }
+    }
+    all
+}
+
+fn say_notes(args: &ReportArgs, runs: &[Run]) {
+    // The text has the doubts already.
+    if args.printed() != Some(ReportFormat::Text) {
+        for doubt in doubts(runs) {
+            say(args, &doubt);
+        }
+    }
+    for run in runs {
+        for note in &run.notes {
+            say(args, &format!("{}: {}", visible(&run.label), visible(note)));
+        }
+    }
 }
 
 /// Writes the page and the pictures that were asked for.
