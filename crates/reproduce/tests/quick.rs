@@ -1,4 +1,4 @@
-//! The short form of the experiments is the one in the documentation, to the last byte.
+//! The short form of the experiments is the one in results/, to the last byte.
 #![allow(clippy::disallowed_methods)] // A test reads the repository.
 
 use cosched_reproduce::findings::Table;
@@ -10,11 +10,11 @@ use std::sync::atomic::AtomicBool;
 /// Written by `cosched reproduce --quick --format markdown`.
 const PAGE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../../docs/reproduction-quick.md"
+    "/../../results/reproduction-quick.md"
 );
 
 #[test]
-fn the_short_form_is_the_one_in_the_documentation() {
+fn the_short_form_is_the_page_in_results() {
     let stop = AtomicBool::new(false);
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
     let pool = Pool {
@@ -41,7 +41,7 @@ fn the_short_form_is_the_one_in_the_documentation() {
         .find(|(now, page)| now != page);
     assert_eq!(
         differs, None,
-        "`cosched reproduce --quick --format markdown > docs/reproduction-quick.md` writes it again"
+        "`cosched reproduce --quick --format markdown > results/reproduction-quick.md` writes it again"
     );
     assert!(now == page, "the page has another length");
 }
