@@ -1,10 +1,11 @@
-//! Where it is kept what is known of commands, and whether that file is the user's alone.
+//! The option `--history`, and the default place of the history.
 
-use crate::danger::danger;
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use cosched_memory::{Error, Patience, Problem, Store};
+use rustix::process::geteuid;
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// Where it is kept what is known of commands.
@@ -54,41 +55,40 @@ fn default_place(data: Option<OsString>, home: Option<PathBuf>) -> Option<PathBu
     Some(data.or_else(home)?.join("cosched/history.sqlite"))
 }
 
-/// Opens what is kept, if there is anything.
+/// Checks that root makes no file in the home folder of a user, who could not use it.
 ///
 /// # Errors
-/// It can't be read, or others could have changed it.
+/// The caller is root, and the folder is another user's.
+fn check(path: &Path) -> Result<(), Error> {
+    let mut folders = path.ancestors().skip(1);
+    let folder = folders.find_map(|folder| folder.metadata().ok());
+    let owner = folder.map_or(0, |folder| folder.uid());
+    if geteuid().is_root() && owner != 0 {
+        let why = format!("its folder belongs to another user (number {owner})");
+        return Err(Error {
+            path: path.to_owned(),
+            problem: Problem::Unsafe(why),
+        });
+    }
+    Ok(())
+}
+
+/// Opens the history, if there is one.
+///
+/// # Errors
+/// It can't be read, or is another user's.
 pub(crate) fn open_existing(path: &Path, patience: Patience) -> Result<Option<Store>, Error> {
     check(path)?;
     Store::open_existing(path, patience)
 }
 
-/// Opens what is kept, and makes its file if there is none.
+/// Opens the history, and makes it if there is none.
 ///
 /// # Errors
-/// It can't be read or made, or others could change it.
+/// It can't be read or made, or is another user's.
 pub(crate) fn open(path: &Path, patience: Patience) -> Result<Store, Error> {
     check(path)?;
     Store::open(path, patience)
-}
-
-/// Checks that nobody else could put something in the place of the file, or beside it.
-fn check(path: &Path) -> Result<(), Error> {
-    let at = |problem: Problem| Error {
-        path: path.to_owned(),
-        problem,
-    };
-    let Some(folder) = path.parent() else {
-        return Ok(());
-    };
-    match danger(folder) {
-        Ok(None) => Ok(()),
-        Ok(Some(why)) => Err(at(Problem::Unsafe(format!(
-            "its folder can't be trusted: {why}"
-        )))),
-        // A file on the way stands where a folder should be.
-        Err(error) => Err(at(error.into())),
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 // See `stderr`.
 #![cfg_attr(not(test), warn(clippy::print_stderr, clippy::print_stdout))]
 
-mod danger;
 mod exit;
 mod history;
 mod input;

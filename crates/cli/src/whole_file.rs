@@ -1,145 +1,125 @@
-//! Files that are there as a whole, or not at all.
+//! Opens, writes and replaces files that the program names itself. No link is followed, and no pipe waited for.
 
 use crate::exit::Failure;
 use crate::input::told;
-use anyhow::Context as _;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{Read as _, Write as _};
-use std::os::fd::AsFd;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Opens a file that was written before, whoever has put something else in its place since: opening a pipe would wait for
-/// its writer, and a link could lead to anybody's file.
+/// The kernel's limit of links on the way to a file.
+const MOST_LINKS: usize = 40;
+
+/// Opens a file for reading; `None` if it is not there, or not a regular file.
 pub(crate) fn open_regular(path: &Path) -> Option<File> {
-    let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits()).ok()?;
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(path)
-        .ok()?;
-    file.metadata()
-        .is_ok_and(|meta| meta.is_file())
-        .then_some(file)
+    open(path, OpenOptions::new().read(true)).ok()
 }
 
-/// As [`open_regular`], of what runs of the caller wrote. The superuser reads nobody else's, since that
-/// could have any size.
+/// Opens a file of the caller's runs. Root opens only its own.
 pub(crate) fn open_own(path: &Path) -> Option<File> {
     let file = open_regular(path)?;
     let owner = file.metadata().ok()?.uid();
     (owner == 0 || !rustix::process::geteuid().is_root()).then_some(file)
 }
 
-/// The content of such a file.
+/// Reads such a file.
 pub(crate) fn read_own(path: &Path) -> Option<Vec<u8>> {
     let mut content = Vec::new();
     open_own(path)?.read_to_end(&mut content).ok()?;
     Some(content)
 }
 
-/// Opens a file for writing whose name the user did not type, and makes it if it is not there. Nobody is waited for, and no
-/// link is followed.
+/// Opens a file for writing at its end, and makes it if it is not there.
 ///
 /// # Errors
-/// An error of the system, or something else than a regular file has the name.
-pub(crate) fn write_regular(path: &Path, how: OFlags) -> std::io::Result<File> {
-    let odd = || std::io::Error::other("it is not a regular file, so nothing is written to it");
-    let flags = how
-        | OFlags::WRONLY
-        | OFlags::CREATE
-        | OFlags::NOFOLLOW
-        | OFlags::NONBLOCK
-        | OFlags::CLOEXEC;
-    let file = match openat(CWD, path, flags, Mode::from_raw_mode(0o666)) {
-        Err(Errno::LOOP | Errno::NXIO) => return Err(odd()),
-        opened => File::from(opened?),
-    };
-    if file.metadata()?.is_file() {
-        Ok(file)
-    } else {
-        Err(odd())
+/// The file can't be opened, or is not a regular file.
+pub(crate) fn append_regular(path: &Path) -> std::io::Result<File> {
+    open(path, OpenOptions::new().append(true).create(true))
+}
+
+fn open(path: &Path, how: &mut OpenOptions) -> std::io::Result<File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits() as i32;
+    let opened = how.custom_flags(flags).open(path);
+    let (link, pipe) = (Errno::LOOP.raw_os_error(), Errno::NXIO.raw_os_error());
+    match &opened {
+        Ok(file) if file.metadata()?.is_file() => opened,
+        Err(error) if ![Some(link), Some(pipe)].contains(&error.raw_os_error()) => opened,
+        _ => Err(std::io::Error::other("it is not a regular file")),
     }
 }
 
-/// Writes a file whole or not at all. Whatever has its name is replaced: no link is followed, and no pipe or device is
-/// written to.
+/// Finds where the links of a name lead, whether a file is there or not.
+///
+/// A descriptor such as `/dev/stdout` stays a link in `/proc`: only by following it can it be opened.
 ///
 /// # Errors
-/// An error of the system, with the file's name.
+/// Links lead in a circle, or the current folder is gone.
+pub(crate) fn resolve_links(path: &Path) -> std::io::Result<PathBuf> {
+    let mut path = std::path::absolute(path)?;
+    for _ in 0..MOST_LINKS {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return path.canonicalize();
+        };
+        // The run may make the folder later.
+        let folder = folder.canonicalize().or_else(|_| resolve_links(folder))?;
+        path = folder.join(name);
+        match path.read_link() {
+            Ok(target) if !is_descriptor(&path) => path = folder.join(target),
+            _ => return Ok(path),
+        }
+    }
+    Err(Errno::LOOP.into())
+}
+
+/// Whether a resolved name is a descriptor of a process.
+pub(crate) fn is_descriptor(path: &Path) -> bool {
+    path.starts_with("/proc") && path.is_symlink()
+}
+
+/// Writes a file whole or not at all. It replaces what has its name, also a link, a pipe or a device.
+///
+/// # Errors
+/// The file can't be written.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> anyhow::Result<()> {
-    write_whole_in(CWD, path, content).with_context(|| format!("can't write {}", told(path)))
+    stream_whole(path, |mut file| Ok(file.write_all(content)?))
 }
 
-/// As [`write_whole`], with a path that counts from a folder.
+/// Does the same with content that `write` produces piece by piece.
 ///
 /// # Errors
-/// An error of the system.
-pub(crate) fn write_whole_in(
-    folder: impl AsFd,
-    path: &Path,
-    content: &[u8],
-) -> std::io::Result<()> {
-    let new = begin(&folder, path)?;
-    let written = (&new.file).write_all(content);
-    new.end(&folder, path, written)
-}
-
-/// As [`write_whole`], for content that need not be in memory: `write` writes it, and after an error nothing is left.
-///
-/// # Errors
-/// Those of `write`, and an error of the system, all but those of a user's input with the file's name.
+/// The file can't be written, or `write` fails. The user's mistakes are returned without the file's name.
 pub(crate) fn stream_whole<T>(
     path: &Path,
     write: impl FnOnce(&File) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let named = || format!("can't write {}", told(path));
-    let new = begin(CWD, path).with_context(named)?;
-    let written = write(&new.file);
-    let written = match written {
-        Err(error) if error.is::<Failure>() => Err(error),
-        written => written.with_context(named),
-    };
-    new.end(CWD, path, written)
-}
-
-/// A file that is being written beside the one that it will replace.
-struct New {
-    name: PathBuf,
-    file: File,
-}
-
-fn begin(folder: impl AsFd, path: &Path) -> std::io::Result<New> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let name = path.with_file_name(name);
-    // What an interrupted run left there is replaced.
-    let _ = unlinkat(&folder, &name, AtFlags::empty());
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = File::from(openat(&folder, &name, flags, Mode::from_raw_mode(0o666))?);
-    Ok(New { name, file })
-}
-
-impl New {
-    /// Puts the file in its place if all was written, else removes it.
-    fn end<T, E: From<std::io::Error>>(
-        self,
-        folder: impl AsFd,
-        path: &Path,
-        written: Result<T, E>,
-    ) -> Result<T, E> {
-        let put = |value| match renameat(&folder, &self.name, &folder, path) {
-            Ok(()) => Ok(value),
-            Err(error) => Err(E::from(error.into())),
-        };
-        let written = written.and_then(put);
-        if written.is_err() {
-            let _ = unlinkat(&folder, &self.name, AtFlags::empty());
+    match replace(path, write) {
+        Err(error) if !error.is::<Failure>() => {
+            Err(error.context(format!("can't write {}", told(path))))
         }
-        written
+        done => done,
     }
+}
+
+fn replace<T>(path: &Path, write: impl FnOnce(&File) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let name = path.file_name().unwrap_or_default();
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let mut beside = name.to_owned();
+    beside.push(".new");
+    // An interrupted run may have left it.
+    let _ = std::fs::remove_file(folder.join(&beside));
+    let new = tempfile::Builder::new()
+        .prefix(&beside)
+        .rand_bytes(0)
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder)?;
+    let done = write(new.as_file())?;
+    new.persist(path).map_err(|error| error.error)?;
+    Ok(done)
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use crate::common::{err, json, out, write};
 use crate::support::{SIMULATED, change, compare, records};
-use std::os::unix::fs::PermissionsExt as _;
 
 #[test]
 fn simulated_policies_are_compared() {
@@ -504,14 +503,8 @@ fn what_is_wrong_is_told_before_anything_runs() {
         "[[job]]\nname = 'a'\ncommand = 'touch started'\n",
     );
     write(&folder, "full/other", "");
-    std::fs::create_dir(folder.path().join("of-all")).unwrap();
-    std::fs::set_permissions(
-        folder.path().join("of-all"),
-        std::fs::Permissions::from_mode(0o777),
-    )
-    .unwrap();
     let on = ["--on", "epyc-2cpu"];
-    let cases: [(&[&str], &str); 27] = [
+    let cases: [(&[&str], &str); 26] = [
         (
             &["real.toml", "-p", "fifo", "--candidate", "x="],
             "it has not a command",
@@ -610,10 +603,6 @@ fn what_is_wrong_is_told_before_anything_runs() {
         (
             &["real.toml", "-p", "fifo,linux", "--", "--resume"],
             "--resume behind `--`: a comparison goes on by its own",
-        ),
-        (
-            &["real.toml", "-p", "fifo,linux", "--out", "of-all/x"],
-            "or allow it with `-- --shared-logs`",
         ),
         (
             &["a.toml", "-p", "linux,linux", "--on", "epyc-2cpu"],

@@ -47,9 +47,7 @@ pub(super) fn design(args: &CompareArgs) -> anyhow::Result<Design> {
     let folder =
         std::env::current_dir().map_err(|error| usage(format!("the current folder: {error}")))?;
     let environment = options::heard(!args.candidate.is_empty())?;
-    let profile = passed
-        .profile
-        .or_else(|| environment.get("COSCHED_PROFILE").map(PathBuf::from));
+    let profile = passed.or_else(|| environment.get("COSCHED_PROFILE").map(PathBuf::from));
     let mut design = Design {
         mixes,
         candidates,

@@ -4,13 +4,13 @@ use crate::exit::{Exit, Failure};
 use crate::input::told;
 use crate::stderr;
 use crate::verb::thaw::words;
-use crate::whole_file::{read_own, write_regular};
+use crate::whole_file::{append_regular, read_own};
 use cosched_linux::mend::{Reach, mend};
 use cosched_linux::orphans::{end_orphans, orphans_within};
 use cosched_linux::root::Root;
 use cosched_linux::{Fate, fate_of};
 use cosched_report::visible;
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::fs::File;
@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Lets those who come later wait for this process. Where files can't be locked nobody waits.
 pub(super) fn let_others_wait(folder: &Path) -> Option<File> {
-    let file = write_regular(&folder.join(LOCK), OFlags::empty()).ok()?;
+    let file = append_regular(&folder.join(LOCK)).ok()?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     Some(file)
 }
@@ -60,7 +60,7 @@ pub(super) fn end(folder: &Path) -> anyhow::Result<()> {
             told(folder)
         ),
     };
-    if let Ok(file) = write_regular(&folder.join(LOCK), OFlags::empty()) {
+    if let Ok(file) = append_regular(&folder.join(LOCK)) {
         while matches!(
             flock(&file, FlockOperation::NonBlockingLockExclusive),
             Err(Errno::WOULDBLOCK)

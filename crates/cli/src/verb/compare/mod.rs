@@ -16,11 +16,10 @@ mod runs;
 mod solo;
 
 use super::run::{Screen, width_of};
-use crate::danger::danger;
 use crate::exit::{Exit, Failure, usage};
 use crate::input::{quote, told};
 use crate::stderr;
-use crate::whole_file::{write_regular, write_whole};
+use crate::whole_file::{append_regular, write_whole};
 use anyhow::Context as _;
 pub(crate) use args::CompareArgs;
 use args::CompareFormat;
@@ -33,7 +32,7 @@ use cosched_linux::{Interrupt, Interrupts};
 use cosched_report::{count, seconds, visible};
 pub(crate) use keeper::{KeepArgs, main as keep};
 use runs::{Runs, Stopped, candidate_options, cosched_run, failure};
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -83,7 +82,6 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
     design::unchanged(&design)?;
     let store = Store::new(&folder, &design);
     check_solo(&store, &design, before, manifest.wish)?;
-    check_place(&folder, &design)?;
     if has_commands(&design) {
         cosched_linux::adopt_orphans();
     }
@@ -326,19 +324,6 @@ fn check_solo(store: &Store, design: &Design, before: Wish, now: Wish) -> anyhow
     }
 }
 
-/// Checks that nobody else can write into the folder, unless that is allowed.
-fn check_place(folder: &Path, design: &Design) -> anyhow::Result<()> {
-    let danger = danger(folder).with_context(|| told(folder))?;
-    match danger.filter(|_| !options::check(&design.options).is_ok_and(|passed| passed.shared)) {
-        Some(why) => Err(usage(format!(
-            "--out {}: {why}, so that somebody else could change what is written; name a folder of your own, as in --out \
-             ~/compare1, or allow it with `-- --shared-logs`",
-            told(folder)
-        ))),
-        None => Ok(()),
-    }
-}
-
 fn has_commands(design: &Design) -> bool {
     design
         .candidates
@@ -350,7 +335,7 @@ fn has_commands(design: &Design) -> bool {
 fn lock(folder: &Path) -> anyhow::Result<File> {
     std::fs::create_dir_all(folder).with_context(|| format!("can't make {}", told(folder)))?;
     let place = folder.join(LOCK);
-    let file = match write_regular(&place, OFlags::empty()) {
+    let file = match append_regular(&place) {
         Err(error)
             if matches!(
                 error.kind(),

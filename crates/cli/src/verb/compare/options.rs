@@ -50,25 +50,16 @@ const NOT_HERE: [(&str, &str); 30] = [
     ("verbose", "a comparison shows no output"),
 ];
 
-/// What is known of the options from their words.
-#[derive(Debug)]
-pub(super) struct Passed {
-    /// The machine profile, if there is one.
-    pub(super) profile: Option<PathBuf>,
-    /// Whether folders may be used into which others can write.
-    pub(super) shared: bool,
-}
-
 /// The command line of `cosched run`.
 fn run() -> Command {
     RunArgs::augment_args(Command::new("cosched run")).disable_help_flag(true)
 }
 
-/// Checks the words behind `--`.
+/// Checks the words behind `--`, and returns the machine profile that they name.
 ///
 /// # Errors
 /// They are no options of `cosched run`, or one of them is not for comparisons.
-pub(super) fn check(words: &[String]) -> anyhow::Result<Passed> {
+pub(super) fn check(words: &[String]) -> anyhow::Result<Option<PathBuf>> {
     if words.iter().any(|word| word == "--help" || word == "-h") {
         return Err(usage(
             "options behind `--`: `cosched run --help` shows them",
@@ -102,10 +93,7 @@ pub(super) fn check(words: &[String]) -> anyhow::Result<Passed> {
             return Err(usage(format!("{} behind `--`: {advice}", name(id))));
         }
     }
-    Ok(Passed {
-        profile: matches.get_one("profile").cloned(),
-        shared: matches.get_flag("shared_logs"),
-    })
+    Ok(matches.get_one("profile").cloned())
 }
 
 fn is_given(matches: &ArgMatches, id: &str) -> bool {
@@ -233,7 +221,7 @@ mod tests {
             "--cpus".to_owned(),
             "0".to_owned(),
         ]);
-        assert_eq!(passed.unwrap().profile, Some(PathBuf::from("p.toml")));
+        assert_eq!(passed.unwrap(), Some(PathBuf::from("p.toml")));
     }
 
     #[test]

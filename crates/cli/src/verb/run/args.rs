@@ -383,10 +383,6 @@ pub(crate) struct OutputArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) keep_logs: Option<u32>,
 
-    /// Use the log folder and named files even if others may write there, who could then change what is written
-    #[arg(long, hide_short_help = true)]
-    pub(crate) shared_logs: bool,
-
     /// Show the jobs' output: group, tag or live
     ///
     /// Each job's output when it ends, or its lines as they come, with or without its name.

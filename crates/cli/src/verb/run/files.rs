@@ -1,14 +1,14 @@
 //! The files that a run writes. They are opened before anything is started; the record is written whole at the end.
 
 use super::args::RunArgs;
-use super::folder::{Folder, OWN};
+use super::folder::{Folder, OWN, Readers};
 use super::killed::still_used;
 use super::named::{AllNamed, Named, Waiting};
 use super::resume::Seen;
 use super::runs::{self, Journal};
 use crate::exit::usage;
 use crate::input::{told, value_files};
-use crate::whole_file::write_whole;
+use crate::whole_file::{stream_whole, write_whole};
 use anyhow::Context as _;
 use cosched_report::{JOBLOG_HEADER, JobLogWriter, Record, RunWarning, append_joblog};
 use std::fs::{File, Metadata};
@@ -49,11 +49,12 @@ impl Files {
         named.check_inputs(|| reads().into_iter().chain(inputs(args)))?;
         // What is made here goes again if a signal comes.
         let waiting = Waiting::new(args.output.quiet).context("taking signals")?;
-        let folder = if args.output.no_logs {
-            Folder::claim_privately(logs, &names, args.output.shared_logs)?
+        let readers = if args.output.no_logs {
+            Readers::Owner
         } else {
-            Folder::claim(logs, &names, args.output.shared_logs)?
+            Readers::Everybody
         };
+        let folder = Folder::claim(logs, &names, readers)?;
         let opened = Files::open_in(args, named, (logs, seen), &folder, &waiting);
         match opened.and_then(|files| waiting.look().map(|()| files)) {
             Ok(files) => Ok((folder, files)),
@@ -189,7 +190,7 @@ impl Watched {
         file.read_exact_at(&mut first, 0)?;
         Ok(Watched {
             name: told(&named.path),
-            place: named.place().to_owned(),
+            place: named.place.clone(),
             file,
             first,
         })
@@ -221,11 +222,11 @@ pub(crate) struct RecordFile {
 impl RecordFile {
     /// Opens it. An earlier record stays until there is a new one.
     fn open(named: Named, waiting: &Waiting) -> anyhow::Result<RecordFile> {
-        let is_new = named.place().symlink_metadata().is_err();
+        let is_new = named.place.symlink_metadata().is_err();
         let file = named.open(false, waiting)?;
         // An empty file is no record.
         if is_new {
-            let _ = std::fs::remove_file(named.place());
+            let _ = std::fs::remove_file(&named.place);
         }
         let open = named.is_special().then_some(file);
         Ok(RecordFile { named, open })
@@ -239,10 +240,11 @@ impl RecordFile {
                 .write_all(text.as_bytes())
                 .with_context(|| format!("can't write {}", told(&named.path)));
         }
-        write_whole(named.place(), text.as_bytes())?;
-        let copied = File::open(logs.join("series.jsonl"))
-            .and_then(|mut from| std::io::copy(&mut from, &mut named.open_series()?));
-        copied.with_context(|| told(named.series()))?;
+        write_whole(&named.place, text.as_bytes())?;
+        let mut series = File::open(logs.join("series.jsonl"))?;
+        stream_whole(&named.series(), |mut file| {
+            Ok(std::io::copy(&mut series, &mut file)?)
+        })?;
         Ok(())
     }
 }

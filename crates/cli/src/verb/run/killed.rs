@@ -1,13 +1,13 @@
 //! The runs before a resumed one: their records, and what is left of those that were killed.
 
 use super::args::{OrphansArg, RunArgs};
-use super::folder::{EARLIER, lock_safe};
+use super::folder::{EARLIER, lock};
 use super::runs::{self, JobLine, RunLine, Runs};
 use crate::exit::{Exit, Failure, usage};
 use crate::input::told;
 use crate::stderr;
 use crate::verb::thaw::words;
-use crate::whole_file::{open_own, read_own};
+use crate::whole_file::{open_own, read_own, write_whole};
 use cosched_linux::identity::{boot, host_name};
 use cosched_linux::mend::{Reach, mend};
 use cosched_linux::orphans::{Orphan, await_orphans, end_orphans, orphans_within};
@@ -16,7 +16,7 @@ use cosched_linux::{Fate, fate_of};
 use cosched_report::{NoRecord, OrphansDone, Record, RunWarning, SeriesReader, rebuild, visible};
 use rustix::process::geteuid;
 use std::convert::Infallible;
-use std::io::BufReader;
+use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -318,7 +318,7 @@ fn places(line: &RunLine) -> Vec<PathBuf> {
     };
     let earlier = (1..)
         .map(|number| logs.join(format!("{EARLIER}{number}")))
-        .take_while(|folder| folder.is_dir());
+        .take_while(|folder| folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()));
     std::iter::once(logs.clone()).chain(earlier).collect()
 }
 
@@ -378,16 +378,17 @@ fn write_back(before: &mut Before, ix: usize) {
         return;
     };
     let logs = Path::new(line.logs.as_deref().unwrap_or_default());
-    // A run that has begun to use the folder puts aside what it finds there.
-    let Ok(own) = lock_safe(logs) else { return };
+    let own = lock(logs);
+    if own
+        .as_ref()
+        .is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    {
+        // A run that has begun to use the folder puts aside what it finds there.
+        return;
+    }
     let file = folder.join("run.json");
-    // Whoever wrote the list of runs named the folder. So nothing is written into one of others. It can also be full, or not
-    // writable any more. The record is of use all the same.
-    let below = folder.strip_prefix(logs).unwrap_or(Path::new(""));
-    if own.is_some_and(|own| {
-        own.write(below, "run.json", record.to_json().as_bytes())
-            .is_ok()
-    }) {
+    // Another user's folder is left alone, and a disk may be full. The record is of use all the same.
+    if own.is_ok() && write_whole(&file, record.to_json().as_bytes()).is_ok() {
         let lost = record.jobs.iter().filter(|job| job.lost).count();
         before.warnings.push(RunWarning::Rebuilt {
             file: file.display().to_string(),

@@ -1,39 +1,36 @@
-//! Files that the user names beside the log folder (`--record`, `--events`, `--joblog`), and files that lie beside those.
-//! They can be in a folder of somebody else, who could put links or pipes in their place.
+//! Files that the user names beside the log folder (`--record`, `--events`, `--joblog`). Each may be a pipe, a device or a
+//! descriptor. Files that lie beside them are regular files.
 
 use super::args::RunArgs;
 use super::runs;
-use crate::danger::{Place, danger_of_file, trusts};
 use crate::exit::{Exit, Failure, usage};
 use crate::input::told;
 use crate::stderr;
-use crate::whole_file::write_regular;
+use crate::whole_file::{is_descriptor, resolve_links};
 use cosched_linux::{Interrupt, Interrupts, same_open_file};
-use rustix::fs::{CWD, FlockOperation, Mode, OFlags, fcntl_getfl, fcntl_setfl, flock, openat};
+use rustix::fs::{FlockOperation, OFlags, fcntl_getfl, fcntl_setfl, flock};
 use rustix::io::Errno;
 use std::cell::RefCell;
-use std::fs::{File, Metadata};
-use std::io;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How often it is looked whether a pipe has a reader by now.
-const LOOK: Duration = Duration::from_millis(20);
-/// A reader that comes within this time is not worth a word.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-/// What an ended run had open is open for no longer than this.
-const LAST_MOMENT: Duration = Duration::from_millis(200);
+/// Time between two tries to open or lock a file.
+const RETRY: Duration = Duration::from_millis(20);
+/// Tries after which the user is told that a pipe has no reader: a second.
+const TRIES_BEFORE_MESSAGE: usize = 50;
+/// Tries to lock a file. A process of an ended run may still hold the lock for a moment.
+const TRIES_TO_LOCK: usize = 10;
 
 /// A file that the user named.
 pub(crate) struct Named {
-    pub(crate) option: &'static str,
+    option: &'static str,
     /// As the user wrote it.
     pub(crate) path: PathBuf,
-    place: Place,
-    /// Nobody else can redirect what is written to it.
-    is_safe: bool,
+    /// Where its links lead.
+    pub(crate) place: PathBuf,
 }
 
 /// The files that this run will write where the user says.
@@ -44,45 +41,28 @@ pub(crate) struct AllNamed {
 }
 
 impl AllNamed {
-    /// Checks that nobody else could redirect what is written to them, and to the files beside them. Nothing is made.
+    /// Checks that the files differ, and that files beside them are regular files.
     ///
     /// # Errors
-    /// Somebody else could, and `--shared-logs` does not allow it; or two files are one.
+    /// They can't be used as they are. Nothing has been made.
     pub(crate) fn check(args: &RunArgs) -> anyhow::Result<AllNamed> {
         let output = &args.output;
-        let check = |option: &'static str, path: &Option<PathBuf>| {
-            path.as_deref()
-                .map(|path| Named::check(option, path, output.shared_logs))
-                .transpose()
-        };
         let all = AllNamed {
-            record: check("--record", &output.record)?,
-            events: check("--events", &output.events)?,
-            joblog: check("--joblog", &output.joblog)?,
+            record: Named::resolve_given("--record", output.record.as_deref())?,
+            events: Named::resolve_given("--events", output.events.as_deref())?,
+            joblog: Named::resolve_given("--joblog", output.joblog.as_deref())?,
         };
-        let series = all
-            .record
-            .as_ref()
-            .filter(|record| !record.is_special())
-            .map(Named::series);
-        // A simulation enters itself nowhere.
-        let runs = output
-            .joblog
-            .as_deref()
-            .filter(|_| !args.is_simulated())
-            .and_then(runs::beside);
         all.check_apart()?;
-        for (option, path) in [("--record", series), ("--joblog", runs)] {
-            let Some(path) = path else { continue };
-            Named::check(option, &path, output.shared_logs)?;
-            if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
-                let why = io::Error::other(
-                    "it lies beside the file, and is not a regular file; remove it first",
-                );
-                return Err(fail(option, &path, &why));
-            }
+        for named in all.iter() {
+            named.check_beside()?;
         }
         Ok(all)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Named> {
+        [&self.record, &self.events, &self.joblog]
+            .into_iter()
+            .flatten()
     }
 
     /// Refuses files that the run reads: they would be overwritten.
@@ -93,29 +73,16 @@ impl AllNamed {
         &self,
         inputs: impl FnOnce() -> I,
     ) -> anyhow::Result<()> {
-        let id = |path: &Path| {
-            path.metadata()
-                .ok()
-                .filter(Metadata::is_file)
-                .map(|meta| (meta.dev(), meta.ino()))
-        };
-        let mut written: Vec<(&Named, (u64, u64))> = Vec::new();
-        for named in [&self.record, &self.events, &self.joblog]
-            .into_iter()
-            .flatten()
-        {
-            let paths = named
-                .beside()
-                .map(|(_, path)| path)
-                .into_iter()
-                .chain([named.path.clone()]);
-            written.extend(paths.filter_map(|path| Some((named, id(&path)?))));
+        let mut written = Vec::new();
+        for named in self.iter() {
+            let beside = named.beside().map(|(_, path)| path);
+            let files = beside.into_iter().chain([named.path.clone()]);
+            written.extend(files.filter_map(|file| Some((named, id_of_file(&file)?))));
         }
         if written.is_empty() {
             return Ok(());
         }
-        for input in inputs() {
-            let Some(input) = id(&input) else { continue };
+        for input in inputs().filter_map(|input| id_of_file(&input)) {
             if let Some((named, _)) = written.iter().find(|(_, id)| *id == input) {
                 let why = "this run reads this file, which would be overwritten; choose another";
                 return Err(named.fail(&io::Error::other(why)));
@@ -124,7 +91,6 @@ impl AllNamed {
         Ok(())
     }
 
-    /// Refuses files of which one would be written over another.
     fn check_apart(&self) -> anyhow::Result<()> {
         let all = self.written();
         for (ix, (option, path)) in all.iter().enumerate() {
@@ -141,10 +107,7 @@ impl AllNamed {
     /// # Errors
     /// One of them is such a file.
     pub(crate) fn check_logs(&self, logs: &Path, names: &[String]) -> anyhow::Result<()> {
-        let logs = logs
-            .canonicalize()
-            .or_else(|_| std::path::absolute(logs))
-            .unwrap_or_else(|_| logs.to_owned());
+        let logs = resolve_links(logs).unwrap_or_else(|_| logs.to_owned());
         for (option, path) in &self.written() {
             let name = path.strip_prefix(&logs).ok().and_then(Path::to_str);
             if let Some(name) = name.filter(|name| names.iter().any(|one| one == name)) {
@@ -157,77 +120,62 @@ impl AllNamed {
         Ok(())
     }
 
-    /// Where they and the files beside them are written, by what they are.
+    /// What is written, and where its links lead.
     fn written(&self) -> Vec<(&'static str, PathBuf)> {
-        let place = |path: &Path| {
-            danger_of_file(path)
-                .ok()
-                .and_then(Result::ok)
-                .map_or_else(|| path.to_owned(), |place| place.path)
-        };
         let mut all = Vec::new();
-        for named in [&self.record, &self.events, &self.joblog]
-            .into_iter()
-            .flatten()
-            .filter(|named| !named.is_special())
-        {
-            all.push((named.option, named.place().to_owned()));
-            all.extend(named.beside().map(|(what, path)| (what, place(&path))));
+        for named in self.iter().filter(|named| !named.is_special()) {
+            all.push((named.option, named.place.clone()));
+            if let Some((what, path)) = named.beside() {
+                all.push((what, resolve_links(&path).unwrap_or(path)));
+            }
         }
         all
     }
 }
 
+/// The device and inode of a regular file.
+fn id_of_file(path: &Path) -> Option<(u64, u64)> {
+    let meta = path.metadata().ok().filter(Metadata::is_file)?;
+    Some((meta.dev(), meta.ino()))
+}
+
 impl Named {
-    fn check(option: &'static str, path: &Path, shared: bool) -> anyhow::Result<Named> {
-        let (place, is_safe) = match danger_of_file(path)
-            .map_err(|error| fail(option, path, &error))?
-        {
-            Ok(place) => (place, true),
-            Err(_) if shared => {
-                let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-                (
-                    Place {
-                        path,
-                        follows: false,
-                    },
-                    false,
-                )
-            }
-            Err(why) => {
-                let why = format!(
-                    "{why}, so that somebody else could change what is written; choose a file in a folder of your own, as \
-                     in {option} ~/out, or allow it with --shared-logs"
-                );
-                return Err(fail(option, path, &io::Error::other(why)));
-            }
-        };
+    fn resolve_given(option: &'static str, path: Option<&Path>) -> anyhow::Result<Option<Named>> {
+        path.map(|path| Named::resolve(option, path)).transpose()
+    }
+
+    fn resolve(option: &'static str, path: &Path) -> anyhow::Result<Named> {
+        let place = resolve_links(path).map_err(|error| fail(option, path, &error))?;
         Ok(Named {
             option,
             path: path.to_owned(),
             place,
-            is_safe,
         })
-    }
-
-    /// Where its links lead.
-    pub(crate) fn place(&self) -> &Path {
-        &self.place.path
     }
 
     /// Whether it is a pipe, a device or a descriptor: nothing can lie beside it or replace it.
     pub(crate) fn is_special(&self) -> bool {
-        self.place.follows || self.place.path.metadata().is_ok_and(|meta| !meta.is_file())
+        is_descriptor(&self.place) || self.place.metadata().is_ok_and(|meta| !meta.is_file())
     }
 
     /// The file that is written beside it, and what that is.
     fn beside(&self) -> Option<(&'static str, PathBuf)> {
         match self.option {
-            "--record" => Some(("the series beside --record", self.series())),
+            "--record" if !self.is_special() => Some(("the series beside --record", self.series())),
             "--joblog" => {
                 runs::beside(&self.path).map(|path| ("the list of runs beside --joblog", path))
             }
             _ => None,
+        }
+    }
+
+    fn check_beside(&self) -> anyhow::Result<()> {
+        match self.beside() {
+            Some((_, path)) if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) => {
+                let why = "it lies beside the file, and is not a regular file; remove it first";
+                Err(fail(self.option, &path, &io::Error::other(why)))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -236,116 +184,73 @@ impl Named {
         self.path.with_extension("series.jsonl")
     }
 
-    /// Opens the series beside a record, and empties it.
-    ///
-    /// # Errors
-    /// An error of the system; it is not a regular file; or somebody else has made it since it was looked at.
-    pub(crate) fn open_series(&self) -> io::Result<File> {
-        let file = write_regular(&self.series(), OFlags::empty())?;
-        if self.is_safe && !trusts(file.metadata()?.uid()) {
-            return Err(io::Error::other("belongs to another user"));
-        }
-        file.set_len(0)?;
-        Ok(file)
-    }
-
     pub(crate) fn fail(&self, error: &io::Error) -> anyhow::Error {
         fail(self.option, &self.path, error)
     }
 
-    /// Opens it for writing, and makes it if it is not there. It keeps what is in it. What is written to a descriptor comes
-    /// where the descriptor stands. A pipe is waited for until it has a reader, or a signal ends the run.
+    /// Opens the file for writing at its end, and makes it if it is not there. With `reads`, a regular file can be read, too.
     ///
     /// # Errors
-    /// An error of the system; or somebody else has made it since it was looked at.
+    /// The file can't be opened, or a signal comes while a pipe has no reader.
     pub(crate) fn open(&self, reads: bool, waiting: &Waiting) -> anyhow::Result<File> {
-        let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let is_checked = self.is_safe && !self.place.follows;
-        if is_checked {
-            flags |= OFlags::NOFOLLOW;
-        }
-        // A pipe that is open for reading as well has a reader always.
-        let is_pipe = || {
-            self.place
-                .path
-                .metadata()
-                .is_ok_and(|meta| meta.file_type().is_fifo())
-        };
-        let how = if reads && !is_pipe() {
-            OFlags::RDWR
-        } else {
-            OFlags::WRONLY
-        };
-        let try_open = |more| {
-            openat(
-                CWD,
-                &self.place.path,
-                flags | how | more,
-                Mode::from_raw_mode(0o666),
-            )
-        };
-        let since = Instant::now();
-        let mut said = false;
-        let file = loop {
-            if let Ok(fd) = try_open(OFlags::CREATE | OFlags::EXCL) {
-                waiting.made(&self.place.path);
-                break File::from(fd);
-            }
-            match try_open(OFlags::CREATE) {
-                Ok(fd) => break File::from(fd),
-                Err(Errno::NXIO) if is_pipe() => waiting.look()?,
-                Err(error) => return Err(self.fail(&error.into())),
-            }
-            if !said && since.elapsed() > PATIENCE {
-                said = true;
-                waiting.say(&format!(
-                    "waiting until somebody reads {} {}",
-                    self.option,
-                    told(&self.path)
-                ));
-            }
-            std::thread::sleep(LOOK);
-        };
-        let kind = file.metadata().map_err(|error| self.fail(&error))?;
-        let is_device = kind.file_type().is_char_device() || kind.file_type().is_block_device();
-        // Only root makes devices, and a descriptor is the caller's own.
-        if is_checked && !is_device && !trusts(kind.uid()) {
-            return Err(self.fail(&io::Error::other("another user made it just now")));
-        }
-        if kind.is_file()
-            && let Some(number) = self.descriptor()
+        if let Some(number) = self.descriptor()
+            && self.place.is_file()
         {
-            // The caller's file goes on where the caller is in it, and what the caller writes next comes after it.
-            let file = same_open_file(number)
-                .map(File::from)
-                .map_err(|error| self.fail(&error))?;
-            let flags = fcntl_getfl(&file).map_err(|error| self.fail(&error.into()))?;
-            let reads_only = (flags & OFlags::RWMODE) == OFlags::RDONLY;
-            return if reads_only {
-                Err(self.fail(&io::Error::other("it is not open for writing")))
-            } else {
-                Ok(file)
-            };
+            return open_descriptor(number).map_err(|error| self.fail(&error));
         }
-        // Others may write to it, too, as a second run may.
+        let mut how = OpenOptions::new();
+        let is_pipe = self
+            .place
+            .metadata()
+            .is_ok_and(|meta| meta.file_type().is_fifo());
+        // A pipe that is open for reading as well has a reader always.
+        how.write(true).read(reads && !is_pipe);
+        let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        flags.set(OFlags::NOFOLLOW, !is_descriptor(&self.place));
+        how.custom_flags(flags.bits() as i32);
+        let file = match how.clone().create_new(true).open(&self.place) {
+            Ok(file) => {
+                waiting.made(&self.place);
+                file
+            }
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(self.fail(&error)),
+            Err(_) if is_pipe => self.await_reader(&how, waiting)?,
+            Err(_) => how.open(&self.place).map_err(|error| self.fail(&error))?,
+        };
+        // From now on it blocks. A second run may write to it, too.
         fcntl_setfl(&file, OFlags::APPEND).map_err(|error| self.fail(&error.into()))?;
         Ok(file)
     }
 
-    /// The number of this process's own descriptor that it is, if it is one.
-    fn descriptor(&self) -> Option<i32> {
-        let path = self
-            .place
-            .path
-            .strip_prefix(format!("/proc/{}", std::process::id()))
-            .ok()?;
-        self.place
-            .follows
-            .then(|| path.strip_prefix("fd").ok()?.to_str()?.parse().ok())?
+    /// Opens a pipe as soon as it has a reader.
+    fn await_reader(&self, how: &OpenOptions, waiting: &Waiting) -> anyhow::Result<File> {
+        let no_reader = Some(Errno::NXIO.raw_os_error());
+        let mut tries = 0;
+        loop {
+            match how.open(&self.place) {
+                Err(error) if error.raw_os_error() == no_reader => {}
+                opened => return opened.map_err(|error| self.fail(&error)),
+            }
+            tries += 1;
+            if tries == TRIES_BEFORE_MESSAGE {
+                let path = told(&self.path);
+                waiting.say(&format!(
+                    "waiting until somebody reads {} {path}",
+                    self.option
+                ));
+            }
+            waiting.sleep()?;
+        }
     }
 
-    /// Claims the file for this run as long as it stays open. Two runs that are started together, or that know the file by
-    /// two names, must not both take it for theirs.
+    /// The number of this process's own descriptor that it is, if it is one.
+    fn descriptor(&self) -> Option<i32> {
+        let folder = format!("/proc/{}/fd", std::process::id());
+        let number = self.place.strip_prefix(folder).ok()?;
+        number.to_str()?.parse().ok()
+    }
+
+    /// Locks the file as long as it stays open, against runs that begin at the same moment or know it by another name.
     ///
     /// # Errors
     /// Another run has it, or has removed it.
@@ -353,31 +258,24 @@ impl Named {
         if self.is_special() {
             return Ok(());
         }
-        let since = Instant::now();
-        // Where the file system knows no locks, the runs know each other by what lies beside the file.
+        let mut tries = 0;
+        // A file system without locks gives another error.
         while let Err(Errno::WOULDBLOCK) = flock(file, FlockOperation::NonBlockingLockExclusive) {
             // Whoever made it, it is that run's by now.
-            waiting.not_made(self.place());
-            if since.elapsed() > LAST_MOMENT {
+            waiting.not_made(&self.place);
+            tries += 1;
+            if tries > TRIES_TO_LOCK {
                 let why = "another run still goes on and writes to it; wait for its end, or choose another file";
                 return Err(self.fail(&io::Error::other(why)));
             }
-            waiting.look()?;
-            std::thread::sleep(LOOK);
+            waiting.sleep()?;
         }
-        // The run that had it may have removed it again.
-        let which = |meta: &Metadata| (meta.dev(), meta.ino());
-        let there = if self.is_safe {
-            self.place().symlink_metadata()
-        } else {
-            self.place().metadata()
-        };
-        match there.and_then(|now| Ok(which(&now) == which(&file.metadata()?))) {
-            Ok(true) => Ok(()),
-            _ => Err(self.fail(&io::Error::other(
-                "it was removed or replaced just now; try again",
-            ))),
+        let opened = file.metadata().map_err(|error| self.fail(&error))?;
+        if id_of_file(&self.place) == Some((opened.dev(), opened.ino())) {
+            return Ok(());
         }
+        let why = "it was removed or replaced just now; try again";
+        Err(self.fail(&io::Error::other(why)))
     }
 
     /// Empties the file, unless it is a pipe, a device or a descriptor.
@@ -386,11 +284,19 @@ impl Named {
     /// An error of the system.
     pub(crate) fn empty(&self, file: &File) -> anyhow::Result<()> {
         if self.is_special() {
-            Ok(())
-        } else {
-            file.set_len(0).map_err(|error| self.fail(&error))
+            return Ok(());
         }
+        file.set_len(0).map_err(|error| self.fail(&error))
     }
+}
+
+/// Duplicates a descriptor of this process, which shares its position in the file.
+fn open_descriptor(number: i32) -> io::Result<File> {
+    let file = File::from(same_open_file(number)?);
+    if fcntl_getfl(&file)? & OFlags::RWMODE == OFlags::RDONLY {
+        return Err(io::Error::other("it is not open for writing"));
+    }
+    Ok(file)
 }
 
 fn fail(option: &str, path: &Path, error: &io::Error) -> anyhow::Error {
@@ -400,7 +306,7 @@ fn fail(option: &str, path: &Path, error: &io::Error) -> anyhow::Error {
     ))
 }
 
-/// Signals that end the run, held back while files are opened: what was made must go, whatever comes.
+/// Holds signals back while files are opened, to remove new files if one ends the run.
 pub(crate) struct Waiting {
     interrupts: Interrupts,
     quiet: bool,
@@ -408,7 +314,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// From now on signals are asked for.
+    /// Holds signals back from now on.
     ///
     /// # Errors
     /// An error of the kernel.
@@ -420,39 +326,41 @@ impl Waiting {
         })
     }
 
-    /// Notes a file that this run has made. One that was there before is not its own to remove.
+    /// Notes a file that this run has made.
     pub(crate) fn made(&self, path: &Path) {
         self.made.borrow_mut().push(path.to_owned());
     }
 
-    /// Notes that a file is not to be removed, whoever made it.
+    /// Notes that a file is not to be removed.
     fn not_made(&self, path: &Path) {
         self.made.borrow_mut().retain(|made| made != path);
     }
 
     /// Removes the files that were made.
     pub(crate) fn unmake(&self) {
-        self.made
-            .take()
-            .iter()
-            .for_each(|path| drop(std::fs::remove_file(path)));
+        for path in self.made.take() {
+            let _ = std::fs::remove_file(path);
+        }
     }
 
-    /// Looks whether a signal has come.
+    /// Takes signals that have come.
     ///
     /// # Errors
-    /// One has come that ends the run.
+    /// One of them ends the run.
     pub(crate) fn look(&self) -> anyhow::Result<()> {
         while let Some(interrupt) = self.interrupts.next_signal() {
             if let Interrupt::End(signal) = interrupt {
                 let message = format!("signal {signal} came before anything was started");
-                return Err(Failure {
-                    exit: Exit::Signal(signal),
-                    message,
-                }
-                .into());
+                let exit = Exit::Signal(signal);
+                return Err(Failure { exit, message }.into());
             }
         }
+        Ok(())
+    }
+
+    fn sleep(&self) -> anyhow::Result<()> {
+        self.look()?;
+        std::thread::sleep(RETRY);
         Ok(())
     }
 
@@ -466,32 +374,19 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+    use std::os::unix::fs::symlink;
 
     #[test]
-    fn what_appears_after_the_look_is_not_opened() {
+    fn a_link_that_appears_after_the_check_is_not_followed() {
         let dir = tempfile::tempdir().unwrap();
         let (out, precious) = (dir.path().join("out"), dir.path().join("precious"));
         std::fs::write(&precious, "kept").unwrap();
-        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();
         let waiting = Waiting::new(true).unwrap();
-        let named = Named::check("--joblog", &out, false).unwrap();
+        let named = Named::resolve("--joblog", &out).unwrap();
         symlink(&precious, &out).unwrap();
         assert!(named.open(false, &waiting).is_err() && named.open(true, &waiting).is_err());
         std::fs::remove_file(&out).unwrap();
-        let record = Named::check("--record", &out, false).unwrap();
-        symlink(&precious, record.series()).unwrap();
-        assert!(record.open_series().is_err());
-        std::fs::remove_file(record.series()).unwrap();
         named.open(false, &waiting).unwrap();
-        record.open_series().unwrap();
-        if chown(&out, Some(2_000_001), None).is_err() {
-            return eprintln!("skipped in part, because only root may give files away");
-        }
-        let told = named.open(false, &waiting).unwrap_err().to_string();
-        assert!(told.contains("another user made it just now"), "{told}");
-        chown(record.series(), Some(2_000_001), None).unwrap();
-        assert!(record.open_series().is_err());
         assert_eq!(std::fs::read_to_string(&precious).unwrap(), "kept");
     }
 }

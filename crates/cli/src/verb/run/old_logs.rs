@@ -1,107 +1,86 @@
-//! Removes log folders: those of old runs (`--keep-logs`), and the run's own (`--no-logs`). Only what runs of cosched made
-//! goes; a folder in which somebody keeps other files stays, and so does that of a run that goes on.
+//! Removes log folders: those of old runs (`--keep-logs`), and the run's own (`--no-logs`). Only files that runs of cosched
+//! made are removed, and never those of a run that goes on.
 
-use super::folder::{self, Folder};
-use cosched_linux::orphans::orphans as orphans_of_all;
+use super::folder::{self, EARLIER, Folder};
+use crate::whole_file::open_regular;
+use cosched_linux::orphans::orphans;
 use cosched_linux::root::Root;
 use cosched_report::SeriesReader;
-use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
-use std::cell::OnceCell;
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::BufReader;
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// Removes the log folders of the caller's oldest runs in `base`, so that `keep` are left. Folders of other users, and those
-/// that others may write to, neither go nor count. Nothing goes where `base` is a link of another user. A killed run whose
-/// jobs go on keeps its folder: they write to it.
+/// Removes the caller's oldest log folders in `base`, so that `keep` are left.
+///
+/// Jobs of a killed run may still write to its folder. Then it stays.
 pub(crate) fn prune(base: &Path, keep: usize) {
-    let orphans = OnceCell::new();
-    let alive = |run: &str| {
-        let runs = || {
-            orphans_of_all(&Root::default())
-                .into_iter()
-                .map(|orphan| orphan.run)
-                .collect::<BTreeSet<_>>()
-        };
-        orphans.get_or_init(runs).contains(run)
-    };
-    prune_but(base, keep, &alive);
+    let alive = LazyCell::new(runs_with_orphans);
+    prune_unless(base, keep, |run| alive.contains(run));
 }
 
-/// As [`prune`]; `alive` says whether jobs of a run that was killed go on.
-fn prune_but(base: &Path, keep: usize, alive: &dyn Fn(&str) -> bool) {
-    let Some(base) = folder::open_through_own_links(base) else {
-        return;
-    };
-    let mut runs: Vec<OsString> = folder::entries(&base);
-    runs.retain(|name| name.to_str().is_some_and(is_stamp) && folder::is_own(&base, name));
+fn runs_with_orphans() -> BTreeSet<String> {
+    let orphans = orphans(&Root::default());
+    orphans.into_iter().map(|orphan| orphan.run).collect()
+}
+
+/// Does the work of [`prune`]; `is_alive` tells whether jobs of a run go on.
+fn prune_unless(base: &Path, keep: usize, is_alive: impl Fn(&str) -> bool) {
+    let mut runs = folder::entries(base);
+    runs.retain(|name| {
+        let folder = base.join(name).symlink_metadata();
+        is_stamp(name) && folder.is_ok_and(|folder| folder::is_own(&folder))
+    });
     // The names begin with the time.
     runs.sort();
     let old = runs.len().saturating_sub(keep);
     for name in &runs[..old] {
-        let Some(unused) = folder::lock_own(&base, name) else {
+        let path = base.join(name);
+        let Ok(unused) = folder::lock(&path) else {
             continue;
         };
-        if !runs_of(&base, name).iter().any(|run| alive(run)) && unused.clear() {
-            let _ = unlinkat(&base, name, AtFlags::REMOVEDIR);
+        if !runs_in(&path).iter().any(|run| is_alive(run)) {
+            let _ = unused.remove();
         }
     }
 }
 
-/// The runs whose series are in a log folder, and in the folders in it to which earlier series were moved.
-fn runs_of(base: &OwnedFd, name: &OsStr) -> Vec<String> {
-    let Ok(folder) = folder::open_folder(base, name, OFlags::NOFOLLOW) else {
-        return Vec::new();
-    };
-    let earlier = folder::entries(&folder)
-        .into_iter()
-        .filter(|name| name.as_bytes().starts_with(folder::EARLIER.as_bytes()));
-    let earlier: Vec<OwnedFd> = earlier
-        .filter_map(|name| folder::open_folder(&folder, &name, OFlags::NOFOLLOW).ok())
-        .collect();
-    std::iter::once(&folder)
-        .chain(&earlier)
-        .filter_map(run_of)
+/// The runs that have a series in a log folder, those put aside included.
+fn runs_in(folder: &Path) -> Vec<String> {
+    let names = folder::entries(folder);
+    let earlier = names.iter().filter(|name| name.starts_with(EARLIER));
+    std::iter::once(folder.to_owned())
+        .chain(earlier.map(|name| folder.join(name)))
+        .filter_map(|folder| run_of(&folder))
         .collect()
 }
 
 /// The run whose series is in a folder.
-fn run_of(folder: &OwnedFd) -> Option<String> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(openat(folder, "series.jsonl", flags, Mode::empty()).ok()?);
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
-    SeriesReader::new(BufReader::new(file), "series.jsonl")
-        .ok()?
-        .header()
-        .run_id
-        .clone()
+fn run_of(folder: &Path) -> Option<String> {
+    let file = open_regular(&folder.join("series.jsonl"))?;
+    let series = SeriesReader::new(BufReader::new(file), "series.jsonl").ok()?;
+    series.header().run_id.clone()
 }
 
-/// Whether a folder's name is one that runs get by default: `20260131-235959-4711`.
+/// Whether a folder has a name that runs choose: `20260131-235959-4711`.
 fn is_stamp(name: &str) -> bool {
     let parts: Vec<&str> = name.split('-').collect();
-    let digits = |part: &str, length: usize| {
-        part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    matches!(parts[..], [day, time, pid] if digits(day, 8) && digits(time, 6) && digits(pid, pid.len()) && !pid.is_empty())
+    let is_digits = parts
+        .iter()
+        .all(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
+    matches!(parts[..], [day, time, pid] if is_digits && day.len() == 8 && time.len() == 6 && !pid.is_empty())
 }
 
-/// The log folder of a run that keeps none. Dropping it removes all that the run wrote.
+/// The log folder of a run, which is removed in the end with `--no-logs`.
 pub(crate) struct Passing {
-    /// Dropped first of all, so that the folder is not in use any more.
+    /// Dropped first, to unlock the folder.
     folder: Option<Folder>,
     path: PathBuf,
     keeps: bool,
 }
 
 impl Passing {
-    /// The folder at `path`, which is removed in the end unless `keeps`.
+    /// Takes the folder at `path`, to be removed when dropped unless `keeps`.
     pub(crate) fn new(folder: Folder, path: &Path, keeps: bool) -> Passing {
         Passing {
             folder: Some(folder),
@@ -110,7 +89,7 @@ impl Passing {
         }
     }
 
-    /// The folder has what is nowhere else, and stays.
+    /// Keeps the folder: it holds output that is nowhere else.
     pub(crate) fn keep(&mut self) {
         self.keeps = true;
     }
@@ -119,8 +98,10 @@ impl Passing {
 impl Drop for Passing {
     fn drop(&mut self) {
         self.folder = None;
-        if !self.keeps && folder::lock(&self.path).is_some_and(folder::Unused::clear) {
-            let _ = std::fs::remove_dir(&self.path);
+        if !self.keeps
+            && let Ok(unused) = folder::lock(&self.path)
+        {
+            let _ = unused.remove();
         }
     }
 }
@@ -128,13 +109,14 @@ impl Drop for Passing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verb::run::folder::Readers;
     use cosched_report::{RunInfo, SeriesHeader};
     use std::cell::RefCell;
     use std::sync::Arc;
 
     fn run(base: &Path, name: &str) -> Folder {
         let names = ["a.out".to_owned(), "solo".to_owned()];
-        let folder = Folder::claim(&base.join(name), &names, false).unwrap();
+        let folder = Folder::claim(&base.join(name), &names, Readers::Everybody).unwrap();
         std::fs::write(base.join(name).join("a.out"), "x").unwrap();
         std::fs::create_dir(base.join(name).join("solo")).unwrap();
         std::fs::write(base.join(name).join("solo/b.out"), "x").unwrap();
@@ -206,7 +188,7 @@ mod tests {
             .unwrap();
         }
         let asked = RefCell::new(Vec::new());
-        prune_but(base, 0, &|run| {
+        prune_unless(base, 0, |run| {
             asked.borrow_mut().push(run.to_owned());
             !run.ends_with("-3")
         });
@@ -241,71 +223,16 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_others_could_have_filled_neither_go_nor_count() {
-        use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+    fn folders_of_other_users_stay() {
         let base = tempfile::tempdir().unwrap();
         let base = base.path();
-        let names = [
-            "20260101-000000-1",
-            "20260102-000000-2",
-            "20260103-000000-3",
-        ];
-        for name in names {
-            drop(run(base, name));
-        }
-        std::fs::set_permissions(base.join(names[0]), std::fs::Permissions::from_mode(0o777))
-            .unwrap();
-        symlink(base.join(names[1]), base.join("20260104-000000-4")).unwrap();
-        prune(base, 2);
-        assert!(
-            names
-                .iter()
-                .all(|name| base.join(name).join("a.out").exists())
-        );
-        prune(base, 1);
-        assert!(base.join(names[0]).join("a.out").exists() && !base.join(names[1]).exists());
-        if let Err(error) = chown(base.join(names[2]), Some(2_000_001), None) {
+        let theirs = base.join("20260101-000000-1");
+        drop(run(base, "20260101-000000-1"));
+        if let Err(error) = std::os::unix::fs::chown(&theirs, Some(2_000_001), None) {
             return eprintln!("skipped, because only root may give files away: {error}");
         }
         prune(base, 0);
-        assert!(base.join(names[2]).join("a.out").exists());
-        chown(base.join(names[2]), Some(0), None).unwrap();
-        chown(
-            base.join(names[2]).join(".cosched-run"),
-            Some(2_000_001),
-            None,
-        )
-        .unwrap();
-        prune(base, 0);
-        assert!(
-            base.join(names[2]).join("a.out").exists(),
-            "the list of its files is somebody else's"
-        );
-    }
-
-    #[test]
-    fn a_link_of_another_user_leads_to_no_old_logs() {
-        use std::os::unix::fs::{lchown, symlink};
-        let dir = tempfile::tempdir().unwrap();
-        let (own, link) = (dir.path().join("own"), dir.path().join("cosched-logs"));
-        let name = "20260101-000000-1";
-        drop(run(&own, name));
-        symlink("loop", dir.path().join("loop")).unwrap();
-        prune(&dir.path().join("loop"), 0);
-        // Through a second link, which counts from where it is.
-        symlink("own", dir.path().join("second")).unwrap();
-        symlink(dir.path().join("second"), &link).unwrap();
-        let is_root = lchown(dir.path().join("second"), Some(2_000_001), None).is_ok();
-        if is_root {
-            prune(&link, 0);
-            assert!(own.join(name).exists(), "somebody else chose the folder");
-            lchown(dir.path().join("second"), Some(0), None).unwrap();
-        }
-        prune(&link, 0);
-        assert!(!own.join(name).exists(), "the caller chose it");
-        if !is_root {
-            eprintln!("skipped in part, because only root may give links away");
-        }
+        assert!(theirs.join("a.out").exists());
     }
 
     #[test]

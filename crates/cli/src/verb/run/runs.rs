@@ -2,13 +2,11 @@
 //! the records of runs, tells jobs with one command apart, and knows what the jobs of killed runs are. The job log itself
 //! has the format of GNU parallel, and no room for this.
 
-use crate::danger::danger_of_file;
 use crate::input::told;
-use crate::whole_file::{open_regular, write_regular};
+use crate::whole_file::{append_regular, is_descriptor, open_regular, resolve_links};
 use cosched_linux::identity::{boot, host_name};
 use cosched_linux::root::Root;
 use cosched_report::{Given, JobInfo, LineSink, RunFile, RunWarning};
-use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -127,7 +125,7 @@ impl Journal {
         else {
             return Ok(Journal::default());
         };
-        let file = write_regular(&path, OFlags::APPEND).map_err(named(&path))?;
+        let file = append_regular(&path).map_err(named(&path))?;
         Ok(Journal {
             file: Some((LineSink::lasting(file, RunFile::Runs), run_id)),
         })
@@ -168,11 +166,10 @@ pub(super) fn beside(joblog: &Path) -> Option<PathBuf> {
         return None;
     }
     // Whatever links lead to it: all that write to the job log must find each other.
-    let place = match danger_of_file(joblog) {
-        Ok(Ok(place)) if place.follows => return None,
-        Ok(Ok(place)) => place.path,
-        _ => std::fs::canonicalize(joblog).unwrap_or_else(|_| joblog.to_owned()),
-    };
+    let place = resolve_links(joblog).unwrap_or_else(|_| joblog.to_owned());
+    if is_descriptor(&place) {
+        return None;
+    }
     let mut name = place.file_name()?.to_owned();
     name.push(".runs");
     Some(place.with_file_name(name))
@@ -235,7 +232,7 @@ fn append(joblog: &Path, lines: Vec<Line>) -> std::io::Result<()> {
 /// Writes lines to a file, at its end unless it is begun anew.
 fn write(path: &Path, lines: &[Line], fresh: bool) -> std::io::Result<()> {
     let text: String = lines.iter().map(text).collect();
-    let written = write_regular(path, OFlags::APPEND).and_then(|mut file| {
+    let written = append_regular(path).and_then(|mut file| {
         if fresh {
             file.set_len(0)?;
         }
