@@ -1,15 +1,12 @@
-//! A line for the shell with replacement strings: values go in as the shell's variables.
+//! A line for the shell with replacement strings: values go in as quoted words.
 //!
-//! `sort {} > {}.out` becomes the script `cosched_1=$1; set --; sort "${cosched_1}" > "${cosched_1}".out`, which is run
-//! as `sh -c SCRIPT sh VALUE`. The shell has parsed the script before it looks at the value, so a value is never
-//! executed, split or expanded. For people there is the line with the quoted value in its place.
+//! `sort {} > {}.out` becomes `sort 'a b' > 'a b'.out`. Quoting is safe only where the shell reads plain words. So a
+//! replacement string in quotes, a substitution, a comment or a here-document is refused. Where shells may disagree on
+//! the end of such a construct, every replacement string after it is refused, too.
 
-use super::command::{Command, ShellLine, is_plain_byte, os, quote, quote_always};
-use super::replacement::{Replacement, Row};
-use super::shell_lexer::{Lexed, Piece, Place, Quoting, lex};
+use super::command::{Command, is_plain_byte, is_special_first, os, quote_for_sh};
+use super::replacement::{Piece, Replacement, Row};
 use crate::exit::usage;
-use cosched_report::is_hidden;
-use std::ffi::OsString;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
@@ -17,281 +14,253 @@ use std::os::unix::ffi::OsStrExt;
 #[derive(Clone, Debug)]
 pub(crate) struct ShellTemplate {
     line: Vec<u8>,
-    pieces: Vec<Piece>,
-}
-
-/// A line that is being filled with the values of a job.
-struct Filled<'a> {
-    row: &'a Row,
-    /// Each distinct replacement string has variables of its own, by their numbers.
-    known: Vec<(Replacement, Vec<usize>)>,
-    values: Vec<OsString>,
-    body: Vec<u8>,
-    shown: Option<String>,
-}
-
-impl Filled<'_> {
-    /// Adds text of the line.
-    fn push(&mut self, text: &[u8]) {
-        self.body.extend(text);
-        self.shown = self
-            .shown
-            .take()
-            .and_then(|shown| Some(shown + std::str::from_utf8(text).ok()?));
-    }
-
-    /// The numbers of the variables that a replacement string stands for.
-    fn numbers(&mut self, what: Replacement) -> Vec<usize> {
-        if let Some((_, numbers)) = self.known.iter().find(|(known, _)| *known == what) {
-            return numbers.clone();
-        }
-        let from = self.values.len() + 1;
-        self.values.extend(what.of(self.row));
-        let numbers: Vec<usize> = (from..=self.values.len()).collect();
-        self.known.push((what, numbers.clone()));
-        numbers
-    }
+    /// The words of the line, and the text between them.
+    words: Vec<Vec<Piece>>,
 }
 
 impl ShellTemplate {
-    /// Takes a line apart.
+    /// Divides a line into words.
     ///
     /// # Errors
-    /// A replacement string stands where no value can be put safely.
+    /// A replacement string stands where the shell reads no plain word.
     pub(crate) fn new(line: &[u8]) -> anyhow::Result<ShellTemplate> {
         Ok(ShellTemplate {
             line: line.to_vec(),
-            pieces: lex(line)?.pieces,
+            words: Scanner::new(line).scan()?,
         })
     }
 
     /// Its replacement strings.
     pub(crate) fn replacements(&self) -> impl Iterator<Item = Replacement> {
-        self.places().map(|place| place.what)
+        self.words.iter().flatten().filter_map(Piece::replacement)
     }
 
     /// The same line with `{}` as its last argument.
     ///
     /// # Errors
-    /// A word at its end would be no argument.
+    /// The line is more than a program with plain arguments.
     pub(crate) fn with_values_at_end(self) -> anyhow::Result<ShellTemplate> {
-        let Lexed {
-            no_more: Some(why), ..
-        } = lex(&self.line)?
-        else {
+        let mut words = self.line.split(|byte| b" \t".contains(byte));
+        let first = words.find(|word| !word.is_empty()).unwrap_or_default();
+        let is_plain = |byte: &u8| is_plain_byte(*byte) || b" \t".contains(byte);
+        if !first.is_empty() && !is_special_first(first) && self.line.iter().all(is_plain) {
             return ShellTemplate::new(&[&self.line, &b" {}"[..]].concat());
-        };
-        let shown = cosched_report::visible_bytes(&self.line);
+        }
         Err(usage(format!(
-            "the line for the shell has no {{}}, and the value can't go to its end, since {why}: {shown}; write {{}} where it \
-             belongs, as in `sort {{}} > {{}}.out`"
+            "the line for the shell has no {{}}: {}; write {{}} where the value belongs, as in `sort {{}} > {{}}.out`",
+            cosched_report::visible_bytes(&self.line)
         )))
     }
 
-    fn places(&self) -> impl Iterator<Item = &Place> {
-        self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Place(place) => Some(place),
-            Piece::Text(_) => None,
-        })
+    /// The command of one job. With `repeats` a word is written once for each of several values.
+    pub(crate) fn fill(&self, row: &Row, repeats: bool) -> Command {
+        let mut script = Vec::new();
+        for (ix, word) in self.words.iter().enumerate() {
+            let next = self.words.get(ix + 1).and_then(|word| word.first());
+            // `2>f` and `f()` differ from `'2'>f` and `'f'()`.
+            let can_be_bare = !matches!(next, Some(Piece::Text(text))
+                if text.as_bytes().starts_with(b"<") || text.as_bytes().starts_with(b">")
+                    || text.as_bytes().starts_with(b"("));
+            script.extend(write_word(word, row, repeats, can_be_bare));
+        }
+        Command::shell(os(&script))
     }
+}
 
-    /// The command of one job. With `repeats` the text around a string is written for each of several values.
-    ///
-    /// # Errors
-    /// A value with special characters would become code, or it is not clear what is to be repeated.
-    pub(crate) fn fill(&self, row: &Row, repeats: bool) -> anyhow::Result<Command> {
-        let mut filled = Filled {
-            row,
-            known: Vec::new(),
-            values: Vec::new(),
-            body: Vec::new(),
-            shown: Some(String::new()),
+/// Writes a word with the values of a job, without quotes where that means the same.
+fn write_word(word: &[Piece], row: &Row, repeats: bool, can_be_bare: bool) -> Vec<u8> {
+    if can_be_bare && word.iter().all(|piece| is_plain(piece, row)) {
+        let bare = join_word(word, row, repeats, <[u8]>::to_vec);
+        if !bare.split(|&byte| byte == b' ').any(is_special_first) {
+            return bare;
+        }
+    }
+    join_word(word, row, repeats, quote_for_sh)
+}
+
+/// Whether the shell takes a piece as it is, with or without quotes.
+fn is_plain(piece: &Piece, row: &Row) -> bool {
+    let values = match piece {
+        Piece::Text(text) => vec![text.clone()],
+        Piece::Replacement(what) => what.of(row),
+    };
+    values.iter().all(|value| {
+        !value.is_empty() && value.as_bytes().iter().all(|&byte| is_plain_byte(byte))
+    })
+}
+
+/// Joins the pieces of a word, each value written by `write`; several values stand side by side.
+fn join_word(word: &[Piece], row: &Row, repeats: bool, write: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+    let has_all = word
+        .iter()
+        .any(|piece| matches!(piece, Piece::Replacement(Replacement::All(_))));
+    if !(repeats && has_all) {
+        return join_pieces(word, row, None, write);
+    }
+    let copies: Vec<Vec<u8>> = (0..row.values.len())
+        .map(|nth| join_pieces(word, row, Some(nth), write))
+        .collect();
+    copies.join(&b' ')
+}
+
+/// Joins the pieces of a word, with all values of the job or with the `nth` alone.
+fn join_pieces(
+    word: &[Piece],
+    row: &Row,
+    nth: Option<usize>,
+    write: fn(&[u8]) -> Vec<u8>,
+) -> Vec<u8> {
+    let mut joined = Vec::new();
+    for piece in word {
+        let what = match piece {
+            Piece::Text(text) => {
+                joined.extend_from_slice(text.as_bytes());
+                continue;
+            }
+            Piece::Replacement(what) => what,
         };
-        let mut at = 0;
-        for unit in if repeats && row.values.len() > 1 {
-            self.units()?
-        } else {
-            Vec::new()
-        } {
-            self.fill_range(at..unit.start, None, &mut filled)?;
-            for nth in 0..row.values.len() {
-                if nth > 0 {
-                    filled.push(b" ");
-                }
-                self.fill_range(unit.clone(), Some(nth), &mut filled)?;
-            }
-            at = unit.end;
+        let mut values = what.of(row);
+        if let (Replacement::All(_), Some(nth)) = (what, nth) {
+            values = vec![values.swap_remove(nth)];
         }
-        self.fill_range(at..self.line.len(), None, &mut filled)?;
-        let Filled {
-            values,
-            body,
-            shown,
-            ..
-        } = filled;
-        let set: Vec<String> = (1..=values.len())
-            .map(|number| format!("cosched_{number}=${{{number}}}"))
-            .collect();
-        let mut script = if set.is_empty() {
-            Vec::new()
-        } else {
-            format!("{}; set --; ", set.join(" ")).into_bytes()
+        let written: Vec<Vec<u8>> = values.iter().map(|value| write(value.as_bytes())).collect();
+        joined.extend(written.join(&b' '));
+    }
+    joined
+}
+
+/// Finds the words and the replacement strings of a line.
+struct Scanner<'a> {
+    line: &'a [u8],
+    at: usize,
+    /// End of the text that is in a piece.
+    copied: usize,
+    /// Pieces of the current word, or of the text between two words.
+    word: Vec<Piece>,
+    words: Vec<Vec<Piece>>,
+    in_word: bool,
+}
+
+impl<'a> Scanner<'a> {
+    fn new(line: &'a [u8]) -> Scanner<'a> {
+        Scanner {
+            line,
+            at: 0,
+            copied: 0,
+            word: Vec::new(),
+            words: Vec::new(),
+            in_word: false,
+        }
+    }
+
+    fn scan(mut self) -> anyhow::Result<Vec<Vec<Piece>>> {
+        while self.at < self.line.len() {
+            self.step()?;
+        }
+        self.end_piece();
+        self.words.push(self.word);
+        Ok(self.words)
+    }
+
+    fn step(&mut self) -> anyhow::Result<()> {
+        let rest = &self.line[self.at..];
+        self.set_in_word(!b" \t\n;&|()<>".contains(&rest[0]));
+        if let Some((what, length)) = Replacement::at(rest)? {
+            self.end_piece();
+            self.word.push(Piece::Replacement(what));
+            self.at += length;
+            self.copied = self.at;
+            return Ok(());
+        }
+        let starts_word = self.at == self.copied && self.word.is_empty();
+        let Some(construct) = Construct::at(self.line, self.at, starts_word) else {
+            self.at += if rest.starts_with(b"<<<") { 3 } else { 1 };
+            return Ok(());
         };
-        script.extend(body);
-        // What a terminal could obey is shown by the quoted form of the whole command.
-        let shown = shown.filter(|shown| !shown.contains(is_hidden));
-        Ok(Command::Shell(ShellLine {
-            script: os(&script),
-            values,
-            shown,
-            shell: None,
-        }))
-    }
-
-    /// The parts of the line that are repeated for each value of a job.
-    fn units(&self) -> anyhow::Result<Vec<Range<usize>>> {
-        let mut units: Vec<Range<usize>> = Vec::new();
-        for place in self
-            .places()
-            .filter(|place| matches!(place.what, Replacement::All(_)))
-        {
-            let Some(unit) = &place.unit else {
-                return Err(usage(format!(
-                    "-N repeats the text around {} for each value, and here it ends inside quotes that hold more: {}; with -n \
-                     the values stand there side by side, and {{1}} and {{2}} name them",
-                    cosched_report::visible_bytes(&self.line[place.at.clone()]),
-                    cosched_report::visible_bytes(&self.line)
-                )));
-            };
-            // Places in a substitution can stand within what is repeated as a whole.
-            let mut whole = unit.clone();
-            while let Some(last) = units.pop_if(|last| whole.start < last.end) {
-                whole = last.start.min(whole.start)..last.end.max(whole.end);
-            }
-            units.push(whole);
-        }
-        Ok(units)
-    }
-
-    /// Fills in a part of the line, with all values or with the one that is told.
-    fn fill_range(
-        &self,
-        range: Range<usize>,
-        nth: Option<usize>,
-        filled: &mut Filled,
-    ) -> anyhow::Result<()> {
-        for piece in &self.pieces {
-            let place = match piece {
-                Piece::Text(text) => {
-                    let (from, to) = (text.start.max(range.start), text.end.min(range.end));
-                    if from < to {
-                        filled.push(&self.line[from..to]);
-                    }
-                    continue;
-                }
-                Piece::Place(place) if range.contains(&place.at.start) => place,
-                Piece::Place(_) => continue,
-            };
-            let mut numbers = filled.numbers(place.what);
-            if let (Some(nth), Replacement::All(_)) = (nth, place.what) {
-                numbers = vec![numbers[nth]];
-            }
-            let texts: Vec<&[u8]> = numbers
-                .iter()
-                .map(|&number| filled.values[number - 1].as_bytes())
-                .collect();
-            if place.is_code {
-                texts.iter().try_for_each(|text| check_code(text))?;
-            }
-            let text = self.shown(place, &texts);
-            let join = |between: &str, form: &dyn Fn(&usize) -> String| {
-                numbers.iter().map(form).collect::<Vec<_>>().join(between)
-            };
-            filled.body.extend(match place.quoting {
-                Quoting::None => {
-                    join(" ", &|number| format!("\"${{cosched_{number}}}\"")).into_bytes()
-                }
-                Quoting::Double | Quoting::Here => {
-                    join(" ", &|number| format!("${{cosched_{number}}}")).into_bytes()
-                }
-                Quoting::Single => format!(
-                    "'\"{}\"'",
-                    join(" ", &|number| format!("${{cosched_{number}}}"))
-                )
-                .into_bytes(),
-            });
-            filled.shown = filled.shown.take().and_then(|shown| Some(shown + &text?));
-        }
+        let end = construct
+            .length
+            .map_or(self.line.len(), |length| self.at + length);
+        self.refuse(self.at..end, &construct)?;
+        self.at = end;
         Ok(())
     }
 
-    /// The quoted values as they can stand in the place; `None` if they can't.
-    fn shown(&self, place: &Place, texts: &[&[u8]]) -> Option<String> {
-        let before = self.line[..place.at.start].last().copied();
-        // After a letter the text could become part of a variable's name.
-        let is_apart = before.is_none_or(|byte| b" \t\n/.,:@%+-=\"'".contains(&byte));
-        let is_plain =
-            |text: &[u8]| !text.is_empty() && text.iter().all(|&byte| is_plain_byte(byte));
-        let all_plain = texts.iter().all(|text| is_plain(text));
-        let joined = || String::from_utf8_lossy(&texts.join(&b' ')).into_owned();
-        match place.quoting {
-            Quoting::None => {
-                let bare = texts.len() == 1 && self.can_stand_bare(place, texts[0]);
-                let words = texts.iter().map(|text| {
-                    if bare {
-                        quote(text)
-                    } else {
-                        quote_always(text)
-                    }
-                });
-                Some(words.collect::<Vec<_>>().join(" "))
+    /// Begins a word, or the text between two words.
+    fn set_in_word(&mut self, in_word: bool) {
+        if in_word != self.in_word {
+            self.end_piece();
+            self.words.push(std::mem::take(&mut self.word));
+            self.in_word = in_word;
+        }
+    }
+
+    fn end_piece(&mut self) {
+        if self.copied < self.at {
+            let text = os(&self.line[self.copied..self.at]);
+            self.word.push(Piece::Text(text));
+            self.copied = self.at;
+        }
+    }
+
+    /// Refuses a replacement string within a part of the line.
+    fn refuse(&self, part: Range<usize>, construct: &Construct) -> anyhow::Result<()> {
+        for at in part {
+            let Some((what, length)) = Replacement::at(&self.line[at..])? else {
+                continue;
+            };
+            let is_parameter = at > 0 && self.line[at - 1] == b'$' && what.is_shell_parameter();
+            if is_parameter {
+                continue;
             }
-            Quoting::Double if all_plain && is_apart => Some(joined()),
-            Quoting::Double => Some(format!("\"{}\"", quote_always(&texts.join(&b' ')))),
-            Quoting::Single if all_plain => Some(joined()),
-            Quoting::Single => Some(format!("'{}'", quote_always(&texts.join(&b' ')))),
-            Quoting::Here => (all_plain && is_apart).then(joined),
+            let after = if construct.length.is_some() {
+                ""
+            } else {
+                " or after"
+            };
+            return Err(usage(format!(
+                "column {} of the line for the shell: {} stands in{after} {}; write it outside, where each value is one word, as \
+                 in 'v={{}}; echo \"$v\"', or give lines that need {{}} as it is in a file (-f)",
+                String::from_utf8_lossy(&self.line[..at]).chars().count() + 1,
+                cosched_report::visible_bytes(&self.line[at..at + length]),
+                construct.name,
+            )));
         }
+        Ok(())
     }
+}
 
-    /// Whether a plain value means the same without quotes: the whole word must be plain, and be no word of the shell's
-    /// own, no assignment and no number of a redirection.
-    fn can_stand_bare(&self, place: &Place, value: &[u8]) -> bool {
-        let is_part = |byte: &u8| is_plain_byte(*byte) && *byte != b'=';
-        if !value.iter().all(is_part) {
-            return false;
-        }
-        let (head, tail) = (&self.line[..place.at.start], &self.line[place.at.end..]);
-        let start = head.len() - head.iter().rev().take_while(|byte| is_part(byte)).count();
-        let length = tail.iter().take_while(|byte| is_part(byte)).count();
-        let begins = start == 0 || b" \t\n".contains(&head[start - 1]);
-        let ends = tail
-            .get(length)
-            .is_none_or(|byte| b" \t\n;|&)".contains(byte));
-        let alone = start == head.len() && length == 0;
-        let has_mark = |text: &[u8]| text.iter().any(|byte| !byte.is_ascii_alphabetic());
-        // `{}` alone is checked by its value; with letters around it could become a word of the shell's own.
-        let is_own = if alone {
-            super::command::is_special_first(value)
-        } else {
-            !has_mark(&head[start..]) && !has_mark(&tail[..length])
+/// A part of a line in which no value can stand.
+struct Construct {
+    name: &'static str,
+    /// In bytes; `None` where shells may find different ends.
+    length: Option<usize>,
+}
+
+impl Construct {
+    /// The construct that begins at this byte; `None` for plain text.
+    fn at(line: &[u8], at: usize, starts_word: bool) -> Option<Construct> {
+        let text = &line[at..];
+        let (name, length) = match text {
+            [b'\'', ..] => ("single quotes", length_to(text, 1, b'\'', b"")),
+            [b'"', ..] => ("double quotes", double_quotes(text)),
+            [b'`', ..] => ("backquotes", substitution(text)),
+            [b'$', b'$', ..] => ("the word after $$", Some(2)),
+            [b'$', b'(', ..] => ("$(...)", substitution(text)),
+            [b'$', b'{', ..] => ("${...}", substitution(text)),
+            [b'$', b'\'', ..] => ("$'...'", None),
+            [b'$', b'[', ..] => ("$[...]", None),
+            [b'(', b'(', ..] => ("((...))", None),
+            [b'<', b'<', b'<', ..] => return None,
+            [b'<', b'<', ..] => ("a here-document", None),
+            [b'[', b'[', ..] if starts_word => ("[[...]]", None),
+            [b'[', b' ' | b'\t' | b'\n', ..] | [b'['] if starts_word => return None,
+            [b'[', ..] => ("[...]", length_to(text, 1, b']', b"'\"\\`$[")),
+            [b'#', ..] if starts_word => ("a comment", comment(text, line[..at].last())),
+            [b'\\', b'\n', ..] => ("a line that is continued", continuation(text, line, at)),
+            [b'\\', b'{', ..] => ("text after a backslash", Some(escaped(text))),
+            [b'\\', _, ..] => ("text after a backslash", Some(2)),
+            _ => return None,
         };
-        begins && ends && !is_own
+        Some(Construct { name, length })
     }
 }
-
-/// Refuses a value with special characters where a program takes it for code.
-pub(crate) fn check_code(value: &[u8]) -> anyhow::Result<()> {
-    if !value.is_empty() && value.iter().all(|&byte| is_plain_byte(byte)) {
-        return Ok(());
-    }
-    Err(usage(format!(
-        "the value {} would be read as code, since its place is in the code of a shell or another program; pass it as an \
-         argument instead, as in `sh -c 'echo \"$1\"' sh {{}}`",
-        cosched_report::visible(&quote(value))
-    )))
-}
-
-#[cfg(test)]
-#[path = "shell_line_tests.rs"]
-mod tests;
