@@ -261,9 +261,6 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::LiteralWord {
             word: ">".to_owned(),
         },
-        RunWarning::ShellWord {
-            word: "<<<".to_owned(),
-        },
         RunWarning::LogRewritten {
             file: "mcf-1.err".to_owned(),
         },

@@ -304,11 +304,6 @@ pub enum RunWarning {
         /// The word.
         word: String,
     },
-    /// A line for the shell holds a word that `/bin/sh` may take in another way than bash.
-    ShellWord {
-        /// The word.
-        word: String,
-    },
     /// A job wrote more than `--log-limit` allows.
     LogCut {
         /// The file in the log folder.
@@ -416,7 +411,6 @@ impl RunWarning {
             RunWarning::LogCut { .. } => "log-cut",
             RunWarning::LogRewritten { .. } => "log-rewritten",
             RunWarning::LiteralWord { .. } => "literal-word",
-            RunWarning::ShellWord { .. } => "shell-word",
             RunWarning::ResumedElsewhere { .. } => "resumed-elsewhere",
             RunWarning::InputUnread => "input-unread",
             RunWarning::OutputLost { .. } => "output-lost",

@@ -31,23 +31,17 @@ pub(crate) struct Shell {
 /// A line for a shell's `-c`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ShellLine {
-    /// What the shell reads. It refers to `values` and never contains one.
+    /// The line, with quoted values.
     pub(crate) script: OsString,
-    /// The shell's positional parameters: values that the script uses.
-    pub(crate) values: Vec<OsString>,
-    /// The line with the values in their places, where there is such a line that means the same.
-    pub(crate) shown: Option<String>,
-    /// The shell that reads it, if that is another than `/bin/sh`.
+    /// The shell that reads it; `/bin/sh` by default.
     pub(crate) shell: Option<Rc<Shell>>,
 }
 
 impl Command {
-    /// A line for the shell that uses no values.
+    /// A line for `/bin/sh`.
     pub(crate) fn shell(line: impl Into<OsString>) -> Command {
         Command::Shell(ShellLine {
             script: line.into(),
-            values: Vec::new(),
-            shown: None,
             shell: None,
         })
     }
@@ -65,16 +59,13 @@ impl Command {
                     });
                 quoted.collect::<Vec<_>>().join(" ")
             }
-            Command::Shell(ShellLine {
-                shown: Some(shown), ..
-            }) => shown.clone(),
             Command::Shell(line) => match line
                 .script
                 .to_str()
                 .filter(|text| !text.contains(is_hidden))
             {
-                Some(text) if line.values.is_empty() => text.to_owned(),
-                _ => {
+                Some(text) => text.to_owned(),
+                None => {
                     let words = line.words();
                     words
                         .iter()
@@ -95,8 +86,8 @@ impl Command {
             return line.into_bytes();
         }
         let words = match self {
-            Command::Argv(words) => words.clone(),
-            Command::Shell(line) => line.words(),
+            Command::Argv(words) => words,
+            Command::Shell(line) => return line.script.as_bytes().to_vec(),
         };
         let mut bytes = Vec::new();
         for (ix, word) in words.iter().map(|word| word.as_bytes()).enumerate() {
@@ -106,14 +97,9 @@ impl Command {
             let plain = !word.is_empty() && word.iter().all(|&byte| is_plain_byte(byte));
             if plain && (ix > 0 || !is_special_first(word)) {
                 bytes.extend_from_slice(word);
-                continue;
+            } else {
+                bytes.extend(quote_for_sh(word));
             }
-            bytes.push(b'\'');
-            word.iter().for_each(|&byte| match byte {
-                b'\'' => bytes.extend_from_slice(br"'\''"),
-                byte => bytes.push(byte),
-            });
-            bytes.push(b'\'');
         }
         bytes
     }
@@ -133,12 +119,7 @@ impl ShellLine {
             .shell
             .as_ref()
             .map_or_else(|| OsString::from("sh"), |shell| shell.name.clone());
-        let mut words: Vec<OsString> = vec![name.clone(), "-c".into(), self.script.clone()];
-        if !self.values.is_empty() {
-            words.push(name);
-            words.extend(self.values.iter().cloned());
-        }
-        words
+        vec![name, "-c".into(), self.script.clone()]
     }
 }
 
@@ -169,13 +150,26 @@ pub(crate) fn quote(word: &[u8]) -> String {
 }
 
 /// Quotes a word for the shell.
-pub(crate) fn quote_always(word: &[u8]) -> String {
+fn quote_always(word: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(word)
         && !text.contains(is_hidden)
     {
         return format!("'{}'", text.replace('\'', r"'\''"));
     }
     quote_in_a_line(word)
+}
+
+/// Quotes a word for any POSIX shell; its bytes stay as they are.
+pub(crate) fn quote_for_sh(word: &[u8]) -> Vec<u8> {
+    let mut quoted = vec![b'\''];
+    for &byte in word {
+        match byte {
+            b'\'' => quoted.extend_from_slice(br"'\''"),
+            byte => quoted.push(byte),
+        }
+    }
+    quoted.push(b'\'');
+    quoted
 }
 
 /// Quotes a word for bash, so that it stays in one line and holds no tab.

@@ -4,13 +4,11 @@
 //!
 //! - [`near`]: typing errors; [`command`]: commands and how they are quoted; [`read`]: files that users name;
 //!   [`job`]: a job as it was given;
-//! - [`code_word`]: words that programs read as code; [`replacement`]: `{}` and the like; [`values`]: where values come
-//!   from; [`shell_lexer`] and [`shell_line`]: lines for the shell; [`mod@shell_word`]: what only bash knows in them;
+//! - [`replacement`]: `{}` and the like; [`values`]: where values come from; [`shell_line`]: lines for the shell;
 //!   [`template`]: a command and its values;
 //! - [`names`]: the names of jobs, and their copies; [`list`]: a list of commands; [`mix_bounds`] and [`mix`]: mix files;
 //! - [`spec`]: machines and programs to simulate.
 
-mod code_word;
 mod command;
 mod job;
 pub(crate) mod list;
@@ -20,9 +18,7 @@ mod names;
 pub(crate) mod near;
 mod read;
 mod replacement;
-mod shell_lexer;
 mod shell_line;
-mod shell_word;
 pub(crate) mod spec;
 pub(crate) mod template;
 mod values;
@@ -35,5 +31,4 @@ pub(crate) use job::Job;
 pub(crate) use names::{expand, program_words};
 pub(crate) use read::{read_bytes, read_mix, read_spec, read_text};
 pub(crate) use replacement::Replacement;
-pub(crate) use shell_word::shell_word;
 pub(crate) use values::{Reading, Separator, files as value_files};

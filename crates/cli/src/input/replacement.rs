@@ -30,6 +30,33 @@ pub(crate) enum Part {
     Stem,
 }
 
+/// A piece of a word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Text(OsString),
+    Replacement(Replacement),
+}
+
+impl Piece {
+    pub(crate) fn replacement(&self) -> Option<Replacement> {
+        match self {
+            Piece::Text(_) => None,
+            Piece::Replacement(what) => Some(*what),
+        }
+    }
+
+    /// Whether its text begins with one of these bytes.
+    pub(crate) fn begins_with_any(&self, bytes: &[u8]) -> bool {
+        match self {
+            Piece::Text(text) => text
+                .as_encoded_bytes()
+                .first()
+                .is_some_and(|first| bytes.contains(first)),
+            Piece::Replacement(_) => false,
+        }
+    }
+}
+
 /// The values of one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
@@ -114,6 +141,15 @@ impl Replacement {
                 vec![row.nth(n).map(|value| part.of(value)).unwrap_or_default()]
             }
             Replacement::Number => vec![row.number.to_string().into()],
+        }
+    }
+
+    /// Whether it is a parameter of the shell's own after a `$`: `${1}` or `${#}`.
+    pub(crate) fn is_shell_parameter(self) -> bool {
+        match self {
+            Replacement::Number => true,
+            Replacement::Nth(n, part) => n > 0 && part == Part::Whole,
+            Replacement::All(_) => false,
         }
     }
 

@@ -58,9 +58,7 @@ impl ShellTemplate {
         for (ix, word) in self.words.iter().enumerate() {
             let next = self.words.get(ix + 1).and_then(|word| word.first());
             // `2>f` and `f()` differ from `'2'>f` and `'f'()`.
-            let can_be_bare = !matches!(next, Some(Piece::Text(text))
-                if text.as_bytes().starts_with(b"<") || text.as_bytes().starts_with(b">")
-                    || text.as_bytes().starts_with(b"("));
+            let can_be_bare = !next.is_some_and(|piece| piece.begins_with_any(b"<>("));
             script.extend(write_word(word, row, repeats, can_be_bare));
         }
         Command::shell(os(&script))
@@ -244,7 +242,7 @@ impl Construct {
             [b'\'', ..] => ("single quotes", length_to(text, 1, b'\'', b"")),
             [b'"', ..] => ("double quotes", double_quotes(text)),
             [b'`', ..] => ("backquotes", substitution(text)),
-            [b'$', b'$', ..] => ("the word after $$", Some(2)),
+            [b'$', b'$', ..] => ("$$", Some(2)),
             [b'$', b'(', ..] => ("$(...)", substitution(text)),
             [b'$', b'{', ..] => ("${...}", substitution(text)),
             [b'$', b'\'', ..] => ("$'...'", None),
@@ -256,11 +254,81 @@ impl Construct {
             [b'[', b' ' | b'\t' | b'\n', ..] | [b'['] if starts_word => return None,
             [b'[', ..] => ("[...]", length_to(text, 1, b']', b"'\"\\`$[")),
             [b'#', ..] if starts_word => ("a comment", comment(text, line[..at].last())),
-            [b'\\', b'\n', ..] => ("a line that is continued", continuation(text, line, at)),
-            [b'\\', b'{', ..] => ("text after a backslash", Some(escaped(text))),
+            [b'\\', b'\n', rest @ ..] => {
+                let is_apart = starts_word && !rest.starts_with(b"#");
+                ("a continued line", is_apart.then_some(2))
+            }
             [b'\\', _, ..] => ("text after a backslash", Some(2)),
             _ => return None,
         };
         Some(Construct { name, length })
     }
 }
+
+/// The length up to and with the first `close`; `None` where one of the `odd` bytes comes before.
+fn length_to(text: &[u8], from: usize, close: u8, odd: &[u8]) -> Option<usize> {
+    let inside = text[from..].iter().position(|&byte| byte == close)?;
+    let has_odd = text[from..from + inside]
+        .iter()
+        .any(|byte| odd.contains(byte));
+    (!has_odd).then_some(from + inside + 1)
+}
+
+/// The length of a comment; `None` where a shell may not see one.
+fn comment(text: &[u8], before: Option<&u8>) -> Option<usize> {
+    let is_certain = before.is_none_or(|byte| b" \t\n;&|".contains(byte));
+    let length = text.iter().position(|&byte| byte == b'\n');
+    is_certain.then_some(length.unwrap_or(text.len()))
+}
+
+/// The length of a text in double quotes.
+fn double_quotes(text: &[u8]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        match text.get(at..)? {
+            [b'"', ..] => return Some(at + 1),
+            [b'\\', b'\n', ..] | [b'$', b'[', ..] | [] => return None,
+            [b'\\', _, ..] | [b'$', b'$', ..] => at += 2,
+            rest @ ([b'`', ..] | [b'$', b'(' | b'{', ..]) => at += substitution(rest)?,
+            _ => at += 1,
+        }
+    }
+}
+
+/// The length of a `` `...` ``, `${...}` or `$(...)` without quotes and the like in it.
+fn substitution(text: &[u8]) -> Option<usize> {
+    match text {
+        [b'`', ..] => length_to(text, 1, b'`', b"'\"\\"),
+        [b'$', b'{', b' ' | b'\t' | b'\n' | b'|', ..] => None,
+        [b'$', b'{', ..] => length_to(text, 2, b'}', b"'\"\\`{(\n"),
+        _ => parentheses(text),
+    }
+}
+
+/// The length of a `$(...)` or `$((...))`.
+fn parentheses(text: &[u8]) -> Option<usize> {
+    let mut depth = 0;
+    for (ix, byte) in text.iter().enumerate() {
+        match byte {
+            b'\'' | b'"' | b'\\' | b'`' | b'#' | b'{' | b'[' => return None,
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            _ => continue,
+        }
+        if depth == 0 {
+            let inside = &text[..ix];
+            // A pattern of `case` ends with a parenthesis that has no partner.
+            let has_odd = has(inside, b"case") || has(inside, b"<<");
+            return (!has_odd).then_some(ix + 1);
+        }
+    }
+    None
+}
+
+fn has(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}
+
+#[cfg(test)]
+#[path = "shell_line_tests.rs"]
+mod tests;

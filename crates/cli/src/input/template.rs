@@ -1,10 +1,9 @@
 //! A command with replacement strings and the values to put there: `gzip -k {} ::: a b c`.
 
-use super::code_word::CodeWords;
 use super::command::{Command, os, told};
 use super::job::JobInput;
-use super::replacement::{Replacement, Row};
-use super::shell_line::{ShellTemplate, check_code};
+use super::replacement::{Part, Piece, Replacement, Row};
+use super::shell_line::ShellTemplate;
 use super::values::{self, Reading, rows};
 use crate::exit::usage;
 use rustix::process::{Resource, getrlimit};
@@ -145,14 +144,7 @@ enum Template {
 
 /// A word of a command.
 struct Word {
-    parts: Vec<Part>,
-    /// The program reads it as code.
-    is_code: bool,
-}
-
-enum Part {
-    Text(OsString),
-    Replacement(Replacement),
+    pieces: Vec<Piece>,
 }
 
 impl Template {
@@ -162,35 +154,22 @@ impl Template {
         {
             return Ok(Template::Shell(ShellTemplate::new(line.as_bytes())?));
         }
-        let mut code = CodeWords::default();
-        let word = |word: &OsString| {
-            let is_code = code.is_code_in(word.as_bytes());
-            code.word(word.as_bytes());
-            Ok(Word {
-                parts: parts(word.as_bytes())?,
-                is_code,
-            })
-        };
-        Ok(Template::Words(
-            words.iter().map(word).collect::<anyhow::Result<_>>()?,
-        ))
+        let mut taken = Vec::new();
+        for word in words {
+            let pieces = pieces(word.as_bytes())?;
+            taken.push(Word { pieces });
+        }
+        Ok(Template::Words(taken))
     }
 
     fn replacements(&self) -> Vec<Replacement> {
         match self {
             Template::Shell(line) => line.replacements().collect(),
-            Template::Words(words) => {
-                let parts = words.iter().flat_map(|word| &word.parts);
-                parts
-                    .filter_map(|part| {
-                        if let Part::Replacement(what) = part {
-                            Some(*what)
-                        } else {
-                            None
-                        }
-                    })
-                    .collect()
-            }
+            Template::Words(words) => words
+                .iter()
+                .flat_map(|word| &word.pieces)
+                .filter_map(Piece::replacement)
+                .collect(),
         }
     }
 
@@ -203,21 +182,12 @@ impl Template {
         if self.has_replacement() {
             return Ok(self);
         }
-        let all = Replacement::All(super::replacement::Part::Whole);
         match self {
             Template::Shell(line) => Ok(Template::Shell(line.with_values_at_end()?)),
             Template::Words(mut words) => {
-                let mut code = CodeWords::default();
-                words.iter().for_each(|word| {
-                    word.parts.iter().for_each(|part| {
-                        if let Part::Text(text) = part {
-                            code.word(text.as_bytes());
-                        }
-                    });
-                });
+                let all = Replacement::All(Part::Whole);
                 words.push(Word {
-                    parts: vec![Part::Replacement(all)],
-                    is_code: code.is_code_in(b""),
+                    pieces: vec![Piece::Replacement(all)],
                 });
                 Ok(Template::Words(words))
             }
@@ -237,7 +207,7 @@ impl Template {
             None => Ok(()),
             Some(n) => Err(usage(format!(
                 "{{{n}}} is the value of list {}, and there {}; {{1}} is the first, and for braces that are meant as they \
-                 are write a line for the shell with \\{{, as in 'grep -E a\\{{{n}}} file'",
+                 are write a line for the shell, as in 'grep -E a\\{{{n}\\}} file'",
                 n.unsigned_abs(),
                 if columns == 1 {
                     "is one list".to_owned()
@@ -251,32 +221,29 @@ impl Template {
     /// The command of one job. With `repeats` the text around a string is written for each of several values.
     fn fill(&self, row: &Row, repeats: bool) -> anyhow::Result<Command> {
         let words = match self {
-            Template::Shell(line) => return line.fill(row, repeats),
+            Template::Shell(line) => return Ok(line.fill(row, repeats)),
             Template::Words(words) => words,
         };
         let mut argv: Vec<OsString> = Vec::new();
         for word in words {
             // As with GNU parallel, whose shell sees nothing there.
-            if matches!(&word.parts[..], [Part::Replacement(what)] if what.is_lacking(row)) {
+            if matches!(&word.pieces[..], [Piece::Replacement(what)] if what.is_lacking(row)) {
                 continue;
             }
             if repeats && row.values.len() > 1 && word.is_repeated() {
                 word.check_blanks()?;
                 for nth in 0..row.values.len() {
-                    argv.push(word.with(row, nth)?);
+                    argv.push(word.with(row, nth));
                 }
                 continue;
             }
             let mut present = OsString::new();
-            for part in &word.parts {
+            for part in &word.pieces {
                 match part {
-                    Part::Text(text) => present.push(text),
-                    Part::Replacement(what) => {
+                    Piece::Text(text) => present.push(text),
+                    Piece::Replacement(what) => {
                         // Several values are several words.
                         for (ix, value) in what.of(row).into_iter().enumerate() {
-                            if word.is_code {
-                                check_code(value.as_bytes())?;
-                            }
                             if ix > 0 {
                                 argv.push(std::mem::take(&mut present));
                             }
@@ -301,16 +268,16 @@ impl Template {
 impl Word {
     /// Whether it holds a string that stands for all values of a job.
     fn is_repeated(&self) -> bool {
-        self.parts
+        self.pieces
             .iter()
-            .any(|part| matches!(part, Part::Replacement(Replacement::All(_))))
+            .any(|part| matches!(part, Piece::Replacement(Replacement::All(_))))
     }
 
     /// Refuses text with blanks, of which GNU parallel repeats only the part between two of them.
     fn check_blanks(&self) -> anyhow::Result<()> {
         let is_blank = |byte: &u8| byte.is_ascii_whitespace();
-        let Some(text) = self.parts.iter().find_map(|part| match part {
-            Part::Text(text) if text.as_bytes().iter().any(is_blank) => Some(text),
+        let Some(text) = self.pieces.iter().find_map(|part| match part {
+            Piece::Text(text) if text.as_bytes().iter().any(is_blank) => Some(text),
             _ => None,
         }) else {
             return Ok(());
@@ -323,37 +290,34 @@ impl Word {
     }
 
     /// The word with one of the values where all could stand.
-    fn with(&self, row: &Row, nth: usize) -> anyhow::Result<OsString> {
+    fn with(&self, row: &Row, nth: usize) -> OsString {
         let mut word = OsString::new();
-        for part in &self.parts {
+        for part in &self.pieces {
             let value = match part {
-                Part::Text(text) => {
+                Piece::Text(text) => {
                     word.push(text);
                     continue;
                 }
-                Part::Replacement(what @ Replacement::All(_)) => what.of(row).swap_remove(nth),
-                Part::Replacement(what) => what.of(row).into_iter().collect(),
+                Piece::Replacement(what @ Replacement::All(_)) => what.of(row).swap_remove(nth),
+                Piece::Replacement(what) => what.of(row).into_iter().collect(),
             };
-            if self.is_code {
-                check_code(value.as_bytes())?;
-            }
             word.push(value);
         }
-        Ok(word)
+        word
     }
 }
 
 /// A word, taken apart.
-fn parts(word: &[u8]) -> anyhow::Result<Vec<Part>> {
-    let mut parts = Vec::new();
+fn pieces(word: &[u8]) -> anyhow::Result<Vec<Piece>> {
+    let mut pieces = Vec::new();
     let (mut at, mut copied) = (0, 0);
     while at < word.len() {
         match Replacement::at(&word[at..])? {
             Some((what, length)) => {
                 if copied < at {
-                    parts.push(Part::Text(os(&word[copied..at])));
+                    pieces.push(Piece::Text(os(&word[copied..at])));
                 }
-                parts.push(Part::Replacement(what));
+                pieces.push(Piece::Replacement(what));
                 at += length;
                 copied = at;
             }
@@ -361,18 +325,18 @@ fn parts(word: &[u8]) -> anyhow::Result<Vec<Part>> {
         }
     }
     if copied < word.len() || word.is_empty() {
-        parts.push(Part::Text(os(&word[copied..])));
+        pieces.push(Piece::Text(os(&word[copied..])));
     }
-    Ok(parts)
+    Ok(pieces)
 }
 
 /// The word without its replacement strings: `{#}` alone makes no line for the shell, although the shell knows `#`.
 fn without_replacements(word: &OsString) -> anyhow::Result<OsString> {
-    let texts = parts(word.as_bytes())?
+    let texts = pieces(word.as_bytes())?
         .into_iter()
         .filter_map(|part| match part {
-            Part::Text(text) => Some(text),
-            Part::Replacement(_) => None,
+            Piece::Text(text) => Some(text),
+            Piece::Replacement(_) => None,
         });
     Ok(texts.collect())
 }
@@ -507,40 +471,7 @@ mod tests {
             error("x~{3}~:::~a").starts_with("{3} is the value of list 3, and there is one list")
         );
         assert!(error("x~{-2}~:::~a").starts_with("{-2} is the value of list 2"));
-        assert!(error("echo hi;~:::~reboot").contains("no argument can stand at its end"));
-    }
-
-    /// A value is an argument. Where an argument is code, only values that are no code of their own are put.
-    #[test]
-    fn values_do_not_become_code() {
-        assert_eq!(lines("sh~-c~sleep {}~:::~1"), ["sh -c 'sleep 1'"]);
-        assert_eq!(lines("sh -c \"sleep {}\"~:::~1"), ["sh -c \"sleep 1\""]);
-        for words in [
-            "sh~-c~echo {}~:::~$(touch x)",
-            "bash~-lc~:::~a;b",
-            "sh -c \"echo {}\"~:::~$(touch x)",
-            "sudo sh -c 'echo {}'~:::~a b",
-            "eval echo {}~:::~`x`",
-            "ssh~host~ls~{}~:::~a;b",
-            "bash -c~:::~a b",
-            "bash~+x~-c~echo {}~:::~$(touch x)",
-            "flock F -c 'echo {}'~:::~$(touch x)",
-            "flock~F~--command~echo {}~:::~$(touch x)",
-            "script~-qc~echo {}~/dev/null~:::~a;b",
-            "runuser bob -c 'echo {}'~:::~a;b",
-            "if true; then watch ls {}; fi~:::~a;b",
-        ] {
-            let error = error(words);
-            assert!(
-                error.contains("would be read as code")
-                    && error.contains("sh -c 'echo \"$1\"' sh {}"),
-                "{error}"
-            );
-        }
-        assert_eq!(
-            lines("sh~-c~echo \"$1\"~sh~{}~:::~$(touch x)"),
-            ["sh -c 'echo \"$1\"' sh '$(touch x)'"]
-        );
+        assert!(error("echo hi;~:::~reboot").contains("write {} where the value belongs"));
     }
 
     #[test]

@@ -173,11 +173,6 @@ impl RunWarning {
                 "the word `{word}` is an argument here, since several words are started without a shell; a line for the \
                  shell is one word, as in 'sort {{}} > {{}}.out'"
             ),
-            RunWarning::ShellWord { word } => format!(
-                "`{}` in a line for the shell may mean something else, or nothing, to /bin/sh here than to bash; give \
-                 --shell bash",
-                visible(word)
-            ),
             RunWarning::LogRewritten { file } => format!(
                 "the job itself has cut off {file}, and what it had written before is gone: to open /dev/stdout or \
                  /dev/stderr anew empties the file; `>&2` in place of `> /dev/stderr` does not"

@@ -12,10 +12,9 @@ use super::platform::Platform;
 use super::resume::{move_file, moved};
 use super::screen::Screen;
 use super::setting::setting;
-use super::shell::sh_is_bash;
 use super::{solo, watched};
 use crate::exit::Exit;
-use crate::input::{Command, shell_word, told};
+use crate::input::told;
 use crate::parallel::literal_word;
 use crate::stderr;
 use cosched_core::{Counter, RunResult, TaskResult};
@@ -84,18 +83,6 @@ pub(crate) fn execute<P: Platform>(
     }
     if let Some(word) = literal_word(&args.command) {
         screen.warn(RunWarning::LiteralWord { word });
-    }
-    if args.shell.is_none() && !args.is_simulated() && !sh_is_bash() {
-        let lines = plan
-            .jobs
-            .iter()
-            .filter_map(|(_, job)| match &job.input.command {
-                Some(Command::Shell(line)) => Some(line),
-                _ => None,
-            });
-        if let Some(word) = shell_word(lines) {
-            screen.warn(RunWarning::ShellWord { word });
-        }
     }
     // `-j 6 sleep` means six sleepers at once to users of GNU parallel.
     let (asked, cpus) = (

@@ -52,13 +52,6 @@ fn check(given: &OsStr, path: &Path) -> anyhow::Result<()> {
     )))
 }
 
-/// Whether `/bin/sh` is bash.
-pub(crate) fn sh_is_bash() -> bool {
-    let real = std::fs::canonicalize("/bin/sh").unwrap_or_default();
-    real.file_name()
-        .is_some_and(|name| name.as_bytes().starts_with(b"bash"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
