@@ -451,13 +451,7 @@ fn sources_of_jobs() {
         &[],
         &["run", "echo `touch {}`", ":::", "m"],
         2,
-        &["column 13", "between backquotes", "$(...)"],
-    );
-    check(
-        &[],
-        &["run", "sh", "-c", "echo {}", ":::", "$(touch m)"],
-        2,
-        &["read as code", "sh -c 'echo \"$1\"' sh {}"],
+        &["column 13", "in backquotes", "write it outside"],
     );
     check(
         &[("l", "touch m\n")],

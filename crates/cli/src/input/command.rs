@@ -94,8 +94,7 @@ impl Command {
             if ix > 0 {
                 bytes.push(b' ');
             }
-            let plain = !word.is_empty() && word.iter().all(|&byte| is_plain_byte(byte));
-            if plain && (ix > 0 || !is_special_first(word)) {
+            if is_plain(word) && (ix > 0 || !is_special_first(word)) {
                 bytes.extend_from_slice(word);
             } else {
                 bytes.extend(quote_for_sh(word));
@@ -130,7 +129,7 @@ const RESERVED: &[&str] = &[
 ];
 
 /// Whether the shell would read this word, as the first of a command, as its own and not as a program's name.
-pub(crate) fn is_special_first(word: &[u8]) -> bool {
+fn is_special_first(word: &[u8]) -> bool {
     word.contains(&b'=') || RESERVED.iter().any(|reserved| reserved.as_bytes() == word)
 }
 
@@ -139,12 +138,20 @@ pub(crate) fn is_plain_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"%+,-./:=@_".contains(&byte)
 }
 
+/// Whether a word means itself without quotes, after other words.
+fn is_plain(word: &[u8]) -> bool {
+    !word.is_empty() && word.iter().all(|&byte| is_plain_byte(byte))
+}
+
+/// Whether a word means itself without quotes, also at the beginning of a command.
+pub(crate) fn is_bare(word: &[u8]) -> bool {
+    is_plain(word) && !is_special_first(word)
+}
+
 /// Quotes a word for the shell if it needs it.
 pub(crate) fn quote(word: &[u8]) -> String {
     match std::str::from_utf8(word) {
-        Ok(text) if !word.is_empty() && word.iter().all(|&byte| is_plain_byte(byte)) => {
-            text.to_owned()
-        }
+        Ok(text) if is_plain(word) => text.to_owned(),
         _ => quote_always(word),
     }
 }

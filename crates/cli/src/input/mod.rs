@@ -4,8 +4,8 @@
 //!
 //! - [`near`]: typing errors; [`command`]: commands and how they are quoted; [`read`]: files that users name;
 //!   [`job`]: a job as it was given;
-//! - [`replacement`]: `{}` and the like; [`values`]: where values come from; [`shell_line`]: lines for the shell;
-//!   [`template`]: a command and its values;
+//! - [`replacement`]: `{}` and the like; [`word`]: words with them; [`values`]: where values come from;
+//!   [`shell_line`]: lines for the shell; [`template`]: a command and its values;
 //! - [`names`]: the names of jobs, and their copies; [`list`]: a list of commands; [`mix_bounds`] and [`mix`]: mix files;
 //! - [`spec`]: machines and programs to simulate.
 
@@ -22,6 +22,7 @@ mod shell_line;
 pub(crate) mod spec;
 pub(crate) mod template;
 mod values;
+mod word;
 
 /// The place of a job that is given on the command line.
 pub(crate) const COMMAND_LINE: &str = "the command line";

@@ -30,33 +30,6 @@ pub(crate) enum Part {
     Stem,
 }
 
-/// A piece of a word.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
-    Text(OsString),
-    Replacement(Replacement),
-}
-
-impl Piece {
-    pub(crate) fn replacement(&self) -> Option<Replacement> {
-        match self {
-            Piece::Text(_) => None,
-            Piece::Replacement(what) => Some(*what),
-        }
-    }
-
-    /// Whether its text begins with one of these bytes.
-    pub(crate) fn begins_with_any(&self, bytes: &[u8]) -> bool {
-        match self {
-            Piece::Text(text) => text
-                .as_encoded_bytes()
-                .first()
-                .is_some_and(|first| bytes.contains(first)),
-            Piece::Replacement(_) => false,
-        }
-    }
-}
-
 /// The values of one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
@@ -132,16 +105,17 @@ impl Replacement {
         Ok(found.map(|found| (found, length + 1)))
     }
 
-    /// What it stands for in this job: one text, or several for all values of a job that has several.
-    pub(crate) fn of(self, row: &Row) -> Vec<OsString> {
-        match self {
-            Replacement::All(part) => row.values.iter().map(|value| part.of(value)).collect(),
-            // A row of a table may be shorter than others: what it lacks is empty, as with GNU parallel.
-            Replacement::Nth(n, part) => {
-                vec![row.nth(n).map(|value| part.of(value)).unwrap_or_default()]
+    /// Its values in a job: none, one, or all; with `nth` only that one where it stands for all.
+    pub(crate) fn values(self, row: &Row, nth: Option<usize>) -> Vec<OsString> {
+        let (part, values) = match (self, nth) {
+            (Replacement::All(part), None) => (part, &row.values[..]),
+            (Replacement::All(part), Some(nth)) => (part, &row.values[nth..=nth]),
+            (Replacement::Nth(n, part), _) => {
+                (part, row.nth(n).map_or(&[][..], std::slice::from_ref))
             }
-            Replacement::Number => vec![row.number.to_string().into()],
-        }
+            (Replacement::Number, _) => return vec![row.number.to_string().into()],
+        };
+        values.iter().map(|value| part.of(value)).collect()
     }
 
     /// Whether it is a parameter of the shell's own after a `$`: `${1}` or `${#}`.
@@ -151,11 +125,6 @@ impl Replacement {
             Replacement::Nth(n, part) => n > 0 && part == Part::Whole,
             Replacement::All(_) => false,
         }
-    }
-
-    /// Whether it stands for a value that this job lacks.
-    pub(crate) fn is_lacking(self, row: &Row) -> bool {
-        matches!(self, Replacement::Nth(n, _) if row.nth(n).is_none())
     }
 }
 
@@ -221,7 +190,7 @@ mod tests {
         };
         Some(
             found
-                .of(&row)
+                .values(&row, None)
                 .iter()
                 .map(|text| text.to_string_lossy())
                 .collect::<Vec<_>>()
@@ -278,6 +247,9 @@ mod tests {
             values: vec![os(b"\xff/\xfe.x")],
             number: 1,
         };
-        assert_eq!(Replacement::All(Part::Stem).of(&row), [os(b"\xfe")]);
+        assert_eq!(
+            Replacement::All(Part::Stem).values(&row, None),
+            [os(b"\xfe")]
+        );
     }
 }

@@ -1,15 +1,15 @@
 //! A command with replacement strings and the values to put there: `gzip -k {} ::: a b c`.
 
-use super::command::{Command, os, told};
+use super::command::{Command, told};
 use super::job::JobInput;
-use super::replacement::{Part, Piece, Replacement, Row};
+use super::replacement::{Replacement, Row};
 use super::shell_line::ShellTemplate;
 use super::values::{self, Reading, rows};
+use super::word::Word;
 use crate::exit::usage;
-use rustix::process::{Resource, getrlimit};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// One command, or one for each row of values.
 ///
@@ -36,7 +36,7 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> anyhow::Result<Vec
     let from_stdin = !has_lists && (template.has_replacement() || reading.wants_values());
     if !has_lists && !from_stdin {
         let command = match command {
-            [line] if is_shell_line(line) => Command::shell(line.clone()),
+            [line] if is_shell_line(line.as_bytes()) => Command::shell(line.clone()),
             words => Command::Argv(words.to_vec()),
         };
         return Ok(vec![JobInput {
@@ -66,73 +66,20 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> anyhow::Result<Vec
     let template = template.or_at_end()?;
     template.check_positions(columns)?;
     let is_only = rows.len() == 1;
-    let room = room_for_words();
-    let job = |row: Row| {
+    let mut jobs = Vec::new();
+    for row in rows {
         let command = template.fill(&row, reading.repeats)?;
-        check_lengths(&command, room)?;
-        Ok(JobInput {
+        jobs.push(JobInput {
             values: row.values,
             is_only,
             ..JobInput::command(command, place.clone())
-        })
-    };
-    rows.into_iter().map(job).collect()
-}
-
-/// The longest word that the kernel passes to a program, in bytes, with the zero byte at its end.
-const MOST_WORD: usize = 128 << 10;
-
-/// What a word takes beside its bytes: the zero byte at its end, and a pointer to it.
-const AROUND_WORD: usize = 1 + 8;
-
-/// Kept for the variables that jobs get, and for what the kernel itself adds.
-const MARGIN: usize = 8 << 10;
-
-/// So many bytes are left for the words of a command beside the environment: a quarter of the largest stack, and at most 6
-/// MiB, is for both (execve(2), "Limits on size of arguments and environment").
-fn room_for_words() -> usize {
-    let stack = getrlimit(Resource::Stack).current.unwrap_or(u64::MAX);
-    let all = (stack / 4).clamp(128 << 10, 6 << 20) as usize;
-    let environment: usize = std::env::vars_os()
-        .map(|(name, value)| name.len() + 1 + value.len() + AROUND_WORD)
-        .sum();
-    all.saturating_sub(environment + MARGIN)
-}
-
-/// Refuses a command that the kernel would not start.
-fn check_lengths(command: &Command, room: usize) -> anyhow::Result<()> {
-    let line;
-    let words = match command {
-        Command::Argv(words) => words,
-        Command::Shell(shell) => {
-            line = shell.words();
-            &line
-        }
-    };
-    let remedy = "put fewer values into a job (-n), or give them in a file";
-    if let Some(longest) = words
-        .iter()
-        .map(|word| word.len())
-        .max()
-        .filter(|&longest| longest >= MOST_WORD)
-    {
-        return Err(usage(format!(
-            "with its values the command has a word of {longest} bytes, and the kernel takes at most {}; {remedy}",
-            MOST_WORD - 1
-        )));
+        });
     }
-    let all: usize = words.iter().map(|word| word.len() + AROUND_WORD).sum();
-    if all > room {
-        return Err(usage(format!(
-            "with its values the command takes {all} bytes, and the kernel has {room} for it beside the environment; {remedy}"
-        )));
-    }
-    Ok(())
+    Ok(jobs)
 }
 
-fn is_shell_line(word: &OsStr) -> bool {
-    word.as_bytes()
-        .iter()
+fn is_shell_line(word: &[u8]) -> bool {
+    word.iter()
         .any(|byte| byte.is_ascii_whitespace() || b"|&;<>()$`\\\"'*?[]#~=%!".contains(byte))
 }
 
@@ -142,34 +89,25 @@ enum Template {
     Words(Vec<Word>),
 }
 
-/// A word of a command.
-struct Word {
-    pieces: Vec<Piece>,
-}
-
 impl Template {
     fn new(words: &[OsString]) -> anyhow::Result<Template> {
-        if let [line] = words
-            && is_shell_line(&without_replacements(line)?)
-        {
-            return Ok(Template::Shell(ShellTemplate::new(line.as_bytes())?));
-        }
-        let mut taken = Vec::new();
+        let mut parsed = Vec::new();
         for word in words {
-            let pieces = pieces(word.as_bytes())?;
-            taken.push(Word { pieces });
+            parsed.push(Word::parse(word.as_bytes())?);
         }
-        Ok(Template::Words(taken))
+        // `{#}` alone makes no shell line, although the shell knows `#`.
+        if let [word] = &parsed[..]
+            && word.texts().any(is_shell_line)
+        {
+            return Ok(Template::Shell(ShellTemplate::new(words[0].as_bytes())?));
+        }
+        Ok(Template::Words(parsed))
     }
 
     fn replacements(&self) -> Vec<Replacement> {
         match self {
             Template::Shell(line) => line.replacements().collect(),
-            Template::Words(words) => words
-                .iter()
-                .flat_map(|word| &word.pieces)
-                .filter_map(Piece::replacement)
-                .collect(),
+            Template::Words(words) => words.iter().flat_map(Word::replacements).collect(),
         }
     }
 
@@ -185,10 +123,7 @@ impl Template {
         match self {
             Template::Shell(line) => Ok(Template::Shell(line.with_values_at_end()?)),
             Template::Words(mut words) => {
-                let all = Replacement::All(Part::Whole);
-                words.push(Word {
-                    pieces: vec![Piece::Replacement(all)],
-                });
+                words.push(Word::parse(b"{}")?);
                 Ok(Template::Words(words))
             }
         }
@@ -224,36 +159,11 @@ impl Template {
             Template::Shell(line) => return Ok(line.fill(row, repeats)),
             Template::Words(words) => words,
         };
-        let mut argv: Vec<OsString> = Vec::new();
-        for word in words {
-            // As with GNU parallel, whose shell sees nothing there.
-            if matches!(&word.pieces[..], [Piece::Replacement(what)] if what.is_lacking(row)) {
-                continue;
-            }
-            if repeats && row.values.len() > 1 && word.is_repeated() {
-                word.check_blanks()?;
-                for nth in 0..row.values.len() {
-                    argv.push(word.with(row, nth));
-                }
-                continue;
-            }
-            let mut present = OsString::new();
-            for part in &word.pieces {
-                match part {
-                    Piece::Text(text) => present.push(text),
-                    Piece::Replacement(what) => {
-                        // Several values are several words.
-                        for (ix, value) in what.of(row).into_iter().enumerate() {
-                            if ix > 0 {
-                                argv.push(std::mem::take(&mut present));
-                            }
-                            present.push(value);
-                        }
-                    }
-                }
-            }
-            argv.push(present);
-        }
+        let argv: Vec<OsString> = words
+            .iter()
+            .flat_map(|word| word.fill(row, repeats, <[u8]>::to_vec))
+            .map(OsString::from_vec)
+            .collect();
         if argv.is_empty() {
             let values: Vec<String> = row.values.iter().map(told).collect();
             return Err(usage(format!(
@@ -263,82 +173,6 @@ impl Template {
         }
         Ok(Command::Argv(argv))
     }
-}
-
-impl Word {
-    /// Whether it holds a string that stands for all values of a job.
-    fn is_repeated(&self) -> bool {
-        self.pieces
-            .iter()
-            .any(|part| matches!(part, Piece::Replacement(Replacement::All(_))))
-    }
-
-    /// Refuses text with blanks, of which GNU parallel repeats only the part between two of them.
-    fn check_blanks(&self) -> anyhow::Result<()> {
-        let is_blank = |byte: &u8| byte.is_ascii_whitespace();
-        let Some(text) = self.pieces.iter().find_map(|part| match part {
-            Piece::Text(text) if text.as_bytes().iter().any(is_blank) => Some(text),
-            _ => None,
-        }) else {
-            return Ok(());
-        };
-        Err(usage(format!(
-            "-N repeats the text around {{}} for each value, and here it has a blank in it: `{}`; with -n it is not repeated, \
-             and {{1}} and {{2}} name the values",
-            told(text)
-        )))
-    }
-
-    /// The word with one of the values where all could stand.
-    fn with(&self, row: &Row, nth: usize) -> OsString {
-        let mut word = OsString::new();
-        for part in &self.pieces {
-            let value = match part {
-                Piece::Text(text) => {
-                    word.push(text);
-                    continue;
-                }
-                Piece::Replacement(what @ Replacement::All(_)) => what.of(row).swap_remove(nth),
-                Piece::Replacement(what) => what.of(row).into_iter().collect(),
-            };
-            word.push(value);
-        }
-        word
-    }
-}
-
-/// A word, taken apart.
-fn pieces(word: &[u8]) -> anyhow::Result<Vec<Piece>> {
-    let mut pieces = Vec::new();
-    let (mut at, mut copied) = (0, 0);
-    while at < word.len() {
-        match Replacement::at(&word[at..])? {
-            Some((what, length)) => {
-                if copied < at {
-                    pieces.push(Piece::Text(os(&word[copied..at])));
-                }
-                pieces.push(Piece::Replacement(what));
-                at += length;
-                copied = at;
-            }
-            None => at += 1,
-        }
-    }
-    if copied < word.len() || word.is_empty() {
-        pieces.push(Piece::Text(os(&word[copied..])));
-    }
-    Ok(pieces)
-}
-
-/// The word without its replacement strings: `{#}` alone makes no line for the shell, although the shell knows `#`.
-fn without_replacements(word: &OsString) -> anyhow::Result<OsString> {
-    let texts = pieces(word.as_bytes())?
-        .into_iter()
-        .filter_map(|part| match part {
-            Piece::Text(text) => Some(text),
-            Piece::Replacement(_) => None,
-        });
-    Ok(texts.collect())
 }
 
 #[cfg(test)]
@@ -451,15 +285,6 @@ mod tests {
             lines_with("echo~x{}y~:::~a~b", &one),
             ["echo xay", "echo xby"]
         );
-        // It can't be known whether that is a script or a name with blanks.
-        let words: Vec<OsString> = ["sh", "-c", "rm {}.bak", ":::", "a", "b"]
-            .map(OsString::from)
-            .to_vec();
-        let error = parse(&words, &two).unwrap_err().to_string();
-        assert!(
-            error.contains("has a blank in it") && error.contains("with -n"),
-            "{error}"
-        );
     }
 
     #[test]
@@ -479,7 +304,7 @@ mod tests {
         let words: Vec<OsString> = ["cat", "{}", ":::"]
             .iter()
             .map(OsString::from)
-            .chain([os(b"\xff")])
+            .chain([OsString::from_vec(vec![0xff])])
             .collect();
         let jobs = parse(&words, &Reading::default()).unwrap();
         assert_eq!(jobs[0].command.as_ref().unwrap().line(), r"cat $'\377'");

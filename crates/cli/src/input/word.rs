@@ -1,0 +1,118 @@
+//! A word of a command with replacement strings, such as `{.}.out`.
+
+use super::replacement::{Replacement, Row};
+use std::os::unix::ffi::OsStrExt;
+
+/// A word: texts and replacement strings in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Word(Vec<Piece>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(Vec<u8>),
+    Replacement(Replacement),
+}
+
+impl Word {
+    /// Finds the replacement strings of a word.
+    ///
+    /// # Errors
+    /// It has one of GNU parallel's that has no meaning here.
+    pub(crate) fn parse(text: &[u8]) -> anyhow::Result<Word> {
+        let mut word = Word::default();
+        let mut at = 0;
+        while at < text.len() {
+            if let Some((what, length)) = Replacement::at(&text[at..])? {
+                word.push(what);
+                at += length;
+            } else {
+                word.push_text(&text[at..=at]);
+                at += 1;
+            }
+        }
+        if word.is_empty() {
+            word.push_text(b"");
+        }
+        Ok(word)
+    }
+
+    /// Whether it has no piece, not even an empty text.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn push(&mut self, what: Replacement) {
+        self.0.push(Piece::Replacement(what));
+    }
+
+    pub(crate) fn push_text(&mut self, text: &[u8]) {
+        match self.0.last_mut() {
+            Some(Piece::Text(before)) => before.extend(text),
+            _ => self.0.push(Piece::Text(text.to_vec())),
+        }
+    }
+
+    /// The texts without the replacement strings.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().filter_map(|piece| match piece {
+            Piece::Text(text) => Some(&text[..]),
+            Piece::Replacement(_) => None,
+        })
+    }
+
+    pub(crate) fn replacements(&self) -> impl Iterator<Item = Replacement> {
+        self.0.iter().filter_map(|piece| match piece {
+            Piece::Text(_) => None,
+            Piece::Replacement(what) => Some(*what),
+        })
+    }
+
+    /// The words that it becomes for one job, each value written by `write`.
+    ///
+    /// Several values of `{}` become several words: `x{}y` becomes `xa by`. With `repeats` it becomes `xay xby`. A word
+    /// of nothing but values that the job lacks becomes no word.
+    pub(crate) fn fill(
+        &self,
+        row: &Row,
+        repeats: bool,
+        write: fn(&[u8]) -> Vec<u8>,
+    ) -> Vec<Vec<u8>> {
+        let has_all = self
+            .replacements()
+            .any(|what| matches!(what, Replacement::All(_)));
+        if !(repeats && has_all) {
+            return self.fill_once(row, None, write);
+        }
+        (0..row.values.len())
+            .flat_map(|nth| self.fill_once(row, Some(nth), write))
+            .collect()
+    }
+
+    /// Fills in all values of the job, or for `{}` the `nth` alone.
+    fn fill_once(
+        &self,
+        row: &Row,
+        nth: Option<usize>,
+        write: fn(&[u8]) -> Vec<u8>,
+    ) -> Vec<Vec<u8>> {
+        let mut words = Vec::new();
+        let mut word: Option<Vec<u8>> = None;
+        for piece in &self.0 {
+            let what = match piece {
+                Piece::Text(text) => {
+                    word.get_or_insert_default().extend(text);
+                    continue;
+                }
+                Piece::Replacement(what) => what,
+            };
+            for (ix, value) in what.values(row, nth).iter().enumerate() {
+                if ix > 0 {
+                    words.extend(word.take());
+                }
+                word.get_or_insert_default().extend(write(value.as_bytes()));
+            }
+        }
+        words.extend(word);
+        words
+    }
+}
