@@ -392,7 +392,7 @@ fn failed_jobs_are_started_again() {
             "each attempt appends"
         );
         assert_eq!(
-            err(&output).matches("it is started again").count(),
+            err(&output).matches("; retrying").count(),
             2,
             "{}",
             err(&output)

@@ -3,7 +3,7 @@
 
 use super::answer::{exit_of, print};
 use super::args::RunArgs;
-use super::batch::{Batch, Outcome, Setting};
+use super::batch::{Batch, BatchResult, Session};
 use super::files::{Files, keep};
 use super::metrics::MetricsSocket;
 use super::old_logs::{Passing, prune};
@@ -107,7 +107,7 @@ pub(crate) fn execute<P: Platform>(
         window
     });
     let logs = plan.logs.clone();
-    let common = Setting {
+    let session = Session {
         args,
         platform,
         screen: &screen,
@@ -121,7 +121,7 @@ pub(crate) fn execute<P: Platform>(
             .iter_mut()
             .for_each(|info| (info.log, info.log_stderr) = (None, None));
     }
-    if let Some(exit) = solo::learn(&common, &mut plan, &mut infos)? {
+    if let Some(exit) = solo::learn(&session, &mut plan, &mut infos)? {
         return Ok(exit);
     }
     if args.solo.as_deref() == Some(ONLY) {
@@ -154,7 +154,7 @@ pub(crate) fn execute<P: Platform>(
         files,
         shows_output: true,
     };
-    let Outcome { result, mut info } = batch.run(&common, &mut *policy)?;
+    let BatchResult { result, mut info } = batch.run(&session, &mut *policy)?;
     for odd in odd_traces(&result) {
         screen.warn(odd);
     }

@@ -2,14 +2,15 @@
 
 use super::args::{ActuatorArg, FreezeArg, PolicyArgs, Requirement, RunArgs};
 use super::cpus::CpuChoice;
+use super::gauge::Gauge;
 use super::kernel;
 use super::keys::Keys;
-use super::platform::{KernelPart, Platform, Problem, SoloWork, View};
+use super::platform::{KernelPart, Platform, Problem, RunIdentity, SoloWork, View};
 use super::screen::Screen;
 use crate::exit::{incapable, no_program, usage};
 use crate::input::{COMMAND_LINE, Command, Job, told};
 use anyhow::Context as _;
-use cosched_core::{Absence, Capability, Counter, CpuSet, Machine, Nanos};
+use cosched_core::{Absence, Backend as _, Capability, Counter, CpuSet, Machine, Nanos};
 use cosched_linux::accounts::CpuUse;
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::emulate::SmallCores;
@@ -19,7 +20,7 @@ use cosched_linux::root::Root;
 use cosched_linux::topology;
 use cosched_linux::{
     Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Inbox, Notice,
-    Program, Seat, Share, check_file_size, check_open_files, find_program,
+    Program, Seat, Share, check_file_size, check_open_files, find_program, own_run,
 };
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, RunWarning};
@@ -30,6 +31,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 /// This machine, as it was found before the run.
 pub(crate) struct HostPlatform {
@@ -243,6 +245,21 @@ impl Platform for HostPlatform {
     type Backend = Host;
 
     const SOLO_BY_DEFAULT: bool = false;
+    const HAS_OUTPUT: bool = true;
+    const MARK: &'static str = "";
+    const UNMEASURED: Absence = Absence::NotTold;
+
+    fn identity(backend: &mut Host) -> RunIdentity {
+        let elapsed = Duration::from_nanos(backend.now().0);
+        RunIdentity {
+            run_id: own_run(&Root::default()),
+            started_at: Some(SystemTime::now() - elapsed),
+        }
+    }
+
+    fn gauge(&self) -> Option<Gauge> {
+        Some(Gauge::start(self.view.machine.all_cpus()))
+    }
 
     fn left_out(backend: &Host) -> CpuUse {
         backend.left_out()

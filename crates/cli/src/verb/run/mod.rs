@@ -15,7 +15,7 @@
 //!   [`runs`]: log folders, and what stands beside a job log; [`killed`] and [`resume`]: the runs before this one;
 //!   [`keys`] and [`memory`]: what is known of jobs from them, and what is kept for those to come; [`named`], [`files`] and [`old_logs`]: what is written and removed; [`plan`]:
 //!   what is going to be done; [`explain`]: the plan in words;
-//! - [`batch`]: one run of the loop; [`answer`]: summary, record and exit code;
+//! - [`gauge`]: what a run took of the machine; [`reporter`]: news of a running batch; [`batch`]: one run of the loop; [`answer`]: summary, record and exit code;
 //! - [`solo`]: what each job does alone; [`execute`]: the whole plan.
 
 mod answer;
@@ -27,6 +27,7 @@ mod execute;
 mod explain;
 mod files;
 mod folder;
+mod gauge;
 mod host;
 mod interruptible;
 mod kernel;
@@ -40,6 +41,7 @@ mod old_logs;
 mod plan;
 mod platform;
 mod policy;
+mod reporter;
 mod resume;
 mod runs;
 mod screen;

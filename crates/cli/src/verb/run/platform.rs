@@ -2,16 +2,18 @@
 //! the implementations `host` and `simulated`.
 
 use super::args::{Requirement, RunArgs};
+use super::gauge::Gauge;
 use super::screen::Screen;
 use crate::exit::Failure;
 use crate::input::Job;
-use cosched_core::{Backend, Capabilities, Machine, Nanos, SoloProfile};
+use cosched_core::{Absence, Backend, Capabilities, Machine, Nanos, SoloProfile};
 use cosched_linux::Inbox;
 use cosched_linux::accounts::CpuUse;
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, RunWarning, SettingFile, SoloSource};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// What is known about a machine before a run.
 pub(crate) struct View {
@@ -55,6 +57,14 @@ pub(crate) struct Problem {
     pub(crate) hint: &'static str,
 }
 
+/// Identity and start of a run; empty in a simulation.
+#[derive(Default)]
+pub(crate) struct RunIdentity {
+    pub(crate) run_id: Option<String>,
+    /// Start of the backend's clock.
+    pub(crate) started_at: Option<SystemTime>,
+}
+
 /// What has to be done to learn how each job does alone.
 pub(crate) enum SoloWork {
     /// No run is needed: the platform knows the solo profiles already.
@@ -95,6 +105,12 @@ pub(crate) trait Platform {
 
     /// Whether jobs run alone first even if the user does not ask for it.
     const SOLO_BY_DEFAULT: bool;
+    /// Whether jobs write output.
+    const HAS_OUTPUT: bool;
+    /// Prefix of lines about jobs on the screen.
+    const MARK: &'static str;
+    /// Why figures of the real machine are absent.
+    const UNMEASURED: Absence;
 
     /// What is known about its machine.
     fn view(&self) -> &View;
@@ -135,7 +151,13 @@ pub(crate) trait Platform {
     /// What a job runs, in words.
     fn shown(&self, job: &Job) -> String;
 
-    /// Where the time of the CPUs went while a run was suspended.
+    /// The run's identity and start, for the record.
+    fn identity(backend: &mut Self::Backend) -> RunIdentity;
+
+    /// Reads the machine's counters at the start of a run; `None` in a simulation.
+    fn gauge(&self) -> Option<Gauge>;
+
+    /// CPU use while the run was suspended.
     fn left_out(backend: &Self::Backend) -> CpuUse;
 
     /// Makes the backend for these jobs; nothing is started yet. It watches `inbox`, if it runs real jobs.

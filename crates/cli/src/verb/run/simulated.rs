@@ -2,14 +2,15 @@
 
 use super::args::{ActuatorArg, FreezeArg, Requirement, RunArgs};
 use super::cpus::CpuChoice;
+use super::gauge::Gauge;
 use super::interruptible::Interruptible;
-use super::platform::{KernelPart, Platform, Problem, SoloWork, View};
+use super::platform::{KernelPart, Platform, Problem, RunIdentity, SoloWork, View};
 use super::screen::Screen;
 use super::setting::file;
 use crate::exit::{Exit, Failure, usage};
 use crate::input::{Job, spec, told};
 use anyhow::Context as _;
-use cosched_core::{Capability, Counter, Nanos, SoloProfile};
+use cosched_core::{Absence, Capability, Counter, Nanos, SoloProfile};
 use cosched_linux::accounts::CpuUse;
 use cosched_linux::{Inbox, Interrupt, Interrupts};
 use cosched_memory::Key;
@@ -342,6 +343,17 @@ impl Platform for SimPlatform {
 
     /// Solo runs in a simulation take almost no time.
     const SOLO_BY_DEFAULT: bool = true;
+    const HAS_OUTPUT: bool = false;
+    const MARK: &'static str = "[simulated] ";
+    const UNMEASURED: Absence = Absence::Simulated;
+
+    fn identity(_backend: &mut Interruptible<Sim>) -> RunIdentity {
+        RunIdentity::default()
+    }
+
+    fn gauge(&self) -> Option<Gauge> {
+        None
+    }
 
     fn left_out(_backend: &Interruptible<Sim>) -> CpuUse {
         CpuUse::default()

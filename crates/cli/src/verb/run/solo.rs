@@ -1,7 +1,7 @@
 //! Solo profiles, learned before the run itself: from solo runs, from the platform, or from a file.
 
 use super::answer::exit_of;
-use super::batch::{Batch, Outcome, Setting};
+use super::batch::{Batch, BatchResult, Session};
 use super::files::Files;
 use super::plan::{Plan, require_solo};
 use super::platform::{Platform, SoloWork};
@@ -28,12 +28,12 @@ use std::sync::Arc;
 /// # Errors
 /// A solo run could not be made, or the policy needs more than could be learned.
 pub(crate) fn learn<P: Platform>(
-    setting: &Setting<'_, P>,
+    session: &Session<'_, P>,
     plan: &mut Plan<P>,
     infos: &mut [JobInfo],
 ) -> anyhow::Result<Option<Exit>> {
     if plan.solo.alone {
-        match setting.platform.solo_work(trace_step(plan))? {
+        match session.platform.solo_work(trace_step(plan))? {
             SoloWork::Known { profiles, source } => {
                 for ((profile, spec), info) in profiles
                     .into_iter()
@@ -45,7 +45,7 @@ pub(crate) fn learn<P: Platform>(
                 }
             }
             SoloWork::RunEach => {
-                if let Some(exit) = measure(setting, plan, infos)? {
+                if let Some(exit) = measure(session, plan, infos)? {
                     return Ok(Some(exit));
                 }
             }
@@ -69,7 +69,7 @@ pub(crate) fn learn<P: Platform>(
                         source: SoloSource::Record,
                     })
                 }
-                None => setting.screen.warn(RunWarning::SoloMissing {
+                None => session.screen.warn(RunWarning::SoloMissing {
                     job: info.name.clone(),
                     simulated: info.solo.is_some(),
                 }),
@@ -113,16 +113,16 @@ fn distinct<P: Platform>(plan: &Plan<P>) -> (Vec<usize>, Vec<usize>) {
 /// Runs each distinct job alone, one after the other, and notes its solo profile. Returns an exit if the user
 /// interrupted it.
 fn measure<P: Platform>(
-    setting: &Setting<'_, P>,
+    session: &Session<'_, P>,
     plan: &mut Plan<P>,
     infos: &mut [JobInfo],
 ) -> anyhow::Result<Option<Exit>> {
-    let Setting {
+    let Session {
         args,
         platform,
         screen,
         ..
-    } = setting;
+    } = session;
     let fifo = find_policy("fifo").context("the table of policies has no fifo")?;
     let params = Params::resolve(fifo.name, fifo.params, &[])?;
     let folder = plan.logs.join("solo");
@@ -193,7 +193,7 @@ fn measure<P: Platform>(
         shows_output: false,
     };
     let mut policy = (fifo.build)(&params);
-    let Outcome { result, mut info } = batch.run(setting, &mut *policy)?;
+    let BatchResult { result, mut info } = batch.run(session, &mut *policy)?;
     for disturbed in info.disturbances(true) {
         info.warnings.push(disturbed.clone());
         screen.warn(disturbed);

@@ -1,15 +1,16 @@
-//! What those who look at a run are told beside what its loop knows.
+//! Facts for the watchers of a run that its loop does not know.
 
-use super::args::RunArgs;
+use super::args::OutputArgs;
+use super::batch::Session;
+use super::gauge::own_cpu_time;
 use super::metrics::MetricsSocket;
 use super::window::Window;
-use cosched_core::{Nanos, RunConfig};
+use cosched_core::RunConfig;
 use cosched_linux::root::Root;
 use cosched_report::{Absences, RunFacts, RunInfo, RunWarning, Status};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Makes the window of this run. Where there can be no socket for it, nobody can look at the run but who asks for metrics, and
-/// it goes on all the same.
+/// Makes the window of this run. Without a socket, the run goes on and only metrics can be watched.
 pub(crate) fn open(root: &Root, metrics: Option<MetricsSocket>) -> (Window, Option<RunWarning>) {
     let (window, problem) = Window::new(root, metrics);
     (
@@ -20,62 +21,62 @@ pub(crate) fn open(root: &Root, metrics: Option<MetricsSocket>) -> (Window, Opti
     )
 }
 
-/// What does not change while jobs run. `alone` says that each of them runs alone.
-pub(crate) fn facts(
-    args: &RunArgs,
+/// The facts about a run that do not change while jobs run. `alone`: jobs run one at a time.
+pub(crate) fn facts<P>(
+    session: &Session<'_, P>,
     info: &RunInfo,
     config: &RunConfig,
-    logs: &Path,
     alone: bool,
 ) -> RunFacts {
+    const NO_LOGS: &str = "--no-logs keeps none";
+    const UNKNOWN: &str = "not told";
     let mut absent = Absences::default();
-    let kept = |name: &str| (!args.output.no_logs).then(|| logs.join(name).display().to_string());
-    let named = args
-        .output
-        .record
-        .as_deref()
-        .map(|record| std::path::absolute(record).unwrap_or(record.to_owned()));
-    let record = named
-        .map(|record| record.display().to_string())
-        .or_else(|| kept("run.json"));
+    let (phase, series) = if alone {
+        ("alone", "solo.series.jsonl")
+    } else {
+        ("together", "series.jsonl")
+    };
     let started_at = info
         .started_at
         .map(|at| humantime::format_rfc3339_millis(at).to_string());
-    let folder = (!args.output.no_logs).then(|| logs.display().to_string());
-    let no_logs = "--no-logs keeps none";
+    let command_line = info.setting.command_line.clone();
+    let record = named_record(&session.args.output).or_else(|| session.kept("run.json"));
     RunFacts {
         run_id: info.run_id.clone().unwrap_or_default(),
         pid: std::process::id(),
         policy: info.policy.clone(),
-        phase: if alone { "alone" } else { "together" }.to_owned(),
+        phase: phase.to_owned(),
         machine: info.machine.name.clone(),
         cpus: info.machine.all_cpus().to_string(),
-        started_at: absent.note_option("started_at", started_at, "not told"),
+        started_at: absent.note_option("started_at", started_at, UNKNOWN),
         quantum_s: config.quantum.as_s(),
         max_pause_s: config.max_pause.as_s(),
-        folder: absent.note_option("folder", folder, no_logs),
-        record: absent.note_option("record", record, no_logs),
-        series: absent.note_option(
-            "series",
-            kept(if alone {
-                "solo.series.jsonl"
-            } else {
-                "series.jsonl"
-            }),
-            no_logs,
-        ),
-        command_line: absent.note_option(
-            "command_line",
-            info.setting.command_line.clone(),
-            "not told",
-        ),
+        folder: absent.note_option("folder", session.kept(""), NO_LOGS),
+        record: absent.note_option("record", record, NO_LOGS),
+        series: absent.note_option("series", session.kept(series), NO_LOGS),
+        command_line: absent.note_option("command_line", command_line, UNKNOWN),
         absent,
     }
 }
 
-/// Adds what the run itself has used, and answers those who look.
-pub(crate) fn show(window: &Window, mut status: Box<Status>, cpu_time: Nanos) {
-    let used = cpu_time.as_s();
+/// The file of `--record`.
+fn named_record(output: &OutputArgs) -> Option<String> {
+    let path = output.record.as_deref()?;
+    let path = std::path::absolute(path).unwrap_or(path.to_owned());
+    Some(path.display().to_string())
+}
+
+impl<P> Session<'_, P> {
+    /// The path of a file in the log folder, or of the folder itself; `None` with `--no-logs`.
+    fn kept(&self, name: &str) -> Option<String> {
+        let path: PathBuf = self.logs.iter().chain(Path::new(name)).collect();
+        (!self.args.output.no_logs).then(|| path.display().to_string())
+    }
+}
+
+/// Adds the run's own CPU time to a status, and sends it to the watchers.
+pub(crate) fn show(window: &Window, mut status: Box<Status>) {
+    let used = own_cpu_time().as_s();
     status.own.figures.push("cpu_s", Ok(used));
     let share = if status.elapsed_s > 0.0 {
         Ok(used / status.elapsed_s)
