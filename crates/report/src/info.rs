@@ -1,7 +1,7 @@
 //! What is known about a run beside its result: its setup, its jobs, and how it was measured.
 
 use crate::given::Given;
-use crate::machine_load::{MachineUse, Throttling};
+use crate::machine_load::{MachineUse, Throttling, disturbances};
 use crate::record::EarlierJob;
 use crate::setting::RunSetting;
 use crate::source::{BackendKind, EnergySource, SoloSource};
@@ -125,17 +125,9 @@ pub struct RunInfo {
 }
 
 impl RunInfo {
-    /// The warnings that figures of the run are not to be trusted; `alone` if it was of jobs one by one.
+    /// Warnings that the run's figures are not to be trusted; `alone` if its jobs ran one by one for solo times.
     pub fn disturbances(&self, alone: bool) -> Vec<RunWarning> {
-        let used = self
-            .machine_use
-            .value()
-            .and_then(|used| used.warning(alone));
-        let throttled = self
-            .throttling
-            .value()
-            .and_then(|throttling| throttling.warning(alone));
-        used.into_iter().chain(throttled).collect()
+        disturbances(self.machine_use, self.throttling, alone)
     }
 }
 

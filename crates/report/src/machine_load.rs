@@ -44,18 +44,30 @@ impl MachineUse {
         self.foreign.share_of(self.total)
     }
 
-    /// The warning that figures of such a run are not to be trusted; `alone` if it was of jobs one by one.
-    pub fn warning(&self, alone: bool) -> Option<RunWarning> {
-        let foreign_cpus = self.foreign_share() * self.cpus as f64;
-        let is_foreign = foreign_cpus > MOST_FOREIGN_CPUS && self.foreign_share() > LEAST_FOREIGN;
-        let is_stolen = self.steal_share() > MOST_STEAL;
-        let is_long = self.total.0 / (self.cpus.max(1) as u64) >= LEAST_TIME.0;
-        (is_long && (is_foreign || is_stolen)).then(|| RunWarning::Disturbed {
-            alone,
-            cpus: self.cpus,
-            foreign_cpus: is_foreign.then_some(foreign_cpus),
-            steal_share: is_stolen.then(|| self.steal_share()),
-        })
+    fn foreign_cpus(&self) -> f64 {
+        self.foreign_share() * self.cpus as f64
+    }
+
+    /// What others took of the CPUs, in words; `None` if it was too little, or the run too short, to spoil figures.
+    pub fn disturbance(&self) -> Option<String> {
+        if self.total.0 / (self.cpus.max(1) as u64) < LEAST_TIME.0 {
+            return None;
+        }
+        let mut taken = Vec::new();
+        if self.foreign_cpus() > MOST_FOREIGN_CPUS && self.foreign_share() > LEAST_FOREIGN {
+            taken.push(format!(
+                "other programs took {:.2} of {}",
+                self.foreign_cpus(),
+                count(self.cpus as u64, "CPU")
+            ));
+        }
+        if self.steal_share() > MOST_STEAL {
+            let percent = self.steal_share() * 100.0;
+            taken.push(format!(
+                "the hypervisor took {percent:.1} % of the CPU time"
+            ));
+        }
+        (!taken.is_empty()).then(|| taken.join(", and "))
     }
 }
 
@@ -76,20 +88,50 @@ impl Throttling {
         self.time.map(|time| time.min(self.run))
     }
 
-    /// The warning that figures of such a run are not to be trusted; `alone` if it was of jobs one by one.
-    pub fn warning(&self, alone: bool) -> Option<RunWarning> {
+    /// How far heat slowed a core down, in words; `None` if that was too little, or the run too short, to spoil figures.
+    pub fn disturbance(&self) -> Option<String> {
         let is_much = match self.time() {
             Reading::Value(time) => time.share_of(self.run) > MOST_THROTTLED,
             Reading::Absent(_) => self.events.saturating_mul(THROTTLED_EVERY.0) > self.run.0,
         };
-        let (events, time, run) = (self.events, self.time().value(), self.run);
-        (is_much && run >= LEAST_TIME).then_some(RunWarning::Throttled {
-            alone,
-            events,
-            time,
-            run,
-        })
+        if !is_much || self.run < LEAST_TIME {
+            return None;
+        }
+        let total = match self.time() {
+            Reading::Value(time) => format!(", for {:.2} s in all,", time.as_s()),
+            Reading::Absent(_) => String::new(),
+        };
+        Some(format!(
+            "the processor slowed a hot core down {}{total} within {:.2} s",
+            count(self.events, "time"),
+            self.run.as_s()
+        ))
     }
+}
+
+/// Warnings that figures are not to be trusted; `alone` if they are solo times.
+pub fn disturbances(
+    used: Reading<MachineUse>,
+    throttling: Reading<Throttling>,
+    alone: bool,
+) -> Vec<RunWarning> {
+    let mut warnings = Vec::new();
+    if let Some(why) = used.value().and_then(|used| used.disturbance()) {
+        let why = format!("{why} meanwhile");
+        warnings.push(if alone {
+            RunWarning::SoloDisturbed { why }
+        } else {
+            RunWarning::Disturbed { why }
+        });
+    }
+    if let Some(why) = throttling.value().and_then(|heat| heat.disturbance()) {
+        warnings.push(if alone {
+            RunWarning::SoloDisturbed { why }
+        } else {
+            RunWarning::Throttled { why }
+        });
+    }
+    warnings
 }
 
 /// The same in the run record.
@@ -123,9 +165,7 @@ impl MachineLoad {
             cpu_s: figure("cpu_s", |used| used.total.as_s()),
             steal_share: figure("steal_share", MachineUse::steal_share),
             foreign_share: figure("foreign_share", MachineUse::foreign_share),
-            foreign_cpus: figure("foreign_cpus", |used| {
-                used.foreign_share() * used.cpus as f64
-            }),
+            foreign_cpus: figure("foreign_cpus", MachineUse::foreign_cpus),
             throttled_s: absent.note(
                 "throttled_s",
                 throttling
@@ -169,28 +209,11 @@ pub fn doubt_of_short_runs<'a>(loads: impl IntoIterator<Item = &'a MachineLoad>)
         stolen: sum(|run| run.0 * run.1),
         foreign: sum(|run| run.0 * run.2),
     };
-    let Some(RunWarning::Disturbed {
-        foreign_cpus,
-        steal_share,
-        ..
-    }) = used.warning(false)
-    else {
-        return None;
-    };
-    let foreign = foreign_cpus.map(|taken| {
-        format!(
-            "other programs took {taken:.2} of {}",
-            count(cpus as u64, "CPU")
-        )
-    });
-    let stolen = steal_share
-        .map(|share| format!("the hypervisor took {:.1} % of the CPU time", share * 100.0));
-    let why: Vec<String> = [foreign, stolen].into_iter().flatten().collect();
     Some(format!(
         "figures are not to be trusted: runs under {} s are not judged one by one, and in {} together {}",
         LEAST_TIME.as_s(),
         count(short.len() as u64, "run"),
-        why.join(", and ")
+        used.disturbance()?
     ))
 }
 
@@ -212,13 +235,12 @@ mod tests {
 
     #[test]
     fn disturbed_runs_are_told_from_noise() {
-        let told = |used: MachineUse| match used.warning(false) {
-            Some(RunWarning::Disturbed {
-                foreign_cpus,
-                steal_share,
-                ..
-            }) => (foreign_cpus.is_some(), steal_share.is_some()),
-            _ => (false, false),
+        let told = |used: MachineUse| {
+            let why = used.disturbance().unwrap_or_default();
+            (
+                why.contains("other programs"),
+                why.contains("the hypervisor"),
+            )
         };
         assert_eq!(told(used(10.0, 0.3, 0.9)), (false, false));
         assert_eq!(told(used(10.0, 0.5, 0.0)), (false, true));
@@ -296,30 +318,23 @@ mod tests {
 
     #[test]
     fn throttled_runs_are_told_from_spikes() {
-        let told = |throttling: Throttling| match throttling.warning(false) {
-            Some(RunWarning::Throttled { time, .. }) => Some(time.map(Nanos::as_s)),
-            _ => None,
-        };
-        assert_eq!(told(throttled(100.0, 0.0)), None, "spikes");
-        assert_eq!(told(throttled(100.0, 2.0)), None);
-        assert_eq!(told(throttled(100.0, 2.1)), Some(Some(2.1)));
-        assert_eq!(
-            told(throttled(100.0, 999.0)),
-            Some(Some(100.0)),
-            "it began before the run"
+        let spoils = |throttling: Throttling| throttling.disturbance().is_some();
+        assert!(!spoils(throttled(100.0, 0.0)), "spikes");
+        assert!(!spoils(throttled(100.0, 2.0)));
+        assert!(spoils(throttled(100.0, 2.1)));
+        let before = throttled(100.0, 999.0).disturbance().unwrap();
+        assert!(
+            before.contains("for 100.00 s"),
+            "it began before the run: {before}"
         );
-        assert_eq!(told(throttled(0.9, 0.9)), None, "too short to say");
-        let counted = |s: f64| {
-            told(Throttling {
-                time: Reading::Absent(Absence::NotTold),
-                ..throttled(s, 0.0)
-            })
+        assert!(!spoils(throttled(0.9, 0.9)), "too short to say");
+        let counted = |s: f64| Throttling {
+            time: Reading::Absent(Absence::NotTold),
+            ..throttled(s, 0.0)
         };
-        assert_eq!(
-            (counted(29.0), counted(30.0)),
-            (Some(None), None),
-            "three times, of unknown length"
-        );
+        let why = counted(29.0).disturbance().unwrap();
+        assert!(why.ends_with("3 times within 29.00 s"), "{why}");
+        assert!(!spoils(counted(30.0)));
     }
 
     #[test]

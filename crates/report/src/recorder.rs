@@ -80,7 +80,7 @@ pub struct FileRecorder<'a> {
     tracker: ProgressTracker,
     live: Live,
     warnings: Vec<RunWarning>,
-    policy_faults: u64,
+    policy_fault_shown: bool,
 }
 
 impl fmt::Debug for FileRecorder<'_> {
@@ -127,7 +127,7 @@ impl<'a> FileRecorder<'a> {
             .expecting(tasks.iter().map(|task| task.expected)),
             live: Live::new(info),
             warnings: Vec::new(),
-            policy_faults: 0,
+            policy_fault_shown: false,
         }
     }
 
@@ -172,10 +172,6 @@ impl<'a> FileRecorder<'a> {
             joblog.finish();
         }
         self.check_files();
-        if self.policy_faults > 1 {
-            self.warnings
-                .push(RunWarning::MorePolicyFaults(self.policy_faults - 1));
-        }
         self.warnings
     }
 
@@ -341,15 +337,9 @@ impl Recorder for FileRecorder<'_> {
         if let Some(series) = &mut self.series {
             series.warned(now, &told);
         }
-        // A faulty policy may fail in every quantum; one warning is enough for the user.
-        let first = match warning {
-            Warning::PolicyFault(_) => {
-                self.policy_faults += 1;
-                self.policy_faults == 1
-            }
-            _ => true,
-        };
-        if first {
+        // A faulty policy may fail in every quantum. The user sees one warning; the record has the number of faults.
+        let is_fault = matches!(warning, Warning::PolicyFault(_));
+        if !is_fault || !std::mem::replace(&mut self.policy_fault_shown, true) {
             self.tell(told);
         }
         self.check_files();
@@ -458,7 +448,6 @@ mod tests {
                     "the policy's decision could not be carried out (task #9 is unknown or has ended); round-robin \
                      decided instead",
                     "mcf-2 ran out of its time and is ended",
-                    "2 more of the policy's decisions could not be carried out",
                 ]
             );
         }

@@ -87,7 +87,6 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         .map(|warning| RunWarning::of_loop(warning, |task| format!("job{}", task.0)))
         .collect();
     warnings.extend([
-        RunWarning::MorePolicyFaults(2),
         without(Importance::Wanted("it goes by CPU time alone")),
         without(Importance::Required),
         RunWarning::FileStopped {
@@ -115,7 +114,9 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
             job: job(),
             simulated: true,
         },
-        RunWarning::SoloFileDisturbed,
+        RunWarning::SoloDisturbed {
+            why: "the hypervisor took 5.2 % of the CPU time meanwhile".to_owned(),
+        },
         RunWarning::SoloOtherMachine {
             there: "two cores".to_owned(),
             here: "four cores".to_owned(),
@@ -206,28 +207,11 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
             others: (41..59).map(|pid| (pid, "0-1".to_owned())).collect(),
         },
         RunWarning::Disturbed {
-            alone: false,
-            cpus: 2,
-            foreign_cpus: Some(0.834),
-            steal_share: Some(0.0521),
-        },
-        RunWarning::Disturbed {
-            alone: true,
-            cpus: 1,
-            foreign_cpus: None,
-            steal_share: Some(0.0521),
+            why: "other programs took 0.83 of 2 CPUs meanwhile".to_owned(),
         },
         RunWarning::Throttled {
-            alone: false,
-            events: 5,
-            time: Some(Nanos::from_ms(3_200)),
-            run: Nanos::from_s(20.0),
-        },
-        RunWarning::Throttled {
-            alone: true,
-            events: 7,
-            time: None,
-            run: Nanos::from_s(20.0),
+            why: "the processor slowed a hot core down 5 times, for 3.20 s in all, within 20.00 s"
+                .to_owned(),
         },
         RunWarning::Orphans {
             jobs: 2,

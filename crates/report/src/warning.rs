@@ -1,20 +1,18 @@
 //! The warnings of a run: each kind has a code for programs and a sentence for people.
 
-mod text;
+use crate::text::{count, visible};
+use cosched_core::{Exit, Importance, InvalidDecision, Shortfall, TaskId, Warning, signal_name};
 
-use cosched_core::{Nanos, Shortfall, TaskId, Warning};
-pub use text::shortfall_text;
-
-/// A file that is written while a run goes on.
+/// A file that is written during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunFile {
     /// The series, which every run writes.
     Series,
-    /// The events, written when they are asked for.
+    /// The events, written on request.
     Events,
-    /// The job log, written when it is asked for.
+    /// The job log, written on request.
     JobLog,
-    /// What stands beside the job log.
+    /// The list of starts beside the job log.
     Runs,
 }
 
@@ -30,306 +28,215 @@ impl RunFile {
     }
 }
 
-/// What was done with jobs of a killed run that still ran.
+/// What happened to jobs of a killed run that still ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrphansDone {
-    /// This run waited until they had ended.
+    /// This run waited for their end, and starts them again.
     Waited,
-    /// The same, and they are not started again.
+    /// This run waited for their end, and counts them as done.
     Adopted,
-    /// They were ended.
+    /// They were killed.
     Killed,
     /// Nothing.
     Ignored,
 }
 
-/// The code of the warning that others used the CPUs during a run.
+impl OrphansDone {
+    fn text(self) -> &'static str {
+        match self {
+            OrphansDone::Waited => {
+                "waited for their end; their exit status is not known, so they run again"
+            }
+            OrphansDone::Adopted => {
+                "waited for their end and counted them as done; their exit status is not known"
+            }
+            OrphansDone::Killed => "killed them; they run again",
+            OrphansDone::Ignored => {
+                "left them alone: jobs started now may run a second time beside them"
+            }
+        }
+    }
+}
+
+/// The code of [`RunWarning::Disturbed`].
 pub(crate) const DISTURBED: &str = "disturbed";
-/// The code of the warning that the processor was throttled during a run.
+/// The code of [`RunWarning::Throttled`].
 pub(crate) const THROTTLED: &str = "throttled";
-/// The code of the warning that others used the CPUs, or the processor was throttled, while solo times were measured.
+/// The code of [`RunWarning::SoloDisturbed`].
 pub(crate) const SOLO_DISTURBED: &str = "solo-disturbed";
 
-/// A warning of a run.
-#[derive(Clone, Debug, PartialEq)]
+/// A warning of a run. Its text is the sentence for the user; its code is the variant's name in kebab case.
+#[derive(Clone, Debug, PartialEq, thiserror::Error, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+#[expect(missing_docs, reason = "the sentence says what the variant means")]
 pub enum RunWarning {
-    /// The loop warned of something.
-    Loop {
-        /// The warning, with tasks by their numbers.
-        warning: Warning,
-        /// The warning as a sentence, with jobs by their names.
-        text: String,
-    },
-    /// This many more decisions of the policy could not be carried out; the loop warned of the first.
-    MorePolicyFaults(u64),
-    /// The policy works without a capability that it wants.
+    #[error("the policy's decision could not be carried out ({0}); round-robin decided instead")]
+    PolicyFault(InvalidDecision),
+    #[error("{job} ran out of its time and is ended")]
+    TimedOut { job: String },
+    #[error("{job} is ended by the user")]
+    EndedByUser { job: String },
+    #[error("{job} {}", not_restarted_text(exit))]
+    NotRestarted { job: String, exit: Option<Exit> },
+    #[error("the halt rule is met: no more jobs are started")]
+    Halting,
+    #[error("{}", interrupted_text(*signal, *again))]
+    Interrupted { signal: i32, again: bool },
+    #[error(
+        "{job} waits for memory: it needed more in earlier runs than there is now; jobs that need less come first"
+    )]
+    WaitsForMemory { job: String },
+    #[error(
+        "{job} is started, though it needed more memory in earlier runs than there is now: nothing else runs that could free some"
+    )]
+    ShortOfMemory { job: String },
+    #[error("no more plans are installed, decisions are applied one by one: {why}")]
+    PlansGivenUp { why: String },
+    #[error("without {}", shortfall_text(.0))]
     Without(Shortfall),
-    /// A file could not be written to its end.
-    FileStopped {
-        /// The file that is incomplete.
-        file: RunFile,
-        /// What the system says.
-        error: String,
-    },
-    /// The job log is no longer where the user wants it.
-    JobLogMoved {
-        /// Its name at the start of the run.
-        file: String,
-        /// It has no name any more, so that what was written is lost.
-        removed: bool,
-    },
-    /// A file can't be written at present. What is missing is kept, and tried again.
-    FileLags {
-        /// The file that lags behind.
-        file: RunFile,
-        /// What the system says.
-        error: String,
-    },
-    /// A job failed when it ran alone, so it has no solo time.
-    SoloFailed {
-        /// The job's name.
-        job: String,
-    },
-    /// The file of solo times has none for a job.
-    SoloMissing {
-        /// The job's name.
-        job: String,
-        /// Whether its simulated solo time is used instead.
-        simulated: bool,
-    },
-    /// The file of solo times says that others used the CPUs, or the processor was throttled, while they were measured.
-    SoloFileDisturbed,
-    /// The file of solo times was made on another machine.
-    SoloOtherMachine {
-        /// The machine that the file names.
-        there: String,
-        /// The machine of this run.
-        here: String,
-    },
-    /// A job's solo trace can't belong to the work that it did.
+    #[error("{} is written no further: {error}", file.text())]
+    FileStopped { file: RunFile, error: String },
+    #[error("{} can't be written now ({error}); cosched keeps what is missing and tries again", file.text())]
+    FileLags { file: RunFile, error: String },
+    #[error("the job log {file} {}", moved_text(*removed))]
+    JobLogMoved { file: String, removed: bool },
+    #[error("job {job} failed when it ran alone, so it has no solo time and no slowdown")]
+    SoloFailed { job: String },
+    #[error("the --solo file has no solo time for job {job}{}", if *simulated { "; its simulated solo time is used" } else { "" })]
+    SoloMissing { job: String, simulated: bool },
+    #[error("solo times are not to be trusted: {why}")]
+    SoloDisturbed { why: String },
+    #[error(
+        "the --solo file is from another machine: {}; this run is on {here}",
+        visible(there)
+    )]
+    SoloOtherMachine { there: String, here: String },
+    #[error(
+        "job {job} retired {retired} instructions, but {alone} alone: its solo trace is of other work"
+    )]
     SoloTraceOdd {
-        /// The job's name.
         job: String,
-        /// Instructions that it retired in this run.
         retired: u64,
-        /// Instructions of its solo trace.
         alone: u64,
     },
-    /// An earlier run was killed together with its guardian, and its frozen jobs were freed.
-    Mended {
-        /// Groups that were thawed or removed.
-        groups: usize,
-        /// Processes that were continued.
-        continued: usize,
-    },
-    /// A job stopped itself.
-    StoppedItself {
-        /// The job's name.
-        job: String,
-    },
-    /// A job had stopped itself for too long and was continued.
-    Continued {
-        /// The job's name.
-        job: String,
-    },
-    /// A job's own process has ended, but processes that it started still run.
-    Lingers {
-        /// The job's name.
-        job: String,
-        /// Number of processes that still run.
-        processes: usize,
-    },
-    /// The guardian was gone (killed, or it could not be started before), and there is a new one.
+    #[error("an earlier run was killed; thawed or removed {}; continued {}", count(*groups as u64, "group"), processes_text(*continued))]
+    Mended { groups: usize, continued: usize },
+    #[error(
+        "job {job} stopped itself and waits for SIGCONT (kill -CONT); policies that share CPUs by quantum give its CPUs to others meanwhile"
+    )]
+    StoppedItself { job: String },
+    #[error("job {job} had stopped itself for too long and was continued")]
+    Continued { job: String },
+    #[error("job {job} goes on: its first process has ended, but {} still running", left_text(*processes))]
+    Lingers { job: String, processes: usize },
+    #[error("the guardian was gone; another has taken its place")]
     GuardianReplaced,
-    /// There is no guardian.
-    NoGuardian {
-        /// Why the guardian could not be started.
-        why: String,
-    },
-    /// There is no file with the list of the run's processes.
-    NoList {
-        /// Why there is none.
-        why: String,
-    },
-    /// A job could not be put into a cgroup; it is frozen by signals.
-    NoGroup {
-        /// The job's name.
-        job: String,
-        /// Why the cgroup could not be used.
-        why: String,
-    },
-    /// Processes of a job have chosen a scheduling policy of their own, and left the scheduler in the kernel.
-    LeftScheduler {
-        /// The job's name.
-        job: String,
-        /// How many.
-        processes: u32,
-    },
-    /// Events of the kernel itself are counted in place of what the hardware would count.
-    StandIn {
-        /// Each counter with its event, in words.
-        events: Vec<String>,
-    },
-    /// An event that the user gave can't be counted.
-    NotCounted {
-        /// The counter, with the event, and why.
-        why: String,
-    },
-    /// The scheduler in the kernel can't read counters: they are read for each job, at decisions.
-    CountedOutside {
-        /// What the system says.
-        why: String,
-        /// EFS was to measure in the kernel. It decides by plans.
-        plans: bool,
-    },
-    /// A job could not be given to the scheduler in the kernel.
-    NotTaken {
-        /// The job's name.
-        job: String,
-        /// What the system says.
-        why: String,
-    },
-    /// A job could not be frozen or thawed.
-    FreezeFailed {
-        /// The job's name.
-        job: String,
-        /// What the system says.
-        why: String,
-    },
-    /// A job's counters could not be attached.
-    CountersFailed {
-        /// The job's name.
-        job: String,
-        /// What the system says.
-        why: String,
-    },
-    /// What is known of commands could not be read or kept.
-    NoHistory {
-        /// The file, what is wrong with it, and what to do.
-        why: String,
-    },
-    /// Other runs used what is known of commands for so long that this one gave up.
-    HistoryBusy {
-        /// Whether it was to be written to; else it was to be read.
-        lost: bool,
-        /// The file, what is wrong with it, and what to do.
-        why: String,
-    },
-    /// There is no process that shows messages and output, so they go straight to the terminal.
-    NoConsole {
-        /// What the system says.
-        why: String,
-    },
-    /// Nobody can look at the run while it goes on.
-    NoWindow {
-        /// What the system says.
-        why: String,
-    },
-    /// Metrics are served where other machines can reach them.
-    MetricsOpen {
-        /// The address.
-        address: String,
-    },
-    /// More jobs may be live than the policy runs at once, and it lets none take turns.
+    #[error("there is no guardian ({why}): if cosched is killed now, use `cosched thaw`")]
+    NoGuardian { why: String },
+    #[error(
+        "there is no file with the list of this run's processes ({why}): if cosched and its guardian are killed together, `cosched thaw` finds them only by their groups and marks"
+    )]
+    NoList { why: String },
+    #[error("job {job} has no cgroup ({why}): it is frozen by signals")]
+    #[strum(serialize = "no-cgroup")]
+    NoGroup { job: String, why: String },
+    #[error("{} of job {job} chose another scheduling policy: no plan holds for them", processes_text(*processes as usize))]
+    LeftScheduler { job: String, processes: u32 },
+    #[error("events of the kernel itself stand in for counters of the hardware, as --event says ({}): do not trust figures made of them, such as instructions per cycle, bytes and slowdowns", events.join(", "))]
+    StandIn { events: Vec<String> },
+    #[error("--event: {why}")]
+    NotCounted { why: String },
+    #[error("the scheduler in the kernel can't read counters ({why}): cosched reads them for each job, at decisions{}", if *plans { ", and efs decides once a quantum, by plans" } else { "" })]
+    CountedOutside { why: String, plans: bool },
+    #[error(
+        "job {job} could not be given to the scheduler in the kernel ({why}): the ordinary scheduler runs it"
+    )]
+    NotTaken { job: String, why: String },
+    #[error("job {job} could not be frozen or thawed: {why}")]
+    FreezeFailed { job: String, why: String },
+    #[error("job {job} is not counted: {why}")]
+    CountersFailed { job: String, why: String },
+    #[error("this run keeps nothing of its jobs for later runs: {}", visible(why))]
+    NoHistory { why: String },
+    #[error("{}: {}", history_busy_text(*lost), visible(why))]
+    HistoryBusy { lost: bool, why: String },
+    #[error(
+        "no process could be started to show the jobs' output ({why}): read it in the log folder"
+    )]
+    NoConsole { why: String },
+    #[error(
+        "`cosched status` and `cosched top` can't look at this run, and --metrics serves nothing ({}); `kill -USR1` asks it what runs",
+        visible(why)
+    )]
+    NoWindow { why: String },
+    #[error(
+        "--metrics {address}: whoever can reach this address can read the metrics; a port alone serves this machine only"
+    )]
+    MetricsOpen { address: String },
+    #[error(
+        "--jobs {asked}: under {policy} each job has a CPU of its own, so that {cpus} run at once; for jobs that mostly wait or sleep use --policy linux"
+    )]
     FewerAtOnce {
-        /// The policy.
         policy: String,
-        /// Jobs that may be live.
         asked: usize,
-        /// CPUs, of which each job has its own.
         cpus: usize,
     },
-    /// Other runs on this machine use some of the CPUs that this one could use, so it leaves those to them.
+    #[error(
+        "{}; this run uses CPUs {cpus}; --cpus chooses others",
+        others_text(others)
+    )]
     CpusShared {
-        /// The CPUs that this run uses.
         cpus: String,
-        /// The other runs: their processes and their CPUs.
         others: Vec<(i32, String)>,
     },
-    /// Other runs on this machine use some of the CPUs of this one.
+    #[error(
+        "{}, and this run uses CPUs {cpus} as well: they slow each other down; divide the CPUs with --cpus, or take all without this warning with --cpus all",
+        others_text(others)
+    )]
     CpusCollide {
-        /// The CPUs that this run uses.
         cpus: String,
-        /// The other runs: their processes and their CPUs.
         others: Vec<(i32, String)>,
     },
-    /// Others used the CPUs so much that the figures are not to be trusted.
-    Disturbed {
-        /// Whether the jobs ran alone, for their solo times.
-        alone: bool,
-        /// Number of CPUs that the run could use.
-        cpus: usize,
-        /// How many of them other programs took, on average; `None` if that was little.
-        foreign_cpus: Option<f64>,
-        /// Share of their time that the hypervisor gave to others, from 0 to 1; `None` if that was little.
-        steal_share: Option<f64>,
-    },
-    /// The processor slowed a core down so much, since it was too hot, that the figures are not to be trusted.
-    Throttled {
-        /// Whether the jobs ran alone, for their solo times.
-        alone: bool,
-        /// Number of times that it began.
-        events: u64,
-        /// How long it lasted, if that is told.
-        time: Option<Nanos>,
-        /// The length of the run.
-        run: Nanos,
-    },
-    /// Jobs of a killed run that still ran were dealt with before this run.
-    Orphans {
-        /// Number of jobs.
-        jobs: usize,
-        /// What was done with them.
-        done: OrphansDone,
-    },
-    /// The record of a killed run was written from its series.
-    Rebuilt {
-        /// The record's file.
-        file: String,
-        /// Jobs that ran when it was killed.
-        lost: usize,
-    },
-    /// A job has cut off its own output: what it had written to a log before is gone.
-    LogRewritten {
-        /// The log's name.
-        file: String,
-    },
-    /// Jobs count as done that an earlier run did in another folder.
-    ResumedElsewhere {
-        /// That folder.
-        there: String,
-    },
-    /// A word that means something to a shell is an argument of a command that no shell reads.
-    LiteralWord {
-        /// The word.
-        word: String,
-    },
-    /// A job wrote more than `--log-limit` allows.
-    LogCut {
-        /// The file in the log folder.
-        file: String,
-        /// Bytes that were cut off.
-        bytes: u64,
-    },
-    /// Somebody wrote to standard input, which the only command does not read.
+    #[error("times and metrics are not to be trusted: {why}")]
+    Disturbed { why: String },
+    #[error("times and metrics are not to be trusted: {why}")]
+    Throttled { why: String },
+    #[error("an earlier run was killed, and {} of it still ran: this run {}", count(*jobs as u64, "job"), done.text())]
+    Orphans { jobs: usize, done: OrphansDone },
+    #[error("an earlier run was killed; its record was written from its series: {}{}", visible(file), lost_text(*lost))]
+    Rebuilt { file: String, lost: usize },
+    #[error(
+        "the job itself has cut off {file}, and its earlier output is gone: opening /dev/stdout or /dev/stderr empties the file; `>&2` in place of `> /dev/stderr` does not"
+    )]
+    LogRewritten { file: String },
+    #[error(
+        "{} reached --log-limit: {bytes} bytes were cut off its end",
+        visible(file)
+    )]
+    LogCut { file: String, bytes: u64 },
+    #[error(
+        "--resume: jobs that succeeded in the folder {} count as done here; if they are others here, give each folder its own job log, or jobs a cwd",
+        visible(there)
+    )]
+    ResumedElsewhere { there: String },
+    #[error("--resume: none of the {} that succeeded by the job log is a job of this batch, so all jobs run; a job is recognised by its command as written (GNU parallel quotes some values differently), equal ones by their numbers", count(*succeeded, "command"))]
+    NoneResumed { succeeded: u64 },
+    #[error(
+        "the word `{word}` is an argument here, since several words are started without a shell; a line for the shell is one word, as in 'sort {{}} > {{}}.out'"
+    )]
+    LiteralWord { word: String },
+    #[error(
+        "standard input was not read, since the command has no {{}}; for a job with each line write {{}} where the line belongs, as in `ls | cosched run gzip {{}}`; jobs read from /dev/null"
+    )]
     InputUnread,
-    /// The jobs' output was not shown completely.
-    OutputLost {
-        /// Why, in words.
-        why: String,
-        /// The folder that has all of it.
-        folder: String,
-    },
-    /// The job log names commands that succeeded, and none of them is a job of this batch.
-    NoneResumed {
-        /// How many commands succeeded.
-        succeeded: u64,
-    },
-    /// A warning that came several times.
+    #[error(
+        "the jobs' output was not shown completely: {why}; all of it is in {}",
+        visible(folder)
+    )]
+    OutputLost { why: String, folder: String },
+    #[error("{warning} ({times} times)")]
     Repeated {
-        /// The warning.
         warning: Box<RunWarning>,
-        /// How often it came.
         times: u64,
     },
 }
@@ -337,99 +244,141 @@ pub enum RunWarning {
 impl RunWarning {
     /// A warning of the loop; `name` returns the name of a task's job.
     pub fn of_loop(warning: &Warning, name: impl Fn(TaskId) -> String) -> RunWarning {
-        RunWarning::Loop {
-            warning: warning.clone(),
-            text: text::loop_text(warning, name),
+        match warning {
+            Warning::PolicyFault(fault) => RunWarning::PolicyFault(fault.clone()),
+            Warning::TimedOut(task) => RunWarning::TimedOut { job: name(*task) },
+            Warning::EndedByUser(task) => RunWarning::EndedByUser { job: name(*task) },
+            Warning::NotRestarted(task, exit) => RunWarning::NotRestarted {
+                job: name(*task),
+                exit: exit.clone(),
+            },
+            Warning::Halting => RunWarning::Halting,
+            &Warning::Interrupted { signal, again } => RunWarning::Interrupted { signal, again },
+            Warning::WaitsForMemory(task) => RunWarning::WaitsForMemory { job: name(*task) },
+            Warning::ShortOfMemory(task) => RunWarning::ShortOfMemory { job: name(*task) },
+            Warning::PlansGivenUp { why } => RunWarning::PlansGivenUp { why: why.clone() },
         }
     }
 
     /// The warning, if it came `times` times.
     pub fn repeated(self, times: u64) -> RunWarning {
-        if times > 1 {
-            RunWarning::Repeated {
-                warning: Box::new(self),
-                times,
-            }
-        } else {
-            self
+        if times < 2 {
+            return self;
         }
+        RunWarning::Repeated {
+            warning: Box::new(self),
+            times,
+        }
+    }
+
+    /// The warning as a sentence.
+    pub fn text(&self) -> String {
+        self.to_string()
     }
 
     /// The code of this kind of warning, as in the run record and the series.
     pub fn code(&self) -> &'static str {
         match self {
-            RunWarning::Loop { warning, .. } => match warning {
-                Warning::PolicyFault(_) => "policy-fault",
-                Warning::TimedOut(_) => "timed-out",
-                Warning::EndedByUser(_) => "ended-by-user",
-                Warning::NotRestarted(..) => "not-restarted",
-                Warning::Halting => "halting",
-                Warning::Interrupted { .. } => "interrupted",
-                Warning::WaitsForMemory(_) => "waits-for-memory",
-                Warning::ShortOfMemory(_) => "short-of-memory",
-                Warning::PlansGivenUp { .. } => "plans-given-up",
-            },
-            RunWarning::MorePolicyFaults(_) => "more-policy-faults",
-            RunWarning::Without(_) => "without",
-            RunWarning::FileStopped { .. } => "file-stopped",
-            RunWarning::JobLogMoved { .. } => "job-log-moved",
-            RunWarning::FileLags { .. } => "file-lags",
-            RunWarning::SoloFailed { .. } => "solo-failed",
-            RunWarning::SoloMissing { .. } => "solo-missing",
-            RunWarning::SoloFileDisturbed
-            | RunWarning::Disturbed { alone: true, .. }
-            | RunWarning::Throttled { alone: true, .. } => SOLO_DISTURBED,
-            RunWarning::SoloOtherMachine { .. } => "solo-other-machine",
-            RunWarning::SoloTraceOdd { .. } => "solo-trace-odd",
-            RunWarning::Mended { .. } => "mended",
-            RunWarning::StoppedItself { .. } => "stopped-itself",
-            RunWarning::Continued { .. } => "continued",
-            RunWarning::Lingers { .. } => "lingers",
-            RunWarning::GuardianReplaced => "guardian-replaced",
-            RunWarning::NoGuardian { .. } => "no-guardian",
-            RunWarning::NoList { .. } => "no-list",
-            RunWarning::NoGroup { .. } => "no-cgroup",
-            RunWarning::LeftScheduler { .. } => "left-scheduler",
-            RunWarning::StandIn { .. } => "stand-in",
-            RunWarning::NotCounted { .. } => "not-counted",
-            RunWarning::CountedOutside { .. } => "counted-outside",
-            RunWarning::NotTaken { .. } => "not-taken",
-            RunWarning::FreezeFailed { .. } => "freeze-failed",
-            RunWarning::CountersFailed { .. } => "counters-failed",
-            RunWarning::NoHistory { .. } => "no-history",
-            RunWarning::HistoryBusy { .. } => "history-busy",
-            RunWarning::NoConsole { .. } => "no-console",
-            RunWarning::NoWindow { .. } => "no-window",
-            RunWarning::MetricsOpen { .. } => "metrics-open",
-            RunWarning::FewerAtOnce { .. } => "fewer-at-once",
-            RunWarning::CpusShared { .. } => "cpus-shared",
-            RunWarning::CpusCollide { .. } => "cpus-collide",
-            RunWarning::Disturbed { alone: false, .. } => DISTURBED,
-            RunWarning::Throttled { alone: false, .. } => THROTTLED,
-            RunWarning::Orphans { .. } => "orphans",
-            RunWarning::Rebuilt { .. } => "rebuilt",
-            RunWarning::LogCut { .. } => "log-cut",
-            RunWarning::LogRewritten { .. } => "log-rewritten",
-            RunWarning::LiteralWord { .. } => "literal-word",
-            RunWarning::ResumedElsewhere { .. } => "resumed-elsewhere",
-            RunWarning::InputUnread => "input-unread",
-            RunWarning::OutputLost { .. } => "output-lost",
-            RunWarning::NoneResumed { .. } => "none-resumed",
             RunWarning::Repeated { warning, .. } => warning.code(),
+            warning => warning.into(),
         }
     }
 
-    /// Whether the warning says that a file or an output that the user asked for is incomplete.
+    /// Whether a file or an output that the user asked for is incomplete.
     pub fn is_lost_file(&self) -> bool {
         match self {
             RunWarning::Repeated { warning, .. } => warning.is_lost_file(),
-            RunWarning::FileStopped { file, .. } => {
-                matches!(file, RunFile::Events | RunFile::JobLog | RunFile::Runs)
-            }
+            RunWarning::FileStopped { file, .. } => *file != RunFile::Series,
             RunWarning::OutputLost { .. } | RunWarning::JobLogMoved { removed: true, .. } => true,
             _ => false,
         }
     }
+}
+
+/// A missing capability in words: its name, what the policy does without it, and why it is missing.
+pub fn shortfall_text(shortfall: &Shortfall) -> String {
+    let capability = shortfall.capability.text();
+    match shortfall.importance {
+        Importance::Required => format!("{capability} ({})", shortfall.why),
+        Importance::Wanted(effect) => format!("{capability}: {effect} ({})", shortfall.why),
+    }
+}
+
+fn not_restarted_text(exit: &Option<Exit>) -> String {
+    match exit {
+        Some(exit) => format!("is not started again: its next run ended with {exit}"),
+        None => "can't be started again here".to_owned(),
+    }
+}
+
+/// The signal for a process that writes to a pipe without a reader.
+const SIGPIPE: i32 = 13;
+
+fn interrupted_text(signal: i32, again: bool) -> String {
+    let by = signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned);
+    match (signal, again) {
+        (_, true) => format!("{by} again: every job is killed"),
+        (SIGPIPE, false) => {
+            "nobody reads the output any more: no more jobs are started, and those that run are asked to end".to_owned()
+        }
+        (_, false) => format!(
+            "{by}: no more jobs are started, and those that run are asked to end; a second signal kills them"
+        ),
+    }
+}
+
+fn moved_text(removed: bool) -> &'static str {
+    if removed {
+        "was removed or cut off while the run went on, and what it held is lost"
+    } else {
+        "was moved while the run went on; --resume needs the moved file under this name"
+    }
+}
+
+fn processes_text(n: usize) -> String {
+    if n == 1 {
+        "1 process".to_owned()
+    } else {
+        format!("{n} processes")
+    }
+}
+
+fn left_text(processes: usize) -> String {
+    let verb = if processes == 1 { "is" } else { "are" };
+    format!("{} of it {verb}", processes_text(processes))
+}
+
+fn history_busy_text(lost: bool) -> &'static str {
+    if lost {
+        "later runs will not know the last jobs of this run"
+    } else {
+        "this run knows nothing of its jobs from earlier runs"
+    }
+}
+
+fn lost_text(jobs: usize) -> String {
+    match jobs {
+        0 => String::new(),
+        jobs => format!(
+            "; {} ran then: how they ended is not known",
+            count(jobs as u64, "job")
+        ),
+    }
+}
+
+/// Other runs and their CPUs in words.
+fn others_text(others: &[(i32, String)]) -> String {
+    const MOST: usize = 16;
+    let named: Vec<String> = others
+        .iter()
+        .take(MOST)
+        .map(|(pid, cpus)| format!("process {pid} runs jobs on CPUs {cpus}"))
+        .collect();
+    let mut text = format!("another run goes on: {}", named.join(", "));
+    if others.len() > MOST {
+        text += &format!(" and {} more", others.len() - MOST);
+    }
+    text
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use cosched_core::{Absence, CpuSet, Nanos, Reading};
 use cosched_linux::accounts::{self, CpuAccounts, CpuUse};
 use cosched_linux::root::Root;
 use cosched_linux::throttling::{self, ThrottleCounts};
-use cosched_report::{MachineLoad, MachineUse, Throttling};
+use cosched_report::{MachineLoad, MachineUse, RunWarning, Throttling, disturbances};
 use std::time::Instant;
 
 /// What is read before the program starts.
@@ -69,19 +69,10 @@ impl Meter {
             time: past.time,
             run,
         });
-        let warnings = [
-            used.value().and_then(|used| used.warning(false)),
-            throttled
-                .value()
-                .and_then(|throttled| throttled.warning(false)),
-        ];
+        let doubts = disturbances(used, throttled, false);
         Seen {
             load: MachineLoad::of(used, throttled),
-            doubts: warnings
-                .into_iter()
-                .flatten()
-                .map(|warning| warning.text())
-                .collect(),
+            doubts: doubts.iter().map(RunWarning::text).collect(),
         }
     }
 }

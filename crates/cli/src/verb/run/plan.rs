@@ -110,7 +110,11 @@ impl SoloWish {
         }
         let mut warnings = Vec::new();
         if times.disturbed {
-            warnings.push(RunWarning::SoloFileDisturbed);
+            let why =
+                "others used the CPUs, or heat slowed them down, when the --solo file was made";
+            warnings.push(RunWarning::SoloDisturbed {
+                why: why.to_owned(),
+            });
         }
         if there != machine {
             warnings.push(RunWarning::SoloOtherMachine {
