@@ -136,7 +136,6 @@ pub fn disturbances(
 
 /// The same in the run record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct MachineLoad {
     /// CPU time of the run's CPUs in seconds, idle or busy.
     pub cpu_s: Option<f64>,

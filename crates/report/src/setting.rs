@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 /// How a run was started. A simulation has neither paths nor hosts in it, so that the same seed gives the same bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct RunSetting {
     /// The words of the command line, each as a shell would take it.
     pub command_line: Option<Vec<String>>,
@@ -31,7 +30,6 @@ pub struct RunSetting {
 
 /// Where the jobs of a run come from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct RunInput {
     /// `mix`, `list` or `command`.
     pub kind: String,
@@ -69,7 +67,6 @@ pub struct ParamSetting {
 
 /// Options that can change what jobs do or how long they take.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct RunOptions {
     /// The policy that was asked for: a name, or `auto`.
     pub policy: String,
@@ -78,7 +75,6 @@ pub struct RunOptions {
     /// Jobs that may be live at once.
     pub jobs_at_once: usize,
     /// In which order jobs are let in: `longest` or `given`.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub order: String,
     /// The CPUs that the run used, in the kernel's list format.
     pub cpus: String,
@@ -90,7 +86,6 @@ pub struct RunOptions {
     pub actuation: String,
     /// What let jobs run and wait: `freezer`, or a scheduler in the kernel (`sched-ext`, or `sched-ext-all` if it had all
     /// ordinary processes of the machine).
-    #[serde(default = "freezer")]
     pub actuator: String,
     /// `never` or `until-last`.
     pub restart: String,
@@ -123,9 +118,4 @@ pub struct RunOptions {
     /// Why what is null is absent.
     #[serde(flatten)]
     pub absent: Absences,
-}
-
-/// What records of before there was another one mean.
-fn freezer() -> String {
-    "freezer".to_owned()
 }

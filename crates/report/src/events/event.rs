@@ -1,9 +1,10 @@
 //! What an event is, and what it must not contradict.
 
-use crate::json::{self, JsonError};
+use crate::json::JsonError;
 use crate::source::BackendKind;
 use cosched_core::{Absence, CpuSet, Decision, Placement, RngState, Sample, Snapshot};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 /// The format's name and version.
@@ -13,15 +14,14 @@ pub const EVENT_SCHEMA: &str = "cosched.event/1";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// [`EVENT_SCHEMA`].
+    #[serde(deserialize_with = "own_schema")]
     pub schema: String,
     /// Number of the decision within its run, from 0.
     #[serde(default)]
     pub seq: u64,
     /// Real processes, or a simulation.
-    #[serde(default)]
     pub backend: Option<BackendKind>,
     /// The policy that decided.
-    #[serde(default)]
     pub policy: Option<String>,
     /// The policy's parameters; their keys are the policy's own.
     #[serde(default)]
@@ -33,10 +33,8 @@ pub struct Event {
     #[serde(default)]
     pub missing: BTreeMap<String, Absence>,
     /// The policy's state before it decided.
-    #[serde(default)]
     pub policy_state: Option<serde_json::Value>,
     /// The generator's position before the policy decided.
-    #[serde(default)]
     pub rng: Option<RngState>,
     /// The policy's own decision could not be carried out, and round-robin stood in.
     #[serde(default)]
@@ -47,7 +45,6 @@ pub struct Event {
     #[serde(default)]
     pub samples: Vec<Sample>,
     /// The decision; `None` if the event asks for one.
-    #[serde(default)]
     pub decision: Option<Decision>,
 }
 
@@ -58,43 +55,26 @@ impl Event {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads one event that begins in line `line` of its file.
-    pub(super) fn parse(text: &str, line: usize) -> Result<Event, JsonError> {
-        #[derive(Deserialize)]
-        struct Head {
-            #[serde(default)]
-            schema: serde_json::Value,
-        }
-        let event = json::parse::<Event>(text, line);
-        if !event
-            .as_ref()
-            .is_ok_and(|event| event.schema == EVENT_SCHEMA)
-        {
-            // A wrong schema makes a better error message than the first key that does not fit.
-            let head: Head = json::parse(text, line)?;
-            if head.schema != EVENT_SCHEMA {
-                let found = if head.schema.is_null() {
-                    "nothing".to_owned()
-                } else {
-                    head.schema.to_string()
-                };
-                return Err(JsonError::at(
-                    line,
-                    "schema",
-                    format!("expected \"{EVENT_SCHEMA}\"; found {found}"),
-                ));
-            }
-        }
-        let event = event?;
-        match contradiction(&event.snapshot) {
-            Some((key, problem)) => Err(JsonError::at(line, &format!("snapshot.{key}"), problem)),
-            None => Ok(event),
+    /// Checks what policies rely on and the types do not guarantee.
+    pub(super) fn check(self) -> Result<Event, JsonError> {
+        match contradiction(&self.snapshot) {
+            Some((key, problem)) => Err(JsonError::at(&format!("snapshot.{key}"), problem)),
+            None => Ok(self),
         }
     }
 }
 
-/// Checks what policies rely on and the types do not guarantee. Returns the key and the problem of the first thing that
-/// does not hold.
+/// Reads the name of the format, and fails if it is another.
+fn own_schema<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error> {
+    let found = String::deserialize(input)?;
+    if found == EVENT_SCHEMA {
+        return Ok(found);
+    }
+    let problem = format!("expected \"{EVENT_SCHEMA}\"; found \"{found}\"");
+    Err(D::Error::custom(problem))
+}
+
+/// The first key of a snapshot that contradicts another, and the problem.
 fn contradiction(snapshot: &Snapshot) -> Option<(String, String)> {
     let machine = &snapshot.machine;
     if let Err(error) = machine.validate() {

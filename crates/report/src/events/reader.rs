@@ -1,8 +1,11 @@
 //! Reading events back, one by one.
 
 use super::event::{EVENT_SCHEMA, Event};
-use crate::json::{Depth, JsonError};
+use crate::json::{self, JsonError};
 use cosched_core::Nanos;
+use serde_json::Deserializer;
+use serde_json::de::IoRead;
+use std::fmt;
 use std::io::{self, BufRead};
 
 /// An event that can't be read.
@@ -67,13 +70,20 @@ fn held(count: u64, least: u64, greatest: u64) -> String {
 /// Reads events one by one, in constant memory; each may be on one line or on several.
 ///
 /// A last event that is cut off ends the reading, and [`EventReader::cut_off`] says so.
-#[derive(Debug)]
-pub struct EventReader<R> {
+pub struct EventReader<R: BufRead> {
     file: String,
-    input: R,
-    line: usize,
+    json: Deserializer<IoRead<R>>,
+    is_first: bool,
     cut_off: bool,
     done: bool,
+}
+
+impl<R: BufRead> fmt::Debug for EventReader<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventReader")
+            .field("file", &self.file)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<R: BufRead> EventReader<R> {
@@ -81,8 +91,8 @@ impl<R: BufRead> EventReader<R> {
     pub fn new(input: R, file: &str) -> EventReader<R> {
         EventReader {
             file: file.to_owned(),
-            input,
-            line: 0,
+            json: Deserializer::from_reader(input),
+            is_first: true,
             cut_off: false,
             done: false,
         }
@@ -94,46 +104,30 @@ impl<R: BufRead> EventReader<R> {
     }
 
     fn next_event(&mut self) -> Result<Option<Event>, EventError> {
-        let (mut text, mut first, mut depth) = (String::new(), 0, Depth::default());
-        loop {
-            let mut bytes = Vec::new();
-            match self.input.read_until(b'\n', &mut bytes) {
-                Ok(0) if text.is_empty() => return Ok(None),
-                Ok(0) => {
-                    self.cut_off = true;
-                    return match self.line {
-                        // The file has no other event: report what is wrong instead of leaving the event out.
-                        _ if first == 1 => self.parse(&text, first).map(Some),
-                        _ => Ok(None),
-                    };
-                }
-                Ok(_) => self.line += 1,
-                Err(error) => {
-                    return Err(EventError::Io {
-                        file: self.file.clone(),
-                        error,
-                    });
-                }
+        if self.json.end().is_ok() {
+            return Ok(None);
+        }
+        let is_first = std::mem::replace(&mut self.is_first, false);
+        match json::next::<Event>(&mut self.json) {
+            Ok(event) => event.check().map(Some).map_err(|error| self.wrong(error)),
+            Err(error) if error.inner().is_io() => Err(EventError::Io {
+                file: self.file.clone(),
+                error: error.into_inner().into(),
+            }),
+            // A file whose only event is cut off is an error.
+            Err(error) if error.inner().is_eof() && !is_first => {
+                self.cut_off = true;
+                Ok(None)
             }
-            let line = String::from_utf8_lossy(&bytes);
-            if text.is_empty() {
-                if line.trim().is_empty() {
-                    continue;
-                }
-                first = self.line;
-            }
-            text.push_str(&line);
-            if depth.feed(&line) {
-                return self.parse(&text, first).map(Some);
-            }
+            Err(error) => Err(self.wrong(error.into())),
         }
     }
 
-    fn parse(&self, text: &str, line: usize) -> Result<Event, EventError> {
-        Event::parse(text, line).map_err(|problem| EventError::Json {
+    fn wrong(&self, problem: JsonError) -> EventError {
+        EventError::Json {
             file: self.file.clone(),
             problem,
-        })
+        }
     }
 }
 

@@ -159,10 +159,7 @@ fn errors_name_file_line_key_and_what_was_expected() {
         "",
         "e.json: expected an event, as in {\"schema\": \"cosched.event/1\", \"snapshot\": {...}}",
     );
-    check(
-        "{}",
-        "e.json, line 1, key `schema`: expected \"cosched.event/1\"; found nothing",
-    );
+    check("{}", "e.json, line 1: missing field `schema`");
     check(
         &with("event/1", "event/2"),
         "key `schema`: expected \"cosched.event/1\"; found \"cosched.event/2\"",

@@ -129,7 +129,7 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
         totals: totals(&result.tasks, &info.earlier),
         jobs,
         metrics_over: if info.earlier.is_empty() {
-            super::all_jobs()
+            "all-jobs".to_owned()
         } else {
             "this-run".to_owned()
         },

@@ -4,7 +4,6 @@
 //! with the reason beside it under the same name and `_absent`.
 
 mod build;
-mod check;
 mod earlier;
 mod solo;
 #[cfg(test)]
@@ -34,7 +33,6 @@ pub struct Record {
     /// The version of cosched that wrote it.
     pub cosched_version: String,
     /// Tells the run from every other on its host, as the variable `COSCHED_RUN` of its processes.
-    #[serde(default)]
     pub run_id: Option<String>,
     /// The policy that decided, never `auto`.
     pub policy: String,
@@ -51,7 +49,6 @@ pub struct Record {
     /// The unit of progress in seconds.
     pub quantum_s: f64,
     /// How the run was started.
-    #[serde(default)]
     pub setting: RunSetting,
     /// What ended the run: `completion`, `halt` or `signal`; `killed` if it left no record, since it was killed or could not
     /// write one.
@@ -69,10 +66,8 @@ pub struct Record {
     /// Every job of this run, in the order in which they were given.
     pub jobs: Vec<Job>,
     /// Jobs of the batch that earlier runs did, in the order in which they were given.
-    #[serde(default)]
     pub earlier_jobs: Vec<EarlierJob>,
     /// What the metrics are computed over: `all-jobs`, or `this-run` if earlier runs did some of the jobs.
-    #[serde(default = "all_jobs")]
     pub metrics_over: String,
     /// Every metric of [`cosched_core::metric::METRICS`].
     pub metrics: Figures<f64>,
@@ -83,15 +78,12 @@ pub struct Record {
     /// Cost of cosched itself.
     pub overhead: OverheadRecord,
     /// How far the run had its CPUs for itself.
-    #[serde(default)]
     pub machine_load: MachineLoad,
     /// The use of plans, if decisions were carried out as plans.
-    #[serde(default)]
     pub plans: Option<PlansRecord>,
     /// What the user was warned of.
     pub warnings: Vec<WarningRecord>,
     /// The run left no record, and this was written later from its series.
-    #[serde(default)]
     pub rebuilt: Option<Rebuilt>,
     /// Why what is null is absent.
     #[serde(flatten)]
@@ -143,10 +135,8 @@ pub struct Totals {
     /// Jobs that did not end, or were never started.
     pub unfinished: usize,
     /// Jobs of `earlier_jobs`, which the other numbers leave out.
-    #[serde(default)]
     pub earlier: usize,
     /// Jobs of `earlier_jobs` that were adopted, so that it is not known how they ended.
-    #[serde(default)]
     pub adopted: usize,
 }
 
@@ -160,7 +150,7 @@ pub struct ExpectedOfJob {
     /// The greatest time known, in seconds.
     pub greatest_s: f64,
     /// Greatest resident memory of any one of its processes in bytes; left out if nothing was known of this command itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rss_bytes: Option<u64>,
     /// Whose runs this comes from.
     pub from: ExpectedFrom,
@@ -192,18 +182,15 @@ pub struct Job {
     /// Its command as a shell would take it.
     pub command: Option<String>,
     /// What else it was given.
-    #[serde(default)]
     pub given: Given,
     /// Hardware threads that it needs at once.
     pub cpus: u32,
     /// CPUs that it could use: as stated, or as many as its threads were found to want at the same time.
-    #[serde(default)]
     pub width: Option<u32>,
     /// How `width` is known.
-    #[serde(default)]
     pub width_source: Width,
     /// What earlier runs let expect of it; left out if nothing was known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<ExpectedOfJob>,
     /// When it arrived, in seconds from the start of the run.
     pub arrival_s: f64,
@@ -221,28 +208,21 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ended_by_user: bool,
     /// Whether it ran when the series of a run without a record ended, so that its end is not known.
-    #[serde(default)]
     pub lost: bool,
     /// How many times it was started. With `restart` in the mix file all other values are of its first run; with
     /// `--retries`, of its last attempt, and `arrival_s` of its first.
-    #[serde(default = "one")]
     pub runs: u32,
     /// CPU time of its whole process tree in seconds.
     pub cpu_s: Option<f64>,
     /// CPU time in user mode, in seconds.
-    #[serde(default)]
     pub user_s: Option<f64>,
     /// CPU time in the kernel, in seconds.
-    #[serde(default)]
     pub system_s: Option<f64>,
     /// Greatest resident memory of any one of its processes, in bytes.
-    #[serde(default)]
     pub max_rss_bytes: Option<u64>,
     /// Bytes that were fetched from storage for it.
-    #[serde(default)]
     pub read_bytes: Option<u64>,
     /// Bytes that it wrote for storage.
-    #[serde(default)]
     pub written_bytes: Option<u64>,
     /// Time in which it was placed on CPUs, in seconds.
     pub ran_s: f64,
@@ -257,7 +237,6 @@ pub struct Job {
     /// What the progress is based on.
     pub progress_basis: ProgressBasis,
     /// Solo execution done, in quanta, as learnt from what it did beside others (the policy `even`).
-    #[serde(default)]
     pub progress_learnt: Option<f64>,
     /// Its time alone on the machine, in seconds.
     pub solo_s: Option<f64>,
@@ -328,10 +307,8 @@ pub struct PlansRecord {
     pub given_up_s: Option<f64>,
     /// For how long 0, 1, 2, ... jobs had a CPU at once, in seconds, up to the most that did; the last of 16 or more. It
     /// begins with the first process of a job.
-    #[serde(default)]
     pub at_once_s: Option<Vec<f64>>,
     /// The longest time for which a job wanted a CPU and had none, in seconds, as the scheduler in the kernel saw it.
-    #[serde(default)]
     pub longest_wait_s: Option<f64>,
     /// Why what is null is absent.
     #[serde(flatten)]
@@ -369,38 +346,6 @@ pub struct WarningRecord {
     pub text: String,
 }
 
-/// A text that is no run record.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RecordError {
-    /// It names another schema, or none.
-    #[error("expected a run record, which says `\"schema\": \"{RECORD_SCHEMA}\"`; found {found}")]
-    Schema {
-        /// The schema that it names.
-        found: String,
-    },
-    /// It can't be read.
-    #[error(transparent)]
-    Json(#[from] JsonError),
-    /// It has a value that no run can have.
-    #[error("key `{key}`: {problem}; the record is damaged, or was changed")]
-    Value {
-        /// The key, with its whole path.
-        key: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-}
-
-/// The number of starts in a record that was written before jobs could be started again.
-fn one() -> u32 {
-    1
-}
-
-/// What metrics are over in a record that was written before batches could be told from runs.
-fn all_jobs() -> String {
-    "all-jobs".to_owned()
-}
-
 impl Record {
     /// The record as indented JSON text with a newline at its end.
     pub fn to_json(&self) -> String {
@@ -410,28 +355,17 @@ impl Record {
         text
     }
 
-    /// Reads a record. Keys that this version does not know are ignored.
+    /// Reads a record. Unknown keys are ignored.
     ///
     /// # Errors
-    /// The text is no run record of this version, or has a value that can't be. The error names the key, and the line where
-    /// it is known.
-    pub fn from_json(text: &str) -> Result<Record, RecordError> {
-        #[derive(Deserialize)]
-        struct Head {
-            #[serde(default)]
-            schema: serde_json::Value,
+    /// The text is no run record of this version. The error names the line and the key.
+    pub fn from_json(text: &str) -> Result<Record, JsonError> {
+        let schema = json::schema_of(text)?;
+        if schema.as_deref() == Some(RECORD_SCHEMA) {
+            return json::parse(text);
         }
-        let head: Head = json::parse(text, 1)?;
-        if head.schema != RECORD_SCHEMA {
-            let found = if head.schema.is_null() {
-                "no `schema`".to_owned()
-            } else {
-                head.schema.to_string()
-            };
-            return Err(RecordError::Schema { found });
-        }
-        let record = json::parse(text, 1)?;
-        check::check(&record)?;
-        Ok(record)
+        let found = schema.map_or("no `schema`".to_owned(), |schema| format!("`{schema}`"));
+        let problem = format!("expected a run record (`{RECORD_SCHEMA}`); found {found}");
+        Err(JsonError::at("schema", problem))
     }
 }

@@ -72,12 +72,12 @@ impl<R: BufRead> SeriesReader<R> {
             return Err(SeriesError::Io { file, error });
         }
         let text = String::from_utf8_lossy(&first);
-        let header: SeriesHeader = match json::parse(text.trim_end(), 1) {
+        let header: SeriesHeader = match json::parse(text.trim_end()) {
             Ok(header) => header,
             Err(problem) => return Err(SeriesError::Header { file, problem }),
         };
         if header.schema != SERIES_SCHEMA {
-            let problem = JsonError::at(1, "schema", format!("found `{}`", header.schema));
+            let problem = JsonError::at("schema", format!("found `{}`", header.schema));
             return Err(SeriesError::Header { file, problem });
         }
         Ok(SeriesReader {
