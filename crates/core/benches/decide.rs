@@ -375,23 +375,13 @@ impl Backend for Instant {
         black_box(changes);
         Ok(())
     }
-    fn switches(&mut self, _out: &mut Vec<Switch>) {}
-
-    fn occupation(&mut self) -> Option<Occupation> {
-        None
-    }
-
-    fn admits(&mut self) -> Option<Vec<Demand>> {
-        None
-    }
-
     fn began(&self, _: TaskId) -> Option<Nanos> {
         None
     }
-    fn install(&mut self, plan: &Plan) -> Result<(), Enough> {
-        black_box(plan);
-        Ok(())
+    fn planner(&mut self) -> Option<&mut dyn Planner<Enough>> {
+        None
     }
+
     fn kill(&mut self, _: TaskId, _: Kill) {}
     fn restart(&mut self, _: TaskId) -> bool {
         false

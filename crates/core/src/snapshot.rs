@@ -309,7 +309,7 @@ pub struct Snapshot {
     /// What the machine charges tasks that share it, as learnt so far.
     #[serde(default)]
     pub contention: Contention,
-    /// The backend [admits](crate::Backend::admits) tasks to the memory bus by itself; the demands that it has measured, in
+    /// The backend [admits](crate::Planner::admits) tasks to the memory bus by itself; the demands that it has measured, in
     /// ascending order of the tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admits: Option<Vec<Demand>>,

@@ -7,8 +7,8 @@ use crate::sim::Sim;
 use crate::world::{Happening, Tally};
 use cosched_core::{
     Absence, Backend, Capabilities, Change, Counts, CpuSet, Demand, Event, Exit, Kill, Machine,
-    MayStart, Nanos, Occupation, Payload, Plan, Reading, Resources, Switch, TaskId, TaskSpec,
-    Traffic, Usage,
+    MayStart, Nanos, Occupation, Payload, Plan, Planner, Reading, Resources, Switch, TaskId,
+    TaskSpec, Traffic, Usage,
 };
 use std::sync::Arc;
 
@@ -154,52 +154,12 @@ impl Backend for Sim {
         Ok(())
     }
 
-    fn switches(&mut self, _out: &mut Vec<Switch>) {}
-
-    fn occupation(&mut self) -> Option<Occupation> {
-        None
-    }
-
-    fn admits(&mut self) -> Option<Vec<Demand>> {
-        None
-    }
-
     fn began(&self, _task: TaskId) -> Option<Nanos> {
         None
     }
 
-    fn install(&mut self, plan: &Plan) -> Result<(), SimError> {
-        let generation = plan.generation;
-        let refused = match &self.ejected {
-            Some(why) => Some(format!("the scheduler was ejected: {why}")),
-            None if generation <= self.generation => Some(format!(
-                "generation {} was adopted already",
-                self.generation
-            )),
-            None => None,
-        };
-        if let Some(why) = refused {
-            self.queued.push(Event::PlanRefused { generation, why });
-            return Ok(());
-        }
-        self.generation = generation;
-        self.residencies
-            .get_or_insert_with(|| Residencies::new(self.tasks.len()));
-        let Payload::Schedule(schedule) = &plan.payload;
-        let schedule = InForce::new(schedule.clone(), &self.world.machine);
-        for ix in 0..self.tasks.len() as u32 {
-            if self.tasks[ix as usize].placement.is_some() && !schedule.seats(TaskId(ix)) {
-                self.stop(TaskId(ix));
-            }
-        }
-        for seat in &schedule.plan.seats {
-            self.place(seat.task, &seat.placement);
-        }
-        self.schedule = Some(schedule);
-        self.world.settle();
-        self.fill();
-        self.queued.push(Event::PlanAdopted { generation });
-        Ok(())
+    fn planner(&mut self) -> Option<&mut dyn Planner<SimError>> {
+        Some(self)
     }
 
     fn kill(&mut self, task: TaskId, how: Kill) {
@@ -253,5 +213,51 @@ impl Backend for Sim {
 
     fn energy_j(&mut self) -> Reading<f64> {
         Reading::Value(self.world.energy().total())
+    }
+}
+
+impl Planner<SimError> for Sim {
+    fn install(&mut self, plan: &Plan) -> Result<(), SimError> {
+        let generation = plan.generation;
+        let refused = match &self.ejected {
+            Some(why) => Some(format!("the scheduler was ejected: {why}")),
+            None if generation <= self.generation => Some(format!(
+                "generation {} was adopted already",
+                self.generation
+            )),
+            None => None,
+        };
+        if let Some(why) = refused {
+            self.queued.push(Event::PlanRefused { generation, why });
+            return Ok(());
+        }
+        self.generation = generation;
+        self.residencies
+            .get_or_insert_with(|| Residencies::new(self.tasks.len()));
+        let Payload::Schedule(schedule) = &plan.payload;
+        let schedule = InForce::new(schedule.clone(), &self.world.machine);
+        for ix in 0..self.tasks.len() as u32 {
+            if self.tasks[ix as usize].placement.is_some() && !schedule.seats(TaskId(ix)) {
+                self.stop(TaskId(ix));
+            }
+        }
+        for seat in &schedule.plan.seats {
+            self.place(seat.task, &seat.placement);
+        }
+        self.schedule = Some(schedule);
+        self.world.settle();
+        self.fill();
+        self.queued.push(Event::PlanAdopted { generation });
+        Ok(())
+    }
+
+    fn switches(&mut self, _out: &mut Vec<Switch>) {}
+
+    fn occupation(&mut self) -> Option<Occupation> {
+        None
+    }
+
+    fn admits(&mut self) -> Option<Vec<Demand>> {
+        None
     }
 }

@@ -289,6 +289,39 @@ impl Backend for Other {
     fn apply(&mut self, changes: &[Change]) -> Result<(), SimError> {
         self.sim.apply(changes)
     }
+    fn began(&self, task: TaskId) -> Option<Nanos> {
+        self.sim.began(task)
+    }
+    fn planner(&mut self) -> Option<&mut dyn Planner<SimError>> {
+        if self.has_plans { Some(self) } else { None }
+    }
+    fn kill(&mut self, task: TaskId, how: Kill) {
+        self.sim.kill(task, how);
+    }
+    fn restart(&mut self, task: TaskId) -> bool {
+        self.sim.restart(task)
+    }
+    fn resources(&mut self, task: TaskId) -> Resources {
+        self.sim.resources(task)
+    }
+    fn may_start(&mut self, task: &TaskSpec) -> MayStart {
+        self.sim.may_start(task)
+    }
+    fn traffic(&mut self, out: &mut Vec<Traffic>) {
+        self.sim.traffic(out);
+    }
+
+    fn energy_j(&mut self) -> Reading<f64> {
+        self.sim.energy_j()
+    }
+}
+
+impl Planner<SimError> for Other {
+    fn install(&mut self, plan: &Plan) -> Result<(), SimError> {
+        assert!(self.has_plans, "a plan, and this backend carries out none");
+        self.sim.install(plan)
+    }
+
     fn switches(&mut self, out: &mut Vec<Switch>) {
         // The kernel tells of all CPUs at once, and goes on telling while it is asked.
         let until = self.sim.now() + Nanos::from_ms(2);
@@ -311,33 +344,6 @@ impl Backend for Other {
 
     fn admits(&mut self) -> Option<Vec<Demand>> {
         self.sim.admits()
-    }
-
-    fn began(&self, task: TaskId) -> Option<Nanos> {
-        self.sim.began(task)
-    }
-    fn install(&mut self, plan: &Plan) -> Result<(), SimError> {
-        assert!(self.has_plans, "a plan, and this backend carries out none");
-        self.sim.install(plan)
-    }
-    fn kill(&mut self, task: TaskId, how: Kill) {
-        self.sim.kill(task, how);
-    }
-    fn restart(&mut self, task: TaskId) -> bool {
-        self.sim.restart(task)
-    }
-    fn resources(&mut self, task: TaskId) -> Resources {
-        self.sim.resources(task)
-    }
-    fn may_start(&mut self, task: &TaskSpec) -> MayStart {
-        self.sim.may_start(task)
-    }
-    fn traffic(&mut self, out: &mut Vec<Traffic>) {
-        self.sim.traffic(out);
-    }
-
-    fn energy_j(&mut self) -> Reading<f64> {
-        self.sim.energy_j()
     }
 }
 

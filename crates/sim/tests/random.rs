@@ -171,7 +171,7 @@ proptest! {
                     let changes: Vec<Change> = changes.iter().map(|change| change.of(tasks)).collect();
                     world.apply(&changes).unwrap();
                 }
-                Call::Install(generation, orders) => world.install(&plan(generation, &orders, tasks)).unwrap(),
+                Call::Install(generation, orders) => world.planner().expect("plans").install(&plan(generation, &orders, tasks)).unwrap(),
             }
             for task in 0..tasks {
                 let wanted = world.sim.solo_runs()[task as usize].instructions as f64;

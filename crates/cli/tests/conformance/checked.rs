@@ -3,8 +3,8 @@
 use crate::fixture::{Fixture, Job, Outcome, Skip, needs};
 use cosched_core::{
     Backend, Capabilities, Capability, Change, CpuSet, Demand, Event, Exit, Kill, Machine,
-    MayStart, Nanos, Occupation, Payload, Placement, Plan, Purpose, Reading, Resources, Switch,
-    TaskId, TaskSpec, Traffic, Usage,
+    MayStart, Nanos, Occupation, Payload, Placement, Plan, Planner, Purpose, Reading, Resources,
+    Switch, TaskId, TaskSpec, Traffic, Usage,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -69,7 +69,9 @@ impl<F: Fixture> Checked<F> {
 
     /// Installs a plan that is going to be refused and changes nothing.
     pub(crate) fn refused_plan(&mut self, plan: &Plan) {
-        self.inner.install(plan).expect("plans are taken");
+        plans(&mut self.inner)
+            .install(plan)
+            .expect("plans are taken");
         self.installed.insert(plan.generation);
     }
 
@@ -333,41 +335,13 @@ impl<F: Fixture> Backend for Checked<F> {
         Ok(())
     }
 
-    fn switches(&mut self, out: &mut Vec<Switch>) {
-        self.inner.switches(out);
-    }
-
-    fn occupation(&mut self) -> Option<Occupation> {
-        self.inner.occupation()
-    }
-
-    fn admits(&mut self) -> Option<Vec<Demand>> {
-        self.inner.admits()
-    }
-
     fn began(&self, task: TaskId) -> Option<Nanos> {
         self.inner.began(task)
     }
 
-    fn install(&mut self, plan: &Plan) -> Result<(), Self::Error> {
-        let missing = self.capabilities().why_missing(Capability::Plans);
-        assert_eq!(
-            missing, None,
-            "a plan is only installed where plans are carried out"
-        );
-        self.inner.install(plan)?;
-        self.installed.insert(plan.generation);
-        let Payload::Schedule(schedule) = &plan.payload;
-        self.placed = schedule
-            .seats
-            .iter()
-            .map(|seat| (seat.task, seat.placement.cpus().clone()))
-            .collect();
-        self.started.extend(self.placed.keys().copied());
-        // An ended task keeps its seat in the plan, but does not run.
-        self.placed.retain(|task, _| !self.ended.contains_key(task));
-        self.check_places();
-        Ok(())
+    fn planner(&mut self) -> Option<&mut dyn Planner<Self::Error>> {
+        self.inner.planner()?;
+        Some(self)
     }
 
     fn kill(&mut self, task: TaskId, how: Kill) {
@@ -425,4 +399,43 @@ impl<F: Fixture> Backend for Checked<F> {
     fn energy_j(&mut self) -> Reading<f64> {
         self.inner.energy_j()
     }
+}
+
+impl<F: Fixture> Planner<<F::Backend as Backend>::Error> for Checked<F> {
+    fn install(&mut self, plan: &Plan) -> Result<(), <F::Backend as Backend>::Error> {
+        let missing = self.capabilities().why_missing(Capability::Plans);
+        assert_eq!(
+            missing, None,
+            "a plan is only installed where plans are carried out"
+        );
+        plans(&mut self.inner).install(plan)?;
+        self.installed.insert(plan.generation);
+        let Payload::Schedule(schedule) = &plan.payload;
+        self.placed = schedule
+            .seats
+            .iter()
+            .map(|seat| (seat.task, seat.placement.cpus().clone()))
+            .collect();
+        self.started.extend(self.placed.keys().copied());
+        // An ended task keeps its seat in the plan, but does not run.
+        self.placed.retain(|task, _| !self.ended.contains_key(task));
+        self.check_places();
+        Ok(())
+    }
+
+    fn switches(&mut self, out: &mut Vec<Switch>) {
+        plans(&mut self.inner).switches(out);
+    }
+
+    fn occupation(&mut self) -> Option<Occupation> {
+        plans(&mut self.inner).occupation()
+    }
+
+    fn admits(&mut self) -> Option<Vec<Demand>> {
+        plans(&mut self.inner).admits()
+    }
+}
+
+fn plans<B: Backend>(backend: &mut B) -> &mut dyn Planner<B::Error> {
+    backend.planner().expect("this backend carries out plans")
 }

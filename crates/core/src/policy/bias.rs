@@ -17,6 +17,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     gist: "big cores for the jobs that miss the last-level cache least per instruction",
     source: "bias scheduling, as in the lucky paper, section 4",
     time_shares: true,
+    can_hand_over: false,
     params: &[QUANTUM_S],
     needs: |_| measuring_needs(),
     build: |params| {

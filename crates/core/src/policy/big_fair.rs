@@ -16,6 +16,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     gist: "the big cores go round all jobs in turn",
     source: "the fair share policy of the lucky paper, section 4",
     time_shares: true,
+    can_hand_over: false,
     params: &[QUANTUM_S],
     needs: |_| {
         vec![

@@ -25,6 +25,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     gist: "the job with the least progress against running alone first",
     source: "Feliu et al., `Fair` in Perf&Fair",
     time_shares: true,
+    can_hand_over: false,
     params: &[
         QUANTUM_S,
         VALID_QUANTA,

@@ -16,6 +16,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     gist: "at most as many jobs as CPUs, each to its end, in order",
     source: "baseline (GNU parallel -j)",
     time_shares: false,
+    can_hand_over: false,
     params: &[QUANTUM_S],
     needs: |_| {
         vec![wanted(

@@ -14,6 +14,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     gist: "everything runs, the kernel decides who runs where",
     source: "baseline",
     time_shares: true,
+    can_hand_over: false,
     params: &[QUANTUM_S],
     needs: |_| {
         vec![wanted(

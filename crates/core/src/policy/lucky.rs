@@ -99,6 +99,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     gist: "a lottery for the big cores, with tickets by how much more efficient a job is there",
     source: "lucky scheduling, section 3",
     time_shares: true,
+    can_hand_over: false,
     params: PARAMS,
     needs: |_| measuring_needs(),
     build: |params| {

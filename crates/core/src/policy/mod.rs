@@ -107,6 +107,8 @@ pub struct PolicyEntry {
     pub source: &'static str,
     /// More tasks than CPUs are live, and take turns.
     pub time_shares: bool,
+    /// A scheduler in the kernel can decide in its place, at each event.
+    pub can_hand_over: bool,
     /// Its parameters, with their ranges and defaults.
     pub params: &'static [ParamSpec],
     /// The capabilities that it needs with these parameters.
@@ -162,13 +164,6 @@ impl PolicyEntry {
             .into_iter()
             .filter_map(missing)
             .collect()
-    }
-}
-
-impl PolicyEntry {
-    /// Whether a kernel can decide by itself, at each event, by what the policy tells it and what it counts.
-    pub fn can_hand_over(&self) -> bool {
-        self.name == efs::ENTRY.name
     }
 
     /// Whether the policy needs what each memory domain moves: the value for

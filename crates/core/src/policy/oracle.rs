@@ -26,6 +26,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     gist: "perf-fair that knows each job's solo run beforehand: a bound for what estimates can reach",
     source: "Feliu et al., Perf&Fair, section 6",
     time_shares: true,
+    can_hand_over: false,
     params: &[QUANTUM_S, MARGIN],
     needs,
     build: |params| {

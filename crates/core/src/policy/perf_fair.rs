@@ -43,6 +43,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     gist: "evens out bandwidth among the jobs that are behind, so that all progress alike",
     source: "Feliu et al., Perf&Fair",
     time_shares: true,
+    can_hand_over: false,
     params: &[
         QUANTUM_S,
         ESTIMATION_QUANTUM,

@@ -14,6 +14,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     gist: "by quantum, the longest waiting first",
     source: "baseline",
     time_shares: true,
+    can_hand_over: false,
     params: &[QUANTUM_S],
     needs: |_| sharing_needs(),
     build: |params| {

@@ -63,7 +63,9 @@ impl<B: Backend> Loop<'_, B> {
             generation,
             payload: Payload::Schedule(schedule),
         };
-        self.backend.install(&plan)?;
+        if let Some(planner) = self.backend.planner() {
+            planner.install(&plan)?;
+        }
         if let Some(plans) = &mut self.plans {
             plans.installed += 1;
         }

@@ -138,25 +138,8 @@ pub trait Backend {
     /// decision: starting a program takes time. It is no later than [`now`](Backend::now).
     fn began(&self, task: TaskId) -> Option<Nanos>;
 
-    /// Hands over a plan. The backend carries it out at every event until it adopts the next one, in place of what was
-    /// applied or planned before. It starts seated tasks that have not begun. The next `wait` tells whether the plan
-    /// was adopted. Called only if the backend has [`Capability::Plans`](crate::Capability::Plans).
-    ///
-    /// # Errors
-    /// Tasks can't be acted upon any longer, or the backend carries out no plans.
-    fn install(&mut self, plan: &Plan) -> Result<(), Self::Error>;
-
-    /// Appends which CPUs went to which tasks since this was last asked, if it carries out plans and sees that. One that came as this
-    /// was asked the last time may be told only now.
-    fn switches(&mut self, out: &mut Vec<Switch>);
-
-    /// What the tasks had of the CPUs while it carried out plans, if it can tell.
-    fn occupation(&mut self) -> Option<Occupation>;
-
-    /// The demands that it has measured itself, in ascending order of the tasks, if it carries out the shared seats of a plan with
-    /// an [`Admission`](crate::Admission) by admitting their tasks to the memory bus at each event by itself, as EFS does in a
-    /// kernel; `None` if it does not do that.
-    fn admits(&mut self) -> Option<Vec<Demand>>;
+    /// What carries out plans here; `None` without [`Capability::Plans`](crate::Capability::Plans).
+    fn planner(&mut self) -> Option<&mut dyn Planner<Self::Error>>;
 
     /// Ends a task; `wait` reports its end. For a task that has not started or has ended already, this does nothing and
     /// `wait` reports nothing. A plan does not delay the end.
@@ -176,4 +159,24 @@ pub trait Backend {
 
     /// Energy of the processor package since the start of the run, in joules.
     fn energy_j(&mut self) -> Reading<f64>;
+}
+
+/// Carries out plans between decisions, as a scheduler in the kernel does.
+pub trait Planner<E> {
+    /// Hands over a plan. It replaces what was applied or planned before, and tasks with a seat start. The next
+    /// [`wait`](Backend::wait) reports whether the plan was adopted.
+    ///
+    /// # Errors
+    /// Tasks can't be acted upon any longer, or plans are no longer carried out.
+    fn install(&mut self, plan: &Plan) -> Result<(), E>;
+
+    /// Appends the switches since the last call. A switch at the time of a call may come with the next.
+    fn switches(&mut self, out: &mut Vec<Switch>);
+
+    /// How the tasks occupied the CPUs under plans; `None` if that is not observed.
+    fn occupation(&mut self) -> Option<Occupation>;
+
+    /// The demands that it has measured, in ascending order of the tasks; `None` unless it admits the tasks of shared
+    /// seats to the memory bus by itself, by a plan's [`Admission`](crate::Admission).
+    fn admits(&mut self) -> Option<Vec<Demand>>;
 }

@@ -155,7 +155,10 @@ impl<B: Backend> Loop<'_, B> {
             self.recorder.left(&self.samples);
         }
         let tasks: Vec<TaskResult> = self.records.iter().map(TaskRecord::result).collect();
-        let occupation = self.plans.and_then(|_| self.backend.occupation());
+        let occupation = match (self.plans, self.backend.planner()) {
+            (Some(_), Some(planner)) => planner.occupation(),
+            _ => None,
+        };
         let plans = self.plans.map(|plans| PlanCounts {
             occupation,
             ..plans
@@ -179,8 +182,10 @@ impl<B: Backend> Loop<'_, B> {
     fn moment(&mut self) -> Nanos {
         let now = self.backend.now();
         self.snap.now = now;
-        if self.plans.is_some() {
-            self.backend.switches(&mut self.switches);
+        if self.plans.is_some()
+            && let Some(planner) = self.backend.planner()
+        {
+            planner.switches(&mut self.switches);
             self.switches.sort_by_key(|switch| switch.at);
             let until = self.switches.partition_point(|switch| switch.at <= now);
             self.recorder.switched(&self.switches[..until]);
@@ -268,10 +273,9 @@ impl<B: Backend> Loop<'_, B> {
         }
         self.snap.triggers = triggers;
         self.snap.queued = self.ordered as u32;
-        self.snap.admits = if self.planning.is_some() {
-            self.backend.admits()
-        } else {
-            None
+        self.snap.admits = match (&self.planning, self.backend.planner()) {
+            (Some(_), Some(planner)) => planner.admits(),
+            _ => None,
         };
         let observed = self.backend.stopwatch();
 

@@ -17,7 +17,7 @@ mod shutdown;
 mod state;
 mod task_record;
 
-pub use backend::{Backend, Event, Kill, MayStart};
+pub use backend::{Backend, Event, Kill, MayStart, Planner};
 pub use config::{
     Actuation, Halt, HaltOn, HaltParseError, HaltWhen, Order, Restart, RunConfig, TimeLimit,
 };

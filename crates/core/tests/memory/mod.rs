@@ -471,22 +471,12 @@ impl Backend for Memory {
         Ok(())
     }
 
-    fn switches(&mut self, _out: &mut Vec<Switch>) {}
-
-    fn occupation(&mut self) -> Option<Occupation> {
-        None
-    }
-
-    fn admits(&mut self) -> Option<Vec<Demand>> {
-        None
-    }
-
     fn began(&self, task: TaskId) -> Option<Nanos> {
         self.began.get(&task).copied()
     }
 
-    fn install(&mut self, _: &Plan) -> Result<(), WorldEnd> {
-        panic!("a plan, and this backend carries out none")
+    fn planner(&mut self) -> Option<&mut dyn Planner<WorldEnd>> {
+        None
     }
 
     fn kill(&mut self, task: TaskId, how: Kill) {

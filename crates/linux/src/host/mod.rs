@@ -36,8 +36,8 @@ use actuator::Actuator;
 use clock::{RunClock, monotonic};
 use cosched_core::{
     Absence, Backend, Capabilities, Capability, Change, CpuSet, Demand, Event, Exit, Kill, Machine,
-    MayStart, Nanos, Occupation, Payload, Placement, Plan, Reading, Resources, Switch, TaskId,
-    TaskSpec, Traffic, Usage,
+    MayStart, Nanos, Occupation, Payload, Placement, Plan, Planner, Reading, Resources, Switch,
+    TaskId, TaskSpec, Traffic, Usage,
 };
 use error::system;
 use lifecycle::Lifecycle;
@@ -459,65 +459,15 @@ impl Backend for Host {
         Ok(())
     }
 
-    fn switches(&mut self, out: &mut Vec<Switch>) {
-        // One that was removed tells what it saw until then.
-        for loaded in self.loaded.iter_mut().chain(&mut self.retired) {
-            loaded.switches(&self.clock.relation(), out);
-        }
-    }
-
-    fn occupation(&mut self) -> Option<Occupation> {
-        self.loaded.as_mut().and_then(Loaded::occupation)
-    }
-
-    fn admits(&mut self) -> Option<Vec<Demand>> {
-        self.loaded
-            .as_mut()
-            .filter(|loaded| loaded.admits())
-            .map(Loaded::demands)
-    }
-
     fn began(&self, task: TaskId) -> Option<Nanos> {
         self.began.get(&task).copied()
     }
 
-    fn install(&mut self, plan: &Plan) -> Result<(), HostError> {
-        let Host {
-            lifecycle,
-            actuator,
-            loaded,
-            clock,
-            queued,
-            ..
-        } = self;
-        let Some(loaded) = loaded else {
-            return Err(HostError::NoPlans);
-        };
-        let Plan {
-            generation,
-            payload: Payload::Schedule(schedule),
-        } = plan;
-        let generation = *generation;
-        if let Err(why) = loaded.adopt(generation, schedule, &clock.relation()) {
-            queued.push(Event::PlanRefused { generation, why });
-            return Ok(());
+    fn planner(&mut self) -> Option<&mut dyn Planner<HostError>> {
+        if self.loaded.is_none() && self.retired.is_none() {
+            return None;
         }
-        lifecycle.adopt_orphans();
-        // What was stopped or bound one by one is the plan's from now on.
-        loaded.share_out(schedule, lifecycle, actuator);
-        let mut new = Vec::new();
-        for seat in schedule
-            .seats
-            .iter()
-            .filter(|seat| lifecycle.can_start(seat.task))
-        {
-            new.push((seat.task, loaded.cpus_of(seat)));
-        }
-        for (task, cpus) in new {
-            self.start(task, &cpus);
-        }
-        self.queued.push(Event::PlanAdopted { generation });
-        Ok(())
+        Some(self)
     }
 
     fn kill(&mut self, task: TaskId, how: Kill) {
@@ -593,6 +543,65 @@ impl Backend for Host {
 
     fn energy_j(&mut self) -> Reading<f64> {
         self.meter.energy_j()
+    }
+}
+
+impl Planner<HostError> for Host {
+    fn install(&mut self, plan: &Plan) -> Result<(), HostError> {
+        let Host {
+            lifecycle,
+            actuator,
+            loaded,
+            clock,
+            queued,
+            ..
+        } = self;
+        let Some(loaded) = loaded else {
+            return Err(HostError::NoPlans);
+        };
+        let Plan {
+            generation,
+            payload: Payload::Schedule(schedule),
+        } = plan;
+        let generation = *generation;
+        if let Err(why) = loaded.adopt(generation, schedule, &clock.relation()) {
+            queued.push(Event::PlanRefused { generation, why });
+            return Ok(());
+        }
+        lifecycle.adopt_orphans();
+        // What was stopped or bound one by one is the plan's from now on.
+        loaded.share_out(schedule, lifecycle, actuator);
+        let mut new = Vec::new();
+        for seat in schedule
+            .seats
+            .iter()
+            .filter(|seat| lifecycle.can_start(seat.task))
+        {
+            new.push((seat.task, loaded.cpus_of(seat)));
+        }
+        for (task, cpus) in new {
+            self.start(task, &cpus);
+        }
+        self.queued.push(Event::PlanAdopted { generation });
+        Ok(())
+    }
+
+    fn switches(&mut self, out: &mut Vec<Switch>) {
+        // One that was removed tells what it saw until then.
+        for loaded in self.loaded.iter_mut().chain(&mut self.retired) {
+            loaded.switches(&self.clock.relation(), out);
+        }
+    }
+
+    fn occupation(&mut self) -> Option<Occupation> {
+        self.loaded.as_mut().and_then(Loaded::occupation)
+    }
+
+    fn admits(&mut self) -> Option<Vec<Demand>> {
+        self.loaded
+            .as_mut()
+            .filter(|loaded| loaded.admits())
+            .map(Loaded::demands)
     }
 }
 

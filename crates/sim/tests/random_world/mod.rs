@@ -400,24 +400,12 @@ impl Backend for Watched {
         self.sim.apply(changes)
     }
 
-    fn switches(&mut self, out: &mut Vec<Switch>) {
-        self.sim.switches(out);
-    }
-
-    fn occupation(&mut self) -> Option<Occupation> {
-        self.sim.occupation()
-    }
-
-    fn admits(&mut self) -> Option<Vec<Demand>> {
-        self.sim.admits()
-    }
-
     fn began(&self, task: TaskId) -> Option<Nanos> {
         self.sim.began(task)
     }
 
-    fn install(&mut self, plan: &Plan) -> Result<(), SimError> {
-        self.sim.install(plan)
+    fn planner(&mut self) -> Option<&mut dyn Planner<SimError>> {
+        self.sim.planner()
     }
 
     fn kill(&mut self, task: TaskId, how: Kill) {

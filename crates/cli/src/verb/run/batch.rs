@@ -59,7 +59,7 @@ pub(crate) struct Batch<'a, P: Platform> {
 
 /// What a scheduler in the kernel does for a policy.
 fn kernel_part(policy: &str, params: &Params, actuation: Actuation) -> KernelPart {
-    let can_hand_over = find_policy(policy).is_some_and(|entry| entry.can_hand_over());
+    let can_hand_over = find_policy(policy).is_some_and(|entry| entry.can_hand_over);
     match actuation {
         Actuation::Decisions => KernelPart::None,
         Actuation::Plans if can_hand_over => {

@@ -89,7 +89,7 @@ pub(crate) fn execute<P: Platform>(
         plan.config.jobs.min(plan.jobs.len()),
         platform.view().machine.cpus.len(),
     );
-    if plan.choice.entry.name == "fifo" && args.limits.jobs.is_some() && asked > cpus {
+    if !plan.choice.entry.time_shares && args.limits.jobs.is_some() && asked > cpus {
         screen.warn(RunWarning::FewerAtOnce {
             policy: plan.choice.entry.name.to_owned(),
             asked,

@@ -1,8 +1,8 @@
 //! Signal handling for a backend without processes of its own, such as the simulation.
 
 use cosched_core::{
-    Backend, Capabilities, Change, Demand, Event, Kill, Machine, MayStart, Nanos, Occupation, Plan,
-    Reading, Resources, Switch, TaskId, TaskSpec, Traffic, Usage,
+    Backend, Capabilities, Change, Event, Kill, Machine, MayStart, Nanos, Planner, Reading,
+    Resources, TaskId, TaskSpec, Traffic, Usage,
 };
 use cosched_linux::{Interrupt, Interrupts};
 use std::sync::Arc;
@@ -72,24 +72,12 @@ impl<B: Backend> Backend for Interruptible<B> {
         self.backend.apply(changes)
     }
 
-    fn switches(&mut self, out: &mut Vec<Switch>) {
-        self.backend.switches(out);
-    }
-
-    fn occupation(&mut self) -> Option<Occupation> {
-        self.backend.occupation()
-    }
-
-    fn admits(&mut self) -> Option<Vec<Demand>> {
-        self.backend.admits()
-    }
-
     fn began(&self, task: TaskId) -> Option<Nanos> {
         self.backend.began(task)
     }
 
-    fn install(&mut self, plan: &Plan) -> Result<(), B::Error> {
-        self.backend.install(plan)
+    fn planner(&mut self) -> Option<&mut dyn Planner<B::Error>> {
+        self.backend.planner()
     }
 
     fn kill(&mut self, task: TaskId, how: Kill) {

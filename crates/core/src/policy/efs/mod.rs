@@ -101,6 +101,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     gist: "runs only what fits the memory bus; a CPU idles where one more job would cost more energy than it brings",
     source: "EFS (2016)",
     time_shares: true,
+    can_hand_over: true,
     params: settings::PARAMS,
     needs,
     build: |params| {

@@ -90,6 +90,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     gist: "equal progress for all at the greatest predicted speed",
     source: "ours",
     time_shares: true,
+    can_hand_over: false,
     params: &[
         QUANTUM_S,
         OBJECTIVE,
