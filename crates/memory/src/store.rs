@@ -10,7 +10,9 @@ use crate::key::{Key, Numbers};
 use crate::remembered::{MOST_RUNS, Recalled, Remembered, Run, expected};
 use cosched_core::{Earlier, Expected, ExpectedFrom};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, TransactionBehavior, params};
+use rusqlite::{
+    Connection, OpenFlags, OptionalExtension as _, Row, Statement, TransactionBehavior, params,
+};
 use rustix::process::geteuid;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -114,22 +116,18 @@ impl Store {
     /// # Errors
     /// It can't be read, and why.
     pub fn open_existing(path: &Path, patience: Patience) -> Result<Option<Store>, Error> {
-        let at = |problem: Problem| problem.at(path);
         match path.symlink_metadata() {
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
             {
                 return Ok(None);
             }
-            Err(error) => return Err(at(error.into())),
+            Err(error) => return Err(Problem::from(error).at(path)),
             Ok(_) => {}
         }
-        let store = Store::connect(path, patience).map_err(at)?;
-        if store.is_empty().map_err(at)? {
-            Ok(None)
-        } else {
-            Ok(Some(store))
-        }
+        let store = Store::connect(path, patience).map_err(|problem| problem.at(path))?;
+        let is_empty = store.is_empty().map_err(|problem| problem.at(path))?;
+        Ok((!is_empty).then_some(store))
     }
 
     /// Opens a store, and makes it if there is none, for its owner alone. The folder that it is in is made as well, but
@@ -138,7 +136,10 @@ impl Store {
     /// # Errors
     /// It can't be read or made, and why.
     pub fn open(path: &Path, patience: Patience) -> Result<Store, Error> {
-        let at = |problem: Problem| problem.at(path);
+        Store::opened(path, patience).map_err(|problem| problem.at(path))
+    }
+
+    fn opened(path: &Path, patience: Patience) -> Result<Store, Problem> {
         if let Some(folder) = path
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty())
@@ -146,8 +147,7 @@ impl Store {
             DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
-                .create(folder)
-                .map_err(|error| at(error.into()))?;
+                .create(folder)?;
         }
         // Made here, and not by the database, so that it never belongs to more than its owner.
         match OpenOptions::new()
@@ -156,11 +156,11 @@ impl Store {
             .mode(0o600)
             .open(path)
         {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(at(error.into())),
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error.into()),
             _ => {}
         }
-        let mut store = Store::connect(path, patience).map_err(at)?;
-        store.make_tables().map_err(at)?;
+        let mut store = Store::connect(path, patience)?;
+        store.make_tables()?;
         Ok(store)
     }
 
@@ -309,21 +309,10 @@ impl Store {
                 one = other.and_then(|runs| expected(&runs, ExpectedFrom::Changed));
             }
             if one.is_none() {
-                one = match programs.get(&program) {
-                    Some(known) => *known,
-                    None => {
-                        let alike = by_program
-                            .query_map(params![program, MOST_ALIKE], |row| Ok(runs(row, 0)))?;
-                        let mut last = Vec::new();
-                        for runs in alike {
-                            // One each, so that no command counts for more than another.
-                            last.extend(runs?.first().copied());
-                        }
-                        let known = expected(&last, ExpectedFrom::Program);
-                        programs.insert(program, known);
-                        known
-                    }
-                };
+                if let Entry::Vacant(entry) = programs.entry(program) {
+                    entry.insert(expected_of_program(&mut by_program, program)?);
+                }
+                one = programs[&program];
             }
             found.push(Recalled {
                 expected: one,
@@ -345,84 +334,25 @@ impl Store {
         let change = self
             .database
             .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // A batch can be one short command many thousand times.
+        let mut changed: BTreeMap<i64, (&Key, Remembered)> = BTreeMap::new();
         {
             let mut known = change
                 .prepare("SELECT runs, ends, failures, learnt FROM command WHERE exact = ?1")?;
-            let mut keep = change.prepare(
-                "INSERT OR REPLACE INTO command VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
-            )?;
-            // A batch can be one short command many thousand times.
-            let mut changed: BTreeMap<i64, (&Key, Remembered)> = BTreeMap::new();
-            for Ended {
-                key,
-                at,
-                exit,
-                run,
-                learnt,
-            } in ends
-            {
-                let exact = key.numbers().exact;
-                let (_, one) = match changed.entry(exact) {
+            for end in ends {
+                let exact = end.key.numbers().exact;
+                let (_, command) = match changed.entry(exact) {
                     Entry::Occupied(found) => found.into_mut(),
                     Entry::Vacant(place) => {
                         let found = known.query_row([exact], remembered).optional()?;
-                        place.insert((key, found.unwrap_or_default()))
+                        place.insert((&end.key, found.unwrap_or_default()))
                     }
                 };
-                one.ends += 1;
-                one.failures += u64::from(run.is_none());
-                // As it is: a clock that was ahead once would else be believed until it is overtaken.
-                one.seen = *at;
-                one.last_exit.clone_from(exit);
-                if let Some(run) = run {
-                    one.add(*run);
-                }
-                if let Some(learnt) = learnt.as_ref().filter(|learnt| learnt.is_sound()) {
-                    one.learnt = Some(learnt.clone());
-                }
-            }
-            for (exact, (key, one)) in changed {
-                let Numbers { line, program, .. } = key.numbers();
-                let runs = serde_json::to_string(&one.runs).unwrap_or_default();
-                let learnt = one
-                    .learnt
-                    .as_deref()
-                    .and_then(|learnt| serde_json::to_string(learnt).ok());
-                let Key {
-                    machine,
-                    program: program_text,
-                    command,
-                    folder,
-                    identity,
-                    ..
-                } = key;
-                keep.execute(params![
-                    exact,
-                    line,
-                    program,
-                    cut(machine),
-                    cut(program_text),
-                    cut(command),
-                    cut(folder),
-                    cut(identity),
-                    one.seen.min(MOST_NUMBER),
-                    one.ends,
-                    one.failures,
-                    cut(&one.last_exit),
-                    runs,
-                    learnt,
-                ])?;
-            }
-            let count: u64 =
-                change.query_row("SELECT count(*) FROM command", [], |row| row.get(0))?;
-            if count > self.most {
-                let goes = count - self.most + self.most / 10;
-                change.execute(
-                    "DELETE FROM command WHERE exact IN (SELECT exact FROM command ORDER BY seen, exact LIMIT ?1)",
-                    [goes],
-                )?;
+                command.note(end);
             }
         }
+        write(&change, changed.into_values())?;
+        delete_oldest(&change, self.most)?;
         Ok(change.commit()?)
     }
 
@@ -441,13 +371,12 @@ impl Store {
         ))?;
         let rows = all.query_map([pattern], |row| {
             let command = text(row, 0).filter(|command| !command.is_empty());
-            let own = |column| command.as_ref().and_then(|_| text(row, column));
             let runs = runs(row, 9);
             Ok(Exported {
                 program: text(row, 1).unwrap_or_default(),
-                folder: own(2),
+                folder: text(row, 2).filter(|_| command.is_some()),
                 machine: text(row, 3).unwrap_or_default(),
-                identity: own(4),
+                identity: text(row, 4).filter(|_| command.is_some()),
                 time_s: Exported::time_of(&runs),
                 ends: number(row, 5),
                 failures: number(row, 6),
@@ -490,32 +419,33 @@ impl Store {
     /// # Errors
     /// It is something else, or it can't be removed.
     pub fn remove(path: &Path) -> Result<bool, Error> {
-        let removed = || -> Result<bool, Problem> {
-            let mut start = [0; 72];
-            let mut file = match OpenOptions::new().read(true).open(path) {
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-                file => file?,
-            };
-            if path.symlink_metadata()?.uid() != geteuid().as_raw() {
-                return Err(Problem::Unsafe("it belongs to another user".to_owned()));
-            }
-            // What a power failure or a full disk left of it: its beginning, or zeros.
-            let read = read_up_to(&mut file, &mut start)?;
-            let is_blank = start.iter().all(|&byte| byte == 0) && is_all_zeros(&mut file)?;
-            let is_cut =
-                read < start.len() && SIGNATURE.starts_with(&start[..read.min(SIGNATURE.len())]);
-            if !is_blank && !is_cut && start[68..] != (APPLICATION as u32).to_be_bytes() {
-                return Err(Problem::Foreign);
-            }
-            let mut journal = path.as_os_str().to_owned();
-            journal.push("-journal");
-            std::fs::remove_file(path)?;
-            match std::fs::remove_file(journal) {
-                Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
-                _ => Ok(true),
-            }
+        Store::removed(path).map_err(|problem| problem.at(path))
+    }
+
+    fn removed(path: &Path) -> Result<bool, Problem> {
+        let mut start = [0; 72];
+        let mut file = match OpenOptions::new().read(true).open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            file => file?,
         };
-        removed().map_err(|problem| problem.at(path))
+        if path.symlink_metadata()?.uid() != geteuid().as_raw() {
+            return Err(Problem::Unsafe("it belongs to another user".to_owned()));
+        }
+        // What a power failure or a full disk left of it: its beginning, or zeros.
+        let read = read_up_to(&mut file, &mut start)?;
+        let is_blank = start.iter().all(|&byte| byte == 0) && is_all_zeros(&mut file)?;
+        let is_cut =
+            read < start.len() && SIGNATURE.starts_with(&start[..read.min(SIGNATURE.len())]);
+        if !is_blank && !is_cut && start[68..] != (APPLICATION as u32).to_be_bytes() {
+            return Err(Problem::Foreign);
+        }
+        let mut journal = path.as_os_str().to_owned();
+        journal.push("-journal");
+        std::fs::remove_file(path)?;
+        match std::fs::remove_file(journal) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(true),
+        }
     }
 }
 
@@ -605,4 +535,78 @@ fn cut(text: &str) -> &str {
         .rev()
         .find(|&end| text.is_char_boundary(end));
     &text[..end.unwrap_or(0)]
+}
+
+/// The time that other commands with this program took at last, one run each, so that no command counts for more than
+/// another.
+fn expected_of_program(
+    by_program: &mut Statement<'_>,
+    program: i64,
+) -> Result<Option<Expected>, Problem> {
+    let alike = by_program.query_map(params![program, MOST_ALIKE], |row| Ok(runs(row, 0)))?;
+    let mut last = Vec::new();
+    for runs in alike {
+        last.extend(runs?.first().copied());
+    }
+    Ok(expected(&last, ExpectedFrom::Program))
+}
+
+impl Remembered {
+    fn note(&mut self, end: &Ended) {
+        self.ends += 1;
+        self.failures += u64::from(end.run.is_none());
+        // Taken as it is: a clock that was ahead once would otherwise be believed until it is overtaken.
+        self.seen = end.at;
+        self.last_exit.clone_from(&end.exit);
+        if let Some(run) = end.run {
+            self.add(run);
+        }
+        if let Some(learnt) = end.learnt.as_ref().filter(|learnt| learnt.is_sound()) {
+            self.learnt = Some(learnt.clone());
+        }
+    }
+}
+
+fn write<'a>(
+    database: &Connection,
+    commands: impl Iterator<Item = (&'a Key, Remembered)>,
+) -> Result<(), Problem> {
+    let mut insert = database.prepare(
+        "INSERT OR REPLACE INTO command VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+    )?;
+    for (key, command) in commands {
+        let numbers = key.numbers();
+        let runs = serde_json::to_string(&command.runs).unwrap_or_default();
+        let learnt = command.learnt.as_deref();
+        let learnt = learnt.and_then(|learnt| serde_json::to_string(learnt).ok());
+        insert.execute(params![
+            numbers.exact,
+            numbers.line,
+            numbers.program,
+            cut(&key.machine),
+            cut(&key.program),
+            cut(&key.command),
+            cut(&key.folder),
+            cut(&key.identity),
+            command.seen.min(MOST_NUMBER),
+            command.ends,
+            command.failures,
+            cut(&command.last_exit),
+            runs,
+            learnt,
+        ])?;
+    }
+    Ok(())
+}
+
+/// Forgets a tenth of `most` and what is beyond, once there are more commands than `most`.
+fn delete_oldest(database: &Connection, most: u64) -> Result<(), Problem> {
+    let count: u64 = database.query_row("SELECT count(*) FROM command", [], |row| row.get(0))?;
+    if count > most {
+        database.execute(
+            "DELETE FROM command WHERE exact IN (SELECT exact FROM command ORDER BY seen, exact LIMIT ?1)",
+            [count - most + most / 10],
+        )?;
+    }
+    Ok(())
 }

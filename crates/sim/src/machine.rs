@@ -203,10 +203,9 @@ impl MachineSpec {
     /// The machine's values for the parameters that this policy has. [`Params::resolve`] takes them before the user's
     /// settings.
     pub fn settings_for(&self, entry: &PolicyEntry) -> Vec<(String, String)> {
-        let has = |name: &str| entry.params.iter().any(|spec| spec.name == name);
         self.params
             .iter()
-            .filter(|(name, _)| has(name))
+            .filter(|(name, _)| entry.params.iter().any(|spec| spec.name == name))
             .cloned()
             .collect()
     }
@@ -221,90 +220,91 @@ impl MachineSpec {
 
     /// What a run on this machine can't do; `seen` is the part of it that the run may use.
     pub fn capabilities(&self, seen: &Machine) -> Capabilities {
+        let mut absences: Vec<(Capability, Option<Absence>)> = Counter::ALL
+            .into_iter()
+            .map(|counter| (Capability::of(counter), self.counters.absence(counter)))
+            .collect();
+        let no_meter = (!self.counters.energy).then_some(Absence::NoEnergyMeter);
+        let one_type = (seen.core_types.len() < 2).then_some(Absence::OneCoreType);
+        absences.push((Capability::Traffic, self.counters.traffic_absence()));
+        absences.push((Capability::Energy, no_meter));
+        absences.push((Capability::CoreTypes, one_type));
+        let missing = absences
+            .into_iter()
+            .filter_map(|(capability, absence)| Some((capability, absence?)));
         let mut capabilities = Capabilities::default();
-        let mut lacks = |capability: Capability, why: Option<Absence>| {
-            if let Some(why) = why {
-                capabilities.missing.insert(capability, why);
-            }
-        };
-        for counter in Counter::ALL {
-            lacks(Capability::of(counter), self.counters.absence(counter));
-        }
-        lacks(Capability::Traffic, self.counters.traffic_absence());
-        lacks(
-            Capability::Energy,
-            (!self.counters.energy).then_some(Absence::NoEnergyMeter),
-        );
-        lacks(
-            Capability::CoreTypes,
-            (seen.core_types.len() < 2).then_some(Absence::OneCoreType),
-        );
+        capabilities.missing.extend(missing);
         capabilities
     }
 
     /// The machine as policies see it. CPUs are numbered as Linux mostly does: first one CPU of each core, then the
     /// second of each.
     pub fn machine(&self) -> Machine {
-        let mut cpus = Vec::new();
-        let mut cores = Vec::new();
-        let llcs = self.sockets * self.llcs_per_socket;
-        let threads = self
-            .core_types
-            .iter()
-            .map(|kind| kind.threads_per_core)
-            .max()
-            .unwrap_or(1);
-        for thread in 0..threads {
-            let mut core = 0;
-            for llc in 0..llcs as usize {
-                for (core_type, kind) in self.core_types.iter().enumerate() {
-                    for _ in 0..kind.cores_per_llc {
-                        if thread < kind.threads_per_core {
-                            let memory_domain = llc / self.llcs_per_socket as usize;
-                            let id = CpuId(cpus.len() as u32);
-                            cpus.push(Cpu {
-                                id,
-                                core,
-                                llc,
-                                memory_domain,
-                                core_type,
-                            });
-                            if thread == 0 {
-                                cores.push(CpuSet::new());
-                            }
-                            cores[core].insert(id);
-                        }
-                        core += 1;
-                    }
-                }
-            }
-        }
-        let set = |ours: &dyn Fn(&Cpu) -> bool| {
-            cpus.iter()
-                .filter(|cpu| ours(cpu))
-                .map(|cpu| cpu.id)
-                .collect()
-        };
+        let cpus = self.cpus();
+        let cores = cpus.iter().map(|cpu| cpu.core + 1).max().unwrap_or(0);
+        let llcs = (self.sockets * self.llcs_per_socket) as usize;
+        let domains = self.sockets as usize;
         Machine {
             name: self.name.clone(),
-            llcs: (0..llcs as usize)
-                .map(|llc| set(&|cpu| cpu.llc == llc))
-                .collect(),
-            memory_domains: (0..self.sockets as usize)
-                .map(|d| set(&|cpu| cpu.memory_domain == d))
-                .collect(),
-            cores,
+            cores: groups(&cpus, cores, |cpu| cpu.core),
+            llcs: groups(&cpus, llcs, |cpu| cpu.llc),
+            memory_domains: groups(&cpus, domains, |cpu| cpu.memory_domain),
             core_types: self
                 .core_types
                 .iter()
-                .map(|kind| CoreType {
-                    name: kind.name.clone(),
-                    capacity: kind.capacity,
-                    max_khz: Some((kind.ghz * 1e6 + 0.5) as u64),
-                })
+                .map(CoreTypeSpec::core_type)
                 .collect(),
             llc_bytes: Reading::Value((self.llc.mb * 1_048_576.0) as u64),
             cpus,
         }
     }
+
+    fn cpus(&self) -> Vec<Cpu> {
+        let threads = self.core_types.iter().map(|kind| kind.threads_per_core);
+        let mut cpus = Vec::new();
+        for thread in 0..threads.max().unwrap_or(1) {
+            for (core, (llc, core_type)) in self.cores().enumerate() {
+                if thread < self.core_types[core_type].threads_per_core {
+                    cpus.push(Cpu {
+                        id: CpuId(cpus.len() as u32),
+                        core,
+                        llc,
+                        memory_domain: llc / self.llcs_per_socket as usize,
+                        core_type,
+                    });
+                }
+            }
+        }
+        cpus
+    }
+
+    /// The cache and the type of each core.
+    fn cores(&self) -> impl Iterator<Item = (usize, usize)> {
+        let llcs = 0..(self.sockets * self.llcs_per_socket) as usize;
+        llcs.flat_map(move |llc| {
+            let kinds = self.core_types.iter().enumerate();
+            kinds.flat_map(move |(core_type, kind)| {
+                std::iter::repeat_n((llc, core_type), kind.cores_per_llc as usize)
+            })
+        })
+    }
+}
+
+impl CoreTypeSpec {
+    fn core_type(&self) -> CoreType {
+        CoreType {
+            name: self.name.clone(),
+            capacity: self.capacity,
+            max_khz: Some((self.ghz * 1e6 + 0.5) as u64),
+        }
+    }
+}
+
+/// Divides CPUs into `count` groups by the number of their group.
+fn groups(cpus: &[Cpu], count: usize, group_of: impl Fn(&Cpu) -> usize) -> Vec<CpuSet> {
+    let mut groups = vec![CpuSet::new(); count];
+    for cpu in cpus {
+        groups[group_of(cpu)].insert(cpu.id);
+    }
+    groups
 }

@@ -119,21 +119,23 @@ impl ReportedTraffic {
         spec: &CountersSpec,
         trouble: Trouble,
     ) -> Vec<Traffic> {
-        let rng = &mut self.rng;
-        let mut read = |count: &mut Count, now: f64| {
-            let told = count.read(now, trouble.factor(spec.noise, rng));
-            match spec.traffic_absence() {
-                _ if trouble.vanished => Reading::Absent(Absence::CountersLost),
-                None => Reading::Value(told),
-                Some(why) => Reading::Absent(why),
-            }
+        let absence = match trouble.vanished {
+            true => Some(Absence::CountersLost),
+            false => spec.traffic_absence(),
         };
-        let each = self.domains.iter_mut().zip(moved);
-        each.map(|([r, w], &(reads, writes))| Traffic {
-            reads: read(r, reads),
-            writes: read(w, writes),
-        })
-        .collect()
+        let mut all = Vec::new();
+        for ([read, written], &(reads, writes)) in self.domains.iter_mut().zip(moved) {
+            let reads = read.read(reads, trouble.factor(spec.noise, &mut self.rng));
+            let writes = written.read(writes, trouble.factor(spec.noise, &mut self.rng));
+            all.push(match absence {
+                Some(why) => Traffic::absent(why),
+                None => Traffic {
+                    reads: Reading::Value(reads),
+                    writes: Reading::Value(writes),
+                },
+            });
+        }
+        all
     }
 }
 

@@ -46,8 +46,8 @@ impl Residencies {
         self.running.sort_unstable();
         self.running.dedup();
         for &task in &self.running {
-            let shares = |on_core: &Vec<usize>| on_core.len() > 1 && on_core.contains(&task);
-            let alone = !self.on_core.iter().any(shares);
+            let mut on_core = self.on_core.iter();
+            let alone = on_core.all(|tasks| tasks.len() == 1 || !tasks.contains(&task));
             let residency = &mut self.tasks[task];
             residency.on_cpu += Nanos(span);
             residency.alone += Nanos(if alone { span } else { 0 });

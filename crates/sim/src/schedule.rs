@@ -5,7 +5,7 @@ use crate::residency::is_awake;
 use crate::world::World;
 use cosched_core::model::admission_table::{AdmissionTable, BusLoad, DemandClass, Gain};
 use cosched_core::{
-    Admission, Change, CpuId, CpuSet, Machine, Nanos, Placement, Purpose, Schedule, TaskId,
+    Admission, Change, Cpu, CpuId, CpuSet, Machine, Nanos, Placement, Purpose, Schedule, TaskId,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -57,36 +57,10 @@ impl InForce {
 
     /// The changes that put every seat's own task or a filler on its CPUs now; empty when nothing has to change.
     pub(crate) fn changes(&mut self, world: &World, ended: impl Fn(TaskId) -> bool) -> Vec<Change> {
-        let now = Nanos(world.now);
-        let awake = |task: TaskId| !ended(task) && is_awake(world, task.0 as usize);
         let mut changes = Vec::new();
-        let mut empty: Vec<CpuId> = Vec::new();
-        // A task whose time is up waits, like the tasks that were not chosen.
-        self.plan.seats.retain(|seat| {
-            let over = seat.until.is_some_and(|until| until <= now);
-            if over && !ended(seat.task) {
-                changes.push(Change::Stop { task: seat.task });
-            }
-            if over && Schedule::can_be_filled(seat) {
-                empty.extend(seat.placement.cpus().iter());
-            }
-            !over
-        });
-        self.open.extend(empty);
-        let mut wanted = CpuSet::new();
-        let mut free: Vec<CpuId> = self.open.clone();
-        for seat in self
-            .plan
-            .seats
-            .iter()
-            .filter(|seat| Schedule::can_be_filled(seat))
-        {
-            if awake(seat.task) {
-                wanted.extend(seat.placement.cpus().iter());
-            } else {
-                free.extend(seat.placement.cpus().iter());
-            }
-        }
+        self.close_seats(Nanos(world.now), &ended, &mut changes);
+        let awake = |task: TaskId| !ended(task) && is_awake(world, task.0 as usize);
+        let (wanted, free) = self.seats_in_use(&awake);
         self.filling.retain(|&cpu, &mut task| {
             let goes = wanted.contains(cpu) || !awake(task);
             if goes && !ended(task) {
@@ -96,86 +70,124 @@ impl InForce {
         });
         for cpu in free {
             // A schedule that contradicts itself can make a CPU wanted and free at once.
-            if self.filling.contains_key(&cpu)
-                || wanted.contains(cpu)
-                || self.machine.index_of(cpu).is_none()
-            {
+            if self.filling.contains_key(&cpu) || wanted.contains(cpu) {
                 continue;
             }
-            let may = |allowed: &Option<CpuSet>| {
-                allowed.as_ref().is_none_or(|allowed| allowed.contains(cpu))
-            };
-            let mut fillers = self
-                .plan
-                .fillers
-                .iter()
-                .filter(|filler| may(&filler.allowed))
-                .map(|filler| filler.task);
-            let idle = |task: &TaskId| {
-                awake(*task)
-                    && !self.seats(*task)
-                    && !self.filling.values().any(|filling| filling == task)
-            };
-            if let Some(task) = fillers.find(|task| idle(task) && self.fits(*task, cpu, &awake)) {
+            if let Some(task) = self.filler_for(cpu, &awake) {
                 self.filling.insert(cpu, task);
-                let placement = Placement::Exclusive {
-                    cpus: [cpu].into_iter().collect(),
-                    whole_core: false,
-                };
-                changes.push(Change::Place {
-                    task,
-                    placement,
-                    lease_end: None,
-                    purpose: Purpose::Run,
-                });
+                changes.push(fill(cpu, task));
             }
         }
         changes
     }
 
+    /// Removes the seats whose time is up. Their tasks wait, like the tasks that were not chosen.
+    fn close_seats(
+        &mut self,
+        now: Nanos,
+        ended: &impl Fn(TaskId) -> bool,
+        changes: &mut Vec<Change>,
+    ) {
+        let open = &mut self.open;
+        self.plan.seats.retain(|seat| {
+            let over = seat.until.is_some_and(|until| until <= now);
+            if over && !ended(seat.task) {
+                changes.push(Change::Stop { task: seat.task });
+            }
+            if over && Schedule::can_be_filled(seat) {
+                open.extend(seat.placement.cpus().iter());
+            }
+            !over
+        });
+    }
+
+    /// The CPUs that the tasks of their seats want, and those that are free for fillers.
+    fn seats_in_use(&self, awake: &impl Fn(TaskId) -> bool) -> (CpuSet, Vec<CpuId>) {
+        let mut wanted = CpuSet::new();
+        let mut free = self.open.clone();
+        let seats = self.plan.seats.iter();
+        for seat in seats.filter(|seat| Schedule::can_be_filled(seat)) {
+            if awake(seat.task) {
+                wanted.extend(seat.placement.cpus().iter());
+            } else {
+                free.extend(seat.placement.cpus().iter());
+            }
+        }
+        (wanted, free)
+    }
+
+    /// The first filler that is idle, may use this CPU, and fits on the memory bus.
+    fn filler_for(&self, cpu: CpuId, awake: &impl Fn(TaskId) -> bool) -> Option<TaskId> {
+        let position = self.machine.index_of(cpu)?;
+        let here = &self.machine.cpus[position];
+        let fillers = self.plan.fillers.iter().filter(|filler| {
+            let allowed = filler.allowed.as_ref();
+            allowed.is_none_or(|allowed| allowed.contains(cpu))
+        });
+        fillers.map(|filler| filler.task).find(|&task| {
+            let is_filling = self.filling.values().any(|&other| other == task);
+            awake(task) && !self.seats(task) && !is_filling && self.fits(task, here, awake)
+        })
+    }
+
     /// Whether the memory bus has room for a task beside those that run (EFS, Eq. 16).
-    fn fits(&self, task: TaskId, cpu: CpuId, awake: &impl Fn(TaskId) -> bool) -> bool {
+    fn fits(&self, task: TaskId, here: &Cpu, awake: &impl Fn(TaskId) -> bool) -> bool {
         let Some((table, admission)) = &self.bus else {
             return true;
         };
-        let class = |task: TaskId| {
-            let found = admission
-                .demands
-                .binary_search_by_key(&task, |demand| demand.task);
-            let number = found.map_or(0, |ix| admission.demands[ix].class);
-            DemandClass::from_number(number).unwrap_or(DemandClass::HIGHEST)
-        };
-        let position = |cpu: CpuId| self.machine.index_of(cpu).map(|ix| &self.machine.cpus[ix]);
-        let Some(here) = position(cpu) else {
-            return false;
-        };
         let mut load = BusLoad::new();
         let mut active = vec![false; self.machine.cores.len()];
-        let seated = self.plan.seats.iter().filter(|seat| awake(seat.task));
-        let seated =
-            seated.flat_map(|seat| seat.placement.cpus().iter().map(|cpu| (cpu, seat.task)));
-        for (cpu, other) in seated.chain(self.filling.iter().map(|(&cpu, &task)| (cpu, task))) {
-            if let Some(there) =
-                position(cpu).filter(|there| there.memory_domain == here.memory_domain)
-            {
+        for (cpu, other) in self.occupants(awake) {
+            let there = self.machine.index_of(cpu).map(|ix| &self.machine.cpus[ix]);
+            if let Some(there) = there.filter(|there| there.memory_domain == here.memory_domain) {
                 // The table has a largest number of tasks; those beyond it are not counted.
-                let _ = load.add(table, class(other));
+                let _ = load.add(table, class_of(other, admission));
                 active[there.core] = true;
             }
         }
         let cores = active.iter().filter(|&&active| active).count();
-        let gain = if active[here.core] {
-            Gain::NONE
-        } else {
-            // While no core is active every task fits, whatever the gain.
-            let number = admission
-                .gains
-                .get(cores.saturating_sub(1))
-                .or(admission.gains.last());
-            number.map_or(Gain::NONE, |&number| Gain::from_number(number))
+        let gain = match active[here.core] {
+            true => Gain::NONE,
+            false => gain_of_core(cores, admission),
         };
-        table
-            .ceiling(&load, gain)
-            .is_some_and(|ceiling| class(task) <= ceiling)
+        let ceiling = table.ceiling(&load, gain);
+        ceiling.is_some_and(|ceiling| class_of(task, admission) <= ceiling)
+    }
+
+    /// The CPUs of awake tasks with seats, and those of fillers.
+    fn occupants(&self, awake: &impl Fn(TaskId) -> bool) -> Vec<(CpuId, TaskId)> {
+        let mut occupants = Vec::new();
+        for seat in self.plan.seats.iter().filter(|seat| awake(seat.task)) {
+            occupants.extend(seat.placement.cpus().iter().map(|cpu| (cpu, seat.task)));
+        }
+        occupants.extend(self.filling.iter().map(|(&cpu, &task)| (cpu, task)));
+        occupants
+    }
+}
+
+fn class_of(task: TaskId, admission: &Admission) -> DemandClass {
+    let demands = &admission.demands;
+    let found = demands.binary_search_by_key(&task, |demand| demand.task);
+    let number = found.map_or(0, |ix| demands[ix].class);
+    DemandClass::from_number(number).unwrap_or(DemandClass::HIGHEST)
+}
+
+/// The gain of one more core beside `active` ones. While no core is active every task fits, whatever the gain.
+fn gain_of_core(active: usize, admission: &Admission) -> Gain {
+    let gains = &admission.gains;
+    let number = gains.get(active.saturating_sub(1)).or(gains.last());
+    number.map_or(Gain::NONE, |&number| Gain::from_number(number))
+}
+
+fn fill(cpu: CpuId, task: TaskId) -> Change {
+    let placement = Placement::Exclusive {
+        cpus: [cpu].into_iter().collect(),
+        whole_core: false,
+    };
+    Change::Place {
+        task,
+        placement,
+        lease_end: None,
+        purpose: Purpose::Run,
     }
 }

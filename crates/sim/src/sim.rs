@@ -52,6 +52,37 @@ pub(crate) struct TaskState {
     pub(crate) reported: Reported,
 }
 
+fn has_no_work(job: &SimJob) -> bool {
+    let none = [Work::Instructions(0), Work::SoloTime(Nanos::ZERO)];
+    job.cpus == 0 || none.contains(&job.work)
+}
+
+/// The programs, each once, and the program of each job. Jobs of the same program share its behaviours.
+fn distinct_programs(jobs: &[SimJob]) -> (Vec<Arc<ProgramSpec>>, Vec<usize>) {
+    let mut programs: Vec<Arc<ProgramSpec>> = Vec::new();
+    let mut program_of = Vec::new();
+    for job in jobs {
+        let mut seen = programs.iter();
+        let found = seen.position(|program| Arc::ptr_eq(program, &job.program));
+        program_of.push(found.unwrap_or(programs.len()));
+        if found.is_none() {
+            programs.push(job.program.clone());
+        }
+    }
+    (programs, program_of)
+}
+
+/// An instance of a program whose figures differ from the profile by up to the share `variation`.
+fn drawn_instance(rng: &mut Rng, variation: f64) -> Instance {
+    let [cpi, memory, length] =
+        std::array::from_fn(|_| 1.0 + (uniform(rng) * 2.0 - 1.0) * variation);
+    Instance {
+        cpi,
+        memory,
+        length,
+    }
+}
+
 impl Sim {
     /// Simulates every job alone, and then makes a machine on which no job has started.
     ///
@@ -94,28 +125,10 @@ impl Sim {
         alone: &mut dyn FnMut(usize, &SimJob, Instance) -> Result<SoloRun, SimError>,
     ) -> Result<Sim, SimError> {
         let machine = config.usable_machine()?;
-        let none = |job: &SimJob| {
-            job.cpus == 0
-                || matches!(
-                    job.work,
-                    Work::Instructions(0) | Work::SoloTime(Nanos::ZERO)
-                )
-        };
-        if let Some(job) = config.jobs.iter().position(none) {
+        if let Some(job) = config.jobs.iter().position(has_no_work) {
             return Err(SimError::NoWork(job));
         }
-        // Jobs of the same program share its behaviours.
-        let mut programs: Vec<Arc<ProgramSpec>> = Vec::new();
-        let mut program_of = Vec::new();
-        for job in &config.jobs {
-            let known = programs
-                .iter()
-                .position(|program| Arc::ptr_eq(program, &job.program));
-            program_of.push(known.unwrap_or(programs.len()));
-            if known.is_none() {
-                programs.push(job.program.clone());
-            }
-        }
+        let (programs, program_of) = distinct_programs(&config.jobs);
         let mut world = World::new(config.machine.clone(), &programs, config.step);
         let mut tasks = Vec::new();
         let mut solo = Vec::new();
@@ -124,12 +137,7 @@ impl Sim {
             // Each job has its own random stream, whatever the other jobs are.
             let mut rng =
                 Rng::new(config.seed ^ (ix as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            let mut factor = || 1.0 + (uniform(&mut rng) * 2.0 - 1.0) * config.variation;
-            let instance = Instance {
-                cpi: factor(),
-                memory: factor(),
-                length: factor(),
-            };
+            let instance = drawn_instance(&mut rng, config.variation);
             let alone = alone(ix, job, instance)?;
             world.add_task(
                 program_of[ix],
@@ -190,19 +198,13 @@ impl Sim {
         stop: &mut dyn FnMut(usize) -> bool,
     ) -> Result<Vec<Option<SoloTrace>>, SimError> {
         let config = &self.config;
-        let jobs = config.jobs.iter().zip(&self.instances).enumerate();
-        let trace = |(ix, (job, &instance)): (usize, (&SimJob, &Instance))| {
-            SoloRun::trace(
-                &config.machine,
-                job,
-                instance,
-                config.step,
-                every,
-                &mut || stop(ix),
-            )
-            .ok_or(SimError::Interrupted)
-        };
-        jobs.map(trace).collect()
+        let mut traces = Vec::new();
+        for (ix, (job, &instance)) in config.jobs.iter().zip(&self.instances).enumerate() {
+            let stop = &mut || stop(ix);
+            let trace = SoloRun::trace(&config.machine, job, instance, config.step, every, stop);
+            traces.push(trace.ok_or(SimError::Interrupted)?);
+        }
+        Ok(traces)
     }
 
     /// Number of events simulated so far: a measure of the simulation's own work.
@@ -258,8 +260,8 @@ impl Sim {
         // A filler that ends or sleeps at once leaves its seat empty again. Each pass fills at least one seat, or
         // nothing changes.
         loop {
-            let ended = |task: TaskId| self.tasks[task.0 as usize].ended;
-            let changes = schedule.changes(&self.world, ended);
+            let tasks = &self.tasks;
+            let changes = schedule.changes(&self.world, |task| tasks[task.0 as usize].ended);
             if changes.is_empty() {
                 break;
             }

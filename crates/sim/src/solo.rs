@@ -2,7 +2,7 @@
 
 use crate::config::{SimJob, Work};
 use crate::machine::MachineSpec;
-use crate::program::{Phase, ProgramSpec};
+use crate::program::ProgramSpec;
 use crate::world::{Behaviour, Happening, Instance, LINES_PER_MB, Tally, World};
 use cosched_core::{Nanos, Rate, SoloPoint, SoloTrace};
 use std::sync::Arc;
@@ -47,16 +47,15 @@ fn least_s_of(machine: &MachineSpec, program: &ProgramSpec, instructions: f64) -
         .penalty
         .at(machine.memory.idle_latency_ns * kind.ghz);
     let stall = reads * penalty + (behaviour.llc - reads) * behaviour.hit;
-    let ns_of = |phase: &Phase| (behaviour.cpi * phase.cpi + stall * phase.memory) / kind.ghz;
-    let cycle: f64 = behaviour
-        .phases
+    let mut phases = Vec::new();
+    for phase in &behaviour.phases {
+        let ns_each = (behaviour.cpi * phase.cpi + stall * phase.memory) / kind.ghz;
+        phases.push((phase.instructions, ns_each, phase.then_sleep_ms * 1e6));
+    }
+    let cycle: f64 = phases.iter().map(|(instructions, ..)| instructions).sum();
+    let cycle_ns: f64 = phases
         .iter()
-        .map(|phase| phase.instructions)
-        .sum();
-    let cycle_ns: f64 = behaviour
-        .phases
-        .iter()
-        .map(|phase| phase.instructions * ns_of(phase) + phase.then_sleep_ms * 1e6)
+        .map(|(instructions, ns_each, sleep)| instructions * ns_each + sleep)
         .sum();
     let (whole, mut left) = if cycle.is_finite() {
         // A job does not wait for the sleep after its last instruction.
@@ -66,14 +65,14 @@ fn least_s_of(machine: &MachineSpec, program: &ProgramSpec, instructions: f64) -
         (0.0, instructions)
     };
     let mut ns = if whole > 0.0 { whole * cycle_ns } else { 0.0 };
-    for phase in &behaviour.phases {
-        let done = left.min(phase.instructions);
-        ns += done * ns_of(phase);
+    for (instructions, ns_each, sleep) in phases {
+        let done = left.min(instructions);
+        ns += done * ns_each;
         left -= done;
         if left <= 0.0 {
             break;
         }
-        ns += phase.then_sleep_ms * 1e6;
+        ns += sleep;
     }
     ns / 1e9
 }
@@ -103,25 +102,18 @@ impl SoloRun {
         every: Nanos,
         stop: &mut dyn FnMut() -> bool,
     ) -> Option<Option<SoloTrace>> {
-        let mut points: Vec<SoloPoint> = Vec::new();
-        let mut last = Tally::default();
-        let note = |tally: &Tally| {
-            let (done, cycles) = (
-                tally.instructions - last.instructions,
-                tally.cycles - last.cycles,
-            );
-            let instructions = (tally.instructions + 0.5) as u64;
-            // A stretch in which nothing was done belongs to the next one.
-            if instructions > points.last().map_or(0, |point| point.instructions) && cycles > 0.0 {
-                points.push(SoloPoint {
-                    instructions,
-                    ipc: done / cycles,
-                });
-                last = *tally;
-            }
-        };
-        SoloRun::watched(machine, job, instance, step, every.0.max(1), note, stop)?;
-        Some(SoloTrace::new(points).ok())
+        let mut notes = TraceNotes::default();
+        let every = every.0.max(1);
+        SoloRun::watched(
+            machine,
+            job,
+            instance,
+            step,
+            every,
+            |done| notes.add(done),
+            stop,
+        )?;
+        Some(SoloTrace::new(notes.points).ok())
     }
 
     fn watched(
@@ -137,15 +129,7 @@ impl SoloRun {
             Work::Instructions(instructions) => (instructions as f64, u64::MAX),
             Work::SoloTime(time) => (1e18, time.0),
         };
-        let mut world = World::new(machine.clone(), std::slice::from_ref(&job.program), step);
-        world.add_task(0, instance, job.cpus, work, 0);
-        // CPUs are numbered with one of each core first, and the fastest type comes first at each cache.
-        let mut order: Vec<usize> = (0..world.cpus.len()).collect();
-        order.sort_by_key(|&cpu| world.machine.cpus[cpu].core_type);
-        for thread in 0..job.cpus as usize {
-            world.place(thread, Arc::new([order[thread % order.len()]]));
-        }
-        world.settle();
+        let mut world = lone_world(machine, job, instance, step, work);
         let mut done = world.happened.contains(&Happening::Finished(0));
         let mut events = 0u64;
         while !done && world.now < limit {
@@ -171,17 +155,60 @@ impl SoloRun {
         let all = tally(&mut world);
         look(&all);
         let time = Nanos(world.now);
+        let ipc = if all.cycles > 0.0 {
+            all.instructions / all.cycles
+        } else {
+            0.0
+        };
         Some(SoloRun {
             time,
             instructions: (all.instructions + 0.5) as u64,
-            ipc: if all.cycles > 0.0 {
-                all.instructions / all.cycles
-            } else {
-                0.0
-            },
+            ipc,
             mm_reads: Rate::from_count(all.reads as u64, time).unwrap_or_default(),
         })
     }
+}
+
+/// The IPC of a job by instructions executed.
+#[derive(Default)]
+struct TraceNotes {
+    points: Vec<SoloPoint>,
+    last: Tally,
+}
+
+impl TraceNotes {
+    /// Adds a point, given what the job has done so far. A stretch without an instruction belongs to the next one.
+    fn add(&mut self, tally: &Tally) {
+        let done = tally.instructions - self.last.instructions;
+        let cycles = tally.cycles - self.last.cycles;
+        let instructions = (tally.instructions + 0.5) as u64;
+        let before = self.points.last().map_or(0, |point| point.instructions);
+        if instructions > before && cycles > 0.0 {
+            let ipc = done / cycles;
+            self.points.push(SoloPoint { instructions, ipc });
+            self.last = *tally;
+        }
+    }
+}
+
+/// A world in which a job starts alone, with its threads on the fastest cores, one a core as long as there are cores.
+fn lone_world(
+    machine: &Arc<MachineSpec>,
+    job: &SimJob,
+    instance: Instance,
+    step: f64,
+    work: f64,
+) -> World {
+    let mut world = World::new(machine.clone(), std::slice::from_ref(&job.program), step);
+    world.add_task(0, instance, job.cpus, work, 0);
+    // CPUs are numbered with one of each core first, and the fastest type comes first at each cache.
+    let mut order: Vec<usize> = (0..world.cpus.len()).collect();
+    order.sort_by_key(|&cpu| world.machine.cpus[cpu].core_type);
+    for thread in 0..job.cpus as usize {
+        world.place(thread, Arc::new([order[thread % order.len()]]));
+    }
+    world.settle();
+    world
 }
 
 /// What the only task of a world has done so far.

@@ -1,11 +1,5 @@
 //! The machines, programs and latency curves that come with the simulator.
 
-use super::{parse_curve, parse_machine, parse_program};
-use crate::curve::LatencyCurve;
-use crate::machine::MachineSpec;
-use crate::program::ProgramSpec;
-use crate::source::Source;
-
 /// A file that comes with the simulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuiltIn {
@@ -53,26 +47,9 @@ pub static CURVES: &[BuiltIn] = built_in! {
 };
 
 /// Tests check every file that comes with the simulator.
-const SOUND: &str = "a file that comes with the simulator is sound";
+pub(super) const SOUND: &str = "a file that comes with the simulator is sound";
 
-fn find(files: &'static [BuiltIn], name: &str) -> Option<&'static BuiltIn> {
+/// The file of this name, if there is one.
+pub(super) fn find(files: &'static [BuiltIn], name: &str) -> Option<&'static BuiltIn> {
     files.iter().find(|file| file.name == name)
-}
-
-/// The machine of this name, if one comes with the simulator.
-pub fn builtin_machine(name: &str) -> Option<MachineSpec> {
-    find(MACHINES, name).map(|file| parse_machine(file.text, file.file).expect(SOUND))
-}
-
-/// The program of this name, if one comes with the simulator.
-pub fn builtin_program(name: &str) -> Option<ProgramSpec> {
-    find(PROGRAMS, name).map(|file| parse_program(file.text, file.file).expect(SOUND))
-}
-
-/// The latency curve of this name and its source, if one comes with the simulator.
-pub fn builtin_curve(name: &str) -> Option<(LatencyCurve, Source)> {
-    find(CURVES, name).map(|file| {
-        let (_, curve, source) = parse_curve(file.text, file.file).expect(SOUND);
-        (curve, source)
-    })
 }

@@ -1,121 +1,95 @@
-//! The table `[counters]` of a machine file: a flag for each counter, for the meters of memory traffic and for that of energy, and the noise of all.
+//! The table `[counters]` of a machine file: a flag for each counter, for the meters of memory traffic and of energy,
+//! and the noise of all.
 
 use super::error::SpecError;
-use super::text::{Flag, Group, Limits, Number, Sources, Words};
+use super::params::{ParamTable, words};
+use super::text::{Group, Limits, Real, Sources};
 use crate::machine::CountersSpec;
 use cosched_core::{Counter, PerCounter};
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
-use std::collections::BTreeMap;
-use std::fmt;
+use toml::{Spanned, Value};
 
 const NOISE: Limits = Limits::new("noise", 0.0, 0.5, "0.01");
 
-/// The table as it is written.
-#[derive(Default)]
-pub(super) struct Counters {
-    source: Words,
-    assumed: Words,
-    /// Keyed by [`CountersSpec::key`].
-    counts: BTreeMap<&'static str, bool>,
-    traffic: Option<bool>,
-    energy: Flag,
-    noise: Number,
-}
-
-impl Counters {
-    /// Checks the values and records their source. A counter that the file does not name does not count.
-    pub(super) fn check(
-        self,
-        group: &Group<'_>,
-        sources: &mut Sources,
-    ) -> Result<CountersSpec, SpecError> {
-        sources.add(group, self.source, self.assumed)?;
-        let counts = |counter| {
-            self.counts
-                .get(CountersSpec::key(counter))
-                .copied()
-                .unwrap_or(false)
-        };
-        Ok(CountersSpec {
-            counts: PerCounter::from_fn(counts),
-            traffic: self.traffic.unwrap_or(false),
-            energy: group.flag(self.energy, "energy")?,
-            noise: group.number(self.noise, &NOISE)?,
-        })
+/// Reads the table. A counter that the file does not name does not count.
+pub(super) fn read_counters(
+    group: &Group<'_>,
+    mut table: ParamTable,
+    sources: &mut Sources,
+) -> Result<CountersSpec, SpecError> {
+    let source = words(group, &mut table, "source")?;
+    let assumed = words(group, &mut table, "assumed")?;
+    sources.add(group, source, assumed)?;
+    let mut counts = PerCounter::from_fn(|_| false);
+    for counter in Counter::ALL {
+        let flag = flag(
+            group,
+            table.get(CountersSpec::key(counter)),
+            CountersSpec::key(counter),
+        )?;
+        counts[counter] = flag.unwrap_or(false);
+    }
+    let spec = CountersSpec {
+        counts,
+        traffic: flag(group, table.remove("traffic").as_ref(), "traffic")?.unwrap_or(false),
+        energy: match flag(group, table.remove("energy").as_ref(), "energy")? {
+            Some(energy) => energy,
+            None => return Err(group.missing("energy", "true or false", "energy = true")),
+        },
+        noise: read_noise(group, table.remove("noise"))?,
+    };
+    let keys = Counter::ALL.map(CountersSpec::key);
+    table.retain(|key, _| !keys.contains(&key.as_str()));
+    match table.first_key_value() {
+        None => Ok(spec),
+        Some((key, value)) => Err(unknown(group, key, value)),
     }
 }
 
-/// A key of the table.
-enum Key {
-    Source,
-    Assumed,
-    Traffic,
-    Energy,
-    Noise,
-    Counts(&'static str),
+fn flag(
+    group: &Group<'_>,
+    value: Option<&Spanned<Value>>,
+    key: &str,
+) -> Result<Option<bool>, SpecError> {
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    match value.as_ref() {
+        Value::Boolean(flag) => Ok(Some(*flag)),
+        other => Err(group.wrong(
+            value.span(),
+            key,
+            other,
+            "true or false",
+            format!("{key} = true"),
+        )),
+    }
 }
 
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Key, D::Error> {
-        struct Name;
-        impl Visitor<'_> for Name {
-            type Value = Key;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a key of [counters]")
-            }
-            fn visit_str<E: Error>(self, name: &str) -> Result<Key, E> {
-                let flags = Counter::ALL.map(CountersSpec::key);
-                match (name, flags.into_iter().find(|key| *key == name)) {
-                    (_, Some(key)) => Ok(Key::Counts(key)),
-                    ("source", None) => Ok(Key::Source),
-                    ("assumed", None) => Ok(Key::Assumed),
-                    ("traffic", None) => Ok(Key::Traffic),
-                    ("energy", None) => Ok(Key::Energy),
-                    ("noise", None) => Ok(Key::Noise),
-                    _ => {
-                        let mut keys = vec!["source", "assumed"];
-                        keys.extend(flags);
-                        keys.dedup();
-                        keys.extend(["traffic", "energy", "noise"]);
-                        let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
-                        Err(E::custom(format!(
-                            "unknown field `{name}`, expected one of {}",
-                            keys.join(", ")
-                        )))
-                    }
-                }
-            }
+fn read_noise(group: &Group<'_>, value: Option<Spanned<Value>>) -> Result<f64, SpecError> {
+    let Some(value) = value else {
+        return group.number(None, &NOISE);
+    };
+    let span = value.span();
+    let number = match value.into_inner() {
+        Value::Float(number) => number,
+        Value::Integer(number) => number as f64,
+        other => {
+            return Err(group.wrong(span, NOISE.key, other, NOISE.to_string(), NOISE.example()));
         }
-        deserializer.deserialize_identifier(Name)
-    }
+    };
+    group.number(Some(Spanned::new(span, Real(number))), &NOISE)
 }
 
-impl<'de> Deserialize<'de> for Counters {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Counters, D::Error> {
-        struct Table;
-        impl<'de> Visitor<'de> for Table {
-            type Value = Counters;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the table [counters]")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Counters, A::Error> {
-                let mut table = Counters::default();
-                // TOML itself refuses a key that occurs twice.
-                while let Some(key) = map.next_key()? {
-                    match key {
-                        Key::Source => table.source = Some(map.next_value()?),
-                        Key::Assumed => table.assumed = Some(map.next_value()?),
-                        Key::Traffic => table.traffic = Some(map.next_value()?),
-                        Key::Energy => table.energy = Some(map.next_value()?),
-                        Key::Noise => table.noise = Some(map.next_value()?),
-                        Key::Counts(key) => {
-                            table.counts.insert(key, map.next_value()?);
-                        }
-                    }
-                }
-                Ok(table)
-            }
-        }
-        deserializer.deserialize_map(Table)
-    }
+fn unknown(group: &Group<'_>, key: &str, value: &Spanned<Value>) -> SpecError {
+    let mut keys = Counter::ALL.map(CountersSpec::key).to_vec();
+    keys.dedup();
+    keys.extend(["traffic", "energy", "noise"]);
+    let expected = format!("one of {}", keys.join(", "));
+    group.wrong(
+        value.span(),
+        key,
+        "not a key of this table",
+        expected,
+        "mm_reads = true",
+    )
 }

@@ -1,7 +1,8 @@
 //! The latency file, format `cosched.latency/1`: loaded latency against bandwidth. Documented in docs/machine-file.md.
 
+use super::builtin::{CURVES, SOUND, find};
 use super::error::SpecError;
-use super::text::{Limits, Number, Pairs, Text, Words};
+use super::text::{Group, Limits, Number, Pairs, Text, Words};
 use crate::curve::{LatencyCurve, LatencyLine};
 use crate::source::Source;
 use serde::Deserialize;
@@ -74,27 +75,36 @@ pub fn parse_curve(text: &str, file: &str) -> Result<(String, LatencyCurve, Sour
                 "reads = 0.5, then 1.0",
             ));
         }
-        let example = "[[0, 1], [0.6, 1.2], [0.9, 3]]";
-        let pairs = group.pairs(line.points, (&BANDWIDTH, &LATENCY), example)?;
-        let mut points: Vec<(f64, f64)> = Vec::new();
-        for (at, (x, y)) in pairs {
-            let fits = match points.last() {
-                None => x == 0.0 && y == 1.0,
-                Some(before) => y > before.1,
-            };
-            if !fits {
-                let expected = "[0, 1] first, and bandwidth and latency ascending from there";
-                return Err(group.wrong(
-                    at,
-                    "points",
-                    format!("[{x}, {y}]"),
-                    expected,
-                    format!("points = {example}"),
-                ));
-            }
-            points.push((x, y));
-        }
+        let points = read_points(&group, line.points)?;
         lines.push(LatencyLine { reads, points });
     }
     Ok((name, LatencyCurve { lines }, source))
+}
+
+/// The latency curve of this name and its source, if one comes with the simulator.
+pub fn builtin_curve(name: &str) -> Option<(LatencyCurve, Source)> {
+    let file = find(CURVES, name)?;
+    let (_, curve, source) = parse_curve(file.text, file.file).expect(SOUND);
+    Some((curve, source))
+}
+
+/// Reads the points of a line: from the idle latency without load, bandwidth and latency both ascending.
+fn read_points(group: &Group<'_>, points: Pairs) -> Result<Vec<(f64, f64)>, SpecError> {
+    let example = "[[0, 1], [0.6, 1.2], [0.9, 3]]";
+    let mut before: Option<f64> = None;
+    let mut points_read = Vec::new();
+    for (at, (x, y)) in group.pairs(points, (&BANDWIDTH, &LATENCY), example)? {
+        let fits = match before {
+            None => x == 0.0 && y == 1.0,
+            Some(before) => y > before,
+        };
+        if !fits {
+            let found = format!("[{x}, {y}]");
+            let expected = "[0, 1] first, and bandwidth and latency ascending from there";
+            return Err(group.wrong(at, "points", found, expected, format!("points = {example}")));
+        }
+        before = Some(y);
+        points_read.push((x, y));
+    }
+    Ok(points_read)
 }

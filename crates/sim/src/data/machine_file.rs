@@ -1,14 +1,17 @@
 //! The machine file, format `cosched.machine/1`: a machine to simulate. Documented in docs/machine-file.md.
 
-use super::builtin;
-use super::counters_table::Counters;
+use super::builtin::{CURVES, MACHINES, SOUND, find};
+use super::counters_table::read_counters;
+use super::curve_file::builtin_curve;
 use super::error::SpecError;
 use super::params::{ParamTable, read_params};
 use super::text::{Group, Limits, Number, Sources, Table, Text, Words};
+use crate::curve::LatencyCurve;
 use crate::machine::{
     CoreTypeSpec, KernelSpec, LlcSpec, MachineSpec, MemorySpec, PowerSpec, Replacement,
     STREAM_LOSS_MOST, SmtSpec,
 };
+use crate::source::Source;
 use serde::Deserialize;
 use std::sync::Arc;
 use toml::Spanned;
@@ -24,7 +27,8 @@ const LLCS: Limits = Limits::new("llcs_per_socket", 1.0, 64.0, "1");
 const CORES: Limits = Limits::new("cores_per_llc", 1.0, 512.0, "6");
 const THREADS: Limits = Limits::new("threads_per_core", 1.0, 8.0, "2");
 const GHZ: Limits = Limits::new("ghz", 0.1, 10.0, "2.4");
-/// The kernel's own range: 1024 is the fastest type.
+/// The kernel's capacity of the fastest type.
+const FASTEST: u32 = 1024;
 const CAPACITY: Limits = Limits::new("capacity", 1.0, 1024.0, "1024");
 const L2_KB: Limits = Limits::new("l2_kb", 0.0, 65536.0, "256");
 const CPI_FACTOR: Limits = Limits::new("cpi_factor", 0.1, 10.0, "1.0");
@@ -66,7 +70,7 @@ struct File {
     latency: Table<Latency>,
     power: Table<Power>,
     kernel: Table<Kernel>,
-    counters: Table<Counters>,
+    counters: Table<ParamTable>,
     params: Table<ParamTable>,
 }
 
@@ -235,100 +239,18 @@ pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
     let llcs_per_socket = group.whole(topology.llcs_per_socket, &LLCS)?;
 
     let core_types = read_core_types(&text, parsed.core_type, &mut sources)?;
-    let cpus = |kind: &CoreTypeSpec| u64::from(kind.cores_per_llc * kind.threads_per_core);
-    let cpus = u64::from(sockets * llcs_per_socket) * core_types.iter().map(cpus).sum::<u64>();
-    if cpus > u64::from(MOST_CPUS) {
-        let example = "sockets = 1, llcs_per_socket = 1, cores_per_llc = 6, threads_per_core = 2";
-        return Err(top.wrong(
-            0..0,
-            "the number of CPUs",
-            cpus,
-            format!("at most {MOST_CPUS}"),
-            example,
-        ));
-    }
-    let smt = match parsed.smt {
-        Some(smt) => {
-            let (group, smt) = text.group("[smt]", smt);
-            sources.add(&group, smt.source, smt.assumed)?;
-            SmtSpec {
-                issue_share: group.number(smt.issue_share, &ISSUE_SHARE)?,
-                l1_wait_cycles: group.number(smt.l1_wait_cycles, &L1_WAIT)?,
-            }
-        }
-        // Without siblings nothing uses these figures.
-        None if core_types.iter().all(|kind| kind.threads_per_core == 1) => SmtSpec {
-            issue_share: 0.0,
-            l1_wait_cycles: 0.0,
-        },
-        None => {
-            let expected = "the table, since threads_per_core is more than 1";
-            return Err(top.missing(
-                "[smt]",
-                expected,
-                "[smt], with issue_share = 0.4 and l1_wait_cycles = 1.0",
-            ));
-        }
-    };
-    let (group, llc) = text.table("[llc]", parsed.llc)?;
-    sources.add(&group, llc.source, llc.assumed)?;
-    let mb = group.number(llc.mb, &LLC_MB)?;
-    let replacement = match llc.replacement {
-        None => Replacement::UnusedFirst,
-        Some(replacement) => {
-            let (group, replacement) = text.group("[llc.replacement]", replacement);
-            sources.add(&group, replacement.source, replacement.assumed)?;
-            read_replacement(&group, replacement.first)?
-        }
-    };
-    let (group, latency) = text.table("[llc.latency]", llc.latency)?;
-    sources.add(&group, latency.source, latency.assumed)?;
-    let llc = LlcSpec {
-        mb,
-        hit_ns: group.number(latency.hit_ns, &HIT_NS)?,
-        replacement,
-    };
-
-    let (group, memory) = text.table("[memory]", parsed.memory)?;
-    sources.add(&group, memory.source, memory.assumed)?;
-    let channels = group.whole(memory.channels, &CHANNELS)?;
-    let gb_per_s_per_channel = group.number(memory.gb_per_s_per_channel, &CHANNEL_GB_S)?;
-    let stream_loss = match memory.banks {
-        None => 0.0,
-        Some(banks) => {
-            let (group, banks) = text.group("[memory.banks]", banks);
-            sources.add(&group, banks.source, banks.assumed)?;
-            group.number(banks.stream_loss, &STREAM_LOSS)?
-        }
-    };
-    let (group, latency) = text.table("[latency]", parsed.latency)?;
-    sources.add(&group, latency.source, latency.assumed)?;
-    let idle_span = latency.idle_latency_ns.as_ref().map_or(0..0, Spanned::span);
-    let idle_latency_ns = group.number(latency.idle_latency_ns, &IDLE_NS)?;
-    if idle_latency_ns < llc.hit_ns {
-        let expected = format!(
-            "at least {}, the latency of the last-level cache ([llc.latency] hit_ns)",
-            llc.hit_ns
-        );
-        let example = format!("{} = 76", IDLE_NS.key);
-        return Err(group.wrong(idle_span, IDLE_NS.key, idle_latency_ns, expected, example));
-    }
-    let remote_ns = match sockets {
-        1 => group.number_or(latency.remote_ns, &REMOTE_NS, 0.0)?,
-        _ => group.number(latency.remote_ns, &REMOTE_NS)?,
-    };
-    let (curve, curve_source) = read_curve(&group, latency.curve)?;
-    let curve = Arc::new(curve);
-    let memory = MemorySpec {
-        channels,
-        gb_per_s_per_channel,
-        idle_latency_ns,
-        remote_ns,
-        stream_loss,
-        stream_loss_most: STREAM_LOSS_MOST,
-        curve,
-    };
-
+    let llcs = sockets * llcs_per_socket;
+    check_size(&top, llcs, &core_types)?;
+    let smt = read_smt(&text, parsed.smt, &core_types, &mut sources)?;
+    let llc = read_llc(&text, parsed.llc, &mut sources)?;
+    let (memory, curve_source) = read_memory(
+        &text,
+        parsed.memory,
+        parsed.latency,
+        sockets,
+        &llc,
+        &mut sources,
+    )?;
     let (group, power) = text.table("[power]", parsed.power)?;
     sources.add(&group, power.source, power.assumed)?;
     let power = PowerSpec {
@@ -339,7 +261,7 @@ pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
     let (group, kernel) = text.table("[kernel]", parsed.kernel)?;
     let kernel = read_kernel(&text, &group, kernel, &mut sources)?;
     let (group, counters) = text.table("[counters]", parsed.counters)?;
-    let counters = counters.check(&group, &mut sources)?;
+    let counters = read_counters(&group, counters, &mut sources)?;
     let params = match parsed.params {
         Some(params) => {
             let (group, params) = text.group("[params]", params);
@@ -366,6 +288,124 @@ pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
     })
 }
 
+/// The machine of this name, if one comes with the simulator.
+pub fn builtin_machine(name: &str) -> Option<MachineSpec> {
+    find(MACHINES, name).map(|file| parse_machine(file.text, file.file).expect(SOUND))
+}
+
+fn check_size(top: &Group<'_>, llcs: u32, core_types: &[CoreTypeSpec]) -> Result<(), SpecError> {
+    let mut at_llc = 0;
+    for kind in core_types {
+        at_llc += u64::from(kind.cores_per_llc * kind.threads_per_core);
+    }
+    let cpus = u64::from(llcs) * at_llc;
+    if cpus <= u64::from(MOST_CPUS) {
+        return Ok(());
+    }
+    let expected = format!("at most {MOST_CPUS}");
+    let example = "sockets = 1, llcs_per_socket = 1, cores_per_llc = 6, threads_per_core = 2";
+    Err(top.wrong(0..0, "the number of CPUs", cpus, expected, example))
+}
+
+fn read_smt(
+    text: &Text<'_>,
+    smt: Table<Smt>,
+    core_types: &[CoreTypeSpec],
+    sources: &mut Sources,
+) -> Result<SmtSpec, SpecError> {
+    if let Some(smt) = smt {
+        let (group, smt) = text.group("[smt]", smt);
+        sources.add(&group, smt.source, smt.assumed)?;
+        return Ok(SmtSpec {
+            issue_share: group.number(smt.issue_share, &ISSUE_SHARE)?,
+            l1_wait_cycles: group.number(smt.l1_wait_cycles, &L1_WAIT)?,
+        });
+    }
+    if core_types.iter().any(|kind| kind.threads_per_core > 1) {
+        let expected = "the table, since threads_per_core is more than 1";
+        let example = "[smt], with issue_share = 0.4 and l1_wait_cycles = 1.0";
+        return Err(text.top().missing("[smt]", expected, example));
+    }
+    // Without siblings nothing uses these figures.
+    Ok(SmtSpec {
+        issue_share: 0.0,
+        l1_wait_cycles: 0.0,
+    })
+}
+
+fn read_llc(text: &Text<'_>, llc: Table<Llc>, sources: &mut Sources) -> Result<LlcSpec, SpecError> {
+    let (group, llc) = text.table("[llc]", llc)?;
+    sources.add(&group, llc.source, llc.assumed)?;
+    let mb = group.number(llc.mb, &LLC_MB)?;
+    let replacement = match llc.replacement {
+        None => Replacement::UnusedFirst,
+        Some(replacement) => {
+            let (group, replacement) = text.group("[llc.replacement]", replacement);
+            sources.add(&group, replacement.source, replacement.assumed)?;
+            read_replacement(&group, replacement.first)?
+        }
+    };
+    let (group, latency) = text.table("[llc.latency]", llc.latency)?;
+    sources.add(&group, latency.source, latency.assumed)?;
+    Ok(LlcSpec {
+        mb,
+        hit_ns: group.number(latency.hit_ns, &HIT_NS)?,
+        replacement,
+    })
+}
+
+/// Reads the memory of a socket; also gives the source of its latency curve.
+fn read_memory(
+    text: &Text<'_>,
+    memory: Table<Memory>,
+    latency: Table<Latency>,
+    sockets: u32,
+    llc: &LlcSpec,
+    sources: &mut Sources,
+) -> Result<(MemorySpec, (String, Source)), SpecError> {
+    let (group, memory) = text.table("[memory]", memory)?;
+    sources.add(&group, memory.source, memory.assumed)?;
+    let channels = group.whole(memory.channels, &CHANNELS)?;
+    let gb_per_s_per_channel = group.number(memory.gb_per_s_per_channel, &CHANNEL_GB_S)?;
+    let stream_loss = match memory.banks {
+        None => 0.0,
+        Some(banks) => {
+            let (group, banks) = text.group("[memory.banks]", banks);
+            sources.add(&group, banks.source, banks.assumed)?;
+            group.number(banks.stream_loss, &STREAM_LOSS)?
+        }
+    };
+    let (group, latency) = text.table("[latency]", latency)?;
+    sources.add(&group, latency.source, latency.assumed)?;
+    let idle_latency_ns = read_idle_latency(&group, latency.idle_latency_ns, llc.hit_ns)?;
+    let remote_ns = match sockets {
+        1 => group.number_or(latency.remote_ns, &REMOTE_NS, 0.0)?,
+        _ => group.number(latency.remote_ns, &REMOTE_NS)?,
+    };
+    let (curve, curve_source) = read_curve(&group, latency.curve)?;
+    let memory = MemorySpec {
+        channels,
+        gb_per_s_per_channel,
+        idle_latency_ns,
+        remote_ns,
+        stream_loss,
+        stream_loss_most: STREAM_LOSS_MOST,
+        curve: Arc::new(curve),
+    };
+    Ok((memory, curve_source))
+}
+
+fn read_idle_latency(group: &Group<'_>, idle: Number, hit_ns: f64) -> Result<f64, SpecError> {
+    let span = idle.as_ref().map_or(0..0, Spanned::span);
+    let ns = group.number(idle, &IDLE_NS)?;
+    if ns >= hit_ns {
+        return Ok(ns);
+    }
+    let expected =
+        format!("at least {hit_ns}, the latency of the last-level cache ([llc.latency] hit_ns)");
+    Err(group.wrong(span, IDLE_NS.key, ns, expected, IDLE_NS.example()))
+}
+
 fn read_core_types(
     text: &Text<'_>,
     tables: Vec<Spanned<CoreType>>,
@@ -381,46 +421,15 @@ fn read_core_types(
     let mut types: Vec<CoreTypeSpec> = Vec::new();
     for table in tables {
         let (group, table) = text.group("[[core_type]]", table);
-        let name_span = table.name.as_ref().map_or(0..0, Spanned::span);
-        let name = group.name(table.name, "core")?;
-        if types.iter().any(|other| other.name == name) {
-            let expected = "a name that no other core type has";
-            return Err(group.wrong(
-                name_span,
-                "name",
-                format!("`{name}` again"),
-                expected,
-                "name = \"small\"",
-            ));
-        }
+        let name = read_type_name(&group, table.name, &types)?;
         sources.add_named(&group, &name, table.source, table.assumed)?;
-        let capacity_span = table.capacity.as_ref().map_or(0..0, Spanned::span);
-        let capacity = match table.capacity {
-            None if !several => None,
-            // The kernel tells several types apart by their capacity, so they need one.
-            capacity => Some(group.whole(capacity, &CAPACITY)?),
-        };
-        let fastest = 1024;
-        let most = types.last().map_or(Some(fastest), |before| before.capacity);
-        if let (Some(ours), Some(most)) = (capacity, most)
-            && (ours > most || types.is_empty() && ours != fastest)
-        {
-            let expected = "1024 for the first core type, and for each other one at most that of the type before it";
-            return Err(group.wrong(capacity_span, "capacity", ours, expected, "capacity = 1024"));
-        }
+        let capacity = read_capacity(&group, table.capacity, several, types.last())?;
         let cores_per_llc = group.whole(table.cores_per_llc, &CORES)?;
         let threads_per_core = group.whole(table.threads_per_core, &THREADS)?;
         let ghz = group.number(table.ghz, &GHZ)?;
         let l2_kb = group.number(table.l2_kb, &L2_KB)?;
-        let here = |key: &str| {
-            group.missing(
-                key,
-                "the table",
-                format!("[core_type.{key}], with its keys"),
-            )
-        };
-        let pipeline = table.pipeline.ok_or_else(|| here("pipeline"))?;
-        let power = table.power.ok_or_else(|| here("power"))?;
+        let pipeline = (table.pipeline).ok_or_else(|| missing_part(&group, "pipeline"))?;
+        let power = (table.power).ok_or_else(|| missing_part(&group, "power"))?;
         let (group, pipeline) = text.group("[core_type.pipeline]", pipeline);
         sources.add_named(&group, &name, pipeline.source, pipeline.assumed)?;
         let cpi_factor = group.number(pipeline.cpi_factor, &CPI_FACTOR)?;
@@ -444,6 +453,53 @@ fn read_core_types(
     Ok(types)
 }
 
+fn missing_part(group: &Group<'_>, key: &str) -> SpecError {
+    group.missing(
+        key,
+        "the table",
+        format!("[core_type.{key}], with its keys"),
+    )
+}
+
+fn read_type_name(
+    group: &Group<'_>,
+    name: Words,
+    types: &[CoreTypeSpec],
+) -> Result<String, SpecError> {
+    let span = name.as_ref().map_or(0..0, Spanned::span);
+    let name = group.name(name, "core")?;
+    if types.iter().any(|other| other.name == name) {
+        let found = format!("`{name}` again");
+        let expected = "a name that no other core type has";
+        return Err(group.wrong(span, "name", found, expected, "name = \"small\""));
+    }
+    Ok(name)
+}
+
+/// Reads the capacity of a core type; `before` is the type before it. The kernel tells several types apart by their
+/// capacity, so they need one.
+fn read_capacity(
+    group: &Group<'_>,
+    capacity: Number,
+    several: bool,
+    before: Option<&CoreTypeSpec>,
+) -> Result<Option<u32>, SpecError> {
+    if capacity.is_none() && !several {
+        return Ok(None);
+    }
+    let span = capacity.as_ref().map_or(0..0, Spanned::span);
+    let capacity = group.whole(capacity, &CAPACITY)?;
+    let is_right = match before {
+        None => capacity == FASTEST,
+        Some(before) => before.capacity.is_none_or(|most| capacity <= most),
+    };
+    if !is_right {
+        let expected = "1024 for the first core type, and for each other one at most that of the type before it";
+        return Err(group.wrong(span, "capacity", capacity, expected, "capacity = 1024"));
+    }
+    Ok(Some(capacity))
+}
+
 fn read_replacement(group: &Group<'_>, first: Words) -> Result<Replacement, SpecError> {
     let (expected, example) = ("`unused` or `any`", "first = \"unused\"");
     let Some(first) = first else {
@@ -465,8 +521,8 @@ fn read_replacement(group: &Group<'_>, first: Words) -> Result<Replacement, Spec
 fn read_curve(
     group: &Group<'_>,
     curve: Words,
-) -> Result<(crate::curve::LatencyCurve, (String, crate::Source)), SpecError> {
-    let names: Vec<&str> = builtin::CURVES.iter().map(|curve| curve.name).collect();
+) -> Result<(LatencyCurve, (String, Source)), SpecError> {
+    let names: Vec<&str> = CURVES.iter().map(|curve| curve.name).collect();
     let (expected, example) = (
         format!("one of {}", names.join(", ")),
         format!("curve = \"{}\"", names[0]),
@@ -474,7 +530,7 @@ fn read_curve(
     let Some(name) = curve else {
         return Err(group.missing("curve", expected, example));
     };
-    match builtin::builtin_curve(name.as_ref()) {
+    match builtin_curve(name.as_ref()) {
         Some((curve, source)) => Ok((curve, (format!("curve {}", name.as_ref()), source))),
         None => Err(group.wrong(
             name.span(),

@@ -14,10 +14,8 @@ mod program_file;
 mod tests;
 mod text;
 
-pub use builtin::{
-    BuiltIn, CURVES, MACHINES, PROGRAMS, builtin_curve, builtin_machine, builtin_program,
-};
-pub use curve_file::parse_curve;
+pub use builtin::{BuiltIn, CURVES, MACHINES, PROGRAMS};
+pub use curve_file::{builtin_curve, parse_curve};
 pub use error::SpecError;
-pub use machine_file::parse_machine;
-pub use program_file::parse_program;
+pub use machine_file::{builtin_machine, parse_machine};
+pub use program_file::{builtin_program, parse_program};

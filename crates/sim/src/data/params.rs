@@ -39,17 +39,14 @@ fn check_bounds(
     settings: &[(String, String)],
     spans: &BTreeMap<String, std::ops::Range<usize>>,
 ) -> Result<(), SpecError> {
-    let given = |name: &str| {
-        settings
-            .iter()
-            .find(|(key, _)| key == name)
-            .and_then(|(_, text)| text.parse::<f64>().ok())
-    };
     for spec in POLICIES.iter().flat_map(|policy| policy.params) {
-        let Some((bound, value, most)) = spec
-            .at_most
-            .and_then(|bound| Some((bound, given(spec.name)?, given(bound)?)))
-        else {
+        let Some((bound, value, most)) = spec.at_most.and_then(|bound| {
+            Some((
+                bound,
+                number(settings, spec.name)?,
+                number(settings, bound)?,
+            ))
+        }) else {
             continue;
         };
         if value > most {
@@ -67,7 +64,17 @@ fn check_bounds(
     Ok(())
 }
 
-fn words(group: &Group<'_>, table: &mut ParamTable, key: &str) -> Result<Words, SpecError> {
+/// The number that the file gives for a parameter, if it does.
+fn number(settings: &[(String, String)], name: &str) -> Option<f64> {
+    let (_, text) = settings.iter().find(|(key, _)| key == name)?;
+    text.parse().ok()
+}
+
+pub(super) fn words(
+    group: &Group<'_>,
+    table: &mut ParamTable,
+    key: &str,
+) -> Result<Words, SpecError> {
     let Some(value) = table.remove(key) else {
         return Ok(None);
     };

@@ -1,12 +1,14 @@
 //! The program file, format `cosched.program/1`: what a program asks of a core, of caches and of memory. Documented in
 //! docs/program-file.md.
 
+use super::builtin::{PROGRAMS, SOUND, find};
 use super::error::SpecError;
 use super::text::{Group, Limits, Number, Pairs, Sources, Table, Text, Words};
 use crate::program::{
     MeasuredHits, Phase, ProgramCache, ProgramCore, ProgramMemory, ProgramSpec, Stall,
 };
 use serde::Deserialize;
+use std::ops::Range;
 use toml::Spanned;
 
 /// The version of the format.
@@ -138,35 +140,8 @@ pub fn parse_program(text: &str, file: &str) -> Result<ProgramSpec, SpecError> {
     let title = top.words(parsed.title, "title", "path finding on maps")?;
     let mut sources = Sources::default();
 
-    let instructions = match parsed.length {
-        None => None,
-        Some(length) => {
-            let (group, length) = text.group("[length]", length);
-            sources.add(&group, length.source, length.assumed)?;
-            Some(group.number(length.instructions, &INSTRUCTIONS)?)
-        }
-    };
-    let (group, core) = text.table("[core]", parsed.core)?;
-    sources.add(&group, core.source, core.assumed)?;
-    let cpi = group.number(core.cpi, &CPI)?;
-    let l1_accesses_per_ki = group.number(core.l1_accesses_per_ki, &L1_ACCESSES)?;
-    let hits = match core.hits {
-        None => None,
-        Some(hits) => {
-            let (group, hits) = text.group("[core.hits]", hits);
-            sources.add(&group, hits.source, hits.assumed)?;
-            let l2_kb = group.number(hits.l2_kb, &HITS_L2)?;
-            Some(MeasuredHits {
-                l2_kb,
-                llc_cycles: group.number(hits.llc_cycles, &HITS_CYCLES)?,
-            })
-        }
-    };
-    let core = ProgramCore {
-        cpi,
-        l1_accesses_per_ki,
-        hits,
-    };
+    let instructions = read_length(&text, parsed.length, &mut sources)?;
+    let core = read_core(&text, parsed.core, &mut sources)?;
     let (group, cache) = text.table("[cache]", parsed.cache)?;
     sources.add(&group, cache.source, cache.assumed)?;
     let cache = read_cache(
@@ -176,21 +151,7 @@ pub fn parse_program(text: &str, file: &str) -> Result<ProgramSpec, SpecError> {
     )?;
     let (group, memory) = text.table("[memory]", parsed.memory)?;
     let memory = read_memory(&group, memory, &core, &cache, &mut sources)?;
-    let phases = match parsed.phases {
-        None => Vec::new(),
-        Some(phases) => {
-            let (group, phases) = text.group("[phases]", phases);
-            sources.add(&group, phases.source, phases.assumed)?;
-            if phases.parts.is_empty() {
-                return Err(group.missing("parts", "at least one part", PARTS_EXAMPLE));
-            }
-            phases
-                .parts
-                .into_iter()
-                .map(|part| read_part(&text, part))
-                .collect::<Result<_, _>>()?
-        }
-    };
+    let phases = read_phases(&text, parsed.phases, &mut sources)?;
     Ok(ProgramSpec {
         name,
         title,
@@ -201,6 +162,68 @@ pub fn parse_program(text: &str, file: &str) -> Result<ProgramSpec, SpecError> {
         phases,
         sources: sources.in_order(),
     })
+}
+
+/// The program of this name, if one comes with the simulator.
+pub fn builtin_program(name: &str) -> Option<ProgramSpec> {
+    find(PROGRAMS, name).map(|file| parse_program(file.text, file.file).expect(SOUND))
+}
+
+fn read_length(
+    text: &Text<'_>,
+    length: Table<Length>,
+    sources: &mut Sources,
+) -> Result<Option<f64>, SpecError> {
+    let Some(length) = length else {
+        return Ok(None);
+    };
+    let (group, length) = text.group("[length]", length);
+    sources.add(&group, length.source, length.assumed)?;
+    group.number(length.instructions, &INSTRUCTIONS).map(Some)
+}
+
+fn read_core(
+    text: &Text<'_>,
+    core: Table<Core>,
+    sources: &mut Sources,
+) -> Result<ProgramCore, SpecError> {
+    let (group, core) = text.table("[core]", core)?;
+    sources.add(&group, core.source, core.assumed)?;
+    let cpi = group.number(core.cpi, &CPI)?;
+    let l1_accesses_per_ki = group.number(core.l1_accesses_per_ki, &L1_ACCESSES)?;
+    let hits = match core.hits {
+        None => None,
+        Some(hits) => {
+            let (group, hits) = text.group("[core.hits]", hits);
+            sources.add(&group, hits.source, hits.assumed)?;
+            Some(MeasuredHits {
+                l2_kb: group.number(hits.l2_kb, &HITS_L2)?,
+                llc_cycles: group.number(hits.llc_cycles, &HITS_CYCLES)?,
+            })
+        }
+    };
+    Ok(ProgramCore {
+        cpi,
+        l1_accesses_per_ki,
+        hits,
+    })
+}
+
+fn read_phases(
+    text: &Text<'_>,
+    phases: Table<Phases>,
+    sources: &mut Sources,
+) -> Result<Vec<Phase>, SpecError> {
+    let Some(phases) = phases else {
+        return Ok(Vec::new());
+    };
+    let (group, phases) = text.group("[phases]", phases);
+    sources.add(&group, phases.source, phases.assumed)?;
+    if phases.parts.is_empty() {
+        return Err(group.missing("parts", "at least one part", PARTS_EXAMPLE));
+    }
+    let parts = phases.parts.into_iter();
+    parts.map(|part| read_part(text, part)).collect()
 }
 
 fn read_cache(
@@ -251,39 +274,19 @@ fn read_memory(
     let reads_per_ki = group.number(memory.reads_per_ki, &READS)?;
     let writes_per_ki = group.number(memory.writes_per_ki, &WRITES)?;
     let at_mb = group.number(memory.at_mb, &AT_MB)?;
-    // The use of memory is scaled with the misses, so it must be 0 where there are no misses.
-    let uses = [
-        (READS.key, reads_span, reads_per_ki),
-        (WRITES.key, writes_span.clone(), writes_per_ki),
-    ];
-    for (key, span, lines) in uses {
-        if lines > 0.0 && misses_at(cache, at_mb) <= 0.0 {
-            let expected = format!(
-                "0, since with {at_mb} MB (at_mb) the program has no misses by llc_misses_per_ki"
-            );
-            return Err(group.wrong(span, key, lines, expected, format!("{key} = 0")));
-        }
-    }
-    if writes_per_ki > MOST_WRITES * reads_per_ki {
-        // Rounded down, so that the figure itself is allowed.
-        let most = (MOST_WRITES * reads_per_ki * 1e6).floor() / 1e6;
-        let expected = format!(
-            "at most {most} ({MOST_WRITES} for each line read), since in the simulation writes follow the reads"
-        );
-        return Err(group.wrong(
-            writes_span,
-            WRITES.key,
-            writes_per_ki,
-            expected,
-            "writes_per_ki = 0",
-        ));
-    }
-    let fit = [
-        &memory.cpi_fixed,
-        &memory.cpi_per_100_cycles,
-        &memory.from_cycles,
-    ];
-    let fitted = fit.iter().any(|number| number.is_some());
+    check_uses(
+        cache,
+        at_mb,
+        group,
+        [
+            (reads_per_ki, reads_span),
+            (writes_per_ki, writes_span.clone()),
+        ],
+    )?;
+    check_writes(reads_per_ki, writes_per_ki, group, writes_span)?;
+    let fitted = memory.cpi_fixed.is_some()
+        || memory.cpi_per_100_cycles.is_some()
+        || memory.from_cycles.is_some();
     let either = "either mlp, or cpi_fixed with cpi_per_100_cycles and from_cycles";
     let stall = match memory.mlp {
         Some(mlp) if fitted => {
@@ -293,38 +296,85 @@ fn read_memory(
         Some(mlp) => Stall::Overlap {
             mlp: group.number(Some(mlp), &MLP)?,
         },
-        None => {
-            let span = fit[0].as_ref().map_or(0..0, Spanned::span);
-            let cpi_fixed = group.number(memory.cpi_fixed, &CPI_FIXED)?;
-            let cpi_per_100_cycles = group.number(memory.cpi_per_100_cycles, &CPI_SLOPE)?;
-            let from_cycles = group.number(memory.from_cycles, &FROM_CYCLES)?;
-            let least = core.cpi - cpi_per_100_cycles * from_cycles / 100.0;
-            // The tolerance is for rounding: a fit may begin exactly at the core's own figure.
-            if cpi_fixed < least - 1e-9 {
-                let expected = format!(
-                    "at least {}, so that at from_cycles the program is not faster than without any miss ([core] cpi)",
-                    (least * 1e4).ceil() / 1e4
-                );
-                return Err(group.wrong(
-                    span,
-                    CPI_FIXED.key,
-                    cpi_fixed,
-                    expected,
-                    "cpi_fixed = 0.62",
-                ));
-            }
-            Stall::Fitted {
-                cpi_fixed,
-                cpi_per_100_cycles,
-                from_cycles,
-            }
-        }
+        None => read_fitted_stall(
+            group,
+            memory.cpi_fixed,
+            memory.cpi_per_100_cycles,
+            memory.from_cycles,
+            core,
+        )?,
     };
     Ok(ProgramMemory {
         reads_per_ki,
         writes_per_ki,
         at_mb,
         stall,
+    })
+}
+
+/// Checks that a program without misses does not use memory, whose use is scaled with the misses.
+fn check_uses(
+    cache: &ProgramCache,
+    at_mb: f64,
+    group: &Group<'_>,
+    [reads, writes]: [(f64, Range<usize>); 2],
+) -> Result<(), SpecError> {
+    if misses_at(cache, at_mb) > 0.0 {
+        return Ok(());
+    }
+    for (key, (lines, span)) in [(READS.key, reads), (WRITES.key, writes)] {
+        if lines > 0.0 {
+            let expected = format!(
+                "0, since with {at_mb} MB (at_mb) the program has no misses by llc_misses_per_ki"
+            );
+            return Err(group.wrong(span, key, lines, expected, format!("{key} = 0")));
+        }
+    }
+    Ok(())
+}
+
+fn check_writes(
+    reads: f64,
+    writes: f64,
+    group: &Group<'_>,
+    span: Range<usize>,
+) -> Result<(), SpecError> {
+    if writes <= MOST_WRITES * reads {
+        return Ok(());
+    }
+    // Rounded down, so that the figure itself is allowed.
+    let most = (MOST_WRITES * reads * 1e6).floor() / 1e6;
+    let expected = format!(
+        "at most {most} ({MOST_WRITES} for each line read), since in the simulation writes follow the reads"
+    );
+    Err(group.wrong(span, WRITES.key, writes, expected, "writes_per_ki = 0"))
+}
+
+fn read_fitted_stall(
+    group: &Group<'_>,
+    fixed: Number,
+    slope: Number,
+    from: Number,
+    core: &ProgramCore,
+) -> Result<Stall, SpecError> {
+    let span = fixed.as_ref().map_or(0..0, Spanned::span);
+    let cpi_fixed = group.number(fixed, &CPI_FIXED)?;
+    let cpi_per_100_cycles = group.number(slope, &CPI_SLOPE)?;
+    let from_cycles = group.number(from, &FROM_CYCLES)?;
+    let least = core.cpi - cpi_per_100_cycles * from_cycles / 100.0;
+    // The tolerance is for rounding: a fit may begin exactly at the core's own figure.
+    if cpi_fixed < least - 1e-9 {
+        let expected = format!(
+            "at least {}, so that at from_cycles the program is not faster than without any miss ([core] cpi)",
+            (least * 1e4).ceil() / 1e4
+        );
+        let example = "cpi_fixed = 0.62";
+        return Err(group.wrong(span, CPI_FIXED.key, cpi_fixed, expected, example));
+    }
+    Ok(Stall::Fitted {
+        cpi_fixed,
+        cpi_per_100_cycles,
+        from_cycles,
     })
 }
 

@@ -12,8 +12,6 @@ use toml::Spanned;
 pub(super) type Number = Option<Spanned<Real>>;
 /// A text of a file, if it is there.
 pub(super) type Words = Option<Spanned<String>>;
-/// A yes or no of a file, if it is there.
-pub(super) type Flag = Option<Spanned<bool>>;
 /// A table of a file, if it is there.
 pub(super) type Table<T> = Option<Spanned<T>>;
 /// A list of pairs of numbers, if it is there.
@@ -77,6 +75,11 @@ impl Limits {
             greatest,
             example,
         }
+    }
+
+    /// An allowed line of the file.
+    pub(super) fn example(&self) -> String {
+        format!("{} = {}", self.key, self.example)
     }
 
     fn holds(&self, value: f64) -> bool {
@@ -246,11 +249,8 @@ impl Group<'_> {
         let Some(name) = name else {
             return Err(self.missing("name", expected, example));
         };
-        let fits = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
-        if !name.as_ref().is_empty()
-            && name.as_ref().len() <= 100
-            && name.as_ref().chars().all(fits)
-        {
+        let length = 1..=100;
+        if length.contains(&name.as_ref().len()) && name.as_ref().chars().all(is_name_char) {
             return Ok(name.into_inner());
         }
         Err(self.wrong(
@@ -279,23 +279,16 @@ impl Group<'_> {
         }
     }
 
-    /// A yes or no.
-    pub(super) fn flag(&self, flag: Flag, key: &str) -> Result<bool, SpecError> {
-        let missing = || self.missing(key, "true or false", format!("{key} = true"));
-        flag.map(Spanned::into_inner).ok_or_else(missing)
-    }
-
     /// A number within its limits.
     pub(super) fn number(&self, number: Number, limits: &Limits) -> Result<f64, SpecError> {
-        let example = || format!("{} = {}", limits.key, limits.example);
         match number {
-            None => Err(self.missing(limits.key, limits.to_string(), example())),
+            None => Err(self.missing(limits.key, limits.to_string(), limits.example())),
             Some(found) if !limits.holds(found.as_ref().0) => Err(self.wrong(
                 found.span(),
                 limits.key,
                 Short(found.as_ref().0),
                 limits.to_string(),
-                example(),
+                limits.example(),
             )),
             Some(found) => Ok(found.into_inner().0),
         }
@@ -323,13 +316,7 @@ impl Group<'_> {
             return Ok(value as u32);
         }
         let expected = format!("a whole number, {limits}");
-        Err(self.wrong(
-            span,
-            limits.key,
-            value,
-            expected,
-            format!("{} = {}", limits.key, limits.example),
-        ))
+        Err(self.wrong(span, limits.key, value, expected, limits.example()))
     }
 
     /// Pairs of numbers, each within its limits and in ascending order of the first. Each pair comes with its place in
@@ -403,6 +390,10 @@ impl Group<'_> {
             )),
         }
     }
+}
+
+fn is_name_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "._+-".contains(c)
 }
 
 /// Collects the sources of a file's groups.

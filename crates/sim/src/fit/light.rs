@@ -6,18 +6,18 @@
 //! a price in the simulation, and give five times as many now. It gives more accesses to the cache than the paper, too, since
 //! the simulated cache serves any number of them: what hurts is only what they drive out.
 
-use super::mixed;
+use super::{Together, mixed};
 use crate::machine::MachineSpec;
 use crate::program::ProgramSpec;
 use cosched_core::{CpuId, Nanos};
 use std::sync::Arc;
 
-/// By how much one that runs a light program may slow another, in the mean.
+/// Greatest mean slowdown of another program by one core with a light program, less 1.
 const IMPACT_OF_ONE: f64 = 0.04;
-/// By how much all together may.
+/// The same by all other cores together.
 const IMPACT_OF_ALL: f64 = 0.2;
 
-/// How far a threshold lies beyond the heaviest light program, at most.
+/// Greatest ratio of a threshold to the heaviest light program.
 const MARGIN: f64 = 1.05;
 
 /// The most that a light job asks for, per microsecond.
@@ -36,6 +36,12 @@ struct Judged {
     is_light: bool,
 }
 
+impl Judged {
+    fn is_within(&self, llc: f64, mm: f64) -> bool {
+        self.llc <= llc && self.mm <= mm
+    }
+}
+
 /// Finds the thresholds that tell as many light programs as possible from the others, and call none of the others light.
 /// Each program is judged by what it does to all of them. `cores` holds a CPU of each core of a memory domain.
 pub(super) fn fit(
@@ -50,79 +56,100 @@ pub(super) fn fit(
             mm_trans_per_us: 0.0,
         };
     };
-    let run = |jobs: &[(&Arc<ProgramSpec>, CpuId)]| mixed(machine, jobs, 1e18, length);
-    let alone_on = |cpu| {
-        programs
-            .iter()
-            .map(|program| run(&[(program, cpu)]))
-            .collect::<Vec<_>>()
+    let bench = Bench {
+        machine,
+        programs,
+        first,
+        others,
+        length,
     };
-    let (alone, there) = (alone_on(first), others.first().map(|&cpu| alone_on(cpu)));
-    let most = 1.0 + (IMPACT_OF_ONE * others.len() as f64).min(IMPACT_OF_ALL);
-    // What it asks for there: cores of another type ask for less.
-    let judge = |(program, own): (&Arc<ProgramSpec>, &super::Together)| {
-        let slowdown = |(probe, solo): (&Arc<ProgramSpec>, &super::Together)| {
-            let beside = others.iter().map(|&cpu| (program, cpu));
-            let jobs: Vec<_> = std::iter::once((probe, first)).chain(beside).collect();
-            solo.tallies[0].instructions / run(&jobs).tallies[0].instructions
-        };
-        let sum: f64 = programs.iter().zip(&alone).map(slowdown).sum();
+    let alone = bench.alone_on(first);
+    // What a program asks for there: cores of another type ask for less.
+    let there = others.first().map(|&cpu| bench.alone_on(cpu));
+    let there = there.as_ref().unwrap_or(&alone);
+    let programs = programs.iter().zip(there);
+    let judged: Vec<Judged> = programs
+        .map(|(program, own)| bench.judge(program, own, &alone))
+        .collect();
+    thresholds(&judged)
+}
+
+/// The cores on which programs are measured beside each other: a probe on the first, a program on all others.
+struct Bench<'a> {
+    machine: &'a Arc<MachineSpec>,
+    programs: &'a [Arc<ProgramSpec>],
+    first: CpuId,
+    others: &'a [CpuId],
+    length: Nanos,
+}
+
+impl Bench<'_> {
+    fn run(&self, jobs: &[(&Arc<ProgramSpec>, CpuId)]) -> Together {
+        mixed(self.machine, jobs, 1e18, self.length)
+    }
+
+    /// Runs each program alone on a CPU.
+    fn alone_on(&self, cpu: CpuId) -> Vec<Together> {
+        let programs = self.programs.iter();
+        programs
+            .map(|program| self.run(&[(program, cpu)]))
+            .collect()
+    }
+
+    /// Judges a program by its run alone and by its mean impact on all programs.
+    fn judge(&self, program: &Arc<ProgramSpec>, own: &Together, alone: &[Together]) -> Judged {
+        let most = 1.0 + (IMPACT_OF_ONE * self.others.len() as f64).min(IMPACT_OF_ALL);
+        let probes = self.programs.iter().zip(alone);
+        let slowdowns: f64 = probes
+            .map(|(probe, solo)| self.slowdown(probe, solo, program))
+            .sum();
         let (tally, us) = (&own.tallies[0], own.time.as_us());
         Judged {
             llc: tally.llc / us,
             mm: tally.reads / us,
-            is_light: sum <= most * programs.len() as f64,
+            is_light: slowdowns <= most * self.programs.len() as f64,
         }
-    };
-    let there = there.as_ref().unwrap_or(&alone);
-    thresholds(&programs.iter().zip(there).map(judge).collect::<Vec<_>>())
+    }
+
+    /// Slowdown of a probe beside a program on all other cores.
+    fn slowdown(
+        &self,
+        probe: &Arc<ProgramSpec>,
+        solo: &Together,
+        program: &Arc<ProgramSpec>,
+    ) -> f64 {
+        let beside = self.others.iter().map(|&cpu| (program, cpu));
+        let jobs: Vec<_> = std::iter::once((probe, self.first)).chain(beside).collect();
+        solo.tallies[0].instructions / self.run(&jobs).tallies[0].instructions
+    }
 }
 
 fn thresholds(programs: &[Judged]) -> LightFit {
-    let light = || programs.iter().filter(|program| program.is_light);
-    let mut best = (
-        0,
-        LightFit {
-            llc_trans_per_us: 0.0,
-            mm_trans_per_us: 0.0,
-        },
-    );
-    for llc in light().map(|program| program.llc) {
-        for mm in light().map(|program| program.mm) {
-            let within = |program: &&Judged| program.llc <= llc && program.mm <= mm;
-            let count = light().filter(within).count();
-            let is_right = !programs
-                .iter()
-                .filter(within)
-                .any(|program| !program.is_light);
-            if is_right && count > best.0 {
-                best = (
-                    count,
-                    LightFit {
-                        llc_trans_per_us: llc,
-                        mm_trans_per_us: mm,
-                    },
-                );
+    let light: Vec<&Judged> = programs.iter().filter(|program| program.is_light).collect();
+    let mut best = (0, 0.0, 0.0);
+    for llc in light.iter().map(|program| program.llc) {
+        for mm in light.iter().map(|program| program.mm) {
+            let within = programs.iter().filter(|program| program.is_within(llc, mm));
+            let (light, heavy): (Vec<&Judged>, Vec<&Judged>) =
+                within.partition(|program| program.is_light);
+            if heavy.is_empty() && light.len() > best.0 {
+                best = (light.len(), llc, mm);
             }
         }
     }
-    // Counters are noisy: the heaviest of the light ones must not lie on the border.
-    let LightFit {
-        llc_trans_per_us: llc,
-        mm_trans_per_us: mm,
-    } = best.1;
-    let above = |border: f64, of: fn(&Judged) -> f64| {
-        let next = programs
-            .iter()
-            .map(of)
-            .filter(|&value| value > border)
-            .fold(f64::INFINITY, f64::min);
-        (border * MARGIN).min((border + next) / 2.0)
-    };
+    let (_, llc, mm) = best;
     LightFit {
-        llc_trans_per_us: above(llc, |program| program.llc),
-        mm_trans_per_us: above(mm, |program| program.mm),
+        llc_trans_per_us: beyond(llc, programs.iter().map(|program| program.llc)),
+        mm_trans_per_us: beyond(mm, programs.iter().map(|program| program.mm)),
     }
+}
+
+/// A threshold a little beyond the heaviest light program. Counters are noisy, so that one must not lie on the border.
+fn beyond(border: f64, values: impl Iterator<Item = f64>) -> f64 {
+    let next = values
+        .filter(|&value| value > border)
+        .fold(f64::INFINITY, f64::min);
+    (border * MARGIN).min((border + next) / 2.0)
 }
 
 #[cfg(test)]

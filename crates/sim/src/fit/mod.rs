@@ -15,7 +15,7 @@ use crate::{PROGRAMS, builtin_program};
 use cosched_core::model::ModelError;
 use cosched_core::model::cross_core::{self, CorePair, CoreSample, RegressionFit};
 use cosched_core::model::power::{self, PowerFit, PowerPoint};
-use cosched_core::{CpuId, Nanos};
+use cosched_core::{CpuId, Machine, Nanos};
 use std::sync::Arc;
 
 /// The most demanding of EFS's synthetic programs: it does nothing but miss.
@@ -103,13 +103,13 @@ impl MachineFit {
         let steps = self.power.model.steps_w();
         let last = steps.len() - 1;
         // From the third core on all steps are alike. A machine without a third core never uses them.
-        let step = |k: usize| steps[k.min(last)];
+        let [p0, p1, p2, p_more] = [0, 1, 2, 3].map(|k: usize| steps[k.min(last)]);
         let mut params = vec![
             ("mu_trans_per_us", self.mu_trans_per_us),
-            ("p0_w", step(0)),
-            ("p1_w", step(1)),
-            ("p2_w", step(2)),
-            ("p_more_w", step(3)),
+            ("p0_w", p0),
+            ("p1_w", p1),
+            ("p2_w", p2),
+            ("p_more_w", p_more),
             ("light_llc_trans_per_us", self.light.llc_trans_per_us),
             ("light_mm_trans_per_us", self.light.mm_trans_per_us),
         ];
@@ -181,17 +181,12 @@ fn fit_power(
     length: Nanos,
 ) -> Result<PowerFit, ModelError> {
     let cores = first.len();
-    let watts = |program: &Arc<ProgramSpec>, copies: usize| {
-        let done = together(machine, program, &first[..copies], 1e18, length);
-        done.energy_j / done.time.as_s()
-    };
     let Some(any) = programs.first() else {
         return power::fit(&[]);
     };
-    let idle = watts(any, 0);
     let mut points = vec![PowerPoint {
         active: 0,
-        watts: idle,
+        watts: watts(machine, any, &[], length),
     }];
     let mut numbers = vec![1, 2, cores];
     numbers.retain(|&copies| copies <= cores);
@@ -199,10 +194,21 @@ fn fit_power(
     for active in numbers {
         points.extend(programs.iter().map(|program| PowerPoint {
             active,
-            watts: watts(program, active),
+            watts: watts(machine, program, &first[..active], length),
         }));
     }
     power::fit(&points)
+}
+
+/// Mean power of the machine while a copy of a program runs on each of these CPUs, in W.
+fn watts(
+    machine: &Arc<MachineSpec>,
+    program: &Arc<ProgramSpec>,
+    cpus: &[CpuId],
+    length: Nanos,
+) -> f64 {
+    let done = together(machine, program, cpus, 1e18, length);
+    done.energy_j / done.time.as_s()
 }
 
 /// Fits the models from runs of every program alone on a core of each type, with the same work on both.
@@ -213,30 +219,14 @@ fn fit_core_types(
     length: Nanos,
 ) -> Result<CoreTypesFit, ModelError> {
     let whole = machine.machine();
-    let cpu = |kind: usize| {
-        whole
-            .cpus
-            .iter()
-            .find(|cpu| cpu.core_type == kind)
-            .map(|cpu| cpu.id)
-    };
-    let (on_big, on_small) = (cpu(0), cpu(1));
-    let sample = |done: &Together| CoreSample {
-        mips: done
-            .tallies
-            .iter()
-            .map(|tally| tally.instructions)
-            .sum::<f64>()
-            / done.time.as_us(),
-        llcms: done.tallies.iter().map(|tally| tally.reads).sum::<f64>() / done.time.as_us(),
-    };
+    let (cpu_of_big, cpu_of_small) = (first_of_type(&whole, 0), first_of_type(&whole, 1));
     let (mut to_big, mut to_small) = (Vec::new(), Vec::new());
     let mut best = (0.0f64, 0.0f64);
     for program in programs {
-        let on_big = together(machine, program, on_big.as_slice(), 1e18, length);
-        let work = on_big.tallies.iter().map(|tally| tally.instructions).sum();
-        let on_small = together(machine, program, on_small.as_slice(), work, Nanos::MAX);
-        let (on_big, on_small) = (sample(&on_big), sample(&on_small));
+        let on_big = together(machine, program, cpu_of_big.as_slice(), 1e18, length);
+        let work = on_big.instructions();
+        let on_small = together(machine, program, cpu_of_small.as_slice(), work, Nanos::MAX);
+        let (on_big, on_small) = (on_big.sample(), on_small.sample());
         to_big.push(CorePair {
             from: on_small,
             to_mips: on_big.mips,
@@ -247,17 +237,28 @@ fn fit_core_types(
         });
         best = (best.0.max(on_big.mips), best.1.max(on_small.mips));
     }
-    let core = |kind: &CoreTypeSpec, capacity_mips: f64| CoreTypeFit {
-        capacity_mips,
-        busy_w: kind.idle_w + kind.active_w + kind.nj_per_instruction * capacity_mips / 1e3,
-        idle_w: kind.idle_w,
-    };
     Ok(CoreTypesFit {
-        big: core(big, best.0),
-        small: core(small, best.1),
+        big: CoreTypeFit::new(big, best.0),
+        small: CoreTypeFit::new(small, best.1),
         to_big: cross_core::fit(&to_big)?,
         to_small: cross_core::fit(&to_small)?,
     })
+}
+
+impl CoreTypeFit {
+    fn new(kind: &CoreTypeSpec, capacity_mips: f64) -> CoreTypeFit {
+        CoreTypeFit {
+            capacity_mips,
+            busy_w: kind.idle_w + kind.active_w + kind.nj_per_instruction * capacity_mips / 1e3,
+            idle_w: kind.idle_w,
+        }
+    }
+}
+
+fn first_of_type(machine: &Machine, core_type: usize) -> Option<CpuId> {
+    let mut cpus = machine.cpus.iter();
+    let first = cpus.find(|cpu| cpu.core_type == core_type);
+    first.map(|cpu| cpu.id)
 }
 
 /// What copies of a program do together on a machine.
@@ -287,10 +288,10 @@ pub fn rates(
         length,
     );
     let ns = done.time.0 as f64;
-    let sum = |of: fn(&Tally) -> f64| done.tallies.iter().map(of).sum::<f64>() / ns;
+    let lines = done.tallies.iter().map(|tally| tally.reads + tally.writes);
     Rates {
-        instructions_per_ns: sum(|tally| tally.instructions),
-        lines_per_ns: sum(|tally| tally.reads + tally.writes),
+        instructions_per_ns: done.instructions() / ns,
+        lines_per_ns: lines.sum::<f64>() / ns,
     }
 }
 
@@ -299,6 +300,22 @@ struct Together {
     time: Nanos,
     tallies: Vec<Tally>,
     energy_j: f64,
+}
+
+impl Together {
+    /// Instructions of all copies.
+    fn instructions(&self) -> f64 {
+        self.tallies.iter().map(|tally| tally.instructions).sum()
+    }
+
+    /// Rates of all copies, as the regressions take them.
+    fn sample(&self) -> CoreSample {
+        let reads: f64 = self.tallies.iter().map(|tally| tally.reads).sum();
+        CoreSample {
+            mips: self.instructions() / self.time.as_us(),
+            llcms: reads / self.time.as_us(),
+        }
+    }
 }
 
 /// Runs a copy of a program on each of these CPUs until all have done their work, at most until `limit`.

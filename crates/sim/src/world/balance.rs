@@ -7,13 +7,12 @@
 //! one of two threads that share a core.
 
 use super::World;
-use super::thread::State;
+use super::thread::{State, Thread};
 
 impl World {
     /// Chooses the CPU for a thread that starts, wakes or must move.
     pub(crate) fn choose_cpu(&self, thread_ix: usize) -> Option<usize> {
         let thread = &self.threads[thread_ix];
-        let llc_of = |cpu: usize| self.cores[self.cpus[cpu].core].llc;
         let mut usable = thread
             .affinity
             .iter()
@@ -22,37 +21,32 @@ impl World {
         if thread.affinity.len() == 1 {
             return usable.next_back();
         }
-        let score = |cpu: usize| {
-            let core = &self.cores[self.cpus[cpu].core];
-            let load = self.cpus[cpu].runnable();
-            let beside: usize = core
-                .cpus
-                .iter()
-                .map(|&sibling| self.cpus[sibling].runnable())
-                .sum();
-            let (elsewhere, crowd) = match thread.last_cpu {
-                Some(last) => (usize::from(llc_of(last) != core.llc), 0),
-                None => {
-                    let at = &self.llcs[core.llc].cores;
-                    (
-                        0,
-                        at.iter()
-                            .flat_map(|&c| &self.cores[c].cpus)
-                            .map(|&c| self.cpus[c].runnable())
-                            .sum(),
-                    )
-                }
-            };
-            (
-                load,
-                beside - load,
-                elsewhere,
-                crowd,
-                usize::from(thread.last_cpu != Some(cpu)),
-                cpu,
-            )
+        usable.min_by_key(|&cpu| self.preference(thread, cpu))
+    }
+
+    /// Ranks a CPU for a thread that starts or wakes; the least is the best.
+    fn preference(&self, thread: &Thread, cpu: usize) -> [usize; 6] {
+        let llc = self.llc_of(cpu);
+        let load = self.cpus[cpu].runnable();
+        let core = self.load_of_core(self.cpus[cpu].core);
+        let (elsewhere, crowd) = match thread.last_cpu {
+            Some(last) => (usize::from(self.llc_of(last) != llc), 0),
+            None => {
+                let cores = self.llcs[llc].cores.iter();
+                (0, cores.map(|&core| self.load_of_core(core)).sum())
+            }
         };
-        usable.min_by_key(|&cpu| score(cpu))
+        let moves = usize::from(thread.last_cpu != Some(cpu));
+        [load, core - load, elsewhere, crowd, moves, cpu]
+    }
+
+    fn llc_of(&self, cpu: usize) -> usize {
+        self.cores[self.cpus[cpu].core].llc
+    }
+
+    fn load_of_core(&self, core: usize) -> usize {
+        let cpus = self.cores[core].cpus.iter();
+        cpus.map(|&cpu| self.cpus[cpu].runnable()).sum()
     }
 
     /// Gives a CPU without work a waiting thread from the longest queue, of its own cache first.
@@ -60,119 +54,88 @@ impl World {
         if self.shared == 0 || !self.cpus[cpu].online {
             return;
         }
-        let llc = self.cores[self.cpus[cpu].core].llc;
-        let near = |other: usize| self.cores[self.cpus[other].core].llc == llc;
+        self.take_over(cpu, 2);
+    }
+
+    /// Moves a waiting thread to a CPU from the longest queue of at least `least` threads, of its own cache first.
+    fn take_over(&mut self, cpu: usize, least: usize) {
         let found = self
-            .busiest(cpu, 2, near)
-            .or_else(|| self.busiest(cpu, 2, |other| !near(other)));
-        if let Some((from, thread)) = found {
-            self.migrate(thread, from, cpu);
+            .busiest(cpu, least, true)
+            .or_else(|| self.busiest(cpu, least, false));
+        if let Some(thread) = found {
+            self.migrate(thread, cpu);
         }
     }
 
-    /// The CPU with the most to do that has at least `least` threads and a waiting thread which may use `cpu`; and that
-    /// thread.
-    fn busiest(
-        &self,
-        cpu: usize,
-        least: usize,
-        which: impl Fn(usize) -> bool,
-    ) -> Option<(usize, usize)> {
-        let mut best: Option<(usize, usize, usize)> = None;
+    /// A waiting thread that may use `cpu`, of the CPU with the most to do, which has at least `least` threads. `near`
+    /// tells whether that CPU has the same last-level cache.
+    fn busiest(&self, cpu: usize, least: usize, near: bool) -> Option<usize> {
+        let mut best: Option<(usize, usize)> = None;
         for (other, state) in self.cpus.iter().enumerate() {
             let load = state.runnable();
-            if other == cpu
-                || load < least
-                || !which(other)
-                || best.is_some_and(|(most, ..)| most >= load)
-            {
+            let is_near = self.llc_of(other) == self.llc_of(cpu);
+            let is_less = best.is_some_and(|(most, _)| most >= load);
+            if other == cpu || load < least || is_near != near || is_less {
                 continue;
             }
             // From the end of the queue: the thread that runs last loses least.
-            let may = |&&(_, thread): &&(u64, usize)| self.may_use(thread, cpu);
-            if let Some(&(_, thread)) = state.queue.iter().rev().find(may) {
-                best = Some((load, other, thread));
+            let mut waiting = state.queue.iter().rev().map(|&(_, thread)| thread);
+            if let Some(thread) = waiting.find(|&thread| self.may_use(thread, cpu)) {
+                best = Some((load, thread));
             }
         }
-        best.map(|(_, from, thread)| (from, thread))
+        best.map(|(_, thread)| thread)
     }
 
     fn may_use(&self, thread: usize, cpu: usize) -> bool {
         self.threads[thread].affinity.binary_search(&cpu).is_ok()
     }
 
-    fn migrate(&mut self, thread: usize, _from: usize, to: usize) {
+    fn migrate(&mut self, thread: usize, to: usize) {
         self.dequeue(thread, State::Off);
         self.enqueue(thread, to);
     }
 
     /// Balances all CPUs; called once per balancing interval.
     pub(crate) fn balance(&mut self) {
-        let loads = |world: &World| {
-            let online = world
-                .cpus
-                .iter()
-                .filter(|cpu| cpu.online)
-                .map(|cpu| cpu.runnable());
-            online.fold((usize::MAX, 0), |(least, most), load| {
-                (least.min(load), most.max(load))
-            })
-        };
-        let (least, most) = loads(self);
+        let online = self.cpus.iter().filter(|cpu| cpu.online);
+        let (least, most) = online.fold((usize::MAX, 0), |(least, most), cpu| {
+            (least.min(cpu.runnable()), most.max(cpu.runnable()))
+        });
         if most >= least + 2 {
             for cpu in 0..self.cpus.len() {
-                if !self.cpus[cpu].online {
-                    continue;
-                }
-                let load = self.cpus[cpu].runnable();
-                let llc = self.cores[self.cpus[cpu].core].llc;
-                let near = |other: usize| self.cores[self.cpus[other].core].llc == llc;
-                let found = self
-                    .busiest(cpu, load + 2, near)
-                    .or_else(|| self.busiest(cpu, load + 2, |other| !near(other)));
-                if let Some((from, thread)) = found {
-                    self.migrate(thread, from, cpu);
+                if self.cpus[cpu].online {
+                    self.take_over(cpu, self.cpus[cpu].runnable() + 2);
                 }
             }
         }
         self.spread_over_cores();
     }
 
+    /// The threads that run on a core.
+    fn running_on(&self, core: usize) -> impl Iterator<Item = usize> {
+        let cpus = self.cores[core].cpus.iter();
+        cpus.filter_map(|&cpu| self.cpus[cpu].current)
+    }
+
     /// Lets idle cores take one of two threads that run on the same core.
     fn spread_over_cores(&mut self) {
-        let running = |world: &World, core: usize| {
-            world.cores[core]
-                .cpus
-                .iter()
-                .filter(|&&cpu| world.cpus[cpu].current.is_some())
-                .count()
-        };
         for core in 0..self.cores.len() {
-            let idle = self.cores[core]
-                .cpus
-                .iter()
-                .all(|&cpu| self.cpus[cpu].runnable() == 0);
-            let Some(cpu) = self.cores[core]
-                .cpus
-                .iter()
-                .copied()
-                .find(|&cpu| self.cpus[cpu].online && idle)
-            else {
+            if self.load_of_core(core) > 0 {
+                continue;
+            }
+            let mut cpus = self.cores[core].cpus.iter().copied();
+            let Some(cpu) = cpus.find(|&cpu| self.cpus[cpu].online) else {
                 continue;
             };
             let found = (0..self.cores.len())
-                .filter(|&other| running(self, other) > 1)
+                .filter(|&other| self.running_on(other).count() > 1)
                 .find_map(|other| {
-                    let mut threads = self.cores[other]
-                        .cpus
-                        .iter()
-                        .filter_map(|&cpu| self.cpus[cpu].current);
+                    let mut threads = self.running_on(other);
                     threads.find(|&thread| self.may_use(thread, cpu))
                 });
-            if let Some(thread) = found
-                && let State::Running(from) = self.threads[thread].state
-            {
-                self.migrate(thread, from, cpu);
+            if let Some(thread) = found {
+                self.migrate(thread, cpu);
             }
         }
     }

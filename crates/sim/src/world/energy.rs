@@ -49,7 +49,6 @@ impl World {
         for core in 0..self.cores.len() {
             self.sync(core);
         }
-        let seconds = |ns: u64| ns as f64 / 1e9;
         let mut energy = Energy {
             idle: self.spec.power.static_w * seconds(self.now),
             ..Energy::default()
@@ -67,4 +66,8 @@ impl World {
         }
         energy
     }
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
 }

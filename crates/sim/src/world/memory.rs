@@ -141,42 +141,81 @@ impl Domain {
         let per_ns = (all.yields / all.lines).max(0.0);
         let start = self.latency;
         let capacity = self.capacity(all);
-        let surplus = |latency: f64| {
-            let lines = all.lines / (1.0 + per_ns * (latency - start)).max(1e-9);
-            self.idle * self.curve.latency(lines / capacity, share) - latency
+        let demand = Demand {
+            domain: self,
+            lines: all.lines,
+            share,
+            per_ns,
+            start,
+            capacity,
         };
-        let at_start = surplus(start);
+        let at_start = demand.surplus(start);
         // The solution lies between `start` and `start + at_start`.
         if at_start.abs() <= TOLERANCE * start {
             return start;
         }
-        let (mut low, mut at_low, mut high, mut at_high);
+        let (low, high) = demand.bracket(at_start);
+        demand.root(low, high)
+    }
+}
+
+/// What all cores together ask for, by latency.
+struct Demand<'a> {
+    domain: &'a Domain,
+    /// Lines per ns at the latency `start`.
+    lines: f64,
+    /// Share of the lines that is read.
+    share: f64,
+    /// Relative decrease of the lines for each ns of latency.
+    per_ns: f64,
+    start: f64,
+    /// Lines per ns that memory delivers at most.
+    capacity: f64,
+}
+
+/// A latency, and the surplus at it.
+type Point = (f64, f64);
+
+impl Demand<'_> {
+    /// How far the latency that the demand at `latency` causes lies above `latency`.
+    fn surplus(&self, latency: f64) -> f64 {
+        let lines = self.lines / (1.0 + self.per_ns * (latency - self.start)).max(1e-9);
+        let caused = self.domain.curve.latency(lines / self.capacity, self.share);
+        self.domain.idle * caused - latency
+    }
+
+    /// Two points on both sides of the solution; `at_start` is the surplus at the start.
+    fn bracket(&self, at_start: f64) -> (Point, Point) {
+        let start = (self.start, at_start);
         if at_start > 0.0 {
-            (low, at_low) = (start, at_start);
-            high = start + at_start.min(start);
-            at_high = surplus(high);
+            let mut low = start;
+            let mut high = self.start + at_start.min(self.start);
+            let mut at_high = self.surplus(high);
             while at_high > 0.0 {
-                (low, at_low) = (high, at_high);
+                low = (high, at_high);
                 high *= 2.0;
-                at_high = surplus(high);
+                at_high = self.surplus(high);
             }
-        } else {
-            (high, at_high) = (start, at_start);
-            low = (start + at_start).max(self.idle);
-            at_low = surplus(low);
-            if at_low < 0.0 {
-                // The idle latency is the solution, but for rounding.
-                (low, at_low) = (self.idle, 0.0);
-            }
+            return (low, (high, at_high));
         }
-        // Regula falsi with the Illinois rule: the value at an end that stays twice is halved.
+        let low = (self.start + at_start).max(self.domain.idle);
+        let at_low = self.surplus(low);
+        if at_low < 0.0 {
+            // The idle latency is the solution, but for rounding.
+            return ((self.domain.idle, 0.0), start);
+        }
+        ((low, at_low), start)
+    }
+
+    /// Regula falsi with the Illinois rule: the value at an end that stays twice is halved.
+    fn root(&self, (mut low, mut at_low): Point, (mut high, mut at_high): Point) -> f64 {
         let mut side = 0;
         for _ in 0..60 {
             if at_low == at_high || high - low <= 1e-9 * high {
                 break;
             }
             let middle = (low * at_high - high * at_low) / (at_high - at_low);
-            let at_middle = surplus(middle);
+            let at_middle = self.surplus(middle);
             if at_middle.abs() <= 0.1 * TOLERANCE * middle {
                 return middle;
             }

@@ -19,9 +19,9 @@ pub(crate) use behaviour::{Behaviour, LINES_PER_MB};
 pub(crate) use run_queue::weight;
 pub(crate) use thread::{Instance, State, Tally, Thread};
 
-use crate::machine::{CoreTypeSpec, MachineSpec};
+use crate::machine::MachineSpec;
 use crate::program::ProgramSpec;
-use cosched_core::Machine;
+use cosched_core::{CpuSet, Machine};
 use llc::Llc;
 use memory::Domain;
 use physics::{Core, Sibling};
@@ -72,6 +72,30 @@ pub(crate) struct World {
     pub(crate) step: f64,
 }
 
+fn indices_of(cpus: &CpuSet, machine: &Machine) -> Vec<usize> {
+    cpus.iter()
+        .map(|cpu| machine.index_of(cpu).unwrap_or_default())
+        .collect()
+}
+
+fn new_llc(llc: usize, spec: &MachineSpec, cores: &[Core]) -> Llc {
+    let own = (0..cores.len()).filter(|&core| cores[core].llc == llc);
+    Llc::new(
+        spec.llc.mb * LINES_PER_MB,
+        spec.llc.replacement,
+        own.collect(),
+        cores.len(),
+    )
+}
+
+/// The behaviour of a program on each type of core.
+fn behaviours_of(program: &ProgramSpec, spec: &MachineSpec) -> Vec<Behaviour> {
+    let kinds = spec.core_types.iter();
+    kinds
+        .map(|kind| Behaviour::new(program, kind, spec.llc.hit_ns * kind.ghz))
+        .collect()
+}
+
 impl World {
     pub(crate) fn new(spec: Arc<MachineSpec>, programs: &[Arc<ProgramSpec>], step: f64) -> World {
         // The whole machine is simulated, whatever part of it a run may use.
@@ -81,67 +105,24 @@ impl World {
             .iter()
             .map(|cpu| CpuState::new(cpu.core))
             .collect();
-        let ix = |cpu| machine.index_of(cpu).unwrap_or_default();
         let cores: Vec<Core> = machine
             .cores
             .iter()
-            .map(|set| {
-                let cpus: Vec<usize> = set.iter().map(ix).collect();
-                let first = &machine.cpus[cpus[0]];
-                Core {
-                    core_type: first.core_type,
-                    llc: first.llc,
-                    domain: first.memory_domain,
-                    cpus,
-                    at: 0,
-                    turnover: 0.0,
-                    changes: u64::MAX,
-                    planned_pace: 0.0,
-                    dirty: false,
-                    active: false,
-                    active_ns: 0,
-                    instructions: 0.0,
-                    lines: 0.0,
-                }
-            })
+            .map(|set| Core::new(indices_of(set, &machine), &machine))
             .collect();
-        let llc = |llc: usize| {
-            let its = (0..cores.len())
-                .filter(|&core| cores[core].llc == llc)
-                .collect();
-            Llc::new(
-                spec.llc.mb * LINES_PER_MB,
-                spec.llc.replacement,
-                its,
-                cores.len(),
-            )
-        };
-        let ns = |ms: f64| (ms * 1e6 + 0.5) as u64;
-        let kernel = &spec.kernel;
+        let llcs = 0..machine.llcs.len();
+        let domains = machine.memory_domains.len();
+        let domain = Domain::new(&spec.memory, cores.len());
         World {
-            times: Times {
-                period: ns(kernel.period_ms),
-                min_slice: ns(kernel.min_slice_ms),
-                wakeup_granularity: ns(kernel.wakeup_granularity_ms),
-                balance: ns(kernel.balance_ms).max(1),
-                switch: kernel.switch_us * 1e3,
-                migration: kernel.migration_us * 1e3,
-            },
-            llcs: (0..machine.llcs.len()).map(llc).collect(),
-            domains: (0..machine.memory_domains.len())
-                .map(|_| Domain::new(&spec.memory, cores.len()))
-                .collect(),
-            moved: vec![(0.0, 0.0); machine.memory_domains.len()],
+            times: Times::new(&spec.kernel),
+            llcs: llcs.map(|llc| new_llc(llc, &spec, &cores)).collect(),
+            domains: vec![domain; domains],
+            moved: vec![(0.0, 0.0); domains],
             behaviours: programs
                 .iter()
-                .map(|program| {
-                    let on = |kind: &CoreTypeSpec| {
-                        Behaviour::new(program, kind, spec.llc.hit_ns * kind.ghz)
-                    };
-                    spec.core_types.iter().map(on).collect()
-                })
+                .map(|program| behaviours_of(program, &spec))
                 .collect(),
-            active_since: vec![(0, 0, 0); machine.memory_domains.len()],
+            active_since: vec![(0, 0, 0); domains],
             now: 0,
             threads: Vec::new(),
             tasks: Vec::new(),

@@ -13,6 +13,7 @@ use super::World;
 use super::decay::decay;
 use super::memory::Asks;
 use super::thread::{State, Tally, Thread};
+use cosched_core::Machine;
 
 /// Shortest time between two solutions for a core's rates, in ns, for each unit of the step.
 const SHORTEST_STEP: f64 = 500_000.0;
@@ -44,6 +45,28 @@ pub(crate) struct Core {
     pub(crate) active_ns: u64,
     pub(crate) instructions: f64,
     pub(crate) lines: f64,
+}
+
+impl Core {
+    /// An idle core with these CPUs, given by their indices.
+    pub(crate) fn new(cpus: Vec<usize>, machine: &Machine) -> Core {
+        let first = &machine.cpus[cpus[0]];
+        Core {
+            core_type: first.core_type,
+            llc: first.llc,
+            domain: first.memory_domain,
+            cpus,
+            at: 0,
+            turnover: 0.0,
+            changes: u64::MAX,
+            planned_pace: 0.0,
+            dirty: false,
+            active: false,
+            active_ns: 0,
+            instructions: 0.0,
+            lines: 0.0,
+        }
+    }
 }
 
 impl Thread {
@@ -422,9 +445,8 @@ impl World {
 /// `1/x1 = a1 - b1 x2` and likewise for the other. This leads to `a1 b2 x1^2 - (a1 a2 - b1 + b2) x1 + a2 = 0`, whose lesser
 /// root is the one that goes on from `1/a1` where nothing is shared.
 fn both(one: &Sibling, two: &Sibling, share: f64, waits: f64) -> Option<[f64; 2]> {
-    let a = |of: &Sibling| of.own * (1.0 + share) + of.stall;
-    let b = |of: &Sibling, other: &Sibling| of.own * share * other.stall - waits;
-    let (a1, a2, b1, b2) = (a(one), a(two), b(one, two), b(two, one));
+    let (a1, a2) = (one.intercept(share), two.intercept(share));
+    let (b1, b2) = (one.slope(two, share, waits), two.slope(one, share, waits));
     let half = 0.5 * (a1 * a2 - b1 + b2);
     let root = (half * half - a1 * b2 * a2).sqrt();
     let x1 = a2 / (half + root);
@@ -451,6 +473,18 @@ pub(crate) struct Sibling {
     piece: (f64, f64),
     /// The greatest change of its reads for each line held, anywhere on its curve.
     steepest: f64,
+}
+
+impl Sibling {
+    /// `a` of [`both`].
+    fn intercept(&self, share: f64) -> f64 {
+        self.own * (1.0 + share) + self.stall
+    }
+
+    /// `b` of [`both`].
+    fn slope(&self, other: &Sibling, share: f64, waits: f64) -> f64 {
+        self.own * share * other.stall - waits
+    }
 }
 
 /// The instant `span` ns after `now`, rounded up and at least 1 ns later; `u64::MAX` for a span that does not end.

@@ -8,6 +8,7 @@
 
 use super::World;
 use super::thread::State;
+use crate::machine::KernelSpec;
 use std::collections::VecDeque;
 
 /// Weight of a thread of nice 0.
@@ -25,6 +26,23 @@ pub(crate) struct Times {
     pub(crate) balance: u64,
     pub(crate) switch: f64,
     pub(crate) migration: f64,
+}
+
+impl Times {
+    pub(crate) fn new(kernel: &KernelSpec) -> Times {
+        Times {
+            period: ns(kernel.period_ms),
+            min_slice: ns(kernel.min_slice_ms),
+            wakeup_granularity: ns(kernel.wakeup_granularity_ms),
+            balance: ns(kernel.balance_ms).max(1),
+            switch: kernel.switch_us * 1e3,
+            migration: kernel.migration_us * 1e3,
+        }
+    }
+}
+
+fn ns(ms: f64) -> u64 {
+    (ms * 1e6 + 0.5) as u64
 }
 
 /// Threads that wait, by (run time, thread). Mostly they are few, and whoever comes joins near the end.
