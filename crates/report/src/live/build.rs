@@ -1,4 +1,4 @@
-//! The state of a run, from what its loop shows.
+//! The state of a run, from its main loop.
 
 use super::{
     CpuNow, JobNow, JobState, LeftOut, LiveTotals, OwnUse, Reason, RunFacts, STATUS_SCHEMA, Status,
@@ -12,21 +12,23 @@ use crate::record::{Energy, exit_status};
 use crate::source::EnergySource;
 use crate::text::clip;
 use cosched_core::{
-    CpuId, CpuSet, Doing, Exit, ExpectedFrom, Nanos, Placement, ProgressBasis, Rate, Reading,
-    RunNow, Switch, TaskId, TaskResult, TaskView, WatchedTask,
+    CpuSet, Doing, Exit, ExpectedFrom, Nanos, Placement, ProgressBasis, Rate, Reading, RunNow,
+    Switch, TaskId, TaskResult, TaskView, WatchedTask,
 };
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
-/// Jobs of each kind that a state has at most.
-const MOST_LIVE: usize = 4_000;
-const MOST_QUEUED: usize = 1_000;
-const MOST_ENDED: usize = 500;
-/// Characters of a command that a state has at most.
-const MOST_OF_COMMAND: usize = 300;
+/// Maximum number of jobs of each kind in a state.
+const MAX_LIVE: usize = 4_000;
+const MAX_QUEUED: usize = 1_000;
+const MAX_ENDED: usize = 500;
+/// Maximum number of characters of a command in a state.
+const MAX_COMMAND: usize = 300;
 /// Bytes that one access to memory moves.
 const LINE_BYTES: f64 = 64.0;
-/// With less progress than this, in seconds, it does not tell how much a job is slowed down.
-const LEAST_PROGRESS_S: f64 = 0.05;
+/// Why an estimate is absent at first.
+const TOO_EARLY: &str = "too little has been done to tell";
+/// Least progress in seconds for an estimate of the slowdown.
+const MIN_PROGRESS_S: f64 = 0.05;
 
 /// A job that has ended.
 pub(crate) struct Ended {
@@ -41,14 +43,14 @@ pub(crate) struct Ended {
     runs: u32,
 }
 
-/// What is kept for those who look.
+/// What a run keeps for its state.
 pub(crate) struct Live {
     pub(crate) facts: RunFacts,
     energy_source: EnergySource,
     earlier: usize,
-    /// The jobs that ended last, the last first.
+    /// The jobs that ended last, the latest first.
     recent: VecDeque<Ended>,
-    /// Who has which CPU, if a scheduler in the kernel tells.
+    /// The holders of the CPUs, if a scheduler in the kernel says.
     holders: Holders,
 }
 
@@ -63,16 +65,16 @@ impl Live {
         }
     }
 
-    /// CPUs went to other jobs.
+    /// Note CPUs that went to other jobs.
     pub(crate) fn switched(&mut self, switches: &[Switch]) {
         for switch in switches {
             self.holders.switched(switch.at, switch.what);
         }
     }
 
-    /// A job has ended.
+    /// Note the end of a job.
     pub(crate) fn ended(&mut self, now: Nanos, result: &TaskResult) {
-        self.recent.truncate(MOST_ENDED - 1);
+        self.recent.truncate(MAX_ENDED - 1);
         self.recent.push_front(Ended {
             task: result.spec.id,
             exit: result.exit.clone(),
@@ -86,55 +88,13 @@ impl Live {
         });
     }
 
-    /// The state. CPU time of the run itself is for the caller to add.
+    /// Build the state. The caller adds the CPU time of the run itself.
     pub(crate) fn status(
         &self,
         now: &RunNow<'_>,
         jobs: &[JobInfo],
         tracker: &ProgressTracker,
     ) -> Status {
-        let progress = tracker.progress();
-        let mut totals = LiveTotals {
-            jobs: progress.total,
-            done: progress.done,
-            failed: progress.failed,
-            queued: now.pending.len(),
-            earlier: self.earlier,
-            ..LiveTotals::default()
-        };
-        for task in now.tasks {
-            *match state_of(task) {
-                JobState::Running => &mut totals.running,
-                JobState::Waiting => &mut totals.waiting,
-                JobState::Sleeping => &mut totals.sleeping,
-                JobState::Ending => &mut totals.ending,
-                JobState::Queued | JobState::Ended => &mut totals.queued,
-            } += 1;
-        }
-        let LiveTotals {
-            jobs: all,
-            done,
-            running,
-            waiting,
-            sleeping,
-            ending,
-            queued,
-            ..
-        } = totals;
-        totals.dropped = all.saturating_sub(done + running + waiting + sleeping + ending + queued);
-        totals.left_s = progress.left.map(Nanos::as_s);
-        totals.left_from = totals.left_s.map(|_| tracker.left_from());
-        let too_early = if progress.is_overdue {
-            OVERDUE
-        } else {
-            "too little has been done to tell"
-        };
-        totals
-            .absent
-            .note_option("left_s", totals.left_s, too_early);
-        totals
-            .absent
-            .note_option("left_from", totals.left_from, too_early);
         let mut absent = Absences::default();
         let joules = absent.note("joules", now.energy_j);
         let source = if joules.is_some() {
@@ -142,34 +102,6 @@ impl Live {
         } else {
             EnergySource::Absent
         };
-        let row = |task: TaskId, state| start_row(jobs.get(task.0 as usize), task, state);
-        let mut seen: HashMap<TaskId, CpuSet> = HashMap::new();
-        self.holders
-            .iter()
-            .for_each(|(cpu, holder)| _ = seen.entry(holder.task).or_default().insert(cpu));
-        let live = now.tasks.iter().take(MOST_LIVE).map(|task| {
-            let mut row = live_row(row(task.now.spec.id, state_of(task)), task, now, tracker);
-            if self.holders.has_seen(task.now.spec.id) {
-                row.cpus = seen.get(&task.now.spec.id).map(ToString::to_string);
-            }
-            row
-        });
-        let queued = now
-            .pending
-            .iter()
-            .take(MOST_QUEUED)
-            .map(|&task| row(task, JobState::Queued));
-        // A job that has been started again is among the live ones.
-        let again = |ended: &&Ended| {
-            now.tasks
-                .binary_search_by_key(&ended.task, |task| task.now.spec.id)
-                .is_err()
-        };
-        let ended = self
-            .recent
-            .iter()
-            .filter(again)
-            .map(|ended| ended_row(row(ended.task, JobState::Ended), ended));
         Status {
             schema: STATUS_SCHEMA.to_owned(),
             cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -189,41 +121,112 @@ impl Live {
             } else {
                 cpus(now)
             },
-            jobs: live.chain(queued).chain(ended).collect(),
+            jobs: self.jobs(now, jobs, tracker),
             left_out: LeftOut {
-                live: now.tasks.len().saturating_sub(MOST_LIVE),
-                queued: now.pending.len().saturating_sub(MOST_QUEUED),
-                ended: progress.done.saturating_sub(self.recent.len()),
+                live: now.tasks.len().saturating_sub(MAX_LIVE),
+                queued: now.pending.len().saturating_sub(MAX_QUEUED),
+                ended: tracker.progress().done.saturating_sub(self.recent.len()),
             },
-            totals,
+            totals: self.totals(now, tracker),
         }
     }
 
-    /// Who has each CPU, as the kernel sees it.
-    fn held(&self, now: &RunNow<'_>) -> Vec<CpuNow> {
-        // What a job left behind is not it any more.
-        let is_live = |task: TaskId| {
-            now.tasks
-                .binary_search_by_key(&task, |task| task.now.spec.id)
-                .is_ok()
+    fn totals(&self, now: &RunNow<'_>, tracker: &ProgressTracker) -> LiveTotals {
+        let progress = tracker.progress();
+        let mut totals = LiveTotals {
+            jobs: progress.total,
+            done: progress.done,
+            failed: progress.failed,
+            queued: now.pending.len(),
+            earlier: self.earlier,
+            left_s: progress.left.map(Nanos::as_s),
+            left_from: progress.left.map(|_| tracker.left_from()),
+            ..LiveTotals::default()
         };
-        let cpu = |cpu: CpuId| {
-            let holder = self.holders.of(cpu).filter(|holder| is_live(holder.task));
-            CpuNow {
-                cpu: cpu.0,
+        for task in now.tasks {
+            *match state_of(task) {
+                JobState::Running => &mut totals.running,
+                JobState::Waiting => &mut totals.waiting,
+                JobState::Sleeping => &mut totals.sleeping,
+                JobState::Ending => &mut totals.ending,
+                JobState::Queued | JobState::Ended => &mut totals.queued,
+            } += 1;
+        }
+        let accounted = totals.done + now.tasks.len() + now.pending.len();
+        totals.dropped = totals.jobs.saturating_sub(accounted);
+        let why = if progress.is_overdue {
+            OVERDUE
+        } else {
+            TOO_EARLY
+        };
+        let absent = &mut totals.absent;
+        absent.note_option("left_s", totals.left_s, why);
+        absent.note_option("left_from", totals.left_from, why);
+        totals
+    }
+
+    /// Return the live jobs, then the next ones, then those that ended last.
+    fn jobs(&self, now: &RunNow<'_>, jobs: &[JobInfo], tracker: &ProgressTracker) -> Vec<JobNow> {
+        let mut rows = Vec::new();
+        for task in now.tasks.iter().take(MAX_LIVE) {
+            let id = task.now.spec.id;
+            let row = start_row(jobs.get(id.0 as usize), id, state_of(task));
+            let mut row = live_row(row, task, now, tracker);
+            if self.holders.has_seen(id) {
+                row.cpus = self.held_by(id).map(|cpus| cpus.to_string());
+            }
+            rows.push(row);
+        }
+        for task in now.pending.iter().take(MAX_QUEUED) {
+            let info = jobs.get(task.0 as usize);
+            rows.push(start_row(info, *task, JobState::Queued));
+        }
+        for ended in &self.recent {
+            // A job that was started again is among the live ones.
+            if !is_live(now, ended.task) {
+                let info = jobs.get(ended.task.0 as usize);
+                rows.push(ended_row(
+                    start_row(info, ended.task, JobState::Ended),
+                    ended,
+                ));
+            }
+        }
+        rows
+    }
+
+    /// Return the CPUs of a job in the kernel; `None` if it has none.
+    fn held_by(&self, task: TaskId) -> Option<CpuSet> {
+        let held = self
+            .holders
+            .iter()
+            .filter(|(_, holder)| holder.task == task);
+        let cpus: CpuSet = held.map(|(cpu, _)| cpu).collect();
+        (!cpus.is_empty()).then_some(cpus)
+    }
+
+    /// Return the holder of each CPU in the kernel.
+    fn held(&self, now: &RunNow<'_>) -> Vec<CpuNow> {
+        let mut cpus = Vec::new();
+        for cpu in &now.snapshot.machine.cpus {
+            // Processes that a job left behind are no part of it.
+            let holder = self.holders.of(cpu.id);
+            let holder = holder.filter(|holder| is_live(now, holder.task));
+            cpus.push(CpuNow {
+                cpu: cpu.id.0,
                 job: holder.map(|holder| holder.task.0),
                 since_s: holder.map(|holder| holder.since.as_s()),
                 shared: false,
                 jobs: holder.is_some().into(),
-            }
-        };
-        now.snapshot
-            .machine
-            .cpus
-            .iter()
-            .map(|one| cpu(one.id))
-            .collect()
+            });
+        }
+        cpus
     }
+}
+
+fn is_live(now: &RunNow<'_>, task: TaskId) -> bool {
+    now.tasks
+        .binary_search_by_key(&task, |task| task.now.spec.id)
+        .is_ok()
 }
 
 fn state_of(task: &WatchedTask<'_>) -> JobState {
@@ -236,14 +239,14 @@ fn state_of(task: &WatchedTask<'_>) -> JobState {
     }
 }
 
-/// A row with what is known of a job before the run.
+/// Return a row with the facts that a job has before the run.
 fn start_row(info: Option<&JobInfo>, task: TaskId, state: JobState) -> JobNow {
     JobNow {
         job: task.0,
         name: info.map_or_else(|| format!("job {task}"), |info| info.name.clone()),
         command: info
             .and_then(|info| info.command.as_deref())
-            .map(|command| clip(command, MOST_OF_COMMAND)),
+            .map(|command| clip(command, MAX_COMMAND)),
         state,
         cpus: None,
         reason: None,
@@ -283,42 +286,58 @@ fn live_row(
         figures.push("waiting_since_s", Ok(view.waiting_since.as_s()));
         figures.push("latest_s", Ok(latest.as_s()));
     }
-    let Some(view) = task.view else { return row };
-    figures.push_reading("ipc", view.estimates.ipc);
-    let bytes = |rate: Reading<Rate>| rate.map(|rate| rate.per_us() * 1e6 * LINE_BYTES);
-    figures.push_reading("read_bytes_per_s", bytes(view.estimates.mm_reads));
-    figures.push_reading("written_bytes_per_s", bytes(view.estimates.mm_writes));
-    let quantum_s = now.config.quantum.as_s();
-    let (progress, from) = progress(task);
-    row.progress_from = progress.is_value().then(|| from.to_owned());
-    figures.push_reading("progress_quanta", progress);
-    let done_s = progress.value().map(|quanta| quanta * quantum_s);
-    let age_s = (now.at - view.arrived).as_s();
-    // CPU time does not tell a job that sleeps, or waits for its files, from one that is held up. Then only the time without
-    // a place is known to be lost.
-    let needed = if from == "cpu-time" {
-        progress.map(|_| task.ran.as_s())
-    } else {
-        progress.map(|done| done * quantum_s)
-    };
-    match (needed.value(), needed.absence()) {
-        (Some(needed_s), _) if needed_s >= LEAST_PROGRESS_S => {
-            figures.push("slowdown", Ok(age_s / needed_s))
-        }
-        (Some(_), _) => figures.push("slowdown", Err("too little has been done to tell")),
-        (None, why) => figures.push(
-            "slowdown",
-            Err(why.map_or("not measured", |why| why.text())),
-        ),
+    if let Some(view) = task.view {
+        add_estimates(&mut row, task, view, now, tracker);
     }
-    let (share, left_s, from) = forecast(view, task, done_s, now, tracker);
-    row.share_from = from.filter(|_| share.is_ok()).map(str::to_owned);
-    figures.push("share", share);
-    figures.push("left_s", left_s);
     row
 }
 
-/// The best measure of what a job has done, in quanta of solo execution, and what it rests on.
+/// Add rates, progress, slowdown and forecast to the row of a live job.
+fn add_estimates(
+    row: &mut JobNow,
+    task: &WatchedTask<'_>,
+    view: &TaskView,
+    now: &RunNow<'_>,
+    tracker: &ProgressTracker,
+) {
+    let figures = &mut row.figures;
+    let estimates = &view.estimates;
+    figures.push_reading("ipc", estimates.ipc);
+    figures.push_reading("read_bytes_per_s", estimates.mm_reads.map(bytes_per_s));
+    figures.push_reading("written_bytes_per_s", estimates.mm_writes.map(bytes_per_s));
+    let (progress, from) = progress(task);
+    row.progress_from = progress.is_value().then(|| from.to_owned());
+    figures.push_reading("progress_quanta", progress);
+    let done_s = progress.map(|quanta| quanta * now.config.quantum.as_s());
+    // CPU time does not tell a sleeping job from a slowed one. Then only time without a CPU counts as lost.
+    let needed_s = if from == "cpu-time" {
+        progress.map(|_| task.ran.as_s())
+    } else {
+        done_s
+    };
+    figures.push(
+        "slowdown",
+        slowdown((now.at - view.arrived).as_s(), needed_s),
+    );
+    let (share, left_s, from) = forecast(view, task, done_s.value(), now, tracker);
+    row.share_from = from.filter(|_| share.is_ok()).map(str::to_owned);
+    figures.push("share", share);
+    figures.push("left_s", left_s);
+}
+
+fn bytes_per_s(rate: Rate) -> f64 {
+    rate.per_us() * 1e6 * LINE_BYTES
+}
+
+fn slowdown(age_s: f64, needed_s: Reading<f64>) -> Result<f64, &'static str> {
+    match (needed_s.value(), needed_s.absence()) {
+        (Some(needed_s), _) if needed_s >= MIN_PROGRESS_S => Ok(age_s / needed_s),
+        (Some(_), _) => Err(TOO_EARLY),
+        (None, why) => Err(why.map_or("not measured", |why| why.text())),
+    }
+}
+
+/// Return the best measure of a job's progress in quanta, and its basis.
 fn progress(task: &WatchedTask<'_>) -> (Reading<f64>, &'static str) {
     match (task.basis, task.learnt) {
         (ProgressBasis::Trace, _) => (task.earned, "trace"),
@@ -328,17 +347,18 @@ fn progress(task: &WatchedTask<'_>) -> (Reading<f64>, &'static str) {
     }
 }
 
-type Told = Result<f64, &'static str>;
-
-/// Which share of its work a job has done, and how many seconds it takes for the rest if it goes on as so far; and whose
-/// times that rests on. A job that has not ended is never wholly done.
+/// Return the share of its work that a job has done, the seconds left at its present speed, and the source of its expected time.
 fn forecast(
     view: &TaskView,
     task: &WatchedTask<'_>,
     done_s: Option<f64>,
     now: &RunNow<'_>,
     tracker: &ProgressTracker,
-) -> (Told, Told, Option<&'static str>) {
+) -> (
+    Result<f64, &'static str>,
+    Result<f64, &'static str>,
+    Option<&'static str>,
+) {
     let alone = tracker
         .solo_s_of(task.now.spec.id)
         .zip(done_s)
@@ -351,7 +371,7 @@ fn forecast(
         )
     });
     let Some((whole, done, from)) = alone.or(expected) else {
-        let unknown = "neither its time alone nor earlier runs of it are known";
+        let unknown = "neither its solo time nor earlier runs of it are known";
         return (Err(unknown), Err(unknown), None);
     };
     if done >= whole {
@@ -361,8 +381,8 @@ fn forecast(
         .now
         .started
         .map_or(0.0, |started| (now.at - started).as_s());
-    let left = if done < LEAST_PROGRESS_S {
-        Err("too little has been done to tell")
+    let left = if done < MIN_PROGRESS_S {
+        Err(TOO_EARLY)
     } else {
         Ok((whole - done) * passed / done)
     };
@@ -393,48 +413,45 @@ fn ended_row(mut row: JobNow, ended: &Ended) -> JobNow {
     row
 }
 
-/// Who has each CPU, as it was decided.
+/// Return the job that each CPU was given to.
 fn cpus(now: &RunNow<'_>) -> Vec<CpuNow> {
-    let mut all: Vec<CpuNow> = now
-        .snapshot
-        .machine
-        .cpus
-        .iter()
-        .map(|cpu| CpuNow {
+    let mut cpus = BTreeMap::new();
+    for cpu in &now.snapshot.machine.cpus {
+        let idle = CpuNow {
             cpu: cpu.id.0,
             job: None,
             since_s: None,
             shared: false,
             jobs: 0,
-        })
-        .collect();
-    let places: HashMap<u32, usize> = all
-        .iter()
-        .enumerate()
-        .map(|(ix, cpu)| (cpu.cpu, ix))
-        .collect();
+        };
+        cpus.insert(cpu.id, idle);
+    }
     for task in now.tasks {
         let Some(running) = task.view.and_then(|view| view.running.as_ref()) else {
             continue;
         };
         let own = running.placement.cpus();
-        let may = if let Doing::Runs(cpus) = task.now.doing {
-            cpus
-        } else {
-            own
+        let allowed = match task.now.doing {
+            Doing::Runs(cpus) => cpus,
+            _ => own,
         };
-        for cpu in may.iter().filter_map(|cpu| places.get(&cpu.0)) {
-            all[*cpu].jobs += 1;
+        for cpu in allowed.iter() {
+            if let Some(cpu) = cpus.get_mut(&cpu) {
+                cpu.jobs += 1;
+            }
         }
-        for cpu in own.iter().filter_map(|cpu| places.get(&cpu.0)) {
-            let cpu = &mut all[*cpu];
+        for cpu in own.iter() {
+            let Some(cpu) = cpus.get_mut(&cpu) else {
+                continue;
+            };
             match running.placement {
                 Placement::Shared { .. } => cpu.shared = true,
                 Placement::Exclusive { .. } => {
-                    (cpu.job, cpu.since_s) = (Some(task.now.spec.id.0), Some(running.since.as_s()));
+                    cpu.job = Some(task.now.spec.id.0);
+                    cpu.since_s = Some(running.since.as_s());
                 }
             }
         }
     }
-    all
+    cpus.into_values().collect()
 }

@@ -1,9 +1,9 @@
-//! The state of a run as metrics, in the text formats that Prometheus reads.
+//! The state of a run as metrics, in the text formats of Prometheus.
 //!
-//! Names follow its practice: base units, `_total` for counters, and no label whose values grow with the run. So there is no
-//! series for a job.
+//! Names follow its practice: base units, `_total` for counters, and no label whose values grow with the run. So no metric
+//! belongs to a single job.
 
-use super::{JobState, Status};
+use super::{CpuNow, JobState, Status};
 use std::fmt::Write as _;
 use std::time::SystemTime;
 
@@ -12,12 +12,12 @@ use std::time::SystemTime;
 pub enum MetricsFormat {
     /// OpenMetrics 1.0.
     OpenMetrics,
-    /// The format of Prometheus before it, 0.0.4.
+    /// The older format of Prometheus, 0.0.4.
     Plain,
 }
 
 impl MetricsFormat {
-    /// The format's media type.
+    /// Return the format's media type.
     pub fn media_type(self) -> &'static str {
         match self {
             MetricsFormat::OpenMetrics => {
@@ -28,254 +28,220 @@ impl MetricsFormat {
     }
 }
 
-#[derive(Clone, Copy)]
+/// Render the metrics of a state that is `age_s` seconds old.
+pub fn metrics_text(status: &Status, age_s: f64, format: MetricsFormat) -> String {
+    let mut page = Page {
+        format,
+        text: String::new(),
+    };
+    page.run(status);
+    page.times(status, age_s);
+    page.jobs(status);
+    page.cpus(status);
+    page.own_use(status);
+    if format == MetricsFormat::OpenMetrics {
+        page.text.push_str("# EOF\n");
+    }
+    page.text
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Gauge,
     Counter,
     Info,
 }
 
-/// A family of metrics with its samples.
-struct Family {
-    /// Its name, without the suffix of its kind.
-    name: &'static str,
-    kind: Kind,
-    /// The last part of the name, if it is a unit.
-    unit: &'static str,
-    help: &'static str,
-    /// Labels and values.
-    samples: Vec<(Vec<(&'static str, String)>, f64)>,
+/// A text of metrics that is being written.
+struct Page {
+    format: MetricsFormat,
+    text: String,
 }
 
-impl Family {
-    fn new(name: &'static str, kind: Kind, unit: &'static str, help: &'static str) -> Family {
-        Family {
-            name,
-            kind,
-            unit,
-            help,
-            samples: Vec::new(),
+impl Page {
+    fn run(&mut self, status: &Status) {
+        let run = &status.run;
+        let labels = [
+            ("version", &status.cosched_version),
+            ("run_id", &run.run_id),
+            ("policy", &run.policy),
+            ("machine", &run.machine),
+            ("cpus", &run.cpus),
+        ];
+        self.describe("cosched", Kind::Info, "", "The constants of the run.");
+        let labels = labels.map(|(name, value)| label(name, value));
+        self.sample("cosched_info", &labels.join(","), 1.0);
+    }
+
+    fn times(&mut self, status: &Status, age_s: f64) {
+        let gauges = [
+            (
+                "cosched_start_time_seconds",
+                "Start of the run, since 1970.",
+                started_s(status),
+            ),
+            (
+                "cosched_elapsed_seconds",
+                "Time since the start of the run.",
+                Some(status.elapsed_s),
+            ),
+            (
+                "cosched_left_seconds",
+                "Estimated time until the end of the run.",
+                status.totals.left_s,
+            ),
+            (
+                "cosched_state_age_seconds",
+                "Age of this state.",
+                Some(age_s),
+            ),
+        ];
+        for (name, help, value) in gauges {
+            self.value(name, Kind::Gauge, "seconds", help, value);
         }
     }
 
-    /// With one sample, if there is a value. What is absent has none: it is not 0.
-    fn of(self, value: Option<f64>) -> Family {
-        let samples = value.map(|value| (Vec::new(), value)).into_iter().collect();
-        Family { samples, ..self }
+    fn jobs(&mut self, status: &Status) {
+        let totals = &status.totals;
+        let states = [
+            ("running", totals.running),
+            ("waiting", totals.waiting),
+            ("sleeping", totals.sleeping),
+            ("ending", totals.ending),
+            ("queued", totals.queued),
+            ("dropped", totals.dropped),
+            ("succeeded", totals.done.saturating_sub(totals.failed)),
+            ("failed", totals.failed),
+        ];
+        self.by_state("cosched_jobs", "Jobs of the run, by state.", &states);
+        let (name, help) = ("cosched_jobs_ended", "Jobs that have succeeded or failed.");
+        self.value(name, Kind::Counter, "", help, Some(totals.done as f64));
+        let (name, help) = (
+            "cosched_longest_wait_seconds",
+            "Longest present wait of a job.",
+        );
+        let wait_s = Some(longest_wait_s(status));
+        self.value(name, Kind::Gauge, "seconds", help, wait_s);
     }
 
-    /// With a sample for each value of a label.
-    fn by(self, label: &'static str, values: &[(&str, usize)]) -> Family {
-        let sample = |(of, value): &(&str, usize)| (vec![(label, (*of).to_owned())], *value as f64);
-        Family {
-            samples: values.iter().map(sample).collect(),
-            ..self
+    fn cpus(&mut self, status: &Status) {
+        let states = ["one_job", "shared", "lent", "idle"];
+        let counts = states.map(|state| {
+            let cpus = status.cpus.iter();
+            (state, cpus.filter(|cpu| cpu_state(cpu) == state).count())
+        });
+        self.by_state("cosched_cpus", "CPUs of the run, by use.", &counts);
+    }
+
+    fn own_use(&mut self, status: &Status) {
+        let own = &status.own;
+        let counters = [
+            (
+                "cosched_decisions",
+                "",
+                "Decisions of the policy.",
+                Some(own.decisions as f64),
+            ),
+            (
+                "cosched_own_cpu_seconds",
+                "seconds",
+                "CPU time of the run itself.",
+                own.figures.get("cpu_s").copied(),
+            ),
+            (
+                "cosched_energy_joules",
+                "joules",
+                "Energy of the processor package since the start of the run.",
+                status.energy.joules,
+            ),
+        ];
+        for (name, unit, help, value) in counters {
+            self.value(name, Kind::Counter, unit, help, value);
         }
     }
 
-    fn write(&self, format: MetricsFormat, text: &mut String) {
-        if self.samples.is_empty() {
-            return;
+    /// Write a metric with one sample; an absent value has none, since it is not 0.
+    fn value(&mut self, name: &str, kind: Kind, unit: &str, help: &str, value: Option<f64>) {
+        if let Some(value) = value {
+            let suffix = self.describe(name, kind, unit, help);
+            self.sample(&format!("{name}{suffix}"), "", value);
         }
-        let (kind, suffix) = match self.kind {
+    }
+
+    /// Write a metric with a sample for each state.
+    fn by_state(&mut self, name: &str, help: &str, states: &[(&str, usize)]) {
+        self.describe(name, Kind::Gauge, "", help);
+        for (state, count) in states {
+            self.sample(name, &label("state", state), *count as f64);
+        }
+    }
+
+    /// Write the kind, the unit and the help of a metric; return the suffix of its samples.
+    fn describe(&mut self, name: &str, kind: Kind, unit: &str, help: &str) -> &'static str {
+        let (word, suffix) = match kind {
             Kind::Gauge => ("gauge", ""),
             Kind::Counter => ("counter", "_total"),
             Kind::Info => ("info", "_info"),
         };
-        let name = self.name;
-        let help = escaped(self.help, false);
-        let _ = match format {
-            MetricsFormat::OpenMetrics => {
-                let unit = if self.unit.is_empty() {
-                    String::new()
-                } else {
-                    format!("# UNIT {name} {}\n", self.unit)
-                };
-                write!(text, "# TYPE {name} {kind}\n{unit}# HELP {name} {help}\n")
+        let text = &mut self.text;
+        let _ = match self.format {
+            MetricsFormat::OpenMetrics if unit.is_empty() => {
+                write!(text, "# TYPE {name} {word}\n# HELP {name} {help}\n")
             }
+            MetricsFormat::OpenMetrics => write!(
+                text,
+                "# TYPE {name} {word}\n# UNIT {name} {unit}\n# HELP {name} {help}\n"
+            ),
             MetricsFormat::Plain => {
-                let kind = if kind == "info" { "gauge" } else { kind };
-                write!(
-                    text,
-                    "# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {kind}\n"
-                )
+                let word = if kind == Kind::Info { "gauge" } else { word };
+                let name = format!("{name}{suffix}");
+                write!(text, "# HELP {name} {help}\n# TYPE {name} {word}\n")
             }
         };
-        for (labels, value) in &self.samples {
-            let labels: Vec<String> = labels
-                .iter()
-                .map(|(name, value)| format!("{name}=\"{}\"", escaped(value, true)))
-                .collect();
-            let labels = if labels.is_empty() {
-                String::new()
-            } else {
-                format!("{{{}}}", labels.join(","))
-            };
-            let _ = writeln!(text, "{name}{suffix}{labels} {value}");
+        suffix
+    }
+
+    fn sample(&mut self, name: &str, labels: &str, value: f64) {
+        let _ = if labels.is_empty() {
+            writeln!(self.text, "{name} {value}")
+        } else {
+            writeln!(self.text, "{name}{{{labels}}} {value}")
+        };
+    }
+}
+
+fn label(name: &str, value: &str) -> String {
+    let value = value
+        .replace('\\', "\\\\")
+        .replace('\n', "\\n")
+        .replace('"', "\\\"");
+    format!("{name}=\"{value}\"")
+}
+
+fn started_s(status: &Status) -> Option<f64> {
+    let started = humantime::parse_rfc3339(status.run.started_at.as_deref()?).ok()?;
+    let since_epoch = started.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    Some(since_epoch.as_secs_f64())
+}
+
+fn longest_wait_s(status: &Status) -> f64 {
+    let mut longest_s = 0.0_f64;
+    for job in &status.jobs {
+        if let (JobState::Waiting, Some(since_s)) = (job.state, job.figures.get("waiting_since_s"))
+        {
+            longest_s = longest_s.max(status.elapsed_s - since_s);
         }
     }
+    longest_s
 }
 
-fn escaped(text: &str, quotes: bool) -> String {
-    let text = text.replace('\\', "\\\\").replace('\n', "\\n");
-    if quotes {
-        text.replace('"', "\\\"")
-    } else {
-        text
+fn cpu_state(cpu: &CpuNow) -> &'static str {
+    match cpu.job {
+        Some(_) => "one_job",
+        None if cpu.shared => "shared",
+        None if cpu.jobs > 0 => "lent",
+        None => "idle",
     }
-}
-
-/// The metrics of a state that is `age_s` seconds old.
-pub fn metrics_text(status: &Status, age_s: f64, format: MetricsFormat) -> String {
-    let mut text = String::new();
-    families(status, age_s)
-        .iter()
-        .for_each(|family| family.write(format, &mut text));
-    if format == MetricsFormat::OpenMetrics {
-        text.push_str("# EOF\n");
-    }
-    text
-}
-
-fn families(status: &Status, age_s: f64) -> Vec<Family> {
-    use Kind::{Counter, Gauge, Info};
-    let (run, totals) = (&status.run, &status.totals);
-    let began = run
-        .started_at
-        .as_deref()
-        .and_then(|at| humantime::parse_rfc3339(at).ok());
-    let began_s = began.and_then(|at| {
-        Some(
-            at.duration_since(SystemTime::UNIX_EPOCH)
-                .ok()?
-                .as_secs_f64(),
-        )
-    });
-    let figure = |name: &str| status.own.figures.get(name).copied();
-    let waits = status
-        .jobs
-        .iter()
-        .filter(|job| job.state == JobState::Waiting);
-    let waits = waits
-        .filter_map(|job| job.figures.get("waiting_since_s"))
-        .map(|since| status.elapsed_s - since);
-    let cpus =
-        |wanted: fn(&super::CpuNow) -> bool| status.cpus.iter().filter(|cpu| wanted(cpu)).count();
-    let mut info = Family::new(
-        "cosched",
-        Info,
-        "",
-        "The run, and what does not change in it.",
-    );
-    let labels = [
-        ("version", status.cosched_version.clone()),
-        ("run_id", run.run_id.clone()),
-        ("policy", run.policy.clone()),
-        ("machine", run.machine.clone()),
-        ("cpus", run.cpus.clone()),
-    ];
-    info.samples.push((labels.to_vec(), 1.0));
-    vec![
-        info,
-        Family::new(
-            "cosched_start_time_seconds",
-            Gauge,
-            "seconds",
-            "When the run started, since 1970.",
-        )
-        .of(began_s),
-        Family::new(
-            "cosched_elapsed_seconds",
-            Gauge,
-            "seconds",
-            "Time since the start of the run.",
-        )
-        .of(Some(status.elapsed_s)),
-        Family::new(
-            "cosched_left_seconds",
-            Gauge,
-            "seconds",
-            "Estimated time until the end of the run.",
-        )
-        .of(totals.left_s),
-        Family::new(
-            "cosched_state_age_seconds",
-            Gauge,
-            "seconds",
-            "For how long the run has not told anything newer.",
-        )
-        .of(Some(age_s)),
-        Family::new(
-            "cosched_jobs",
-            Gauge,
-            "",
-            "Jobs of the run, by what they do.",
-        )
-        .by(
-            "state",
-            &[
-                ("running", totals.running),
-                ("waiting", totals.waiting),
-                ("sleeping", totals.sleeping),
-                ("ending", totals.ending),
-                ("queued", totals.queued),
-                ("dropped", totals.dropped),
-                ("succeeded", totals.done.saturating_sub(totals.failed)),
-                ("failed", totals.failed),
-            ],
-        ),
-        Family::new(
-            "cosched_jobs_ended",
-            Counter,
-            "",
-            "Jobs that have ended, well or not.",
-        )
-        .of(Some(totals.done as f64)),
-        Family::new(
-            "cosched_longest_wait_seconds",
-            Gauge,
-            "seconds",
-            "For how long the job has waited that waits longest.",
-        )
-        .of(Some(waits.fold(0.0, f64::max))),
-        Family::new(
-            "cosched_cpus",
-            Gauge,
-            "",
-            "CPUs of the run, by who has them.",
-        )
-        .by(
-            "state",
-            &[
-                ("one_job", cpus(|cpu| cpu.job.is_some())),
-                ("shared", cpus(|cpu| cpu.job.is_none() && cpu.shared)),
-                (
-                    "lent",
-                    cpus(|cpu| cpu.job.is_none() && !cpu.shared && cpu.jobs > 0),
-                ),
-                (
-                    "idle",
-                    cpus(|cpu| cpu.job.is_none() && !cpu.shared && cpu.jobs == 0),
-                ),
-            ],
-        ),
-        Family::new("cosched_decisions", Counter, "", "Decisions of the policy.")
-            .of(Some(status.own.decisions as f64)),
-        Family::new(
-            "cosched_own_cpu_seconds",
-            Counter,
-            "seconds",
-            "CPU time that the run itself has used.",
-        )
-        .of(figure("cpu_s")),
-        Family::new(
-            "cosched_energy_joules",
-            Counter,
-            "joules",
-            "Energy of the processor package since the start of the run.",
-        )
-        .of(status.energy.joules),
-    ]
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The state of a run that goes on, for those who look at it: [`build`] makes it, [`over`] brings it to the end of the run,
-//! [`tables`] shows it in words, [`metrics`] as metrics.
+//! The state of a running batch: [`build`] makes it, [`over`] brings it to the end of the run, [`tables`] renders it in
+//! words, [`metrics`] as metrics.
 
 mod build;
 mod metrics;
@@ -26,28 +26,27 @@ pub const STATUS_SCHEMA: &str = "cosched.status/1";
 pub struct Status {
     /// [`STATUS_SCHEMA`].
     pub schema: String,
-    /// The version that runs.
+    /// The version of cosched that runs.
     pub cosched_version: String,
-    /// What does not change.
+    /// The constants of the run.
     pub run: RunFacts,
     /// Seconds since the start of the run.
     pub elapsed_s: f64,
-    /// How many jobs do what.
+    /// Numbers of jobs by state.
     pub totals: LiveTotals,
     /// Energy so far.
     pub energy: Energy,
-    /// What the run itself has used.
+    /// Resources that the run itself used.
     pub own: OwnUse,
-    /// Who has each CPU, in ascending order.
+    /// The use of each CPU, in ascending order.
     pub cpus: Vec<CpuNow>,
-    /// Jobs: those that have been let in, by their numbers; then those that come next; then those that have ended, the last
-    /// first.
+    /// Jobs: the live ones by number, then the next ones, then those that ended, the latest first.
     pub jobs: Vec<JobNow>,
-    /// Jobs that are not among them, since there are too many.
+    /// Numbers of jobs left out, since there are too many.
     pub left_out: LeftOut,
 }
 
-/// What does not change while a run goes on.
+/// The constants of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunFacts {
@@ -55,7 +54,7 @@ pub struct RunFacts {
     pub run_id: String,
     /// Its process.
     pub pid: u32,
-    /// The policy that decides.
+    /// Its policy.
     pub policy: String,
     /// `together`, or `alone` while each job runs alone first.
     pub phase: String,
@@ -67,112 +66,112 @@ pub struct RunFacts {
     pub started_at: Option<String>,
     /// The policy's ordinary quantum in seconds.
     pub quantum_s: f64,
-    /// For how long a job that has begun stays without a place, in seconds.
+    /// Longest pause of a job that has started, in seconds.
     pub max_pause_s: f64,
     /// Its log folder.
     pub folder: Option<String>,
-    /// The run record that it will write.
+    /// Its future run record.
     pub record: Option<String>,
-    /// The series that it writes.
+    /// Its series.
     pub series: Option<String>,
-    /// The words of the command line, each as a shell would take it.
+    /// The words of its command line, each quoted for a shell.
     pub command_line: Option<Vec<String>>,
-    /// Why what is null is absent.
+    /// Reasons of absence of null values.
     #[serde(flatten)]
     pub absent: Absences,
 }
 
-/// How many jobs do what.
+/// Numbers of jobs by state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LiveTotals {
     /// All jobs of this run.
     pub jobs: usize,
-    /// Those that have ended, well or not.
+    /// Jobs that have succeeded or failed.
     pub done: usize,
-    /// Those of them that have failed.
+    /// Jobs that have failed.
     pub failed: usize,
-    /// Those that have a place on CPUs.
+    /// Jobs that have CPUs.
     pub running: usize,
-    /// Those that have begun and wait for their turn.
+    /// Jobs that have started and wait for CPUs.
     pub waiting: usize,
-    /// Those that sleep, or have stopped themselves.
+    /// Jobs that sleep, or have stopped themselves.
     pub sleeping: usize,
-    /// Those that were asked to end.
+    /// Jobs that are being ended.
     pub ending: usize,
-    /// Those that have not begun.
+    /// Jobs that have not started.
     pub queued: usize,
-    /// Those that are not started any more, since the run is to end.
+    /// Jobs that will not start, since the run is ending.
     pub dropped: usize,
     /// Jobs of the batch that earlier runs did.
     pub earlier: usize,
     /// Estimated seconds until the end of the run.
     pub left_s: Option<f64>,
-    /// What that rests on.
+    /// The basis of the estimate.
     pub left_from: Option<LeftFrom>,
-    /// Why what is null is absent.
+    /// Reasons of absence of null values.
     #[serde(flatten)]
     pub absent: Absences,
 }
 
-/// What a run itself has used.
+/// Resources that a run itself used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OwnUse {
-    /// `cpu_s`, CPU time of its process in seconds; `cpu_share`, that over the time since its start.
+    /// `cpu_s`, CPU time of its process in seconds; `cpu_share`, CPU time per time since its start.
     pub figures: Figures<f64>,
     /// Decisions made.
     pub decisions: u64,
 }
 
-/// Who has a CPU.
+/// The use of a CPU.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CpuNow {
     /// Its number.
     pub cpu: u32,
-    /// The job that has it for itself; null if nobody has.
+    /// The job that has it for itself; null if none has.
     pub job: Option<u32>,
-    /// Since when that job has run without a break, in seconds since the start of the run.
+    /// Begin of that job's present stay, in seconds since the start of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since_s: Option<f64>,
-    /// The kernel shares it out among jobs.
+    /// The kernel time-shares it among jobs.
     pub shared: bool,
-    /// How many jobs may use it now; how many have it, where a scheduler in the kernel tells.
+    /// Number of jobs that may use it now; that hold it, if a scheduler in the kernel says.
     pub jobs: u32,
 }
 
-/// Jobs that a state leaves out.
+/// Numbers of jobs that a state leaves out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LeftOut {
-    /// Those that have been let in.
+    /// Live jobs.
     pub live: usize,
-    /// Those that have not.
+    /// Jobs that wait to be let in.
     pub queued: usize,
-    /// Those that have ended.
+    /// Jobs that have ended.
     pub ended: usize,
 }
 
-/// What a job does.
+/// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum JobState {
-    /// It has a place on CPUs.
+    /// It has CPUs.
     Running,
-    /// It has begun and waits for its turn.
+    /// It has started and waits for CPUs.
     Waiting,
     /// It sleeps, or has stopped itself.
     Sleeping,
-    /// It was asked to end.
+    /// It is being ended.
     Ending,
-    /// It has not begun.
+    /// It has not started.
     Queued,
     /// It has ended.
     Ended,
 }
 
 impl JobState {
-    /// All of them.
+    /// All states.
     pub const ALL: [JobState; 6] = [
         JobState::Running,
         JobState::Waiting,
@@ -182,7 +181,7 @@ impl JobState {
         JobState::Ended,
     ];
 
-    /// The word for it.
+    /// Return its word.
     pub fn text(self) -> &'static str {
         match self {
             JobState::Running => "running",
@@ -195,7 +194,7 @@ impl JobState {
     }
 }
 
-/// Why a job waits.
+/// The reason of a wait.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
     /// The code, as in the events.
@@ -211,45 +210,45 @@ pub struct JobNow {
     pub job: u32,
     /// Its unique name.
     pub name: String,
-    /// Its command, as a shell would take it; cut off where it is long.
+    /// Its command, quoted for a shell and clipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// What it does.
+    /// Its state.
     pub state: JobState,
-    /// The CPUs that it may use now; those that it has, where a scheduler in the kernel tells.
+    /// The CPUs that it may use now; that it holds, if a scheduler in the kernel says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<String>,
-    /// Why it waits.
+    /// The reason of its wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
-    /// How it ended, as in a shell.
+    /// Its exit status, as in a shell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<i32>,
     /// The same in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_text: Option<String>,
-    /// How often it has been started, if more than once.
+    /// Number of starts, if more than one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<u32>,
-    /// What progress and slowdown rest on: `trace`, `learnt`, `ipc` or `cpu-time`.
+    /// The basis of progress and slowdown: `trace`, `learnt`, `ipc` or `cpu-time`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress_from: Option<String>,
-    /// Whose times `share` and `left_s` rest on: `solo`, or as in `expected` of a run record `same`, `changed` or `program`.
+    /// The basis of `share` and `left_s`: `solo`; or `same`, `changed` or `program`, as in `expected` of a run record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_from: Option<String>,
-    /// Everything that is a number, see `docs/formats.md`.
+    /// Its numbers; see `docs/formats.md`.
     #[serde(default)]
     pub figures: Figures<f64>,
 }
 
 impl JobNow {
-    /// How much of its work is done, in per cent: never all of it, and with `~` by what is known of other commands.
+    /// Return the share of its work that is done in per cent, with `~` if other commands are the basis.
     pub fn share_text(&self) -> Option<String> {
         let share = self.figures.get("share")?;
         Some(format!("{}{:.0} %", self.about(), (100.0 * share).floor()))
     }
 
-    /// The time until its end, in the same way. Of a job that has taken longer than expected it is `late`.
+    /// Return the time until its end; `late` if it has taken longer than expected.
     pub fn left_text(&self) -> Option<String> {
         match self.figures.get("left_s") {
             Some(left_s) => Some(format!("{}{}", self.about(), clock(*left_s))),
@@ -267,7 +266,7 @@ impl JobNow {
 }
 
 impl LiveTotals {
-    /// The time until the end of the run and what it rests on; why it is not known is not told here.
+    /// Return the time until the end of the run and its basis.
     pub fn left_text(&self) -> Option<String> {
         match (self.left_s, self.left_from) {
             (Some(left_s), Some(from)) => Some(format!(
@@ -282,10 +281,10 @@ impl LiveTotals {
 }
 
 impl Status {
-    /// Reads a state.
+    /// Parse a state.
     ///
     /// # Errors
-    /// It is none, or of a version that this one does not know.
+    /// The text is no state, or of an unknown version.
     pub fn from_json(text: &[u8]) -> Result<Status, String> {
         let status: Status = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         if status.schema == STATUS_SCHEMA {
@@ -298,48 +297,39 @@ impl Status {
         }
     }
 
-    /// The same with all text that is shown made [`visible`]. Whoever owns a run can have anything in its state, and root looks at
-    /// the runs of others.
+    /// Make all text [`visible`]. Anyone who owns a run controls its state, and root can read the states of others.
     pub fn made_visible(mut self) -> Status {
-        let show = |text: &mut String| *text = visible(text);
         let run = &mut self.run;
-        [
+        let mut texts = vec![
             &mut run.run_id,
             &mut run.policy,
             &mut run.phase,
             &mut run.machine,
             &mut run.cpus,
-        ]
-        .into_iter()
-        .for_each(show);
-        let paths = [
-            &mut run.started_at,
-            &mut run.folder,
-            &mut run.record,
-            &mut run.series,
         ];
-        paths.into_iter().flatten().for_each(show);
-        run.command_line.iter_mut().flatten().for_each(show);
+        texts.extend(run.started_at.as_mut());
+        texts.extend(run.folder.as_mut());
+        texts.extend(run.record.as_mut());
+        texts.extend(run.series.as_mut());
+        texts.extend(run.command_line.iter_mut().flatten());
         for job in &mut self.jobs {
-            show(&mut job.name);
-            let texts = [
-                &mut job.command,
-                &mut job.cpus,
-                &mut job.exit_text,
-                &mut job.progress_from,
-                &mut job.share_from,
-            ];
-            texts.into_iter().flatten().for_each(show);
-            job.reason.iter_mut().for_each(|reason| {
-                [&mut reason.why, &mut reason.text]
-                    .into_iter()
-                    .for_each(show)
-            });
+            texts.push(&mut job.name);
+            texts.extend(job.command.as_mut());
+            texts.extend(job.cpus.as_mut());
+            texts.extend(job.exit_text.as_mut());
+            texts.extend(job.progress_from.as_mut());
+            texts.extend(job.share_from.as_mut());
+            if let Some(reason) = &mut job.reason {
+                texts.extend([&mut reason.why, &mut reason.text]);
+            }
+        }
+        for text in texts {
+            *text = visible(text);
         }
         self
     }
 
-    /// The job of that number, if it is in the state.
+    /// Return the job with this number, if the state has it.
     pub fn job(&self, job: u32) -> Option<&JobNow> {
         self.jobs.iter().find(|row| row.job == job)
     }

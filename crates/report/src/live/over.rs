@@ -1,4 +1,4 @@
-//! The last state of a run that is over: what was seen last is older than its end.
+//! The last state of a run that has ended, from its record.
 
 use super::{JobNow, JobState, LiveTotals, Status};
 use crate::figures::Figures;
@@ -6,39 +6,34 @@ use crate::record::{Job, Record};
 use crate::text::visible;
 
 impl Status {
-    /// The state after the end, as the record of the run tells it: nobody has a CPU, and every job has ended, or did not.
+    /// Bring the state to the end of the run: no CPU has a job, and every job has ended or did not start.
     pub fn over(&mut self, record: &Record) {
-        let totals = &mut self.totals;
-        let LiveTotals { jobs, earlier, .. } = *totals;
-        *totals = LiveTotals {
-            jobs,
-            earlier,
+        let mut totals = LiveTotals {
+            jobs: self.totals.jobs,
+            earlier: self.totals.earlier,
             done: record.totals.succeeded + record.totals.failed,
             failed: record.totals.failed,
             dropped: record.totals.unfinished,
             ..LiveTotals::default()
         };
-        totals
-            .absent
-            .note_option("left_s", None::<()>, "the run has ended");
-        totals
-            .absent
-            .note_option("left_from", None::<()>, "the run has ended");
-        let last = record
-            .jobs
-            .iter()
-            .filter_map(|job| job.finish_s)
-            .fold(0.0, f64::max);
-        self.elapsed_s = self.elapsed_s.max(last);
+        for name in ["left_s", "left_from"] {
+            totals
+                .absent
+                .note_option(name, None::<()>, "the run has ended");
+        }
+        self.totals = totals;
+        for job in &record.jobs {
+            self.elapsed_s = self.elapsed_s.max(job.finish_s.unwrap_or(0.0));
+        }
         for cpu in &mut self.cpus {
             (cpu.job, cpu.since_s, cpu.shared, cpu.jobs) = (None, None, false, 0);
         }
         for row in &mut self.jobs {
-            let job = record
-                .jobs
-                .get(row.job as usize)
-                .filter(|job| visible(&job.name) == visible(&row.name));
-            job.into_iter().for_each(|job| end(row, job));
+            if let Some(job) = record.jobs.get(row.job as usize)
+                && visible(&job.name) == visible(&row.name)
+            {
+                end(row, job);
+            }
         }
     }
 }

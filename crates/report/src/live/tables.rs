@@ -1,4 +1,4 @@
-//! Runs that go on, and the jobs of one of them, in words: what `cosched status` prints.
+//! Running batches, and the jobs of one of them, in words, for `cosched status`.
 
 use super::{JobNow, JobState, Status};
 use crate::table::{Column, lines};
@@ -6,139 +6,195 @@ use crate::text::{bytes, clip, clock, count, seconds, visible, wrap};
 
 /// Shown in place of an absent value.
 const NONE: &str = "-";
-/// More jobs than these are not shown.
-const MOST_ROWS: usize = 60;
-/// More reasons to wait than these are not shown.
-const MOST_REASONS: usize = 10;
-/// An older state is told to be so.
+/// Maximum number of jobs shown.
+const MAX_ROWS: usize = 60;
+/// Maximum number of reasons to wait shown.
+const MAX_REASONS: usize = 10;
+/// Age in seconds from which a state is marked as old.
 const OLD_S: f64 = 2.0;
 
-/// A run that goes on.
+/// A run and its state.
 #[derive(Clone, Debug)]
 pub struct RunLine {
     /// Its process.
     pub pid: i32,
-    /// Its state, and how old that is in seconds; or why there is none.
+    /// Its state and the state's age in seconds; or why there is none.
     pub status: Result<(Box<Status>, f64), String>,
 }
 
-fn column(title: &'static str, right: bool, expendable: u8, cells: Vec<String>) -> Column {
-    Column {
-        title: title.into(),
-        right,
-        expendable,
-        cells,
+impl RunLine {
+    fn problem(&self) -> Option<String> {
+        let why = self.status.as_ref().err()?;
+        Some(format!("{}: {}", self.pid, visible(why)))
+    }
+
+    fn state(&self) -> Option<(&Status, f64)> {
+        let (status, age_s) = self.status.as_ref().ok()?;
+        Some((status, *age_s))
     }
 }
 
-/// A line for each run, and below them why others have none.
-pub fn runs_text(runs: &[RunLine], width: usize) -> String {
-    let known: Vec<(&RunLine, &Status, f64)> = runs
-        .iter()
-        .filter_map(|run| {
-            run.status
-                .as_ref()
-                .ok()
-                .map(|(status, age_s)| (run, &**status, *age_s))
-        })
-        .collect();
-    let cells = |cell: &dyn Fn(&Status) -> String| {
-        known.iter().map(|(_, status, _)| cell(status)).collect()
-    };
-    let mut text = String::new();
-    if !known.is_empty() {
-        let columns = vec![
-            column(
-                "RUN",
-                false,
-                0,
-                known.iter().map(|(run, ..)| run.pid.to_string()).collect(),
-            ),
-            column(
-                "POLICY",
-                false,
-                2,
-                cells(&|status| status.run.policy.clone()),
-            ),
-            column(
-                "DONE",
-                true,
-                0,
-                cells(&|status| format!("{}/{}", status.totals.done, status.totals.jobs)),
-            ),
-            column(
-                "FAILED",
-                true,
-                5,
-                cells(&|status| status.totals.failed.to_string()),
-            ),
-            column(
-                "RUNNING",
-                true,
-                4,
-                cells(&|status| status.totals.running.to_string()),
-            ),
-            column(
-                "WAITING",
-                true,
-                6,
-                cells(&|status| status.totals.waiting.to_string()),
-            ),
-            column("ELAPSED", true, 3, cells(&|status| clock(status.elapsed_s))),
-            column(
-                "LEFT",
-                true,
-                0,
-                cells(&|status| status.totals.left_s.map_or("--:--".to_owned(), clock)),
-            ),
-            column(
-                "FOLDER",
-                false,
-                1,
-                cells(&|status| {
-                    status
-                        .run
-                        .folder
-                        .as_deref()
-                        .map_or(NONE.to_owned(), visible)
-                }),
-            ),
-        ];
-        lines(columns, width)
-            .iter()
-            .for_each(|line| text.push_str(&format!("{line}\n")));
-    }
-    for (run, _, age_s) in known.iter().filter(|(.., age_s)| *age_s > OLD_S) {
-        text.push_str(&format!(
-            "{}: this was {} ago, and it has not answered since\n",
-            run.pid,
-            seconds(*age_s)
-        ));
-    }
-    for run in runs {
-        if let Err(why) = &run.status {
-            text.push_str(&format!("{}: {}\n", run.pid, visible(why)));
+/// A column of a table of `T`.
+struct Shown<T> {
+    title: &'static str,
+    right: bool,
+    /// Columns with higher numbers go first where there is little room; 0 stays.
+    expendable: u8,
+    cell: fn(&T) -> String,
+}
+
+impl<T> Shown<T> {
+    fn of(&self, rows: &[T]) -> Column {
+        Column {
+            title: self.title.into(),
+            right: self.right,
+            expendable: self.expendable,
+            cells: rows.iter().map(self.cell).collect(),
         }
     }
-    text
 }
 
-/// The state of a run: its totals, its CPUs, its jobs, and why they wait.
+fn left<T>(title: &'static str, expendable: u8, cell: fn(&T) -> String) -> Shown<T> {
+    Shown {
+        title,
+        right: false,
+        expendable,
+        cell,
+    }
+}
+
+fn right<T>(title: &'static str, expendable: u8, cell: fn(&T) -> String) -> Shown<T> {
+    Shown {
+        title,
+        right: true,
+        expendable,
+        cell,
+    }
+}
+
+type RunRow<'a> = (i32, &'a Status);
+
+/// Return the columns of the table of runs.
+fn run_columns<'a>() -> [Shown<RunRow<'a>>; 9] {
+    [
+        left("RUN", 0, |(pid, _)| pid.to_string()),
+        left("POLICY", 2, |(_, status)| status.run.policy.clone()),
+        right("DONE", 0, |(_, status)| {
+            format!("{}/{}", status.totals.done, status.totals.jobs)
+        }),
+        right("FAILED", 5, |(_, status)| status.totals.failed.to_string()),
+        right("RUNNING", 4, |(_, status)| {
+            status.totals.running.to_string()
+        }),
+        right("WAITING", 6, |(_, status)| {
+            status.totals.waiting.to_string()
+        }),
+        right("ELAPSED", 3, |(_, status)| clock(status.elapsed_s)),
+        right("LEFT", 0, |(_, status)| {
+            status.totals.left_s.map_or("--:--".to_owned(), clock)
+        }),
+        left("FOLDER", 1, |(_, status)| {
+            or_none(status.run.folder.as_deref().map(visible))
+        }),
+    ]
+}
+
+type JobRow<'a> = &'a JobNow;
+
+/// Return the columns of the table of jobs.
+fn job_columns<'a>() -> [Shown<JobRow<'a>>; 11] {
+    [
+        left("JOB", 0, |job| visible(&job.name)),
+        left("STATE", 0, |job| state_text(job)),
+        left("CPU", 6, |job| or_none(job.cpus.clone())),
+        right("RAN", 1, |job| figure(job, "ran_s", seconds)),
+        right("CPU TIME", 5, |job| figure(job, "cpu_s", seconds)),
+        right("IPC", 8, |job| {
+            figure(job, "ipc", |ipc| format!("{ipc:.2}"))
+        }),
+        right("GB/s", 7, |job| or_none(bandwidth_text(job))),
+        right("DONE", 2, |job| or_none(job.share_text())),
+        right("SLOWDOWN", 4, |job| slowdown_text(job)),
+        right("MEMORY", 3, |job| figure(job, "resident_bytes", bytes)),
+        right("LEFT", 2, |job| or_none(job.left_text())),
+    ]
+}
+
+fn or_none(text: Option<String>) -> String {
+    text.unwrap_or_else(|| NONE.to_owned())
+}
+
+fn figure(job: &JobNow, name: &str, show: fn(f64) -> String) -> String {
+    or_none(job.figures.get(name).map(|value| show(*value)))
+}
+
+fn bandwidth_text(job: &JobNow) -> Option<String> {
+    let read = job.figures.get("read_bytes_per_s")?;
+    let written = job.figures.get("written_bytes_per_s").unwrap_or(&0.0);
+    Some(format!("{:.2}", (read + written) / 1e9))
+}
+
+/// Render a line for each run, and below them why others have no state.
+pub fn runs_text(runs: &[RunLine], width: usize) -> String {
+    let mut text = Vec::new();
+    let mut rows = Vec::new();
+    let mut problems = Vec::new();
+    for run in runs {
+        match run.state() {
+            Some((status, age_s)) => {
+                rows.push((run.pid, status));
+                if age_s > OLD_S {
+                    let age = seconds(age_s);
+                    text.push(format!(
+                        "{}: this was {age} ago, and it has not answered since",
+                        run.pid
+                    ));
+                }
+            }
+            None => problems.extend(run.problem()),
+        }
+    }
+    let mut table = Vec::new();
+    if !rows.is_empty() {
+        let columns = run_columns().map(|column| column.of(&rows));
+        table = lines(columns.into(), width);
+    }
+    joined(table.into_iter().chain(text).chain(problems))
+}
+
+fn joined(lines: impl IntoIterator<Item = String>) -> String {
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+/// Render the state of a run: its totals, its CPUs, its jobs, and why they wait.
 pub fn jobs_text(status: &Status, age_s: f64, width: usize) -> String {
+    let mut text = head_lines(status, age_s);
+    text.push(cpus_text(status, width));
+    let shown = status.jobs.len().min(MAX_ROWS);
+    if shown > 0 {
+        text.push(String::new());
+        text.extend(table(&status.jobs[..shown], width));
+    }
+    let left_out = status.left_out;
+    let more = status.jobs.len() - shown + left_out.live + left_out.queued + left_out.ended;
+    if more > 0 {
+        text.push(format!(
+            "and {} more (--format json has {})",
+            count(more as u64, "job"),
+            status.jobs.len()
+        ));
+    }
+    text.extend(reason_lines(status, width));
+    joined(text)
+}
+
+fn head_lines(status: &Status, age_s: f64) -> Vec<String> {
     let Status { run, totals, .. } = status;
-    let mut text = format!(
-        "run {} of process {}: {}{} on CPUs {} of {}\n",
-        run.run_id,
-        run.pid,
-        run.policy,
-        if run.phase == "alone" {
-            ", each job alone first,"
-        } else {
-            ""
-        },
-        run.cpus,
-        visible(&run.machine)
-    );
+    let phase = if run.phase == "alone" {
+        ", each job alone first,"
+    } else {
+        ""
+    };
     let left = totals
         .left_text()
         .unwrap_or_else(|| "time left not known yet".to_owned());
@@ -147,69 +203,52 @@ pub fn jobs_text(status: &Status, age_s: f64, width: usize) -> String {
     } else {
         String::new()
     };
-    text.push_str(&format!(
-        "{} elapsed, {left}{old}\n",
-        clock(status.elapsed_s)
-    ));
-    text.push_str(&format!("{}\n", totals_text(status)));
+    let machine = visible(&run.machine);
+    let mut text = vec![
+        format!(
+            "run {} of process {}: {}{phase} on CPUs {} of {machine}",
+            run.run_id, run.pid, run.policy, run.cpus
+        ),
+        format!("{} elapsed, {left}{old}", clock(status.elapsed_s)),
+        totals_text(status),
+    ];
     if let Some(folder) = &run.folder {
-        text.push_str(&format!("logs in {}\n", visible(folder)));
+        text.push(format!("logs in {}", visible(folder)));
     }
     if let Some(joules) = status.energy.joules {
-        text.push_str(&format!("energy so far {joules:.0} J\n"));
+        text.push(format!("energy so far {joules:.0} J"));
     }
-    if let (Some(cpu_s), Some(share)) = (
-        status.own.figures.get("cpu_s"),
-        status.own.figures.get("cpu_share"),
-    ) {
-        text.push_str(&format!(
-            "cosched itself: {} of CPU time, {:.2} % of a CPU\n",
+    let own = &status.own.figures;
+    if let (Some(cpu_s), Some(share)) = (own.get("cpu_s"), own.get("cpu_share")) {
+        text.push(format!(
+            "cosched itself: {} of CPU time, {:.2} % of a CPU",
             seconds(*cpu_s),
             share * 100.0
-        ));
-    }
-    text.push_str(&format!("{}\n", cpus_text(status, width)));
-    let shown: Vec<&JobNow> = status.jobs.iter().take(MOST_ROWS).collect();
-    if !shown.is_empty() {
-        text.push('\n');
-        table(&shown, width)
-            .iter()
-            .for_each(|line| text.push_str(&format!("{line}\n")));
-    }
-    let left_out = status.left_out;
-    let more = status.jobs.len() - shown.len() + left_out.live + left_out.queued + left_out.ended;
-    if more > 0 {
-        text.push_str(&format!(
-            "and {} more (--format json has {})\n",
-            count(more as u64, "job"),
-            status.jobs.len()
-        ));
-    }
-    let reasons: Vec<String> = status
-        .jobs
-        .iter()
-        .filter_map(|job| reason(job, status.elapsed_s))
-        .collect();
-    if !reasons.is_empty() {
-        text.push('\n');
-    }
-    for line in reasons
-        .iter()
-        .take(MOST_REASONS)
-        .flat_map(|reason| wrap(reason, width))
-    {
-        text.push_str(&format!("{line}\n"));
-    }
-    if reasons.len() > MOST_REASONS {
-        text.push_str(&format!(
-            "and {} more that wait\n",
-            count((reasons.len() - MOST_REASONS) as u64, "job")
         ));
     }
     text
 }
 
-/// How many jobs do what.
+/// Return why jobs wait, after an empty line.
+fn reason_lines(status: &Status, width: usize) -> Vec<String> {
+    let jobs = status.jobs.iter();
+    let reasons: Vec<String> = jobs
+        .filter_map(|job| reason(job, status.elapsed_s))
+        .collect();
+    let mut text = Vec::new();
+    if !reasons.is_empty() {
+        text.push(String::new());
+    }
+    for reason in reasons.iter().take(MAX_REASONS) {
+        text.extend(wrap(reason, width));
+    }
+    if let more @ 1.. = reasons.len().saturating_sub(MAX_REASONS) {
+        text.push(format!("and {} more that wait", count(more as u64, "job")));
+    }
+    text
+}
+
+/// Return the numbers of jobs by state.
 fn totals_text(status: &Status) -> String {
     let totals = &status.totals;
     let mut parts = vec![format!(
@@ -240,7 +279,7 @@ fn totals_text(status: &Status) -> String {
     text
 }
 
-/// Who has which CPU, as far as that fits a line.
+/// Return the job on each CPU, clipped to a line.
 fn cpus_text(status: &Status, width: usize) -> String {
     let mut parts = Vec::new();
     for cpu in &status.cpus {
@@ -257,78 +296,25 @@ fn cpus_text(status: &Status, width: usize) -> String {
     clip(&format!("CPUs: {}", parts.join(", ")), width)
 }
 
-fn table(jobs: &[&JobNow], width: usize) -> Vec<String> {
-    let figure = |name: &'static str, show: fn(f64) -> String| -> Vec<String> {
-        jobs.iter()
-            .map(|job| {
-                job.figures
-                    .get(name)
-                    .map_or(NONE.to_owned(), |value| show(*value))
-            })
-            .collect()
-    };
-    let all = |cell: &dyn Fn(&JobNow) -> String| {
-        jobs.iter().map(|job| cell(job)).collect::<Vec<String>>()
-    };
-    let none = || NONE.to_owned();
-    let bandwidth = |job: &JobNow| {
-        let get = |name| job.figures.get(name).copied();
-        get("read_bytes_per_s").map(|read| read + get("written_bytes_per_s").unwrap_or(0.0))
-    };
-    let columns = vec![
-        column("JOB", false, 0, all(&|job| visible(&job.name))),
-        column("STATE", false, 0, all(&state_text)),
-        column(
-            "CPU",
-            false,
-            6,
-            all(&|job| job.cpus.clone().unwrap_or_else(|| NONE.to_owned())),
-        ),
-        column("RAN", true, 1, figure("ran_s", seconds)),
-        column("CPU TIME", true, 5, figure("cpu_s", seconds)),
-        column("IPC", true, 8, figure("ipc", |ipc| format!("{ipc:.2}"))),
-        column(
-            "GB/s",
-            true,
-            7,
-            all(&|job| bandwidth(job).map_or(NONE.to_owned(), |b| format!("{:.2}", b / 1e9))),
-        ),
-        column(
-            "DONE",
-            true,
-            2,
-            all(&|job| job.share_text().unwrap_or_else(none)),
-        ),
-        column("SLOWDOWN", true, 4, all(&slowdown_text)),
-        column("MEMORY", true, 3, figure("resident_bytes", bytes)),
-        column(
-            "LEFT",
-            true,
-            2,
-            all(&|job| job.left_text().unwrap_or_else(none)),
-        ),
-    ];
-    // A column in which nothing is known tells nothing.
-    let told = columns
-        .into_iter()
-        .filter(|column| column.cells.iter().any(|cell| cell != NONE))
+fn table(jobs: &[JobNow], width: usize) -> Vec<String> {
+    let jobs: Vec<JobRow<'_>> = jobs.iter().collect();
+    let mut columns: Vec<Column> = job_columns()
+        .iter()
+        .map(|column| column.of(&jobs))
         .collect();
-    lines(told, width)
+    columns.retain(|column| column.cells.iter().any(|cell| cell != NONE));
+    lines(columns, width)
 }
 
-/// How much a job is slowed down. By CPU time alone only its time without a place is known, so that it can be more.
+/// Return the slowdown of a job; a lower bound where only CPU time is known.
 fn slowdown_text(job: &JobNow) -> String {
-    let bound = if job.progress_from.as_deref() == Some("cpu-time") {
-        "≥"
-    } else {
-        ""
-    };
-    job.figures
-        .get("slowdown")
-        .map_or(NONE.to_owned(), |slowdown| format!("{bound}{slowdown:.2}"))
+    match job.progress_from.as_deref() {
+        Some("cpu-time") => figure(job, "slowdown", |slowdown| format!("≥{slowdown:.2}")),
+        _ => figure(job, "slowdown", |slowdown| format!("{slowdown:.2}")),
+    }
 }
 
-/// What a job does; of one that has ended, how.
+/// Return the state of a job, or its end.
 fn state_text(job: &JobNow) -> String {
     match (job.state, &job.exit_text) {
         (JobState::Ended, Some(exit)) => clip(&visible(exit), 24),
@@ -336,28 +322,21 @@ fn state_text(job: &JobNow) -> String {
     }
 }
 
-/// Why a job waits, for how long, and when its turn comes at the latest.
+/// Return why a job waits, for how long, and when its turn comes at the latest.
 fn reason(job: &JobNow, now_s: f64) -> Option<String> {
-    let reason = job.reason.as_ref()?;
-    let since = job
-        .figures
-        .get("waiting_since_s")
-        .map(|since| format!(" for {}", seconds((now_s - since).max(0.0))));
-    let latest = job
-        .figures
-        .get("latest_s")
-        .map(|latest| match latest - now_s {
-            left if left > 0.0 => format!(
-                " In {} at the latest it comes before all others.",
-                seconds(left)
-            ),
-            _ => " It comes before all others now.".to_owned(),
-        });
-    let name = visible(&job.name);
-    Some(format!(
-        "{name} waits{}: {}{}",
-        since.unwrap_or_default(),
-        reason.text,
-        latest.unwrap_or_default()
-    ))
+    let reason = &job.reason.as_ref()?.text;
+    let mut text = format!("{} waits", visible(&job.name));
+    if let Some(since_s) = job.figures.get("waiting_since_s") {
+        text.push_str(&format!(" for {}", seconds((now_s - since_s).max(0.0))));
+    }
+    text.push_str(&format!(": {reason}"));
+    match job.figures.get("latest_s").map(|latest_s| latest_s - now_s) {
+        Some(left_s) if left_s > 0.0 => text.push_str(&format!(
+            " In {} at the latest it comes before all others.",
+            seconds(left_s)
+        )),
+        Some(_) => text.push_str(" It comes before all others now."),
+        None => {}
+    }
+    Some(text)
 }
