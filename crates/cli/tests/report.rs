@@ -167,30 +167,6 @@ fn the_page_and_the_figures_need_nothing_beside_them() {
             "{name}"
         );
     }
-    // A part of the timeline, beside the whole.
-    let whole = read(&folder, "figures/timeline.svg");
-    let made = report(
-        &folder,
-        &["logs", "--figures", "figures", "--section", "0.4-0.8"],
-    );
-    assert!(made.status.success(), "{}", err(&made));
-    let part = read(&folder, "figures/timeline-0.4-0.8.svg");
-    assert!(part.contains("from 0.4 to 0.8 s"), "{part}");
-    assert_eq!(read(&folder, "figures/timeline.svg"), whole);
-    let told = error(
-        &folder,
-        &["logs", "--figures", "late", "--section", "100-200"],
-    );
-    assert!(
-        told.contains("--section begins after 100 s, and all ended after"),
-        "{told}"
-    );
-    for wrong in ["2-1", "x", "1"] {
-        assert!(
-            error(&folder, &["logs", "--figures", "f", "--section", wrong]).contains("as in 5-5.3"),
-            "{wrong}"
-        );
-    }
     let page = report(&folder, &["logs", "--html", "-"]);
     assert!(out(&page).starts_with("<!DOCTYPE html>"));
     // What can't be written is told, and nothing else is lost.

@@ -99,7 +99,7 @@ fn the_page_of_a_run_shows_what_happened() {
     // The job that was slowed down most comes first.
     let jobs = page.split("id=\"jobs-table\"").nth(1).unwrap();
     assert!(jobs.find("b\\x1b").unwrap() < jobs.find("&lt;/script&gt;").unwrap());
-    let names: Vec<String> = run_pictures(&view("r", &record, Some(&timeline)), None)
+    let names: Vec<String> = run_pictures(&view("r", &record, Some(&timeline)))
         .into_iter()
         .map(|picture| picture.name)
         .collect();

@@ -65,29 +65,22 @@ pub(crate) fn timeline_chart(label: &str, timeline: &Timeline, record: &Record) 
         series: families.names,
         spans,
     };
-    Some(chart(label, timeline, is_by_job, rows))
+    Some(chart(label, is_by_job, rows))
 }
 
-fn chart(label: &str, timeline: &Timeline, is_by_job: bool, rows: Rows) -> Chart {
-    let is_section = timeline.from.0 > 0;
+fn chart(label: &str, is_by_job: bool, rows: Rows) -> Chart {
     let what = if is_by_job {
         "each job's time on CPUs"
     } else {
         "in each moment the job that had the CPU for longest"
     };
-    let section = if is_section {
-        "; a section of the run"
-    } else {
-        ""
-    };
     Chart {
         title: format!("Who ran where: {label}"),
-        subtitle: Some(format!("{what}{section}")),
+        subtitle: Some(what.to_owned()),
         x: Axis {
             label: "time since the start".to_owned(),
             unit: Some("s".to_owned()),
-            from: is_section.then(|| timeline.from.as_s()),
-            to: is_section.then(|| timeline.until.as_s()),
+            ..Axis::default()
         },
         y: Axis::default(),
         marks: Vec::new(),
@@ -169,18 +162,13 @@ type FamilyTimes = BTreeMap<(u64, usize), u64>;
 
 /// Equal parts of a run.
 struct Parts {
-    begin_ns: u64,
     length_ns: u64,
 }
 
 impl Parts {
     fn of(timeline: &Timeline) -> Option<Parts> {
-        let begin_ns = timeline.from.0;
-        let length_ns = timeline.until.0.saturating_sub(begin_ns);
-        (length_ns > 0).then_some(Parts {
-            begin_ns,
-            length_ns,
-        })
+        let length_ns = timeline.until.0;
+        (length_ns > 0).then_some(Parts { length_ns })
     }
 
     /// Length of a part.
@@ -189,18 +177,16 @@ impl Parts {
     }
 
     fn begin_ns(&self, part: u64) -> u64 {
-        self.begin_ns + self.width_ns() * part
+        self.width_ns() * part
     }
 
     fn begin_s(&self, part: u64) -> f64 {
-        let since_ns = part as f64 / PARTS as f64 * self.length_ns as f64;
-        (self.begin_ns as f64 + since_ns) / 1e9
+        part as f64 / PARTS as f64 * self.length_ns as f64 / 1e9
     }
 
     /// The part in which a time lies.
     fn part_at(&self, at_ns: u64) -> u64 {
-        let since_ns = u128::from(at_ns.saturating_sub(self.begin_ns));
-        let part = since_ns * u128::from(PARTS) / u128::from(self.length_ns);
+        let part = u128::from(at_ns) * u128::from(PARTS) / u128::from(self.length_ns);
         (part as u64).min(PARTS - 1)
     }
 

@@ -9,18 +9,18 @@ use crate::whole_file::stream_whole;
 use anyhow::Context as _;
 use clap::Args;
 use cosched_report::{
-    BackendKind, Record, SeriesError, SeriesReader, TraceDone, TraceError, count, is_of_run,
-    seconds, write_trace,
+    BackendKind, Record, SeriesError, SeriesHeader, SeriesReader, TraceDone, TraceError, count,
+    is_of_run, seconds, write_trace,
 };
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, IsTerminal as _, Read as _, Seek as _, Write};
+use std::io::{self, BufReader, BufWriter, IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Write a run as a trace for the Perfetto viewer
 ///
-/// The trace shows who had which CPU when, what each job did and why it waited, and counters over time. It can be made
-/// while the run still goes on, and of a run that was killed. Open it at ui.perfetto.dev; it stays in your browser.
+/// The trace shows who had which CPU, what each job did and why it waited, and counters over time. The run may still go
+/// on, or may have been killed. Open the trace at ui.perfetto.dev; it stays in your browser.
 #[derive(Args, Debug)]
 pub(crate) struct TraceArgs {
     /// Log folder, run record or series of the run, or the process or identity of a run that goes on; without it the newest
@@ -34,62 +34,55 @@ pub(crate) struct TraceArgs {
 
 pub(crate) fn run(args: TraceArgs) -> anyhow::Result<ExitCode> {
     let path = series_of(args.run.as_deref())?;
-    let file = told(&path);
-    let mut input = open_file(&path)?;
     let to_stdout = args.perfetto.as_os_str() == "-";
     if to_stdout && io::stdout().is_terminal() {
         return Err(usage(
-            "a trace is no text for a terminal; write it to a file, as in `--perfetto run.pftrace`",
+            "a trace is not for a terminal; write it to a file, as in `--perfetto run.trace.json`",
         ));
     }
     if !to_stdout {
         check_output("--perfetto", &args.perfetto, Made::Trace)?;
     }
-    // What a run that goes on writes from now on is for another trace.
-    let length = input
-        .metadata()
-        .map_err(|error| usage(format!("{file}: {error}")))?;
-    let length = if length.is_file() {
-        length.len()
-    } else {
-        u64::MAX
-    };
-    let mut reader = reader_of(&input, length, &path)?;
+    let mut reader = open_now(&path)?;
     let record = record_of(&path, &reader);
     if to_stdout {
-        // What is wrong with the series must be known before anything is written.
-        write_trace(&mut reader, record.as_ref(), io::sink()).map_err(refused)?;
-        let again = input.rewind();
-        again.map_err(|error| {
-            usage(format!(
-                "{file}: it must be a file that can be read twice: {error}"
-            ))
-        })?;
-        reader = reader_of(&input, length, &path)?;
-        let out = BufWriter::new(io::stdout().lock());
-        let done = write_trace(&mut reader, record.as_ref(), out).map_err(refused)?;
-        warn(&done, &file);
+        // A damaged series leaves nothing on standard output.
+        let mut trace = Vec::new();
+        let done = write_trace(&mut reader, record.as_ref(), &mut trace).map_err(refused)?;
+        let mut out = io::stdout().lock();
+        out.write_all(&trace)
+            .and_then(|()| out.flush())
+            .context("cannot write the trace")?;
+        warn(&done, &told(&path));
     } else {
         let (done, bytes) = stream_whole(&args.perfetto, |out| {
             let done = write_trace(&mut reader, record.as_ref(), BufWriter::new(out));
             let done = done.map_err(refused)?;
             Ok((done, out.metadata()?.len()))
         })?;
-        warn(&done, &file);
-        tell(&args.perfetto, &reader, &done, bytes)?;
+        warn(&done, &told(&path));
+        report(&args.perfetto, reader.header(), &done, bytes)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-type Reader<'a> = SeriesReader<BufReader<io::Take<&'a File>>>;
-
-fn reader_of<'a>(input: &'a File, length: u64, path: &Path) -> anyhow::Result<Reader<'a>> {
-    let opened = SeriesReader::new(BufReader::new(input.take(length)), &told(path));
+/// Open a series as it is now: a trace ends before what the run writes later.
+fn open_now(path: &Path) -> anyhow::Result<SeriesReader<BufReader<io::Take<File>>>> {
+    let file = told(path);
+    let input = open_file(path)?;
+    let metadata = input
+        .metadata()
+        .map_err(|error| usage(format!("{file}: {error}")))?;
+    let length = if metadata.is_file() {
+        metadata.len()
+    } else {
+        u64::MAX
+    };
+    let opened = SeriesReader::new(BufReader::new(input.take(length)), &file);
     opened.map_err(|error| refused(error.into()))
 }
 
-/// The record beside the series, if there is one of the same run. It only adds to the trace, so nothing that is wrong with
-/// it is an error.
+/// Return the record beside the series, if it is of the same run. The trace needs no record, so a bad one is no error.
 fn record_of<R: io::BufRead>(series: &Path, reader: &SeriesReader<R>) -> Option<Record> {
     let path = record_beside(series).filter(|path| path.is_file())?;
     let read = std::fs::read_to_string(&path).map_err(|error| error.to_string());
@@ -106,18 +99,18 @@ fn record_of<R: io::BufRead>(series: &Path, reader: &SeriesReader<R>) -> Option<
     None
 }
 
-/// What is wrong, and what to do about it.
+/// Add advice to an error.
 fn refused(error: TraceError) -> anyhow::Error {
     let advice = match &error {
         TraceError::Write(_) => return error.into(),
         TraceError::Series(SeriesError::Io { .. }) => String::new(),
         TraceError::Series(SeriesError::Header { .. }) => {
-            "; give the log folder of a run, or its series; one of another version needs that version of cosched"
+            "; give the log folder of a run, or its series; a series of another version needs that version of cosched"
                 .to_owned()
         }
-        TraceError::Header { .. } => "; the file is damaged".to_owned(),
-        TraceError::Series(SeriesError::Line { line, .. }) | TraceError::Row { line, .. } => {
-            format!("; the file is damaged. `head -n {}` of it gives what comes before, to trace that", line - 1)
+        TraceError::Series(SeriesError::Line { line: 1, .. }) => "; the file is damaged".to_owned(),
+        TraceError::Series(SeriesError::Line { line, .. }) => {
+            format!("; the file is damaged; to trace the part before, use `head -n {}`", line - 1)
         }
     };
     usage(format!("{error}{advice}"))
@@ -131,14 +124,8 @@ fn warn(done: &TraceDone, file: &str) {
     }
 }
 
-/// Tells what was written.
-fn tell<R: io::BufRead>(
-    out: &Path,
-    reader: &SeriesReader<R>,
-    done: &TraceDone,
-    bytes: u64,
-) -> anyhow::Result<()> {
-    let header = reader.header();
+/// Print a line about the trace that was written.
+fn report(out: &Path, header: &SeriesHeader, done: &TraceDone, bytes: u64) -> anyhow::Result<()> {
     let simulated = if header.backend == BackendKind::Sim {
         " simulated"
     } else {
@@ -152,5 +139,5 @@ fn tell<R: io::BufRead>(
         seconds(done.until.as_s()),
         bytes.div_ceil(1_000)
     )
-    .context("telling what was written")
+    .context("cannot write to standard output")
 }

@@ -9,8 +9,11 @@
 //! Within version 1 new kinds of line and new columns at the end of a line may be added; a reader ignores what it does
 //! not know.
 
+pub(crate) mod in_order;
+pub(crate) mod measured;
 mod reader;
 mod rebuild;
+pub(crate) mod replay;
 mod row;
 #[cfg(test)]
 mod tests;

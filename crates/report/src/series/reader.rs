@@ -1,14 +1,14 @@
-//! Reads a series line by line.
+//! The reader of a series, line by line.
 
 use super::{Row, SERIES_SCHEMA, SeriesHeader};
 use crate::json::{self, JsonError};
 use cosched_core::{CpuSet, Nanos, Switched};
 use std::io::{self, BufRead, Read as _};
 
-/// A series that can't be read.
+/// A series that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SeriesError {
-    /// The file can't be read.
+    /// The file cannot be read.
     #[error("{file}: {error}")]
     Io {
         /// The file, as the caller named it.
@@ -26,7 +26,7 @@ pub enum SeriesError {
         /// What is wrong.
         problem: JsonError,
     },
-    /// A line can't be read.
+    /// A line cannot be read.
     #[error("{file}, line {line}: {problem}")]
     Line {
         /// The file, as the caller named it.
@@ -38,12 +38,12 @@ pub enum SeriesError {
     },
 }
 
-/// No line is longer, in bytes; what is longer is no series.
-const MOST_LINE: u64 = 1 << 28;
-/// No run takes longer: 146 years. Sums of such times can be told.
-const MOST_TIME: Nanos = Nanos(u64::MAX / 4);
+/// Longest line in bytes; a file with a longer one is no series.
+const MAX_LINE: u64 = 1 << 28;
+/// Longest time of a row, 146 years: sums of such times do not overflow.
+const MAX_TIME: Nanos = Nanos(u64::MAX / 4);
 
-/// Reads a series, one line in memory at a time.
+/// A reader of a series, with one line in memory at a time.
 ///
 /// The last line may be cut off, because the disk was full or the run goes on. Reading then ends before it, and
 /// [`SeriesReader::cut_off`] says so.
@@ -60,15 +60,32 @@ pub struct SeriesReader<R> {
     done: bool,
 }
 
+/// Check that rows can refer to this header.
+fn check_header(header: &SeriesHeader) -> Result<(), String> {
+    header
+        .machine
+        .validate()
+        .map_err(|error| format!("key `machine`: {error}"))?;
+    for (number, task) in header.tasks.iter().enumerate() {
+        if task.task as usize != number {
+            return Err(format!(
+                "key `tasks`: found task {} in place of {number}",
+                task.task
+            ));
+        }
+    }
+    Ok(())
+}
+
 impl<R: BufRead> SeriesReader<R> {
-    /// Reads the header; `file` names the file in errors.
+    /// Read the header; `file` names the file in errors.
     ///
     /// # Errors
-    /// The file can't be read, or does not begin with a header.
+    /// The file cannot be read, or does not begin with a header.
     pub fn new(mut input: R, file: &str) -> Result<SeriesReader<R>, SeriesError> {
         let file = file.to_owned();
         let mut first = Vec::new();
-        if let Err(error) = input.by_ref().take(MOST_LINE).read_until(b'\n', &mut first) {
+        if let Err(error) = input.by_ref().take(MAX_LINE).read_until(b'\n', &mut first) {
             return Err(SeriesError::Io { file, error });
         }
         let text = String::from_utf8_lossy(&first);
@@ -79,6 +96,13 @@ impl<R: BufRead> SeriesReader<R> {
         if header.schema != SERIES_SCHEMA {
             let problem = JsonError::at("schema", format!("found `{}`", header.schema));
             return Err(SeriesError::Header { file, problem });
+        }
+        if let Err(problem) = check_header(&header) {
+            return Err(SeriesError::Line {
+                file,
+                line: 1,
+                problem,
+            });
         }
         Ok(SeriesReader {
             file,
@@ -92,22 +116,22 @@ impl<R: BufRead> SeriesReader<R> {
         })
     }
 
-    /// The header.
+    /// Return the header.
     pub fn header(&self) -> &SeriesHeader {
         &self.header
     }
 
-    /// The file, as the caller named it.
+    /// Return the name of the file, as the caller gave it.
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// The line that was read last, from 1.
+    /// The number of the last line read, from 1.
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// Whether the last line was cut off and left out; known once reading has ended.
+    /// Whether the last line was cut off and left out; valid once reading has ended.
     pub fn cut_off(&self) -> bool {
         self.cut_off
     }
@@ -120,80 +144,80 @@ impl<R: BufRead> SeriesReader<R> {
         }
     }
 
-    /// Whether a line can be of a run with this header.
+    /// Check that a row can belong to a run with this header.
     fn check(&self, at: Nanos, row: &Row) -> Result<(), String> {
-        if at > MOST_TIME {
+        if at > MAX_TIME {
             return Err(format!(
-                "column `t_ns`: {} ns are more than a run takes",
+                "column `t_ns`: {} ns are longer than any run",
                 at.0
             ));
         }
-        let on = |column: &str, cpus: &CpuSet| match cpus.is_subset(&self.cpus) {
-            true if !cpus.is_empty() => Ok(()),
-            _ => Err(format!(
-                "column `{column}`: `{cpus}`, but the header's machine has {}",
-                self.cpus
-            )),
-        };
         match row {
-            Row::Placed { cpus, .. } => on("cpus", cpus)?,
-            Row::Switched(Switched::To { cpu, .. }) => on("cpu", &CpuSet::from_iter([*cpu]))?,
+            Row::Placed { cpus, .. } => self.check_cpus("cpus", cpus)?,
+            Row::Switched(Switched::To { cpu, .. }) => {
+                self.check_cpus("cpu", &CpuSet::from_iter([*cpu]))?;
+            }
             _ => {}
         }
-        let known = self.header.tasks.len();
+        let count = self.header.tasks.len();
         match row.task() {
-            Some(task) if task.0 as usize >= known => Err(format!(
-                "column `task`: {}, but the header has {known}",
+            Some(task) if task.0 as usize >= count => Err(format!(
+                "column `task`: {}, but the header has {count}",
                 task.0
             )),
             _ => Ok(()),
         }
     }
 
+    fn check_cpus(&self, column: &str, cpus: &CpuSet) -> Result<(), String> {
+        if !cpus.is_empty() && cpus.is_subset(&self.cpus) {
+            return Ok(());
+        }
+        Err(format!(
+            "column `{column}`: `{cpus}`, but the header's machine has {}",
+            self.cpus
+        ))
+    }
+
     fn next_row(&mut self) -> Result<Option<(Nanos, Row)>, SeriesError> {
-        loop {
-            self.buffer.clear();
-            match self
-                .input
-                .by_ref()
-                .take(MOST_LINE)
-                .read_until(b'\n', &mut self.buffer)
-            {
-                Ok(0) => return Ok(None),
-                Ok(_) => self.line += 1,
-                Err(error) => {
-                    return Err(SeriesError::Io {
-                        file: self.file.clone(),
-                        error,
-                    });
-                }
-            }
-            if self.buffer.last() != Some(&b'\n') {
-                // A number that was cut off still reads as a number, so only whole lines are accepted.
-                self.cut_off = true;
-                return Ok(None);
-            }
+        while self.read_line()? {
             let text = String::from_utf8_lossy(&self.buffer);
             let text = text.trim();
             if text.is_empty() {
                 continue;
             }
-            match Row::read(text) {
-                Ok(Some((at, row))) => match self.check(at, &row) {
-                    Ok(()) => return Ok(Some((at, row))),
-                    Err(problem) => return Err(self.damaged(problem)),
-                },
-                Ok(None) => {}
-                Err(problem) => return Err(self.damaged(problem)),
+            let row = Row::read(text).map_err(|problem| self.damaged(problem))?;
+            if let Some((at, row)) = row {
+                self.check(at, &row)
+                    .map_err(|problem| self.damaged(problem))?;
+                return Ok(Some((at, row)));
             }
         }
+        Ok(None)
+    }
+
+    /// Read a whole line into the buffer; `false` at the end.
+    fn read_line(&mut self) -> Result<bool, SeriesError> {
+        self.buffer.clear();
+        let mut line = self.input.by_ref().take(MAX_LINE);
+        let length = line
+            .read_until(b'\n', &mut self.buffer)
+            .map_err(|error| SeriesError::Io {
+                file: self.file.clone(),
+                error,
+            })?;
+        self.line += usize::from(length > 0);
+        // A number that was cut off still parses, so only whole lines count.
+        let is_whole = self.buffer.last() == Some(&b'\n');
+        self.cut_off = length > 0 && !is_whole;
+        Ok(is_whole)
     }
 }
 
 impl<R: BufRead> Iterator for SeriesReader<R> {
     type Item = Result<(Nanos, Row), SeriesError>;
 
-    /// The next line's time and content; after an error, nothing.
+    /// Return the next row and its time; nothing after an error.
     fn next(&mut self) -> Option<Self::Item> {
         if self.done {
             return None;

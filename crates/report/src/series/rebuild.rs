@@ -1,32 +1,34 @@
-//! The record of a run that was killed, from its series.
+//! The record of a run that was killed or goes on, from its series.
 //!
-//! The series is written while the run goes on, so it holds what the run knew when it was killed: which jobs had ended
-//! and how, which ran, and what was measured of each. What only the run's end would have told is absent.
+//! The series has the jobs that ended and how, those that ran, and all measurements. Values that only the end of the run
+//! gives are absent.
 
-use super::{EndedRow, Row, SampleRow, SeriesError, SeriesReader, SeriesTask};
-use crate::given::Given;
+use super::in_order::RowsInOrder;
+use super::measured::Measured;
+use super::replay::Replay;
+use super::{EndedRow, Row, SampleRow, SeriesError, SeriesHeader, SeriesReader, SeriesTask};
 use crate::info::{JobInfo, RunInfo};
 use crate::record::{Job, Rebuilt, Record, WarningRecord, record};
 use crate::source::EnergySource;
 use cosched_core::{
-    Absence, Capabilities, Counter, Counts, EndedBy, Exit, Nanos, Overhead, PerCounter,
-    ProgressBasis, Reading, Resources, RunResult, TaskId, TaskResult, TaskSpec, Trigger,
+    Absence, Capabilities, Counter, Counts, EndedBy, Exit, Nanos, Overhead, ProgressBasis, Reading,
+    Resources, RunResult, TaskId, TaskResult, TaskSpec, Trigger,
 };
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::sync::Arc;
 
-/// Why a run has left no record.
+/// Why a run has no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoRecord {
-    /// It was killed, or it could not write one, as on a full disk. Its series does not tell which.
+    /// It was killed, or it could not write one, as on a full disk. Its series does not say which.
     Killed,
-    /// It goes on.
+    /// It still runs.
     GoesOn,
 }
 
 impl NoRecord {
-    /// What ended the run, as `finished_by` says it.
+    /// Return the end of the run, for `finished_by`.
     fn finished_by(self) -> &'static str {
         match self {
             NoRecord::Killed => "killed",
@@ -34,7 +36,7 @@ impl NoRecord {
         }
     }
 
-    /// Why a job that ran last has no end.
+    /// Return why a job that ran last has no end.
     fn without_end(self) -> &'static str {
         match self {
             NoRecord::Killed => "lost: its end is unknown",
@@ -42,85 +44,87 @@ impl NoRecord {
         }
     }
 
-    /// Why the signal that ended the run is absent.
-    fn not_told(self) -> &'static str {
+    /// Return why the signal that ended the run is absent.
+    fn no_signal(self) -> &'static str {
         match self {
-            NoRecord::Killed => "the run left no record, and its series does not tell why",
+            NoRecord::Killed => "the run left no record, and its series does not say why",
             NoRecord::GoesOn => "the run goes on",
         }
     }
 
-    /// Why a value is absent that only a record has which the run itself wrote.
+    /// Return why a value is absent that only the run itself could record.
     fn not_kept(self) -> &'static str {
         match self {
-            NoRecord::Killed => "the run left no record that tells this",
+            NoRecord::Killed => "the run left no record of this",
             NoRecord::GoesOn => "the run has not ended",
         }
     }
 }
 
-/// Why a value is absent that the line of a job's end does not have.
+/// Why a value is absent that the row of a job's end does not have.
 const NOT_IN_SERIES: &str = "its series does not hold it";
 
-/// The record of a run that was killed or goes on, as far as its series tells. `log_of` returns the files of a job's standard
-/// output and standard error, by its name. `ran` tells which jobs were found running after that: one that was started just
-/// when the run was killed may not be in the series.
+/// Build the record of a run that was killed or goes on, as far as its series has it.
 ///
-/// A job that ran when the run was killed is `lost`. Its figures are those up to its last sample, as are those of a job that
-/// goes on; the batch has no turnaround then. Of a job that was
-/// started several times the record tells what it would have told: of its first run if it had ended by itself, else of
-/// its last attempt.
+/// `log_of` returns the files of a job's standard output and standard error, by its name. `ran` says which jobs were
+/// found running after the run: the series may lack a job that started just before the run was killed.
+///
+/// A job that ran when the run was killed is `lost`. Its figures reach to its last sample, like those of a job that goes
+/// on, and the batch has no turnaround. A job that was started several times has the figures that a record gives: those of
+/// its first run if that ended by itself, else those of its last attempt.
 ///
 /// # Errors
-/// The series can't be read. A last line that was cut off is no error.
+/// The series cannot be read. A last line that was cut off is no error.
 pub fn rebuild<R: BufRead>(
     mut series: SeriesReader<R>,
     why: NoRecord,
     log_of: impl Fn(&str) -> (Option<String>, Option<String>),
     ran: impl Fn(&str) -> bool,
 ) -> Result<Record, SeriesError> {
-    let mut lives: Vec<Life> = series.header().tasks.iter().map(Life::new).collect();
-    let mut overhead = Overhead::default();
-    let (mut policy_faults, mut until, mut warnings) = (0, Nanos::ZERO, Vec::new());
-    for line in series.by_ref() {
-        let (at, row) = line?;
-        until = until.max(at);
-        match row {
-            Row::Decided {
-                triggers, stood_in, ..
-            } => {
-                overhead.decisions += 1;
-                overhead.quanta += u64::from(triggers.contains(&Trigger::QuantumEnd));
-                policy_faults += u64::from(stood_in);
-            }
-            Row::Warned { code, text } => warnings.push(WarningRecord { code, text }),
-            Row::Switched(_) => {}
-            Row::Started(task) => of(&mut lives, task, |life| life.start(at)),
-            Row::Placed { task, .. } => of(&mut lives, task, |life| life.place(at)),
-            Row::Stopped(task) => of(&mut lives, task, |life| life.stopped = Some(at)),
-            Row::Sampled(sample) => of(&mut lives, sample.task, |life| life.sample(at, &sample)),
-            Row::Lacks { task, column, why } => of(&mut lives, task, |life| {
-                life.lacks.insert(column, why);
-            }),
-            Row::Ended(row) => of(&mut lives, row.task, |life| life.end(at, &row)),
-            Row::Waits { .. } => {}
-        }
+    let header = series.header().clone();
+    let mut run = RebuiltRun::new(&header);
+    for row in RowsInOrder::new(&mut series) {
+        let (at, row) = row?;
+        run.apply(at, row);
     }
-    let header = series.header();
-    let jobs = header.tasks.iter().map(|task| {
+    let mut rebuilt = record(&run.result(), &run_info(&header, log_of));
+    for (job, (life, task)) in rebuilt
+        .jobs
+        .iter_mut()
+        .zip(run.lives.iter().zip(&header.tasks))
+    {
+        life.amend(job, ran(&task.name), why);
+    }
+    amend(&mut rebuilt, why);
+    rebuilt.cosched_version = header.cosched_version;
+    rebuilt.warnings = run.warnings;
+    rebuilt.rebuilt = Some(Rebuilt {
+        until_s: run.replay.now.as_s(),
+        cut_off: series.cut_off(),
+        by_version: env!("CARGO_PKG_VERSION").to_owned(),
+    });
+    Ok(rebuilt)
+}
+
+/// Return what the header says of the run.
+fn run_info(
+    header: &SeriesHeader,
+    log_of: impl Fn(&str) -> (Option<String>, Option<String>),
+) -> RunInfo {
+    let mut jobs = Vec::new();
+    for task in &header.tasks {
         let (log, log_stderr) = log_of(&task.name);
-        let spec = TaskSpec::new(task.task, &task.name);
-        let seq = task.seq.unwrap_or(u64::from(task.task) + 1);
-        JobInfo {
-            seq,
+        jobs.push(JobInfo {
+            seq: task.seq.unwrap_or(u64::from(task.task) + 1),
             command: task.command.clone(),
             given: task.given.clone(),
             log,
             log_stderr,
-            ..JobInfo::of(&spec)
-        }
-    });
-    let info = RunInfo {
+            ..JobInfo::of(&TaskSpec::new(task.task, &task.name))
+        });
+    }
+    let started_at = header.started_at.as_deref();
+    RunInfo {
         run_id: header.run_id.clone(),
         setting: header.setting.clone(),
         policy: header.policy.clone(),
@@ -128,11 +132,8 @@ pub fn rebuild<R: BufRead>(
         machine: Arc::new(header.machine.clone()),
         seed: header.seed,
         quantum: header.quantum_ns,
-        started_at: header
-            .started_at
-            .as_deref()
-            .and_then(|at| humantime::parse_rfc3339(at).ok()),
-        jobs: jobs.collect(),
+        started_at: started_at.and_then(|at| humantime::parse_rfc3339(at).ok()),
+        jobs,
         capabilities: Capabilities::default(),
         counters: None,
         freezing: None,
@@ -142,182 +143,170 @@ pub fn rebuild<R: BufRead>(
         earlier: header.earlier_jobs.clone(),
         energy_source: EnergySource::Absent,
         warnings: Vec::new(),
-    };
-    let result = RunResult {
-        tasks: lives.iter().map(Life::result).collect(),
-        turnaround: until,
-        ended_by: EndedBy::Completion,
-        overhead,
-        policy_faults,
-        plans: None,
-        energy_j: Reading::Absent(Absence::NotYetMeasured),
-    };
-    let mut rebuilt = record(&result, &info);
-    for (job, life) in rebuilt.jobs.iter_mut().zip(&lives) {
-        life.amend(job, ran(&life.spec.name), why);
     }
+}
+
+/// Mark what only a record has which the run itself wrote.
+fn amend(rebuilt: &mut Record, why: NoRecord) {
     if rebuilt.jobs.iter().any(|job| job.finish_s.is_none()) {
         rebuilt.metrics.lose("turnaround_s", why.not_kept());
         rebuilt.metrics.lose("edp_js", why.not_kept());
     }
-    rebuilt.cosched_version = header.cosched_version.clone();
     rebuilt.finished_by = why.finished_by().to_owned();
-    rebuilt.warnings = warnings;
-    rebuilt
-        .absent
-        .note_option("signal", None::<()>, why.not_told());
+    let absent = &mut rebuilt.absent;
+    absent.note_option("signal", None::<()>, why.no_signal());
     for name in ["counters", "freezing", "plans"] {
-        rebuilt.absent.note_option(name, None::<()>, why.not_kept());
+        absent.note_option(name, None::<()>, why.not_kept());
     }
-    rebuilt.absent.forget("rebuilt");
-    rebuilt.rebuilt = Some(Rebuilt {
-        until_s: until.as_s(),
-        cut_off: series.cut_off(),
-        by_version: env!("CARGO_PKG_VERSION").to_owned(),
-    });
-    Ok(rebuilt)
+    absent.forget("rebuilt");
 }
 
-fn of(lives: &mut [Life], task: TaskId, change: impl FnOnce(&mut Life)) {
-    if let Some(life) = lives.get_mut(task.0 as usize) {
-        change(life);
+/// A run, as far as its series has it.
+struct RebuiltRun {
+    replay: Replay,
+    lives: Vec<Life>,
+    overhead: Overhead,
+    policy_faults: u64,
+    warnings: Vec<WarningRecord>,
+}
+
+impl RebuiltRun {
+    fn new(header: &SeriesHeader) -> RebuiltRun {
+        RebuiltRun {
+            replay: Replay::new(header),
+            lives: header.tasks.iter().map(Life::new).collect(),
+            overhead: Overhead::default(),
+            policy_faults: 0,
+            warnings: Vec::new(),
+        }
+    }
+
+    fn apply(&mut self, at: Nanos, row: Row) {
+        let task = row.task().map(|task| task.0 as usize);
+        let paused_since = task.and_then(|task| self.replay.jobs[task].paused_since());
+        self.replay.apply(at, &row);
+        let now = self.replay.now;
+        match row {
+            Row::Decided {
+                triggers, stood_in, ..
+            } => {
+                self.overhead.decisions += 1;
+                self.overhead.quanta += u64::from(triggers.contains(&Trigger::QuantumEnd));
+                self.policy_faults += u64::from(stood_in);
+            }
+            Row::Warned { code, text } => self.warnings.push(WarningRecord { code, text }),
+            Row::Started(task) => self.life(task).start(now),
+            Row::Placed { task, .. } => {
+                if let Some(since) = paused_since {
+                    self.life(task).wait(since, now);
+                }
+            }
+            Row::Sampled(sample) => self.life(sample.task).sample(at, &sample),
+            Row::Lacks { task, column, why } => {
+                self.life(task).lacks.insert(column, why);
+            }
+            Row::Ended(row) => {
+                let life = self.life(row.task);
+                if life.ended.is_none() {
+                    life.ended = Some((now, row));
+                }
+            }
+            Row::Stopped(_) | Row::Switched(_) | Row::Waits { .. } => {}
+        }
+    }
+
+    fn life(&mut self, task: TaskId) -> &mut Life {
+        &mut self.lives[task.0 as usize]
+    }
+
+    fn result(&self) -> RunResult {
+        let jobs = self.lives.iter().zip(&self.replay.jobs);
+        RunResult {
+            tasks: jobs.map(|(life, job)| life.result(job.starts)).collect(),
+            turnaround: self.replay.now,
+            ended_by: EndedBy::Completion,
+            overhead: self.overhead.clone(),
+            policy_faults: self.policy_faults,
+            plans: None,
+            energy_j: Reading::Absent(Absence::NotYetMeasured),
+        }
     }
 }
 
-/// What the series tells of a task.
+/// The run of a job that counts: its first if that ended by itself, else its last attempt.
 struct Life {
     spec: TaskSpec,
-    runs: u32,
-    /// Of the attempt that counts, as all below.
     started: Option<Nanos>,
-    stopped: Option<Nanos>,
     waited_max: Nanos,
-    ran: Nanos,
-    sampled_to: Nanos,
-    /// `None` once a sample lacked it.
-    cpu_time: Option<Nanos>,
-    counts: PerCounter<Option<u64>>,
+    measured: Measured,
+    /// Columns that its samples lack. The series says so once, for all attempts.
     lacks: BTreeMap<String, Absence>,
-    multiplexed: bool,
     ended: Option<(Nanos, EndedRow)>,
 }
 
 impl Life {
     fn new(task: &SeriesTask) -> Life {
-        let (cpus, width) = (task.cpus, task.width);
-        let spec = TaskSpec {
-            cpus,
-            width,
-            arrives: task.arrival_ns,
-            ..TaskSpec::new(task.task, &task.name)
-        };
         Life {
-            spec,
-            runs: 0,
+            spec: TaskSpec {
+                cpus: task.cpus,
+                width: task.width,
+                arrives: task.arrival_ns,
+                ..TaskSpec::new(task.task, &task.name)
+            },
             started: None,
-            stopped: None,
             waited_max: Nanos::ZERO,
-            ran: Nanos::ZERO,
-            sampled_to: Nanos::ZERO,
-            cpu_time: Some(Nanos::ZERO),
-            counts: PerCounter::from_fn(|_| Some(0)),
+            measured: Measured::default(),
             lacks: BTreeMap::new(),
-            multiplexed: false,
             ended: None,
         }
     }
 
-    /// The first run counts once it has ended; of attempts that failed, the last.
     fn start(&mut self, at: Nanos) {
-        let runs = self.runs + 1;
-        if self.ended.is_some() {
-            self.runs = runs;
-            return;
+        if self.ended.is_none() {
+            self.started = Some(at);
+            self.waited_max = Nanos::ZERO;
+            self.measured = Measured::default();
         }
-        let task = SeriesTask {
-            task: self.spec.id.0,
-            name: std::mem::take(&mut self.spec.name),
-            cpus: self.spec.cpus,
-            width: self.spec.width,
-            arrival_ns: self.spec.arrives,
-            seq: None,
-            command: None,
-            given: Given::default(),
-        };
-        // The series tells once what can't be measured of a task.
-        let lacks = std::mem::take(&mut self.lacks);
-        *self = Life {
-            runs,
-            started: Some(at),
-            lacks,
-            ..Life::new(&task)
-        };
     }
 
-    fn place(&mut self, at: Nanos) {
-        if let Some(since) = self.stopped.take().filter(|_| self.ended.is_none()) {
-            self.waited_max = self.waited_max.max(at - since);
+    /// Count a pause between two placements.
+    fn wait(&mut self, since: Nanos, to: Nanos) {
+        if self.ended.is_none() && self.started.is_some_and(|start| start <= since) {
+            self.waited_max = self.waited_max.max(to - since);
         }
     }
 
     fn sample(&mut self, at: Nanos, sample: &SampleRow) {
-        // The last sample of a run is written after its end, and can be written after the next start.
-        let of_another_run = self.ended.as_ref().is_some_and(|(end, _)| at > *end)
-            || self
-                .started
-                .is_none_or(|start| at - sample.interval < start);
-        if of_another_run {
-            return;
-        }
-        self.ran += sample.interval;
-        self.sampled_to = at;
-        self.multiplexed |= sample.multiplexed;
-        self.cpu_time = self
-            .cpu_time
-            .zip(sample.cpu_time)
-            .map(|(sum, time)| sum + time);
-        let before = std::mem::take(&mut self.counts);
-        self.counts =
-            PerCounter::from_fn(|counter| Some(before[counter]? + sample.counts[counter]?));
-    }
-
-    fn end(&mut self, at: Nanos, row: &EndedRow) {
-        if self.ended.is_none() {
-            self.ended = Some((at, row.clone()));
+        // The last sample of an attempt can come after the start of the next.
+        let begin = at - sample.interval;
+        if self.ended.is_none() && self.started.is_some_and(|start| start <= begin) {
+            self.measured.add(at, sample);
         }
     }
 
-    /// Whether it is measured up to its end: the run may have been killed between that and its last sample.
+    /// Whether there are samples up to its end: the run may have been killed before the last.
     fn is_whole(&self) -> bool {
-        self.ended
-            .as_ref()
-            .is_none_or(|(end, _)| self.sampled_to >= *end)
+        let end = self.ended.as_ref().map(|(end, _)| *end);
+        end.is_none_or(|end| self.measured.until >= end)
     }
 
-    fn result(&self) -> TaskResult {
+    fn result(&self, runs: u32) -> TaskResult {
         let none = if self.started.is_some() {
             Absence::NotYetMeasured
         } else {
             Absence::NotStarted
         };
-        let lacks = |column: &str| *self.lacks.get(column).unwrap_or(&none);
-        let measured = self.started.is_some() && self.sampled_to > Nanos::ZERO && self.is_whole();
+        let is_whole = self.is_whole();
         let count = |counter: Counter| {
             Reading::from_option(
-                self.counts[counter].filter(|_| measured),
-                lacks(counter.name()),
+                self.measured.count(counter).filter(|_| is_whole),
+                *self.lacks.get(counter.name()).unwrap_or(&none),
             )
         };
         let row = self.ended.as_ref().map(|(_, row)| row);
         let by_kernel = row.and_then(|row| Some(row.user_time? + row.system_time?));
-        let cpu_time = self.cpu_time.filter(|_| measured).or(by_kernel);
-        let used = row.map_or(Resources::absent(none), |row| Resources {
-            max_rss: Reading::from_option(row.max_rss, Absence::NotTold),
-            user_time: Reading::from_option(row.user_time, Absence::NotTold),
-            system_time: Reading::from_option(row.system_time, Absence::NotTold),
-            read_bytes: Reading::from_option(row.read_bytes, Absence::NotTold),
-            written_bytes: Reading::from_option(row.written_bytes, Absence::NotTold),
-        });
+        let cpu_time = self.measured.cpu_time().filter(|_| is_whole).or(by_kernel);
+        let progress = row.and_then(|row| row.progress_milli);
         TaskResult {
             spec: self.spec.clone(),
             started: self.started,
@@ -327,29 +316,25 @@ impl Life {
             timed_out: row.is_some_and(|row| row.timed_out),
             told_to_end: false,
             ended_by_user: false,
-            cpu_time: Reading::from_option(cpu_time, lacks("cpu_ns")),
+            cpu_time: Reading::from_option(cpu_time, *self.lacks.get("cpu_ns").unwrap_or(&none)),
             waited_max: self.waited_max,
-            ran: self.ran,
-            // The series does not tell.
+            ran: self.measured.interval,
+            // The series does not say.
             shared: false,
             counts: Counts::from_fn(count),
-            multiplexed: self.multiplexed,
-            resources: used,
+            multiplexed: self.measured.multiplexed,
+            resources: row.map_or(Resources::absent(none), resources),
             width: Reading::Absent(none),
             learnt: None,
-            progress: Reading::from_option(
-                row.and_then(|row| row.progress_milli)
-                    .map(|milli| milli as f64 / 1e3),
-                none,
-            ),
-            // The series does not tell what it is based on.
+            progress: Reading::from_option(progress.map(|milli| milli as f64 / 1e3), none),
+            // The series does not say what it rests on.
             progress_basis: ProgressBasis::Provisional,
             progress_learnt: Reading::Absent(none),
-            runs: self.runs,
+            runs,
         }
     }
 
-    /// Puts into the job's record what can't go through a result.
+    /// Put into the job's record what a result cannot hold.
     fn amend(&self, job: &mut Job, ran: bool, why: NoRecord) {
         match &self.ended {
             Some((_, row)) => job.exit_text = Some(row.text.clone()),
@@ -361,20 +346,27 @@ impl Life {
             }
             None => {}
         }
+        let absent = &mut job.absent;
         if self.started.is_some() {
-            job.absent.note_option("width", None::<()>, why.not_kept());
-            if job.progress.is_none() {
-                let absent = if self.ended.is_some() {
-                    NOT_IN_SERIES
-                } else {
-                    why.not_kept()
-                };
-                job.absent.note_option("progress", None::<()>, absent);
+            absent.note_option("width", None::<()>, why.not_kept());
+            if job.progress.is_none() && self.ended.is_some() {
+                absent.note_option("progress", None::<()>, NOT_IN_SERIES);
+            } else if job.progress.is_none() {
+                absent.note_option("progress", None::<()>, why.not_kept());
             }
         } else if job.lost {
-            job.absent
-                .note_option("waited_max_s", None::<()>, why.not_kept());
+            absent.note_option("waited_max_s", None::<()>, why.not_kept());
         }
+    }
+}
+
+fn resources(row: &EndedRow) -> Resources {
+    Resources {
+        max_rss: Reading::from_option(row.max_rss, Absence::NotTold),
+        user_time: Reading::from_option(row.user_time, Absence::NotTold),
+        system_time: Reading::from_option(row.system_time, Absence::NotTold),
+        read_bytes: Reading::from_option(row.read_bytes, Absence::NotTold),
+        written_bytes: Reading::from_option(row.written_bytes, Absence::NotTold),
     }
 }
 
@@ -444,11 +436,11 @@ mod tests {
             &(sample(100, 0) + &sample(100, 1)),
             r#"["d",100000000,["quantum-end"],200000000,0,null,null,null]"#,
             r#"["x",100000000,1]"#,
-            r#"["p",400000000,1,"1","exclusive","run"]"#,
             &sample(200, 0),
             r#"["e",300000000,0,3,"exit 3",0,4096,70000000,30000000,0,512,1250]"#,
             &sample(300, 0),
             r#"["!",310000000,"halting","the halt rule is met"]"#,
+            r#"["p",400000000,1,"1","exclusive","run"]"#,
             &sample(500, 1),
             r#"["b",600000000,2]"#,
         ];
@@ -528,7 +520,7 @@ mod tests {
         );
         assert_eq!(
             record.absent.why("signal"),
-            Some(NoRecord::Killed.not_told())
+            Some(NoRecord::Killed.no_signal())
         );
         let totals = &record.totals;
         assert_eq!((totals.earlier, totals.adopted), (1, 1));
@@ -540,7 +532,7 @@ mod tests {
 
     #[test]
     fn the_kernel_tells_the_cpu_time_that_no_sample_does() {
-        let end = r#"["e",300000000,0,0,"exit 0",1,null,70000000,30000000,null,null]"#;
+        let end = r#"["e",300000000,0,0,"exit 0",1,null,70000000,30000000,null,null,null]"#;
         let record = rebuilt(&format!("[\"b\",0,0]\n{}{end}\n", sample(100, 0)));
         let job = &record.jobs[0];
         assert_eq!(
@@ -556,19 +548,6 @@ mod tests {
         assert_eq!(
             (never.waited_max_s, never.absent.why("waited_max_s")),
             (None, Some("did not start"))
-        );
-        // An earlier version did not write it.
-        let record = rebuilt(&format!(
-            "[\"b\",0,0]\n{}[\"e\",300000000,0,0,\"exit 0\"]\n",
-            sample(100, 0)
-        ));
-        assert_eq!(
-            (
-                record.jobs[0].exit,
-                record.jobs[0].cpu_s,
-                record.jobs[0].timed_out
-            ),
-            (Some(0), None, false)
         );
     }
 
@@ -586,7 +565,7 @@ mod tests {
             (job.runs, job.start_s, job.cpu_s, job.ran_s),
             (2, Some(0.2), Some(0.05), 0.1)
         );
-        let end = r#"["e",100000000,0,0,"exit 0",0,null,null,null,null,null]"#;
+        let end = r#"["e",100000000,0,0,"exit 0",0,null,null,null,null,null,null]"#;
         let lines = format!(
             "[\"b\",0,0]\n{end}\n{}[\"b\",100000000,0]\n{}",
             sample(100, 0),

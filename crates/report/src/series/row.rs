@@ -1,8 +1,8 @@
-//! The lines of a series: one table of their kinds and columns, and how each is written and read.
+//! The rows of a series: a table of their kinds and columns, and the writing and parsing of each.
 
 use cosched_core::{
-    Absence, Basis, Counter, CpuId, CpuSet, Nanos, PerCounter, Purpose, Rate, Switched, TaskId,
-    Trigger, WaitReason,
+    Absence, Basis, Counter, CpuSet, Nanos, PerCounter, Purpose, Switched, TaskId, Trigger,
+    WaitReason,
 };
 use serde::de::DeserializeOwned;
 use serde::ser::SerializeTuple;
@@ -12,11 +12,11 @@ use serde_json::value::RawValue;
 /// A kind of line.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// The letter that its lines begin with.
+    /// The first letter of its lines.
     pub code: &'static str,
-    /// What such a line says, in words.
+    /// Its meaning in words.
     pub meaning: &'static str,
-    /// Its columns, the letter's and the time's included.
+    /// All its columns, with the letter and the time.
     pub columns: &'static [&'static str],
 }
 
@@ -109,8 +109,7 @@ const BEFORE_COUNTERS: [&str; 8] = [
     "cpu_ns",
 ];
 
-/// The counters in the columns before the progress. Later counters come after it, since a new column goes to the end of
-/// the line.
+/// Number of counters in the columns before the progress; the others come after it.
 const BEFORE_PROGRESS: usize = 6;
 
 /// Columns of a sample.
@@ -130,28 +129,28 @@ const SAMPLE_COLUMNS: [&str; BEFORE_COUNTERS.len() + Counter::COUNT + 1] = {
     columns
 };
 
-/// How a task has its CPUs.
+/// A task's share in its CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// The CPUs are its own.
     Exclusive,
-    /// The CPUs are its own, and their cores' other CPUs are kept idle.
+    /// The CPUs are its own, and the other CPUs of their cores stay idle.
     WholeCore,
-    /// The kernel time-shares them between it and others.
+    /// The kernel time-shares them between it and other tasks.
     Shared,
 }
 
-/// What was measured of a task over one interval; counts are null where absent.
+/// The measurements of a task over one interval; counts are null where absent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleRow {
-    /// The task that was measured.
+    /// The measured task.
     pub task: TaskId,
-    /// How long the interval lasted.
+    /// Length of the interval.
     pub interval: Nanos,
-    /// The CPUs that the task was placed on.
+    /// The CPUs of its placement.
     pub cpus: CpuSet,
-    /// What the placement was for.
+    /// Purpose of the placement.
     pub purpose: Purpose,
     /// Whether no other task of the run was on the same cores.
     pub whole_core: bool,
@@ -163,22 +162,22 @@ pub struct SampleRow {
     pub multiplexed: bool,
     /// CPU time that the task used in the interval.
     pub cpu_time: Option<Nanos>,
-    /// What each counter counted in the interval.
+    /// Counts in the interval.
     pub counts: PerCounter<Option<u64>>,
     /// The task's progress after the interval, in thousandths of a quantum.
     pub progress_milli: Option<u64>,
 }
 
-/// How a task ended, and what it had used by then; null where absent, as in the run record.
+/// The end of a task, and its use of resources; null where absent, as in the run record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedRow {
     /// The task that ended.
     pub task: TaskId,
     /// Its exit status as in a shell; `None` if it is not known.
     pub exit: Option<i32>,
-    /// How it ended, in words.
+    /// Its end in words.
     pub text: String,
-    /// Whether it ran out of its time.
+    /// Whether its time limit ended it.
     pub timed_out: bool,
     /// Greatest resident memory of any one of its processes, in bytes.
     pub max_rss: Option<u64>,
@@ -199,11 +198,11 @@ pub struct EndedRow {
 pub enum Row {
     /// A decision was made.
     Decided {
-        /// What triggered it.
+        /// Its triggers.
         triggers: Vec<Trigger>,
-        /// The latest time at which the policy wants to be asked again.
+        /// Latest time of the next decision.
         next_wake: Option<Nanos>,
-        /// Whether the policy's own decision could not be carried out, and round-robin stood in.
+        /// Whether round-robin stood in, since the policy's own decision was not possible.
         stood_in: bool,
         /// The numbers behind the decision.
         basis: Basis,
@@ -216,7 +215,7 @@ pub enum Row {
         cpus: CpuSet,
         /// Whether the CPUs are its own or shared.
         mode: Mode,
-        /// What the placement is for.
+        /// Purpose of the placement.
         purpose: Purpose,
     },
     /// A task was stopped.
@@ -243,7 +242,7 @@ pub enum Row {
     Started(TaskId),
     /// A task ended.
     Ended(EndedRow),
-    /// What a scheduler in the kernel saw of a CPU.
+    /// A CPU went to another task, as a scheduler in the kernel saw it.
     Switched(Switched),
     /// The user was warned.
     Warned {
@@ -255,12 +254,12 @@ pub enum Row {
 }
 
 impl Row {
-    /// Whether its time is that of what it measures: it stands in a series after rows with later times.
+    /// Whether it is a measurement: it can come after rows with later times.
     pub(crate) fn is_of_the_past(&self) -> bool {
         matches!(self, Row::Sampled(_) | Row::Lacks { .. })
     }
 
-    /// The task that the line is about, if it is about one.
+    /// Return the task of the row, if it has one.
     pub fn task(&self) -> Option<TaskId> {
         match self {
             Row::Decided { .. } | Row::Warned { .. } => None,
@@ -276,7 +275,7 @@ impl Row {
     }
 }
 
-/// Letters of a sample's flags.
+/// Return the letters of a sample's flags.
 fn flags(row: &SampleRow) -> String {
     let all = [
         (row.whole_core, 'w'),
@@ -318,9 +317,8 @@ impl Serialize for SampleLine<'_> {
 }
 
 impl Row {
-    /// Appends the line, with its end.
+    /// Append the line, with its end.
     pub fn write(&self, at: Nanos, out: &mut Vec<u8>) {
-        let mut line = |value: &dyn erased::Line| value.append(out);
         match self {
             Row::Decided {
                 triggers,
@@ -328,59 +326,56 @@ impl Row {
                 stood_in,
                 basis,
             } => {
-                let Basis {
-                    target,
-                    predicted,
-                    measures,
-                } = basis;
-                line(&(
-                    "d",
-                    at,
-                    triggers,
-                    next_wake,
-                    u8::from(*stood_in),
-                    target,
-                    predicted,
-                    measures,
-                ));
+                let stood_in = u8::from(*stood_in);
+                let (target, predicted) = (basis.target, basis.predicted);
+                let measures = basis.measures;
+                append(
+                    out,
+                    &(
+                        "d", at, triggers, next_wake, stood_in, target, predicted, measures,
+                    ),
+                );
             }
             Row::Placed {
                 task,
                 cpus,
                 mode,
                 purpose,
-            } => line(&("p", at, task, cpus, mode, purpose)),
-            Row::Stopped(task) => line(&("x", at, task)),
-            Row::Waits { task, reason } => line(&("w", at, task, reason)),
-            Row::Sampled(row) => line(&SampleLine(at, row)),
-            Row::Lacks { task, column, why } => line(&("a", at, task, column, why)),
-            Row::Started(task) => line(&("b", at, task)),
-            Row::Ended(row) => line(&(
-                "e",
-                at,
-                row.task,
-                row.exit,
-                &row.text,
-                u8::from(row.timed_out),
-                row.max_rss,
-                row.user_time,
-                row.system_time,
-                row.read_bytes,
-                row.written_bytes,
-                row.progress_milli,
-            )),
-            Row::Switched(Switched::To { cpu, task }) => line(&("o", at, cpu, task)),
-            Row::Switched(Switched::Untold) => line(&("o", at, None::<CpuId>, None::<TaskId>)),
-            Row::Warned { code, text } => line(&("!", at, code, text)),
+            } => append(out, &("p", at, task, cpus, mode, purpose)),
+            Row::Stopped(task) => append(out, &("x", at, task)),
+            Row::Waits { task, reason } => append(out, &("w", at, task, reason)),
+            Row::Sampled(row) => append(out, &SampleLine(at, row)),
+            Row::Lacks { task, column, why } => append(out, &("a", at, task, column, why)),
+            Row::Started(task) => append(out, &("b", at, task)),
+            Row::Ended(row) => append(
+                out,
+                &(
+                    "e",
+                    at,
+                    row.task,
+                    row.exit,
+                    &row.text,
+                    u8::from(row.timed_out),
+                    row.max_rss,
+                    row.user_time,
+                    row.system_time,
+                    row.read_bytes,
+                    row.written_bytes,
+                    row.progress_milli,
+                ),
+            ),
+            Row::Switched(Switched::To { cpu, task }) => append(out, &("o", at, cpu, task)),
+            Row::Switched(Switched::Untold) => append(out, &("o", at, (), ())),
+            Row::Warned { code, text } => append(out, &("!", at, code, text)),
         }
     }
 
-    /// Reads a line; `None` for a kind that this version does not know.
+    /// Parse a line; `None` for an unknown kind.
     ///
     /// # Errors
-    /// What is wrong, with the column's name.
+    /// The problem, with the column's name.
     pub fn read(line: &str) -> Result<Option<(Nanos, Row)>, String> {
-        // Series are long, so values that nobody asks for are skipped over.
+        // Series are long, so unneeded values are not parsed.
         let values: Vec<&RawValue> = serde_json::from_str(line)
             .map_err(|error| format!("expected a JSON array: {error}"))?;
         let code = values
@@ -394,148 +389,122 @@ impl Row {
             kind,
             values: &values,
         };
-        let row = match kind.code {
-            "d" => Row::Decided {
-                triggers: columns.get("triggers")?,
-                next_wake: columns.get("next_wake_ns")?,
-                stood_in: columns.get::<u8>("stood_in")? != 0,
-                basis: Basis {
-                    target: columns.get::<Option<Rate>>("target")?,
-                    predicted: columns.get("predicted")?,
-                    measures: columns.get("measures")?,
-                },
-            },
-            "p" => Row::Placed {
-                task: columns.get("task")?,
-                cpus: columns.get("cpus")?,
-                mode: columns.get("mode")?,
-                purpose: columns.get("purpose")?,
-            },
-            "x" => Row::Stopped(columns.get("task")?),
-            "w" => Row::Waits {
-                task: columns.get("task")?,
-                reason: columns.get("reason")?,
-            },
-            "s" => {
-                let flags: String = columns.get("flags")?;
-                let mut counts = PerCounter::default();
-                for counter in Counter::ALL {
-                    counts[counter] = match columns.value(counter.name()) {
-                        // An earlier version did not have this counter.
-                        None if counter as usize >= BEFORE_PROGRESS => None,
-                        _ => columns.get(counter.name())?,
-                    };
-                }
-                Row::Sampled(SampleRow {
-                    task: columns.get("task")?,
-                    interval: columns.get("interval_ns")?,
-                    cpus: columns.get("cpus")?,
-                    purpose: columns.get("purpose")?,
-                    whole_core: flags.contains('w'),
-                    disturbed: flags.contains('d'),
-                    cut_short: flags.contains('c'),
-                    multiplexed: flags.contains('m'),
-                    cpu_time: columns.get("cpu_ns")?,
-                    counts,
-                    progress_milli: columns.get("progress_milli")?,
-                })
-            }
-            "a" => Row::Lacks {
-                task: columns.get("task")?,
-                column: columns.get("column")?,
-                why: columns.get("why")?,
-            },
-            "b" => Row::Started(columns.get("task")?),
-            "e" => Row::Ended(EndedRow {
-                task: columns.get("task")?,
-                exit: columns.get("exit")?,
-                text: columns.get("exit_text")?,
-                timed_out: columns
-                    .later::<u8>("timed_out")?
-                    .is_some_and(|flag| flag != 0),
-                max_rss: columns.later("max_rss_bytes")?,
-                user_time: columns.later("user_ns")?,
-                system_time: columns.later("system_ns")?,
-                read_bytes: columns.later("read_bytes")?,
-                written_bytes: columns.later("written_bytes")?,
-                progress_milli: columns.later("progress_milli")?,
-            }),
-            "o" => Row::Switched(match columns.get::<Option<CpuId>>("cpu")? {
-                Some(cpu) => Switched::To {
-                    cpu,
-                    task: columns.get("task")?,
-                },
-                None => Switched::Untold,
-            }),
-            "!" => Row::Warned {
-                code: columns.get("code")?,
-                text: columns.get("text")?,
-            },
-            _ => return Ok(None),
-        };
-        Ok(Some((columns.get("t_ns")?, row)))
+        Ok(Some((columns.get("t_ns")?, columns.row()?)))
     }
 }
 
-/// A line's values by the names of their columns.
+/// The values of a line, by the names of their columns.
 struct Columns<'a> {
     kind: &'a Kind,
     values: &'a [&'a RawValue],
 }
 
-impl<'a> Columns<'a> {
-    /// The value in the column of that name; `None` when the line is too short to have one.
-    fn value(&self, name: &str) -> Option<&'a str> {
-        let ix = self
-            .kind
-            .columns
-            .iter()
-            .position(|column| *column == name)?;
-        self.values.get(ix).map(|value| value.get())
+impl Columns<'_> {
+    fn row(&self) -> Result<Row, String> {
+        Ok(match self.kind.code {
+            "d" => Row::Decided {
+                triggers: self.get("triggers")?,
+                next_wake: self.get("next_wake_ns")?,
+                stood_in: self.flag("stood_in")?,
+                basis: Basis {
+                    target: self.get("target")?,
+                    predicted: self.get("predicted")?,
+                    measures: self.get("measures")?,
+                },
+            },
+            "p" => Row::Placed {
+                task: self.get("task")?,
+                cpus: self.get("cpus")?,
+                mode: self.get("mode")?,
+                purpose: self.get("purpose")?,
+            },
+            "x" => Row::Stopped(self.get("task")?),
+            "w" => Row::Waits {
+                task: self.get("task")?,
+                reason: self.get("reason")?,
+            },
+            "s" => Row::Sampled(self.sample()?),
+            "a" => Row::Lacks {
+                task: self.get("task")?,
+                column: self.get("column")?,
+                why: self.get("why")?,
+            },
+            "b" => Row::Started(self.get("task")?),
+            "e" => Row::Ended(self.ended()?),
+            "o" => Row::Switched(match self.get("cpu")? {
+                Some(cpu) => Switched::To {
+                    cpu,
+                    task: self.get("task")?,
+                },
+                None => Switched::Untold,
+            }),
+            _ => Row::Warned {
+                code: self.get("code")?,
+                text: self.get("text")?,
+            },
+        })
     }
 
-    /// The value in a column that an earlier version did not have.
-    fn later<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, String> {
-        if self.value(name).is_none() {
-            Ok(None)
-        } else {
-            self.get(name)
+    fn sample(&self) -> Result<SampleRow, String> {
+        let flags: String = self.get("flags")?;
+        let mut counts = PerCounter::default();
+        for counter in Counter::ALL {
+            counts[counter] = self.get(counter.name())?;
         }
+        Ok(SampleRow {
+            task: self.get("task")?,
+            interval: self.get("interval_ns")?,
+            cpus: self.get("cpus")?,
+            purpose: self.get("purpose")?,
+            whole_core: flags.contains('w'),
+            disturbed: flags.contains('d'),
+            cut_short: flags.contains('c'),
+            multiplexed: flags.contains('m'),
+            cpu_time: self.get("cpu_ns")?,
+            counts,
+            progress_milli: self.get("progress_milli")?,
+        })
+    }
+
+    fn ended(&self) -> Result<EndedRow, String> {
+        Ok(EndedRow {
+            task: self.get("task")?,
+            exit: self.get("exit")?,
+            text: self.get("exit_text")?,
+            timed_out: self.flag("timed_out")?,
+            max_rss: self.get("max_rss_bytes")?,
+            user_time: self.get("user_ns")?,
+            system_time: self.get("system_ns")?,
+            read_bytes: self.get("read_bytes")?,
+            written_bytes: self.get("written_bytes")?,
+            progress_milli: self.get("progress_milli")?,
+        })
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, String> {
+        Ok(self.get::<u8>(name)? != 0)
     }
 
     fn get<T: DeserializeOwned>(&self, name: &str) -> Result<T, String> {
-        let value = self.value(name).ok_or_else(|| {
-            format!(
-                "column `{name}` of a line of kind `{}` is missing",
-                self.kind.code
-            )
-        })?;
-        serde_json::from_str(value).map_err(|error| {
-            // The place within the value helps nobody.
+        let code = self.kind.code;
+        let mut names = self.kind.columns.iter();
+        let value = names
+            .position(|column| *column == name)
+            .and_then(|ix| self.values.get(ix))
+            .ok_or_else(|| format!("column `{name}` of a line of kind `{code}` is missing"))?;
+        serde_json::from_str(value.get()).map_err(|error| {
+            // The position within the value helps nobody.
             let text = error.to_string();
-            let what = text.split(" at line ").next().unwrap_or(&text);
-            format!(
-                "column `{name}` of a line of kind `{}`: {what}",
-                self.kind.code
-            )
+            let problem = text.split(" at line ").next().unwrap_or(&text);
+            format!("column `{name}` of a line of kind `{code}`: {problem}")
         })
     }
 }
 
-mod erased {
-    use serde::Serialize;
-
-    /// A line of any columns, appended as JSON.
-    pub(super) trait Line {
-        fn append(&self, out: &mut Vec<u8>);
-    }
-
-    impl<T: Serialize> Line for T {
-        fn append(&self, out: &mut Vec<u8>) {
-            // Writing into memory can't fail, and nothing in a row refuses to serialise.
-            if serde_json::to_writer(&mut *out, self).is_ok() {
-                out.push(b'\n');
-            }
-        }
+/// Append a line as JSON.
+fn append(out: &mut Vec<u8>, line: &impl Serialize) {
+    // Writing into memory cannot fail, and everything in a row serialises.
+    if serde_json::to_writer(&mut *out, line).is_ok() {
+        out.push(b'\n');
     }
 }

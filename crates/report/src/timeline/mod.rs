@@ -1,24 +1,24 @@
-//! Who ran where and when over a whole run, and how much memory traffic there was, from a series.
+//! Who ran where over a whole run, and the memory traffic, from a series.
 //!
 //! [`traffic`]: lines read and written, in equal parts of the run.
 
 mod traffic;
 
-use crate::holders::Holders;
-use crate::series::{Mode, Row, SampleRow, SeriesError, SeriesReader};
-use cosched_core::{Counter, CpuId, CpuSet, Nanos, Switched, TaskId};
-use std::collections::BTreeSet;
+use crate::series::in_order::RowsInOrder;
+use crate::series::replay::{Activity, Replay, Span};
+use crate::series::{Mode, Row, SeriesError, SeriesReader};
+use cosched_core::{CpuSet, Nanos};
 use std::io::BufRead;
 pub use traffic::Traffic;
 
-/// A time for which a job had the same CPUs.
+/// A time during which a job had the same CPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stay {
-    /// When it was placed there.
+    /// Its begin.
     pub from: Nanos,
-    /// When it was stopped or moved, or had ended; else the last time of the series.
+    /// Its end: the job stopped, moved or ended, or the series ended.
     pub to: Nanos,
-    /// Its CPUs.
+    /// The CPUs of the job.
     pub cpus: CpuSet,
     /// Whether it shared the CPUs.
     pub mode: Mode,
@@ -29,9 +29,7 @@ pub struct Stay {
 pub struct Timeline {
     /// CPUs of the run.
     pub cpus: CpuSet,
-    /// Begin: zero, unless it is a [section](Timeline::section).
-    pub from: Nanos,
-    /// Time of the last line.
+    /// Time of the last row.
     pub until: Nanos,
     /// Stays of each job, by its place in the record; ordered by time, without overlaps.
     pub stays: Vec<Vec<Stay>>,
@@ -45,205 +43,38 @@ impl Timeline {
     /// # Errors
     /// A line cannot be read. A last line that was cut off is no error.
     pub fn read<R: BufRead>(series: &mut SeriesReader<R>) -> Result<Timeline, SeriesError> {
-        let header = series.header();
-        let cpus = header.machine.all_cpus();
-        let mut replay = Replay::of(header.tasks.len());
-        let mut until = Nanos::ZERO;
-        let mut now = Nanos::ZERO;
-        for line in series.by_ref() {
-            let (at, row) = line?;
-            until = until.max(at);
-            match row {
-                Row::Sampled(sample) => replay.sampled(at, &sample),
-                Row::Lacks { .. } => {}
-                row => {
-                    // A row with an earlier time than the row before came late.
-                    now = now.max(at);
-                    replay.apply(now, row);
-                }
-            }
-        }
-        let jobs = replay.jobs.into_iter();
-        Ok(Timeline {
-            cpus,
-            from: Nanos::ZERO,
-            until,
-            stays: jobs.map(|job| job.close(until)).collect(),
-            traffic: replay.traffic.known(),
-        })
-    }
-
-    /// Return the part between two times, without memory traffic.
-    #[must_use]
-    pub fn section(&self, from: Nanos, to: Nanos) -> Timeline {
-        let jobs = self.stays.iter();
-        Timeline {
-            cpus: self.cpus.clone(),
-            from,
-            until: self.until.min(to),
-            stays: jobs.map(|stays| cut(stays, from, to)).collect(),
-            traffic: None,
-        }
-    }
-}
-
-/// Return the stays between two times, cut at both.
-fn cut(stays: &[Stay], from: Nanos, to: Nanos) -> Vec<Stay> {
-    let mut within = Vec::new();
-    for stay in stays {
-        let (from, to) = (stay.from.max(from), stay.to.min(to));
-        if from < to {
-            within.push(Stay {
-                from,
-                to,
-                ..stay.clone()
-            });
-        }
-    }
-    within
-}
-
-/// A run at one moment of its series.
-struct Replay {
-    jobs: Vec<JobReplay>,
-    holders: Holders,
-    traffic: Traffic,
-}
-
-impl Replay {
-    fn of(jobs: usize) -> Replay {
-        Replay {
-            jobs: std::iter::repeat_with(JobReplay::default)
-                .take(jobs)
-                .collect(),
-            holders: Holders::default(),
-            traffic: Traffic::new(),
-        }
-    }
-
-    fn apply(&mut self, at: Nanos, row: Row) {
-        match row {
-            Row::Placed {
-                task, cpus, mode, ..
-            } => self.place(at, task, Some((cpus, mode))),
-            Row::Stopped(task) => self.place(at, task, None),
-            Row::Switched(switched) => self.switch(at, switched),
-            Row::Started(task) => {
-                if let Some(job) = self.job(task) {
-                    job.is_over = false;
-                }
-            }
-            Row::Ended(ended) => {
-                if let Some(job) = self.job(ended.task) {
-                    job.end(at);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn sampled(&mut self, at: Nanos, sample: &SampleRow) {
-        let lines = [Counter::MmReads, Counter::MmWrites].map(|counter| sample.counts[counter]);
-        self.traffic.add(at - sample.interval, at, lines);
-    }
-
-    fn job(&mut self, task: TaskId) -> Option<&mut JobReplay> {
-        self.jobs.get_mut(task.0 as usize)
-    }
-
-    fn place(&mut self, at: Nanos, task: TaskId, placed: Option<(CpuSet, Mode)>) {
-        if let Some(job) = self.job(task) {
-            job.placed = placed;
-            job.settle(at);
-        }
-    }
-
-    fn switch(&mut self, at: Nanos, switched: Switched) {
-        let Switched::To { cpu, task } = switched else {
-            return self.forget_holders(at);
+        let mut replay = Replay::new(series.header());
+        let mut timeline = Timeline {
+            cpus: series.header().machine.all_cpus(),
+            stays: vec![Vec::new(); series.header().tasks.len()],
+            ..Timeline::default()
         };
-        let before = self.holders.switched(at, switched);
-        if let Some(job) = before.and_then(|task| self.job(task)) {
-            job.hold(at, |cpus| _ = cpus.remove(&cpu));
-        }
-        if let Some(job) = task.and_then(|task| self.job(task)) {
-            job.hold(at, |cpus| _ = cpus.insert(cpu));
-        }
-    }
-
-    /// From here on the series does not say who holds which CPU.
-    fn forget_holders(&mut self, at: Nanos) {
-        self.holders = Holders::default();
-        for job in &mut self.jobs {
-            if job.held.take().is_some() {
-                job.settle(at);
+        let mut traffic = Traffic::new();
+        for row in RowsInOrder::new(series) {
+            let (at, row) = row?;
+            replay.apply(at, &row);
+            timeline.add(replay.take_spans());
+            if let Row::Sampled(sample) = row {
+                traffic.add(at, &sample);
             }
         }
-    }
-}
-
-/// A job at one moment of the series.
-#[derive(Default)]
-struct JobReplay {
-    stays: Vec<Stay>,
-    /// The stay that goes on; its end is not known yet.
-    stay: Option<Stay>,
-    /// The last placement by the policy.
-    placed: Option<(CpuSet, Mode)>,
-    /// CPUs that the job held in the kernel, if the series says so.
-    held: Option<BTreeSet<CpuId>>,
-    /// The job has ended. Processes that it left behind may still hold CPUs.
-    is_over: bool,
-}
-
-impl JobReplay {
-    /// End the stay that goes on.
-    fn leave(&mut self, at: Nanos) {
-        if let Some(stay) = self.stay.take().filter(|stay| stay.from < at) {
-            self.stays.push(Stay { to: at, ..stay });
-        }
+        timeline.add(replay.finish());
+        timeline.until = replay.now;
+        timeline.traffic = traffic.known();
+        Ok(timeline)
     }
 
-    /// Begin a stay on the CPUs that the job holds; else on those where it was placed.
-    fn settle(&mut self, at: Nanos) {
-        self.leave(at);
-        let (mut cpus, mut mode) = self
-            .placed
-            .clone()
-            .unwrap_or((CpuSet::default(), Mode::Exclusive));
-        if let Some(held) = &self.held {
-            cpus = held.iter().copied().collect();
-            // A job that holds a CPU in the kernel does not share it.
-            if mode == Mode::Shared {
-                mode = Mode::Exclusive;
+    fn add(&mut self, spans: Vec<Span>) {
+        for span in spans {
+            if let Activity::Runs(placed) = span.activity {
+                self.stays[span.job].push(Stay {
+                    from: span.from,
+                    to: span.to,
+                    cpus: placed.cpus,
+                    mode: placed.mode,
+                });
             }
         }
-        if !cpus.is_empty() {
-            self.stay = Some(Stay {
-                from: at,
-                to: at,
-                cpus,
-                mode,
-            });
-        }
-    }
-
-    /// Change the CPUs that the job holds in the kernel.
-    fn hold(&mut self, at: Nanos, change: impl FnOnce(&mut BTreeSet<CpuId>)) {
-        if !self.is_over {
-            change(self.held.get_or_insert_default());
-            self.settle(at);
-        }
-    }
-
-    fn end(&mut self, at: Nanos) {
-        self.leave(at);
-        (self.placed, self.held, self.is_over) = (None, None, true);
-    }
-
-    fn close(mut self, until: Nanos) -> Vec<Stay> {
-        self.leave(until);
-        self.stays
     }
 }
 
@@ -276,7 +107,7 @@ mod tests {
 ["w",2000000000,0,{"why":"fitness","bandwidth":4000,"wanted":9000}]
 ["p",3000000000,0,"0","whole-core","measure-alone"]
 ["p",4000000000,0,"1","exclusive","run"]
-["e",5000000000,0,3,"exit 3",0,null,null,null,null,null]
+["e",5000000000,0,3,"exit 3",0,null,null,null,null,null,null]
 ["s",6000000000,1,1000000000,"0-1","run","",null,null,null,null,null,null,null,0]
 ["p",7000000"#;
         let timeline = timeline(text);
@@ -310,10 +141,10 @@ mod tests {
 ["o",3000000000,1,null]
 ["p",3000000000,0,"1","exclusive","run"]
 ["o",4000000000,0,0]
-["e",5000000000,1,0,"exit 0",0,null,null,null,null,null]
+["e",5000000000,1,0,"exit 0",0,null,null,null,null,null,null]
 ["o",5500000000,1,1]
 ["o",6000000000,null,null]
-["e",7000000000,0,0,"exit 0",0,null,null,null,null,null]
+["e",7000000000,0,0,"exit 0",0,null,null,null,null,null,null]
 "#;
         let timeline = timeline(text);
         let stays = |job: usize| -> Vec<(u64, u64, String, Mode)> {
@@ -343,19 +174,6 @@ mod tests {
             ]
         );
         assert_eq!(stays(1), [at(0, 2, "0-1", shared), at(2, 4, "0", own)]);
-        let part = timeline.section(Nanos(1_500_000_000), s(4));
-        let cut: Vec<(Nanos, Nanos)> = part.stays[0]
-            .iter()
-            .map(|stay| (stay.from, stay.to))
-            .collect();
-        assert_eq!(
-            (cut, part.from, part.until),
-            (
-                vec![(Nanos(1_500_000_000), s(2)), (s(2), s(3))],
-                part.from,
-                s(4)
-            )
-        );
     }
 
     #[test]
@@ -366,7 +184,7 @@ mod tests {
 ["s",2000000000,0,1000000000,"0","run","",null,null,null,null,null,null,null,0]
 ["o",2000000000,0,null]
 ["o",2000000000,1,0]
-["e",4000000000,0,0,"exit 0",0,null,null,null,null,null]
+["e",4000000000,0,0,"exit 0",0,null,null,null,null,null,null]
 "#;
         let stays = timeline(text).stays.swap_remove(0);
         let stays: Vec<(Nanos, Nanos, String)> = stays
@@ -387,7 +205,7 @@ mod tests {
 ["o",2000000000,0,0]
 ["p",3000000000,1,"0","exclusive","run"]
 ["o",3000000000,0,1]
-["e",4000000000,1,0,"exit 0",0,null,null,null,null,null]
+["e",4000000000,1,0,"exit 0",0,null,null,null,null,null,null]
 "#;
         let stays = timeline(text).stays.swap_remove(1);
         let stays: Vec<(Nanos, Nanos)> = stays.iter().map(|stay| (stay.from, stay.to)).collect();

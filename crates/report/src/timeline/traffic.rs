@@ -1,72 +1,76 @@
-//! Lines that memory moved, in equal parts of a run whose length is not known beforehand.
+//! Lines that memory moved, in equal parts of a run of unknown length.
 
-use cosched_core::Nanos;
+use crate::series::SampleRow;
+use cosched_core::{Counter, Nanos};
 
-/// So many parts there are at most; when a run lasts longer, two become one.
-const MOST: usize = 1024;
-/// The first length of a part.
-const FIRST: Nanos = Nanos(10_000_000);
+/// Maximum number of parts; in a longer run two parts become one.
+const MAX_PARTS: usize = 1024;
+/// First length of a part.
+const FIRST_WIDTH: Nanos = Nanos(10_000_000);
 
 /// Lines of 64 bytes that were read and written, by part of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Traffic {
-    /// The length of a part.
+    /// Length of a part.
     pub width: Nanos,
-    /// Lines read, by part.
+    /// Lines read, by part; empty if no sample has reads.
     pub reads: Vec<f64>,
-    /// Lines written, by part.
+    /// Lines written, by part; empty if no sample has writes.
     pub writes: Vec<f64>,
-    /// Whether any sample told reads, or writes.
-    has: [bool; 2],
 }
 
 impl Traffic {
     pub(super) fn new() -> Traffic {
         Traffic {
-            width: FIRST,
+            width: FIRST_WIDTH,
             reads: Vec::new(),
             writes: Vec::new(),
-            has: [false; 2],
         }
     }
 
-    /// Adds lines that were counted in an interval, evenly over it.
-    pub(super) fn add(&mut self, from: Nanos, to: Nanos, lines: [Option<u64>; 2]) {
-        if to <= from || lines.iter().all(Option::is_none) {
+    /// Add the lines of a sample that ended at `to`.
+    pub(super) fn add(&mut self, to: Nanos, sample: &SampleRow) {
+        let reads = sample.counts[Counter::MmReads];
+        let writes = sample.counts[Counter::MmWrites];
+        self.add_lines(to - sample.interval, to, [reads, writes]);
+    }
+
+    /// Add lines that were counted in an interval, evenly over it.
+    fn add_lines(&mut self, from: Nanos, to: Nanos, [reads, writes]: [Option<u64>; 2]) {
+        if to <= from || (reads, writes) == (None, None) {
             return;
         }
-        while to.0.div_ceil(self.width.0) > MOST as u64 {
+        while to.0.div_ceil(self.width.0) > MAX_PARTS as u64 {
             self.width = Nanos(self.width.0 * 2);
             for parts in [&mut self.reads, &mut self.writes] {
                 *parts = parts.chunks(2).map(|two| two.iter().sum()).collect();
             }
         }
-        let count = to.0.div_ceil(self.width.0) as usize;
-        for (which, (parts, lines)) in [&mut self.reads, &mut self.writes]
-            .into_iter()
-            .zip(lines)
-            .enumerate()
-        {
-            let Some(lines) = lines else { continue };
-            self.has[which] = true;
-            parts.resize(parts.len().max(count), 0.0);
-            let first = (from.0 / self.width.0) as usize;
-            for (part, sum) in parts.iter_mut().enumerate().take(count).skip(first) {
-                let begins = part as u64 * self.width.0;
-                let shared = to.0.min(begins + self.width.0) - from.0.max(begins);
-                *sum += lines as f64 * (shared as f64 / (to.0 - from.0) as f64);
-            }
-        }
+        spread(&mut self.reads, self.width, from, to, reads);
+        spread(&mut self.writes, self.width, from, to, writes);
     }
 
-    /// This, if anything was told. What was never told has no parts.
+    /// Return this if any sample had traffic.
     pub(super) fn known(self) -> Option<Traffic> {
-        self.has.iter().any(|&has| has).then_some(self)
+        (!self.reads.is_empty() || !self.writes.is_empty()).then_some(self)
     }
 
-    /// The lines of a part as a rate in GB/s.
+    /// Convert the lines of a part to a rate in GB/s.
     pub fn gb_per_s(&self, lines: f64) -> f64 {
         64.0 * lines / self.width.0 as f64
+    }
+}
+
+/// Spread lines evenly over the parts of an interval.
+fn spread(parts: &mut Vec<f64>, width: Nanos, from: Nanos, to: Nanos, lines: Option<u64>) {
+    let Some(lines) = lines else { return };
+    let count = to.0.div_ceil(width.0) as usize;
+    parts.resize(parts.len().max(count), 0.0);
+    let first = (from.0 / width.0) as usize;
+    for (part, sum) in parts.iter_mut().enumerate().take(count).skip(first) {
+        let begin = part as u64 * width.0;
+        let shared = to.0.min(begin + width.0) - from.0.max(begin);
+        *sum += lines as f64 * (shared as f64 / (to.0 - from.0) as f64);
     }
 }
 
@@ -78,8 +82,8 @@ mod tests {
     #[test]
     fn lines_go_to_the_parts_of_their_interval() {
         let mut traffic = Traffic::new();
-        traffic.add(Nanos(5_000_000), Nanos(20_000_000), [Some(30), None]);
-        traffic.add(Nanos(30_000_000), Nanos(30_000_000), [Some(30), None]);
+        traffic.add_lines(Nanos(5_000_000), Nanos(20_000_000), [Some(30), None]);
+        traffic.add_lines(Nanos(30_000_000), Nanos(30_000_000), [Some(30), None]);
         assert_eq!(
             (&traffic.reads[..], &traffic.writes[..]),
             (&[10.0, 20.0][..], &[][..])
@@ -95,10 +99,10 @@ mod tests {
         ) {
             let mut traffic = Traffic::new();
             for &(from, length, lines) in &intervals {
-                traffic.add(Nanos(from), Nanos(from + length), [Some(lines), Some(lines)]);
+                traffic.add_lines(Nanos(from), Nanos(from + length), [Some(lines), Some(lines)]);
             }
             let all: u64 = intervals.iter().map(|interval| interval.2).sum();
-            prop_assert!(traffic.reads.len() <= MOST);
+            prop_assert!(traffic.reads.len() <= MAX_PARTS);
             prop_assert!((traffic.reads.iter().sum::<f64>() - all as f64).abs() < 1e-6 * all as f64 + 1e-9);
             prop_assert_eq!(&traffic.reads, &traffic.writes);
         }

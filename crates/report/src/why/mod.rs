@@ -1,15 +1,15 @@
-//! Why a job runs or waits at a time: the last decisions about it with their numbers, who had the CPUs instead, and when it
-//! runs at the latest. All of it comes from the series, so it can be asked of a run that has ended as well as of one that
-//! goes on.
+//! Why a job runs or waits at a time: the last decisions about it, the jobs with CPUs in its place, and the bound on its
+//! wait. All of this comes from the series, so it works for a finished run and for one that goes on.
 //!
-//! [`seen`]: who had which CPU, as a scheduler in the kernel saw it. [`text`]: the answer in words.
+//! [`seen`]: the holders of the CPUs in the kernel. [`text`]: the answer in words.
 
 mod seen;
 mod text;
 
-use crate::series::{Mode, Row, SeriesError, SeriesReader};
-use cosched_core::{CpuSet, Nanos, Purpose, Switched, TaskId, Trigger, WaitReason};
-use seen::Watch;
+use crate::series::in_order::RowsInOrder;
+use crate::series::replay::{JobReplay, Replay};
+use crate::series::{Mode, Row, SeriesError, SeriesHeader, SeriesReader};
+use cosched_core::{CpuSet, Nanos, Purpose, TaskId, Trigger, WaitReason};
 pub use seen::{Held, Seen};
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -19,10 +19,10 @@ pub use text::why_text;
 /// The format's name and version.
 pub const WHY_SCHEMA: &str = "cosched.why/1";
 
-/// So many of the last decisions about a job are kept.
+/// Maximum number of decisions about a job in an answer.
 const STEPS: usize = 5;
 
-/// What a job did at the time that was asked for.
+/// The state of a job at the given time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "state")]
 pub enum State {
@@ -31,25 +31,25 @@ pub enum State {
         /// When it arrives.
         arrival: Nanos,
     },
-    /// It had arrived and was not started.
+    /// It had arrived and was not started yet.
     Queued {
         /// When it arrived.
         since: Nanos,
     },
-    /// It was on CPUs.
+    /// It had CPUs.
     Runs {
-        /// Since when it was there.
+        /// Begin of this placement.
         since: Nanos,
         /// Its CPUs.
         cpus: CpuSet,
         /// Whether they were its own.
         mode: Mode,
-        /// What the placement was for.
+        /// Purpose of the placement.
         purpose: Purpose,
     },
-    /// It had been started and waited.
+    /// It had started and waited.
     Waits {
-        /// Since when it had no CPU.
+        /// When it lost its last CPU.
         since: Nanos,
     },
     /// It had ended.
@@ -61,30 +61,30 @@ pub enum State {
     },
 }
 
-/// What a decision did with the job.
+/// The effect of a decision on the job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "did")]
 pub enum Did {
     /// It was placed.
     Placed {
-        /// Its CPUs from then on.
+        /// Its new CPUs.
         cpus: CpuSet,
         /// Whether they were its own.
         mode: Mode,
-        /// What the placement was for.
+        /// Purpose of the placement.
         purpose: Purpose,
-        /// The CPUs that it had had last; `None` if it had never run.
+        /// Its CPUs before; `None` if it had never run.
         before: Option<CpuSet>,
-        /// The jobs that had these CPUs until this decision, by their numbers.
+        /// The jobs that lost these CPUs by this decision, by their numbers.
         left_by: Vec<u32>,
-        /// How long it had been without a CPU; `None` if it had one, or had never run.
+        /// Time without a CPU before; `None` if it had one, or had never started.
         waited: Option<Nanos>,
     },
     /// It was stopped.
     Stopped,
-    /// It had to wait, or for another reason than before.
+    /// It had to wait, or waits for another reason than before.
     Waits {
-        /// Why.
+        /// Reason of the wait.
         reason: WaitReason,
     },
 }
@@ -92,53 +92,53 @@ pub enum Did {
 /// A decision about the job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Step {
-    /// When it was made.
+    /// Time of the decision.
     pub at: Nanos,
-    /// What triggered it.
+    /// Triggers of the decision.
     pub triggers: Vec<Trigger>,
-    /// Round-robin stood in for a decision of the policy that could not be carried out.
+    /// Round-robin stood in, since the policy's own decision was not possible.
     pub stood_in: bool,
-    /// What it did with the job.
+    /// Its effect on the job.
     #[serde(flatten)]
     pub did: Did,
 }
 
-/// A job that had CPUs while the one that was asked for waited.
+/// Another job that had CPUs while the job waited.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Preferred {
     /// Its number.
     pub task: u32,
     /// Its CPUs.
     pub cpus: CpuSet,
-    /// Since when it had them.
+    /// Begin of its placement.
     pub since: Nanos,
-    /// What for.
+    /// Purpose of its placement.
     pub purpose: Purpose,
 }
 
-/// When the job runs at the latest.
+/// The bound on the job's wait.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "bound")]
 pub enum Latest {
-    /// The bound on pauses.
+    /// `--max-pause` bounds the wait.
     Pause {
-        /// The time at which it has waited for as long as a job may.
+        /// End of the longest allowed pause.
         overdue: Nanos,
-        /// The time by which those that are overdue have their turn.
+        /// Time by which all overdue jobs have had a turn.
         at: Nanos,
-        /// The bound itself.
+        /// The longest allowed pause.
         max_pause: Nanos,
     },
-    /// It has been let in and has not begun: the policy's order decides, and there is no bound.
+    /// None: the policy's order decides when it starts.
     Order,
-    /// It is let in when one of the jobs that are live ends: there is no bound.
+    /// None: it is let in when a live job ends.
     Queue {
-        /// How many are live.
+        /// Number of live jobs.
         live: usize,
     },
 }
 
-/// Whether more can follow in a series.
+/// Whether a series can still grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SeriesEnd {
@@ -148,68 +148,42 @@ pub enum SeriesEnd {
     Over,
 }
 
-/// The answer.
+/// An answer: why a job runs or waits.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Why {
     /// [`WHY_SCHEMA`].
     pub schema: String,
     /// The job's name.
     pub job: String,
-    /// The names of all jobs, by the numbers of their tasks.
+    /// The names of all jobs, by number.
     pub names: Vec<String>,
     /// The policy that decided.
     pub policy: String,
-    /// The time that was asked for; the last that the series tells if that is earlier.
+    /// The given time, or the last time of the series if that is earlier.
     pub at: Nanos,
-    /// The job's state then.
+    /// The job's state at that time.
     #[serde(flatten)]
     pub state: State,
-    /// The last decisions about it, in the order of time.
+    /// The last decisions about it, the oldest first.
     pub steps: Vec<Step>,
-    /// Who had CPUs, if it had none.
+    /// The jobs that had CPUs, if it had none.
     pub preferred: Vec<Preferred>,
-    /// How many others waited.
+    /// Number of other jobs that had started and waited.
     pub waiting: usize,
-    /// Who had which CPU in fact; `None` if no scheduler in the kernel told, if it had not begun, had ended,
-    /// or had never been seen on one: that scheduler may not have it.
+    /// The holders of the CPUs in the kernel; `None` if the series does not say, or the job never held one.
     pub seen: Option<Seen>,
-    /// When it runs at the latest, if it waited.
+    /// The bound on its wait, if it waited.
     pub latest: Option<Latest>,
-    /// When the policy decides again at the latest; `None` if that had passed, or only something that happens leads to a
-    /// decision, or the run was over.
+    /// Latest time of the next decision; `None` if that had passed, if only an event leads to one, or if the run was over.
     pub next_decision: Option<Nanos>,
-    /// The series tells nothing after this time, and whether more can follow; `None` if it does.
+    /// The series ends at this time, and whether it can still grow; `None` if it goes on after it.
     pub series_end: Option<SeriesEnd>,
 }
 
-/// What is known of a task while the series is read.
-#[derive(Clone, Default)]
-struct Life {
-    arrival: Nanos,
-    is_started: bool,
-    place: Option<(Nanos, CpuSet, Mode, Purpose)>,
-    last_cpus: Option<CpuSet>,
-    waits_since: Option<Nanos>,
-    /// The policy has had it to decide about.
-    let_in: bool,
-    ended: Option<(Nanos, String)>,
-}
-
-/// The decision whose lines are being read.
-#[derive(Default)]
-struct Now {
-    at: Nanos,
-    triggers: Vec<Trigger>,
-    stood_in: bool,
-    next: Option<Nanos>,
-    /// Who lost CPUs by it, and which.
-    left: Vec<(u32, CpuSet)>,
-}
-
-/// Reads a series up to a time, or to its end, and tells about the job with this number. `end` says whether more can follow.
+/// Read a series up to a time, or to its end, and explain the job with this number. `end` says whether it can still grow.
 ///
 /// # Errors
-/// A line can't be read. A last line that was cut off is no error.
+/// A line cannot be read. A last line that was cut off is no error.
 pub fn why<R: BufRead>(
     series: &mut SeriesReader<R>,
     task: TaskId,
@@ -217,229 +191,242 @@ pub fn why<R: BufRead>(
     end: SeriesEnd,
 ) -> Result<Why, SeriesError> {
     let header = series.header().clone();
-    let mut lives: Vec<Life> = header
-        .tasks
-        .iter()
-        .map(|task| Life {
-            arrival: task.arrival_ns,
-            ..Life::default()
-        })
-        .collect();
-    let own = task.0 as usize;
-    let (mut now, mut last, mut goes_on) = (Now::default(), Nanos::ZERO, false);
-    let mut steps: VecDeque<Step> = VecDeque::new();
-    let mut watch = Watch::new(task);
-    for line in series.by_ref() {
-        let (time, row) = line?;
-        if at.is_some_and(|at| time > at) {
-            goes_on = true;
+    let mut history = History::new(&header, task);
+    let mut has_more = false;
+    for row in RowsInOrder::new(series) {
+        let (time, row) = row?;
+        has_more = at.is_some_and(|at| time > at);
+        if has_more {
             break;
         }
-        last = last.max(time);
-        let did = match row {
-            Row::Decided {
-                triggers,
-                next_wake,
-                stood_in,
-                ..
-            } => {
-                now = Now {
-                    at: time,
-                    triggers,
-                    stood_in,
-                    next: next_wake,
-                    left: Vec::new(),
-                };
-                None
+        history.apply(time, row);
+    }
+    let last = history.replay.now;
+    let at = at.filter(|at| has_more || *at < last).unwrap_or(last);
+    Ok(history.answer(header, at, (!has_more).then_some(end)))
+}
+
+/// A decision whose rows are being read.
+#[derive(Default)]
+struct OpenDecision {
+    at: Nanos,
+    triggers: Vec<Trigger>,
+    stood_in: bool,
+    next: Option<Nanos>,
+    /// Jobs that lost CPUs by it, and these CPUs.
+    left: Vec<(TaskId, CpuSet)>,
+}
+
+impl OpenDecision {
+    /// Return the other jobs that lost some of these CPUs.
+    fn left_by(&self, task: TaskId, cpus: &CpuSet) -> Vec<u32> {
+        let mut left_by = Vec::new();
+        for (other, left) in &self.left {
+            if *other != task && !left.intersection(cpus).is_empty() {
+                left_by.push(other.0);
             }
+        }
+        left_by
+    }
+}
+
+/// A job's history up to a row of the series.
+struct History {
+    task: TaskId,
+    replay: Replay,
+    decision: OpenDecision,
+    steps: VecDeque<Step>,
+}
+
+impl History {
+    fn new(header: &SeriesHeader, task: TaskId) -> History {
+        History {
+            task,
+            replay: Replay::new(header),
+            decision: OpenDecision::default(),
+            steps: VecDeque::new(),
+        }
+    }
+
+    fn apply(&mut self, at: Nanos, row: Row) {
+        if let Some(did) = self.effect(at, &row)
+            && row.task() == Some(self.task)
+        {
+            self.add_step(did);
+        }
+        self.replay.apply(at, &row);
+        self.replay.take_spans();
+        if let Row::Decided {
+            triggers,
+            next_wake,
+            stood_in,
+            ..
+        } = row
+        {
+            self.decision = OpenDecision {
+                at,
+                triggers,
+                stood_in,
+                next: next_wake,
+                left: Vec::new(),
+            };
+        }
+    }
+
+    /// Return the effect of a row on its task, before it is applied.
+    fn effect(&mut self, at: Nanos, row: &Row) -> Option<Did> {
+        match row {
             Row::Placed {
                 task,
                 cpus,
                 mode,
                 purpose,
             } => {
-                let Some(life) = lives.get_mut(task.0 as usize) else {
-                    continue;
+                self.lose_cpus(*task);
+                let job = self.replay.job(*task);
+                let waited = job.paused_since().map(|since| at - since);
+                let left_by = if *mode == Mode::Shared {
+                    Vec::new()
+                } else {
+                    self.decision.left_by(*task, cpus)
                 };
-                let waited = life
-                    .waits_since
-                    .take()
-                    .filter(|_| life.is_started)
-                    .map(|since| time - since);
-                if let Some((_, before, ..)) =
-                    life.place.replace((time, cpus.clone(), mode, purpose))
-                {
-                    now.left.push((task.0, before));
-                }
-                let before = life.last_cpus.replace(cpus.clone());
-                let left_by = now.left.iter().filter(|(who, left)| {
-                    *who != task.0 && mode != Mode::Shared && !left.intersection(&cpus).is_empty()
-                });
-                let left_by = left_by.map(|(who, _)| *who).collect();
-                Some((
-                    task,
-                    Did::Placed {
-                        cpus,
-                        mode,
-                        purpose,
-                        before,
-                        left_by,
-                        waited,
-                    },
-                ))
+                Some(Did::Placed {
+                    cpus: cpus.clone(),
+                    mode: *mode,
+                    purpose: *purpose,
+                    before: job.last_placed.as_ref().map(|last| last.cpus.clone()),
+                    left_by,
+                    waited: waited.filter(|waited| *waited > Nanos::ZERO),
+                })
             }
             Row::Stopped(task) => {
-                let Some(life) = lives.get_mut(task.0 as usize) else {
-                    continue;
-                };
-                if let Some((_, cpus, ..)) = life.place.take() {
-                    now.left.push((task.0, cpus));
-                }
-                life.waits_since = Some(time);
-                Some((task, Did::Stopped))
+                self.lose_cpus(*task);
+                Some(Did::Stopped)
             }
-            Row::Waits { task, reason } => {
-                let Some(life) = lives.get_mut(task.0 as usize) else {
-                    continue;
-                };
-                let since = life.arrival;
-                life.waits_since.get_or_insert(since);
-                life.let_in = true;
-                Some((task, Did::Waits { reason }))
-            }
-            Row::Started(task) => {
-                if let Some(life) = lives.get_mut(task.0 as usize) {
-                    // Started again after a failure it has not ended yet.
-                    (life.is_started, life.ended) = (true, None);
-                }
-                None
-            }
-            Row::Ended(row) => {
-                if let Some(life) = lives.get_mut(row.task.0 as usize) {
-                    if let Some((_, cpus, ..)) = life.place.take() {
-                        // The next decision gives them to others.
-                        now.left.push((row.task.0, cpus));
-                    }
-                    life.ended = Some((time, row.text));
-                }
-                watch.ended(last, row.task);
-                None
-            }
-            Row::Switched(switched) => {
-                // What a job left behind is not it any more.
-                let is_over = |task: &TaskId| {
-                    lives
-                        .get(task.0 as usize)
-                        .is_none_or(|life| life.ended.is_some())
-                };
-                let switched = match switched {
-                    Switched::To { cpu, task } => Switched::To {
-                        cpu,
-                        task: task.filter(|task| !is_over(task)),
-                    },
-                    Switched::Untold => Switched::Untold,
-                };
-                watch.switched(last, switched);
-                None
-            }
-            Row::Sampled(_) | Row::Lacks { .. } | Row::Warned { .. } => None,
-        };
-        if let Some((_, did)) = did.filter(|(about, _)| *about == task) {
-            if steps.len() == STEPS {
-                steps.pop_front();
-            }
-            let step = Step {
-                at: now.at,
-                triggers: now.triggers.clone(),
-                stood_in: now.stood_in,
-                did,
-            };
-            steps.push_back(step);
+            Row::Waits { reason, .. } => Some(Did::Waits { reason: *reason }),
+            _ => None,
         }
     }
-    let series_end = (!goes_on).then_some(end);
-    let asked = at.filter(|at| goes_on || *at < last).unwrap_or(last);
-    let life = lives.get(own).cloned().unwrap_or_default();
-    let state = match (&life.ended, &life.place, life.is_started) {
-        (Some((at, exit)), ..) => State::Ended {
+
+    fn lose_cpus(&mut self, task: TaskId) {
+        if let Some((_, placed)) = &self.replay.job(task).placed {
+            self.decision.left.push((task, placed.cpus.clone()));
+        }
+    }
+
+    fn add_step(&mut self, did: Did) {
+        if self.steps.len() == STEPS {
+            self.steps.pop_front();
+        }
+        self.steps.push_back(Step {
+            at: self.decision.at,
+            triggers: self.decision.triggers.clone(),
+            stood_in: self.decision.stood_in,
+            did,
+        });
+    }
+
+    fn answer(self, header: SeriesHeader, at: Nanos, series_end: Option<SeriesEnd>) -> Why {
+        let job = self.replay.job(self.task);
+        let state = state(job, at);
+        let is_over = series_end == Some(SeriesEnd::Over);
+        let next_decision = self.decision.next.filter(|next| *next > at && !is_over);
+        Why {
+            schema: WHY_SCHEMA.to_owned(),
+            job: header.tasks[self.task.0 as usize].name.clone(),
+            policy: header.policy.clone(),
+            at,
+            preferred: self.preferred(&state),
+            waiting: self.waiting(),
+            seen: self.seen(&state, &header),
+            latest: self.latest(&state, &header),
+            state,
+            steps: self.steps.into(),
+            next_decision,
+            series_end,
+            names: header.tasks.into_iter().map(|task| task.name).collect(),
+        }
+    }
+
+    fn seen(&self, state: &State, header: &SeriesHeader) -> Option<Seen> {
+        match state {
+            State::Runs { .. } | State::Waits { .. } => {
+                Seen::of(&self.replay, self.task, &header.machine.all_cpus())
+            }
+            _ => None,
+        }
+    }
+
+    /// Return the jobs that have CPUs while this one waits.
+    fn preferred(&self, state: &State) -> Vec<Preferred> {
+        let mut preferred = Vec::new();
+        if !matches!(state, State::Waits { .. } | State::Queued { .. }) {
+            return preferred;
+        }
+        for (task, job) in self.replay.jobs.iter().enumerate() {
+            if let Some((since, placed)) = &job.placed {
+                preferred.push(Preferred {
+                    task: task as u32,
+                    cpus: placed.cpus.clone(),
+                    since: *since,
+                    purpose: placed.purpose,
+                });
+            }
+        }
+        preferred
+    }
+
+    /// Count the other jobs that have started and wait.
+    fn waiting(&self) -> usize {
+        let mut waiting = 0;
+        for (task, job) in self.replay.jobs.iter().enumerate() {
+            let waits = job.starts > 0 && !job.is_over() && job.placed.is_none();
+            waiting += usize::from(waits && task != self.task.0 as usize);
+        }
+        waiting
+    }
+
+    fn latest(&self, state: &State, header: &SeriesHeader) -> Option<Latest> {
+        let jobs = self.replay.jobs.iter();
+        let live = jobs.filter(|job| job.is_live()).count();
+        let max_pause = Nanos::from_s(header.setting.options.max_pause_s);
+        match state {
+            State::Queued { .. } if self.replay.job(self.task).let_in => Some(Latest::Order),
+            State::Queued { .. } => Some(Latest::Queue { live }),
+            State::Waits { since } if max_pause > Nanos::ZERO => {
+                let turns = live.div_ceil(header.machine.cpus.len()) as u64;
+                let overdue = *since + max_pause;
+                Some(Latest::Pause {
+                    overdue,
+                    at: overdue + Nanos(turns.saturating_mul(header.quantum_ns.0)),
+                    max_pause,
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn state(job: &JobReplay, at: Nanos) -> State {
+    match (&job.ended, &job.placed) {
+        (Some((at, exit)), _) => State::Ended {
             at: *at,
             exit: exit.clone(),
         },
-        (None, Some((since, cpus, mode, purpose)), _) => State::Runs {
+        (None, Some((since, placed))) => State::Runs {
             since: *since,
-            cpus: cpus.clone(),
-            mode: *mode,
-            purpose: *purpose,
+            cpus: placed.cpus.clone(),
+            mode: placed.mode,
+            purpose: placed.purpose,
         },
-        (None, None, true) => State::Waits {
-            since: life.waits_since.unwrap_or(life.arrival),
+        (None, None) if job.starts > 0 => State::Waits {
+            since: job.idle_since,
         },
-        (None, None, false) if life.arrival > asked => State::NotArrived {
-            arrival: life.arrival,
+        (None, None) if job.arrival > at => State::NotArrived {
+            arrival: job.arrival,
         },
-        (None, None, false) => State::Queued {
-            since: life.arrival,
-        },
-    };
-    let live = |life: &&Life| (life.is_started || life.let_in) && life.ended.is_none();
-    let count = lives.iter().filter(live).count();
-    let seen = watch.seen(asked, &header.machine.all_cpus());
-    let seen = seen.filter(|_| matches!(state, State::Runs { .. } | State::Waits { .. }));
-    let is_waiting = matches!(state, State::Waits { .. } | State::Queued { .. });
-    let preferred = lives.iter().enumerate().filter_map(|(at, life)| {
-        let (since, cpus, _, purpose) = life.place.clone()?;
-        Some(Preferred {
-            task: at as u32,
-            cpus,
-            since,
-            purpose,
-        })
-    });
-    let max_pause = Nanos::from_s(header.setting.options.max_pause_s);
-    let latest = match &state {
-        State::Queued { .. } if life.let_in => Some(Latest::Order),
-        State::Queued { .. } => Some(Latest::Queue { live: count }),
-        State::Waits { since } if max_pause > Nanos::ZERO => {
-            let cpus = header.machine.cpus.len().max(1);
-            let turns = count.div_ceil(cpus) as u64;
-            let overdue = *since + max_pause;
-            let at = overdue + Nanos(turns.saturating_mul(header.quantum_ns.0));
-            Some(Latest::Pause {
-                overdue,
-                at,
-                max_pause,
-            })
-        }
-        _ => None,
-    };
-    let waits = |(at, life): (usize, &Life)| {
-        at != own && life.is_started && life.ended.is_none() && life.place.is_none()
-    };
-    Ok(Why {
-        schema: WHY_SCHEMA.to_owned(),
-        job: header
-            .tasks
-            .get(own)
-            .map(|task| task.name.clone())
-            .unwrap_or_default(),
-        names: header.tasks.into_iter().map(|task| task.name).collect(),
-        policy: header.policy,
-        at: asked,
-        state,
-        steps: steps.into(),
-        preferred: if is_waiting {
-            preferred.collect()
-        } else {
-            Vec::new()
-        },
-        waiting: lives.iter().enumerate().filter(|one| waits(*one)).count(),
-        seen,
-        latest,
-        next_decision: now
-            .next
-            .filter(|next| *next > asked && series_end != Some(SeriesEnd::Over)),
-        series_end,
-    })
+        (None, None) => State::Queued { since: job.arrival },
+    }
 }
 
 #[cfg(test)]
@@ -475,10 +462,10 @@ mod tests {
 ["d",400000000,["quantum-end"],600000000,0,null,null,null]
 ["w",400000000,0,{"why":"order","ahead":0}]
 ["p",400000000,1,"0","exclusive","run"]
-["e",500000000,1,0,"exit 0",0,null,null,null,null,null]
+["e",500000000,1,0,"exit 0",0,null,null,null,null,null,null]
 ["d",500000000,[{"ended":1}],700000000,1,null,null,null]
 ["p",500000000,0,"0","exclusive","run"]
-["e",900000000,0,3,"exit 3",0,null,null,null,null,null]
+["e",900000000,0,3,"exit 3",0,null,null,null,null,null,null]
 "#;
 
     #[test]
@@ -507,7 +494,7 @@ mod tests {
 ["o",30000000,0,1]
 ["o",70000000,0,0]
 ["o",75000000,1,1]
-["e",150000000,0,0,"exit 0",0,null,null,null,null,null]
+["e",150000000,0,0,"exit 0",0,null,null,null,null,null,null]
 ["o",151000000,0,1]
 ["o",160000000,0,null]
 ["o",160000000,1,null]
@@ -543,7 +530,7 @@ mod tests {
             (Nanos(400_000_000), Some(SeriesEnd::Over))
         );
         assert!(matches!(answer.state, State::Runs { .. }) && answer.next_decision.is_none());
-        assert!(why_text(&answer, 100).contains("its run was killed then, or could not write on"));
+        assert!(why_text(&answer, 100).contains("its run was killed, or could not write on"));
         let before = ask(&half, 1, Some(300));
         assert_eq!((before.at, before.series_end), (Nanos(300_000_000), None));
     }

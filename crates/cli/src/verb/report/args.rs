@@ -1,7 +1,6 @@
 //! The command line of `cosched report`.
 
 use clap::{Args, ValueEnum};
-use cosched_core::Nanos;
 use std::path::PathBuf;
 
 /// Show what happened in runs, or what a comparison found, from the files that were kept
@@ -41,10 +40,6 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,
 
-    /// Draw this part of the timeline as well, in seconds since the start, as in 5-5.3, which becomes timeline-5-5.3
-    #[arg(long, value_name = "FROM-TO", requires = "figures", value_parser = section)]
-    pub(crate) section: Option<(Nanos, Nanos)>,
-
     /// Of a comparison: hold the candidates against this one
     #[arg(long, value_name = "NAME")]
     pub(crate) baseline: Option<String>,
@@ -56,23 +51,6 @@ pub(crate) struct ReportArgs {
     /// Tell nothing about what was written and what is missing
     #[arg(short, long)]
     pub(crate) quiet: bool,
-}
-
-/// Two times, in order.
-fn section(text: &str) -> Result<(Nanos, Nanos), String> {
-    let seconds = |text: &str| {
-        text.trim()
-            .parse::<f64>()
-            .ok()
-            .filter(|s| (0.0..1e9).contains(s))
-    };
-    let ends = text
-        .split_once('-')
-        .and_then(|(from, to)| seconds(from).zip(seconds(to)));
-    match ends.filter(|(from, to)| from < to) {
-        Some((from, to)) => Ok((Nanos((from * 1e9) as u64), Nanos((to * 1e9) as u64))),
-        None => Err("expected two times in seconds, the earlier first, as in 5-5.3".to_owned()),
-    }
 }
 
 /// How what is printed looks.

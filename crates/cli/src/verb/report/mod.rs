@@ -53,11 +53,6 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn report_comparison(args: &ReportArgs, folder: &Path) -> anyhow::Result<()> {
-    if args.section.is_some() {
-        return Err(usage(
-            "--section is for runs, and not for the folder of a comparison",
-        ));
-    }
     let (store, answer) = comparison::judged(folder, args)?;
     if args.wants_files() {
         let view = comparison::view(&store, &answer)?;
@@ -86,13 +81,12 @@ fn report_comparison(args: &ReportArgs, folder: &Path) -> anyhow::Result<()> {
 fn report_runs(args: &ReportArgs, files: Vec<RunFiles>) -> anyhow::Result<()> {
     refuse_comparison_options(args)?;
     let runs = read_runs(args, files)?;
-    refuse_late_section(args, &runs)?;
     if args.wants_files() {
         let mut views: Vec<RunView<'_>> = runs.iter().map(Run::view).collect();
         if let Some(first) = views.first_mut() {
             first.notes.extend(doubts(&runs));
         }
-        write_files(args, || run_page(&views), || pictures(&views, args))?;
+        write_files(args, || run_page(&views), || pictures(&views))?;
     }
     if let Some(format) = args.printed() {
         let mut out = std::io::stdout().lock();
@@ -133,27 +127,11 @@ fn read_runs(args: &ReportArgs, files: Vec<RunFiles>) -> anyhow::Result<Vec<Run>
     Ok(batches(runs))
 }
 
-/// Refuse a section that begins after the end of all runs.
-fn refuse_late_section(args: &ReportArgs, runs: &[Run]) -> anyhow::Result<()> {
-    let Some((from, _)) = args.section else {
-        return Ok(());
-    };
-    let timelines = runs.iter().filter_map(|run| run.timeline.as_ref());
-    match timelines.map(|timeline| timeline.until).max() {
-        Some(last) if last <= from => Err(usage(format!(
-            "--section begins after {} s, and all ended after {:.3} s",
-            from.as_s(),
-            last.as_s()
-        ))),
-        _ => Ok(()),
-    }
-}
-
 /// Draw the pictures of all runs; with several runs their names begin with that of the run.
-fn pictures(views: &[RunView<'_>], args: &ReportArgs) -> Vec<Picture> {
+fn pictures(views: &[RunView<'_>]) -> Vec<Picture> {
     let mut all = Vec::new();
     for view in views {
-        for mut picture in run_pictures(view, args.section) {
+        for mut picture in run_pictures(view) {
             if views.len() > 1 {
                 picture.name = format!("{}-{}", view.label, picture.name);
             }

@@ -1,0 +1,389 @@
+//! The events of a trace, in the [Trace Event Format](https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
+//!
+//! The format knows processes, threads and counters. Here a group of tracks is a process, and a track is a thread.
+
+use crate::series::SeriesHeader;
+use crate::source::BackendKind;
+use crate::text::visible;
+use cosched_core::{CpuId, Machine, Nanos};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// The begin of every trace.
+pub(super) const BEGIN: &str = concat!(
+    r#"{"displayTimeUnit":"ns","traceEvents":["#,
+    "\n",
+    r#"{"ph":"M","name":"process_name","pid":1,"args":{"name":"CPUs of "#
+);
+
+/// Values beside an event, by their names.
+pub(super) type Args = Map<String, Value>;
+
+/// A group of tracks; its number is the process in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Group {
+    Cpus = 1,
+    Decisions = 2,
+    Jobs = 3,
+    JobCounters = 4,
+    Machine = 5,
+}
+
+/// A track. Its numbers are unique in the whole trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Track {
+    /// The decisions and their triggers.
+    Decisions,
+    /// The warnings of the user.
+    Warnings,
+    /// A CPU of the machine, by its place in it.
+    Cpu(usize),
+    /// A job, by its number.
+    Job(usize),
+}
+
+/// What a counter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Meter {
+    /// CPU time of all jobs over time.
+    Busy,
+    /// Bytes that all jobs read from memory, per second.
+    Read,
+    /// Bytes that all jobs wrote to memory, per second.
+    Written,
+    /// The bandwidth that the policy aims at.
+    Target,
+    /// The bandwidth that the policy expects of its choice.
+    Predicted,
+    /// Instructions per cycle of a job.
+    Ipc(usize),
+    /// Bytes that a job reads from memory, per second.
+    JobRead(usize),
+    /// Solo execution that a job has done.
+    Progress(usize),
+}
+
+impl Meter {
+    /// Return its group, its job, its name and its unit.
+    fn describe(self) -> (Group, Option<usize>, &'static str, &'static str) {
+        match self {
+            Meter::Busy => (Group::Machine, None, "busy CPUs", "CPUs"),
+            Meter::Read => (Group::Machine, None, "read bandwidth", "B/s"),
+            Meter::Written => (Group::Machine, None, "write bandwidth", "B/s"),
+            Meter::Target => (Group::Machine, None, "target bandwidth", "B/s"),
+            Meter::Predicted => (Group::Machine, None, "predicted bandwidth", "B/s"),
+            Meter::Ipc(job) => (Group::JobCounters, Some(job), "IPC", "IPC"),
+            Meter::JobRead(job) => (Group::JobCounters, Some(job), "read bandwidth", "B/s"),
+            Meter::Progress(job) => (Group::JobCounters, Some(job), "progress", "quanta"),
+        }
+    }
+}
+
+/// The name and the category of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Title {
+    pub(super) name: String,
+    pub(super) category: &'static str,
+}
+
+impl Title {
+    pub(super) fn new(name: impl Into<String>, category: &'static str) -> Title {
+        Title {
+            name: name.into(),
+            category,
+        }
+    }
+}
+
+/// An event as the file has it; times are in microseconds.
+#[derive(Serialize)]
+struct Event<'a> {
+    ph: &'static str,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cat: Option<&'static str>,
+    pid: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tid: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ts: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dur: Option<f64>,
+    /// Scope of an instant: its thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    s: Option<&'static str>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    args: &'a Args,
+}
+
+fn micros(time: Nanos) -> Option<f64> {
+    Some(time.0 as f64 / 1e3)
+}
+
+/// A trace that is being written.
+#[derive(Debug)]
+pub(super) struct Trace<W> {
+    out: W,
+    cpus: BTreeMap<CpuId, usize>,
+    /// The names of the jobs as they are shown.
+    names: Vec<String>,
+    is_empty: bool,
+}
+
+impl<W: Write> Trace<W> {
+    /// Begin a trace with the names of its tracks.
+    ///
+    /// # Errors
+    /// An error of the system.
+    pub(super) fn new(mut out: W, header: &SeriesHeader) -> io::Result<Trace<W>> {
+        out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+        let machine = &header.machine;
+        let cpus = machine.cpus.iter().enumerate();
+        let mut trace = Trace {
+            out,
+            cpus: cpus.map(|(ix, cpu)| (cpu.id, ix)).collect(),
+            names: header
+                .tasks
+                .iter()
+                .map(|task| visible(&task.name))
+                .collect(),
+            is_empty: true,
+        };
+        trace.name_groups(header)?;
+        trace.name_track(Track::Decisions, "decisions")?;
+        trace.name_track(Track::Warnings, "warnings")?;
+        for ix in 0..machine.cpus.len() {
+            trace.name_track(Track::Cpu(ix), &cpu_name(machine, ix))?;
+        }
+        for job in 0..header.tasks.len() {
+            let name = trace.names[job].clone();
+            trace.name_track(Track::Job(job), &name)?;
+        }
+        Ok(trace)
+    }
+
+    fn name_groups(&mut self, header: &SeriesHeader) -> io::Result<()> {
+        let simulated = match header.backend {
+            BackendKind::Sim => " (simulated)",
+            BackendKind::Host => "",
+        };
+        let groups = [
+            (
+                Group::Cpus,
+                format!("CPUs of {}", visible(&header.machine.name)),
+            ),
+            (
+                Group::Decisions,
+                format!("Decisions of {}", visible(&header.policy)),
+            ),
+            (Group::Jobs, "Jobs".to_owned()),
+            (Group::JobCounters, "Counters of jobs".to_owned()),
+            (Group::Machine, "Machine".to_owned()),
+        ];
+        for (group, name) in groups {
+            let name = format!("{name}{simulated}");
+            self.describe("process_name", group, None, "name", json!(name))?;
+            let rank = json!(group as u32);
+            self.describe("process_sort_index", group, None, "sort_index", rank)?;
+        }
+        Ok(())
+    }
+
+    fn name_track(&mut self, track: Track, name: &str) -> io::Result<()> {
+        let (group, tid) = self.place(track);
+        self.describe("thread_name", group, Some(tid), "name", json!(name))?;
+        self.describe(
+            "thread_sort_index",
+            group,
+            Some(tid),
+            "sort_index",
+            json!(tid),
+        )
+    }
+
+    /// Write metadata of a group or of a track.
+    fn describe(
+        &mut self,
+        name: &str,
+        group: Group,
+        tid: Option<usize>,
+        key: &str,
+        value: Value,
+    ) -> io::Result<()> {
+        self.write(&Event {
+            ph: "M",
+            name,
+            cat: None,
+            pid: group as u32,
+            tid,
+            ts: None,
+            dur: None,
+            s: None,
+            args: &Map::from_iter([(key.to_owned(), value)]),
+        })
+    }
+
+    /// Return the group of a track and its number.
+    fn place(&self, track: Track) -> (Group, usize) {
+        match track {
+            Track::Decisions => (Group::Decisions, 1),
+            Track::Warnings => (Group::Decisions, 2),
+            Track::Cpu(ix) => (Group::Cpus, 3 + ix),
+            Track::Job(job) => (Group::Jobs, 3 + self.cpus.len() + job),
+        }
+    }
+
+    /// Return the track of a CPU; `None` if the machine has no such CPU.
+    pub(super) fn cpu(&self, cpu: CpuId) -> Option<Track> {
+        self.cpus.get(&cpu).map(|ix| Track::Cpu(*ix))
+    }
+
+    /// Return the name of a job as it is shown.
+    pub(super) fn job_name(&self, job: usize) -> &str {
+        &self.names[job]
+    }
+
+    /// Write something that lasted.
+    ///
+    /// # Errors
+    /// An error of the system.
+    pub(super) fn slice(
+        &mut self,
+        track: Track,
+        (from, to): (Nanos, Nanos),
+        title: &Title,
+        args: &Args,
+    ) -> io::Result<()> {
+        let (group, tid) = self.place(track);
+        self.write(&Event {
+            ph: "X",
+            name: &title.name,
+            cat: Some(title.category),
+            pid: group as u32,
+            tid: Some(tid),
+            ts: micros(from),
+            dur: micros(to - from),
+            s: None,
+            args,
+        })
+    }
+
+    /// Write something that happened.
+    ///
+    /// # Errors
+    /// An error of the system.
+    pub(super) fn instant(
+        &mut self,
+        track: Track,
+        at: Nanos,
+        title: &Title,
+        args: &Args,
+    ) -> io::Result<()> {
+        let (group, tid) = self.place(track);
+        self.write(&Event {
+            ph: "i",
+            name: &title.name,
+            cat: Some(title.category),
+            pid: group as u32,
+            tid: Some(tid),
+            ts: micros(at),
+            dur: None,
+            s: Some("t"),
+            args,
+        })
+    }
+
+    /// Write the value of a counter from a time on.
+    ///
+    /// # Errors
+    /// An error of the system.
+    pub(super) fn count(
+        &mut self,
+        meter: Meter,
+        at: Nanos,
+        value: impl Into<Value>,
+    ) -> io::Result<()> {
+        let (group, job, name, unit) = meter.describe();
+        let name = match job {
+            Some(job) => format!("{} {name}", self.names[job]),
+            None => name.to_owned(),
+        };
+        self.write(&Event {
+            ph: "C",
+            name: &name,
+            cat: None,
+            pid: group as u32,
+            tid: None,
+            ts: micros(at),
+            dur: None,
+            s: None,
+            args: &Map::from_iter([(unit.to_owned(), value.into())]),
+        })
+    }
+
+    /// End the trace.
+    ///
+    /// # Errors
+    /// An error of the system.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        self.out.write_all(b"\n]}\n")?;
+        self.out.flush()
+    }
+
+    fn write(&mut self, event: &Event<'_>) -> io::Result<()> {
+        let separator = if self.is_empty { "\n" } else { ",\n" };
+        self.is_empty = false;
+        self.out.write_all(separator.as_bytes())?;
+        Ok(serde_json::to_writer(&mut self.out, event)?)
+    }
+}
+
+/// Return a CPU's name with its core, core type, cache and memory domain, where the machine has several.
+fn cpu_name(machine: &Machine, ix: usize) -> String {
+    let cpu = &machine.cpus[ix];
+    let mut name = format!("CPU {}", cpu.id.0);
+    if machine.cores.len() < machine.cpus.len() {
+        name.push_str(&format!(", core {}", cpu.core));
+    }
+    if machine.core_types.len() > 1 {
+        let core_type = &machine.core_types[cpu.core_type];
+        name.push_str(&format!(", {}", visible(&core_type.name)));
+    }
+    if machine.llcs.len() > 1 {
+        name.push_str(&format!(", cache {}", cpu.llc));
+    }
+    if machine.memory_domains.len() > 1 {
+        name.push_str(&format!(", node {}", cpu.memory_domain));
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_core::{CoreType, Cpu};
+
+    #[test]
+    fn a_cpu_is_named_with_what_sets_it_apart() {
+        assert_eq!(cpu_name(&Machine::uniform("two", 2, 1), 1), "CPU 1");
+        assert_eq!(cpu_name(&Machine::uniform("smt", 2, 2), 3), "CPU 3, core 1");
+        let kind = |name: &str| CoreType {
+            name: name.to_owned(),
+            capacity: None,
+            max_khz: None,
+        };
+        let mut machine = Machine::uniform("two kinds", 2, 1);
+        machine.core_types = vec![kind("big"), kind("small")];
+        machine.llcs.push("1".parse().unwrap());
+        machine.memory_domains.push("1".parse().unwrap());
+        machine.cpus[1] = Cpu {
+            llc: 1,
+            memory_domain: 1,
+            core_type: 1,
+            ..machine.cpus[1].clone()
+        };
+        assert_eq!(cpu_name(&machine, 1), "CPU 1, small, cache 1, node 1");
+    }
+}

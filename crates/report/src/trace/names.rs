@@ -1,0 +1,276 @@
+//! Names and values of the events of a trace.
+
+use super::event::{Args, Title};
+use crate::reason::{wait_code, wait_text};
+use crate::record::Job;
+use crate::series::measured::Measured;
+use crate::series::replay::{Activity, Placed};
+use crate::series::{EndedRow, Mode, SeriesHeader};
+use crate::text::{clip, visible};
+use cosched_core::{Counter, CpuSet, Nanos, Purpose, WaitReason};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// Bytes of a line of memory.
+pub(super) const LINE: u64 = 64;
+/// Maximum number of characters of a job's command.
+const MAX_COMMAND: usize = 500;
+
+/// Collect the values that are present.
+pub(super) fn args<const N: usize>(values: [(&str, Value); N]) -> Args {
+    let mut args = Args::new();
+    for (name, value) in values {
+        if !value.is_null() {
+            args.insert(name.to_owned(), value);
+        }
+    }
+    args
+}
+
+/// Return a code as the series has it.
+fn code(value: impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(code)) => code,
+        other => format!("{other:?}"),
+    }
+}
+
+fn purpose_category(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Run => "run",
+        Purpose::MeasureAlone => "measure-alone",
+        Purpose::LowContention => "low-contention",
+    }
+}
+
+/// Return the title of an activity on the track of its job; `None` for a job that is absent.
+pub(super) fn activity_title(activity: &Activity) -> Option<Title> {
+    Some(match activity {
+        Activity::Absent => return None,
+        Activity::Queued => Title::new("queued", "queued"),
+        Activity::Waits(reason) => Title::new(format!("waits: {}", wait_code(reason)), "wait"),
+        Activity::Runs(placed) => Title::new(placed_name(placed), purpose_category(placed.purpose)),
+        Activity::OffCpu => Title::new("off CPU", "off"),
+    })
+}
+
+fn placed_name(placed: &Placed) -> String {
+    let how = match (placed.mode, placed.purpose) {
+        (Mode::Shared, _) => "shares",
+        (_, Purpose::Run) => "on",
+        (_, Purpose::MeasureAlone) => "measured alone on",
+        (_, Purpose::LowContention) => "low contention on",
+    };
+    format!("{how} {}", cpus_text(&placed.cpus))
+}
+
+fn cpus_text(cpus: &CpuSet) -> String {
+    if cpus.len() == 1 {
+        format!("CPU {cpus}")
+    } else {
+        format!("CPUs {cpus}")
+    }
+}
+
+/// Return the title of a job's slice on the track of its CPU.
+pub(super) fn cpu_title(placed: &Placed, job: &str) -> Title {
+    let name = match placed.purpose {
+        Purpose::Run => job.to_owned(),
+        Purpose::MeasureAlone => format!("{job} (measured alone)"),
+        Purpose::LowContention => format!("{job} (low contention)"),
+    };
+    Title::new(name, purpose_category(placed.purpose))
+}
+
+/// Return the values of a slice: its activity, and the measurements in it.
+pub(super) fn activity_args(activity: &Activity, measured: &Measured) -> Args {
+    match activity {
+        Activity::Waits(reason) => wait_args(reason),
+        Activity::Runs(placed) => {
+            let mut args = args([
+                ("cpus", json!(placed.cpus.to_string())),
+                ("mode", json!(code(placed.mode))),
+                ("purpose", json!(code(placed.purpose))),
+            ]);
+            args.extend(measured_args(measured));
+            args
+        }
+        Activity::Absent | Activity::Queued | Activity::OffCpu => Args::new(),
+    }
+}
+
+/// Return a reason in words, and its numbers as the series names them.
+fn wait_args(reason: &WaitReason) -> Args {
+    let mut args = match serde_json::to_value(reason) {
+        Ok(Value::Object(numbers)) => numbers,
+        _ => Args::new(),
+    };
+    args.remove("why");
+    args.insert("reason".to_owned(), json!(wait_text(reason)));
+    args
+}
+
+fn measured_args(measured: &Measured) -> Args {
+    let share = match measured.cpu_time() {
+        Some(time) => json!(time.share_of(measured.interval)),
+        None => Value::Null,
+    };
+    args([
+        (
+            "ipc",
+            json!(ipc(
+                measured.count(Counter::Instructions),
+                measured.count(Counter::Cycles)
+            )),
+        ),
+        (
+            "read_bytes_per_s",
+            json!(bytes_per_s(
+                measured.count(Counter::MmReads),
+                measured.interval
+            )),
+        ),
+        (
+            "written_bytes_per_s",
+            json!(bytes_per_s(
+                measured.count(Counter::MmWrites),
+                measured.interval
+            )),
+        ),
+        ("cpu_share", share),
+        (
+            "progress_quanta",
+            json!(measured.progress_milli.map(quanta)),
+        ),
+    ])
+}
+
+/// Convert progress to quanta.
+pub(super) fn quanta(milli: u64) -> f64 {
+    milli as f64 / 1e3
+}
+
+/// Convert lines in an interval to bytes per second; `None` if the interval is empty.
+pub(super) fn bytes_per_s(lines: Option<u64>, interval: Nanos) -> Option<u64> {
+    let bytes = u128::from(lines?) * u128::from(LINE) * 1_000_000_000;
+    let rate = bytes.checked_div(interval.0.into())?;
+    Some(u64::try_from(rate).unwrap_or(u64::MAX))
+}
+
+/// Return instructions per cycle; `None` if there was no cycle.
+pub(super) fn ipc(instructions: Option<u64>, cycles: Option<u64>) -> Option<f64> {
+    let cycles = cycles.filter(|cycles| *cycles > 0)?;
+    Some(instructions? as f64 / cycles as f64)
+}
+
+/// Return the values of the run that its header has.
+pub(super) fn run_args(header: &SeriesHeader) -> Args {
+    args([
+        ("policy", json!(visible(&header.policy))),
+        ("machine", json!(visible(&header.machine.name))),
+        ("backend", json!(header.backend)),
+        ("seed", json!(header.seed)),
+        ("quantum_ns", json!(header.quantum_ns)),
+        ("cosched_version", json!(visible(&header.cosched_version))),
+        ("run_id", json!(header.run_id.as_deref().map(visible))),
+        (
+            "started_at",
+            json!(header.started_at.as_deref().map(visible)),
+        ),
+    ])
+}
+
+/// Return the command of a job.
+pub(super) fn start_args(command: Option<&str>) -> Args {
+    args([(
+        "command",
+        json!(command.map(|command| clip(&visible(command), MAX_COMMAND))),
+    )])
+}
+
+/// Return the values of a job's end, with those that only the record has.
+pub(super) fn end_args(row: &EndedRow, record: Option<&Job>) -> Args {
+    let mut all = args([
+        ("exit", json!(row.exit)),
+        ("timed_out", json!(row.timed_out)),
+        ("max_rss_bytes", json!(row.max_rss)),
+        ("user_ns", json!(row.user_time)),
+        ("system_ns", json!(row.system_time)),
+        ("read_bytes", json!(row.read_bytes)),
+        ("written_bytes", json!(row.written_bytes)),
+        ("progress_quanta", json!(row.progress_milli.map(quanta))),
+    ]);
+    if let Some(job) = record {
+        all.extend(args([
+            ("slowdown", json!(job.slowdown)),
+            ("slowdown_estimate", json!(job.slowdown_estimate)),
+            ("solo_s", json!(job.solo_s)),
+            ("turnaround_s", json!(job.turnaround_s())),
+            ("waited_max_s", json!(job.waited_max_s)),
+        ]));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::series::SampleRow;
+    use cosched_core::{PerCounter, TaskId};
+
+    /// The categories are the codes of the series.
+    #[test]
+    fn categories_are_codes() {
+        for purpose in Purpose::ALL {
+            assert_eq!(code(purpose), purpose_category(purpose));
+        }
+    }
+
+    #[test]
+    fn every_reason_has_its_words_and_all_its_numbers() {
+        let mut text = String::new();
+        for reason in WaitReason::one_of_each() {
+            let title = activity_title(&Activity::Waits(reason)).unwrap();
+            let mut args = wait_args(&reason);
+            assert!(args.remove("reason").is_some());
+            text.push_str(&format!("{}\n  {}\n", title.name, Value::Object(args)));
+        }
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn what_an_interval_lacks_is_absent_and_not_zero() {
+        let sample = |cycles: Option<u64>, reads: Option<u64>| SampleRow {
+            task: TaskId(0),
+            interval: Nanos::from_ms(500),
+            cpus: CpuSet::new(),
+            purpose: Purpose::Run,
+            whole_core: false,
+            disturbed: false,
+            cut_short: false,
+            multiplexed: false,
+            cpu_time: Some(Nanos::from_ms(250)),
+            counts: PerCounter::from_fn(|counter| match counter {
+                Counter::Cycles => cycles,
+                Counter::Instructions => Some(300),
+                Counter::MmReads => reads,
+                _ => None,
+            }),
+            progress_milli: None,
+        };
+        let mut measured = Measured::default();
+        assert_eq!(measured_args(&measured), Args::new());
+        measured.add(Nanos::from_ms(500), &sample(Some(100), Some(10)));
+        measured.add(Nanos::from_ms(1_000), &sample(Some(300), None));
+        measured.progress_milli = Some(2_500);
+        assert_eq!(
+            Value::Object(measured_args(&measured)),
+            json!({"ipc": 1.5, "cpu_share": 0.5, "progress_quanta": 2.5})
+        );
+        assert_eq!(bytes_per_s(Some(1_000), Nanos::from_ms(500)), Some(128_000));
+        assert_eq!(
+            (bytes_per_s(Some(1), Nanos::ZERO), ipc(Some(1), Some(0))),
+            (None, None)
+        );
+    }
+}
