@@ -9,7 +9,6 @@ mod input;
 mod kept;
 mod live;
 mod output;
-mod parallel;
 mod sha256;
 mod size;
 mod stderr;
@@ -58,50 +57,46 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let mut cli = Cli::command();
-    let words: Vec<std::ffi::OsString> = std::env::args_os().collect();
-    if let Some(advice) = words::foreign_option(&cli, &words) {
-        stderr::say(format_args!(
-            "cosched: {}",
-            cosched_report::visible_lines(&advice)
-        ));
-        return Exit::Usage.into();
+    match parse() {
+        Ok(verb) => run(verb).unwrap_or_else(|error| report(&error)),
+        Err(error) => refuse(&error),
     }
-    let words = words::mark_command(&cli, words);
-    if words
-        .iter()
-        .take_while(|word| *word != "--")
-        .any(|word| word == "-h")
-    {
+}
+
+fn parse() -> Result<Verb, clap::Error> {
+    let mut cli = Cli::command();
+    let words = words::mark_command(&cli, std::env::args_os().collect());
+    let mut options = words.iter().take_while(|word| *word != "--");
+    if options.any(|word| word == "-h") {
         cli = words::short_help(cli);
     }
-    let parsed = cli.try_get_matches_from_mut(words).and_then(|matches| {
-        let mut parsed = Cli::from_arg_matches(&matches)?;
-        if let (Verb::Run(args), Some(matches)) =
-            (&mut parsed.verb, matches.subcommand_matches("run"))
-        {
-            args.forget_habits(matches);
-        }
-        Ok(parsed)
-    });
-    let parsed = match parsed {
-        Ok(parsed) => parsed,
-        Err(error) => {
-            let text = error.render().to_string();
-            if text.contains(cosched_report::is_hidden) {
-                // What the user typed must not control the terminal.
-                stderr::write(&cosched_report::visible_lines(&text));
-            } else {
-                let _ = error.print();
-            }
-            return if error.use_stderr() {
-                Exit::Usage.into()
-            } else {
-                Exit::Success.into()
-            };
-        }
+    let matches = cli.try_get_matches_from_mut(words)?;
+    let mut verb = Cli::from_arg_matches(&matches)?.verb;
+    if let (Verb::Run(args), Some(matches)) = (&mut verb, matches.subcommand_matches("run")) {
+        args.forget_habits(matches);
+    }
+    Ok(verb)
+}
+
+/// Prints the help, or why a command line can't be parsed.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    if text.contains(cosched_report::is_hidden) {
+        // What the user typed must not control the terminal.
+        stderr::write(&cosched_report::visible_lines(&text));
+    } else {
+        let _ = error.print();
+    }
+    let exit = if error.use_stderr() {
+        Exit::Usage
+    } else {
+        Exit::Success
     };
-    let done = match parsed.verb {
+    exit.into()
+}
+
+fn run(verb: Verb) -> anyhow::Result<ExitCode> {
+    match verb {
         Verb::Run(args) => verb::run::run(*args),
         Verb::Compare(args) => verb::compare::run(*args),
         Verb::Why(args) => verb::why::run(args),
@@ -122,26 +117,26 @@ fn main() -> ExitCode {
         Verb::Console(args) => verb::run::console(args),
         Verb::Window(args) => verb::run::window(args),
         Verb::Keep(args) => verb::compare::keep(args),
-    };
-    done.unwrap_or_else(|error| {
-        // A closed pipe is no error: nobody reads the output any more.
-        let is_pipe = error.chain().any(|cause| {
-            cause
-                .downcast_ref::<std::io::Error>()
-                .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
-        });
-        if is_pipe {
-            return Exit::Success.into();
-        }
-        stderr::say(format_args!(
-            "cosched: {}",
-            cosched_report::visible_lines(&exit::told(&error))
-        ));
-        error
-            .downcast_ref::<Failure>()
-            .map_or(Exit::Failure, |failure| failure.exit)
-            .into()
-    })
+    }
+}
+
+fn report(error: &anyhow::Error) -> ExitCode {
+    if error.chain().any(is_closed_pipe) {
+        return Exit::Success.into();
+    }
+    let message = cosched_report::visible_lines(&exit::told(error));
+    stderr::say(format_args!("cosched: {message}"));
+    error
+        .downcast_ref::<Failure>()
+        .map_or(Exit::Failure, |failure| failure.exit)
+        .into()
+}
+
+/// Whether a reader has closed the output, which is no error.
+fn is_closed_pipe(cause: &(dyn std::error::Error + 'static)) -> bool {
+    cause
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]

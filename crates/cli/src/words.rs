@@ -4,61 +4,36 @@
 //! the first word that is neither an option nor an option's value, everything belongs to the job, its options too. A
 //! mix file (`*.toml`) is no command, and options may follow it.
 
-use crate::parallel;
 use clap::{Arg, ArgAction, Command};
 use std::ffi::{OsStr, OsString};
 
-/// A word of `cosched run` before the job's command, by its position.
-enum Word {
-    Option(usize),
-    /// A mix file.
-    Mix,
-    /// The job's command begins here.
-    Command(usize),
-}
-
-/// The verb `run` and its words up to the first of the command, or to `--`; `None` if the verb is another.
-fn words_of_run<'a>(
-    cli: &'a Command,
-    words: &'a [OsString],
-) -> Option<(&'a Command, impl Iterator<Item = Word>)> {
-    let at = words
-        .iter()
-        .skip(1)
-        .position(|word| !starts_with_dash(word))
-        .map(|pos| pos + 1)?;
-    let run = cli.find_subcommand("run").filter(|_| words[at] == "run")?;
-    let mut next = Some(at + 1);
-    let each = std::iter::from_fn(move || {
-        let at = next.take()?;
-        let word = words.get(at).filter(|word| *word != "--")?;
-        if starts_with_dash(word) {
-            next = Some(at + if takes_next(run, word) { 2 } else { 1 });
-            return Some(Word::Option(at));
-        }
-        if word.to_string_lossy().ends_with(".toml") {
-            next = Some(at + 1);
-            return Some(Word::Mix);
-        }
-        Some(Word::Command(at))
-    });
-    Some((run, each))
-}
-
 /// Puts `--` in front of the command of `cosched run`, if there is one and the user did not.
 pub(crate) fn mark_command(cli: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
-    let command = words_of_run(cli, &words).and_then(|(_, mut each)| {
-        // What follows a mix file is no command.
-        each.find_map(|word| match word {
-            Word::Option(_) => None,
-            Word::Mix => Some(None),
-            Word::Command(at) => Some(Some(at)),
-        })
-    });
-    if let Some(Some(at)) = command {
+    if let Some(at) = command_at(cli, &words) {
         words.insert(at, OsString::from("--"));
     }
     words
+}
+
+/// The position of the first word of the job's command; `None` without one, or where `--` marks it.
+fn command_at(cli: &Command, words: &[OsString]) -> Option<usize> {
+    let first = words
+        .iter()
+        .skip(1)
+        .position(|word| !starts_with_dash(word));
+    let verb = first? + 1;
+    let run = cli
+        .find_subcommand("run")
+        .filter(|_| words[verb] == "run")?;
+    let mut at = verb + 1;
+    while starts_with_dash(words.get(at)?) {
+        if words[at] == "--" {
+            return None;
+        }
+        at += if takes_next(run, &words[at]) { 2 } else { 1 };
+    }
+    let is_mix = words[at].to_string_lossy().ends_with(".toml");
+    (!is_mix).then_some(at)
 }
 
 /// The command line with a `-h` that fits a screen: one list of options, each on a line of its own. `--help` has all.
@@ -81,41 +56,6 @@ pub(crate) fn short_help(cli: Command) -> Command {
                 .help_heading(None::<&str>),
         )
     })
-}
-
-/// What to do instead, if an option of `cosched run` is one of GNU parallel's that cosched does not have.
-pub(crate) fn foreign_option(cli: &Command, words: &[OsString]) -> Option<String> {
-    let (run, mut each) = words_of_run(cli, words)?;
-    each.find_map(|word| {
-        let Word::Option(at) = word else { return None };
-        let text = words[at].to_string_lossy();
-        match text.strip_prefix("--") {
-            Some(long) => {
-                let name = long.split('=').next().unwrap_or_default();
-                let known = run.get_arguments().any(|arg| has_long(arg, name)) || name == "help";
-                (!known)
-                    .then(|| parallel::advice(&format!("--{name}")))
-                    .flatten()
-            }
-            None => {
-                unknown_short(run, &text).and_then(|letter| parallel::advice(&format!("-{letter}")))
-            }
-        }
-    })
-}
-
-/// The first letter of `-abc` that is no option of the command.
-fn unknown_short(run: &Command, word: &str) -> Option<char> {
-    for letter in word.chars().skip(1) {
-        match run.get_arguments().find(|arg| has_short(arg, letter)) {
-            // The rest of the word is its value.
-            Some(arg) if takes_value(arg) => return None,
-            Some(_) => {}
-            None if letter == 'h' => {}
-            None => return Some(letter),
-        }
-    }
-    None
 }
 
 fn takes_value(arg: &Arg) -> bool {
@@ -144,23 +84,15 @@ fn starts_with_dash(word: &OsStr) -> bool {
 fn takes_next(run: &Command, word: &OsStr) -> bool {
     let text = word.to_string_lossy();
     if let Some(long) = text.strip_prefix("--") {
-        if long.contains('=') {
-            return false;
-        }
-        return run
-            .get_arguments()
-            .find(|arg| has_long(arg, long))
-            .is_some_and(takes_value);
+        let option = run.get_arguments().find(|arg| has_long(arg, long));
+        return option.is_some_and(takes_value);
     }
     // Among short options in one word, the first that takes a value takes the rest of the word, or the next word.
-    let letters: Vec<char> = text.chars().skip(1).collect();
-    for (ix, letter) in letters.iter().enumerate() {
-        if run
-            .get_arguments()
-            .find(|arg| has_short(arg, *letter))
-            .is_some_and(takes_value)
-        {
-            return ix + 1 == letters.len();
+    let mut letters = text.chars().skip(1);
+    while let Some(letter) = letters.next() {
+        let option = run.get_arguments().find(|arg| has_short(arg, letter));
+        if option.is_some_and(takes_value) {
+            return letters.next().is_none();
         }
     }
     false
@@ -216,50 +148,5 @@ mod tests {
         check("cosched run", "cosched run");
         check("cosched workload chase", "cosched workload chase");
         check("cosched --help", "cosched --help");
-    }
-
-    /// Every option that GNU parallel has and cosched has not is an error with advice, wherever it stands before the
-    /// command; after the command it belongs to that.
-    #[test]
-    fn options_of_gnu_parallel_are_recognised() {
-        let cli = Command::new("cosched").subcommand(RunArgs::augment_args(Command::new("run")));
-        let advice = |words: &str| {
-            let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
-            foreign_option(&cli, &words)
-        };
-        for (words, part) in [
-            ("cosched run --pipe cat", "--pipe"),
-            ("cosched run -j 2 -S host cat ::: a", "-S"),
-            ("cosched run --sshlogin=host cat", "--sshlogin"),
-            ("cosched run -kX echo", "-X"),
-            ("cosched run --policy fair --bar echo", "progress line"),
-            ("cosched run mix.toml --eta", "progress line"),
-            ("cosched run --memfree 1G x", "--mem-keep"),
-            ("cosched run -u x", "--output live"),
-        ] {
-            let found = advice(words).unwrap_or_else(|| panic!("{words}"));
-            assert!(found.contains(part), "{found}");
-        }
-        for words in [
-            "cosched run gzip --pipe -X",
-            "cosched run -- --bar",
-            "cosched run -qk -j2 x -m",
-            "cosched run --polcy",
-            "cosched --bar",
-            "cosched run -h",
-        ] {
-            assert_eq!(advice(words), None, "{words}");
-        }
-        // The table names nothing that cosched has itself.
-        let run = cli.find_subcommand("run").unwrap();
-        for name in parallel::names() {
-            let known = match name.strip_prefix("--") {
-                Some(long) => run.get_arguments().any(|arg| has_long(arg, long)),
-                None => run
-                    .get_arguments()
-                    .any(|arg| has_short(arg, name.chars().nth(1).unwrap())),
-            };
-            assert!(!known, "{name} is an option of cosched");
-        }
     }
 }

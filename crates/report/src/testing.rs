@@ -242,9 +242,6 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::ResumedElsewhere {
             there: "/d".to_owned(),
         },
-        RunWarning::LiteralWord {
-            word: ">".to_owned(),
-        },
         RunWarning::LogRewritten {
             file: "mcf-1.err".to_owned(),
         },

@@ -222,10 +222,6 @@ pub enum RunWarning {
     #[error("--resume: none of the {} that succeeded by the job log is a job of this batch, so all jobs run; a job is recognised by its command as written (GNU parallel quotes some values differently), equal ones by their numbers", count(*succeeded, "command"))]
     NoneResumed { succeeded: u64 },
     #[error(
-        "the word `{word}` is an argument here, since several words are started without a shell; a line for the shell is one word, as in 'sort {{}} > {{}}.out'"
-    )]
-    LiteralWord { word: String },
-    #[error(
         "standard input was not read, since the command has no {{}}; for a job with each line write {{}} where the line belongs, as in `ls | cosched run gzip {{}}`; jobs read from /dev/null"
     )]
     InputUnread,

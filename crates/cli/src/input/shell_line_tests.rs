@@ -283,73 +283,12 @@ mod random {
     use proptest::prelude::*;
 
     /// Parts of lines that a reader of shell lines may get wrong.
+    #[rustfmt::skip]
     const TOKENS: &[&str] = &[
-        "{}",
-        "{}",
-        " {} ",
-        " {} ",
-        "\n{}\n",
-        "a",
-        " ",
-        " ",
-        "\n",
-        "\\\n",
-        "\\",
-        "echo ",
-        "\"",
-        "'",
-        "`",
-        "$",
-        "$$",
-        "$(",
-        "$((",
-        "((",
-        "))",
-        "(",
-        ")",
-        "${",
-        "{",
-        "}",
-        "${x}",
-        "${x#",
-        "$[",
-        "[",
-        "[ ",
-        " ]",
-        "]",
-        "[[ ",
-        " ]]",
-        " -eq 1",
-        "#",
-        " #",
-        "<",
-        "<<",
-        "<<E",
-        "<< 'E'",
-        "\nE\n",
-        "E",
-        ">",
-        ";",
-        ";;",
-        "|",
-        "&&",
-        "case a in a)",
-        "esac",
-        "x=",
-        "x=(",
-        "a[",
-        "]=1",
-        "f() ",
-        "if true;then ",
-        ";fi",
-        "cat ",
-        ": ",
-        "\t",
-        "!",
-        "~",
-        "*",
-        "=",
-        "%",
+        "a", " ", "\n", "\\\n", "\\", "echo ", "\"", "'", "`", "$", "$$", "$(", "$((", "((", "))", "(", ")", "${", "{", "}",
+        "${x}", "${x#", "$[", "[", "[ ", " ]", "]", "[[ ", " ]]", " -eq 1", "#", " #", "<", "<<", "<<E", "<< 'E'", "\nE\n",
+        "E", ">", ";", ";;", "|", "&&", "case a in a)", "esac", "x=", "x=(", "a[", "]=1", "f() ", "if true;then ", ";fi",
+        "cat ", ": ", "\t", "!", "~", "*", "=", "%", "{}", " {} ", "cat <\\\n<E", "\"$\\\n(", " \\\n#", "[x #]", "[x <<E ]",
     ];
 
     fn value() -> impl Strategy<Value = Vec<u8>> {
@@ -390,14 +329,20 @@ mod random {
         /// No line makes a shell execute a value.
         #[test]
         fn no_value_is_executed(
-            tokens in proptest::collection::vec(proptest::sample::select(TOKENS), 1..12), value in value()
+            before in tokens(), place in proptest::sample::select(&["{}", " {} ", "\n{}\n"][..]), after in tokens(),
+            value in value()
         ) {
-            let line = tokens.concat();
+            let line = [before, place.to_owned(), after].concat();
             if let Ok(script) = filled(line.as_bytes(), &[&value], false) {
                 for shell in shells() {
                     output_of(shell, &script);
                 }
             }
         }
+    }
+
+    fn tokens() -> impl Strategy<Value = String> {
+        proptest::collection::vec(proptest::sample::select(TOKENS), 0..6)
+            .prop_map(|tokens| tokens.concat())
     }
 }

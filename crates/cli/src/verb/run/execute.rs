@@ -15,7 +15,6 @@ use super::setting::setting;
 use super::{solo, watched};
 use crate::exit::Exit;
 use crate::input::told;
-use crate::parallel::literal_word;
 use crate::stderr;
 use cosched_core::{Counter, RunResult, TaskResult};
 use cosched_linux::root::Root;
@@ -80,9 +79,6 @@ pub(crate) fn execute<P: Platform>(
         .for_each(|warning| screen.warn(warning));
     for &shortfall in &plan.choice.shortfalls {
         screen.warn(RunWarning::Without(shortfall));
-    }
-    if let Some(word) = literal_word(&args.command) {
-        screen.warn(RunWarning::LiteralWord { word });
     }
     // `-j 6 sleep` means six sleepers at once to users of GNU parallel.
     let (asked, cpus) = (
