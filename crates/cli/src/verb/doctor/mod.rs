@@ -1,0 +1,82 @@
+//! `cosched doctor`: what works here, what does not, why, and the remedy.
+
+mod feature;
+mod text;
+
+use super::run::{Format, width_of};
+use super::thaw::words;
+use crate::exit::Exit;
+use clap::Args;
+use cosched_core::{auto_policy, auto_shortfall};
+use cosched_linux::counters::probe;
+use cosched_linux::events::MachineEvents;
+use cosched_linux::orphans::{Orphan, OrphanState, orphans};
+use cosched_linux::root::Root;
+use cosched_linux::topology;
+use cosched_linux::{Freezing, freezer_problem};
+use std::io::Write as _;
+use std::process::ExitCode;
+
+/// Show what works on this machine, what does not, and how to get it to work
+#[derive(Args, Debug)]
+pub(crate) struct DoctorArgs {
+    /// Form of the answer
+    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    format: Format,
+
+    /// Show every feature on its own, with what it needs
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
+    let root = Root::default();
+    let affinity = cosched_linux::affinity(0)?;
+    let topology = topology::read(&root, &affinity, None)?;
+    let counters = probe(&root, &MachineEvents::detect(&root, &[])?)?;
+    let features = feature::all(&root, &topology, &counters);
+    let freezing = match freezer_problem(&root) {
+        None => Freezing::Cgroup,
+        Some(_) => Freezing::Signals,
+    };
+    let capabilities = cosched_linux::capabilities(&root, &topology.machine, &counters, freezing);
+    let policy = auto_policy(&capabilities, false).name;
+    let lacks = auto_shortfall(&capabilities).map(|lack| lack.why.to_string());
+    let orphans: Vec<String> = orphans(&root).iter().map(orphan_text).collect();
+    let mut out = std::io::stdout();
+    match args.format {
+        Format::Json => {
+            let machine = &topology.machine;
+            let object = serde_json::json!({
+                "auto_policy": policy, "auto_lacks": lacks,
+                "machine": machine.name, "cpus": machine.all_cpus(), "cores": machine.cores, "llcs": machine.llcs,
+                "memory_domains": machine.memory_domains, "core_types": machine.core_types, "features": features,
+                "orphans": orphans,
+            });
+            writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?;
+        }
+        Format::Text => {
+            let why = lacks.map_or(String::new(), |why| format!(" ({why})"));
+            let features = if args.verbose {
+                text::full(&counters, &features)
+            } else {
+                text::brief(&features, width_of(std::io::stdout()))
+            };
+            write!(
+                out,
+                "{}policy: --policy auto takes {policy}{why}\n\n{features}{}",
+                text::machine(&topology),
+                text::left_jobs(&orphans)
+            )?;
+        }
+    }
+    Ok(Exit::Success.into())
+}
+
+/// A job that outlived its run, and whether it stands still.
+fn orphan_text(orphan: &Orphan) -> String {
+    match orphan.state {
+        OrphanState::Runs => words(orphan),
+        held => format!("{}: {}", words(orphan), held.text()),
+    }
+}
