@@ -87,7 +87,7 @@ fn a_reader_who_has_gone_changes_no_exit_code() {
 fn a_standard_error_that_takes_nothing_changes_no_exit_code() {
     let folder = tempdir().expect("a folder");
     write(&folder, "none", "");
-    let cases: [(&[&str], i32); 10] = [
+    let cases: [(&[&str], i32); 9] = [
         (&["decide", "/nofile"], 2),
         (&["run", "--no-such-option"], 2),
         (&["run", "--pipe", "true"], 2),
@@ -95,10 +95,6 @@ fn a_standard_error_that_takes_nothing_changes_no_exit_code() {
         (&["run", "-r", "-a", "none", "echo"], 0),
         (&["run", "exit 3"], 3),
         (&["run", "--output", "live", "exit 3"], 3),
-        (
-            &["model", "solo", "--measured", "0.5,0.4", "--total", "5"],
-            0,
-        ),
         (&["workload", "chase", "--working-set", "1000000GiB"], 2),
         (&["list", "no-such-list"], 2),
     ];

@@ -5,7 +5,6 @@ pub(crate) mod decide;
 pub(crate) mod doctor;
 pub(crate) mod history;
 pub(crate) mod list;
-pub(crate) mod model;
 pub(crate) mod report;
 pub(crate) mod reproduce;
 pub(crate) mod run;
