@@ -476,10 +476,7 @@ fn what_users_type_does_not_control_the_terminal() {
 
 #[test]
 fn names_in_a_snapshot_do_not_control_the_terminal() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
-    let page = std::fs::read_to_string(page).expect("the page");
-    let (_, rest) = page.split_once("```event\n").expect("the example");
-    let (question, _) = rest.split_once("```").expect("the end of the example");
+    let question = question();
     let folder = tempfile::tempdir().expect("a folder");
     // In JSON the escape character is written so.
     let hostile = question.replace("\"name\": \"", "\"name\": \"\\u001b[2J");
@@ -528,15 +525,10 @@ fn snapshots() {
     );
 }
 
-/// The question that docs/formats.md shows.
+/// The example of a question in docs/schema/.
 fn question() -> String {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
-    let page = std::fs::read_to_string(page).expect("the page");
-    let (_, rest) = page.split_once("```event\n").expect("the example");
-    rest.split_once("```")
-        .expect("the end of the example")
-        .0
-        .to_owned()
+    let example = common::schema::folder().join("examples/question.json");
+    std::fs::read_to_string(example).expect("the example")
 }
 
 #[test]

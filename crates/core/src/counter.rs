@@ -1,7 +1,7 @@
 //! The events that the hardware can count for a task. Everything else that names counters is made from this list.
 //!
 //! A new counter is added here and in its sources: the event tables of crates/linux, and what the simulation counts
-//! (`Tally`). Tests report the tables and the lines of docs/formats.md that lack it.
+//! (`Tally`). Tests report the tables and schemas that lack it.
 
 use crate::listed::listed_enum;
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};

@@ -1,77 +1,52 @@
-//! The documentation of the formats says what the code does.
+//! The schemas in `docs/schema/` and the page about formats say what the code does.
 
 use crate::Pick;
 use crate::series::Row;
 use crate::testing::{decision, info, result, samples, snapshot, warnings};
-use crate::{
-    EventReader, JOBLOG_HEADER, RECORD_SCHEMA, SERIES_KINDS, SERIES_SCHEMA, SeriesHeader,
-    read_event, read_joblog,
-};
+use crate::{EventReader, JOBLOG_HEADER, SERIES_KINDS, SeriesHeader, read_event, read_joblog};
 use cosched_core::metric::METRICS;
 use cosched_core::{Absence, Counter, Nanos, PlanCounts, Purpose, RunResult, Trigger, WaitReason};
-use serde_json::Value;
-use std::collections::BTreeSet;
+use schema::Schemas;
+use serde_json::{Value, json, to_value};
+use std::collections::{BTreeMap, BTreeSet};
 
-const DOCS: &str = include_str!("../../../docs/formats.md");
+#[path = "../../cli/tests/common/schema.rs"]
+mod schema;
 
-/// The content of the fenced block of that kind.
-fn block(kind: &str) -> &'static str {
-    let start = DOCS
-        .find(&format!("```{kind}\n"))
-        .unwrap_or_else(|| panic!("no block `{kind}`"))
-        + kind.len()
-        + 4;
-    &DOCS[start..start + DOCS[start..].find("```").unwrap()]
-}
+const PAGE: &str = include_str!("../../../docs/formats.md");
+const QUESTION: &str = include_str!("../../../docs/schema/examples/question.json");
+const SERIES: &str = include_str!("../../../docs/schema/examples/series.jsonl");
+const SOLO: &str = include_str!("../../../docs/schema/examples/solo.json");
 
-fn named(name: &str) -> bool {
-    DOCS.contains(&format!("`{name}`")) || DOCS.contains(&format!("`\"{name}\"`"))
-}
-
-/// Every key of a JSON value except the reasons of absence.
-fn keys(value: &Value, out: &mut Vec<String>) {
-    match value {
-        Value::Object(map) => {
-            for (key, value) in map {
-                if !key.ends_with("_absent") {
-                    out.push(key.clone());
-                }
-                keys(value, out);
-            }
-        }
-        Value::Array(values) => values.iter().for_each(|value| keys(value, out)),
-        _ => {}
-    }
-}
-
-fn check_keys(value: &Value, known: &[&str]) {
-    let mut all = Vec::new();
-    keys(value, &mut all);
-    for key in all {
-        assert!(
-            named(&key) || known.contains(&key.as_str()),
-            "`{key}` is not in docs/formats.md"
-        );
-    }
+/// The constants of a schema with their descriptions.
+fn constants(schema: &Value) -> BTreeMap<&str, &str> {
+    let list = schema["oneOf"].as_array().expect("a list of constants");
+    list.iter()
+        .map(|one| {
+            (
+                one["const"].as_str().unwrap(),
+                one["description"].as_str().unwrap(),
+            )
+        })
+        .collect()
 }
 
 #[test]
-fn every_metric_is_documented() {
+fn every_metric_has_its_unit_and_direction() {
+    let schemas = Schemas::read();
+    let metrics = schemas.get("run.json")["$defs"]["metrics"]["properties"]
+        .as_object()
+        .unwrap();
+    assert_eq!(metrics.len(), METRICS.len());
     for metric in METRICS {
-        let row = DOCS
-            .lines()
-            .find(|line| line.starts_with(&format!("| `{}` | {} |", metric.name, metric.unit)));
-        let row = row
-            .unwrap_or_else(|| panic!("{} is not in docs/formats.md with its unit", metric.name));
-        assert!(
-            row.contains(&format!("| {} |", metric.better.text())),
-            "{row}"
-        );
+        let text = metrics[metric.name]["description"].as_str().unwrap();
+        let start = format!("{}, {} is better.", metric.unit, metric.better.text());
+        assert!(text.starts_with(&start), "{}: {text}", metric.name);
     }
 }
 
 #[test]
-fn every_key_of_the_record_is_documented() {
+fn records_with_plans() {
     let plans = Some(PlanCounts {
         installed: 2,
         adopted: 1,
@@ -80,46 +55,48 @@ fn every_key_of_the_record_is_documented() {
     });
     let result = RunResult { plans, ..result() };
     let record = crate::record(&result, &info(&result));
-    check_keys(&serde_json::from_str(&record.to_json()).unwrap(), &[]);
-    assert!(named(RECORD_SCHEMA));
+    Schemas::read().check("run.json", &to_value(record).unwrap());
 }
 
 #[test]
-fn every_key_of_the_state_is_documented() {
+fn states_and_their_words() {
+    let schemas = Schemas::read();
     let status = crate::live::tests::status();
-    check_keys(&serde_json::to_value(&status).unwrap(), &[]);
-    assert!(named(crate::STATUS_SCHEMA));
-    for state in crate::JobState::ALL {
-        assert!(named(state.text()), "{}", state.text());
-    }
+    schemas.check("status.json", &to_value(&status).unwrap());
+    let states = &schemas.get("status.json")["$defs"]["job"]["properties"]["state"]["enum"];
+    let known: Vec<&str> = crate::JobState::ALL
+        .iter()
+        .map(|state| state.text())
+        .collect();
+    assert_eq!(*states, json!(known));
 }
 
 #[test]
-fn every_kind_and_column_of_the_series_is_documented() {
+fn series_have_the_kinds_and_columns_of_the_schema() {
+    let schemas = Schemas::read();
+    let rows = schemas.get("series-row.json")["oneOf"].as_array().unwrap();
+    assert_eq!(rows.len(), SERIES_KINDS.len());
     for kind in SERIES_KINDS {
-        let row = DOCS
-            .lines()
-            .find(|line| line.starts_with(&format!("| `{}` |", kind.code)))
-            .unwrap();
-        let mut rest = row;
-        for column in kind.columns {
-            let at = rest
-                .find(&format!("`{column}`"))
-                .unwrap_or_else(|| panic!("{}: {column}", kind.code));
-            rest = &rest[at..];
-        }
+        let row = rows
+            .iter()
+            .find(|row| row["prefixItems"][0]["const"] == kind.code.to_string())
+            .unwrap_or_else(|| panic!("no kind {}", kind.code));
+        let columns: Vec<&str> = row["prefixItems"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|column| column["title"].as_str().unwrap())
+            .collect();
+        assert_eq!(columns, kind.columns, "{}", kind.code);
     }
     let result = result();
     let header = SeriesHeader::new(&info(&result), result.tasks.iter().map(|task| &task.spec));
-    let mut header = serde_json::to_value(header).unwrap();
-    header["columns"] = Value::Null;
-    check_keys(&header, &[]);
-    assert!(named(SERIES_SCHEMA));
+    schemas.check("series-header.json", &to_value(header).unwrap());
 }
 
 #[test]
 fn the_example_of_a_series_reads_and_writes_the_same() {
-    for line in block("series").lines() {
+    for line in SERIES.lines() {
         let (at, row) = Row::read(line).unwrap().unwrap();
         let mut again = Vec::new();
         row.write(at, &mut again);
@@ -128,31 +105,27 @@ fn the_example_of_a_series_reads_and_writes_the_same() {
 }
 
 #[test]
-fn every_key_of_an_event_is_documented() {
-    let event = read_event(block("event").as_bytes(), "docs/formats.md", Pick::First).unwrap();
+fn events_with_samples_and_a_decision() {
+    let event = read_event(QUESTION.as_bytes(), "question.json", Pick::First).unwrap();
     let event = crate::Event {
         snapshot: snapshot(),
         samples: samples(Nanos::ZERO),
         decision: Some(decision()),
         ..event
     };
-    check_keys(
-        &serde_json::to_value(event).unwrap(),
-        &["value", "absent", "exclusive", "place", "stop", "placement"],
-    );
+    Schemas::read().check("event.json", &to_value(event).unwrap());
 }
 
 #[test]
-fn solo_profiles_are_documented() {
-    let file = crate::SoloFile::from_json(block("solo")).unwrap();
-    check_keys(&serde_json::to_value(&file).unwrap(), &[]);
-    assert!(named(crate::SOLO_SCHEMA));
-    assert_eq!(file.to_json(), block("solo"));
+fn solo_profiles_are_written_as_in_the_example() {
+    let file = crate::SoloFile::from_json(SOLO).unwrap();
+    assert_eq!(file.to_json(), SOLO);
+    Schemas::read().check("solo.json", &to_value(&file).unwrap());
 }
 
 #[test]
 fn the_example_of_a_question_is_complete() {
-    let event = read_event(block("event").as_bytes(), "docs/formats.md", Pick::First).unwrap();
+    let event = read_event(QUESTION.as_bytes(), "question.json", Pick::First).unwrap();
     assert_eq!(
         (event.snapshot.tasks.len(), event.decision.is_none()),
         (2, true)
@@ -168,82 +141,78 @@ fn the_example_of_a_question_is_complete() {
 /// The error message in the documentation is the real one.
 #[test]
 fn the_example_of_an_error_is_real() {
-    let text = block("event").replacen("\"nice\": 0", "\"nice\": \"low\"", 1);
+    let text = QUESTION.replacen("\"nice\": 0", "\"nice\": \"low\"", 1);
     let error = read_event(text.as_bytes(), "question.json", Pick::First)
         .unwrap_err()
         .to_string();
-    assert!(DOCS.contains(&error), "{error}");
+    assert!(PAGE.contains(&error), "{error}");
 }
 
 #[test]
-fn every_warning_has_its_row() {
-    let section = DOCS
-        .split("### Warnings\n")
-        .nth(1)
-        .and_then(|rest| rest.split("\n### ").next())
-        .unwrap();
-    let rows = section
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `")?.split_once("` |"))
-        .map(|(code, _)| code);
-    let mut documented: Vec<&str> = rows.filter(|code| *code != "code").collect();
-    documented.sort_unstable();
+fn the_schema_has_every_warning() {
+    let schemas = Schemas::read();
+    let documented = constants(&schemas.get("run.json")["$defs"]["warning_code"]);
     let codes: BTreeSet<&str> = warnings().iter().map(|warning| warning.code()).collect();
-    assert_eq!(documented, codes.into_iter().collect::<Vec<_>>());
+    assert_eq!(documented.into_keys().collect::<BTreeSet<_>>(), codes);
 }
 
 #[test]
-fn every_code_is_documented() {
-    for reason in WaitReason::one_of_each() {
-        let value = serde_json::to_value(reason).unwrap();
-        assert!(DOCS.contains(&format!("| `{}` |", value["why"].as_str().unwrap())));
-        check_keys(&value, &[]);
-    }
+fn the_schema_has_every_reason_of_absence_in_its_words() {
+    let schemas = Schemas::read();
+    let documented = constants(&schemas.get("event.json")["$defs"]["absence_code"]);
+    assert_eq!(documented.len(), Absence::ALL.len());
     for absence in Absence::ALL {
-        let row = format!(
-            "| `{}` | {} |",
-            serde_json::to_value(absence).unwrap().as_str().unwrap(),
-            absence.text()
-        );
-        assert!(
-            DOCS.lines().any(|line| line == row),
-            "docs/formats.md lacks the line {row}"
-        );
-    }
-    for trigger in Trigger::one_of_each() {
-        let code = match serde_json::to_value(trigger).unwrap() {
-            Value::Object(of_task) => of_task.keys().next().unwrap().clone(),
-            code => code.as_str().unwrap().to_owned(),
-        };
-        assert!(named(&code), "{code}");
-    }
-    for purpose in Purpose::ALL {
-        assert!(
-            named(serde_json::to_value(purpose).unwrap().as_str().unwrap()),
-            "{purpose:?}"
-        );
+        let code = to_value(absence).unwrap();
+        assert_eq!(documented[code.as_str().unwrap()], absence.text());
     }
 }
 
 #[test]
-fn every_counter_is_documented() {
+fn the_schema_has_every_reason_to_wait() {
+    let schemas = Schemas::read();
+    let reasons = schemas.get("event.json")["$defs"]["reason"]["oneOf"].as_array();
+    let all = WaitReason::one_of_each();
+    assert_eq!(reasons.unwrap().len(), all.len());
+    for reason in all {
+        let row = json!(["w", 0, 1, reason]);
+        schemas.check("series-row.json", &row);
+    }
+}
+
+#[test]
+fn the_schema_has_every_trigger_and_purpose() {
+    let schemas = Schemas::read();
+    let triggers: Vec<_> = Trigger::one_of_each();
+    let row = json!(["d", 0, triggers, null, 0, null, null, null]);
+    schemas.check("series-row.json", &row);
+    let purposes = &schemas.get("event.json")["$defs"]["purpose"]["enum"];
+    assert_eq!(*purposes, json!(Purpose::ALL));
+}
+
+#[test]
+fn the_schema_has_every_counter_with_its_unit() {
+    let schemas = Schemas::read();
+    let counts = schemas.get("event.json")["$defs"]["counts"]["properties"]
+        .as_object()
+        .unwrap();
+    assert_eq!(counts.len(), Counter::ALL.len());
     for counter in Counter::ALL {
-        let row = format!(
-            "| `{}` | {} | {} |",
-            counter.name(),
-            counter.text(),
-            counter.unit()
-        );
+        let text = counts[counter.name()]["description"].as_str().unwrap();
         assert!(
-            DOCS.lines().any(|line| line == row),
-            "docs/formats.md lacks the line {row}"
+            text.starts_with(counter.text()) && text.contains(counter.unit()),
+            "{text}"
         );
     }
 }
 
 #[test]
 fn the_example_of_a_job_log_is_one() {
-    let log = read_joblog(block("joblog").as_bytes(), "docs/formats.md").unwrap();
+    let example = PAGE
+        .split_once("```joblog\n")
+        .and_then(|(_, rest)| rest.split_once("```"))
+        .expect("an example")
+        .0;
+    let log = read_joblog(example.as_bytes(), "docs/formats.md").unwrap();
     let succeeded: Vec<&str> = log
         .successes()
         .map(|entry| entry.command.as_str())
@@ -253,8 +222,5 @@ fn the_example_of_a_job_log_is_one() {
         (2, false, vec!["./sort 'input a'"])
     );
     let lines: String = log.entries.iter().map(crate::Entry::to_line).collect();
-    assert_eq!(format!("{JOBLOG_HEADER}\n{lines}"), block("joblog"));
-    for column in JOBLOG_HEADER.split('\t') {
-        assert!(named(column), "{column}");
-    }
+    assert_eq!(format!("{JOBLOG_HEADER}\n{lines}"), example);
 }

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod looping;
+pub(crate) mod schema;
 pub(crate) mod simulated;
 
 use serde_json::Value;

@@ -236,7 +236,7 @@ pub struct JobNow {
     /// The basis of `share` and `left_s`: `solo`; or `same`, `changed` or `program`, as in `expected` of a run record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_from: Option<String>,
-    /// Its numbers; see `docs/formats.md`.
+    /// Its numbers; see `docs/schema/status.json`.
     #[serde(default)]
     pub figures: Figures<f64>,
 }
