@@ -79,7 +79,7 @@ fn series_have_the_kinds_and_columns_of_the_schema() {
     for kind in SERIES_KINDS {
         let row = rows
             .iter()
-            .find(|row| row["prefixItems"][0]["const"] == kind.code.to_string())
+            .find(|row| row["prefixItems"][0]["const"] == kind.code)
             .unwrap_or_else(|| panic!("no kind {}", kind.code));
         let columns: Vec<&str> = row["prefixItems"]
             .as_array()
