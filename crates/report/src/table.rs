@@ -14,6 +14,41 @@ pub(crate) struct Column {
 }
 
 impl Column {
+    /// A column of left-aligned texts.
+    pub(crate) fn text(
+        title: impl Into<Cow<'static, str>>,
+        expendable: u8,
+        cells: Vec<String>,
+    ) -> Column {
+        Column {
+            title: title.into(),
+            right: false,
+            expendable,
+            cells,
+        }
+    }
+
+    /// A column of right-aligned numbers.
+    pub(crate) fn number(
+        title: impl Into<Cow<'static, str>>,
+        expendable: u8,
+        cells: Vec<String>,
+    ) -> Column {
+        Column {
+            right: true,
+            ..Column::text(title, expendable, cells)
+        }
+    }
+
+    fn aligned(&self, cell: &str) -> String {
+        let width = self.width();
+        if self.right {
+            format!("{cell:>width$}")
+        } else {
+            format!("{cell:<width$}")
+        }
+    }
+
     fn width(&self) -> usize {
         self.cells
             .iter()
@@ -29,14 +64,16 @@ const GAP: usize = 2;
 /// The first column keeps at least this width.
 const LEAST_NAME: usize = 12;
 
+fn total_width(columns: &[Column]) -> usize {
+    let widths: usize = columns.iter().map(Column::width).sum();
+    widths + GAP * columns.len().saturating_sub(1)
+}
+
 /// The table's lines, the titles first, in at most `width` characters if possible: columns are left out as their
 /// numbers say, then the first column is clipped.
 pub(crate) fn lines(mut columns: Vec<Column>, width: usize) -> Vec<String> {
-    let total = |columns: &[Column]| {
-        columns.iter().map(Column::width).sum::<usize>() + GAP * (columns.len().max(1) - 1)
-    };
     loop {
-        let spare = total(&columns).saturating_sub(width);
+        let spare = total_width(&columns).saturating_sub(width);
         let name = columns.first().map_or(0, Column::width);
         if spare == 0 || name.saturating_sub(spare) >= LEAST_NAME {
             break;
@@ -49,7 +86,7 @@ pub(crate) fn lines(mut columns: Vec<Column>, width: usize) -> Vec<String> {
         };
         columns.remove(ix);
     }
-    let spare = total(&columns).saturating_sub(width);
+    let spare = total_width(&columns).saturating_sub(width);
     if let Some(first) = columns.first_mut() {
         let name = first
             .width()
@@ -65,24 +102,23 @@ pub(crate) fn lines(mut columns: Vec<Column>, width: usize) -> Vec<String> {
         .map(|column| column.cells.len())
         .max()
         .unwrap_or(0);
-    let line = |cell: &dyn Fn(&Column) -> String| {
-        let mut line = String::new();
-        for (ix, column) in columns.iter().enumerate() {
-            let (cell, width) = (cell(column), column.width());
-            if ix > 0 {
-                line.push_str(&" ".repeat(GAP));
-            }
-            line.push_str(&if column.right {
-                format!("{cell:>width$}")
-            } else {
-                format!("{cell:<width$}")
-            });
-        }
-        line.trim_end().to_owned()
-    };
-    let mut lines = vec![line(&|column| column.title.clone().into_owned())];
-    lines.extend(
-        (0..rows).map(|row| line(&|column| column.cells.get(row).cloned().unwrap_or_default())),
-    );
+    let titles = columns.iter().map(|column| &*column.title);
+    let mut lines = vec![line(&columns, titles)];
+    for row in 0..rows {
+        let cells = columns
+            .iter()
+            .map(|column| column.cells.get(row).map_or("", String::as_str));
+        lines.push(line(&columns, cells));
+    }
     lines
+}
+
+/// A line with a cell for each column.
+fn line<'a>(columns: &[Column], cells: impl Iterator<Item = &'a str>) -> String {
+    let aligned: Vec<String> = columns
+        .iter()
+        .zip(cells)
+        .map(|(column, cell)| column.aligned(cell))
+        .collect();
+    aligned.join(&" ".repeat(GAP)).trim_end().to_owned()
 }

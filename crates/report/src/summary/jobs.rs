@@ -19,13 +19,9 @@ pub(super) struct Jobs {
     pub(super) failed: Vec<bool>,
 }
 
-fn column(title: &'static str, right: bool, expendable: u8, cells: Vec<String>) -> Column {
-    Column {
-        title: title.into(),
-        right,
-        expendable,
-        cells,
-    }
+/// The cells of a column: one for each row.
+fn cells<T>(rows: &[T], show: impl Fn(&T) -> String) -> Vec<String> {
+    rows.iter().map(show).collect()
 }
 
 fn or_none(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
@@ -90,98 +86,112 @@ fn queued(record: &Record, job: &Job) -> Option<f64> {
         .map(|start| start - job.arrival_s)
 }
 
+/// A job with what its row needs.
+struct JobRow<'a> {
+    job: &'a Job,
+    /// Time in the queue; `None` if no job was queued for long.
+    queued: Option<f64>,
+    /// The unit of all times of the row.
+    unit: TimeUnit,
+}
+
+impl<'a> JobRow<'a> {
+    fn new(record: &Record, job: &'a Job, shows_queued: bool) -> JobRow<'a> {
+        let queued = queued(record, job).filter(|_| shows_queued);
+        let times = [time(job), job.cpu_s, queued, job.waited_max_s];
+        JobRow {
+            job,
+            queued,
+            unit: TimeUnit::of(times.into_iter().flatten()),
+        }
+    }
+
+    fn time(&self, value: Option<f64>) -> String {
+        or_none(value, |s| self.unit.show(s))
+    }
+
+    fn width(&self) -> String {
+        let width = self.job.width;
+        width.map_or_else(|| NONE.to_owned(), |width| width.to_string())
+    }
+
+    /// The slowdown, or its estimate if no job of the run has a slowdown.
+    fn slowdown(&self, estimates: bool) -> String {
+        match (self.job.slowdown, self.job.slowdown_estimate) {
+            (Some(slowdown), _) => ratio(slowdown),
+            (None, Some(estimate)) if estimates => format!("~{}", ratio(estimate)),
+            _ => NONE.to_owned(),
+        }
+    }
+
+    fn progress(&self, quantum_s: f64) -> String {
+        let about = match self.job.progress_basis {
+            ProgressBasis::Ipc | ProgressBasis::Trace => "",
+            _ => "~",
+        };
+        or_none(self.job.progress, |quanta| {
+            format!("{about}{}", seconds(quanta * quantum_s))
+        })
+    }
+}
+
+/// Whether a job used several CPUs. A reader expects one thread.
+fn is_wide(job: &Job) -> bool {
+    job.width_source == Width::Measured && job.width.is_some_and(|width| width > 1)
+}
+
+/// Whether a job has progress that its CPU time does not show already.
+fn has_progress(job: &Job) -> bool {
+    job.progress.is_some() && job.progress_basis != ProgressBasis::CpuTime
+}
+
 fn one_by_one(record: &Record) -> Jobs {
     let jobs = &record.jobs;
-    let cells = |show: &dyn Fn(&Job) -> String| jobs.iter().map(show).collect::<Vec<_>>();
-    // All times of a row have one unit.
     let shows_queued = shows_queued(record);
-    let queued = |job: &Job| queued(record, job).filter(|_| shows_queued);
-    let unit = |job: &Job| {
-        TimeUnit::of(
-            [time(job), job.cpu_s, queued(job), job.waited_max_s]
-                .into_iter()
-                .flatten(),
-        )
-    };
-    let mut columns = vec![
-        column("JOB", false, 0, cells(&|job| visible(&job.name))),
-        column("EXIT", false, 0, cells(&exit_cell)),
-        column(
-            "TIME",
-            true,
-            0,
-            cells(&|job| or_none(time(job), |s| unit(job).show(s))),
-        ),
-        column(
-            "CPU",
-            true,
-            3,
-            cells(&|job| or_none(job.cpu_s, |s| unit(job).show(s))),
-        ),
-    ];
-    // Jobs of one thread each are what a reader expects.
-    let is_wide =
-        |job: &Job| job.width_source == Width::Measured && job.width.is_some_and(|width| width > 1);
-    if jobs.iter().any(is_wide) {
-        let width = |job: &Job| {
-            job.width
-                .map_or_else(|| NONE.to_owned(), |width| width.to_string())
-        };
-        columns.push(column("WIDTH", true, 3, cells(&width)));
-    }
+    let rows: Vec<JobRow<'_>> = jobs
+        .iter()
+        .map(|job| JobRow::new(record, job, shows_queued))
+        .collect();
     let estimates = jobs.iter().all(|job| job.slowdown.is_none())
         && jobs.iter().any(|job| job.slowdown_estimate.is_some());
-    let slowdown = |job: &Job| match (job.slowdown, job.slowdown_estimate) {
-        (Some(slowdown), _) => ratio(slowdown),
-        (None, Some(estimate)) if estimates => format!("~{}", ratio(estimate)),
-        _ => NONE.to_owned(),
-    };
-    columns.push(column("SLOWDOWN", true, 0, cells(&slowdown)));
-    if shows_queued {
-        columns.push(column(
-            "QUEUED",
-            true,
-            2,
-            cells(&|job| or_none(queued(job), |s| unit(job).show(s))),
-        ));
-    }
-    columns.push(column(
-        "WAITED",
-        true,
-        2,
-        cells(&|job| or_none(job.waited_max_s, |s| unit(job).show(s))),
-    ));
-    if jobs.iter().any(|job| job.ipc.is_some()) {
-        columns.push(column(
-            "IPC",
-            true,
-            4,
-            cells(&|job| or_none(job.ipc, ratio)),
-        ));
-    }
-    // Progress by CPU time would only repeat the column before.
-    let is_measured =
-        |job: &Job| job.progress.is_some() && job.progress_basis != ProgressBasis::CpuTime;
-    if jobs.iter().any(is_measured) {
-        let progress = |job: &Job| {
-            let about = if matches!(
-                job.progress_basis,
-                ProgressBasis::Ipc | ProgressBasis::Trace
-            ) {
-                ""
-            } else {
-                "~"
-            };
-            or_none(job.progress, |quanta| {
-                format!("{about}{}", seconds(quanta * record.quantum_s))
-            })
-        };
-        columns.push(column("PROGRESS", true, 5, cells(&progress)));
-    }
+    let name = cells(jobs, |job| visible(&job.name));
+    let time = cells(&rows, |row| row.time(time(row.job)));
+    let cpu = cells(&rows, |row| row.time(row.job.cpu_s));
+    let width = cells(&rows, JobRow::width);
+    let slowdown = cells(&rows, |row| row.slowdown(estimates));
+    let queued = cells(&rows, |row| row.time(row.queued));
+    let waited = cells(&rows, |row| row.time(row.job.waited_max_s));
+    let ipc = cells(jobs, |job| or_none(job.ipc, ratio));
+    let progress = cells(&rows, |row| row.progress(record.quantum_s));
+    let columns = [
+        (true, Column::text("JOB", 0, name)),
+        (true, Column::text("EXIT", 0, cells(jobs, exit_cell))),
+        (true, Column::number("TIME", 0, time)),
+        (true, Column::number("CPU", 3, cpu)),
+        (jobs.iter().any(is_wide), Column::number("WIDTH", 3, width)),
+        (true, Column::number("SLOWDOWN", 0, slowdown)),
+        (shows_queued, Column::number("QUEUED", 2, queued)),
+        (true, Column::number("WAITED", 2, waited)),
+        (
+            jobs.iter().any(|job| job.ipc.is_some()),
+            Column::number("IPC", 4, ipc),
+        ),
+        (
+            jobs.iter().any(has_progress),
+            Column::number("PROGRESS", 5, progress),
+        ),
+    ];
     Jobs {
-        columns,
+        columns: shown(columns),
         failed: jobs.iter().map(failed).collect(),
     }
+}
+
+fn shown(columns: impl IntoIterator<Item = (bool, Column)>) -> Vec<Column> {
+    columns
+        .into_iter()
+        .filter_map(|(is_shown, column)| is_shown.then_some(column))
+        .collect()
 }
 
 /// The common name of copies, which are called `NAME-1`, `NAME-2` and so on.
@@ -216,19 +226,21 @@ impl Group<'_> {
             .fold(0.0, f64::max)
     }
 
+    fn succeeded(&self) -> usize {
+        let jobs = self.jobs.iter();
+        jobs.filter(|job| job.exit == Some(0)).count()
+    }
+
     /// Least, median and greatest of the values that are not absent.
-    fn spread(&self, value: impl Fn(&Job) -> Option<f64>) -> Option<(f64, f64, f64)> {
+    fn spread(&self, value: impl Fn(&Job) -> Option<f64>) -> [Option<f64>; 3] {
         let mut values: Vec<f64> = self.jobs.iter().filter_map(|job| value(job)).collect();
         values.sort_by(f64::total_cmp);
         let n = values.len();
         if n == 0 {
-            return None;
+            return [None; 3];
         }
-        Some((
-            values[0],
-            (values[(n - 1) / 2] + values[n / 2]) / 2.0,
-            values[n - 1],
-        ))
+        let median = (values[(n - 1) / 2] + values[n / 2]) / 2.0;
+        [values[0], median, values[n - 1]].map(Some)
     }
 }
 
@@ -248,32 +260,7 @@ fn groups(jobs: &[Job]) -> Vec<Group<'_>> {
         groups[ix].jobs.push(job);
     }
     if groups.len() > MOST_GROUPS {
-        let mut order: Vec<usize> = (0..groups.len()).collect();
-        let weight = |group: &Group<'_>| (group.failed() > 0, group.longest());
-        order.sort_by(|&a, &b| {
-            let (a, b) = (weight(&groups[a]), weight(&groups[b]));
-            b.0.cmp(&a.0).then(b.1.total_cmp(&a.1))
-        });
-        let mut own = vec![false; groups.len()];
-        order
-            .iter()
-            .take(MOST_GROUPS - 1)
-            .for_each(|&ix| own[ix] = true);
-        let mut rest = Group {
-            name: String::new(),
-            jobs: Vec::new(),
-        };
-        let mut kept = Vec::new();
-        for (group, own) in groups.into_iter().zip(own) {
-            if own {
-                kept.push(group)
-            } else {
-                rest.jobs.extend(group.jobs)
-            }
-        }
-        rest.name = format!("({} others)", grouped(rest.jobs.len() as u64));
-        kept.push(rest);
-        groups = kept;
+        groups = with_others(groups);
     }
     for group in &mut groups {
         if let [only] = group.jobs[..] {
@@ -283,68 +270,93 @@ fn groups(jobs: &[Job]) -> Vec<Group<'_>> {
     groups
 }
 
+/// Keeps the groups that failed and those that took longest; all others share the last row.
+fn with_others(groups: Vec<Group<'_>>) -> Vec<Group<'_>> {
+    let mut order: Vec<usize> = (0..groups.len()).collect();
+    order.sort_by(|&a, &b| {
+        let (a, b) = (&groups[a], &groups[b]);
+        let by_failure = (b.failed() > 0).cmp(&(a.failed() > 0));
+        by_failure.then(b.longest().total_cmp(&a.longest()))
+    });
+    order.truncate(MOST_GROUPS - 1);
+    let mut kept = Vec::new();
+    let mut others = Vec::new();
+    for (ix, group) in groups.into_iter().enumerate() {
+        if order.contains(&ix) {
+            kept.push(group);
+        } else {
+            others.extend(group.jobs);
+        }
+    }
+    kept.push(Group {
+        name: format!("({} others)", grouped(others.len() as u64)),
+        jobs: others,
+    });
+    kept
+}
+
+/// A group with the least, median and greatest values of its jobs.
+struct GroupRow {
+    time: [Option<f64>; 3],
+    slowdown: [Option<f64>; 3],
+    queued: [Option<f64>; 3],
+    waited: [Option<f64>; 3],
+    /// The unit of all times of the row.
+    unit: TimeUnit,
+}
+
+impl GroupRow {
+    fn new(record: &Record, group: &Group<'_>, shows_queued: bool) -> GroupRow {
+        let queued = group.spread(|job| queued(record, job).filter(|_| shows_queued));
+        let waited = group.spread(|job| job.waited_max_s);
+        let greatest = [waited[2], queued[2], Some(group.longest())];
+        GroupRow {
+            time: group.spread(time),
+            slowdown: group.spread(|job| job.slowdown),
+            queued,
+            waited,
+            unit: TimeUnit::of(greatest.into_iter().flatten()),
+        }
+    }
+
+    fn time(&self, value: Option<f64>) -> String {
+        or_none(value, |s| self.unit.show(s))
+    }
+}
+
 fn by_group(record: &Record) -> Jobs {
     let groups = groups(&record.jobs);
-    let cells = |show: &dyn Fn(&Group<'_>) -> String| groups.iter().map(show).collect::<Vec<_>>();
-    let value_of = |group: &Group<'_>, value: &dyn Fn(&Job) -> Option<f64>, which: usize| {
-        group
-            .spread(value)
-            .map(|(least, median, greatest)| [least, median, greatest][which])
-    };
-    let ratios = |value: &dyn Fn(&Job) -> Option<f64>, which: usize| {
-        cells(&|group| or_none(value_of(group, value, which), ratio))
-    };
-    let waited = |job: &Job| job.waited_max_s;
     let shows_queued = shows_queued(record);
-    let queued = |job: &Job| queued(record, job).filter(|_| shows_queued);
-    // All times of a row have one unit.
-    let unit = |group: &Group<'_>| {
-        let greatest = [
-            value_of(group, &waited, 2),
-            value_of(group, &queued, 2),
-            Some(group.longest()),
-        ];
-        TimeUnit::of(greatest.into_iter().flatten())
-    };
-    let times = |value: &dyn Fn(&Job) -> Option<f64>, which: usize| {
-        cells(&|group| or_none(value_of(group, value, which), |s| unit(group).show(s)))
-    };
-    let ok = |group: &Group<'_>| {
-        group
-            .jobs
-            .iter()
-            .filter(|job| job.exit == Some(0))
-            .count()
-            .to_string()
-    };
-    let mut columns = vec![
-        column("JOB", false, 0, cells(&|group| group.name.clone())),
-        column(
-            "COUNT",
-            true,
-            0,
-            cells(&|group| group.jobs.len().to_string()),
-        ),
-        column("OK", true, 0, cells(&ok)),
-        column(
-            "FAILED",
-            true,
-            0,
-            cells(&|group| group.failed().to_string()),
-        ),
-        column("TIME MIN", true, 5, times(&time, 0)),
-        column("TIME MED", true, 0, times(&time, 1)),
-        column("TIME MAX", true, 0, times(&time, 2)),
-        column("SLOWD MIN", true, 4, ratios(&|job| job.slowdown, 0)),
-        column("SLOWD MED", true, 3, ratios(&|job| job.slowdown, 1)),
-        column("SLOWD MAX", true, 3, ratios(&|job| job.slowdown, 2)),
+    let rows: Vec<GroupRow> = groups
+        .iter()
+        .map(|group| GroupRow::new(record, group, shows_queued))
+        .collect();
+    let name = cells(&groups, |group| group.name.clone());
+    let jobs = cells(&groups, |group| group.jobs.len().to_string());
+    let succeeded = cells(&groups, |group| group.succeeded().to_string());
+    let failed = cells(&groups, |group| group.failed().to_string());
+    let [time_min, time_med, time_max] =
+        [0, 1, 2].map(|which| cells(&rows, |row| row.time(row.time[which])));
+    let [slowd_min, slowd_med, slowd_max] =
+        [0, 1, 2].map(|which| cells(&rows, |row| or_none(row.slowdown[which], ratio)));
+    let queued = cells(&rows, |row| row.time(row.queued[2]));
+    let waited = cells(&rows, |row| row.time(row.waited[2]));
+    let columns = [
+        (true, Column::text("JOB", 0, name)),
+        (true, Column::number("COUNT", 0, jobs)),
+        (true, Column::number("OK", 0, succeeded)),
+        (true, Column::number("FAILED", 0, failed)),
+        (true, Column::number("TIME MIN", 5, time_min)),
+        (true, Column::number("TIME MED", 0, time_med)),
+        (true, Column::number("TIME MAX", 0, time_max)),
+        (true, Column::number("SLOWD MIN", 4, slowd_min)),
+        (true, Column::number("SLOWD MED", 3, slowd_med)),
+        (true, Column::number("SLOWD MAX", 3, slowd_max)),
+        (shows_queued, Column::number("QUEUED MAX", 2, queued)),
+        (true, Column::number("WAITED MAX", 2, waited)),
     ];
-    if shows_queued {
-        columns.push(column("QUEUED MAX", true, 2, times(&queued, 2)));
-    }
-    columns.push(column("WAITED MAX", true, 2, times(&waited, 2)));
     Jobs {
-        columns,
+        columns: shown(columns),
         failed: groups.iter().map(|group| group.failed() > 0).collect(),
     }
 }
@@ -353,23 +365,27 @@ fn by_group(record: &Record) -> Jobs {
 pub(super) fn failures(record: &Record, width: usize) -> Vec<String> {
     const MOST: usize = 10;
     let all: Vec<&Job> = record.jobs.iter().filter(|job| failed(job)).collect();
-    let told = |job: &&Job| {
-        let name = visible(&job.name);
-        // A name that is the whole command says enough.
-        let command = job
-            .command
-            .as_ref()
-            .map(|command| visible(command))
-            .filter(|command| *command != name);
-        let command = command.map_or_else(String::new, |command| format!(": {command}"));
-        clip(
-            &format!("failed: {name} ({}){command}", exit_text(job)),
-            width,
-        )
-    };
-    let more = all.len().saturating_sub(MOST);
-    let more = (more > 0).then(|| format!("and {} more failed", grouped(more as u64)));
-    all.iter().take(MOST).map(told).chain(more).collect()
+    let mut lines: Vec<String> = all
+        .iter()
+        .take(MOST)
+        .map(|job| clip(&failure(job), width))
+        .collect();
+    if all.len() > MOST {
+        let more = grouped((all.len() - MOST) as u64);
+        lines.push(format!("and {more} more failed"));
+    }
+    lines
+}
+
+fn failure(job: &Job) -> String {
+    let name = visible(&job.name);
+    let mut text = format!("failed: {name} ({})", exit_text(job));
+    let command = job.command.as_deref().map(visible).unwrap_or_default();
+    // A name that is the whole command says enough.
+    if !command.is_empty() && command != name {
+        text += &format!(": {command}");
+    }
+    text
 }
 
 fn exit_text(job: &Job) -> String {

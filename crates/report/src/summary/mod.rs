@@ -1,80 +1,22 @@
 //! The summary of a run for people: its jobs, its metrics with their meaning, and how they were obtained.
 
 mod jobs;
+mod metrics;
 mod overview;
+mod page;
+#[cfg(test)]
+mod tests;
 
-use crate::record::{Job, Missing, Record};
+use crate::record::{Missing, Record};
 use crate::source::{BackendKind, EnergySource};
-use crate::text::{count, decimal, grouped, seconds, unbroken, visible, wrap};
-use cosched_core::metric::{METRICS, Metric, Needs};
+use crate::text::{count, grouped, seconds, unbroken, visible};
 use cosched_core::{Capability, Counter, ParamValue, Params, find_policy, signal_name};
+use metrics::metrics;
+pub use metrics::{metric_name, metric_value};
 pub use overview::overview;
+pub use page::SummaryOptions;
+use page::{Page, Style};
 use std::collections::BTreeMap;
-
-/// How a summary is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SummaryOptions {
-    /// Characters in a line.
-    pub width: usize,
-    /// Whether to use terminal colours.
-    pub colour: bool,
-    /// Whether the record is kept, so that the reader can look there.
-    pub has_record: bool,
-    /// Whether to tell what is absent and why, what was in use, and what cosched itself took.
-    pub verbose: bool,
-}
-
-impl Default for SummaryOptions {
-    fn default() -> SummaryOptions {
-        SummaryOptions {
-            width: 80,
-            colour: false,
-            has_record: true,
-            verbose: false,
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Style {
-    Plain,
-    Title,
-    Bad,
-}
-
-struct Page {
-    options: SummaryOptions,
-    text: String,
-}
-
-impl Page {
-    fn line(&mut self, line: &str, style: Style) {
-        let (on, off) = match (self.options.colour, style) {
-            (false, _) | (_, Style::Plain) => ("", ""),
-            (true, Style::Title) => ("\u{1b}[1m", "\u{1b}[0m"),
-            (true, Style::Bad) => ("\u{1b}[31m", "\u{1b}[0m"),
-        };
-        self.text.push_str(on);
-        self.text.push_str(line);
-        self.text.push_str(off);
-        self.text.push('\n');
-    }
-
-    /// A paragraph; its second and further lines are indented.
-    fn paragraph(&mut self, text: &str, style: Style) {
-        for (ix, line) in wrap(text, self.options.width.saturating_sub(2).max(20))
-            .iter()
-            .enumerate()
-        {
-            let indent = if ix == 0 { "" } else { "  " };
-            self.line(&format!("{indent}{line}"), style);
-        }
-    }
-
-    fn gap(&mut self) {
-        self.text.push('\n');
-    }
-}
 
 /// The summary of a run, with a newline at its end.
 ///
@@ -193,7 +135,7 @@ fn headline(record: &Record, page: &mut Page) {
             }
             (true, true) => "started again after failures and until the last had ended once",
         };
-        page.paragraph(&format!("{jobs} ran {runs} times, {why}"), Style::Plain);
+        page.plain(&format!("{jobs} ran {runs} times, {why}"));
     }
     let style = if record.totals.failed > 0 {
         Style::Bad
@@ -201,144 +143,6 @@ fn headline(record: &Record, page: &mut Page) {
         Style::Title
     };
     page.paragraph(&headline_text(record), style);
-}
-
-/// A metric's value with its unit, for people.
-pub fn metric_value(metric: &Metric, value: f64) -> String {
-    match metric.unit {
-        "s" => seconds(value),
-        "1" | "instructions/cycle" => decimal(value, 2),
-        unit if value >= 1e15 => format!("{} {unit}", decimal(value, 1)),
-        unit if value >= 99_999.5 => format!("{} {unit}", grouped((value + 0.5) as u64)),
-        unit => format!("{value:.1} {unit}"),
-    }
-}
-
-/// A metric's name without its unit, in words.
-pub fn metric_name(name: &str) -> String {
-    let name = name
-        .trim_end_matches("_s")
-        .trim_end_matches("_js")
-        .trim_end_matches("_j");
-    match name {
-        "stp" | "antt" | "edp" => name.to_uppercase(),
-        "jain" => "Jain's index".to_owned(),
-        "mean_ipc" => "mean IPC".to_owned(),
-        "max_wait" => "longest wait".to_owned(),
-        name => name.replace('_', " "),
-    }
-}
-
-fn metrics(record: &Record, page: &mut Page) {
-    let mut rows: Vec<(String, String, String)> = Vec::new();
-    let mut unknown: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    let estimated = record.metrics_estimated.as_ref();
-    // Whoever asked for solo times is told why there are no slowdowns.
-    let asked = record.backend == BackendKind::Sim || record.setting.options.solo.is_some();
-    let is_told =
-        |metric: &Metric| page.options.verbose || (asked && metric.needs == Needs::Slowdowns);
-    for metric in METRICS {
-        let (about, value) = match (
-            record.metrics.entry(metric.name),
-            estimated.and_then(|all| all.get(metric.name)),
-        ) {
-            (Some(Ok(value)), _) => ("", value),
-            (_, Some(value)) => ("~", value),
-            (Some(Err(why)), None) => {
-                if is_told(metric) {
-                    unknown
-                        .entry(why)
-                        .or_default()
-                        .push(metric_name(metric.name));
-                }
-                continue;
-            }
-            (None, None) => continue,
-        };
-        let more = match (metric.needs, record.energy.source) {
-            (Needs::Energy, EnergySource::Modelled) => " (from a power model)",
-            (Needs::Energy, EnergySource::Measured) => " (measured)",
-            _ => "",
-        };
-        let value = format!("{about}{}", metric_value(metric, *value));
-        rows.push((
-            metric_name(metric.name),
-            value,
-            format!("{}{more}", metric.hint),
-        ));
-    }
-    let name_width = rows
-        .iter()
-        .map(|row| row.0.chars().count())
-        .max()
-        .unwrap_or(0);
-    let value_width = rows
-        .iter()
-        .map(|row| row.1.chars().count())
-        .max()
-        .unwrap_or(0);
-    let indent = name_width + value_width + 4;
-    for (name, value, hint) in &rows {
-        let room = page.options.width.saturating_sub(indent).max(20);
-        for (ix, part) in wrap(hint, room).iter().enumerate() {
-            if ix == 0 {
-                page.line(
-                    &format!("{name:<name_width$}  {value:>value_width$}  {part}"),
-                    Style::Plain,
-                );
-            } else {
-                page.line(&format!("{:indent$}{part}", ""), Style::Plain);
-            }
-        }
-    }
-    if record.totals.earlier > 0 {
-        let jobs = count(record.totals.jobs as u64, "job");
-        page.paragraph(
-            &format!("these figures are over the {jobs} of this run, without those done earlier"),
-            Style::Plain,
-        );
-    }
-    if record.metrics_estimated.is_some() {
-        page.paragraph(
-            "~ estimated from progress measured by IPC, since solo times are missing",
-            Style::Plain,
-        );
-    }
-    if let Some(told) = estimates(record) {
-        page.paragraph(&told, Style::Plain);
-    }
-    for (why, names) in unknown {
-        page.paragraph(
-            &format!("not known: {} ({why})", names.join(", ")),
-            Style::Plain,
-        );
-    }
-}
-
-/// What was learnt of the jobs, held against their solo times where both are known.
-fn estimates(record: &Record) -> Option<String> {
-    let done = record
-        .jobs
-        .iter()
-        .filter(|job| job.exit == Some(0) && !job.timed_out);
-    let of = |job: &Job| {
-        let (learnt, solo) = (job.progress_learnt?, job.solo_s.filter(|solo| *solo > 0.0)?);
-        Some(learnt * record.quantum_s / solo)
-    };
-    let all: Vec<f64> = done.filter_map(of).collect();
-    let (least, most) = all
-        .iter()
-        .fold((f64::INFINITY, 0.0f64), |(least, most), one| {
-            (least.min(*one), most.max(*one))
-        });
-    let jobs = count(all.len() as u64, "job");
-    let [least, most] = [least, most].map(|share| format!("{share:.2}"));
-    let range = if least == most {
-        least
-    } else {
-        format!("{least} to {most}")
-    };
-    (!all.is_empty()).then(|| format!("learnt progress is {range} times the solo time ({jobs})"))
 }
 
 /// What decided, and where.
@@ -360,15 +164,12 @@ fn setting(record: &Record, page: &mut Page) {
         ("auto", None) => " (auto)".to_owned(),
         _ => String::new(),
     };
-    page.paragraph(
-        &format!(
-            "policy {}{auto}, quantum {quantum}, seed {}, on {} ({simulated}{cpus}, {cores})",
-            visible(&record.policy),
-            record.seed,
-            visible(&record.machine)
-        ),
-        Style::Plain,
-    );
+    page.plain(&format!(
+        "policy {}{auto}, quantum {quantum}, seed {}, on {} ({simulated}{cpus}, {cores})",
+        visible(&record.policy),
+        record.seed,
+        visible(&record.machine)
+    ));
     let faults = record.overhead.policy_faults;
     if faults > 0 {
         let faults = count(faults, "decision");
@@ -466,10 +267,9 @@ fn details(record: &Record, page: &mut Page) {
                 seconds(at)
             )
         });
-        page.paragraph(
-            &format!("carried out as plans: {installed} installed, {adopted} adopted{given_up}"),
-            Style::Plain,
-        );
+        page.plain(&format!(
+            "carried out as plans: {installed} installed, {adopted} adopted{given_up}"
+        ));
     }
     let overhead = &record.overhead;
     let quanta = if overhead.quanta == 1 {
@@ -502,401 +302,8 @@ fn details(record: &Record, page: &mut Page) {
         )))
     });
     parts.extend(times);
-    page.paragraph(
-        &format!("cosched itself: {}", parts.join(", ")),
-        Style::Plain,
-    );
+    page.plain(&format!("cosched itself: {}", parts.join(", ")));
     for warning in &record.warnings {
         page.paragraph(&format!("warning: {}", visible(&warning.text)), Style::Bad);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::info::RunInfo;
-    use crate::record::record;
-    use crate::testing::{finished, info, result, simulated};
-    use cosched_core::{
-        Absence, Capabilities, Capability, Counter, Counts, Exit, Nanos, PlanCounts, ProgressBasis,
-        Reading, RunResult, TaskResult,
-    };
-
-    /// A new unit in the table of metrics needs a form in the summary.
-    const UNITS: &[&str] = &["s", "1", "instructions/cycle", "J", "J s"];
-
-    fn host() -> Record {
-        let result = result();
-        record(&result, &info(&result))
-    }
-
-    fn plain_summary(record: &Record, width: usize) -> String {
-        summary(
-            record,
-            &SummaryOptions {
-                width,
-                verbose: true,
-                ..SummaryOptions::default()
-            },
-        )
-    }
-
-    /// A record with `jobs` jobs, `copies` of each kind.
-    fn many(jobs: u32, copies: u32) -> Record {
-        let task = |id: u32| {
-            let mut task = finished(
-                id,
-                &format!("job{}-{}", id / copies, id % copies),
-                f64::from(id % 7 + 1),
-                1.0,
-            );
-            if id % 97 == 5 {
-                task.exit = Some(Exit::Code(3));
-            }
-            task
-        };
-        let result = RunResult {
-            tasks: (0..jobs).map(task).collect::<Vec<TaskResult>>(),
-            ..result()
-        };
-        record(&result, &info(&result))
-    }
-
-    #[test]
-    fn of_a_run_on_the_host() {
-        insta::assert_snapshot!(plain_summary(&host(), 100));
-    }
-
-    /// What a person reads first: no reasons for what is absent, no cost of cosched, and the result in the last line.
-    #[test]
-    fn in_brief() {
-        let mut record = host();
-        record.warnings.truncate(1);
-        record.setting.options.policy = "auto".to_owned();
-        record.setting.options.policy_lacks = Some("no hardware counters".to_owned());
-        let text = summary(&record, &SummaryOptions::default());
-        assert!(text.lines().count() < 24, "{text}");
-        insta::assert_snapshot!(text);
-    }
-
-    #[test]
-    fn of_a_simulation() {
-        let (result, info) = simulated();
-        let text = plain_summary(&record(&result, &info), 100);
-        assert!(text.starts_with("SIMULATED on two cores"));
-        insta::assert_snapshot!(text);
-    }
-
-    #[test]
-    fn plans_are_told_and_when_they_were_given_up() {
-        let (mut result, info) = simulated();
-        let text = |result: &RunResult| plain_summary(&record(result, &info), 120);
-        assert!(!text(&result).contains("plan"));
-        result.plans = Some(PlanCounts {
-            installed: 1_234,
-            adopted: 1_234,
-            given_up: None,
-            occupation: None,
-        });
-        assert!(
-            text(&result)
-                .contains("\ncarried out as plans: 1,234 plans installed, 1,234 adopted\n")
-        );
-        result.plans = Some(PlanCounts {
-            installed: 2,
-            adopted: 1,
-            given_up: Some(Nanos::from_ms(2_500)),
-            occupation: None,
-        });
-        let line = "carried out as plans: 2 plans installed, 1 adopted; given up after 2.50 s, from then on decisions were";
-        assert!(text(&result).contains(line), "{}", text(&result));
-    }
-
-    #[test]
-    fn on_a_machine_without_counters_or_solo_times() {
-        let mut result = result();
-        result.tasks.truncate(2);
-        for task in &mut result.tasks {
-            task.counts = Counts::absent(Absence::NoCounters);
-            task.progress_basis = ProgressBasis::CpuTime;
-            task.spec.solo.time = None;
-        }
-        result.energy_j = Reading::Absent(Absence::NoEnergyMeter);
-        let mut info = info(&result);
-        info.jobs[0].solo = None;
-        info.counters = None;
-        let off = [
-            Capability::Ipc,
-            Capability::Counter(Counter::L1Accesses),
-            Capability::Counter(Counter::MmReads),
-        ]
-        .map(|capability| (capability, Absence::NoCounters));
-        info.capabilities = Capabilities {
-            missing: off
-                .into_iter()
-                .chain([(Capability::Energy, Absence::NoEnergyMeter)])
-                .collect(),
-        };
-        insta::assert_snapshot!(plain_summary(&record(&result, &info), 80));
-    }
-
-    /// The record names all that was lacking; the summary only what its figures or the policy need.
-    #[test]
-    fn only_what_matters_is_told_as_off() {
-        let (mut result, mut info) = simulated();
-        result.energy_j = Reading::Value(600.0);
-        info.energy_source = EnergySource::Modelled;
-        let missing = [
-            (Capability::Counter(Counter::MmWrites), Absence::NoSuchEvent),
-            (Capability::Energy, Absence::NoEnergyMeter),
-            (Capability::CoreTypes, Absence::OneCoreType),
-            (Capability::Traffic, Absence::NoSuchEvent),
-        ];
-        info.capabilities = Capabilities {
-            missing: missing.into(),
-        };
-        let off = |info: &RunInfo| {
-            let record = record(&result, info);
-            let codes: Vec<String> = record
-                .missing
-                .iter()
-                .map(|missing| missing.capability.clone())
-                .collect();
-            assert_eq!(codes, ["mm-writes", "energy", "traffic", "core-types"]);
-            let text = plain_summary(&record, 200);
-            text.lines()
-                .find(|line| line.starts_with("off: "))
-                .unwrap_or_default()
-                .to_owned()
-        };
-        assert_eq!(
-            off(&info),
-            "off: writes to memory (the counter hardware cannot count this event)"
-        );
-        info.policy = "lucky".to_owned();
-        let cores = "cores of two types (all cores are of one type)";
-        assert_eq!(
-            off(&info),
-            format!(
-                "off: {cores}; writes to memory (the counter hardware cannot count this event)"
-            )
-        );
-        info.policy = "efs".to_owned();
-        assert!(
-            off(&info).contains("traffic of each memory domain"),
-            "{}",
-            off(&info)
-        );
-        // A meter that is not there matters where nothing models the energy.
-        info.energy_source = EnergySource::Measured;
-        assert!(
-            off(&info).contains("package energy (no energy meter)"),
-            "{}",
-            off(&info)
-        );
-    }
-
-    #[test]
-    fn whoever_asked_for_solo_times_is_told_why_metrics_are_missing() {
-        let mut result = result();
-        for task in &mut result.tasks {
-            task.progress_basis = ProgressBasis::CpuTime;
-        }
-        let mut record = record(&result, &info(&result));
-        let brief = |record: &Record| {
-            summary(
-                record,
-                &SummaryOptions {
-                    width: 200,
-                    ..SummaryOptions::default()
-                },
-            )
-        };
-        assert!(!brief(&record).contains("not known"), "{}", brief(&record));
-        record.setting.options.solo = Some("measure".to_owned());
-        let line = "\nnot known: unfairness, STP, ANTT, Jain's index, worst slowdown (some jobs lack it)\n";
-        assert!(brief(&record).contains(line), "{}", brief(&record));
-        record.setting.options.solo = None;
-        record.backend = BackendKind::Sim;
-        assert!(brief(&record).contains(line), "{}", brief(&record));
-    }
-
-    /// How long a job was in the queue is shown if it was long, and of jobs of which it is known.
-    #[test]
-    fn time_in_the_queue() {
-        let mut record = host();
-        let header = |record: &Record| {
-            plain_summary(record, 100)
-                .lines()
-                .next()
-                .unwrap()
-                .to_owned()
-        };
-        assert!(!header(&record).contains("QUEUED"), "nobody was");
-        record.jobs[0].start_s = Some(0.19);
-        assert!(
-            !header(&record).contains("QUEUED"),
-            "less than a hundredth of 20 s"
-        );
-        record.jobs[0].start_s = Some(2.5);
-        record.jobs[1].start_s = Some(1.0);
-        record.setting.options.attempts = 3;
-        record.jobs[1].runs = 2;
-        insta::assert_snapshot!(plain_summary(&record, 100));
-        assert!(
-            !plain_summary(&record, 30).contains("QUEUED"),
-            "it goes where there is no room"
-        );
-        let mut many = many(100, 50);
-        assert!(!header(&many).contains("QUEUED"));
-        many.jobs[3].start_s = Some(1.5);
-        assert!(
-            header(&many).contains("QUEUED MAX  WAITED MAX"),
-            "{}",
-            header(&many)
-        );
-        let text = plain_summary(&many, 120);
-        assert!(text.lines().nth(1).unwrap().contains("1.50 s"), "{text}");
-    }
-
-    #[test]
-    fn estimates_are_marked() {
-        let mut result = result();
-        result.tasks.truncate(2);
-        result
-            .tasks
-            .iter_mut()
-            .for_each(|task| task.spec.solo.time = None);
-        let mut info = info(&result);
-        info.jobs[0].solo = None;
-        insta::assert_snapshot!(plain_summary(&record(&result, &info), 80));
-    }
-
-    #[test]
-    fn of_a_thousand_jobs() {
-        insta::assert_snapshot!(plain_summary(&many(1_000, 250), 100));
-    }
-
-    #[test]
-    fn of_a_thousand_different_jobs() {
-        let text = plain_summary(&many(1_000, 1), 100);
-        assert!(text.lines().count() < 45, "{text}");
-        assert!(text.contains("(986 others)"), "{text}");
-        insta::assert_snapshot!(text);
-    }
-
-    #[test]
-    fn tables_fit_the_width() {
-        let mut missing = host();
-        missing.jobs[1].exit_text = Some(format!(
-            "not started: {}: No such file or directory",
-            "/tmp".repeat(40)
-        ));
-        for record in [host(), many(1_000, 250), many(1_000, 1), missing] {
-            for width in 60..140 {
-                for line in plain_summary(&record, width).lines() {
-                    assert!(line.chars().count() <= width, "{width}: {line}");
-                }
-            }
-        }
-        insta::assert_snapshot!(plain_summary(&host(), 60));
-        assert!(plain_summary(&host(), 0).contains("mcf-1"));
-    }
-
-    #[test]
-    fn colour_only_when_asked_for() {
-        assert!(!plain_summary(&host(), 80).contains('\u{1b}'));
-        let coloured = summary(
-            &host(),
-            &SummaryOptions {
-                colour: true,
-                verbose: true,
-                ..SummaryOptions::default()
-            },
-        );
-        assert!(coloured.contains("\u{1b}[31mcheck"));
-        let stripped = coloured
-            .replace("\u{1b}[31m", "")
-            .replace("\u{1b}[1m", "")
-            .replace("\u{1b}[0m", "");
-        assert_eq!(stripped, plain_summary(&host(), 80));
-    }
-
-    #[test]
-    fn names_do_not_drive_the_terminal() {
-        let mut record = host();
-        record.jobs[0].name = "\u{1b}]0;title\u{7}".to_owned();
-        record.policy = "\u{1b}[2J".to_owned();
-        assert!(!plain_summary(&record, 80).contains('\u{1b}'));
-    }
-
-    #[test]
-    fn attempts_are_told_from_runs_that_keep_the_load() {
-        let mut record = host();
-        record.jobs[0].runs = 3;
-        let mut told = |restart: &str, attempts| {
-            record.setting.options.restart = restart.to_owned();
-            record.setting.options.attempts = attempts;
-            plain_summary(&record, 200)
-        };
-        assert!(
-            told("never", 3).contains("1 job ran 3 times, since they failed; above is the last")
-        );
-        assert!(
-            told("until-last", 1)
-                .contains("1 job ran 3 times, started again until the last had ended once; above")
-        );
-        assert!(
-            told("until-last", 3)
-                .contains("1 job ran 3 times, started again after failures and until")
-        );
-    }
-
-    #[test]
-    fn every_metric_that_is_known_is_explained() {
-        let (result, mut info) = simulated();
-        info.energy_source = EnergySource::Modelled;
-        let result = RunResult {
-            energy_j: Reading::Value(10.0),
-            turnaround: Nanos::from_s(20.0),
-            ..result
-        };
-        let text = plain_summary(&record(&result, &info), 200);
-        for metric in METRICS {
-            assert!(text.contains(metric.hint), "{}", metric.name);
-            assert!(UNITS.contains(&metric.unit), "{}", metric.unit);
-        }
-        assert!(text.contains("from a power model"));
-        assert!(!text.contains("not known"));
-    }
-
-    #[test]
-    fn jobs_of_earlier_runs_are_counted_apart() {
-        let mut record = host();
-        let text = plain_summary(&record, 200);
-        assert!(
-            !text.contains("earlier") && !text.contains("adopted"),
-            "{text}"
-        );
-        (record.totals.earlier, record.totals.adopted) = (18, 1);
-        let text = plain_summary(&record, 200);
-        assert!(
-            text.contains("17 done earlier, 1 adopted, of which it is not known how they ended"),
-            "{text}"
-        );
-        assert!(
-            text.contains("over the 4 jobs of this run, without those done earlier"),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn an_empty_run() {
-        let result = RunResult {
-            tasks: vec![],
-            ..result()
-        };
-        let text = plain_summary(&record(&result, &info(&super::tests::result())), 80);
-        assert!(text.contains("\n0 jobs in 20.0 s: 0 ended well"), "{text}");
     }
 }

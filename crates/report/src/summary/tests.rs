@@ -1,0 +1,384 @@
+//! Summaries of runs of every kind.
+
+use super::*;
+use crate::info::RunInfo;
+use crate::record::record;
+use crate::testing::{finished, info, result, simulated};
+use cosched_core::metric::METRICS;
+use cosched_core::{
+    Absence, Capabilities, Capability, Counter, Counts, Exit, Nanos, PlanCounts, ProgressBasis,
+    Reading, RunResult, TaskResult,
+};
+
+/// A new unit in the table of metrics needs a form in the summary.
+const UNITS: &[&str] = &["s", "1", "instructions/cycle", "J", "J s"];
+
+fn host() -> Record {
+    let result = result();
+    record(&result, &info(&result))
+}
+
+fn plain_summary(record: &Record, width: usize) -> String {
+    summary(
+        record,
+        &SummaryOptions {
+            width,
+            verbose: true,
+            ..SummaryOptions::default()
+        },
+    )
+}
+
+/// A record with `jobs` jobs, `copies` of each kind.
+fn many(jobs: u32, copies: u32) -> Record {
+    let task = |id: u32| {
+        let mut task = finished(
+            id,
+            &format!("job{}-{}", id / copies, id % copies),
+            f64::from(id % 7 + 1),
+            1.0,
+        );
+        if id % 97 == 5 {
+            task.exit = Some(Exit::Code(3));
+        }
+        task
+    };
+    let result = RunResult {
+        tasks: (0..jobs).map(task).collect::<Vec<TaskResult>>(),
+        ..result()
+    };
+    record(&result, &info(&result))
+}
+
+#[test]
+fn of_a_run_on_the_host() {
+    insta::assert_snapshot!(plain_summary(&host(), 100));
+}
+
+/// What a person reads first: no reasons for what is absent, no cost of cosched, and the result in the last line.
+#[test]
+fn in_brief() {
+    let mut record = host();
+    record.warnings.truncate(1);
+    record.setting.options.policy = "auto".to_owned();
+    record.setting.options.policy_lacks = Some("no hardware counters".to_owned());
+    let text = summary(&record, &SummaryOptions::default());
+    assert!(text.lines().count() < 24, "{text}");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn of_a_simulation() {
+    let (result, info) = simulated();
+    let text = plain_summary(&record(&result, &info), 100);
+    assert!(text.starts_with("SIMULATED on two cores"));
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn plans_are_told_and_when_they_were_given_up() {
+    let (mut result, info) = simulated();
+    let text = |result: &RunResult| plain_summary(&record(result, &info), 120);
+    assert!(!text(&result).contains("plan"));
+    result.plans = Some(PlanCounts {
+        installed: 1_234,
+        adopted: 1_234,
+        given_up: None,
+        occupation: None,
+    });
+    assert!(
+        text(&result).contains("\ncarried out as plans: 1,234 plans installed, 1,234 adopted\n")
+    );
+    result.plans = Some(PlanCounts {
+        installed: 2,
+        adopted: 1,
+        given_up: Some(Nanos::from_ms(2_500)),
+        occupation: None,
+    });
+    let line = "carried out as plans: 2 plans installed, 1 adopted; given up after 2.50 s, from then on decisions were";
+    assert!(text(&result).contains(line), "{}", text(&result));
+}
+
+#[test]
+fn on_a_machine_without_counters_or_solo_times() {
+    let mut result = result();
+    result.tasks.truncate(2);
+    for task in &mut result.tasks {
+        task.counts = Counts::absent(Absence::NoCounters);
+        task.progress_basis = ProgressBasis::CpuTime;
+        task.spec.solo.time = None;
+    }
+    result.energy_j = Reading::Absent(Absence::NoEnergyMeter);
+    let mut info = info(&result);
+    info.jobs[0].solo = None;
+    info.counters = None;
+    let off = [
+        Capability::Ipc,
+        Capability::Counter(Counter::L1Accesses),
+        Capability::Counter(Counter::MmReads),
+    ]
+    .map(|capability| (capability, Absence::NoCounters));
+    info.capabilities = Capabilities {
+        missing: off
+            .into_iter()
+            .chain([(Capability::Energy, Absence::NoEnergyMeter)])
+            .collect(),
+    };
+    insta::assert_snapshot!(plain_summary(&record(&result, &info), 80));
+}
+
+/// The record names all that was lacking; the summary only what its figures or the policy need.
+#[test]
+fn only_what_matters_is_told_as_off() {
+    let (mut result, mut info) = simulated();
+    result.energy_j = Reading::Value(600.0);
+    info.energy_source = EnergySource::Modelled;
+    let missing = [
+        (Capability::Counter(Counter::MmWrites), Absence::NoSuchEvent),
+        (Capability::Energy, Absence::NoEnergyMeter),
+        (Capability::CoreTypes, Absence::OneCoreType),
+        (Capability::Traffic, Absence::NoSuchEvent),
+    ];
+    info.capabilities = Capabilities {
+        missing: missing.into(),
+    };
+    let off = |info: &RunInfo| {
+        let record = record(&result, info);
+        let codes: Vec<String> = record
+            .missing
+            .iter()
+            .map(|missing| missing.capability.clone())
+            .collect();
+        assert_eq!(codes, ["mm-writes", "energy", "traffic", "core-types"]);
+        let text = plain_summary(&record, 200);
+        text.lines()
+            .find(|line| line.starts_with("off: "))
+            .unwrap_or_default()
+            .to_owned()
+    };
+    assert_eq!(
+        off(&info),
+        "off: writes to memory (the counter hardware cannot count this event)"
+    );
+    info.policy = "lucky".to_owned();
+    let cores = "cores of two types (all cores are of one type)";
+    assert_eq!(
+        off(&info),
+        format!("off: {cores}; writes to memory (the counter hardware cannot count this event)")
+    );
+    info.policy = "efs".to_owned();
+    assert!(
+        off(&info).contains("traffic of each memory domain"),
+        "{}",
+        off(&info)
+    );
+    // A meter that is not there matters where nothing models the energy.
+    info.energy_source = EnergySource::Measured;
+    assert!(
+        off(&info).contains("package energy (no energy meter)"),
+        "{}",
+        off(&info)
+    );
+}
+
+#[test]
+fn whoever_asked_for_solo_times_is_told_why_metrics_are_missing() {
+    let mut result = result();
+    for task in &mut result.tasks {
+        task.progress_basis = ProgressBasis::CpuTime;
+    }
+    let mut record = record(&result, &info(&result));
+    let brief = |record: &Record| {
+        summary(
+            record,
+            &SummaryOptions {
+                width: 200,
+                ..SummaryOptions::default()
+            },
+        )
+    };
+    assert!(!brief(&record).contains("not known"), "{}", brief(&record));
+    record.setting.options.solo = Some("measure".to_owned());
+    let line =
+        "\nnot known: unfairness, STP, ANTT, Jain's index, worst slowdown (some jobs lack it)\n";
+    assert!(brief(&record).contains(line), "{}", brief(&record));
+    record.setting.options.solo = None;
+    record.backend = BackendKind::Sim;
+    assert!(brief(&record).contains(line), "{}", brief(&record));
+}
+
+/// How long a job was in the queue is shown if it was long, and of jobs of which it is known.
+#[test]
+fn time_in_the_queue() {
+    let mut record = host();
+    let header = |record: &Record| {
+        plain_summary(record, 100)
+            .lines()
+            .next()
+            .unwrap()
+            .to_owned()
+    };
+    assert!(!header(&record).contains("QUEUED"), "nobody was");
+    record.jobs[0].start_s = Some(0.19);
+    assert!(
+        !header(&record).contains("QUEUED"),
+        "less than a hundredth of 20 s"
+    );
+    record.jobs[0].start_s = Some(2.5);
+    record.jobs[1].start_s = Some(1.0);
+    record.setting.options.attempts = 3;
+    record.jobs[1].runs = 2;
+    insta::assert_snapshot!(plain_summary(&record, 100));
+    assert!(
+        !plain_summary(&record, 30).contains("QUEUED"),
+        "it goes where there is no room"
+    );
+    let mut many = many(100, 50);
+    assert!(!header(&many).contains("QUEUED"));
+    many.jobs[3].start_s = Some(1.5);
+    assert!(
+        header(&many).contains("QUEUED MAX  WAITED MAX"),
+        "{}",
+        header(&many)
+    );
+    let text = plain_summary(&many, 120);
+    assert!(text.lines().nth(1).unwrap().contains("1.50 s"), "{text}");
+}
+
+#[test]
+fn estimates_are_marked() {
+    let mut result = result();
+    result.tasks.truncate(2);
+    result
+        .tasks
+        .iter_mut()
+        .for_each(|task| task.spec.solo.time = None);
+    let mut info = info(&result);
+    info.jobs[0].solo = None;
+    insta::assert_snapshot!(plain_summary(&record(&result, &info), 80));
+}
+
+#[test]
+fn of_a_thousand_jobs() {
+    insta::assert_snapshot!(plain_summary(&many(1_000, 250), 100));
+}
+
+#[test]
+fn of_a_thousand_different_jobs() {
+    let text = plain_summary(&many(1_000, 1), 100);
+    assert!(text.lines().count() < 45, "{text}");
+    assert!(text.contains("(986 others)"), "{text}");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn tables_fit_the_width() {
+    let mut missing = host();
+    missing.jobs[1].exit_text = Some(format!(
+        "not started: {}: No such file or directory",
+        "/tmp".repeat(40)
+    ));
+    for record in [host(), many(1_000, 250), many(1_000, 1), missing] {
+        for width in 60..140 {
+            for line in plain_summary(&record, width).lines() {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
+        }
+    }
+    insta::assert_snapshot!(plain_summary(&host(), 60));
+    assert!(plain_summary(&host(), 0).contains("mcf-1"));
+}
+
+#[test]
+fn colour_only_when_asked_for() {
+    assert!(!plain_summary(&host(), 80).contains('\u{1b}'));
+    let coloured = summary(
+        &host(),
+        &SummaryOptions {
+            colour: true,
+            verbose: true,
+            ..SummaryOptions::default()
+        },
+    );
+    assert!(coloured.contains("\u{1b}[31mcheck"));
+    let stripped = coloured
+        .replace("\u{1b}[31m", "")
+        .replace("\u{1b}[1m", "")
+        .replace("\u{1b}[0m", "");
+    assert_eq!(stripped, plain_summary(&host(), 80));
+}
+
+#[test]
+fn names_do_not_drive_the_terminal() {
+    let mut record = host();
+    record.jobs[0].name = "\u{1b}]0;title\u{7}".to_owned();
+    record.policy = "\u{1b}[2J".to_owned();
+    assert!(!plain_summary(&record, 80).contains('\u{1b}'));
+}
+
+#[test]
+fn attempts_are_told_from_runs_that_keep_the_load() {
+    let mut record = host();
+    record.jobs[0].runs = 3;
+    let mut told = |restart: &str, attempts| {
+        record.setting.options.restart = restart.to_owned();
+        record.setting.options.attempts = attempts;
+        plain_summary(&record, 200)
+    };
+    assert!(told("never", 3).contains("1 job ran 3 times, since they failed; above is the last"));
+    assert!(
+        told("until-last", 1)
+            .contains("1 job ran 3 times, started again until the last had ended once; above")
+    );
+    assert!(
+        told("until-last", 3).contains("1 job ran 3 times, started again after failures and until")
+    );
+}
+
+#[test]
+fn every_metric_that_is_known_is_explained() {
+    let (result, mut info) = simulated();
+    info.energy_source = EnergySource::Modelled;
+    let result = RunResult {
+        energy_j: Reading::Value(10.0),
+        turnaround: Nanos::from_s(20.0),
+        ..result
+    };
+    let text = plain_summary(&record(&result, &info), 200);
+    for metric in METRICS {
+        assert!(text.contains(metric.hint), "{}", metric.name);
+        assert!(UNITS.contains(&metric.unit), "{}", metric.unit);
+    }
+    assert!(text.contains("from a power model"));
+    assert!(!text.contains("not known"));
+}
+
+#[test]
+fn jobs_of_earlier_runs_are_counted_apart() {
+    let mut record = host();
+    let text = plain_summary(&record, 200);
+    assert!(
+        !text.contains("earlier") && !text.contains("adopted"),
+        "{text}"
+    );
+    (record.totals.earlier, record.totals.adopted) = (18, 1);
+    let text = plain_summary(&record, 200);
+    assert!(
+        text.contains("17 done earlier, 1 adopted, of which it is not known how they ended"),
+        "{text}"
+    );
+    assert!(
+        text.contains("over the 4 jobs of this run, without those done earlier"),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_empty_run() {
+    let result = RunResult {
+        tasks: vec![],
+        ..result()
+    };
+    let text = plain_summary(&record(&result, &info(&super::tests::result())), 80);
+    assert!(text.contains("\n0 jobs in 20.0 s: 0 ended well"), "{text}");
+}
