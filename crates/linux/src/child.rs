@@ -4,7 +4,9 @@ use crate::interrupts::{Interrupts, inherited};
 use crate::process::{Process, all_pids};
 use crate::root::Root;
 use crate::sys::{self, RawPid};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, child_subreaper, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, child_subreaper, getpid, set_child_subreaper, waitid,
+};
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -24,7 +26,7 @@ pub fn settle_child(command: &mut Command, signals: &Interrupts) {
 pub fn adopt_orphans() {
     if descendants(&BTreeSet::new()).is_empty() {
         // Where it can't be had, what left the process group is not found.
-        let _ = sys::become_subreaper();
+        let _ = set_child_subreaper(Some(getpid()));
     }
 }
 

@@ -2,18 +2,19 @@
 //! one that a comparison puts between itself and each program that it runs.
 
 use crate::sys;
+use rustix::thread::set_name;
 
 /// Makes this process a run's console: it has a name of its own in `ps`, and no signal but SIGKILL and SIGSTOP ends or stops
 /// it. Signals from the terminal are meant for the run; a console that outlives the run ends by itself.
 pub fn become_console() {
     sys::ignore_signals();
-    sys::set_name(c"cosched-console");
+    let _ = set_name(c"cosched-console");
 }
 
 /// Makes this process a run's window, in the same way.
 pub fn become_window() {
     sys::ignore_signals();
-    sys::set_name(c"cosched-window");
+    let _ = set_name(c"cosched-window");
 }
 
 /// Makes this process the keeper of a program that a comparison runs: no signal but SIGKILL and SIGSTOP ends or stops it. Its name
@@ -21,5 +22,5 @@ pub fn become_window() {
 /// program is to have as they were.
 pub fn become_keeper() {
     sys::ignore_signals();
-    sys::set_name(c"run-keeper");
+    let _ = set_name(c"run-keeper");
 }

@@ -114,7 +114,7 @@ fn guard(charge: &Charge, line: OwnedFd) {
     if let Some(own) = Process::read(&charge.root, std::process::id() as RawPid) {
         charge.ledger.guardian(&own);
     }
-    sys::set_name(NAME);
+    let _ = rustix::thread::set_name(NAME);
     let _ = rustix::process::setsid();
     // It must not keep a file system in use.
     let _ = std::env::set_current_dir("/");

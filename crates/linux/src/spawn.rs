@@ -5,8 +5,8 @@
 use crate::interrupts;
 use crate::process::{FileId, JOB_VARIABLE, Process, RUN_VARIABLE};
 use crate::root::Root;
-use crate::sys::{self, FileLimit, RawPid, SignalMask, Stack};
-use std::ffi::{CStr, CString, OsStr, OsString};
+use crate::sys::{self, RawPid, SignalMask, Stack};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -45,44 +45,37 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// The environment of these variables. Those with which a run marks its jobs are left out: a run within a run puts its
-    /// own marks in place of the outer one's.
+    /// The environment of these variables, without the marks of an outer run.
     ///
     /// # Errors
     /// A name or value contains a zero byte.
     pub fn new(
         variables: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> io::Result<Environment> {
-        let others = variables
-            .into_iter()
-            .filter(|(name, _)| name != RUN_VARIABLE && name != JOB_VARIABLE);
-        let entry = |(mut name, value): (OsString, OsString)| {
-            name.push("=");
-            name.push(value);
-            c_string(&name)
-        };
-        Ok(Environment {
-            entries: others.map(entry).collect::<io::Result<_>>()?,
-        })
+        let mut entries = Vec::new();
+        for (mut entry, value) in variables {
+            if entry != RUN_VARIABLE && entry != JOB_VARIABLE {
+                entry.push("=");
+                entry.push(value);
+                entries.push(c_string(&entry)?);
+            }
+        }
+        Ok(Environment { entries })
     }
 
     /// The value of a variable.
     pub fn get(&self, name: &str) -> Option<&OsStr> {
-        let values = self
-            .entries
-            .iter()
-            .filter_map(|entry| entry.as_bytes().strip_prefix(name.as_bytes()));
-        values
-            .filter_map(|rest| rest.strip_prefix(b"="))
-            .map(OsStr::from_bytes)
-            .next()
+        self.entries.iter().find_map(|entry| {
+            let rest = entry.as_bytes().strip_prefix(name.as_bytes())?;
+            rest.strip_prefix(b"=").map(OsStr::from_bytes)
+        })
     }
 }
 
 /// What a child needs from the run: the signal mask and the file limit to restore, and its mark.
 pub(crate) struct Surroundings {
     pub(crate) mask: SignalMask,
-    pub(crate) files: Option<FileLimit>,
+    pub(crate) files: Option<rustix::process::Rlimit>,
     /// The mark of the job.
     pub(crate) mark: u64,
 }
@@ -90,27 +83,24 @@ pub(crate) struct Surroundings {
 /// Finds a program as a shell would: a name with a slash is a path relative to `cwd`; any other name is looked up in
 /// `PATH`.
 pub fn find_program(name: &OsStr, cwd: Option<&Path>, path: Option<&OsStr>) -> Option<PathBuf> {
-    let is_program = |path: &Path| {
-        std::fs::metadata(path)
-            .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-    };
-    let here = |path: &Path| match cwd {
-        Some(cwd) => cwd.join(path),
-        None => path.to_owned(),
-    };
     if name.is_empty() {
         return None;
     }
-    if name.as_bytes().contains(&b'/') {
-        let path = here(Path::new(name));
-        return is_program(&path).then(|| std::path::absolute(&path).unwrap_or(path));
-    }
-    let path = path.unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
-    let candidates = std::env::split_paths(path).map(|dir| here(&dir).join(name));
-    candidates
-        .filter(|path| is_program(path))
-        .map(|path| std::path::absolute(&path).unwrap_or(path))
-        .next()
+    let cwd = cwd.unwrap_or(Path::new(""));
+    let candidates = if name.as_bytes().contains(&b'/') {
+        vec![cwd.join(name)]
+    } else {
+        let path = path.unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
+        let dirs = std::env::split_paths(path);
+        dirs.map(|dir| cwd.join(dir).join(name)).collect()
+    };
+    let found = candidates.into_iter().find(|path| is_program(path))?;
+    Some(std::path::absolute(&found).unwrap_or(found))
+}
+
+fn is_program(path: &Path) -> bool {
+    std::fs::metadata(path)
+        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 fn c_string(text: &OsStr) -> io::Result<CString> {
@@ -123,23 +113,57 @@ fn pipe() -> io::Result<(File, File)> {
     Ok((File::from(read), File::from(write)))
 }
 
-/// Opens a file for a job's output, for appending, so that output and error output can share it. It is a plain file that
-/// this run made: opening a pipe would wait for its reader, and a link could lead to anybody's file.
+/// Opens a file for a job's output, for appending, so that output and error output can share it. Only a plain file of
+/// this run is taken: opening a pipe would wait for its reader, and a link could lead to anybody's file.
 fn open_output(path: &Path, is_there: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.append(true).mode(0o644);
-    if !is_there {
-        return options.create_new(true).open(path);
+    if is_there {
+        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    } else {
+        options.create_new(true);
     }
-    let file = options
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("is no plain file any more"));
+    let file = options.open(path).map_err(|error| named(path, error))?;
+    if is_there {
+        if !file.metadata()?.is_file() {
+            return Err(named(path, io::Error::other("no longer a plain file")));
+        }
+        // The job inherits the flags.
+        rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::APPEND)?;
     }
-    // The job inherits what is set now.
-    rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::APPEND)?;
     Ok(file)
+}
+
+/// The standard files of a job.
+struct Files {
+    stdin: File,
+    stdout: File,
+    stderr: File,
+}
+
+impl Files {
+    fn open(program: &Program) -> io::Result<Files> {
+        let stdin = program.stdin.as_deref().unwrap_or(Path::new("/dev/null"));
+        let is_there = program.again || program.stderr == program.stdout;
+        Ok(Files {
+            stdin: File::open(stdin).map_err(|error| named(stdin, error))?,
+            stdout: open_output(&program.stdout, program.again)?,
+            stderr: open_output(&program.stderr, is_there)?,
+        })
+    }
+
+    fn descriptors(&self) -> [RawFd; 3] {
+        [&self.stdin, &self.stdout, &self.stderr].map(AsRawFd::as_raw_fd)
+    }
+
+    fn outputs(&self) -> io::Result<[FileId; 2]> {
+        Ok([file_id(&self.stdout)?, file_id(&self.stderr)?])
+    }
+}
+
+fn file_id(file: &File) -> io::Result<FileId> {
+    let file = file.metadata()?;
+    Ok((file.dev(), file.ino()))
 }
 
 /// An error that names the file.
@@ -147,112 +171,97 @@ fn named(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
+/// Strings for the kernel, with pointers to them and a null pointer at the end.
+struct Strings {
+    pointers: Vec<*const libc::c_char>,
+    _own: Vec<CString>,
+    _shared: Option<Arc<Environment>>,
+}
+
+impl Strings {
+    fn new(own: Vec<CString>, shared: Option<Arc<Environment>>) -> Strings {
+        let entries = shared.iter().flat_map(|shared| &shared.entries);
+        let mut pointers: Vec<_> = entries.chain(&own).map(|text| text.as_ptr()).collect();
+        pointers.push(std::ptr::null());
+        Strings {
+            pointers,
+            _own: own,
+            _shared: shared,
+        }
+    }
+
+    fn arguments(program: &Program) -> io::Result<Strings> {
+        let args = program.args.iter().map(|arg| c_string(arg));
+        Ok(Strings::new(args.collect::<io::Result<_>>()?, None))
+    }
+
+    fn environment(program: &Program, marks: &[(&str, &str)]) -> io::Result<Strings> {
+        let marks = marks
+            .iter()
+            .map(|(name, value)| c_string(format!("{name}={value}").as_ref()));
+        let env = Some(program.env.clone());
+        Ok(Strings::new(marks.collect::<io::Result<_>>()?, env))
+    }
+}
+
 /// All that the process of a job reads before it becomes its program. It lies in the memory of the run, which the two
-/// share until then, so nothing here may change or move, and nothing in the child may allocate or free.
+/// share until then. So nothing here may change or move, and the child may not allocate or free.
 struct Image {
     path: CString,
-    /// Ends with a null pointer, as do the next two.
-    argv: Vec<*const libc::c_char>,
-    envp: Vec<*const libc::c_char>,
-    shell_argv: Vec<*const libc::c_char>,
+    argv: Strings,
+    envp: Strings,
     cwd: Option<CString>,
     /// What becomes standard input, output and error output.
     files: [RawFd; 3],
-    /// The ends of the two pipes: those of the child, and those of the run, which it closes.
+    /// The child's ends of the two pipes.
     go_read: RawFd,
     answer_write: RawFd,
+    /// The run's ends, which the child closes.
     others: [RawFd; 2],
     around: Surroundings,
     ignored: &'static [i32],
     run: RawPid,
 }
 
-const SHELL: &CStr = c"/bin/sh";
-
 /// A job's process that has not become its program yet. Dropping it ends the process.
 pub(crate) struct Waiting {
     pid: RawPid,
-    /// It was made in the group that was given. If not, it is to be moved there.
+    /// Whether it was born in the given cgroup.
     pub(crate) is_in_group: bool,
     /// Written to when the process is to go on; closing it ends the process.
     go: Option<File>,
-    /// The files that its output and its error output go to.
+    /// The files of its output and its error output.
     pub(crate) outputs: [FileId; 2],
-    /// Closes when the process has become its program or has ended: until then it uses all that is below.
+    /// Closes when the process has become its program or has ended. Until then it uses all that is below.
     answer: File,
     _stack: Stack,
     _image: Box<Image>,
-    /// What the image points to.
-    _strings: Vec<CString>,
-    _env: Arc<Environment>,
 }
 
-/// Makes the process of a job.
+/// Makes the process of a job, in `group` (a directory of a cgroup) where the kernel can do that.
 ///
-/// It shares the memory of the run until it becomes its program, as after `vfork`, so that the tables of a large run's
-/// pages need not be copied. Unlike there the run goes on, to attach counters and the like; the process waits meanwhile.
-/// Where the kernel can it is made in `group`, the directory of a cgroup.
+/// As after `vfork` it shares the memory of the run until it becomes its program, so no page tables are copied. Unlike
+/// there the run goes on, to attach counters and the like, while the process waits for [`Waiting::start`].
 ///
 /// # Errors
-/// Whatever keeps it from being started, with the file concerned.
+/// A file or a process cannot be made.
 pub(crate) fn prepare(
     program: &Program,
     marks: &[(&str, &str)],
     around: Surroundings,
     group: Option<BorrowedFd<'_>>,
 ) -> io::Result<Waiting> {
-    let path = c_string(program.path.as_os_str())?;
-    let mut strings: Vec<CString> = program
-        .args
-        .iter()
-        .map(|arg| c_string(arg))
-        .collect::<io::Result<_>>()?;
-    let pointers = |list: &[CString]| -> Vec<*const libc::c_char> {
-        list.iter().map(|item| item.as_ptr()).collect()
-    };
-    let ended = |mut list: Vec<*const libc::c_char>| {
-        list.push(std::ptr::null());
-        list
-    };
-    let argv = ended(pointers(&strings));
-    // A script without a first line that names its interpreter is run by the shell.
-    let script = [SHELL.as_ptr(), path.as_ptr()]
-        .into_iter()
-        .chain(argv.iter().skip(1).copied());
-    let shell_argv = if program.args.is_empty() {
-        ended(script.collect())
-    } else {
-        script.collect()
-    };
-    let marks: Vec<CString> = marks
-        .iter()
-        .map(|(name, value)| c_string(OsStr::new(&format!("{name}={value}"))))
-        .collect::<io::Result<_>>()?;
-    let envp = ended([pointers(&program.env.entries), pointers(&marks)].concat());
-    strings.extend(marks);
-    let cwd = program
-        .cwd
-        .as_ref()
-        .map(|cwd| c_string(cwd.as_os_str()))
-        .transpose()?;
-    let stdin_path = program.stdin.as_deref().unwrap_or(Path::new("/dev/null"));
-    let stdin = File::open(stdin_path).map_err(|error| named(stdin_path, error))?;
-    let stdout = open_output(&program.stdout, program.again)
-        .map_err(|error| named(&program.stdout, error))?;
-    let is_there = program.again || program.stderr == program.stdout;
-    let stderr =
-        open_output(&program.stderr, is_there).map_err(|error| named(&program.stderr, error))?;
-    let id = |file: &File| file.metadata().map(|file| (file.dev(), file.ino()));
-    let outputs = [id(&stdout)?, id(&stderr)?];
+    let files = Files::open(program)?;
+    let outputs = files.outputs()?;
     let (go_read, go) = pipe()?;
     let (answer, answer_write) = pipe()?;
+    let cwd = program.cwd.as_ref().map(|cwd| c_string(cwd.as_os_str()));
     let image = Box::new(Image {
-        path,
-        argv,
-        envp,
-        shell_argv,
-        cwd,
-        files: [stdin.as_raw_fd(), stdout.as_raw_fd(), stderr.as_raw_fd()],
+        path: c_string(program.path.as_os_str())?,
+        argv: Strings::arguments(program)?,
+        envp: Strings::environment(program, marks)?,
+        cwd: cwd.transpose()?,
+        files: files.descriptors(),
         go_read: go_read.as_raw_fd(),
         answer_write: answer_write.as_raw_fd(),
         others: [go.as_raw_fd(), answer.as_raw_fd()],
@@ -262,35 +271,24 @@ pub(crate) fn prepare(
     });
     let stack = Stack::new()?;
     let argument = (&raw const *image).cast_mut().cast();
-    let in_group = group.and_then(|group| {
-        // SAFETY: `become_program` calls only functions that are safe after a fork, on data that was prepared before it, and
-        // never returns. The data and the stack live until the pipe for the answer has closed: `Waiting` sees to that.
-        unsafe { sys::clone_into_group(become_program, &stack, argument, group) }.ok()
-    });
-    let pid = match in_group {
-        Some(pid) => pid,
-        // SAFETY: the same.
-        None => unsafe { sys::clone_sharing_memory(become_program, &stack, argument) }?,
-    };
-    // The child has descriptors of its own.
-    drop((stdin, stdout, stderr, go_read, answer_write));
+    // SAFETY: `become_program` calls only functions that are safe after a fork, on data that was prepared before it, and
+    // never returns. The data and the stack live until the pipe for the answer has closed: `Waiting` sees to that.
+    let (pid, is_in_group) = unsafe { sys::clone_into(become_program, &stack, argument, group) }?;
     Ok(Waiting {
         pid,
-        is_in_group: in_group.is_some(),
+        is_in_group,
         go: Some(go),
         outputs,
         answer,
         _stack: stack,
         _image: image,
-        _strings: strings,
-        _env: program.env.clone(),
     })
 }
 
-/// The child's side: waits until it is told to go on, and becomes the job's program.
+/// The child's side: waits for the run's word and becomes the job's program.
 ///
-/// The C library's `errno` is the run's as well. So before the word to go on comes, nothing is called that can fail;
-/// after that the run waits for the answer and looks at nothing.
+/// The C library's `errno` is the run's as well. So nothing is called before the word that can fail. After it the run
+/// only waits for the answer.
 extern "C" fn become_program(image: *mut libc::c_void) -> libc::c_int {
     // SAFETY: `prepare` passes a valid image, which nobody changes.
     let image = unsafe { &*image.cast_const().cast::<Image>() };
@@ -302,9 +300,9 @@ extern "C" fn become_program(image: *mut libc::c_void) -> libc::c_int {
             libc::close(fd);
         }
         libc::setsid();
-        // If the parent dies, this signal continues a stopped job, even if nothing else is left to do so.
-        let _ = sys::signal_on_parent_death(libc::SIGCONT);
-        // Reading nothing means that the run has died, before or after the signal above was asked for.
+        // This signal continues a stopped job when the run dies and nobody else is left to do so.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT, 0, 0, 0);
+        // Without a word the run has died, perhaps before the signal was requested.
         let mut byte = 0u8;
         if libc::read(image.go_read, (&raw mut byte).cast(), 1) != 1 || libc::getppid() != image.run
         {
@@ -327,18 +325,9 @@ extern "C" fn become_program(image: *mut libc::c_void) -> libc::c_int {
             sys::restore_file_limit(limit);
         }
         sys::default_signals(&around.mask, image.ignored);
-        libc::execve(
-            image.path.as_ptr(),
-            image.argv.as_ptr(),
-            image.envp.as_ptr(),
-        );
-        if io::Error::last_os_error().raw_os_error() == Some(libc::ENOEXEC) {
-            libc::execve(
-                SHELL.as_ptr(),
-                image.shell_argv.as_ptr(),
-                image.envp.as_ptr(),
-            );
-        }
+        let (argv, envp) = (&image.argv.pointers, &image.envp.pointers);
+        // Gives a script without a first line that names its interpreter to the shell.
+        libc::execvpe(image.path.as_ptr(), argv.as_ptr(), envp.as_ptr());
         failed(image, b'x')
     }
 }
@@ -387,11 +376,8 @@ impl Waiting {
             _ => named(&program.path, error),
         })
     }
-}
 
-impl Waiting {
-    /// Reads from the child until something comes or it has closed its end; returns how much came. These calls leave
-    /// `errno` alone.
+    /// Reads from the child until something comes or it has closed its end; returns the length. Leaves `errno` alone.
     fn read_answer(&self, message: &mut [u8]) -> usize {
         rustix::io::retry_on_intr(|| rustix::io::read(&self.answer, &mut *message)).unwrap_or(0)
     }

@@ -18,10 +18,11 @@ use crate::process::{FileId, JOB_VARIABLE, RUN_VARIABLE};
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::spawn::{self, Program, Surroundings};
-use crate::sys::{self, FileLimit, RawPid, SignalMask, Status, Used};
+use crate::sys::{self, RawPid, SignalMask, Status, Used};
 use crate::tree::{Orphan, Tree};
 use cosched_core::{Absence, CpuSet, Event, Exit, Nanos, Reading, Resources, TaskId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Rlimit, getpid, set_child_subreaper};
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -83,7 +84,7 @@ pub(crate) struct Lifecycle {
     counts_io: bool,
     signals: OwnedFd,
     mask: SignalMask,
-    files: Option<FileLimit>,
+    files: Option<Rlimit>,
     notices: Notices,
 }
 
@@ -137,7 +138,9 @@ impl Lifecycle {
         if !mended.is_empty() {
             notices.tell(Notice::Mended(mended));
         }
-        sys::become_subreaper().map_err(system("becoming the reaper of orphans"))?;
+        set_child_subreaper(Some(getpid()))
+            .map_err(io::Error::from)
+            .map_err(system("becoming the reaper of orphans"))?;
         let group_dir = group.as_ref().map(|group| group.dir().to_owned());
         let head = Head {
             run,
@@ -177,7 +180,7 @@ impl Lifecycle {
             signals,
             mask,
             // Without a higher limit fewer jobs can be counted at once, which is told where it happens.
-            files: sys::raise_file_limit().ok(),
+            files: sys::raise_file_limit(),
             notices,
             root,
         })
@@ -239,7 +242,7 @@ impl Lifecycle {
         let mark = self.run.mark(task.0);
         let around = Surroundings {
             mask: self.mask,
-            files: self.files,
+            files: self.files.clone(),
             mark,
         };
         let spare = sys::spare_descriptors();

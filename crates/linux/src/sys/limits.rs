@@ -1,0 +1,59 @@
+//! Resource limits: open files, and the mark of a job.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::sync::OnceLock;
+
+/// The limit on open files as it was when this process raised it first.
+static CALLERS_FILE_LIMIT: OnceLock<Rlimit> = OnceLock::new();
+
+/// Raises the limit on open files as far as allowed; returns the caller's limit, or `None` if that fails.
+pub(crate) fn raise_file_limit() -> Option<Rlimit> {
+    let limit = getrlimit(Resource::Nofile);
+    let current = limit.maximum;
+    setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current,
+            ..limit.clone()
+        },
+    )
+    .ok()?;
+    Some(CALLERS_FILE_LIMIT.get_or_init(|| limit).clone())
+}
+
+/// Puts a limit on open files back in force.
+pub(crate) fn restore_file_limit(limit: &Rlimit) {
+    let _ = setrlimit(Resource::Nofile, limit.clone());
+}
+
+/// Descriptors that are kept free for what a run can't do without: starting a job, replacing the guardian, reading what
+/// becomes of jobs.
+const SPARE_DESCRIPTORS: usize = 64;
+
+/// How many more descriptors a run can use for what it can do without.
+pub(crate) fn spare_descriptors() -> usize {
+    let Some(most) = getrlimit(Resource::Nofile).current else {
+        return usize::MAX;
+    };
+    // This folder has the number of its entries as its size since Linux 6.2. Before, counting takes long.
+    let folder = "/proc/self/fd";
+    let open = match std::fs::metadata(folder).map_or(0, |folder| folder.len()) {
+        0 => std::fs::read_dir(folder).map_or(0, Iterator::count),
+        size => size as usize,
+    };
+    (most as usize).saturating_sub(open + SPARE_DESCRIPTORS)
+}
+
+/// The least value of a mark, far above any limit that somebody could mean.
+pub(crate) const LEAST_MARK: u64 = 1 << 62;
+
+/// Marks this process and all that it will ever start. The mark is the soft limit on the time for which a realtime process
+/// may run without a pause, which has no effect on others, and none at this size. A program keeps it when it clears its
+/// environment, leaves its session, closes its files and loses its parent. A limit that somebody has set is left as it is.
+pub(crate) fn set_mark(mark: u64) {
+    let limit = getrlimit(Resource::Rttime);
+    if limit.maximum.is_none() && limit.current.is_none_or(|soft| soft >= LEAST_MARK) {
+        let current = Some(mark);
+        let _ = setrlimit(Resource::Rttime, Rlimit { current, ..limit });
+    }
+}

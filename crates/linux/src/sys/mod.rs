@@ -1,0 +1,158 @@
+//! System calls without a safe wrapper elsewhere.
+#![allow(unsafe_code)]
+
+mod clone;
+mod limits;
+mod sched;
+mod signals;
+
+pub(crate) use clone::{Side, Stack, clone_into, fork};
+pub(crate) use limits::{
+    LEAST_MARK, raise_file_limit, restore_file_limit, set_mark, spare_descriptors,
+};
+pub use sched::affinity;
+pub(crate) use sched::{is_loaded, is_ordinary, set_affinity, set_loaded_scheduler};
+pub(crate) use signals::{
+    SignalMask, before_exec, default_signals, ignore_signals, ignored_signals, pending_signals,
+    restore_mask, set_ignored, take_signals,
+};
+
+use cosched_core::Nanos;
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+/// A process number of the kernel.
+pub(crate) type RawPid = i32;
+
+/// What `wait_any` reports of a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// It exited with this code.
+    Exited(i32),
+    /// A signal ended it.
+    Signaled(i32),
+    /// It was stopped.
+    Stopped,
+    /// It was continued.
+    Continued,
+}
+
+/// A child whose state has changed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waited {
+    /// The child.
+    pub(crate) pid: RawPid,
+    /// Its new state.
+    pub(crate) status: Status,
+    /// What it and the descendants that it waited for have used; meaningful only if the child has ended.
+    pub(crate) used: Used,
+}
+
+/// What a process and the descendants that it waited for have used, by the kernel's accounts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Used {
+    pub(crate) user: Nanos,
+    pub(crate) system: Nanos,
+    /// The greatest resident memory of one of them, in bytes. The kernel counts it from the fork on, so it can be that of
+    /// this process when it forked.
+    pub(crate) max_rss: u64,
+    /// Bytes fetched from storage, and written for it.
+    pub(crate) read_bytes: u64,
+    pub(crate) written_bytes: u64,
+}
+
+impl Used {
+    /// CPU time.
+    pub(crate) fn cpu_time(&self) -> Nanos {
+        self.user + self.system
+    }
+}
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+/// The next child whose state has changed; `None` if there is none now.
+pub(crate) fn wait_any() -> Option<Waited> {
+    let mut status = 0;
+    // SAFETY: both pointers are valid, and the kernel fills the usage in when it returns a child.
+    let (pid, usage) = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        let flags = libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED;
+        (libc::wait4(-1, &mut status, flags, &mut usage), usage)
+    };
+    if pid <= 0 {
+        return None;
+    }
+    let status = if libc::WIFEXITED(status) {
+        Status::Exited(libc::WEXITSTATUS(status))
+    } else if libc::WIFSIGNALED(status) {
+        Status::Signaled(libc::WTERMSIG(status))
+    } else if libc::WIFSTOPPED(status) {
+        Status::Stopped
+    } else {
+        Status::Continued
+    };
+    let used = Used {
+        user: nanos(usage.ru_utime),
+        system: nanos(usage.ru_stime),
+        max_rss: bytes(usage.ru_maxrss, 1024),
+        read_bytes: bytes(usage.ru_inblock, 512),
+        written_bytes: bytes(usage.ru_oublock, 512),
+    };
+    Some(Waited { pid, status, used })
+}
+
+fn nanos(time: libc::timeval) -> Nanos {
+    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000)
+}
+
+fn bytes(count: libc::c_long, unit: u64) -> u64 {
+    u64::try_from(count).unwrap_or(0).saturating_mul(unit)
+}
+
+/// The greatest resident memory of this process so far, in bytes.
+pub(crate) fn own_max_rss() -> u64 {
+    // SAFETY: the pointer is valid, and the kernel fills the usage in.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    bytes(usage.ru_maxrss, 1024)
+}
+
+/// Sends a signal to a process, or for a negative number to a process group.
+///
+/// # Errors
+/// An error of the kernel: no such process, or not permitted.
+pub(crate) fn kill(pid: RawPid, signal: i32) -> io::Result<()> {
+    // SAFETY: takes numbers only.
+    check(unsafe { libc::kill(pid, signal) }).map(drop)
+}
+
+/// Another descriptor for what this process has open under a number: they share the position.
+///
+/// # Errors
+/// Nothing is open under that number, or an error of the kernel.
+pub fn same_open_file(number: i32) -> io::Result<OwnedFd> {
+    // SAFETY: the kernel checks the number; nothing of this process is read or written.
+    let fd = check(unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) })?;
+    // SAFETY: the descriptor is new, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Ends the process at once, without running exit handlers.
+pub(crate) fn exit_now(code: i32) -> ! {
+    // SAFETY: takes a number and does not return.
+    unsafe { libc::_exit(code) }
+}
+
+/// Whether this process has a single thread, as [`fork`] requires.
+pub(crate) fn is_single_threaded() -> bool {
+    std::fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1)
+}

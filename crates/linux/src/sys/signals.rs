@@ -1,0 +1,186 @@
+//! Signal masks, dispositions and pending signals.
+#![allow(unsafe_code)]
+
+use super::check;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// A set of blocked signals, as it was before the run changed it; children get it back.
+#[derive(Clone, Copy)]
+pub(crate) struct SignalMask(libc::sigset_t);
+
+fn sigset(signals: &[i32]) -> libc::sigset_t {
+    // SAFETY: sigemptyset initialises the set before it is used, and sigaddset gets a valid pointer to it.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for &signal in signals {
+            libc::sigaddset(&mut set, signal);
+        }
+        set
+    }
+}
+
+/// Blocks `signals`. Returns a descriptor to read them from, and the mask as it was before.
+///
+/// # Errors
+/// An error of the kernel.
+pub(crate) fn take_signals(signals: &[i32]) -> io::Result<(OwnedFd, SignalMask)> {
+    let set = sigset(signals);
+    // SAFETY: both sets are valid for the length of the calls; the descriptor is new and owned by nobody else.
+    unsafe {
+        let mut old = std::mem::zeroed();
+        check(libc::sigprocmask(libc::SIG_BLOCK, &set, &mut old))?;
+        let fd = check(libc::signalfd(
+            -1,
+            &set,
+            libc::SFD_NONBLOCK | libc::SFD_CLOEXEC,
+        ))?;
+        Ok((OwnedFd::from_raw_fd(fd), SignalMask(old)))
+    }
+}
+
+/// Puts a mask back in force.
+pub(crate) fn restore_mask(mask: &SignalMask) {
+    // SAFETY: the set was filled in by the kernel.
+    unsafe {
+        libc::sigprocmask(libc::SIG_SETMASK, &mask.0, std::ptr::null_mut());
+    }
+}
+
+/// The signals whose effect can be changed, the realtime signals among them. The C library keeps some for itself and
+/// refuses to change them.
+fn all_signals() -> impl Iterator<Item = i32> {
+    (1..=libc::SIGRTMAX()).filter(|signal| ![libc::SIGKILL, libc::SIGSTOP].contains(signal))
+}
+
+/// Resets all signals to their default, but for those in `ignored`, and puts the mask back in force, as a program
+/// expects at its start. What is waiting was meant for the process that this one was made by, and is dropped: it would act
+/// on the memory of both.
+pub(crate) fn default_signals(mask: &SignalMask, ignored: &[i32]) {
+    // SAFETY: neither the default nor ignoring runs any code of ours.
+    unsafe {
+        for signal in all_signals() {
+            // Ignoring a signal drops one that is waiting.
+            libc::signal(signal, libc::SIG_IGN);
+            if !ignored.contains(&signal) {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+        }
+    }
+    restore_mask(mask);
+}
+
+/// The signals that this process ignores.
+pub(crate) fn ignored_signals() -> Vec<i32> {
+    let is_ignored = |&signal: &i32| {
+        // SAFETY: nothing is changed, and the structure is valid for the length of the call.
+        unsafe {
+            let mut now: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &mut now) == 0
+                && now.sa_sigaction == libc::SIG_IGN
+        }
+    };
+    all_signals().filter(is_ignored).collect()
+}
+
+/// Ignores a signal, or gives it back its default.
+pub(crate) fn set_ignored(signal: i32, ignored: bool) {
+    // SAFETY: neither the default nor ignoring runs any code of ours.
+    unsafe {
+        libc::signal(
+            signal,
+            if ignored {
+                libc::SIG_IGN
+            } else {
+                libc::SIG_DFL
+            },
+        );
+    }
+}
+
+/// Ignores every signal that can be ignored, for a process that must outlive all others.
+pub(crate) fn ignore_signals() {
+    // SAFETY: ignoring runs no code of ours.
+    unsafe {
+        for signal in all_signals().filter(|&signal| signal != libc::SIGCHLD) {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+    }
+}
+
+/// Takes up to `MOST` of the signals that are waiting in a descriptor from [`take_signals`]. Leaves out a SIGPIPE that this
+/// process caused itself by writing to a pipe, such as that of a job which was killed before it became its program: the
+/// write has failed, and that is news enough. Nothing is returned only if nothing else is waiting.
+pub(crate) fn pending_signals<const MOST: usize>(fd: BorrowedFd<'_>) -> Vec<i32> {
+    let own = std::process::id();
+    let is_news = |info: &&libc::signalfd_siginfo| {
+        info.ssi_signo as i32 != libc::SIGPIPE || info.ssi_pid != own
+    };
+    loop {
+        // SAFETY: the buffer is as large as the length that is passed, and any bytes are valid signalfd_siginfo.
+        let (infos, got) = unsafe {
+            let mut infos: [libc::signalfd_siginfo; MOST] = std::mem::zeroed();
+            let got = libc::read(fd.as_raw_fd(), (&raw mut infos).cast(), size_of_val(&infos));
+            (infos, got)
+        };
+        let count = usize::try_from(got).unwrap_or(0) / size_of::<libc::signalfd_siginfo>();
+        let news: Vec<i32> = infos[..count]
+            .iter()
+            .filter(is_news)
+            .map(|info| info.ssi_signo as i32)
+            .collect();
+        if count == 0 || !news.is_empty() {
+            return news;
+        }
+    }
+}
+
+/// Before the program of `command` begins, puts this mask back in force, gives all signals but those in `ignored` their
+/// default, and makes the kernel send it SIGTERM when the thread that starts it ends.
+pub(crate) fn before_exec(
+    command: &mut std::process::Command,
+    mask: SignalMask,
+    ignored: &'static [i32],
+) {
+    use std::os::unix::process::CommandExt as _;
+    let parent = std::process::id();
+    let settle = move || {
+        default_signals(&mask, ignored);
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
+        // The parent may have ended before that.
+        // SAFETY: takes nothing.
+        if unsafe { libc::getppid() } as u32 != parent {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only system calls are made, and no memory is allocated: the list of ignored signals
+    // lives as long as the program, and an error of the system holds a number.
+    unsafe {
+        command.pre_exec(settle);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    fn raise(signal: i32) {
+        // SAFETY: takes a number; the signal is blocked in this thread.
+        unsafe {
+            libc::raise(signal);
+        }
+    }
+
+    #[test]
+    fn a_signal_behind_one_that_means_nothing_is_seen() {
+        let (signals, mask) = take_signals(&[libc::SIGPIPE, libc::SIGTERM]).unwrap();
+        raise(libc::SIGPIPE);
+        raise(libc::SIGTERM);
+        assert_eq!(pending_signals::<1>(signals.as_fd()), [libc::SIGTERM]);
+        assert!(pending_signals::<1>(signals.as_fd()).is_empty());
+        restore_mask(&mask);
+    }
+}
