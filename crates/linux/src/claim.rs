@@ -145,7 +145,7 @@ impl Claim<'_> {
             return BTreeMap::new();
         };
         let enters =
-            |name: &OsStr| cgroup::run_of(name).is_none_or(|run| look.fates.of(&run) == Fate::Dead);
+            |name: &OsStr| cgroup::run_of(name).is_none_or(|run| run.fate(look.root) == Fate::Dead);
         let entries = std::fs::read_dir(group)
             .into_iter()
             .flatten()
@@ -176,7 +176,7 @@ impl Claim<'_> {
                 }
                 // A run among the jobs looks after its own jobs, as long as it goes on.
                 let other = look.run_of(process.pid).filter(|run| *run != self.run);
-                let goes_on = other.is_some_and(|run| look.fates.of(&run) != Fate::Dead);
+                let goes_on = other.is_some_and(|run| run.fate(look.root) != Fate::Dead);
                 if goes_on || self.is_job_of(look, &found[&parent].process, process.pid) {
                     continue;
                 }

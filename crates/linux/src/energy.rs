@@ -1,61 +1,51 @@
 //! Energy of the processor packages, measured by the processors themselves.
 //!
-//! The kernel offers it through two interfaces: powercap's files (`intel-rapl`, AMD's processors included), and the
-//! perf events of the `power` PMU. Both are mostly for administrators only. A package's meter counts everything that
-//! runs on it, whoever started it.
+//! The kernel offers it through powercap's files (`intel-rapl`, AMD's processors included), mostly for administrators
+//! only. A package's meter counts everything that runs on it, whoever started it.
 
-use crate::counters::{read_words, sys};
-use crate::events::Encoding;
 use crate::root::{ReadError, Root};
-use cosched_core::{Absence, CpuSet, Reading};
+use cosched_core::{Absence, Reading};
 use std::fmt;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 
 const POWERCAP: &str = "/sys/class/powercap";
-const POWER_PMU: &str = "/sys/bus/event_source/devices/power";
 const ITEM: &str = "energy meter";
-
-/// The interface that the joules come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EnergySource {
-    /// `energy_uj` under `/sys/class/powercap`.
-    Powercap,
-    /// The event `energy-pkg` of the `power` PMU.
-    PowerPmu,
-}
 
 /// Why there is no energy meter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoEnergy {
     /// The reason that reports show.
     pub reason: Absence,
-    /// The details, one line for each interface that was tried.
-    pub details: Vec<String>,
+    /// The details in words.
+    pub detail: String,
 }
 
 impl fmt::Display for NoEnergy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.reason)?;
-        if !self.details.is_empty() {
-            write!(f, " ({})", self.details.join("; "))?;
+        write!(f, "{} ({})", self.reason, self.detail)
+    }
+}
+
+impl From<ReadError> for NoEnergy {
+    fn from(error: ReadError) -> NoEnergy {
+        let reason = if error.is_permission() {
+            Absence::NoPermission
+        } else {
+            Absence::NoEnergyMeter
+        };
+        NoEnergy {
+            reason,
+            detail: error.to_string(),
         }
-        Ok(())
     }
 }
 
 /// The energy that all packages have used since the meter was opened.
 ///
-/// Powercap's counters wrap, on a busy server after some minutes, so the meter must be read at least once a minute.
+/// The counters wrap, on a busy server after some minutes, so the meter must be read at least once a minute.
 #[derive(Debug)]
 pub struct EnergyMeter {
-    packages: Packages,
-}
-
-#[derive(Debug)]
-enum Packages {
-    Powercap { root: Root, zones: Vec<Zone> },
-    PowerPmu { scale: f64, events: Vec<OwnedFd> },
+    root: Root,
+    zones: Vec<Zone>,
 }
 
 /// The powercap zone of a package.
@@ -98,211 +88,68 @@ impl Wrapping {
 }
 
 impl EnergyMeter {
-    /// Opens the meters of all packages: powercap where it can be read, else the `power` PMU.
+    /// Opens the meters of all packages.
     ///
     /// # Errors
     /// [`NoEnergy`]: the machine has no meter, like most virtual machines, or only administrators may read it.
     pub fn open(root: &Root) -> Result<EnergyMeter, NoEnergy> {
-        let mut details = Vec::new();
-        let mut reason = Absence::NoEnergyMeter;
-        match powercap_zones(root) {
-            Ok(zones) if !zones.is_empty() => {
-                return Ok(EnergyMeter {
-                    packages: Packages::Powercap {
-                        root: root.clone(),
-                        zones,
-                    },
-                });
-            }
-            Ok(_) => details.push(format!("no package under {POWERCAP}")),
-            Err(error) => {
-                if error.is_permission() {
-                    reason = Absence::NoPermission;
-                }
-                details.push(error.to_string());
-            }
+        let zones = zones(root)?;
+        if zones.is_empty() {
+            return Err(NoEnergy {
+                reason: Absence::NoEnergyMeter,
+                detail: format!("no package under {POWERCAP}"),
+            });
         }
-        match power_events(root) {
-            Ok(Some((scale, events))) => {
-                return Ok(EnergyMeter {
-                    packages: Packages::PowerPmu { scale, events },
-                });
-            }
-            Ok(None) => details.push(format!("no package event under {POWER_PMU}")),
-            Err(PowerError::Read(error)) => details.push(error.to_string()),
-            Err(PowerError::Open(error)) => {
-                if error.kind() == io::ErrorKind::PermissionDenied {
-                    reason = Absence::NoPermission;
-                }
-                details.push(format!("energy-pkg of the power PMU: {error}"));
-            }
-        }
-        Err(NoEnergy { reason, details })
+        Ok(EnergyMeter {
+            root: root.clone(),
+            zones,
+        })
     }
 
     /// Joules that all packages have used since the meter was opened, or why they are not known.
     pub fn joules(&mut self) -> Reading<f64> {
-        match &mut self.packages {
-            Packages::Powercap { root, zones } => {
-                let mut total = 0;
-                for zone in zones {
-                    match root.number(&zone.file, ITEM) {
-                        Ok(Some(now)) => match zone.counter.update(now) {
-                            Ok(()) => total += zone.counter.total,
-                            Err(why) => return Reading::Absent(why),
-                        },
-                        Ok(None) | Err(_) => return Reading::Absent(Absence::CountersLost),
-                    }
-                }
-                Reading::Value(total as f64 / 1e6)
+        let mut total = 0;
+        for zone in &mut self.zones {
+            let Ok(Some(now)) = self.root.number(&zone.file, ITEM) else {
+                return Reading::Absent(Absence::CountersLost);
+            };
+            if let Err(why) = zone.counter.update(now) {
+                return Reading::Absent(why);
             }
-            Packages::PowerPmu { scale, events } => {
-                let mut words = Vec::new();
-                let mut total = 0u128;
-                for event in events {
-                    match read_words(event.as_fd(), 1, &mut words) {
-                        Ok(&[count]) => total += u128::from(count),
-                        _ => return Reading::Absent(Absence::CountersLost),
-                    }
-                }
-                Reading::Value(total as f64 * *scale)
-            }
+            total += zone.counter.total;
         }
-    }
-
-    /// The interface that the joules come from.
-    pub fn source(&self) -> EnergySource {
-        match self.packages {
-            Packages::Powercap { .. } => EnergySource::Powercap,
-            Packages::PowerPmu { .. } => EnergySource::PowerPmu,
-        }
+        Reading::Value(total as f64 / 1e6)
     }
 
     /// How many packages are measured.
     pub fn packages(&self) -> usize {
-        match &self.packages {
-            Packages::Powercap { zones, .. } => zones.len(),
-            Packages::PowerPmu { events, .. } => events.len(),
-        }
+        self.zones.len()
     }
 }
 
 /// The zones of whole packages. Others are left out: `intel-rapl:0:0` and the like are parts of a package, `psys` is
 /// the whole board, and `intel-rapl-mmio` shows the same packages again.
-fn powercap_zones(root: &Root) -> Result<Vec<Zone>, ReadError> {
+fn zones(root: &Root) -> Result<Vec<Zone>, ReadError> {
     let mut zones = Vec::new();
     for name in root.names(POWERCAP, ITEM)? {
-        let number = name.strip_prefix("intel-rapl:");
-        if !number
-            .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
-        {
-            continue;
+        let is_package = name
+            .strip_prefix("intel-rapl:")
+            .is_some_and(|number| number.parse::<u32>().is_ok());
+        let dir = format!("{POWERCAP}/{name}");
+        let label = root.text(&format!("{dir}/name"), ITEM)?;
+        if is_package && label.is_some_and(|label| label.starts_with("package-")) {
+            let file = format!("{dir}/energy_uj");
+            let largest = microjoules(root, &format!("{dir}/max_energy_range_uj"))?;
+            let counter = Wrapping::new(largest, microjoules(root, &file)?);
+            zones.push(Zone { file, counter });
         }
-        let file = |file: &str| format!("{POWERCAP}/{name}/{file}");
-        if !root
-            .text(&file("name"), ITEM)?
-            .is_some_and(|zone| zone.starts_with("package-"))
-        {
-            continue;
-        }
-        let microjoules = |path: &str| {
-            root.number(path, ITEM)?
-                .ok_or_else(|| root.missing(path, ITEM, "a whole number of microjoules"))
-        };
-        let largest = microjoules(&file("max_energy_range_uj"))?;
-        let now = microjoules(&file("energy_uj"))?;
-        zones.push(Zone {
-            file: file("energy_uj"),
-            counter: Wrapping::new(largest, now),
-        });
     }
     Ok(zones)
 }
 
-enum PowerError {
-    Read(ReadError),
-    Open(io::Error),
-}
-
-impl From<ReadError> for PowerError {
-    fn from(error: ReadError) -> PowerError {
-        PowerError::Read(error)
-    }
-}
-
-/// The package's event of the `power` PMU.
-#[derive(Debug, PartialEq)]
-struct PackageEvent {
-    type_id: u32,
-    config: u64,
-    /// Joules per count.
-    scale: f64,
-    /// One CPU of each package.
-    cpus: CpuSet,
-}
-
-fn package_event(root: &Root) -> Result<Option<PackageEvent>, ReadError> {
-    let file = |file: &str| format!("{POWER_PMU}/{file}");
-    let Some(text) = root.text(&file("events/energy-pkg"), ITEM)? else {
-        return Ok(None);
-    };
-    let config = match format!("/{text}/").parse() {
-        Ok(Encoding::Raw { config, .. }) => config,
-        _ => {
-            return Err(root.malformed(
-                &file("events/energy-pkg"),
-                ITEM,
-                "an event, as in `event=0x02`",
-                text,
-            ));
-        }
-    };
-    let missing = |name: &str, expected| root.missing(&file(name), ITEM, expected);
-    const TYPE: &str = "the PMU's number";
-    const SCALE: &str = "joules per count";
-    const MASK: &str = "a list of CPUs, as in `0,18`";
-    let type_id = root
-        .parse(&file("type"), ITEM, TYPE)?
-        .ok_or_else(|| missing("type", TYPE))?;
-    let scale_file = "events/energy-pkg.scale";
-    let scale: f64 = root
-        .parse(&file(scale_file), ITEM, SCALE)?
-        .ok_or_else(|| missing(scale_file, SCALE))?;
-    if !(scale.is_finite() && scale > 0.0) {
-        return Err(root.malformed(&file(scale_file), ITEM, SCALE, scale.to_string()));
-    }
-    let cpus = root
-        .cpus(&file("cpumask"), ITEM)?
-        .ok_or_else(|| missing("cpumask", MASK))?;
-    Ok(Some(PackageEvent {
-        type_id,
-        config,
-        scale,
-        cpus,
-    }))
-}
-
-fn power_events(root: &Root) -> Result<Option<(f64, Vec<OwnedFd>)>, PowerError> {
-    let Some(event) = package_event(root)? else {
-        return Ok(None);
-    };
-    let attributes = sys::Attributes {
-        type_id: event.type_id,
-        config: event.config,
-        config1: 0,
-        config2: 0,
-        scope: sys::Scope::Chip,
-        start: Some(sys::Start::Now),
-        read: sys::ReadFormat::Count,
-    };
-    let open = |cpu: cosched_core::CpuId| sys::open(&attributes, sys::Target::Cpu(cpu.0), None);
-    let events = event
-        .cpus
-        .iter()
-        .map(open)
-        .collect::<io::Result<Vec<OwnedFd>>>()
-        .map_err(PowerError::Open)?;
-    Ok((!events.is_empty()).then_some((event.scale, events)))
+fn microjoules(root: &Root, file: &str) -> Result<u64, ReadError> {
+    root.number(file, ITEM)?
+        .ok_or_else(|| root.missing(file, ITEM, "a whole number of microjoules"))
 }
 
 #[cfg(test)]
@@ -354,10 +201,7 @@ mod tests {
             zone(dir.path(), other, name, "7", "9");
         }
         let mut meter = EnergyMeter::open(&Root::new(dir.path())).unwrap();
-        assert_eq!(
-            (meter.source(), meter.packages()),
-            (EnergySource::Powercap, 2)
-        );
+        assert_eq!(meter.packages(), 2);
         assert_eq!(meter.joules(), Reading::Value(0.0));
         zone(
             dir.path(),
@@ -388,10 +232,7 @@ mod tests {
     fn no_meter_says_where_was_looked() {
         let dir = tempfile::tempdir().unwrap();
         let error = EnergyMeter::open(&Root::new(dir.path())).unwrap_err();
-        assert_eq!(
-            (error.reason, error.details.len()),
-            (Absence::NoEnergyMeter, 2)
-        );
+        assert_eq!(error.reason, Absence::NoEnergyMeter);
         assert!(
             error
                 .to_string()
@@ -428,86 +269,6 @@ mod tests {
                 .reason,
             Absence::NoPermission
         );
-    }
-
-    fn power_pmu(dir: &Path, type_id: &str, event: &str, scale: &str, mask: &str) {
-        let base = "sys/bus/event_source/devices/power";
-        for (file, text) in [
-            ("type", type_id),
-            ("events/energy-pkg", event),
-            ("events/energy-pkg.scale", scale),
-            ("cpumask", mask),
-        ] {
-            write(dir, &format!("{base}/{file}"), text);
-        }
-    }
-
-    #[test]
-    fn the_power_pmu_is_described_by_its_files() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = Root::new(dir.path());
-        assert_eq!(package_event(&root).unwrap(), None);
-        power_pmu(
-            dir.path(),
-            "9",
-            "event=0x02",
-            "2.3283064365386962890625e-10",
-            "0,18",
-        );
-        let event = package_event(&root).unwrap().unwrap();
-        assert_eq!((event.type_id, event.config, event.cpus.len()), (9, 2, 2));
-        assert_eq!(event.scale, 1.0 / 4_294_967_296.0);
-        for (file, text) in [
-            ("type", "x"),
-            ("events/energy-pkg", "x"),
-            ("events/energy-pkg.scale", "-1"),
-            ("cpumask", "x"),
-        ] {
-            power_pmu(dir.path(), "9", "event=0x02", "1", "0");
-            write(
-                dir.path(),
-                &format!("sys/bus/event_source/devices/power/{file}"),
-                text,
-            );
-            let error = package_event(&root).unwrap_err().to_string();
-            assert!(
-                error.contains(file) && error.contains("expected"),
-                "{error}"
-            );
-        }
-    }
-
-    #[test]
-    fn chip_wide_events_are_read_and_scaled() {
-        // The kernel's clock of CPU 0 stands in for a meter: a nanosecond is a billionth of a joule.
-        let dir = tempfile::tempdir().unwrap();
-        power_pmu(dir.path(), "1", "event=0x00", "1e-9", "0");
-        match EnergyMeter::open(&Root::new(dir.path())) {
-            Ok(mut meter) => {
-                assert_eq!(
-                    (meter.source(), meter.packages()),
-                    (EnergySource::PowerPmu, 1)
-                );
-                let (first, second) = (
-                    meter.joules().value().unwrap(),
-                    meter.joules().value().unwrap(),
-                );
-                assert!(first > 0.0 && second > first, "{first} {second}");
-            }
-            Err(error) => {
-                assert_eq!(error.reason, Absence::NoPermission, "{error}");
-                drop(std::io::Write::write_fmt(
-                    &mut std::io::stderr(),
-                    format_args!("skipped, because {error}\n"),
-                ));
-            }
-        }
-    }
-
-    #[test]
-    fn a_counter_that_never_could_be_there_went_backwards() {
-        let mut counter = Wrapping::new(100, 200);
-        assert_eq!(counter.update(50), Err(Absence::WentBackwards));
     }
 
     proptest! {

@@ -92,74 +92,41 @@ impl OomKills {
     }
 }
 
-/// The files of a memory controller.
-struct Files {
-    limit: &'static str,
-    used: &'static str,
-    /// The line of `memory.stat` with the page cache that is not in use.
-    cache: &'static str,
-}
-
-const V2: Files = Files {
-    limit: "/memory.max",
-    used: "/memory.current",
-    cache: "inactive_file ",
-};
-const V1: Files = Files {
-    limit: "/memory.limit_in_bytes",
-    used: "/memory.usage_in_bytes",
-    cache: "total_inactive_file ",
-};
-
-/// The least memory that is left below a limit of this process's cgroup or of one above it.
+/// The least memory that is left below a limit of this process's cgroup (v2) or of one above it.
 fn cgroup_left(root: &Root) -> Result<Option<u64>, ReadError> {
-    let v2 = cgroup::top_directory(root).zip(cgroup::own_directory(root).ok());
-    let v1 = cgroup::v1_directories(root, "memory");
+    let (Some(top), Ok(own)) = (cgroup::top_directory(root), cgroup::own_directory(root)) else {
+        return Ok(None);
+    };
     let mut least: Option<u64> = None;
-    for ((top, own), files) in v2
-        .map(|of| (of, &V2))
-        .into_iter()
-        .chain(v1.map(|of| (of, &V1)))
-    {
-        for dir in own.ancestors().take_while(|dir| dir.starts_with(&top)) {
-            // The names of groups are bytes, those of their files are not.
-            if let Some(left) = group_left(&Root::new(dir), files)? {
-                least = Some(least.map_or(left, |least| least.min(left)));
-            }
-        }
+    for dir in own.ancestors().take_while(|dir| dir.starts_with(&top)) {
+        // The names of groups are bytes, those of their files are not.
+        let left = group_left(&Root::new(dir))?;
+        least = least.into_iter().chain(left).min();
     }
     Ok(least)
 }
 
-/// What is left below the limit of one group; `None` if it has no limit. A limit of version 1 is a number in any case:
-/// without one, more than any machine has.
+/// What is left below the limit of one group; `None` if it has no limit.
 ///
 /// Page cache that is not in use counts as left: the kernel drops it before the limit takes effect.
-fn group_left(group: &Root, files: &Files) -> Result<Option<u64>, ReadError> {
-    let Some(limit) = group
-        .text(files.limit, ITEM)?
-        .filter(|limit| limit != "max")
-    else {
+fn group_left(group: &Root) -> Result<Option<u64>, ReadError> {
+    const LIMIT: &str = "/memory.max";
+    const USED: &str = "/memory.current";
+    let Some(limit) = group.text(LIMIT, ITEM)?.filter(|limit| limit != "max") else {
         return Ok(None);
     };
-    let limit: u64 = limit.parse().map_err(|_| {
-        group.malformed(
-            files.limit,
-            ITEM,
-            "a whole number of bytes, or `max`",
-            &limit,
-        )
-    })?;
+    let limit: u64 = limit
+        .parse()
+        .map_err(|_| group.malformed(LIMIT, ITEM, "a whole number of bytes, or `max`", &limit))?;
     let used = group
-        .parse::<u64>(files.used, ITEM, BYTES)?
-        .ok_or_else(|| group.missing(files.used, ITEM, BYTES))?;
+        .parse::<u64>(USED, ITEM, BYTES)?
+        .ok_or_else(|| group.missing(USED, ITEM, BYTES))?;
     let stat = group.text("/memory.stat", ITEM)?.unwrap_or_default();
-    let cache = stat
+    let cache: Option<u64> = stat
         .lines()
-        .find_map(|line| line.strip_prefix(files.cache)?.trim().parse().ok());
-    Ok(Some(
-        limit.saturating_sub(used.saturating_sub(cache.unwrap_or(0))),
-    ))
+        .find_map(|line| line.strip_prefix("inactive_file ")?.trim().parse().ok());
+    let held = used.saturating_sub(cache.unwrap_or(0));
+    Ok(Some(limit.saturating_sub(held)))
 }
 
 #[cfg(test)]
@@ -240,38 +207,6 @@ mod tests {
         std::fs::create_dir_all(dir.path().join("proc/self")).unwrap();
         std::fs::write(dir.path().join("proc/self/cgroup"), b"0::/\xd0\n").unwrap();
         assert_eq!(read(&root).unwrap().cgroup_left, Some(7));
-    }
-
-    /// In a hierarchy of version 1, also where a container has mounted a part of it only.
-    #[test]
-    fn limits_of_version_1_count() {
-        let mounts = |part: &str| {
-            format!(
-                "31 30 0:27 / /cg/unified rw - cgroup2 cgroup2 rw\n32 30 0:28 / /cg/cpu rw - cgroup cgroup rw,cpu\n\
-                 33 30 0:29 {part} /cg/memory rw - cgroup cgroup rw,memory\n"
-            )
-        };
-        for (part, own) in [("/", "/slurm/job"), ("/box", "/box/slurm/job")] {
-            let (_dir, root) = tree(&[
-                PLENTY,
-                ("proc/self/mountinfo", &mounts(part)),
-                (
-                    "proc/self/cgroup",
-                    &format!("5:cpu,cpuacct:/c\n4:memory:{own}\n0::/\n"),
-                ),
-                ("cg/memory/memory.limit_in_bytes", "9223372036854771712\n"),
-                ("cg/memory/memory.usage_in_bytes", "9000\n"),
-                ("cg/memory/slurm/memory.limit_in_bytes", "5000\n"),
-                ("cg/memory/slurm/memory.usage_in_bytes", "4500\n"),
-                (
-                    "cg/memory/slurm/memory.stat",
-                    "inactive_file 1\ntotal_inactive_file 700\n",
-                ),
-                ("cg/memory/slurm/job/memory.limit_in_bytes", "4000\n"),
-                ("cg/memory/slurm/job/memory.usage_in_bytes", "100\n"),
-            ]);
-            assert_eq!(read(&root).unwrap().cgroup_left, Some(1_200), "{part}");
-        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::look::Look;
 use crate::neighbours;
 use crate::process::{self, Process};
 use crate::root::Root;
-use crate::run_id::{Fate, Fates, RunId, marked_run};
+use crate::run_id::{Fate, RunId, marked_run};
 use crate::runtime::Folder;
 use crate::sys::RawPid;
 use crate::window;
@@ -106,7 +106,7 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
     mended.groups.sort();
     let mut look = Look::new(root);
     if *reach != Reach::Near {
-        mended.unknown_runs = unknown_runs(root, &look, reach, &stale);
+        mended.unknown_runs = unknown_runs(root, reach, &stale);
     }
     let mut dead = dead_runs(root, &look, &stale);
     dead.retain(|dead| reach.covers(&dead.run) && reach.covers_user(dead.owner));
@@ -132,7 +132,7 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
     let covered = |folder: &Folder| reach.covers_user(folder.owner());
     let folders: Vec<Folder> = folders.into_iter().filter(covered).collect();
     ledger::forget_empty(&folders, |run| {
-        reach.covers(run) && look.fates.of(run) == Fate::Dead
+        reach.covers(run) && run.fate(root) == Fate::Dead
     });
     window::forget_dead(root, |run| reach.covers(run));
     // Each start does this before it chooses its CPUs.
@@ -145,14 +145,9 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
 }
 
 /// The runs whose list is here, that have no group, and that can't be seen from here.
-fn unknown_runs(
-    root: &Root,
-    look: &Look<'_>,
-    reach: &Reach,
-    stale: &[cgroup::Stale],
-) -> Vec<String> {
+fn unknown_runs(root: &Root, reach: &Reach, stale: &[cgroup::Stale]) -> Vec<String> {
     let lists = ledger::found(root, |run| {
-        reach.covers(run) && look.fates.of(run) == Fate::Unknown
+        reach.covers(run) && run.fate(root) == Fate::Unknown
     });
     let mut runs: Vec<RunId> = lists
         .into_iter()
@@ -170,7 +165,7 @@ fn stale_groups(root: &Root, reach: &Reach) -> Vec<cgroup::Stale> {
         Reach::Everywhere | Reach::Runs(_) | Reach::RunsOf(..) => cgroup::top_directory(root),
     };
     let mut stale = dir
-        .map(|dir| cgroup::stale(&Fates::new(root), &dir, *reach != Reach::Near))
+        .map(|dir| cgroup::stale(root, &dir, *reach != Reach::Near))
         .unwrap_or_default();
     stale.retain(|group| {
         reach.covers(&group.run) && owner_of(&group.dir).is_some_and(|user| reach.covers_user(user))
@@ -224,7 +219,7 @@ fn dead_runs(root: &Root, look: &Look<'_>, stale: &[cgroup::Stale]) -> Vec<DeadR
         is_here: run.is_here(root),
         owner,
     };
-    for Found { record, owner } in ledger::found(root, |run| look.fates.of(run) == Fate::Dead) {
+    for Found { record, owner } in ledger::found(root, |run| run.fate(root) == Fate::Dead) {
         let run = record.head.run;
         let group = record
             .head
@@ -255,7 +250,7 @@ fn dead_runs(root: &Root, look: &Look<'_>, stale: &[cgroup::Stale]) -> Vec<DeadR
     let marked = process::all_pids(root)
         .into_iter()
         .filter_map(|pid| Some((pid, marked_run(root, pid)?)));
-    for (pid, run) in marked.filter(|(_, run)| look.fates.of(run) == Fate::Dead) {
+    for (pid, run) in marked.filter(|(_, run)| run.fate(root) == Fate::Dead) {
         // The superuser's runs may have processes of anybody.
         let users = look.users(pid);
         let is_known = users

@@ -8,7 +8,7 @@
 
 use crate::process::{self, Process, RUN_VARIABLE};
 use crate::root::Root;
-use crate::run_id::{Fate, Fates, RunId};
+use crate::run_id::{Fate, RunId};
 use crate::runtime::Folder;
 use crate::sys::RawPid;
 use cosched_core::CpuSet;
@@ -99,13 +99,10 @@ impl Choice<'_> {
         let folders = folders(self.root);
         // Held until the choice is published.
         let _locks = lock_all(&folders);
-        let mut others: Vec<Neighbour> = {
-            let fates = Fates::new(self.root);
-            folders
-                .iter()
-                .flat_map(|folder| self.neighbours(folder, &fates))
-                .collect()
-        };
+        let mut others: Vec<Neighbour> = folders
+            .iter()
+            .flat_map(|folder| self.neighbours(folder))
+            .collect();
         others.retain(|other| !other.cpus.intersection(given).is_empty());
         let mut cpus = given.clone();
         others.iter().for_each(|other| cpus.remove_all(&other.cpus));
@@ -117,9 +114,9 @@ impl Choice<'_> {
     }
 
     /// The runs that have a file in a folder. The files of dead runs are removed.
-    fn neighbours(&self, folder: &Folder, fates: &Fates<'_>) -> Vec<Neighbour> {
+    fn neighbours(&self, folder: &Folder) -> Vec<Neighbour> {
         let names = folder.names(PREFIX).into_iter();
-        let live = names.filter_map(|name| live(folder, &name, fates));
+        let live = names.filter_map(|name| live(self.root, folder, &name));
         // Whoever writes such a file can name any process. That of another user is no run of theirs.
         let is_theirs = |run: &RunId| {
             let users = process::users(self.root, run.pid);
@@ -136,7 +133,7 @@ impl Choice<'_> {
 }
 
 /// The run that a file is of, and its CPUs. `None` if it is dead, or can't be told; the file of a dead one is removed.
-fn live(folder: &Folder, name: &OsStr, fates: &Fates<'_>) -> Option<(RunId, CpuSet)> {
+fn live(root: &Root, folder: &Folder, name: &OsStr) -> Option<(RunId, CpuSet)> {
     let file = folder.open_file(name)?;
     if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
         folder.remove(name);
@@ -144,7 +141,7 @@ fn live(folder: &Folder, name: &OsStr, fates: &Fates<'_>) -> Option<(RunId, CpuS
     }
     let (run, cpus) = read(&file, name)?;
     // Whoever may read a file can lock it. So a lock does not bring a run back to life that is seen to be dead.
-    if fates.of(&run) == Fate::Dead {
+    if run.fate(root) == Fate::Dead {
         folder.remove(name);
         return None;
     }
@@ -153,14 +150,13 @@ fn live(folder: &Folder, name: &OsStr, fates: &Fates<'_>) -> Option<(RunId, CpuS
 
 /// Removes the files of dead runs, as far as they are covered and the caller may.
 pub(crate) fn forget_dead(root: &Root, covers: impl Fn(&RunId) -> bool) {
-    let fates = Fates::new(root);
     for folder in Folder::public(root).into_iter().chain(Folder::all(root)) {
         for name in folder.names(PREFIX) {
             let run = name
                 .to_str()
                 .and_then(|name| RunId::parse(name.strip_prefix(PREFIX)?));
             if run.is_some_and(|run| covers(&run)) {
-                live(&folder, &name, &fates);
+                live(root, &folder, &name);
             }
         }
     }

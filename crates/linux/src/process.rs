@@ -27,9 +27,6 @@ pub(crate) struct Process {
     pub(crate) start: u64,
 }
 
-/// A file, whatever its name: its device and its number there.
-pub(crate) type FileId = (u64, u64);
-
 /// Space for the fields of `/proc/PID/stat` that are read here, and more.
 const STAT_BYTES: usize = 1024;
 
@@ -210,34 +207,20 @@ pub(crate) fn descendants(root: &Root, of: RawPid) -> Vec<Process> {
     found
 }
 
-/// Tells cheaply whether a process is alone. Its files stay open, which saves finding them each time.
-#[derive(Debug)]
-pub(crate) struct Loner {
-    /// A folder with a folder for each thread.
-    threads: File,
-    /// The children of the first thread.
-    children: File,
+/// Whether a process has a single thread and no child, and therefore no descendant that can be reached from it.
+pub(crate) fn is_alone(root: &Root, pid: RawPid) -> bool {
+    // A folder has a link for itself, one in its parent, and one for each folder in it.
+    let threads = std::fs::metadata(root.path(&format!("/proc/{pid}/task")));
+    threads.is_ok_and(|folder| folder.nlink() == 3)
+        && open_children(root, pid, pid)
+            .is_some_and(|children| matches!(children.read_at(&mut [0u8; 16], 0), Ok(0)))
 }
 
-impl Loner {
-    /// Opens the files; `None` when the process has gone, or too many files are open.
-    pub(crate) fn open(root: &Root, pid: RawPid) -> Option<Loner> {
-        let threads = File::open(root.path(&format!("/proc/{pid}/task"))).ok()?;
-        Some(Loner {
-            threads,
-            children: open_children(root, pid, pid)?,
-        })
-    }
-
-    /// Whether the process has a single thread and no child, and therefore no descendant that can be reached from it.
-    pub(crate) fn is_alone(&self) -> bool {
-        // A folder has a link for itself, one in its parent, and one for each folder in it.
-        let single = self
-            .threads
-            .metadata()
-            .is_ok_and(|folder| folder.nlink() == 3);
-        single && matches!(self.children.read_at(&mut [0u8; 16], 0), Ok(0))
-    }
+/// Resident memory of a process in bytes; `None` if it cannot be read.
+pub(crate) fn resident(root: &Root, pid: RawPid) -> Option<u64> {
+    let text = std::fs::read_to_string(root.path(&format!("/proc/{pid}/statm"))).ok()?;
+    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages.saturating_mul(rustix::param::page_size() as u64))
 }
 
 /// The value of a variable in the environment that a process was started with.
@@ -283,15 +266,6 @@ pub(crate) fn mark(root: &Root, pid: RawPid) -> Option<u64> {
         .parse()
         .ok()
         .filter(|&mark| mark >= sys::LEAST_MARK)
-}
-
-/// The files that are its standard input, output and error output, as far as they are open.
-pub(crate) fn standard_files(root: &Root, pid: RawPid) -> Vec<FileId> {
-    let open = |fd: u32| std::fs::metadata(root.path(&format!("/proc/{pid}/fd/{fd}"))).ok();
-    (0..3)
-        .filter_map(open)
-        .map(|file| (file.dev(), file.ino()))
-        .collect()
 }
 
 /// Binds all threads of these processes, also those that start meanwhile.
@@ -445,25 +419,20 @@ mod tests {
             .stdin(std::process::Stdio::piped());
         let mut shell = command.spawn().unwrap();
         let pid = shell.id() as RawPid;
-        let loner = Loner::open(&root, pid).unwrap();
-        assert!(loner.is_alone());
+        assert!(is_alone(&root, pid));
         io::Write::write_all(shell.stdin.as_mut().unwrap(), b"x\n").unwrap();
         while descendants(&root, pid).len() < 2 {
             std::thread::sleep(std::time::Duration::from_millis(2));
         }
-        assert!(!loner.is_alone());
+        assert!(!is_alone(&root, pid));
         for process in descendants(&root, pid) {
             process.signal(&root, Signal::KILL);
         }
         shell.wait().unwrap();
-        assert!(!loner.is_alone(), "it has gone");
+        assert!(!is_alone(&root, pid), "it has gone");
         // Tests have several threads.
         std::thread::spawn(|| {
-            assert!(
-                !Loner::open(&Root::default(), std::process::id() as RawPid)
-                    .unwrap()
-                    .is_alone()
-            )
+            assert!(!is_alone(&Root::default(), std::process::id() as RawPid));
         })
         .join()
         .unwrap();

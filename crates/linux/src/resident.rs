@@ -69,19 +69,11 @@ impl Residents {
         if let Some(group) = self.groups.get(&job) {
             seen.extend(cgroup::processes_within(group, |_| true));
         }
-        let pages: Vec<u64> = seen.into_iter().filter_map(|pid| self.pages(pid)).collect();
-        if pages.is_empty() {
-            return Err("it has no process that can be seen");
-        }
-        Ok(pages
+        let held = seen
             .into_iter()
-            .sum::<u64>()
-            .saturating_mul(rustix::param::page_size() as u64))
-    }
-
-    fn pages(&self, pid: RawPid) -> Option<u64> {
-        let text = std::fs::read_to_string(self.root.path(&format!("/proc/{pid}/statm"))).ok()?;
-        text.split_whitespace().nth(1)?.parse().ok()
+            .filter_map(|pid| process::resident(&self.root, pid));
+        held.reduce(u64::saturating_add)
+            .ok_or("it has no process that can be seen")
     }
 }
 

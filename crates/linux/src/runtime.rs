@@ -184,28 +184,7 @@ impl Folder {
             .map(|place| (place.dir, user))
             .collect();
         if user == 0 {
-            let number = |name: &str| name.parse::<u32>().ok();
-            let below = |dir: &str| root.names(dir, "folders of users").unwrap_or_default();
-            let ranges = ranges(root);
-            for user in below("/run/user").iter().filter_map(|name| number(name)) {
-                let dir = root.path(&format!("/run/user/{user}")).join(NAME);
-                // Where the login manager runs outside the namespace, the name is the number outside.
-                dirs.extend(
-                    inside(&ranges, user)
-                        .into_iter()
-                        .chain([user])
-                        .map(|user| (dir.clone(), user)),
-                );
-            }
-            for name in below("/tmp") {
-                if let Some(user) = name
-                    .strip_prefix(TEMPORARY)
-                    .and_then(number)
-                    .and_then(|user| inside(&ranges, user))
-                {
-                    dirs.push((root.path("/tmp").join(name), user));
-                }
-            }
+            dirs.extend(folders_of_users(root));
         }
         let mut all = dirs
             .iter()
@@ -341,80 +320,40 @@ struct Place {
     dir: PathBuf,
 }
 
+impl Place {
+    fn below(parent: PathBuf) -> Place {
+        Place {
+            dir: parent.join(NAME),
+            parent: Some(parent),
+        }
+    }
+}
+
 fn places(root: &Root, user: u32) -> Vec<Place> {
-    let below = |parent: PathBuf| Place {
-        dir: parent.join(NAME),
-        parent: Some(parent),
-    };
     let named = std::env::var_os("XDG_RUNTIME_DIR")
         .map(PathBuf::from)
-        .filter(|dir| dir.is_absolute());
-    let named = named.filter(|_| *root == Root::default());
-    let number = outside(&ranges(root), user);
-    // In a user namespace a login manager can run inside it or outside.
-    let mut usual: Vec<PathBuf> = [user, number]
-        .map(|user| root.path(&format!("/run/user/{user}")))
-        .into();
-    usual.dedup();
-    let last = Place {
+        .filter(|dir| dir.is_absolute() && *root == Root::default());
+    let mut places: Vec<Place> = named.map(Place::below).into_iter().collect();
+    places.push(Place::below(root.path(&format!("/run/user/{user}"))));
+    places.push(Place {
         parent: None,
-        dir: root.path("/tmp").join(format!("{TEMPORARY}{number}")),
-    };
-    named
-        .into_iter()
-        .chain(usual)
-        .map(below)
-        .chain([last])
-        .collect()
+        dir: root.path("/tmp").join(format!("{TEMPORARY}{user}")),
+    });
+    places
 }
 
-/// Users of the user namespace of this process, and which users of the namespace around it they are.
-struct UserRange {
-    inside: u32,
-    outside: u32,
-    count: u32,
-}
-
-/// The users of the user namespace of this process. The kernel tells only what they are in the next namespace around it: in
-/// one that is within another, a number can still be that of somebody else on the machine.
-fn ranges(root: &Root) -> Vec<UserRange> {
-    let map = std::fs::read_to_string(root.path("/proc/self/uid_map")).unwrap_or_default();
-    let range = |line: &str| {
-        let mut fields = line
-            .split_ascii_whitespace()
-            .map(|field| field.parse::<u32>().ok());
-        Some(UserRange {
-            inside: fields.next()??,
-            outside: fields.next()??,
-            count: fields.next()??,
-        })
-    };
-    map.lines().filter_map(range).collect()
-}
-
-/// The user's number outside the user namespace of this process. In a namespace of their own (`unshare -r`) everybody has
-/// number 0, and must not take the place of root's folder.
-fn outside(ranges: &[UserRange], user: u32) -> u32 {
-    ranges
-        .iter()
-        .find_map(|range| moved(user, range.inside, range.outside, range.count))
-        .unwrap_or(user)
-}
-
-/// The number here of a user whose number outside is told; `None` if that user does not exist here.
-fn inside(ranges: &[UserRange], outside: u32) -> Option<u32> {
-    if ranges.is_empty() {
-        return Some(outside);
+/// Where all users may have folders, with the users.
+fn folders_of_users(root: &Root) -> Vec<(PathBuf, u32)> {
+    let mut dirs = Vec::new();
+    for (parent, prefix, name) in [("/run/user", "", NAME), ("/tmp", TEMPORARY, "")] {
+        for entry in root.names(parent, "folders of users").unwrap_or_default() {
+            let user = entry
+                .strip_prefix(prefix)
+                .and_then(|user| user.parse().ok());
+            dirs.extend(user.map(|user| (root.path(parent).join(&entry).join(name), user)));
+        }
     }
-    ranges
-        .iter()
-        .find_map(|range| moved(outside, range.outside, range.inside, range.count))
-}
-
-/// A number of `count` from `from` on, as far behind `to`.
-fn moved(number: u32, from: u32, to: u32, count: u32) -> Option<u32> {
-    let at = number.checked_sub(from).filter(|&at| at < count)?;
-    to.checked_add(at)
+    dirs
 }
 
 /// Whether a folder belongs to the user, and nobody else may write to it.
@@ -439,46 +378,6 @@ mod tests {
             .path()
             .join(format!("tmp/cosched-{}", geteuid().as_raw()));
         (dir, root, own)
-    }
-
-    #[test]
-    fn in_a_user_namespace_the_folder_has_the_number_outside() {
-        let (dir, root, own) = tree();
-        let user = geteuid().as_raw();
-        std::fs::create_dir_all(dir.path().join("proc/self")).unwrap();
-        let map = format!("{:>10} 1000 1\n{:>10} 100000 65536\n", user, user + 1);
-        std::fs::write(dir.path().join("proc/self/uid_map"), map).unwrap();
-        let numbers = [1_000, 100_000, 165_535];
-        let all = ranges(&root);
-        assert_eq!(
-            [user, user + 1, user + 65_536].map(|user| outside(&all, user)),
-            numbers
-        );
-        assert_eq!(
-            outside(&all, user + 65_537),
-            user + 65_537,
-            "no number of this namespace"
-        );
-        assert_eq!(
-            numbers.map(|number| inside(&all, number)),
-            [user, user + 1, user + 65_536].map(Some)
-        );
-        assert_eq!(inside(&all, 1_001), None, "no user of this namespace");
-        Folder::own(&root).unwrap();
-        assert!(dir.path().join("tmp/cosched-1000").is_dir() && !own.exists());
-        // Root of the namespace reads what its users left.
-        if user == 0 {
-            let other = dir.path().join("tmp/cosched-100999");
-            std::fs::create_dir(&other).unwrap();
-            std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o700)).unwrap();
-            std::os::unix::fs::chown(&other, Some(1_000), None).unwrap();
-            assert_eq!(Folder::all(&root).len(), 2);
-        }
-        std::fs::write(dir.path().join("proc/self/uid_map"), "0 0 4294967295\n").unwrap();
-        assert_eq!(
-            (outside(&ranges(&root), user), inside(&ranges(&root), user)),
-            (user, Some(user))
-        );
     }
 
     #[test]

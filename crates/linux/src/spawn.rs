@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::interrupts;
-use crate::process::{FileId, JOB_VARIABLE, Process, RUN_VARIABLE};
+use crate::process::{JOB_VARIABLE, Process, RUN_VARIABLE};
 use crate::root::Root;
 use crate::sys::{self, RawPid, SignalMask, Stack};
 use std::ffi::{CString, OsStr, OsString};
@@ -11,7 +11,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -155,15 +155,6 @@ impl Files {
     fn descriptors(&self) -> [RawFd; 3] {
         [&self.stdin, &self.stdout, &self.stderr].map(AsRawFd::as_raw_fd)
     }
-
-    fn outputs(&self) -> io::Result<[FileId; 2]> {
-        Ok([file_id(&self.stdout)?, file_id(&self.stderr)?])
-    }
-}
-
-fn file_id(file: &File) -> io::Result<FileId> {
-    let file = file.metadata()?;
-    Ok((file.dev(), file.ino()))
 }
 
 /// An error that names the file.
@@ -230,8 +221,6 @@ pub(crate) struct Waiting {
     pub(crate) is_in_group: bool,
     /// Written to when the process is to go on; closing it ends the process.
     go: Option<File>,
-    /// The files of its output and its error output.
-    pub(crate) outputs: [FileId; 2],
     /// Closes when the process has become its program or has ended. Until then it uses all that is below.
     answer: File,
     _stack: Stack,
@@ -252,7 +241,6 @@ pub(crate) fn prepare(
     group: Option<BorrowedFd<'_>>,
 ) -> io::Result<Waiting> {
     let files = Files::open(program)?;
-    let outputs = files.outputs()?;
     let (go_read, go) = pipe()?;
     let (answer, answer_write) = pipe()?;
     let cwd = program.cwd.as_ref().map(|cwd| c_string(cwd.as_os_str()));
@@ -278,7 +266,6 @@ pub(crate) fn prepare(
         pid,
         is_in_group,
         go: Some(go),
-        outputs,
         answer,
         _stack: stack,
         _image: image,

@@ -155,7 +155,7 @@ mod tests {
             let main = Process::read(&Root::default(), pid).unwrap();
             Shell {
                 child,
-                tree: Tree::new(Root::default(), main, None, 2),
+                tree: Tree::new(Root::default(), main, None),
                 dir,
             }
         }

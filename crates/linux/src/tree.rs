@@ -1,28 +1,22 @@
 //! The processes of one job: its own process, everything that it started, and those that left its session.
 //!
 //! With a cgroup the kernel knows them. Without one they are found by family: the descendants of the job's own process,
-//! and orphans. An orphan becomes a child of the run, which is a subreaper. It is returned to its job by the job's session
-//! or one in which a process of the job was seen, by the mark that the job's processes inherit, by the one in their
-//! environment, or by the files that it writes to.
+//! and orphans. An orphan becomes a child of the run, which is a subreaper. It is returned to its job by the job's
+//! session, by the mark that the job's processes inherit, or by the one in their environment.
 
 use crate::cgroup::JobGroup;
 use crate::ledger::Ledger;
-use crate::process::{self, FileId, JOB_VARIABLE, Loner, Process, RUN_VARIABLE};
+use crate::process::{self, JOB_VARIABLE, Process, RUN_VARIABLE};
 use crate::root::Root;
-use crate::sys::{self, RawPid};
+use crate::sys;
 use crate::wanting::wanting;
 use cosched_core::Reading;
 use rustix::process::Signal;
-use std::cell::RefCell;
-use std::collections::HashMap;
 
 /// How often the job's processes are looked for again while there are any left to kill.
 const KILLS: u32 = 16;
 /// As many processes of a job are looked at for what it holds.
 const MOST_LOOKED_AT: usize = 64;
-/// Sessions of one job that are kept before those whose processes have gone are looked for.
-const PRUNE: usize = 256;
-
 /// The processes of one job.
 #[derive(Debug)]
 pub(crate) struct Tree {
@@ -31,46 +25,14 @@ pub(crate) struct Tree {
     pub(crate) main: Process,
     /// Whether the job's own process has been reaped; its number may belong to another process then.
     pub(crate) main_gone: bool,
-    /// Where there is no cgroup.
-    loner: Option<Loner>,
     /// Orphans that were given back to this job.
     orphans: Vec<Process>,
     adopted: u32,
-    /// Sessions in which processes of the job were seen, beside that of its own process, each with the process that was
-    /// seen last.
-    sessions: RefCell<Sessions>,
     group: Option<JobGroup>,
     /// Where its processes are entered, under the number of the job.
     ledger: Option<(Ledger, u32)>,
     /// The mark that its processes inherit.
     mark: Option<u64>,
-}
-
-/// Sessions, each with the number and start of a process that was in it.
-#[derive(Debug, Default)]
-struct Sessions {
-    seen: HashMap<RawPid, (RawPid, u64)>,
-    prune_at: usize,
-}
-
-impl Sessions {
-    fn note(&mut self, root: &Root, process: &Process) {
-        self.seen
-            .insert(process.session, (process.pid, process.start));
-        if self.seen.len() > self.prune_at.max(PRUNE) {
-            self.seen
-                .retain(|_, &mut (pid, start)| Process::find(root, pid, start).is_some());
-            self.prune_at = 2 * self.seen.len();
-        }
-    }
-
-    /// Whether a process is in one of them, and not in a later one of that number.
-    fn hold(&self, root: &Root, process: &Process) -> bool {
-        self.seen.get(&process.session).is_some_and(|&(_, start)| {
-            // The leader started before all others, and the number is not given away while anybody is in the session.
-            Process::read(root, process.session).is_none_or(|leader| leader.start <= start)
-        })
-    }
 }
 
 /// A process that lost its parent, with all that may tell whose it is.
@@ -79,7 +41,6 @@ pub(crate) struct Orphan {
     mark: Option<u64>,
     run: Option<String>,
     job: Option<String>,
-    files: Vec<FileId>,
 }
 
 impl Orphan {
@@ -90,33 +51,23 @@ impl Orphan {
             mark: process::mark(root, pid),
             run: process::variable(root, pid, RUN_VARIABLE),
             job: process::variable(root, pid, JOB_VARIABLE),
-            files: process::standard_files(root, pid),
         }
-    }
-
-    /// Whether it has one of these files open.
-    pub(crate) fn writes_to(&self, outputs: &[FileId]) -> bool {
-        self.files.iter().any(|file| outputs.contains(file))
     }
 }
 
 impl Tree {
-    /// The processes that there are, and will be. `spare` descriptors may stay open, see [`sys::spare_descriptors`].
-    pub(crate) fn new(root: Root, main: Process, group: Option<JobGroup>, spare: usize) -> Tree {
-        let mut tree = Tree {
+    /// The processes that there are, and will be.
+    pub(crate) fn new(root: Root, main: Process, group: Option<JobGroup>) -> Tree {
+        Tree {
             root,
             main,
             main_gone: false,
-            loner: None,
             orphans: Vec::new(),
             adopted: 0,
-            sessions: RefCell::default(),
             group,
             ledger: None,
             mark: None,
-        };
-        tree.open_loner(spare);
-        tree
+        }
     }
 
     /// From now on enters processes that may not be found by family in the list of the run. `mark` is what they inherit.
@@ -126,26 +77,15 @@ impl Tree {
         self
     }
 
-    fn open_loner(&mut self, spare: usize) {
-        if self.group.is_none() && spare >= 2 {
-            self.loner = Loner::open(&self.root, self.main.pid);
-        }
-    }
-
     /// Gives up the job's group, from which somebody has removed the job.
     pub(crate) fn lose_group(&mut self) {
         self.group = None;
-        self.open_loner(sys::spare_descriptors());
     }
 
     /// Enters a process outside the job's own process group in the list of the run.
     pub(crate) fn note(&self, process: &Process) {
         if let Some((ledger, task)) = &self.ledger {
             ledger.member(*task, process);
-        }
-        // A session of the run's caller would be shared by all.
-        if process.session != self.main.pid && process.session > 1 {
-            self.sessions.borrow_mut().note(&self.root, process);
         }
     }
 
@@ -193,26 +133,17 @@ impl Tree {
     pub(crate) fn is_main_only(&self) -> bool {
         !self.main_gone
             && self.orphans.is_empty()
-            && self.loner.as_ref().is_some_and(Loner::is_alone)
+            && self.group.is_none()
+            && process::is_alone(&self.root, self.main.pid)
     }
 
     /// Resident memory of that one of its processes that has most, in bytes; 0 if none can be seen.
     pub(crate) fn resident(&self) -> u64 {
-        let pages = |process: Process| {
-            let text = self
-                .root
-                .text(&format!("/proc/{}/statm", process.pid), "resident memory")
-                .ok()??;
-            text.split_whitespace().nth(1)?.parse::<u64>().ok()
-        };
-        let most = self
-            .members()
-            .into_iter()
-            .take(MOST_LOOKED_AT)
-            .filter_map(pages)
-            .max();
-        most.unwrap_or(0)
-            .saturating_mul(rustix::param::page_size() as u64)
+        let members = self.members().into_iter().take(MOST_LOOKED_AT);
+        members
+            .filter_map(|member| process::resident(&self.root, member.pid))
+            .max()
+            .unwrap_or(0)
     }
 
     /// How many threads of the job want a CPU at this moment.
@@ -254,11 +185,9 @@ impl Tree {
             .any(|known| known.pid == process.pid && known.start == process.start)
     }
 
-    /// Whether an orphan belongs to this job: by its session, by one in which a process of the job was seen, or by its
-    /// marks.
+    /// Whether an orphan belongs to this job, by its session or its marks.
     pub(crate) fn owns(&self, orphan: &Orphan, token: &str, name: &str) -> bool {
         orphan.process.session == self.main.pid
-            || self.sessions.borrow().hold(&self.root, &orphan.process)
             || (self.mark.is_some() && orphan.mark == self.mark)
             || (orphan.run.as_deref() == Some(token) && orphan.job.as_deref() == Some(name))
     }
@@ -305,6 +234,7 @@ impl Tree {
 mod tests {
     use super::*;
     use crate::run_id::tests::write_stat;
+    use crate::sys::RawPid;
 
     fn process(dir: &std::path::Path, pid: RawPid, session: RawPid, start: u64) -> Process {
         write_stat(dir, pid, 'S', start);
@@ -320,76 +250,24 @@ mod tests {
     }
 
     #[test]
-    fn an_orphan_is_the_jobs_by_a_session_as_long_as_that_is_the_same() {
+    fn an_orphan_in_the_session_of_the_job_is_the_jobs() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::new(dir.path());
-        let tree = Tree::new(root.clone(), process(dir.path(), 10, 10, 70), None, 2);
+        let tree = Tree::new(root.clone(), process(dir.path(), 10, 10, 70), None);
         let owns = |process: &Process| tree.owns(&Orphan::read(&root, process), "10-1-1", "job");
-        let stray = process(dir.path(), 21, 20, 75);
-        let later = process(dir.path(), 22, 20, 80);
-        assert!(!owns(&later));
-        tree.note(&stray);
-        assert!(owns(&later), "its leader has gone");
-        write_stat(dir.path(), 20, 'S', 75);
-        assert!(owns(&later));
-        write_stat(dir.path(), 20, 'S', 79);
-        assert!(!owns(&later), "a later session has that number");
-        assert!(
-            owns(&process(dir.path(), 23, 10, 90)),
-            "the session of its own process"
-        );
+        assert!(owns(&process(dir.path(), 23, 10, 90)));
+        assert!(!owns(&process(dir.path(), 22, 20, 80)));
     }
 
     #[test]
-    fn sessions_of_processes_that_have_gone_are_forgotten() {
-        let dir = tempfile::tempdir().unwrap();
-        let tree = Tree::new(
-            Root::new(dir.path()),
-            process(dir.path(), 10, 10, 70),
-            None,
-            2,
-        );
-        tree.note(&process(dir.path(), 1_000, 1_000, 75));
-        for pid in 1_001..11_000 {
-            tree.note(&Process {
-                pid,
-                state: 'S',
-                parent: 1,
-                group: pid,
-                session: pid,
-                threads: 1,
-                start: 80,
-            });
-        }
-        let sessions = tree.sessions.borrow();
-        assert!(
-            sessions.seen.len() <= PRUNE + 1 && sessions.seen.contains_key(&1_000),
-            "{}",
-            sessions.seen.len()
-        );
-    }
-
-    #[test]
-    fn an_orphan_is_the_jobs_by_marks_or_by_what_it_writes_to() {
+    fn an_orphan_is_the_jobs_by_its_marks() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::new(dir.path());
-        let log = dir.path().join("log");
-        std::fs::write(&log, "").unwrap();
-        let tree = Tree::new(root.clone(), process(dir.path(), 10, 10, 70), None, 2);
+        let tree = Tree::new(root.clone(), process(dir.path(), 10, 10, 70), None);
         let one = process(dir.path(), 31, 31, 80);
         let at = |file: &str| dir.path().join("proc/31").join(file);
         let owns = |name: &str| tree.owns(&Orphan::read(&root, &one), "10-1-1", name);
         std::fs::write(at("environ"), "COSCHED_RUN=10-1-1\0COSCHED_JOB=a\0").unwrap();
         assert!(owns("a") && !owns("b"));
-        let identity = std::fs::metadata(&log)
-            .map(|file| std::os::unix::fs::MetadataExt::ino(&file))
-            .unwrap();
-        let orphan = |root: &Root| Orphan::read(root, &one);
-        assert!(orphan(&root).files.is_empty());
-        std::fs::create_dir(at("fd")).unwrap();
-        std::os::unix::fs::symlink(&log, at("fd/1")).unwrap();
-        let files = orphan(&root).files;
-        assert_eq!(files[0].1, identity);
-        assert!(orphan(&root).writes_to(&files) && !orphan(&root).writes_to(&[(0, 0)]));
     }
 }

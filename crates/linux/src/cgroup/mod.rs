@@ -15,12 +15,11 @@ use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sys::RawPid;
 use cosched_core::Nanos;
-use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt as _, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
 /// Why cgroups can't be used; jobs are then frozen by signals.
@@ -116,45 +115,19 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The mount point of the v2 hierarchy.
 fn mount_point(root: &Root) -> Option<String> {
-    mount(root, |kind, _| kind == "cgroup2").map(|(_, point)| point)
-}
-
-/// The part of a hierarchy that is mounted, and where: of the first mount with this type and these options.
-fn mount(root: &Root, is_it: impl Fn(&str, &str) -> bool) -> Option<(String, String)> {
     let mounts = std::fs::read(root.path("/proc/self/mountinfo")).ok()?;
-    // Other mounts may have any name.
-    lines(&mounts)
-        .filter_map(|line| std::str::from_utf8(line).ok())
-        .find_map(|line| {
-            let (before, after) = line.split_once(" - ")?;
-            let mut after = after.split(' ');
-            let (kind, options) = (after.next()?, after.nth(1).unwrap_or_default());
-            let mut before = before.split(' ').skip(3);
-            // The kernel writes blanks in paths as octal codes. No real hierarchy is mounted on such a path.
-            is_it(kind, options)
-                .then(|| Some((before.next()?.to_owned(), before.next()?.to_owned())))?
-        })
-}
-
-/// The top directory of the v1 hierarchy of a controller, and the directory of the caller's own group in it; `None` if
-/// the controller has none.
-pub(crate) fn v1_directories(root: &Root, controller: &str) -> Option<(PathBuf, PathBuf)> {
-    let has = |list: &str| list.split(',').any(|name| name == controller);
-    let (part, point) = mount(root, |kind, options| kind == "cgroup" && has(options))?;
-    let top = root.path(&point);
-    let own = std::fs::read(root.path("/proc/self/cgroup")).ok()?;
-    let path = lines(&own).find_map(|line| {
-        let mut fields = line.splitn(3, |&byte| byte == b':').skip(1);
-        let is_it = std::str::from_utf8(fields.next()?).is_ok_and(has);
-        is_it.then(|| fields.next())?
-    })?;
-    // In a container a part of the hierarchy can be mounted, and the path counts from its top all the same.
-    let below = path.strip_prefix(part.as_bytes()).unwrap_or(path);
-    let below = below
-        .iter()
-        .position(|&byte| byte != b'/')
-        .map_or(&[][..], |from| &below[from..]);
-    Some((top.clone(), top.join(OsStr::from_bytes(below))))
+    for line in lines(&mounts) {
+        // Other mounts may have any name. No real hierarchy is mounted on a path with escaped blanks.
+        let Ok(line) = std::str::from_utf8(line) else {
+            continue;
+        };
+        if let Some((before, after)) = line.split_once(" - ")
+            && after.starts_with("cgroup2 ")
+        {
+            return before.split(' ').nth(4).map(str::to_owned);
+        }
+    }
+    None
 }
 
 /// Why the cgroup freezer can't be used here; `None` if it can.
@@ -176,10 +149,6 @@ pub(crate) struct RunGroup {
 #[derive(Debug)]
 pub(crate) struct JobGroup {
     dir: PathBuf,
-    /// Kept open as long as descriptors are plentiful, which saves finding it each time.
-    freeze: Option<File>,
-    /// The same, from the first time that it is read.
-    stat: OnceCell<File>,
 }
 
 /// CPU time of a group.
@@ -230,33 +199,23 @@ impl RunGroup {
         &self.dir
     }
 
-    /// Makes the group of a job. With `keep` a file of it stays open.
+    /// Makes the group of a job.
     ///
     /// # Errors
     /// An error of the kernel.
-    pub(crate) fn job(&self, id: u32, keep: bool) -> io::Result<JobGroup> {
+    pub(crate) fn job(&self, id: u32) -> io::Result<JobGroup> {
         let mut dir = self.dir.join(format!("job{id}"));
-        // What an earlier start of the job left there can be in use, by whatever means.
-        for again in 1..=MOST_STARTS {
-            match std::fs::create_dir(&dir) {
-                Err(error)
-                    if error.kind() == io::ErrorKind::AlreadyExists && again < MOST_STARTS =>
-                {
-                    dir = self.dir.join(format!("job{id}.{again}"));
-                }
-                made => {
-                    made?;
-                    break;
-                }
+        let mut made = std::fs::create_dir(&dir);
+        // The group of an earlier start of the job can be in use.
+        for again in 1..MOST_STARTS {
+            match &made {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                _ => break,
             }
+            dir = self.dir.join(format!("job{id}.{again}"));
+            made = std::fs::create_dir(&dir);
         }
-        let freeze = OpenOptions::new().write(true).open(dir.join(FREEZE));
-        let freeze = freeze.inspect_err(|_| drop(std::fs::remove_dir(&dir)))?;
-        Ok(JobGroup {
-            dir,
-            freeze: keep.then_some(freeze),
-            stat: OnceCell::new(),
-        })
+        made.map(|()| JobGroup { dir })
     }
 }
 
@@ -297,10 +256,7 @@ impl JobGroup {
     /// An error of the kernel.
     pub(crate) fn freeze(&self, frozen: bool) -> io::Result<()> {
         let value = if frozen { b"1" } else { b"0" };
-        match &self.freeze {
-            Some(file) => io::Write::write_all(&mut &*file, value),
-            None => control(&self.dir, FREEZE, value),
-        }
+        control(&self.dir, FREEZE, value)
     }
 
     /// The group of a job in a small tree.
@@ -308,8 +264,6 @@ impl JobGroup {
     pub(crate) fn at(dir: &Path) -> JobGroup {
         JobGroup {
             dir: dir.to_owned(),
-            freeze: None,
-            stat: OnceCell::new(),
         }
     }
 
@@ -335,20 +289,7 @@ impl JobGroup {
 
     /// CPU time of all processes that ever were in it.
     pub(crate) fn cpu_times(&self) -> Option<CpuTimes> {
-        // What is wanted stands in the first lines.
-        let mut bytes = [0; 512];
-        let length = match self.stat.get() {
-            Some(file) => file.read_at(&mut bytes, 0).ok()?,
-            None => {
-                let file = File::open(self.dir.join("cpu.stat")).ok()?;
-                let length = file.read_at(&mut bytes, 0).ok()?;
-                if self.freeze.is_some() {
-                    let _ = self.stat.set(file);
-                }
-                length
-            }
-        };
-        let stat = std::str::from_utf8(&bytes[..length]).ok()?;
+        let stat = std::fs::read_to_string(self.dir.join("cpu.stat")).ok()?;
         let time = |name: &str| -> Option<Nanos> {
             let line = stat
                 .lines()

@@ -34,18 +34,6 @@ pub(crate) fn decode_group(words: &[u64], members: usize) -> Option<Vec<Counted>
     )
 }
 
-/// Decodes a single read, `{ u64 value, time_enabled, time_running }`.
-pub(crate) fn decode_single(words: &[u64]) -> Option<Counted> {
-    let &[value, enabled, running] = words else {
-        return None;
-    };
-    Some(Counted {
-        enabled,
-        running,
-        value,
-    })
-}
-
 /// The running total of one kind of event over all PMUs that count it.
 ///
 /// A core belongs to one PMU only. So on a hybrid machine each PMU runs for a part of the time, and together they run
@@ -124,8 +112,6 @@ mod tests {
         ] {
             assert_eq!(decode_group(words, members), None, "{words:?}");
         }
-        assert_eq!(decode_single(&[7, 100, 50]), Some(counted(100, 50, 7)));
-        assert_eq!(decode_single(&[7, 100]), None);
     }
 
     #[test]

@@ -144,11 +144,7 @@ impl JobCounters {
 
     /// How many file descriptors it holds.
     pub fn descriptors(&self) -> usize {
-        self.groups
-            .iter()
-            .map(|group| group.members.len())
-            .sum::<usize>()
-            + usize::from(self.cpu_time.is_ok())
+        self.groups.iter().map(Vec::len).sum::<usize>() + usize::from(self.cpu_time.is_ok())
     }
 }
 
@@ -176,19 +172,10 @@ fn open_task_clock(target: Target, start: Start) -> Result<OwnedFd, Absence> {
 
 /// Reads a group; `None` if the answer is not a valid one.
 fn read_group(group: &Group<OwnedFd>, words: &mut Vec<u64>) -> Option<Vec<Counted>> {
-    let (_, leader) = group.members.first()?;
-    match group.read {
-        ReadFormat::Group => {
-            let members = group.members.len();
-            group::decode_group(
-                read_words(leader.as_fd(), 3 + members, words).ok()?,
-                members,
-            )
-        }
-        _ => Some(vec![group::decode_single(
-            read_words(leader.as_fd(), 3, words).ok()?,
-        )?]),
-    }
+    let (_, leader) = group.first()?;
+    let members = group.len();
+    let words = read_words(leader.as_fd(), 3 + members, words).ok()?;
+    group::decode_group(words, members)
 }
 
 /// Reads up to `count` words of 64 bits. An event in an error state returns none.

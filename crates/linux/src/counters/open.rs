@@ -86,21 +86,16 @@ pub(crate) fn attributes(
     pmu: &CorePmu,
     hybrid: bool,
     start: Option<Start>,
-    read: ReadFormat,
 ) -> Attributes {
     let (type_id, config, config1, config2) = match event.encoding {
         Encoding::Kernel(event) => {
             let (type_id, config) = event.type_and_config();
-            (
-                type_id,
-                if hybrid {
-                    u64::from(pmu.type_id) << 32 | config
-                } else {
-                    config
-                },
-                0,
-                0,
-            )
+            let of_pmu = if hybrid {
+                u64::from(pmu.type_id) << 32
+            } else {
+                0
+            };
+            (type_id, of_pmu | config, 0, 0)
         }
         Encoding::Raw {
             config,
@@ -116,7 +111,7 @@ pub(crate) fn attributes(
         config2,
         scope: Scope::Job,
         start,
-        read,
+        read: ReadFormat::Group,
     }
 }
 
@@ -132,14 +127,8 @@ pub(crate) trait Opener {
     ) -> io::Result<Self::Handle>;
 }
 
-/// Events that are read by one call.
-#[derive(Debug)]
-pub(crate) struct Group<H> {
-    /// The events, the leader first.
-    pub(crate) members: Vec<(Counter, H)>,
-    /// How the leader is read; [`ReadFormat::Group`] returns all members at once.
-    pub(crate) read: ReadFormat,
-}
+/// Events that are read by one call, the leader first.
+pub(crate) type Group<H> = Vec<(Counter, H)>;
 
 /// What could be opened, and what could not.
 #[derive(Debug)]
@@ -157,21 +146,11 @@ impl<H> Opened<H> {
     /// Where each counter's events are, one per PMU, or why the counter is absent.
     pub(crate) fn places(&self) -> PerCounter<Result<Vec<Place>, Absence>> {
         PerCounter::from_fn(|counter| {
-            let of_group = |(g, group): (usize, &Group<H>)| {
-                Some((
-                    g,
-                    group
-                        .members
-                        .iter()
-                        .position(|(member, _)| *member == counter)?,
-                ))
-            };
-            let places: Vec<Place> = self
-                .groups
-                .iter()
-                .enumerate()
-                .filter_map(of_group)
-                .collect();
+            let mut places = Vec::new();
+            for (g, group) in self.groups.iter().enumerate() {
+                let member = group.iter().position(|(member, _)| *member == counter);
+                places.extend(member.map(|member| (g, member)));
+            }
             // If only some PMUs counted it, the time that a job spends on the others would be lost.
             if places.len() == self.pmus && !places.is_empty() {
                 return Ok(places);
@@ -188,8 +167,8 @@ impl<H> Opened<H> {
 /// Opens every event of `events`, one group per PMU.
 ///
 /// The events come in the order of [`Counter::BY_NEED`]. Each joins the group if the kernel has room for it, and is
-/// left out otherwise. So a group that does not fit loses the events that are needed least. Inherited group reads exist
-/// since Linux 4.13 (commit ba5213ae6b88; before it, `EINVAL`); older kernels get one event per read.
+/// left out otherwise. So a group that does not fit loses the events that are needed least. Inherited groups need
+/// Linux 4.13.
 pub(crate) fn open_all<O: Opener>(
     opener: &mut O,
     events: &MachineEvents,
@@ -225,93 +204,47 @@ pub(super) fn open_pmu<O: Opener>(
     start: Start,
     opened: &mut Opened<O::Handle>,
 ) {
-    let mut problem = |counter, event: Option<&Event>, reason, cause| {
-        let event = event.map(|event| event.name.clone());
-        opened.problems.push(CounterProblem {
-            counter,
-            pmu: Some(pmu.name.clone()),
-            event,
-            reason,
-            cause,
-        });
-    };
     for absent in &table.absent {
-        problem(
-            absent.counter,
-            None,
-            absent.reason,
-            ProblemCause::NotInTable(absent.why.clone()),
-        );
+        opened.problems.push(CounterProblem {
+            counter: absent.counter,
+            pmu: Some(pmu.name.clone()),
+            event: None,
+            reason: absent.reason,
+            cause: ProblemCause::NotInTable(absent.why.clone()),
+        });
     }
-    let mut group: Vec<(Counter, O::Handle)> = Vec::new();
-    let mut singles: Vec<(Counter, O::Handle)> = Vec::new();
-    let mut group_read = true;
+    let mut group: Group<O::Handle> = Vec::new();
     for event in &table.events {
-        let counter = event.counter;
-        let ask = |leads: bool, read| attributes(event, pmu, hybrid, leads.then_some(start), read);
         let leader = group.first().map(|(_, handle)| handle);
-        let answer = if group_read {
-            opener.open(&ask(leader.is_none(), ReadFormat::Group), leader)
-        } else {
-            opener.open(&ask(true, ReadFormat::CountAndTimes), None)
-        };
-        let error = match answer {
-            Ok(handle) if group_read => {
-                group.push((counter, handle));
-                continue;
+        let own_start = leader.is_none().then_some(start);
+        match opener.open(&attributes(event, pmu, hybrid, own_start), leader) {
+            Ok(handle) => group.push((event.counter, handle)),
+            Err(error) => {
+                let errno = error.raw_os_error().unwrap_or(0);
+                let alone = attributes(event, pmu, hybrid, Some(start));
+                let does_not_fit =
+                    errno == libc::EINVAL && leader.is_some() && opener.open(&alone, None).is_ok();
+                let (reason, cause) = if does_not_fit {
+                    (Absence::DoesNotFit, ProblemCause::DoesNotFit)
+                } else {
+                    (
+                        absence_of(errno, event.counter),
+                        ProblemCause::Refused(errno),
+                    )
+                };
+                opened.problems.push(CounterProblem {
+                    counter: event.counter,
+                    pmu: Some(pmu.name.clone()),
+                    event: Some(event.name.clone()),
+                    reason,
+                    cause,
+                });
             }
-            Ok(handle) => {
-                singles.push((counter, handle));
-                continue;
-            }
-            Err(error) => error,
-        };
-        let errno = error.raw_os_error().unwrap_or(0);
-        if errno == libc::EINVAL && group_read {
-            // Either the bits are wrong, or the event does not fit beside the others, or the kernel lacks this kind of
-            // read.
-            match (
-                opener.open(&ask(true, ReadFormat::CountAndTimes), None),
-                leader.is_some(),
-            ) {
-                (Ok(_), true) => problem(
-                    counter,
-                    Some(event),
-                    Absence::DoesNotFit,
-                    ProblemCause::DoesNotFit,
-                ),
-                (Ok(handle), false) => {
-                    group_read = false;
-                    singles.push((counter, handle));
-                }
-                (Err(_), _) => problem(
-                    counter,
-                    Some(event),
-                    absence_of(errno, counter),
-                    ProblemCause::Refused(errno),
-                ),
-            }
-        } else {
-            problem(
-                counter,
-                Some(event),
-                absence_of(errno, counter),
-                ProblemCause::Refused(errno),
-            );
         }
     }
     if !group.is_empty() {
-        opened.groups.push(Group {
-            members: group,
-            read: ReadFormat::Group,
-        });
+        opened.groups.push(group);
     }
-    opened
-        .groups
-        .extend(singles.into_iter().map(|single| Group {
-            members: vec![single],
-            read: ReadFormat::CountAndTimes,
-        }));
 }
 
 #[cfg(test)]
@@ -320,10 +253,9 @@ mod tests {
     use crate::events::table_for;
     use crate::processor::Processor;
 
-    /// A kernel that takes this many counters per group, knows group reads or not, and refuses some events.
+    /// A kernel that takes this many counters per group and refuses some events.
     struct Fake {
         counters: usize,
-        group_reads: bool,
         refuse: Vec<(u64, i32)>,
         in_group: usize,
         asked: Vec<Attributes>,
@@ -333,7 +265,6 @@ mod tests {
         fn new(counters: usize) -> Fake {
             Fake {
                 counters,
-                group_reads: true,
                 refuse: Vec::new(),
                 in_group: 0,
                 asked: Vec::new(),
@@ -350,15 +281,12 @@ mod tests {
                 .iter()
                 .find(|(config, _)| *config == attributes.config)
                 .map(|(_, errno)| *errno);
-            let too_old = attributes.read == ReadFormat::Group && !self.group_reads;
             let full = leader.is_some() && self.in_group >= self.counters;
-            match refused.or((too_old || full).then_some(libc::EINVAL)) {
+            match refused.or(full.then_some(libc::EINVAL)) {
                 Some(errno) => Err(io::Error::from_raw_os_error(errno)),
                 None => {
-                    match (leader, attributes.read) {
-                        (Some(_), _) => self.in_group += 1,
-                        (None, ReadFormat::Group) => self.in_group = 1,
-                        _ => {}
+                    if leader.is_some() || self.in_group == 0 {
+                        self.in_group += 1;
                     }
                     Ok(attributes.config)
                 }
@@ -391,7 +319,7 @@ mod tests {
     }
 
     fn counters_of(group: &Group<u64>) -> Vec<Counter> {
-        group.members.iter().map(|(counter, _)| *counter).collect()
+        group.iter().map(|(counter, _)| *counter).collect()
     }
 
     fn westmere() -> MachineEvents {
@@ -476,31 +404,6 @@ mod tests {
         );
         // The second event leads in place of the first.
         assert_eq!(fake.asked[1].start, Some(Start::OnExec));
-    }
-
-    #[test]
-    fn kernels_without_inherited_group_reads_get_single_events() {
-        let mut fake = Fake::new(8);
-        fake.group_reads = false;
-        let opened = open_all(&mut fake, &westmere(), Start::OnExec);
-        assert_eq!(opened.groups.len(), 5);
-        assert!(
-            opened
-                .groups
-                .iter()
-                .all(|group| group.read == ReadFormat::CountAndTimes && group.members.len() == 1)
-        );
-        let singles = fake
-            .asked
-            .iter()
-            .filter(|attr| attr.read == ReadFormat::CountAndTimes);
-        assert!(
-            singles.clone().count() == 5
-                && singles
-                    .clone()
-                    .all(|attr| attr.start == Some(Start::OnExec))
-        );
-        assert_eq!(opened.problems.len(), without_event(&westmere()));
     }
 
     #[test]

@@ -115,7 +115,7 @@ fn open_each<O: Opener>(
                 &mut opened,
             );
         }
-        let members = opened.groups.into_iter().flat_map(|group| group.members);
+        let members = opened.groups.into_iter().flatten();
         let here: Vec<OnCpu<O::Handle>> = members
             .map(|(counter, handle)| (cpu, counter, handle))
             .collect();

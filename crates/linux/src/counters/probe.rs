@@ -148,7 +148,7 @@ fn starved<T: Trial>(trial: &mut T, groups: &[Group<T::Handle>]) -> Option<Count
             running += counted.running;
         }
     }
-    let members = groups.iter().flat_map(|group| &group.members);
+    let members = groups.iter().flatten();
     let least = members
         .map(|(counter, _)| *counter)
         .max_by_key(|counter| counter.need());
@@ -200,13 +200,13 @@ mod tests {
             self.worked += 1;
         }
         fn read(&mut self, group: &Group<()>) -> Option<Vec<Counted>> {
-            let runs = group.members.len() <= self.free;
+            let runs = group.len() <= self.free;
             let counted = Counted {
                 enabled: 100,
                 running: if runs { 100 } else { 0 },
                 value: 7,
             };
-            self.answers.then(|| vec![counted; group.members.len()])
+            self.answers.then(|| vec![counted; group.len()])
         }
     }
 

@@ -54,8 +54,6 @@ pub(crate) enum Scope {
 pub(crate) enum ReadFormat {
     /// The count alone.
     Count,
-    /// The count, the time enabled and the time running.
-    CountAndTimes,
     /// The number of events, the times, and every count of the group.
     Group,
 }
@@ -67,7 +65,6 @@ impl Attributes {
             bindings::PERF_FORMAT_TOTAL_TIME_ENABLED | bindings::PERF_FORMAT_TOTAL_TIME_RUNNING;
         let read_format = match self.read {
             ReadFormat::Count => 0,
-            ReadFormat::CountAndTimes => times,
             ReadFormat::Group => times | bindings::PERF_FORMAT_GROUP,
         };
         let mut attr = perf_event_attr {
@@ -206,10 +203,10 @@ mod tests {
             (attr.disabled(), attr.enable_on_exec(), attr.inherit()),
             (0, 0, 1)
         );
-        let attr = job(Some(Start::Now), ReadFormat::CountAndTimes).to_kernel();
+        let attr = job(Some(Start::Now), ReadFormat::Count).to_kernel();
         assert_eq!(
             (attr.disabled(), attr.enable_on_exec(), attr.read_format),
-            (0, 0, 3)
+            (0, 0, 0)
         );
     }
 

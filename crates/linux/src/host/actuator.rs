@@ -315,7 +315,7 @@ mod tests {
             threads: 1,
             start: 0,
         };
-        let tree = Tree::new(Root::new(dir.path()), main, Some(JobGroup::at(&group)), 0);
+        let tree = Tree::new(Root::new(dir.path()), main, Some(JobGroup::at(&group)));
         let mut reins = Reins {
             cpus: CpuSet::default(),
             frozen: false,

@@ -14,7 +14,7 @@ use crate::interrupts;
 use crate::ledger::{Head, Ledger};
 use crate::meminfo::OomKills;
 use crate::mend::{self, Reach};
-use crate::process::{FileId, JOB_VARIABLE, RUN_VARIABLE};
+use crate::process::{JOB_VARIABLE, RUN_VARIABLE};
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::spawn::{self, Program, Surroundings};
@@ -104,8 +104,6 @@ struct Live {
     oom_kills_before: Option<u64>,
     /// What this process held at most when it started the job.
     own_max_rss: u64,
-    /// The files that its output goes to.
-    outputs: [FileId; 2],
 }
 
 /// Says that there is no list of the run's processes for those who come after it.
@@ -223,15 +221,14 @@ impl Lifecycle {
         self.live(task)?.cpu_time()
     }
 
-    /// Starts a job. `ready` is called with its name, its processes, and how many descriptors can be spared, while it waits
-    /// to become its program.
+    /// Starts a job. `ready` is called with its name and its processes while it waits to become its program.
     ///
     /// # Errors
     /// The program could not be started.
     pub(crate) fn start(
         &mut self,
         task: TaskId,
-        ready: impl FnOnce(&str, &Tree, usize),
+        ready: impl FnOnce(&str, &Tree),
     ) -> io::Result<()> {
         let ix = task.0 as usize;
         let job = &self.jobs[ix];
@@ -242,14 +239,10 @@ impl Lifecycle {
         let mark = self.run.mark(task.0);
         let around = Surroundings {
             mask: self.mask,
-            files: self.files.clone(),
+            files: self.files,
             mark,
         };
-        let spare = sys::spare_descriptors();
-        let made = self
-            .group
-            .as_ref()
-            .map(|group| group.job(task.0, spare >= 2));
+        let made = self.group.as_ref().map(|group| group.job(task.0));
         let directory = made
             .as_ref()
             .and_then(|made| made.as_ref().ok()?.directory().ok());
@@ -274,7 +267,7 @@ impl Lifecycle {
             self.join_group(task, made, (!waiting.is_in_group).then_some(process.pid))
         });
         let live = Live {
-            tree: Tree::new(self.root.clone(), process, group, spare).with_ledger(
+            tree: Tree::new(self.root.clone(), process, group).with_ledger(
                 self.ledger.clone(),
                 task.0,
                 mark,
@@ -284,13 +277,12 @@ impl Lifecycle {
             told_to_end: false,
             oom_kills_before: self.oom_kills.recent(&self.root),
             own_max_rss: sys::own_max_rss(),
-            outputs: waiting.outputs,
         };
         let job = &mut self.jobs[ix];
         // The guardian must know of the job before anything can stop it.
         let entered = self.ledger.job(task.0, &job.name, &process);
         tell_lost(&self.ledger, &self.notices);
-        ready(&job.name, &job.live.insert(live).tree, spare);
+        ready(&job.name, &job.live.insert(live).tree);
         self.live.insert(task);
         self.mains.insert(process.pid, task);
         let started = entered.and_then(|()| waiting.start(&job.program));
@@ -507,7 +499,6 @@ impl Lifecycle {
             let orphan = Orphan::read(root, process);
             let owner = jobs_of()
                 .find(|(_, name, live)| live.tree.owns(&orphan, token, name))
-                .or_else(|| jobs_of().find(|(.., live)| orphan.writes_to(&live.outputs)))
                 // Where there is one job only, no other can have started it.
                 .or_else(|| jobs_of().next().filter(|_| live.len() == 1));
             match owner

@@ -8,7 +8,7 @@ use crate::emulate::SlowClock;
 use crate::energy::{EnergyMeter, NoEnergy};
 use crate::events::MachineEvents;
 use crate::root::Root;
-use crate::sys::RawPid;
+use crate::sys::{self, RawPid};
 use crate::traffic::{NoTraffic, TrafficMeter};
 use cosched_core::{
     Absence, Counter, Counts, Machine, PerCounter, Reading, TaskId, Traffic, Usage,
@@ -67,18 +67,11 @@ impl Meter {
         &self.support
     }
 
-    /// Counts the job of this process from the moment in which it becomes its program, if `spare` descriptors are enough; only
+    /// Counts the job of this process from the moment in which it becomes its program, if there are descriptors for that; only
     /// its CPU time, if a scheduler in the kernel counts the rest.
-    pub(crate) fn attach(
-        &mut self,
-        task: TaskId,
-        name: &str,
-        pid: RawPid,
-        spare: usize,
-        in_kernel: bool,
-    ) {
+    pub(crate) fn attach(&mut self, task: TaskId, name: &str, pid: RawPid, in_kernel: bool) {
         let counters = rustix::process::Pid::from_raw(pid)
-            .filter(|_| self.has_room(name, spare))
+            .filter(|_| self.has_room(name))
             .map(|pid| {
                 let none = MachineEvents::default();
                 let events = if in_kernel {
@@ -106,8 +99,8 @@ impl Meter {
     }
 
     /// Whether there are descriptors for the counters of one more job. What the run can't do without comes first.
-    fn has_room(&mut self, name: &str, spare: usize) -> bool {
-        let room = spare >= DESCRIPTORS;
+    fn has_room(&mut self, name: &str) -> bool {
+        let room = sys::spare_descriptors() >= DESCRIPTORS;
         if !room && !std::mem::replace(&mut self.told_no_room, true) {
             let why = format!(
                 "{}; the same holds for further jobs while as many run",

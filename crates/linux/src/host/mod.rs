@@ -181,13 +181,13 @@ impl Host {
             loaded,
             ..
         } = self;
-        let started = lifecycle.start(task, |name, tree, spare| {
+        let started = lifecycle.start(task, |name, tree| {
             actuator.take(task, tree, cpus);
             if let Some(loaded) = loaded {
                 loaded.take(task, name, tree);
             }
             let in_kernel = loaded.as_ref().is_some_and(|loaded| loaded.counts(task));
-            meter.attach(task, name, tree.main.pid, spare, in_kernel);
+            meter.attach(task, name, tree.main.pid, in_kernel);
             // What comes before is our work, and on a busy machine it takes long.
             began.insert(task, clock.now());
         });

@@ -175,7 +175,7 @@ mod tests {
             Ok(group) => group,
             Err(error) => return eprintln!("skipped, because {error}"),
         };
-        let job = group.job(0, false).unwrap();
+        let job = group.job(0).unwrap();
         let directory = job.directory().unwrap();
         let (stack, told) = (Stack::new().unwrap(), AtomicU32::new(0));
         // SAFETY: the child never returns and is killed before the stack and the number go; it allocates nothing.

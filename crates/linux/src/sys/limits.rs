@@ -10,20 +10,13 @@ static CALLERS_FILE_LIMIT: OnceLock<Rlimit> = OnceLock::new();
 pub(crate) fn raise_file_limit() -> Option<Rlimit> {
     let limit = getrlimit(Resource::Nofile);
     let current = limit.maximum;
-    setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current,
-            ..limit.clone()
-        },
-    )
-    .ok()?;
-    Some(CALLERS_FILE_LIMIT.get_or_init(|| limit).clone())
+    setrlimit(Resource::Nofile, Rlimit { current, ..limit }).ok()?;
+    Some(*CALLERS_FILE_LIMIT.get_or_init(|| limit))
 }
 
 /// Puts a limit on open files back in force.
 pub(crate) fn restore_file_limit(limit: &Rlimit) {
-    let _ = setrlimit(Resource::Nofile, limit.clone());
+    let _ = setrlimit(Resource::Nofile, *limit);
 }
 
 /// Descriptors that are kept free for what a run can't do without: starting a job, replacing the guardian, reading what

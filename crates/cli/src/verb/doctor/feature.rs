@@ -212,7 +212,7 @@ fn energy(root: &Root) -> Feature {
         meter
             .map(|meter| count(meter.packages() as u64, "package"))
             .map_err(|why| why.to_string()),
-        "RAPL or the like; powercap files that can be read (root), or the power PMU",
+        "RAPL or the like; powercap files that can be read (root)",
         "energy is absent from the record",
     )
     .or_remedy(is_denied.then_some("sudo chmod o+r /sys/class/powercap/intel-rapl:*/energy_uj"))
