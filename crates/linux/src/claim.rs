@@ -14,7 +14,6 @@ use crate::sys::RawPid;
 use rustix::process::Signal;
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// What is known of a run.
@@ -48,68 +47,41 @@ impl Claim<'_> {
 
     /// As [`Claim::processes`], of the processes that were seen in one look.
     pub(crate) fn processes_in(&self, root: &Root, look: &Look<'_>) -> Vec<Claimed> {
-        let mut found: BTreeMap<RawPid, Claimed> = BTreeMap::new();
-        // What is found first tells the job.
-        let mut enter =
-            |pid: RawPid, start: RangeInclusive<u64>, job: &dyn Fn() -> Option<String>| {
-                let process = look
-                    .process(pid)
-                    .filter(|process| start.contains(&process.start));
-                if let Some(process) =
-                    process.filter(|_| !found.contains_key(&pid) && self.may_claim(look, pid))
-                {
-                    found.insert(
-                        pid,
-                        Claimed {
-                            process: *process,
-                            job: job(),
-                            sure: true,
-                        },
-                    );
-                }
-            };
-        let name = |task| {
-            self.record
-                .and_then(|record| record.name_of(task))
-                .map(str::to_owned)
+        let mut found = Collected {
+            claim: self,
+            look,
+            found: BTreeMap::new(),
         };
         if let Some(record) = self.numbers() {
-            for (task, pid, start) in record.processes() {
-                enter(pid, start..=start, &|| name(task));
-            }
-            let sessions = sessions(record, look);
-            for (&session, &(task, since)) in &sessions {
-                look.in_session(session)
-                    .iter()
-                    .for_each(|&pid| enter(pid, since..=u64::MAX, &|| name(task)));
-            }
-            for (&group, &(task, since)) in &sessions {
-                let elsewhere = |pid: &&RawPid| {
-                    look.process(**pid)
-                        .is_some_and(|p| !sessions.contains_key(&p.session))
-                };
-                let pids = look.in_group(group).iter().filter(elsewhere);
-                pids.for_each(|&pid| enter(pid, since..=u64::MAX, &|| name(task)));
-            }
+            found.enter_listed(record);
         }
         for (pid, task) in self.group_members(look) {
-            enter(pid, 0..=u64::MAX, &|| name(task?));
+            found.enter(pid, 0, task.and_then(|task| self.name_of(task)));
         }
-        // Anybody can give a process such a mark. So the superuser's run has no marked processes of others either.
-        let is_theirs = |pid: RawPid| {
-            self.owner
-                .is_none_or(|owner| look.users(pid).contains(&owner))
-        };
-        for &pid in look.of_run(&self.run).iter().filter(|&&pid| is_theirs(pid)) {
-            enter(pid, 0..=u64::MAX, &|| {
-                process::variable(root, pid, JOB_VARIABLE)
-            });
+        for &pid in look.of_run(&self.run) {
+            if self.is_theirs(look, pid) {
+                found.enter(pid, 0, process::variable(root, pid, JOB_VARIABLE));
+            }
         }
-        for (pid, task) in look.marked(&self.run).filter(|&(pid, _)| is_theirs(pid)) {
-            enter(pid, 0..=u64::MAX, &|| name(task));
+        for (pid, task) in look.marked(&self.run) {
+            if self.is_theirs(look, pid) {
+                found.enter(pid, 0, self.name_of(task));
+            }
         }
+        let mut found = found.found;
         self.add_family(look, &mut found);
         found.into_values().collect()
+    }
+
+    fn name_of(&self, task: u32) -> Option<String> {
+        Some(self.record?.name_of(task)?.to_owned())
+    }
+
+    /// Whether a marked process is the owner's. Anybody can give a process such a mark, so this holds for the superuser's
+    /// runs too.
+    fn is_theirs(&self, look: &Look<'_>, pid: RawPid) -> bool {
+        self.owner
+            .is_none_or(|owner| look.users(pid).contains(&owner))
     }
 
     /// The list, as far as its numbers mean anything here.
@@ -123,8 +95,9 @@ impl Claim<'_> {
         let guardian = listed
             .and_then(|(pid, start)| Process::find(root, pid, start))
             .filter(Process::is_stopped);
-        let may = |guardian: &Process| self.is_of_owner(|| process::users(root, guardian.pid));
-        if let Some(guardian) = guardian.filter(may) {
+        if let Some(guardian) = guardian
+            && self.is_of_owner(|| process::users(root, guardian.pid))
+        {
             guardian.signal(root, Signal::CONT);
         }
     }
@@ -145,7 +118,7 @@ impl Claim<'_> {
             return BTreeMap::new();
         };
         let enters =
-            |name: &OsStr| cgroup::run_of(name).is_none_or(|run| run.fate(look.root) == Fate::Dead);
+            |name: &OsStr| cgroup::run_of(name).is_none_or(|run| look.fates.of(&run) == Fate::Dead);
         let entries = std::fs::read_dir(group)
             .into_iter()
             .flatten()
@@ -176,7 +149,7 @@ impl Claim<'_> {
                 }
                 // A run among the jobs looks after its own jobs, as long as it goes on.
                 let other = look.run_of(process.pid).filter(|run| *run != self.run);
-                let goes_on = other.is_some_and(|run| run.fate(look.root) != Fate::Dead);
+                let goes_on = other.is_some_and(|run| look.fates.of(&run) != Fate::Dead);
                 if goes_on || self.is_job_of(look, &found[&parent].process, process.pid) {
                     continue;
                 }
@@ -202,6 +175,55 @@ impl Claim<'_> {
             && look
                 .mark(pid)
                 .is_some_and(|mark| run.marked_task(mark).is_some())
+    }
+}
+
+/// The processes of a claim, as they are found. The first finding tells the job.
+struct Collected<'a> {
+    claim: &'a Claim<'a>,
+    look: &'a Look<'a>,
+    found: BTreeMap<RawPid, Claimed>,
+}
+
+impl Collected<'_> {
+    /// Adds a process that started at `since` or later.
+    fn enter(&mut self, pid: RawPid, since: u64, job: Option<String>) {
+        if let Some(process) = self.look.process(pid)
+            && process.start >= since
+            && !self.found.contains_key(&pid)
+            && self.claim.may_claim(self.look, pid)
+        {
+            let claimed = Claimed {
+                process: *process,
+                job,
+                sure: true,
+            };
+            self.found.insert(pid, claimed);
+        }
+    }
+
+    /// Adds what a list names, and what is in the sessions and groups of that.
+    fn enter_listed(&mut self, record: &Record) {
+        let look = self.look;
+        for (task, pid, start) in record.processes() {
+            if look.process(pid).is_some_and(|now| now.start == start) {
+                self.enter(pid, start, self.claim.name_of(task));
+            }
+        }
+        let sessions = sessions(record, look);
+        for (&session, &(task, since)) in &sessions {
+            for &pid in look.in_session(session) {
+                self.enter(pid, since, self.claim.name_of(task));
+            }
+        }
+        for (&group, &(task, since)) in &sessions {
+            for &pid in look.in_group(group) {
+                let session = look.process(pid).map(|process| process.session);
+                if session.is_some_and(|session| !sessions.contains_key(&session)) {
+                    self.enter(pid, since, self.claim.name_of(task));
+                }
+            }
+        }
     }
 }
 

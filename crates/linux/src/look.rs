@@ -3,14 +3,15 @@
 
 use crate::process::{self, Process};
 use crate::root::Root;
-use crate::run_id::{RunId, marked_run, without_task};
+use crate::run_id::{Fates, RunId, marked_run, without_task};
 use crate::sys::RawPid;
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 
 /// All processes but this one, and but those that have ended.
 pub(crate) struct Look<'a> {
-    pub(crate) root: &'a Root,
+    root: &'a Root,
+    pub(crate) fates: Fates<'a>,
     users: RefCell<HashMap<RawPid, Vec<u32>>>,
     /// Read when they are first asked for: where no run has died nobody asks.
     families: OnceCell<Families>,
@@ -35,6 +36,7 @@ impl<'a> Look<'a> {
     pub(crate) fn new(root: &'a Root) -> Look<'a> {
         Look {
             root,
+            fates: Fates::new(root),
             users: RefCell::default(),
             families: OnceCell::new(),
         }

@@ -7,7 +7,7 @@ use crate::look::Look;
 use crate::neighbours;
 use crate::process::{self, Process};
 use crate::root::Root;
-use crate::run_id::{Fate, RunId, marked_run};
+use crate::run_id::{Fate, Fates, RunId, marked_run};
 use crate::runtime::Folder;
 use crate::sys::RawPid;
 use crate::window;
@@ -74,43 +74,22 @@ impl Reach {
     }
 }
 
-/// How often stopped processes are looked for while any are found.
-const LOOKS: u32 = 4;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+/// Rounds in which stopped processes are continued, while any are found.
+const ROUNDS: u32 = 4;
+const BETWEEN_ROUNDS: Duration = Duration::from_millis(20);
 
 /// Frees what dead runs left behind, as far as the caller may.
 pub fn mend(root: &Root, reach: &Reach) -> Mended {
     let mut mended = Mended::default();
     let stale = stale_groups(root, reach);
-    for group in &stale {
-        if !group.dead {
-            mended.unknown.push(group.dir.clone());
-            if cgroup::holds_frozen(&group.dir) {
-                mended.unknown_frozen.push(group.dir.clone());
-            }
-            continue;
-        }
-        let thawed = cgroup::thaw(&group.dir);
-        // From below: a run inside another was found after it.
-        match thawed {
-            Err(_) => mended.denied.push(group.dir.clone()),
-            Ok(true) => mended.groups.push(group.dir.clone()),
-            Ok(false) => {}
-        }
-    }
-    for group in stale.iter().rev().filter(|group| group.dead) {
-        if cgroup::remove(&group.dir) && !mended.groups.contains(&group.dir) {
-            mended.groups.push(group.dir.clone());
-        }
-    }
-    mended.groups.sort();
+    thaw_and_remove(&stale, &mut mended);
     let mut look = Look::new(root);
     if *reach != Reach::Near {
-        mended.unknown_runs = unknown_runs(root, reach, &stale);
+        mended.unknown_runs = unknown_runs(root, &look, reach, &stale);
     }
     let mut dead = dead_runs(root, &look, &stale);
     dead.retain(|dead| reach.covers(&dead.run) && reach.covers_user(dead.owner));
-    for _ in 0..LOOKS {
+    for _ in 0..ROUNDS {
         let now: Vec<RawPid> = dead
             .iter()
             .flat_map(|dead| dead.go_on(root, &look))
@@ -119,35 +98,69 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
             break;
         }
         mended.continued.extend(now);
-        std::thread::sleep(BETWEEN_LOOKS);
+        std::thread::sleep(BETWEEN_ROUNDS);
         look = Look::new(root);
     }
-    let folders = Folder::all(root);
+    mended.continued.sort_unstable();
+    mended.continued.dedup();
+    remove_files(root, reach, &look, &dead);
+    mended
+}
+
+/// Thaws the groups of dead runs, and removes those without processes.
+fn thaw_and_remove(stale: &[cgroup::Stale], mended: &mut Mended) {
+    let (dead, unknown): (Vec<_>, Vec<_>) = stale.iter().partition(|group| group.dead);
+    for group in unknown {
+        mended.unknown.push(group.dir.clone());
+        if cgroup::holds_frozen(&group.dir) {
+            mended.unknown_frozen.push(group.dir.clone());
+        }
+    }
+    for group in &dead {
+        match cgroup::thaw(&group.dir) {
+            Err(_) => mended.denied.push(group.dir.clone()),
+            Ok(true) => mended.groups.push(group.dir.clone()),
+            Ok(false) => {}
+        }
+    }
+    // From below: a run inside another was found after it.
+    for group in dead.iter().rev() {
+        if cgroup::remove(&group.dir) && !mended.groups.contains(&group.dir) {
+            mended.groups.push(group.dir.clone());
+        }
+    }
+    mended.groups.sort();
+}
+
+/// Removes the files of dead runs that have no process left.
+fn remove_files(root: &Root, reach: &Reach, look: &Look<'_>, dead: &[DeadRun]) {
+    let mut folders = Folder::all(root);
     for dead in dead {
         dead.claim().wake_guardian(root);
-        if dead.record.is_some() && dead.claim().processes_in(root, &look).is_empty() {
+        if dead.record.is_some() && dead.claim().processes_in(root, look).is_empty() {
             ledger::forget(&folders, &dead.run, dead.owner);
         }
     }
-    let covered = |folder: &Folder| reach.covers_user(folder.owner());
-    let folders: Vec<Folder> = folders.into_iter().filter(covered).collect();
+    folders.retain(|folder| reach.covers_user(folder.owner()));
     ledger::forget_empty(&folders, |run| {
-        reach.covers(run) && run.fate(root) == Fate::Dead
+        reach.covers(run) && look.fates.of(run) == Fate::Dead
     });
     window::forget_dead(root, |run| reach.covers(run));
     // Each start does this before it chooses its CPUs.
     if *reach != Reach::Near {
         neighbours::forget_dead(root, |run| reach.covers(run));
     }
-    mended.continued.sort_unstable();
-    mended.continued.dedup();
-    mended
 }
 
 /// The runs whose list is here, that have no group, and that can't be seen from here.
-fn unknown_runs(root: &Root, reach: &Reach, stale: &[cgroup::Stale]) -> Vec<String> {
+fn unknown_runs(
+    root: &Root,
+    look: &Look<'_>,
+    reach: &Reach,
+    stale: &[cgroup::Stale],
+) -> Vec<String> {
     let lists = ledger::found(root, |run| {
-        reach.covers(run) && run.fate(root) == Fate::Unknown
+        reach.covers(run) && look.fates.of(run) == Fate::Unknown
     });
     let mut runs: Vec<RunId> = lists
         .into_iter()
@@ -165,7 +178,7 @@ fn stale_groups(root: &Root, reach: &Reach) -> Vec<cgroup::Stale> {
         Reach::Everywhere | Reach::Runs(_) | Reach::RunsOf(..) => cgroup::top_directory(root),
     };
     let mut stale = dir
-        .map(|dir| cgroup::stale(root, &dir, *reach != Reach::Near))
+        .map(|dir| cgroup::stale(&Fates::new(root), &dir, *reach != Reach::Near))
         .unwrap_or_default();
     stale.retain(|group| {
         reach.covers(&group.run) && owner_of(&group.dir).is_some_and(|user| reach.covers_user(user))
@@ -184,6 +197,16 @@ pub(crate) struct DeadRun {
 }
 
 impl DeadRun {
+    fn new(root: &Root, run: RunId, owner: u32) -> DeadRun {
+        DeadRun {
+            run,
+            record: None,
+            group: None,
+            is_here: run.is_here(root),
+            owner,
+        }
+    }
+
     /// What can be claimed for it.
     pub(crate) fn claim(&self) -> Claim<'_> {
         Claim {
@@ -212,30 +235,15 @@ impl DeadRun {
 /// All dead runs that left a list, a group, or a process that bears their mark.
 fn dead_runs(root: &Root, look: &Look<'_>, stale: &[cgroup::Stale]) -> Vec<DeadRun> {
     let mut runs: BTreeMap<(RunId, u32), DeadRun> = BTreeMap::new();
-    let dead = |run: RunId, owner| DeadRun {
-        run,
-        record: None,
-        group: None,
-        is_here: run.is_here(root),
-        owner,
-    };
-    for Found { record, owner } in ledger::found(root, |run| run.fate(root) == Fate::Dead) {
-        let run = record.head.run;
-        let group = record
-            .head
-            .group
-            .clone()
-            .filter(|group| cgroup::is_group_of(root, group, &run));
+    for Found { record, owner } in ledger::found(root, |run| look.fates.of(run) == Fate::Dead) {
+        let mut dead = DeadRun::new(root, record.head.run, owner);
         // All that is in a group is ended with it, so it must be theirs as well.
-        let group = group.filter(|group| owner == 0 || owner_of(group) == Some(owner));
-        runs.insert(
-            (run, owner),
-            DeadRun {
-                group,
-                record: Some(record),
-                ..dead(run, owner)
-            },
-        );
+        dead.group = record.head.group.clone().filter(|group| {
+            cgroup::is_group_of(root, group, &dead.run)
+                && (owner == 0 || owner_of(group) == Some(owner))
+        });
+        dead.record = Some(record);
+        runs.insert((dead.run, owner), dead);
     }
     for group in stale.iter().filter(|group| group.dead) {
         // It has gone if nobody owns it.
@@ -244,13 +252,13 @@ fn dead_runs(root: &Root, look: &Look<'_>, stale: &[cgroup::Stale]) -> Vec<DeadR
         };
         let entry = runs
             .entry((group.run, owner))
-            .or_insert_with(|| dead(group.run, owner));
+            .or_insert_with(|| DeadRun::new(root, group.run, owner));
         entry.group.get_or_insert_with(|| group.dir.clone());
     }
-    let marked = process::all_pids(root)
-        .into_iter()
-        .filter_map(|pid| Some((pid, marked_run(root, pid)?)));
-    for (pid, run) in marked.filter(|(_, run)| run.fate(root) == Fate::Dead) {
+    for pid in process::all_pids(root) {
+        let Some(run) = marked_run(root, pid).filter(|run| look.fates.of(run) == Fate::Dead) else {
+            continue;
+        };
         // The superuser's runs may have processes of anybody.
         let users = look.users(pid);
         let is_known = users
@@ -258,7 +266,7 @@ fn dead_runs(root: &Root, look: &Look<'_>, stale: &[cgroup::Stale]) -> Vec<DeadR
             .chain([&0])
             .any(|&user| runs.contains_key(&(run, user)));
         if let Some(&user) = users.first().filter(|_| !is_known) {
-            runs.insert((run, user), dead(run, user));
+            runs.insert((run, user), DeadRun::new(root, run, user));
         }
     }
     runs.into_values().collect()

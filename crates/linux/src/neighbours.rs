@@ -8,7 +8,7 @@
 
 use crate::process::{self, Process, RUN_VARIABLE};
 use crate::root::Root;
-use crate::run_id::{Fate, RunId};
+use crate::run_id::{Fate, Fates, RunId};
 use crate::runtime::Folder;
 use crate::sys::RawPid;
 use cosched_core::CpuSet;
@@ -99,10 +99,13 @@ impl Choice<'_> {
         let folders = folders(self.root);
         // Held until the choice is published.
         let _locks = lock_all(&folders);
-        let mut others: Vec<Neighbour> = folders
-            .iter()
-            .flat_map(|folder| self.neighbours(folder))
-            .collect();
+        let mut others: Vec<Neighbour> = {
+            let fates = Fates::new(self.root);
+            folders
+                .iter()
+                .flat_map(|folder| self.neighbours(folder, &fates))
+                .collect()
+        };
         others.retain(|other| !other.cpus.intersection(given).is_empty());
         let mut cpus = given.clone();
         others.iter().for_each(|other| cpus.remove_all(&other.cpus));
@@ -114,26 +117,29 @@ impl Choice<'_> {
     }
 
     /// The runs that have a file in a folder. The files of dead runs are removed.
-    fn neighbours(&self, folder: &Folder) -> Vec<Neighbour> {
-        let names = folder.names(PREFIX).into_iter();
-        let live = names.filter_map(|name| live(self.root, folder, &name));
-        // Whoever writes such a file can name any process. That of another user is no run of theirs.
-        let is_theirs = |run: &RunId| {
+    fn neighbours(&self, folder: &Folder, fates: &Fates<'_>) -> Vec<Neighbour> {
+        let mut found = Vec::new();
+        for name in folder.names(PREFIX) {
+            let Some((run, cpus)) = live(folder, &name, fates) else {
+                continue;
+            };
+            // Whoever writes such a file can name any process. That of another user is no run of theirs.
             let users = process::users(self.root, run.pid);
-            folder.is_own() || users.is_empty() || users.contains(&folder.owner())
-        };
-        let live = live.filter(|(run, _)| folder.is_public() || is_theirs(run));
-        let other = live.filter(|(run, _)| {
-            Some(*run) != self.outer && !self.family.contains(&(run.pid, run.start))
-        });
-        other
-            .map(|(run, cpus)| Neighbour { pid: run.pid, cpus })
-            .collect()
+            let is_theirs = folder.is_public()
+                || folder.is_own()
+                || users.is_empty()
+                || users.contains(&folder.owner());
+            let is_above = Some(run) == self.outer || self.family.contains(&(run.pid, run.start));
+            if is_theirs && !is_above {
+                found.push(Neighbour { pid: run.pid, cpus });
+            }
+        }
+        found
     }
 }
 
 /// The run that a file is of, and its CPUs. `None` if it is dead, or can't be told; the file of a dead one is removed.
-fn live(root: &Root, folder: &Folder, name: &OsStr) -> Option<(RunId, CpuSet)> {
+fn live(folder: &Folder, name: &OsStr, fates: &Fates<'_>) -> Option<(RunId, CpuSet)> {
     let file = folder.open_file(name)?;
     if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
         folder.remove(name);
@@ -141,7 +147,7 @@ fn live(root: &Root, folder: &Folder, name: &OsStr) -> Option<(RunId, CpuSet)> {
     }
     let (run, cpus) = read(&file, name)?;
     // Whoever may read a file can lock it. So a lock does not bring a run back to life that is seen to be dead.
-    if run.fate(root) == Fate::Dead {
+    if fates.of(&run) == Fate::Dead {
         folder.remove(name);
         return None;
     }
@@ -150,13 +156,14 @@ fn live(root: &Root, folder: &Folder, name: &OsStr) -> Option<(RunId, CpuSet)> {
 
 /// Removes the files of dead runs, as far as they are covered and the caller may.
 pub(crate) fn forget_dead(root: &Root, covers: impl Fn(&RunId) -> bool) {
+    let fates = Fates::new(root);
     for folder in Folder::public(root).into_iter().chain(Folder::all(root)) {
         for name in folder.names(PREFIX) {
             let run = name
                 .to_str()
                 .and_then(|name| RunId::parse(name.strip_prefix(PREFIX)?));
             if run.is_some_and(|run| covers(&run)) {
-                live(root, &folder, &name);
+                live(&folder, &name, &fates);
             }
         }
     }

@@ -60,12 +60,12 @@ impl OrphanState {
     }
 }
 
-/// How often an orphan's processes are looked for while any are left to kill.
+/// Rounds of kills while processes are left.
 const KILLS: u32 = 16;
-/// How often it is looked whether jobs have ended that nobody hurries. A look reads all of `/proc`.
-const PATIENT_LOOK: Duration = Duration::from_millis(200);
-/// How often it is looked whether processes have ended.
-const LOOK: Duration = Duration::from_millis(10);
+/// Delay between two scans of `/proc` for jobs that end by themselves.
+const SCAN_PAUSE: Duration = Duration::from_millis(200);
+/// Delay between two checks whether processes have ended.
+const POLL_PAUSE: Duration = Duration::from_millis(10);
 
 /// The jobs of dead runs that still have processes, in the order of runs and names: by the runs' lists, their groups,
 /// and the marks in the environment of processes.
@@ -75,12 +75,18 @@ pub fn orphans(root: &Root) -> Vec<Orphan> {
 
 /// As [`orphans`], of the runs that `reach` covers.
 pub fn orphans_within(root: &Root, reach: &Reach) -> Vec<Orphan> {
+    without_members(scan(root, &all_dead_runs(root, &Look::new(root), reach)))
+}
+
+/// The orphans of these runs that exist now.
+fn scan(root: &Root, dead: &[DeadRun]) -> Vec<FoundOrphan> {
     let look = Look::new(root);
-    let dead = all_dead_runs(root, &look, reach);
-    dead.iter()
-        .flat_map(|dead| orphans_of(root, &look, dead))
-        .map(|found| found.orphan)
-        .collect()
+    let orphans = dead.iter().flat_map(|dead| orphans_of(root, &look, dead));
+    orphans.collect()
+}
+
+fn without_members(found: Vec<FoundOrphan>) -> Vec<Orphan> {
+    found.into_iter().map(|found| found.orphan).collect()
 }
 
 /// Waits until the orphans of the runs that `reach` covers have ended by themselves. `left` is told those that have not, at
@@ -99,7 +105,7 @@ pub fn await_orphans<E>(
         if orphans.is_empty() {
             return Ok(());
         }
-        std::thread::sleep(PATIENT_LOOK);
+        std::thread::sleep(SCAN_PAUSE);
     }
 }
 
@@ -154,69 +160,59 @@ fn orphans_of(root: &Root, look: &Look<'_>, dead: &DeadRun) -> Vec<FoundOrphan> 
     found.collect()
 }
 
-/// Ends the orphans of the runs that `reach` covers: asks them to end, and kills those that have not ended after `grace`.
-/// Returns those that could be asked, and those that are left.
+/// Ends the orphans of the runs that `reach` covers: sends SIGTERM, and after `grace` kills those that have not ended.
+/// Returns those that could be signalled, and those that are left.
 pub fn end_orphans(root: &Root, reach: &Reach, grace: Duration) -> (Vec<Orphan>, Vec<Orphan>) {
     let dead = all_dead_runs(root, &Look::new(root), reach);
-    let look = || {
-        let look = Look::new(root);
-        dead.iter()
-            .flat_map(|dead| orphans_of(root, &look, dead))
-            .collect::<Vec<FoundOrphan>>()
-    };
-    let found = look();
-    // Somebody else's may not be signalled.
-    let mut found = found;
-    found.retain(|orphan| {
-        let mut asked = false;
-        for member in &orphan.members {
-            asked |= member.signal(root, Signal::TERM);
-            member.signal(root, Signal::CONT);
-        }
-        asked
-    });
-    if found.is_empty() {
-        return (
-            Vec::new(),
-            look().into_iter().map(|found| found.orphan).collect(),
-        );
+    let mut asked = scan(root, &dead);
+    asked.retain(|orphan| orphan.terminate(root));
+    if !asked.is_empty() {
+        await_ends(root, &asked, grace);
     }
-    let is_left = |process: &Process| process::lives(root, process.pid, process.start);
-    let wait = |members: &[&Process], limit: Duration| {
-        let end = Instant::now() + limit;
-        while members.iter().any(|process| is_left(process)) && Instant::now() < end {
-            std::thread::sleep(LOOK);
-        }
-    };
-    wait(
-        &found
-            .iter()
-            .flat_map(|orphan| &orphan.members)
-            .collect::<Vec<_>>(),
-        grace,
-    );
-    let mut left = look();
+    let mut left = scan(root, &dead);
     for _ in 0..KILLS {
-        if left.is_empty() {
+        if left.is_empty() || asked.is_empty() {
             break;
         }
-        for orphan in &left {
-            let _ = orphan.orphan.group.as_deref().is_some_and(cgroup::kill);
-            for member in &orphan.members {
-                member.signal(root, Signal::KILL);
-            }
-        }
-        wait(
-            &left
-                .iter()
-                .flat_map(|orphan| &orphan.members)
-                .collect::<Vec<_>>(),
-            10 * LOOK,
-        );
-        left = look();
+        left.iter().for_each(|orphan| orphan.kill(root));
+        await_ends(root, &left, 10 * POLL_PAUSE);
+        left = scan(root, &dead);
     }
-    let plain = |orphans: Vec<FoundOrphan>| orphans.into_iter().map(|found| found.orphan).collect();
-    (plain(found), plain(left))
+    (without_members(asked), without_members(left))
+}
+
+impl FoundOrphan {
+    /// Says whether any of its processes could be signalled: those of somebody else cannot.
+    fn terminate(&self, root: &Root) -> bool {
+        let mut signalled = false;
+        for member in &self.members {
+            signalled |= member.signal(root, Signal::TERM);
+            member.signal(root, Signal::CONT);
+        }
+        signalled
+    }
+
+    fn kill(&self, root: &Root) {
+        if let Some(group) = &self.orphan.group {
+            cgroup::kill(group);
+        }
+        for member in &self.members {
+            member.signal(root, Signal::KILL);
+        }
+    }
+
+    fn lives(&self, root: &Root) -> bool {
+        self.members
+            .iter()
+            .any(|member| process::lives(root, member.pid, member.start))
+    }
+}
+
+fn await_ends(root: &Root, orphans: &[FoundOrphan], limit: Duration) {
+    let end = Instant::now() + limit;
+    while orphans.iter().any(|orphan| orphan.lives(root)) && Instant::now() < end {
+        std::thread::sleep(POLL_PAUSE);
+    }
 }
 
 /// The identity of the run that a child of this process is, as in the variable `COSCHED_RUN` of its jobs.

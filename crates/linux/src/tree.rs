@@ -101,28 +101,19 @@ impl Tree {
     /// Every process of the job that can be found. With a group these are not only those in it: somebody may have moved
     /// the job elsewhere.
     pub(crate) fn members(&self) -> Vec<Process> {
-        let mut all = if self.main_gone {
-            Vec::new()
-        } else {
-            process::descendants(&self.root, self.main.pid)
-        };
-        let add = |all: &mut Vec<Process>, process: Process| {
+        let mut all = Vec::new();
+        if !self.main_gone {
+            all = process::descendants(&self.root, self.main.pid);
+        }
+        let orphans = self.orphans.iter();
+        let families = orphans
+            .filter(|orphan| orphan.is_same(&self.root))
+            .flat_map(|orphan| process::descendants(&self.root, orphan.pid));
+        let grouped = self.group.iter().flat_map(JobGroup::processes);
+        let grouped = grouped.filter_map(|pid| Process::read(&self.root, pid));
+        for process in families.chain(grouped) {
             if !all.iter().any(|known: &Process| known.pid == process.pid) {
                 all.push(process);
-            }
-        };
-        for orphan in self
-            .orphans
-            .iter()
-            .filter(|orphan| orphan.is_same(&self.root))
-        {
-            for process in process::descendants(&self.root, orphan.pid) {
-                add(&mut all, process);
-            }
-        }
-        for pid in self.group.iter().flat_map(JobGroup::processes) {
-            if let Some(process) = Process::read(&self.root, pid) {
-                add(&mut all, process);
             }
         }
         all

@@ -5,7 +5,7 @@
 
 use crate::process;
 use crate::root::Root;
-use crate::run_id::{Fate, RunId};
+use crate::run_id::{Fate, Fates, RunId};
 use crate::runtime::{Folder, NoFolder};
 use rustix::fs::{AtFlags, Mode, chmodat};
 use rustix::net::sockopt::socket_peercred;
@@ -105,6 +105,7 @@ impl LiveRun {
 /// The runs that go on and that the caller knows of, by their identities: its own, root's, and for root those of all
 /// users. Sockets of dead runs are removed.
 pub fn live_runs(root: &Root) -> Vec<LiveRun> {
+    let fates = Fates::new(root);
     let mut runs: BTreeMap<String, LiveRun> = BTreeMap::new();
     for folder in Folder::all(root).into_iter().chain(Folder::public(root)) {
         let owner = folder.owner();
@@ -114,7 +115,7 @@ pub fn live_runs(root: &Root) -> Vec<LiveRun> {
                     .to_str()
                     .and_then(|name| RunId::parse(name.strip_prefix(prefix)?));
                 let Some(run) = run else { continue };
-                let fate = run.fate(root);
+                let fate = fates.of(&run);
                 if fate == Fate::Dead {
                     if prefix == PREFIX {
                         folder.remove(&name);
@@ -145,12 +146,13 @@ pub fn live_runs(root: &Root) -> Vec<LiveRun> {
 
 /// Removes the sockets of dead runs, as far as they are covered and the caller may.
 pub(crate) fn forget_dead(root: &Root, covers: impl Fn(&RunId) -> bool) {
+    let fates = Fates::new(root);
     for folder in Folder::all(root) {
         for name in folder.names(PREFIX) {
             let run = name
                 .to_str()
                 .and_then(|name| RunId::parse(name.strip_prefix(PREFIX)?));
-            if run.is_some_and(|run| covers(&run) && run.fate(root) == Fate::Dead) {
+            if run.is_some_and(|run| covers(&run) && fates.of(&run) == Fate::Dead) {
                 folder.remove(&name);
             }
         }

@@ -4,8 +4,7 @@
 //! and so are groups of runs that go on, or that can't be judged from here.
 
 use super::{FREEZE, control, run_of};
-use crate::root::Root;
-use crate::run_id::{Fate, RunId};
+use crate::run_id::{Fate, Fates, RunId};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +19,7 @@ pub(crate) struct Stale {
 
 /// The groups of dead runs in a directory, with those inside them, and of runs that can't be judged. When `deep`, all
 /// directories below are searched, groups of live runs among them.
-pub(crate) fn stale(root: &Root, dir: &Path, deep: bool) -> Vec<Stale> {
+pub(crate) fn stale(fates: &Fates<'_>, dir: &Path, deep: bool) -> Vec<Stale> {
     let mut found = Vec::new();
     let mut todo = vec![(dir.to_owned(), deep)];
     while let Some((dir, search)) = todo.pop() {
@@ -32,7 +31,7 @@ pub(crate) fn stale(root: &Root, dir: &Path, deep: bool) -> Vec<Stale> {
             .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         for entry in below {
             let (path, run) = (entry.path(), run_of(&entry.file_name()));
-            let fate = run.map(|run| run.fate(root));
+            let fate = run.map(|run| fates.of(&run));
             let is_stale = matches!(fate, Some(Fate::Dead | Fate::Unknown));
             if let Some(run) = run.filter(|_| is_stale) {
                 found.push(Stale {
@@ -132,7 +131,7 @@ mod tests {
             std::fs::create_dir_all(own.join(name)).unwrap();
         }
         let found = |deep| {
-            let found = stale(&root, &own, deep).into_iter();
+            let found = stale(&Fates::new(&root), &own, deep).into_iter();
             found
                 .map(|s| {
                     (

@@ -14,7 +14,7 @@ use crate::interrupts;
 use crate::ledger::{Head, Ledger};
 use crate::meminfo::OomKills;
 use crate::mend::{self, Reach};
-use crate::process::{JOB_VARIABLE, RUN_VARIABLE};
+use crate::process::{JOB_VARIABLE, Process, RUN_VARIABLE};
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::spawn::{self, Program, Surroundings};
@@ -483,26 +483,9 @@ impl Lifecycle {
             token,
             ..
         } = self;
-        let is_own = |pid| guard.is(pid) || mains.contains_key(&pid);
-        orphanage.look(is_own, |process| {
-            let of = |task: &TaskId| {
-                Some((
-                    *task,
-                    &jobs[task.0 as usize].name,
-                    jobs[task.0 as usize].live.as_ref()?,
-                ))
-            };
-            let jobs_of = || live.iter().filter_map(of);
-            if jobs_of().any(|(_, _, live)| live.tree.knows(process)) {
-                return Found::Own;
-            }
-            let orphan = Orphan::read(root, process);
-            let owner = jobs_of()
-                .find(|(_, name, live)| live.tree.owns(&orphan, token, name))
-                // Where there is one job only, no other can have started it.
-                .or_else(|| jobs_of().next().filter(|_| live.len() == 1));
-            match owner
-                .map(|(task, ..)| task)
+        orphanage.look(
+            |pid| guard.is(pid) || mains.contains_key(&pid),
+            |process| match owner_of(jobs, live, process, &Orphan::read(root, process), token)
                 .and_then(|task| jobs[task.0 as usize].live.as_mut())
             {
                 Some(live) => {
@@ -510,14 +493,17 @@ impl Lifecycle {
                     Found::Own
                 }
                 None => Found::Unclear,
-            }
-        });
+            },
+        );
     }
 
     /// Takes out the jobs that have no process left.
     fn settle(&mut self) -> Vec<Ended> {
-        let waits = |task: TaskId| self.live(task).is_some_and(|live| live.main_end.is_some());
-        if !self.tasks().any(waits) {
+        let is_any_main_gone = self
+            .tasks()
+            .filter_map(|task| self.live(task))
+            .any(|live| live.main_end.is_some());
+        if !is_any_main_gone {
             return Vec::new();
         }
         self.adopt_orphans();
@@ -611,20 +597,40 @@ impl Lifecycle {
     }
 }
 
+/// The job that an orphan belongs to.
+fn owner_of(
+    jobs: &[Job],
+    live: &BTreeSet<TaskId>,
+    process: &Process,
+    orphan: &Orphan,
+    token: &str,
+) -> Option<TaskId> {
+    for &task in live {
+        let job = &jobs[task.0 as usize];
+        let Some(Live { tree, .. }) = &job.live else {
+            continue;
+        };
+        if tree.knows(process) || tree.owns(orphan, token, &job.name) {
+            return Some(task);
+        }
+    }
+    // Where there is one job only, no other can have started it.
+    live.first().copied().filter(|_| live.len() == 1)
+}
+
 impl Live {
     fn cpu_time(&self) -> Option<CpuAccount> {
-        let group = self.tree.group().and_then(JobGroup::cpu_times);
-        let of_group = group.map(|times| CpuAccount {
-            time: times.total,
-            is_whole: true,
-        });
-        let own = || {
-            self.main_end.as_ref().map(|(_, used)| CpuAccount {
-                time: used.cpu_time(),
-                is_whole: false,
-            })
-        };
-        of_group.or_else(own)
+        if let Some(times) = self.tree.group().and_then(JobGroup::cpu_times) {
+            return Some(CpuAccount {
+                time: times.total,
+                is_whole: true,
+            });
+        }
+        let (_, used) = self.main_end.as_ref()?;
+        Some(CpuAccount {
+            time: used.cpu_time(),
+            is_whole: false,
+        })
     }
 }
 
@@ -633,16 +639,14 @@ const RSS_ERROR: u64 = 1 << 20;
 
 /// What a job has used: CPU time of its group, where it has one, and the accounts of its own process for the rest.
 fn resources(used: &Used, own_max_rss: u64, group: Option<CpuTimes>, counts_io: bool) -> Resources {
-    let time = |of_group: fn(&CpuTimes) -> Option<Nanos>, own: Nanos| match group {
-        Some(times) => Reading::from_option(of_group(&times), Absence::NotTold),
-        None => Reading::Value(own),
+    let io = if counts_io {
+        Reading::Value(())
+    } else {
+        Reading::Absent(Absence::NotTold)
     };
-    let bytes = |bytes: u64| {
-        if counts_io {
-            Reading::Value(bytes)
-        } else {
-            Reading::Absent(Absence::NotTold)
-        }
+    let (user_time, system_time) = match group {
+        Some(times) => (times.user, times.system),
+        None => (Some(used.user), Some(used.system)),
     };
     let max_rss = match used.max_rss {
         // A process that ran held memory: a kernel that says otherwise does not count it.
@@ -652,10 +656,10 @@ fn resources(used: &Used, own_max_rss: u64, group: Option<CpuTimes>, counts_io: 
     };
     Resources {
         max_rss,
-        user_time: time(|times| times.user, used.user),
-        system_time: time(|times| times.system, used.system),
-        read_bytes: bytes(used.read_bytes),
-        written_bytes: bytes(used.written_bytes),
+        user_time: Reading::from_option(user_time, Absence::NotTold),
+        system_time: Reading::from_option(system_time, Absence::NotTold),
+        read_bytes: io.map(|()| used.read_bytes),
+        written_bytes: io.map(|()| used.written_bytes),
     }
 }
 
