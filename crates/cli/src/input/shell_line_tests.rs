@@ -281,19 +281,66 @@ fn every_hostile_value_arrives_where_the_text_around_it_is_repeated() {
 mod random {
     use super::*;
     use proptest::prelude::*;
+    use proptest::sample;
 
-    /// Parts of lines that a reader of shell lines may get wrong.
-    #[rustfmt::skip]
     const TOKENS: &[&str] = &[
-        "a", " ", "\n", "\\\n", "\\", "echo ", "\"", "'", "`", "$", "$$", "$(", "$((", "((", "))", "(", ")", "${", "{", "}",
-        "${x}", "${x#", "$[", "[", "[ ", " ]", "]", "[[ ", " ]]", " -eq 1", "#", " #", "<", "<<", "<<E", "<< 'E'", "\nE\n",
-        "E", ">", ";", ";;", "|", "&&", "case a in a)", "esac", "x=", "x=(", "a[", "]=1", "f() ", "if true;then ", ";fi",
-        "cat ", ": ", "\t", "!", "~", "*", "=", "%", "{}", " {} ", "cat <\\\n<E", "\"$\\\n(", " \\\n#", "[x #]", "[x <<E ]",
+        "a", " ", "\n", "echo ", "\"", "'", "`", ")", "))", "}", "${x}", " ]", "]", " ]]",
+        " -eq 1", " #", "\nE\n", "E", ">", ";", ";;", "|", "&&", "esac", "x=", "]=1", ";fi",
+        "cat ", ": ", "\t", "!", "~", "*", "=", "%", "{}", " {} ",
+    ];
+
+    /// Texts after which a reader of shell lines may be wrong.
+    const OPENERS: &[&str] = &[
+        "",
+        "\\\n",
+        "\\",
+        "\"",
+        "'",
+        "`",
+        "$",
+        "$$",
+        "$(",
+        "$((",
+        "((",
+        "(",
+        "${",
+        "${x#",
+        "$[",
+        "{",
+        "[",
+        "[ ",
+        "[[ ",
+        "#",
+        "<",
+        "<<<",
+        "<<E",
+        "<< 'E'",
+        "case a in a)",
+        "x=(",
+        "x=([ ",
+        "a[",
+        "f() ",
+        "if true;then ",
+        "cat <\\\n<E",
+        "\"$\\\n(echo ",
+        " \\\n#",
+        "[x #]",
+        "cat [x <<E ]",
+        "`: #`",
+        "$'\\'",
+        "\"$(case a in a) echo \"",
+    ];
+
+    /// Values that run `touch marker` wherever a shell reads more than a quoted word.
+    const CODE: &[&str] = &[
+        "`touch marker`\nE\ntouch marker\n",
+        "x[`touch marker`]",
+        "';touch marker;'",
     ];
 
     fn value() -> impl Strategy<Value = Vec<u8>> {
         let pieces = prop_oneof![
-            proptest::sample::select(HOSTILE).prop_map(<[u8]>::to_vec),
+            sample::select(HOSTILE).prop_map(<[u8]>::to_vec),
             proptest::collection::vec(1u8..=255, 0..12),
             "[ -~\n\t]{0,12}".prop_map(String::into_bytes),
         ];
@@ -324,16 +371,16 @@ mod random {
     }
 
     proptest! {
-        #![proptest_config(cases(600))]
+        #![proptest_config(cases(1000))]
 
         /// No line makes a shell execute a value.
         #[test]
         fn no_value_is_executed(
-            before in tokens(), place in proptest::sample::select(&["{}", " {} ", "\n{}\n"][..]), after in tokens(),
-            value in value()
+            before in tokens(), opener in sample::select(OPENERS),
+            place in sample::select(&["{}", " {} ", "\n{}\n"][..]), after in tokens(), value in sample::select(CODE),
         ) {
-            let line = [before, place.to_owned(), after].concat();
-            if let Ok(script) = filled(line.as_bytes(), &[&value], false) {
+            let line = format!("{before}{opener}{place}{after}");
+            if let Ok(script) = filled(line.as_bytes(), &[value.as_bytes()], false) {
                 for shell in shells() {
                     output_of(shell, &script);
                 }
@@ -342,7 +389,6 @@ mod random {
     }
 
     fn tokens() -> impl Strategy<Value = String> {
-        proptest::collection::vec(proptest::sample::select(TOKENS), 0..6)
-            .prop_map(|tokens| tokens.concat())
+        proptest::collection::vec(sample::select(TOKENS), 0..6).prop_map(|tokens| tokens.concat())
     }
 }
