@@ -6,9 +6,9 @@
 mod exit;
 mod history;
 mod input;
-mod kept;
 mod live;
 mod output;
+mod run_files;
 mod sha256;
 mod size;
 mod stderr;

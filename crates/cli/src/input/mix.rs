@@ -166,6 +166,12 @@ impl Lines {
     }
 }
 
+/// A mix file, for the places in messages.
+struct Source<'a> {
+    file: &'a str,
+    lines: Lines,
+}
+
 /// The content of a mix file.
 #[derive(Debug)]
 pub(crate) struct Mix {
@@ -182,10 +188,14 @@ pub(crate) fn parse(text: &str, file: &str) -> anyhow::Result<Mix> {
     if let Some((line, problem)) = too_much(text) {
         return Err(usage(format!("{file}:{line}: {problem}; {EXAMPLE}")));
     }
-    let lines = Lines::of(text);
-    let at = |span: Range<usize>| format!("{file}:{}", lines.number(span.start));
+    let source = Source {
+        file,
+        lines: Lines::of(text),
+    };
     let parsed: File = toml::from_str(text).map_err(|error| {
-        let place = error.span().map_or_else(|| file.to_owned(), &at);
+        let place = error
+            .span()
+            .map_or_else(|| file.to_owned(), |span| source.at(span));
         usage(format!(
             "{place}: {}; {EXAMPLE}",
             error.message().trim().replace('\n', "; ")
@@ -197,7 +207,7 @@ pub(crate) fn parse(text: &str, file: &str) -> anyhow::Result<Mix> {
         let found = schema.as_ref();
         return Err(usage(format!(
             "{}: schema is `{found}`; this version reads `{SCHEMA}`",
-            at(schema.span())
+            source.at(schema.span())
         )));
     }
     if parsed.job.is_empty() {
@@ -207,147 +217,155 @@ pub(crate) fn parse(text: &str, file: &str) -> anyhow::Result<Mix> {
     let jobs = parsed
         .job
         .into_iter()
-        .map(|entry| job(entry, &at))
+        .map(|entry| job(entry, &source))
         .collect::<anyhow::Result<_>>()?;
     Ok(Mix { jobs, restart })
 }
 
-fn job(entry: Spanned<Entry>, at: &impl Fn(Range<usize>) -> String) -> anyhow::Result<JobInput> {
-    let place = at(entry.span());
+fn job(entry: Spanned<Entry>, source: &Source) -> anyhow::Result<JobInput> {
+    let place = source.at(entry.span());
     let entry = entry.into_inner();
-    let whole =
-        |value: Option<Spanned<Whole>>, key: &str, greatest: u32| -> anyhow::Result<Option<u32>> {
-            let Some(value) = value else { return Ok(None) };
-            let (span, Whole(value)) = (value.span(), value.into_inner());
-            match u32::try_from(value) {
-                Ok(value) if (1..=greatest).contains(&value) => Ok(Some(value)),
-                _ => Err(usage(format!(
-                    "{}: {key} is {value}; expected 1 to {greatest}, as in {key} = 1",
-                    at(span)
-                ))),
-            }
-        };
     if let Some(name) = &entry.name
         && !is_name(name.as_ref())
     {
         return Err(usage(format!(
             "{}: name is `{}`; expected letters, digits, `.`, `_`, `+` and `-`, at most 100, as in name = \"sort-1\"",
-            at(name.span()),
+            source.at(name.span()),
             name.as_ref()
         )));
     }
-    let command = match entry.command {
-        None => None,
-        Some(words) => {
-            let span = words.span();
-            let command = match words.into_inner() {
-                Words::Line(line) if line.trim().is_empty() => None,
-                Words::Argv(words) if words.first().is_none_or(String::is_empty) => None,
-                Words::Line(line) => Some(Command::shell(line)),
-                Words::Argv(words) => Some(Command::Argv(
-                    words.into_iter().map(OsString::from).collect(),
-                )),
-            };
-            if command.is_none() {
-                let example = "command = [\"gzip\", \"-k\", \"a.txt\"]";
-                return Err(usage(format!(
-                    "{}: command is empty; expected, as in {example}",
-                    at(span)
-                )));
-            }
-            command
-        }
-    };
-    if command.is_none() && entry.program.is_none() {
+    if entry.command.is_none() && entry.program.is_none() {
         return Err(usage(format!(
             "{place}: the job has neither a command (to run) nor a program (to simulate); {EXAMPLE}"
         )));
     }
-    let start_s = match entry.start_s {
-        None => 0.0,
-        Some(start) if (0.0..=LATEST_S).contains(&start.as_ref().as_f64()) => {
-            start.as_ref().as_f64()
-        }
-        Some(start) => {
-            let value = start.as_ref().as_f64();
-            return Err(usage(format!(
-                "{}: start_s is {}; expected seconds from 0 to {}, as in start_s = 2.5",
-                at(start.span()),
-                short(value),
-                short(LATEST_S)
-            )));
-        }
-    };
-    let work_instructions = match entry.work_instructions {
-        None => None,
-        Some(amount) => {
-            let span = amount.span();
-            // Whole numbers are compared as such: between 1e18 and the next float are more than a hundred of them.
-            let (exact, told) = match amount.into_inner() {
-                Amount::Whole(Whole(value)) => (u64::try_from(value).ok(), value.to_string()),
-                // A float that is too large becomes the largest number, which is too large as well.
-                Amount::Float(value) => (
-                    (value.fract() == 0.0 && value > 0.0).then_some(value as u64),
-                    short(value),
-                ),
-            };
-            let Some(exact) = exact.filter(|exact| (1..=MOST_INSTRUCTIONS).contains(exact)) else {
-                return Err(usage(format!(
-                    "{}: work_instructions is {told}; expected a whole number, 1 to {}, as in work_instructions = 2e9",
-                    at(span),
-                    short(MOST_INSTRUCTIONS as f64)
-                )));
-            };
-            Some(exact)
-        }
-    };
-    let bus_use_milli = match entry.bus_use {
-        None => None,
-        Some(share) if (0.0..=1.0).contains(&share.as_ref().as_f64()) => {
-            Some((share.as_ref().as_f64() * 1e3).round() as u16)
-        }
-        Some(share) => {
-            return Err(usage(format!(
-                "{}: bus_use is {}; expected a share of the memory bus from 0 to 1, as in bus_use = 0.4",
-                at(share.span()),
-                short(share.as_ref().as_f64())
-            )));
-        }
-    };
-    if let Some(name) = entry
-        .env
-        .keys()
-        .find(|name| name.is_empty() || name.contains(['=', '\0']))
-    {
-        return Err(usage(format!(
-            "{place}: env: `{}` can't be the name of a variable; as in env = {{ SEED = \"1\" }}",
-            visible(name)
-        )));
-    }
-    if let Some(own) = ["COSCHED_JOB", "COSCHED_RUN"]
-        .into_iter()
-        .find(|own| entry.env.contains_key(*own))
-    {
-        return Err(usage(format!(
-            "{place}: env: {own} is set by cosched for each job; choose another name"
-        )));
-    }
+    check_variables(&entry.env, &place)?;
+    let bus_use = source.number(
+        entry.bus_use,
+        "bus_use",
+        1.0,
+        ("a share of the memory bus", "0.4"),
+    )?;
+    let start_s = source.number(entry.start_s, "start_s", LATEST_S, ("seconds", "2.5"))?;
     Ok(JobInput {
         name: entry.name.map(Spanned::into_inner),
-        command,
+        command: source.command(entry.command)?,
         values: Vec::new(),
         program: entry.program,
-        copies: whole(entry.copies, "copies", 100_000)?.unwrap_or(1),
+        copies: source.whole(entry.copies, "copies", 100_000)?.unwrap_or(1),
         env: entry.env,
         cwd: entry.cwd,
         stdin: entry.stdin,
-        start_s,
-        cpus: whole(entry.cpus, "cpus", 65_536)?,
-        work_instructions,
-        bus_use_milli,
+        start_s: start_s.unwrap_or(0.0),
+        cpus: source.whole(entry.cpus, "cpus", 65_536)?,
+        work_instructions: source.instructions(entry.work_instructions)?,
+        bus_use_milli: bus_use.map(|share| (share * 1e3).round() as u16),
         place,
         is_only: false,
     })
+}
+
+/// Checks the names of variables.
+fn check_variables(env: &BTreeMap<String, String>, place: &str) -> anyhow::Result<()> {
+    for name in env.keys() {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(usage(format!(
+                "{place}: env: `{}` can't be the name of a variable; as in env = {{ SEED = \"1\" }}",
+                visible(name)
+            )));
+        }
+        if name == "COSCHED_JOB" || name == "COSCHED_RUN" {
+            return Err(usage(format!(
+                "{place}: env: {name} is set by cosched for each job; choose another name"
+            )));
+        }
+    }
+    Ok(())
+}
+
+impl Source<'_> {
+    fn at(&self, span: Range<usize>) -> String {
+        format!("{}:{}", self.file, self.lines.number(span.start))
+    }
+
+    /// A whole number from 1 to `greatest`.
+    fn whole(
+        &self,
+        value: Option<Spanned<Whole>>,
+        key: &str,
+        greatest: u32,
+    ) -> anyhow::Result<Option<u32>> {
+        let Some(value) = value else { return Ok(None) };
+        let place = self.at(value.span());
+        let Whole(value) = value.into_inner();
+        match u32::try_from(value) {
+            Ok(value) if (1..=greatest).contains(&value) => Ok(Some(value)),
+            _ => Err(usage(format!(
+                "{place}: {key} is {value}; expected 1 to {greatest}, as in {key} = 1"
+            ))),
+        }
+    }
+
+    /// A number from 0 to `greatest`; `what` is its meaning and an example.
+    fn number(
+        &self,
+        value: Option<Spanned<Amount>>,
+        key: &str,
+        greatest: f64,
+        what: (&str, &str),
+    ) -> anyhow::Result<Option<f64>> {
+        let Some(amount) = value else { return Ok(None) };
+        let value = amount.as_ref().as_f64();
+        if (0.0..=greatest).contains(&value) {
+            return Ok(Some(value));
+        }
+        Err(usage(format!(
+            "{}: {key} is {}; expected {} from 0 to {}, as in {key} = {}",
+            self.at(amount.span()),
+            short(value),
+            what.0,
+            short(greatest),
+            what.1
+        )))
+    }
+
+    fn instructions(&self, amount: Option<Spanned<Amount>>) -> anyhow::Result<Option<u64>> {
+        let Some(amount) = amount else {
+            return Ok(None);
+        };
+        let place = self.at(amount.span());
+        // Whole numbers are compared as such: between 1e18 and the next float are more than a hundred of them.
+        let (exact, shown) = match amount.into_inner() {
+            Amount::Whole(Whole(value)) => (u64::try_from(value).ok(), value.to_string()),
+            // A float that is too large becomes the largest number, which is too large as well.
+            Amount::Float(value) => (
+                (value.fract() == 0.0 && value > 0.0).then_some(value as u64),
+                short(value),
+            ),
+        };
+        let exact = exact.filter(|exact| (1..=MOST_INSTRUCTIONS).contains(exact));
+        if exact.is_some() {
+            return Ok(exact);
+        }
+        Err(usage(format!(
+            "{place}: work_instructions is {shown}; expected a whole number, 1 to {}, as in work_instructions = 2e9",
+            short(MOST_INSTRUCTIONS as f64)
+        )))
+    }
+
+    fn command(&self, words: Option<Spanned<Words>>) -> anyhow::Result<Option<Command>> {
+        let Some(words) = words else { return Ok(None) };
+        let place = self.at(words.span());
+        match words.into_inner() {
+            Words::Line(line) if !line.trim().is_empty() => Ok(Some(Command::shell(line))),
+            Words::Argv(words) if words.first().is_some_and(|word| !word.is_empty()) => Ok(Some(
+                Command::Argv(words.into_iter().map(OsString::from).collect()),
+            )),
+            _ => Err(usage(format!(
+                "{place}: command is empty; expected, as in command = [\"gzip\", \"-k\", \"a.txt\"]"
+            ))),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::client::{Answer, Client};
 use crate::exit::usage;
 use crate::input::told;
-use crate::kept::{RECORD, SERIES, open_series};
+use crate::run_files::{RECORD, SERIES, open_series};
 use crate::verb::run::Request;
 use cosched_linux::root::Root;
 use cosched_linux::{LiveRun, live_runs};

@@ -1,10 +1,13 @@
-//! Runs that go on, seen from outside: [`client`] talks to their windows, [`find`] finds the one that is meant.
+//! Runs that go on, seen from outside: [`client`] talks to their windows, [`find`] finds the one that is meant,
+//! and [`series`] its series.
 
 mod client;
 mod find;
+mod series;
 
 pub(crate) use client::{Answer, Client};
 pub(crate) use find::{Known, connect, known, meant};
+pub(crate) use series::{goes_on, series_of};
 
 use cosched_linux::Residents;
 use cosched_linux::root::Root;

@@ -2,8 +2,9 @@
 
 use crate::exit::usage;
 use crate::input::told;
-use crate::kept::{open_file, record_beside, series_of};
+use crate::live::series_of;
 use crate::output::{Made, check_output};
+use crate::run_files::{open_file, record_beside};
 use crate::stderr::say;
 use crate::whole_file::stream_whole;
 use anyhow::Context as _;

@@ -3,7 +3,7 @@
 use super::args::{ReportArgs, ReportFormat, TableArg};
 use super::tables::{self, Prefix};
 use crate::exit::usage;
-use crate::kept::{SERIES, open_series};
+use crate::run_files::{SERIES, open_series};
 use crate::verb::run::width_of;
 use cosched_compare::{Answer, Judge, Store, csv, json, markdown, text};
 use cosched_page::{ComparisonView, RunFacts};

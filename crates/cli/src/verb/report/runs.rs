@@ -3,7 +3,8 @@
 use super::sources::RunFiles;
 use crate::exit::usage;
 use crate::input::told;
-use crate::kept::{goes_on, open_series};
+use crate::live::goes_on;
+use crate::run_files::open_series;
 use cosched_page::RunView;
 use cosched_report::{NoRecord, Record, SeriesHeader, Timeline, rebuild};
 use std::path::{Path, PathBuf};

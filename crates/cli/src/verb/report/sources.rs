@@ -2,7 +2,7 @@
 
 use crate::exit::usage;
 use crate::input::told;
-use crate::kept::{RECORD, SERIES, open_file, open_series, record_beside, series_beside};
+use crate::run_files::{RECORD, SERIES, open_file, open_series, record_beside, series_beside};
 use crate::verb::run::folders_of_batch;
 use anyhow::Context as _;
 use cosched_compare::COMPARISON_FILE;

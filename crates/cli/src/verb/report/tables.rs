@@ -2,7 +2,7 @@
 
 use super::args::TableArg;
 use crate::exit::usage;
-use crate::kept::open_series;
+use crate::run_files::open_series;
 use cosched_report::{
     Form, METRIC_COLUMNS, Record, SeriesError, Tidy, job_columns, job_values, metric_values,
     sample_columns, samples,

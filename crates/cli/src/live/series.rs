@@ -1,0 +1,140 @@
+//! The series of the run that a user means: by a path, by a process, or by nothing at all.
+
+use super::find::{Known, known, meant};
+use crate::exit::usage;
+use crate::input::told;
+use crate::run_files::{SERIES, open_file, series_beside};
+use cosched_linux::root::Root;
+use cosched_linux::{Fate, LiveRun, fate_of};
+use cosched_report::{BackendKind, JOBLOG_HEADER, SeriesHeader};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// The default folder of the log folders.
+const LOGS: &str = "cosched-logs";
+
+/// Whether the run of a series goes on.
+pub(crate) fn goes_on(header: &SeriesHeader) -> bool {
+    let Some(run) = &header.run_id else {
+        return false;
+    };
+    header.backend == BackendKind::Host && fate_of(&Root::default(), run) == Fate::Alive
+}
+
+/// The series of the run that is meant: by its log folder, its record, its series, or, while it goes on, also by its process
+/// or its identity. Without a name it is the newest run in `cosched-logs`; where there is none, the only one that goes on.
+///
+/// # Errors
+/// No run is meant, or it has left no series.
+pub(crate) fn series_of(run: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let Some(path) = run else { return by_default() };
+    if path.is_dir() {
+        return in_folder(path);
+    }
+    if !path.exists() {
+        return of_name(path);
+    }
+    if path.extension().is_some_and(|end| end == "json") {
+        let series = series_beside(path).filter(|file| file.is_file());
+        return series.ok_or_else(|| {
+            usage(format!(
+                "{}: there is no series beside this record; name the log folder of the run",
+                told(path)
+            ))
+        });
+    }
+    if is_joblog(path) {
+        let file = told(path);
+        return Err(usage(format!(
+            "{file}: this is a job log, which can be of several runs; name the log folder of one of them, as {file}.runs lists \
+             them"
+        )));
+    }
+    Ok(path.to_owned())
+}
+
+/// The series of a run that goes on, by its process or its identity.
+fn of_name(name: &Path) -> anyhow::Result<PathBuf> {
+    let shown = told(name);
+    let Some(name) = name.to_str().filter(|name| !name.contains('/')) else {
+        return Err(usage(format!("{shown}: No such file or directory")));
+    };
+    match meant(&Root::default(), name) {
+        Ok(run) => of_live(&run),
+        Err(_) => Err(usage(format!(
+            "{shown}: there is no such file, and no such run goes on; name a log folder, a record or a series, or a run \
+             that goes on as `cosched status` lists it"
+        ))),
+    }
+}
+
+fn is_joblog(path: &Path) -> bool {
+    let mut begin = Vec::new();
+    let header = JOBLOG_HEADER.trim_end().as_bytes();
+    let read = open_file(path).is_ok_and(|file| {
+        file.take(header.len() as u64)
+            .read_to_end(&mut begin)
+            .is_ok()
+    });
+    read && begin == header
+}
+
+fn in_folder(folder: &Path) -> anyhow::Result<PathBuf> {
+    let series = folder.join(SERIES);
+    if series.exists() {
+        return Ok(series);
+    }
+    let advice = match newest_in(folder) {
+        Some(newest) => format!("the last of the runs in it is {}", told(&newest)),
+        None => "give the log folder of a run (`--logs`), or its series; a run with `--no-logs` leaves none".to_owned(),
+    };
+    Err(usage(format!(
+        "{}: there is no {SERIES} in it; {advice}",
+        told(folder)
+    )))
+}
+
+fn of_live(run: &Known) -> anyhow::Result<PathBuf> {
+    let id = &run.run.run;
+    let (status, _) = run
+        .status
+        .as_ref()
+        .map_err(|why| usage(format!("run {id}: {why}")))?;
+    if let Some(series) = &status.run.series {
+        return Ok(PathBuf::from(series));
+    }
+    let why = status.run.absent.why("series");
+    let why = why.unwrap_or("it keeps no series");
+    Err(usage(format!("run {id}: {why}")))
+}
+
+fn by_default() -> anyhow::Result<PathBuf> {
+    if let Some(newest) = newest_in(Path::new(LOGS)) {
+        return Ok(newest.join(SERIES));
+    }
+    let own = rustix::process::geteuid().as_raw();
+    match &known(&Root::default(), |run: &LiveRun| {
+        run.owner == own && run.has_window()
+    })[..]
+    {
+        [only] => of_live(only),
+        [] => Err(usage(format!(
+            "there is no run in {LOGS} here, and none goes on; name the log folder of one"
+        ))),
+        _ => Err(usage(format!(
+            "there is no run in {LOGS} here, and several go on; name one of them, as `cosched status` lists them"
+        ))),
+    }
+}
+
+/// The run in a folder of runs whose series was written last.
+fn newest_in(folder: &Path) -> Option<PathBuf> {
+    let mut runs = Vec::new();
+    for entry in folder.read_dir().ok()?.flatten() {
+        let series = entry.path().join(SERIES).metadata();
+        if let Ok(written) = series.and_then(|series| series.modified()) {
+            runs.push((written, entry.path()));
+        }
+    }
+    runs.into_iter().max().map(|(_, run)| run)
+}
