@@ -82,9 +82,8 @@ pub fn check(snapshot: &Snapshot, decision: &Decision) -> Result<(), InvalidDeci
     for change in &decision.changes {
         let id = change.task();
         let ix = snapshot
-            .tasks
-            .binary_search_by_key(&id, |task| task.id)
-            .map_err(|_| InvalidDecision::UnknownTask(id))?;
+            .position(id)
+            .ok_or(InvalidDecision::UnknownTask(id))?;
         if std::mem::replace(&mut named[ix], true) {
             return Err(InvalidDecision::NamedTwice(id));
         }

@@ -62,6 +62,15 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Where the task's time went since an earlier reading; `None` if the backend does not observe it.
+    pub(crate) fn residency_since(&self, before: &Usage) -> Option<Residency> {
+        match (&self.residency, &before.residency) {
+            (Reading::Value(now), Reading::Value(before)) => Some(now.since(before)),
+            (Reading::Value(now), Reading::Absent(_)) => Some(now.clone()),
+            (Reading::Absent(_), _) => None,
+        }
+    }
+
     /// The usage of a task at its start: zero everywhere.
     pub fn zero(task: TaskId) -> Usage {
         Usage {

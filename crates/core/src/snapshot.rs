@@ -320,10 +320,12 @@ pub struct Snapshot {
 impl Snapshot {
     /// The task of that number.
     pub fn task(&self, id: TaskId) -> Option<&TaskView> {
-        self.tasks
-            .binary_search_by_key(&id, |task| task.id)
-            .ok()
-            .map(|ix| &self.tasks[ix])
+        self.position(id).map(|ix| &self.tasks[ix])
+    }
+
+    /// The index in `tasks` of the task of that number.
+    pub(crate) fn position(&self, id: TaskId) -> Option<usize> {
+        self.tasks.binary_search_by_key(&id, |task| task.id).ok()
     }
 
     /// Whether all CPUs are to be given out anew. If not, only free CPUs are filled.

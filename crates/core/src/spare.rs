@@ -27,10 +27,7 @@ pub fn spare_cpus(snapshot: &Snapshot, decision: &Decision) -> CpuSet {
         })
         .collect();
     for change in &decision.changes {
-        if let Ok(ix) = snapshot
-            .tasks
-            .binary_search_by_key(&change.task(), |task| task.id)
-        {
+        if let Some(ix) = snapshot.position(change.task()) {
             after[ix] = match change {
                 Change::Place {
                     placement, purpose, ..

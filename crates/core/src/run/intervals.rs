@@ -37,11 +37,11 @@ impl<B: Backend> Loop<'_, B> {
     /// Ends the open intervals of these tasks and feeds the estimators; with `reopen`, the next begins at once.
     pub(super) fn close(&mut self, tasks: &[TaskId], reopen: bool) {
         let now = self.snap.now;
-        let due = |id: &&TaskId| {
+        let mut due = tasks.to_vec();
+        due.retain(|id| {
             let interval = self.records[id.0 as usize].interval.as_ref();
             interval.is_some_and(|interval| interval.since < now)
-        };
-        let due: Vec<TaskId> = tasks.iter().filter(due).copied().collect();
+        });
         if due.is_empty() {
             return;
         }
@@ -52,89 +52,19 @@ impl<B: Backend> Loop<'_, B> {
             self.look_at_widths(&due);
         }
         let traffic = self.traffic_now();
-        // Only a next interval needs it, and it costs a look at all tasks.
-        let all: Arc<[TaskId]> = if reopen {
-            self.running_now()
-        } else {
-            Arc::new([])
-        };
+        // Only a next interval needs the co-runners, and finding them costs a pass over all tasks.
+        let co_runners = reopen.then(|| self.running_now());
         for usage in usages {
-            let task = usage.task;
-            let record = &mut self.records[task.0 as usize];
-            let Some(interval) = record.interval.take() else {
+            let task = usage.task.0 as usize;
+            let Some(interval) = self.records[task].interval.take() else {
                 continue;
             };
-            let length = now - interval.since;
-            let mut sample = Sample {
-                task,
-                at: now,
-                interval: length,
-                planned: interval
-                    .planned_end
-                    .map_or(length, |end| end - interval.since),
-                purpose: interval.purpose,
-                cpus: interval.cpus.clone(),
-                whole_core: interval.whole_core,
-                co_runners: interval.co_runners.clone(),
-                disturbed: interval.disturbed,
-                cpu_time: delta(usage.cpu_time, record.used.cpu_time),
-                counts: usage.counts.since(&record.used.counts),
-                multiplexed: usage.multiplexed,
-                traffic: TrafficRates::not_requested(),
-                observed: false,
-            };
-            if !traffic.is_empty() {
-                let domains = domains_of(&self.snap, &interval, task);
-                sample.traffic =
-                    TrafficRates::between(&interval.traffic, &traffic, &domains, length);
-            }
-            let residency = usage
-                .residency
-                .as_ref()
-                .map(|now| match &record.used.residency {
-                    Reading::Value(before) => now.since(before),
-                    Reading::Absent(_) => now.clone(),
-                });
-            let mut view = self
-                .snap
-                .tasks
-                .binary_search_by_key(&task, |view| view.id)
-                .ok()
-                .map(|pos| &mut self.snap.tasks[pos]);
-            let fills_in = view.as_ref().is_some_and(|view| view.running.is_none());
-            if let Reading::Value(residency) = residency {
-                observe(&mut sample, &residency);
-                let last = residency
-                    .last_on_cpu
-                    .filter(|_| sample.interval > Nanos::ZERO);
-                if let (Some(view), Some(last)) = (&mut view, last) {
-                    if fills_in {
-                        // It began to fill in no later than this, so it waited for no longer.
-                        let began = (last - sample.interval).max(interval.since);
-                        record.waited_max = record.waited_max.max(began - view.waiting_since);
-                    }
-                    view.waiting_since = view.waiting_since.max(last);
-                }
-            }
-            record.used = merge(usage, &record.used);
-            // A placed task has its CPU also while it sleeps; a filler has one only while it runs.
-            record.ran += if fills_in { sample.interval } else { length };
-            if let Some(view) = view {
-                let estimates = &mut view.estimates;
-                let clock = self.snap.machine.clock_share(&sample.cpus);
-                record.estimator.update(&sample, clock, estimates);
-                record.progress_basis = estimates.progress_basis;
-                record.last_solo = estimates.solo_ipc;
-            }
-            // A filler that was not needed and a task that slept all the time yield no sample.
-            if sample.interval > Nanos::ZERO {
-                self.samples.push(sample);
-            }
-            if reopen {
-                record.interval = Some(Interval {
+            self.take_sample(&interval, usage, &traffic);
+            if let Some(co_runners) = &co_runners {
+                self.records[task].interval = Some(Interval {
                     since: now,
                     planned_end: None,
-                    co_runners: all.clone(),
+                    co_runners: co_runners.clone(),
                     disturbed: false,
                     traffic: traffic.clone(),
                     ..interval
@@ -144,18 +74,56 @@ impl<B: Backend> Loop<'_, B> {
         self.learn(first);
     }
 
+    /// Turns a closed interval into a sample and feeds the task's estimators.
+    fn take_sample(&mut self, interval: &Interval, usage: Usage, traffic: &[Traffic]) {
+        let record = &mut self.records[usage.task.0 as usize];
+        let mut sample = planned_sample(&self.snap, interval, &usage, &record.used);
+        if !traffic.is_empty() {
+            let domains = domains_of(&self.snap, interval, usage.task);
+            sample.traffic =
+                TrafficRates::between(&interval.traffic, traffic, &domains, sample.interval);
+        }
+        let position = self.snap.position(usage.task);
+        let mut view = position.map(|position| &mut self.snap.tasks[position]);
+        let fills_in = view.as_ref().is_some_and(|view| view.running.is_none());
+        let length = sample.interval;
+        if let Some(residency) = usage.residency_since(&record.used) {
+            observe(&mut sample, &residency);
+            if let (Some(view), Some(last)) = (&mut view, residency.last_on_cpu)
+                && sample.interval > Nanos::ZERO
+            {
+                if fills_in {
+                    // It began to fill in no later than this, so it waited for no longer.
+                    let began = (last - sample.interval).max(interval.since);
+                    record.waited_max = record.waited_max.max(began - view.waiting_since);
+                }
+                view.waiting_since = view.waiting_since.max(last);
+            }
+        }
+        record.used = merge(usage, &record.used);
+        // A placed task has its CPU also while it sleeps; a filler has one only while it runs.
+        record.ran += if fills_in { sample.interval } else { length };
+        if let Some(view) = view {
+            let estimates = &mut view.estimates;
+            let clock = self.snap.machine.clock_share(&sample.cpus);
+            record.estimator.update(&sample, clock, estimates);
+            record.progress_basis = estimates.progress_basis;
+            record.last_solo = estimates.solo_ipc;
+        }
+        // A filler that was not needed and a task that slept all the time yield no sample.
+        if sample.interval > Nanos::ZERO {
+            self.samples.push(sample);
+        }
+    }
+
     /// Learns from the samples from this one on, which ended together.
     fn learn(&mut self, first: usize) {
         let samples = &self.samples[first..];
         self.learner.observe(&self.snap.machine, samples);
         self.snap.contention = self.learner.shared();
         for sample in samples {
-            if let Ok(pos) = self
-                .snap
-                .tasks
-                .binary_search_by_key(&sample.task, |view| view.id)
-            {
-                self.snap.tasks[pos].estimates.learnt = self.learner.known(sample.task);
+            if let Some(position) = self.snap.position(sample.task) {
+                self.snap.tasks[position].estimates.learnt = self.learner.known(sample.task);
             }
         }
     }
@@ -182,160 +150,192 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Brings the loop's own picture in line with a decision that was applied.
     pub(super) fn commit(&mut self, decision: Decision) {
-        let now = self.snap.now;
         let wake = decision.next_wake;
         self.waits = decision.waits;
         let mut joined_ordinary = false;
         let mut placed = Vec::new();
         for change in decision.changes {
-            let Ok(pos) = self
-                .snap
-                .tasks
-                .binary_search_by_key(&change.task(), |task| task.id)
-            else {
+            let Some(position) = self.snap.position(change.task()) else {
                 continue;
             };
-            let task = &mut self.snap.tasks[pos];
-            let record = &mut self.records[task.id.0 as usize];
             match change {
-                Change::Stop { .. } => {
-                    task.running = None;
-                    task.waiting_since = now;
-                    // A frozen task can't be seen to wake: it waits like the others.
-                    task.asleep = false;
-                    record.interval = None;
-                }
+                Change::Stop { .. } => self.commit_stop(position),
                 Change::Place {
+                    task,
                     placement,
                     lease_end,
                     purpose,
-                    ..
                 } => {
-                    let since = task.running.as_ref().map_or(now, |running| running.since);
-                    if task.running.is_none() {
-                        joined_ordinary |= purpose == Purpose::Run;
-                        if record.started.is_none() {
-                            let began = self.backend.began(task.id).unwrap_or(now).max(now);
-                            record.started = Some(began);
-                            record.runs += 1;
-                            self.last_start = Some(now);
-                            match record.first {
-                                None if record.runs == 1 => {
-                                    self.recorder.started(began, &record.spec)
-                                }
-                                _ => self.recorder.restarted(began, &record.spec, record.runs),
-                            }
-                        } else {
-                            record.waited_max = record.waited_max.max(now - task.waiting_since);
-                        }
-                    }
-                    record.told_overdue = false;
-                    record.shared |= matches!(placement, Placement::Shared { .. });
-                    task.overdue = false;
-                    task.waiting_since = now;
-                    task.last_cpus = placement.cpus().clone();
-                    task.running = Some(Running {
-                        placement,
-                        purpose,
-                        since,
-                        lease_end,
-                    });
-                    placed.push(task.id);
+                    let joins = self.snap.tasks[position].running.is_none();
+                    joined_ordinary |= joins && purpose == Purpose::Run;
+                    self.commit_place(position, placement, lease_end, purpose);
+                    placed.push(task);
                 }
             }
         }
-        let all = self.running_now();
-        let whole = self.whole_cores();
-        let traffic = if placed.is_empty() {
-            self.traffic.1.clone()
-        } else {
-            self.traffic_now()
-        };
-        for id in placed {
-            let Some(task) = self.snap.task(id) else {
+        self.open_intervals(&placed, wake);
+        self.update_intervals(joined_ordinary, wake);
+        self.next_wake = wake;
+    }
+
+    fn commit_stop(&mut self, position: usize) {
+        let task = &mut self.snap.tasks[position];
+        task.running = None;
+        task.waiting_since = self.snap.now;
+        // A frozen task can't be seen to wake: it waits like the others.
+        task.asleep = false;
+        self.records[task.id.0 as usize].interval = None;
+    }
+
+    fn commit_place(
+        &mut self,
+        position: usize,
+        placement: Placement,
+        lease_end: Option<Nanos>,
+        purpose: Purpose,
+    ) {
+        let now = self.snap.now;
+        let task = &mut self.snap.tasks[position];
+        let record = &mut self.records[task.id.0 as usize];
+        let since = task.running.as_ref().map_or(now, |running| running.since);
+        if task.running.is_none() && record.started.is_some() {
+            record.waited_max = record.waited_max.max(now - task.waiting_since);
+        } else if task.running.is_none() {
+            let began = self.backend.began(task.id).unwrap_or(now).max(now);
+            record.started = Some(began);
+            record.runs += 1;
+            self.last_start = Some(now);
+            match record.first {
+                None if record.runs == 1 => self.recorder.started(began, &record.spec),
+                _ => self.recorder.restarted(began, &record.spec, record.runs),
+            }
+        }
+        record.told_overdue = false;
+        record.shared |= matches!(placement, Placement::Shared { .. });
+        task.overdue = false;
+        task.waiting_since = now;
+        task.last_cpus = placement.cpus().clone();
+        task.running = Some(Running {
+            placement,
+            purpose,
+            since,
+            lease_end,
+        });
+    }
+
+    /// Opens intervals for tasks that were just placed, unless theirs go on.
+    fn open_intervals(&mut self, placed: &[TaskId], wake: Option<Nanos>) {
+        if placed.is_empty() {
+            return;
+        }
+        let now = self.snap.now;
+        let co_runners = self.running_now();
+        let traffic = self.traffic_now();
+        for &id in placed {
+            let Some(running) = self.snap.task(id).and_then(|task| task.running.as_ref()) else {
                 continue;
             };
-            let Some(running) = &task.running else {
-                continue;
-            };
+            let record = &mut self.records[id.0 as usize];
             let planned_end = [running.lease_end, wake].into_iter().flatten().min();
-            // A task that has just been started runs since its start, which takes time.
-            let since = self.records[id.0 as usize]
-                .started
-                .map_or(now, |started| started.max(now));
-            let fresh = Interval {
-                since,
+            if let Some(open) = record.interval.as_mut().filter(|open| open.since < now) {
+                open.planned_end = planned_end;
+                continue;
+            }
+            record.interval = Some(Interval {
+                // A task that has just been started runs since its start, which takes time.
+                since: record.started.map_or(now, |started| started.max(now)),
                 planned_end,
                 purpose: running.purpose,
                 cpus: running.placement.cpus().clone(),
                 whole_core: false,
-                co_runners: all.clone(),
+                co_runners: co_runners.clone(),
                 disturbed: false,
                 traffic: traffic.clone(),
-            };
-            let record = &mut self.records[id.0 as usize];
-            match &mut record.interval {
-                Some(open) if open.since < now => open.planned_end = planned_end,
-                slot => *slot = Some(fresh),
-            }
+            });
         }
-        for (task, whole_core) in self.snap.tasks.iter().zip(whole) {
-            if let Some(interval) = &mut self.records[task.id.0 as usize].interval {
-                if interval.since >= now {
-                    interval.whole_core = whole_core;
-                    if interval.planned_end.is_none() {
-                        interval.planned_end = wake;
-                    }
-                } else {
-                    interval.whole_core &= whole_core;
-                    interval.disturbed |= joined_ordinary;
-                }
-            }
-        }
-        self.next_wake = wake;
     }
 
-    /// For each task of the snapshot: whether no other task runs, or may run, on its cores.
-    pub(super) fn whole_cores(&self) -> Vec<bool> {
-        let machine = &*self.snap.machine;
-        let mut users = vec![0u32; machine.cores.len()];
-        let cores_of = |task: &TaskView| {
-            let record = &self.records[task.id.0 as usize];
-            let own = task.running.iter().map(|running| running.placement.cpus());
-            let cpus = own.flat_map(|own| cpus_of(record.spec.width, &record.bound, own).iter());
-            let mut cores: Vec<usize> = cpus
-                .filter_map(|cpu| machine.index_of(cpu))
-                .map(|ix| machine.cpus[ix].core)
-                .collect();
-            cores.sort_unstable();
-            cores.dedup();
-            cores
-        };
+    /// Notes in all open intervals who has whole cores, and whether a task joined.
+    fn update_intervals(&mut self, joined_ordinary: bool, wake: Option<Nanos>) {
+        let now = self.snap.now;
+        let whole = self.whole_cores();
+        for (task, whole_core) in self.snap.tasks.iter().zip(whole) {
+            let Some(interval) = &mut self.records[task.id.0 as usize].interval else {
+                continue;
+            };
+            if interval.since >= now {
+                interval.whole_core = whole_core;
+                interval.planned_end = interval.planned_end.or(wake);
+            } else {
+                interval.whole_core &= whole_core;
+                interval.disturbed |= joined_ordinary;
+            }
+        }
+    }
+
+    /// Find for each task of the snapshot whether no other task runs, or may run, on its cores.
+    fn whole_cores(&self) -> Vec<bool> {
+        let running = self
+            .snap
+            .tasks
+            .iter()
+            .filter_map(|task| task.running.as_ref());
         // Where the kernel time-shares, any task may run beside any other. A task then has its cores to itself only if
         // it is the only one that runs.
-        let shared = |task: &TaskView| {
-            matches!(
-                task.running,
-                Some(Running {
-                    placement: Placement::Shared { .. },
-                    ..
-                })
-            )
-        };
-        if self.snap.tasks.iter().any(shared) {
-            let running = self
-                .snap
-                .tasks
-                .iter()
-                .filter(|task| task.running.is_some())
-                .count();
-            return vec![running == 1; self.snap.tasks.len()];
+        if running
+            .clone()
+            .any(|running| matches!(running.placement, Placement::Shared { .. }))
+        {
+            return vec![running.count() == 1; self.snap.tasks.len()];
         }
+        let mut users = vec![0u32; self.snap.machine.cores.len()];
         for task in &self.snap.tasks {
-            cores_of(task).into_iter().for_each(|core| users[core] += 1);
+            self.cores_of(task)
+                .into_iter()
+                .for_each(|core| users[core] += 1);
         }
-        let alone = |task: &TaskView| cores_of(task).into_iter().all(|core| users[core] == 1);
-        self.snap.tasks.iter().map(alone).collect()
+        let tasks = self.snap.tasks.iter();
+        tasks
+            .map(|task| self.cores_of(task).into_iter().all(|core| users[core] == 1))
+            .collect()
+    }
+
+    /// The cores that a task may run on now, in ascending order; none if it waits.
+    fn cores_of(&self, task: &TaskView) -> Vec<usize> {
+        let machine = &*self.snap.machine;
+        let record = &self.records[task.id.0 as usize];
+        let own = task.running.iter().map(|running| running.placement.cpus());
+        let cpus = own.flat_map(|own| cpus_of(record.spec.width, &record.bound, own).iter());
+        let mut cores: Vec<usize> = cpus
+            .filter_map(|cpu| machine.index_of(cpu))
+            .map(|ix| machine.cpus[ix].core)
+            .collect();
+        cores.sort_unstable();
+        cores.dedup();
+        cores
+    }
+}
+
+/// The sample of an interval in which everything went as planned.
+fn planned_sample(snap: &Snapshot, interval: &Interval, usage: &Usage, before: &Usage) -> Sample {
+    let length = snap.now - interval.since;
+    Sample {
+        task: usage.task,
+        at: snap.now,
+        interval: length,
+        planned: interval
+            .planned_end
+            .map_or(length, |end| end - interval.since),
+        purpose: interval.purpose,
+        cpus: interval.cpus.clone(),
+        whole_core: interval.whole_core,
+        co_runners: interval.co_runners.clone(),
+        disturbed: interval.disturbed,
+        cpu_time: delta(usage.cpu_time, before.cpu_time),
+        counts: usage.counts.since(&before.counts),
+        multiplexed: usage.multiplexed,
+        traffic: TrafficRates::not_requested(),
+        observed: false,
     }
 }
 

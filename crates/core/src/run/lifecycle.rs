@@ -4,7 +4,7 @@ use super::backend::{Backend, Event, MayStart};
 use super::config::{HaltWhen, Restart, TimeLimit};
 use super::error::RunError;
 use super::recorder::{EndedBy, Warning};
-use super::state::{Drain, Loop};
+use super::state::{Drain, Loop, Tally};
 use super::task_record::TaskRecord;
 use crate::estimate::{Start, TaskEstimator};
 use crate::placement::Placement;
@@ -227,10 +227,10 @@ impl<B: Backend> Loop<'_, B> {
     /// Notes that a task fell asleep, or woke. When one falls asleep the load on the memory bus falls; that is worth a
     /// decision where a CPU idles and a task waits.
     fn take_nap(&mut self, now: Nanos, id: TaskId, woke: bool, triggers: &mut Vec<Trigger>) {
-        let Ok(pos) = self.snap.tasks.binary_search_by_key(&id, |task| task.id) else {
+        let Some(position) = self.snap.position(id) else {
             return;
         };
-        let task = &mut self.snap.tasks[pos];
+        let task = &mut self.snap.tasks[position];
         // A started task without a place was frozen since: this event is out of date, and the task counts as waiting.
         let frozen = task.running.is_none() && self.records[id.0 as usize].started.is_some();
         let was_awake = !std::mem::replace(&mut task.asleep, !woke && !frozen);
@@ -292,12 +292,10 @@ impl<B: Backend> Loop<'_, B> {
         triggers.push(Trigger::QuantumEnd);
     }
 
-    pub(super) fn end(&mut self, now: Nanos, id: TaskId, exit: Exit, triggers: &mut Vec<Trigger>) {
-        if self
-            .records
-            .get(id.0 as usize)
-            .is_none_or(|record| record.finished.is_some())
-        {
+    /// Handles the end of a task, or that it could not be started.
+    fn end(&mut self, now: Nanos, id: TaskId, exit: Exit, triggers: &mut Vec<Trigger>) {
+        let record = self.records.get(id.0 as usize);
+        if record.is_none_or(|record| record.finished.is_some()) {
             return;
         }
         let never_ran = matches!(exit, Exit::NotStarted(_));
@@ -309,42 +307,22 @@ impl<B: Backend> Loop<'_, B> {
             }
             self.records[id.0 as usize].resources = Some(self.backend.resources(id));
         }
-        // Whoever is told of its end is told this as well.
-        self.records[id.0 as usize].progress_learnt = self.learner.earned(id);
-        if let Some(learnt) = self.learner.keep(id) {
-            self.records[id.0 as usize].learnt = Some(Arc::new(learnt));
-        }
         let record = &mut self.records[id.0 as usize];
-        if never_ran {
-            record.started = None;
-            record.runs = record.runs.saturating_sub(1);
+        record.progress_learnt = self.learner.earned(id);
+        if let Some(learnt) = self.learner.keep(id) {
+            record.learnt = Some(Arc::new(learnt));
         }
-        record.interval = None;
-        record.finished = Some(now);
-        record.told_to_end = was_dying && !record.timed_out;
-        // It may have saved its state and left the rest for another time: it is not done.
-        let exit = if (record.told_to_end || record.timed_out) && exit.ok() {
-            Exit::ToldToEnd
-        } else {
-            exit
-        };
+        let exit = record.finish(now, exit, was_dying);
         let ok = exit.ok() && !record.timed_out;
         let is_first = record.first.is_none();
         if ok && is_first && matches!(self.config.timeout, Some(TimeLimit::PercentOfMedian(_))) {
             let ran = record.ran;
-            let pos = self.times.partition_point(|&time| time <= ran);
-            self.times.insert(pos, ran);
+            let position = self.times.partition_point(|&time| time <= ran);
+            self.times.insert(position, ran);
         }
-        let record = &mut self.records[id.0 as usize];
         // A program that could not be started will not be there the next time either.
-        let has_attempts = record.runs < self.config.attempts && !never_ran;
-        if !ok
-            && is_first
-            && has_attempts
-            && !record.told_to_end
-            && self.drain.is_none()
-            && self.backend.restart(id)
-        {
+        if !ok && is_first && !never_ran && self.begin_attempt(id) {
+            let record = &mut self.records[id.0 as usize];
             record.exit = Some(exit);
             let result = record.result();
             self.recorder.retried(now, &result);
@@ -352,48 +330,63 @@ impl<B: Backend> Loop<'_, B> {
             self.queue_again(now, id);
             return;
         }
-        if !is_first {
+        if is_first {
+            self.report_end(now, id, exit, ok);
+        } else if !ok && !was_dying {
             // The result of a later run does not count, but the user should know that no other run follows.
-            if !ok && !was_dying {
-                self.recorder
-                    .warn(now, &Warning::NotRestarted(id, Some(exit)));
-            }
-        } else {
-            // What the user ends is no failure that a halt rule is about.
-            match ok {
-                true => self.counts.succeeded += 1,
-                false if record.ended_by_user => {}
-                false => self.counts.failed += 1,
-            }
-            record.exit = Some(exit);
-            let result = record.result();
-            self.recorder.ended(now, &result);
-            if self.config.restart == Restart::UntilLast {
-                record.first = Some(Box::new(result));
-            }
+            let warning = Warning::NotRestarted(id, Some(exit));
+            self.recorder.warn(now, &warning);
         }
         self.leave_scheduling(id, was_dying, triggers);
         if self.config.restart == Restart::UntilLast && self.drain.is_none() {
             self.restart(now, id, ok);
         }
-        if !is_first {
+        if is_first {
+            self.apply_halt_rule(now);
+        }
+    }
+
+    /// Makes a failed task ready for its next attempt, if it has one left.
+    fn begin_attempt(&mut self, id: TaskId) -> bool {
+        let record = &self.records[id.0 as usize];
+        record.runs < self.config.attempts
+            && !record.told_to_end
+            && self.drain.is_none()
+            && self.backend.restart(id)
+    }
+
+    /// Counts and reports the first end of a task.
+    fn report_end(&mut self, now: Nanos, id: TaskId, exit: Exit, ok: bool) {
+        let record = &mut self.records[id.0 as usize];
+        if ok {
+            self.counts.succeeded += 1;
+        } else if !record.ended_by_user {
+            // A halt rule is not about jobs that the user ends.
+            self.counts.failed += 1;
+        }
+        record.exit = Some(exit);
+        let result = record.result();
+        self.recorder.ended(now, &result);
+        if self.config.restart == Restart::UntilLast {
+            record.first = Some(Box::new(result));
+        }
+    }
+
+    fn apply_halt_rule(&mut self, now: Nanos) {
+        let Tally { failed, succeeded } = self.counts;
+        let total = self.records.len() as u32;
+        let verdict = self.config.halt.verdict(failed, succeeded, total);
+        if verdict == HaltWhen::Never || self.drain.is_some() {
             return;
         }
-        let total = self.records.len() as u32;
-        let verdict = self
-            .config
-            .halt
-            .verdict(self.counts.failed, self.counts.succeeded, total);
-        if verdict != HaltWhen::Never && self.drain.is_none() {
-            self.drain = Some(Drain {
-                by: EndedBy::Halt,
-                interrupts: 0,
-            });
-            self.recorder.warn(now, &Warning::Halting);
-            match verdict {
-                HaltWhen::Now => self.end_all(now, false),
-                _ => self.drop_unstarted(),
-            }
+        self.drain = Some(Drain {
+            by: EndedBy::Halt,
+            interrupts: 0,
+        });
+        self.recorder.warn(now, &Warning::Halting);
+        match verdict {
+            HaltWhen::Now => self.end_all(now, false),
+            _ => self.drop_unstarted(),
         }
     }
 
@@ -419,8 +412,8 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Takes a task that has ended out of scheduling.
     fn leave_scheduling(&mut self, id: TaskId, was_dying: bool, triggers: &mut Vec<Trigger>) {
-        if let Ok(pos) = self.snap.tasks.binary_search_by_key(&id, |task| task.id) {
-            self.snap.tasks.remove(pos);
+        if let Some(position) = self.snap.position(id) {
+            self.snap.tasks.remove(position);
             self.learner.end(id);
             triggers.push(Trigger::Ended(id));
         } else if was_dying {

@@ -31,11 +31,7 @@ impl<B: Backend> Loop<'_, B> {
         let mut changes = decision.changes.clone();
         let mut named = vec![false; self.snap.tasks.len()];
         for change in &mut changes {
-            let Ok(ix) = self
-                .snap
-                .tasks
-                .binary_search_by_key(&change.task(), |task| task.id)
-            else {
+            let Some(ix) = self.snap.position(change.task()) else {
                 continue;
             };
             named[ix] = true;

@@ -83,7 +83,7 @@ pub(super) struct Planning {
 }
 
 /// How many tasks have failed and succeeded. Only the first end of each task counts.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Tally {
     pub(super) failed: u32,
     pub(super) succeeded: u32,

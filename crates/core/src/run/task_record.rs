@@ -101,6 +101,23 @@ impl TaskRecord {
         };
     }
 
+    /// Notes the end of this run, and returns how it counts.
+    pub(super) fn finish(&mut self, now: Nanos, exit: Exit, was_dying: bool) -> Exit {
+        if matches!(exit, Exit::NotStarted(_)) {
+            self.started = None;
+            self.runs = self.runs.saturating_sub(1);
+        }
+        self.interval = None;
+        self.finished = Some(now);
+        self.told_to_end = was_dying && !self.timed_out;
+        // It may have saved its state and left the rest for another time: it is not done.
+        if (self.told_to_end || self.timed_out) && exit.ok() {
+            Exit::ToldToEnd
+        } else {
+            exit
+        }
+    }
+
     pub(super) fn has_ended_once(&self) -> bool {
         self.first.is_some() || self.finished.is_some()
     }
