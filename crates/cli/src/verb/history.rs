@@ -14,9 +14,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-/// Show or forget what is known of commands from earlier runs
+/// Show or forget measurements of earlier runs
 ///
-/// Each run keeps how long its jobs took, and the CPU time and memory that they used, for runs to come. The file is
+/// Each run records the time, CPU time and memory of its jobs for later runs. The file is
 /// ~/.local/share/cosched/history.sqlite unless --history or COSCHED_HISTORY names another.
 #[derive(Args, Debug)]
 pub(crate) struct HistoryVerb {
@@ -26,11 +26,11 @@ pub(crate) struct HistoryVerb {
 
 #[derive(Subcommand, Debug)]
 enum What {
-    /// List what is known, the last seen first
+    /// List commands, the last seen first
     List(ListArgs),
     /// Forget commands
     Forget(ForgetArgs),
-    /// Print all that is known as JSON
+    /// Print everything as JSON
     Export(ExportArgs),
 }
 

@@ -12,10 +12,10 @@ use std::process::ExitCode;
 /// Columns where the output is no terminal.
 const WIDE: usize = 120;
 
-/// Show the runs that go on, or the jobs of one of them
+/// Show live runs, or the jobs of one of them
 ///
-/// With one run, or with RUN: what its jobs do, who has which CPU, and why jobs wait. With several: a line for each. Nothing
-/// is shown of the runs of other users, but to root.
+/// One run, or RUN, is shown with its jobs, its CPUs and the reasons to wait; several runs have a line each. Only root sees
+/// runs of other users.
 #[derive(Args, Debug)]
 pub(crate) struct StatusArgs {
     /// The run: the number of its process, its identity (COSCHED_RUN of its jobs) or the beginning of that, or its log folder

@@ -18,16 +18,15 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Free the processes that a killed run left frozen or stopped
 ///
-/// Every run has a guardian that does this at once; use this verb if both were killed. It touches only groups and
-/// processes of runs whose own process has died, and lists the jobs of such runs that still run. With frozen
-/// groups that the caller may not thaw, or whose run can't be seen from here, it exits with 4.
+/// The guardian of a run does this at once; use this verb if both were killed. It touches only dead runs, and lists their
+/// live jobs. It exits with 4 if the caller may not thaw a frozen group, or cannot see its run.
 #[derive(Args, Debug)]
 pub(crate) struct ThawArgs {
-    /// End the jobs that killed runs left running: SIGTERM, and SIGKILL for those that are left after 5 seconds
+    /// End the live jobs of killed runs: SIGTERM, and SIGKILL after 5 seconds
     #[arg(long)]
     kill: bool,
 
-    /// Only what is left of this run, as in the variable COSCHED_RUN of its processes; may be given several times
+    /// Only this run, as in COSCHED_RUN of its processes; repeatable
     #[arg(long, value_name = "RUN")]
     run: Vec<String>,
 

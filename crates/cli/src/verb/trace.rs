@@ -20,8 +20,8 @@ use std::process::ExitCode;
 
 /// Write a run as a trace for the Perfetto viewer
 ///
-/// The trace shows who had which CPU, what each job did and why it waited, and counters over time. The run may still go
-/// on, or may have been killed. Open the trace at ui.perfetto.dev; it stays in your browser.
+/// The trace shows the CPUs, the jobs with their reasons to wait, and counters over time. It also works for live and killed
+/// runs. Open the trace at ui.perfetto.dev; it stays in your browser.
 #[derive(Args, Debug)]
 pub(crate) struct TraceArgs {
     /// Log folder, run record or series of the run, or the process or identity of a run that goes on; without it the newest

@@ -14,10 +14,9 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Tell why a job runs or waits: the last decisions about it, who has the CPUs instead, and when it runs at the latest
+/// Explain why a job runs or waits: the last decisions about it, the jobs that run instead, and its latest turn
 ///
-/// It reads the series of the run, which is written while the run goes on. So it answers for a run that goes on as well as
-/// for one that has ended.
+/// It reads the series of the run, so it works for live runs and ended ones.
 #[derive(Args, Debug)]
 pub(crate) struct WhyArgs {
     /// The job's name

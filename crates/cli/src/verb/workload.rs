@@ -10,13 +10,13 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-/// Runs a built-in test program, or lists them
+/// Run a built-in test program, or list them
 #[derive(Debug, clap::Args)]
 #[command(
     subcommand_value_name = "NAME",
     subcommand_help_heading = "Workloads",
     disable_help_subcommand = true,
-    long_about = "Runs a built-in test program, or lists them.\n\nEach does a fixed amount of work and prints one line \
+    long_about = "Run a built-in test program, or list them.\n\nEach does a fixed amount of work and prints one line \
                   about it. Sizes take K, M, G or T as powers of 1024, counts as powers of 1000."
 )]
 pub(crate) struct WorkloadArgs {

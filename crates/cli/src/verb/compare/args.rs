@@ -11,11 +11,10 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "cosched compare jobs.toml --policies linux,fifo,even --reps 7\n\
                         cosched compare mixes/perf-fair/*.toml --on xeon-e5645 --policies linux,bandwidth,even";
 
-/// Compare policies on the same batches: which is better, by how much, and is that sure?
+/// Compare policies on the same batches, with intervals and verdicts
 ///
-/// Each block runs every candidate once with every mix, in random order. Blocks are repeated; within each the candidates are
-/// compared, so that a slow hour of the machine does not count against one of them. The answer has 95 % intervals and
-/// verdicts. What runs were made stays in a folder: the same command with the same --out goes on after an interruption.
+/// Each block runs every candidate once with every mix, in random order. Candidates are compared within blocks, so a slow
+/// hour of the machine affects all of them. Intervals are 95 % intervals. Runs stay in a folder; --resume continues it.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CompareArgs {
@@ -45,13 +44,13 @@ pub(crate) struct CompareArgs {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=9999))]
     pub(crate) reps: Option<u32>,
 
-    /// Make blocks until every difference is known to this, as in 2%; three at least
+    /// Repeat until half the width of each 95 % interval is below this, as in 2%; at least three blocks
     ///
     /// That is half of the width of its 95 % interval, in the metrics of --metric, else in the turnaround.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) until_ci: Option<f64>,
 
-    /// Begin no further run after this time, as in 2h
+    /// Start no run after this time, as in 2h
     ///
     /// The block that is then begun is made whole when the comparison goes on.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -61,7 +60,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=99), hide_short_help = true)]
     pub(crate) warmup: Option<u32>,
 
-    /// The difference that is worth seeing: how many more blocks it takes is told for this one [default: 2%]
+    /// Smallest difference of interest; estimates the blocks that would show it [default: 2%]
     #[arg(long, value_name = "PERCENT", value_parser = percent, hide_short_help = true)]
     pub(crate) worth: Option<f64>,
 
@@ -74,7 +73,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub(crate) solo_runs: Option<u32>,
 
-    /// Measure jobs alone anew, though an earlier comparison did
+    /// Measure solo times again instead of using cached ones
     #[arg(long, hide_short_help = true)]
     pub(crate) fresh_solo: bool,
 

@@ -33,11 +33,11 @@ pub(crate) struct DecideArgs {
     #[arg(short, long, value_name = "P")]
     policy: Option<String>,
 
-    /// Set a parameter of the policy, as in quantum_s=0.1; can be given once for each parameter
+    /// Set a parameter of the policy, as in quantum_s=0.1; repeatable
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = name_value)]
     params: Vec<(String, String)>,
 
-    /// Which decision of the file, counted from 0 [default: the first]
+    /// Number of the decision, from 0 [default: the first]
     #[arg(long, value_name = "N")]
     seq: Option<u64>,
 
@@ -45,7 +45,7 @@ pub(crate) struct DecideArgs {
     #[arg(long, value_name = "TIME", value_parser = moment, conflicts_with = "seq")]
     at: Option<Nanos>,
 
-    /// Tell only what concerns this job: what becomes of it, and who has CPUs if it has none
+    /// Show only this job, and the jobs that run if it has no CPU
     #[arg(long, value_name = "NAME")]
     job: Option<String>,
 

@@ -3,9 +3,9 @@
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// Show what happened in runs, or what a comparison found, from the files that were kept
+/// Show runs or a comparison, from their files
 ///
-/// Everything is made anew from records and series; of a run that was killed, or still goes on, from its series alone.
+/// It reads records and series. A live or killed run has a series only.
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
     /// Folder of a comparison or of a run, folder with folders of runs, run record, series, or job log
@@ -28,11 +28,11 @@ pub(crate) struct ReportArgs {
     #[arg(long)]
     jsonl: bool,
 
-    /// What a row of CSV or JSON Lines is [default: metrics; of one run, jobs]
+    /// Rows of CSV or JSON Lines [default: metrics; of one run, jobs]
     #[arg(long, value_enum, value_name = "TABLE")]
     pub(crate) table: Option<TableArg>,
 
-    /// Write one HTML page that needs nothing beside it; - for standard output
+    /// Write one self-contained HTML page; - for standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 
@@ -40,7 +40,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,
 
-    /// Of a comparison: hold the candidates against this one
+    /// Of a comparison: the baseline
     #[arg(long, value_name = "NAME")]
     pub(crate) baseline: Option<String>,
 
@@ -48,7 +48,7 @@ pub(crate) struct ReportArgs {
     #[arg(long = "metric", value_name = "M", value_delimiter = ',')]
     pub(crate) metrics: Vec<String>,
 
-    /// Tell nothing about what was written and what is missing
+    /// Do not list written and missing files
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -75,7 +75,7 @@ pub(crate) enum TableArg {
     Metrics,
     /// A job of a run
     Jobs,
-    /// What was measured of a job in one interval
+    /// A measurement of a job in one interval
     Samples,
 }
 

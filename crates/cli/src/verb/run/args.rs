@@ -43,7 +43,7 @@ pub(crate) struct RunArgs {
     #[arg(last = true, value_name = "CMD", hide_short_help = true)]
     pub(crate) command: Vec<OsString>,
 
-    /// Take a shell command from each line; `-`: stdin
+    /// Read a shell command from each line; `-`: stdin
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     pub(crate) list: Option<PathBuf>,
 
@@ -108,9 +108,9 @@ pub(crate) struct RunArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Values")]
 pub(crate) struct ValueArgs {
-    /// Take values from FILE, one a line; `-`: stdin
+    /// Read values from FILE, one a line; `-`: stdin
     ///
-    /// Can be given several times: as with `:::`, each value of one is then combined with each of the others.
+    /// Repeatable: as with `:::`, each value of one file is combined with each of the others.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) arg_file: Vec<PathBuf>,
 
@@ -118,7 +118,7 @@ pub(crate) struct ValueArgs {
     #[arg(short = '0', long, hide_short_help = true)]
     pub(crate) null: bool,
 
-    /// Divide each value into columns {1}, {2} and so on, at this text; '\\s+' stands for blanks
+    /// Split each value into columns {1}, {2} and so on, at this text; '\\s+' means blanks
     #[arg(
         short = 'C',
         long,
@@ -143,7 +143,7 @@ pub(crate) struct ValueArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     pub(crate) max_replace_args: Option<u32>,
 
-    /// Leave out empty values; having no value at all is no error
+    /// Skip empty values; no value at all is no error
     #[arg(short = 'r', long, hide_short_help = true)]
     pub(crate) no_run_if_empty: bool,
 }
@@ -192,7 +192,7 @@ pub(crate) struct PolicyArgs {
     #[arg(value_parser = Offered(spec::policy_names), hide_possible_values = true)]
     pub(crate) policy: String,
 
-    /// Set a parameter of the policy, as in quantum_s=0.1; can be given once for each parameter
+    /// Set a parameter of the policy, as in quantum_s=0.1; repeatable
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = name_value, hide_short_help = true)]
     pub(crate) params: Vec<(String, String)>,
 
@@ -240,11 +240,11 @@ pub(crate) struct PolicyArgs {
     )]
     pub(crate) cpus_per_job: CpusPerJob,
 
-    /// Let these CPUs stand for small cores by pausing the jobs on them, as in 2-3:0.25 for a quarter of the speed
+    /// Emulate small cores on these CPUs by pausing their jobs, as in 2-3:0.25 for a quarter of the speed
     #[arg(long, value_name = "CPUS:SHARE", hide_short_help = true)]
     pub(crate) emulate_small: Option<SmallCores>,
 
-    /// Count another event than the table's, as in mm=0x4844; can be given several times
+    /// Count another event, as in mm=0x4844; repeatable
     #[arg(
         id = "event",
         long = "event",
@@ -274,7 +274,7 @@ pub(crate) struct PolicyArgs {
     #[arg(long, value_enum, default_value_t = ActuationArg::Decisions, value_name = "HOW", hide_short_help = true)]
     pub(crate) actuation: ActuationArg,
 
-    /// Exit with 3 instead of going on without this; can be given several times
+    /// Exit with 3 if this is missing; repeatable
     #[arg(long, value_enum, value_name = "WHAT", hide_short_help = true)]
     pub(crate) require: Vec<Requirement>,
 }
@@ -321,7 +321,7 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "DURATION", value_parser = time_limit)]
     pub(crate) timeout: Option<TimeLimit>,
 
-    /// Start a job that fails again, N times in all
+    /// Retry a failed job, up to N attempts in all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 1)]
     #[arg(hide_short_help = true)]
     pub(crate) retries: u32,
@@ -542,7 +542,7 @@ impl Show {
 pub(crate) enum Format {
     /// Text for people
     Text,
-    /// One JSON object: the run record, or the answer of the verb
+    /// One JSON object
     Json,
 }
 

@@ -17,10 +17,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 use terminal::Screen;
 
-/// Show a run that goes on, on the whole screen
+/// Show a live run on the whole screen
 ///
-/// Totals, who has which CPU, and the jobs: what they do, how long they have run, how far they are, and why they wait. It
-/// looks once a second. Keys: arrows choose a job, s sorts, / filters, space pauses the view, w says why the chosen job
+/// It shows totals, CPUs, and jobs with state, time, progress and reason to wait, updated once a second. Keys: arrows choose a job, s sorts, / filters, space pauses the view, w says why the chosen job
 /// waits, e ends it, ? shows all keys, q leaves.
 #[derive(Args, Debug)]
 pub(crate) struct TopArgs {
@@ -29,7 +28,7 @@ pub(crate) struct TopArgs {
     #[arg(value_name = "RUN")]
     run: Option<String>,
 
-    /// Time between two looks, as in 2s or 500ms; at least 200ms
+    /// Time between two updates, as in 2s or 500ms; at least 200ms
     #[arg(short, long, value_name = "DURATION", value_parser = duration, default_value = "1s")]
     interval: Nanos,
 }
