@@ -5,9 +5,7 @@ use crate::view::ComparisonView;
 use cosched_compare::{Comparison, Judged};
 use cosched_core::metric::Better;
 use cosched_report::Traffic;
-use cosched_report::chart::{
-    Axis, BarSeries, Bars, Chart, Curve, CurveStyle, Estimate, Mark, MarkAxis, Plot,
-};
+use cosched_report::chart::{Axis, BarSeries, Bars, Chart, Curve, CurveStyle, Estimate, Plot};
 
 fn axis(label: &str, unit: Option<&str>) -> Axis {
     Axis {
@@ -45,7 +43,6 @@ pub(crate) fn completion(runs: &[(String, &RunFacts)], title: &str) -> Option<Ch
         subtitle: None,
         x: axis("time since the start", Some("s")),
         y: axis("jobs ended", None),
-        marks: Vec::new(),
         plot: Plot::Curves(curves),
     })
 }
@@ -72,7 +69,6 @@ pub(crate) fn slowdowns(runs: &[(String, &RunFacts)], title: &str) -> Option<Cha
         subtitle: Some("a level line is fair; 1 is as fast as alone".to_owned()),
         x: axis("jobs, the greatest slowdown first", None),
         y: axis_from_zero("slowdown", None),
-        marks: Vec::new(),
         plot: Plot::Curves(curves),
     })
 }
@@ -112,7 +108,6 @@ pub(crate) fn estimates(runs: &[(String, &RunFacts)], title: &str) -> Option<Cha
         subtitle: Some("on the line the estimate is right".to_owned()),
         x: axis("true slowdown", None),
         y: axis("estimated slowdown", None),
-        marks: Vec::new(),
         plot: Plot::Curves(curves),
     })
 }
@@ -155,7 +150,6 @@ pub(crate) fn memory(traffic: &Traffic) -> Option<Chart> {
         subtitle: None,
         x: axis("time since the start", Some("s")),
         y: axis_from_zero("bandwidth", Some("GB/s")),
-        marks: Vec::new(),
         plot: Plot::Curves(curves),
     })
 }
@@ -193,11 +187,6 @@ pub(crate) fn against(view: &ComparisonView<'_>, judged: &Judged) -> Option<Char
         subtitle: Some(format!("{better} is better; lines are 95 % intervals")),
         x: axis(if judged.by_mix.is_empty() { "" } else { "mix" }, None),
         y: axis("change", Some("%")),
-        marks: vec![Mark {
-            axis: MarkAxis::Y,
-            at: 0.0,
-            label: String::new(),
-        }],
         plot: Plot::Bars(Bars {
             groups,
             series,
@@ -263,7 +252,6 @@ pub(crate) fn fair_and_fast(view: &ComparisonView<'_>) -> Option<Chart> {
         )),
         x: axis("turnaround", Some("s")),
         y: axis("unfairness", None),
-        marks: Vec::new(),
         plot: Plot::Curves(curves),
     })
 }

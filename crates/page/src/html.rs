@@ -3,12 +3,12 @@
 use cosched_report::visible;
 use std::fmt::Write as _;
 
-/// A text as it can stand between tags and in attributes. Control characters are shown, as on a terminal.
+/// Escape a text for tags and attributes. Control characters become visible, as on a terminal.
 pub(crate) fn esc(text: &str) -> String {
     escape(&visible(text))
 }
 
-/// A text of several lines.
+/// Escape a text of several lines.
 pub(crate) fn esc_lines(text: &str) -> String {
     escape(&cosched_report::visible_lines(text))
 }
@@ -30,13 +30,13 @@ fn escape(text: &str) -> String {
 /// A cell of a table.
 #[derive(Clone, Debug)]
 pub(crate) enum Cell {
-    /// Words.
+    /// A text.
     Text(String),
-    /// Words with a class for their colour; they say the same without it.
+    /// A text with a class for its colour; the colour adds no meaning.
     Marked(&'static str, String),
-    /// A number as it is shown, and the value by which rows are sorted.
+    /// A number as it is shown, and its value for sorting.
     Number(String, f64),
-    /// What is not known.
+    /// An absent value.
     None,
 }
 
@@ -45,122 +45,107 @@ impl Cell {
         Cell::Text(text.into())
     }
 
-    /// A number, if it is known.
+    /// Return a cell for a number, if there is one.
     pub(crate) fn number(value: Option<f64>, show: impl Fn(f64) -> String) -> Cell {
         value
             .filter(|value| value.is_finite())
             .map_or(Cell::None, |value| Cell::Number(show(value), value))
     }
+
+    fn write(&self, class_of_cell: String, out: &mut String) {
+        let td = format!("<td{class_of_cell}");
+        let _ = match self {
+            Cell::Text(text) => write!(out, "{td}>{}</td>", esc(text)),
+            Cell::Marked(mark, text) => {
+                write!(out, "{td}><span{}>{}</span></td>", class(mark), esc(text))
+            }
+            Cell::Number(text, value) => {
+                write!(out, "{td} data-v=\"{value}\">{}</td>", esc(text))
+            }
+            Cell::None => write!(out, "{td} data-v=\"\">-</td>"),
+        };
+    }
 }
 
 /// A table. Columns whose names begin with `#` hold numbers.
 pub(crate) struct Table<'a> {
-    /// Tells it from others on the page; `None` if its rows are to stay in their order.
+    /// Its id on the page; `None` if its rows stay in their order.
     pub(crate) id: Option<String>,
     pub(crate) caption: &'a str,
     pub(crate) columns: Vec<String>,
     pub(crate) rows: Vec<Vec<Cell>>,
 }
 
-/// With so many rows a field comes before the table by which they can be filtered.
+/// Number of rows from which a table has a filter.
 const MANY: usize = 15;
 
 impl Table<'_> {
     pub(crate) fn html(&self) -> String {
-        let mut out = String::new();
-        let id = self
-            .id
-            .as_ref()
-            .map(|id| format!(" id=\"{id}\" data-sort"))
-            .unwrap_or_default();
-        if let Some(id) = self.id.as_ref().filter(|_| self.rows.len() > MANY) {
-            let _ = writeln!(
-                out,
-                "<p><input type=\"search\" data-for=\"{id}\" placeholder=\"filter rows\" aria-label=\"filter rows\" hidden></p>"
-            );
-        }
-        // A region that scrolls must be reachable by keyboard.
-        let label = if self.caption.is_empty() {
-            "table"
-        } else {
-            self.caption
-        };
-        if !self.caption.is_empty() {
-            // Not within the region that scrolls.
-            let _ = writeln!(out, "<p class=\"dim caption\">{}</p>", esc(self.caption));
-        }
-        let tall = if self.rows.len() > MANY { " tall" } else { "" };
-        let _ = writeln!(
-            out,
-            "<div class=\"wide{tall}\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">",
-            esc(label)
-        );
-        let _ = writeln!(out, "<table{id}>");
+        let mut out = self.head();
+        let columns = self.columns.iter();
+        let is_number: Vec<bool> = columns.map(|name| name.starts_with('#')).collect();
         out.push_str("<thead><tr>");
-        let is_number: Vec<bool> = self
-            .columns
-            .iter()
-            .map(|name| name.starts_with('#'))
-            .collect();
         for (name, &is_number) in self.columns.iter().zip(&is_number) {
-            let class = if is_number { " class=\"n\"" } else { "" };
-            let _ = write!(
-                out,
-                "<th scope=\"col\"{class}>{}</th>",
-                esc(name.trim_start_matches('#'))
-            );
+            let class = class(if is_number { "n" } else { "" });
+            let name = esc(name.trim_start_matches('#'));
+            let _ = write!(out, "<th scope=\"col\"{class}>{name}</th>");
         }
         out.push_str("</tr></thead>\n<tbody>\n");
         for row in &self.rows {
             out.push_str("<tr>");
-            for (at, cell) in row.iter().enumerate() {
-                let class = if is_number.get(at) == Some(&true) {
-                    "n"
-                } else {
-                    ""
-                };
-                let told = |class: &str| {
-                    if class.is_empty() {
-                        String::new()
-                    } else {
-                        format!(" class=\"{class}\"")
-                    }
-                };
-                let _ = match cell {
-                    Cell::Text(text) => write!(out, "<td{}>{}</td>", told(class), esc(text)),
-                    Cell::Marked(mark, text) => {
-                        write!(
-                            out,
-                            "<td{}><span{}>{}</span></td>",
-                            told(class),
-                            told(mark),
-                            esc(text)
-                        )
-                    }
-                    Cell::Number(text, value) => {
-                        write!(
-                            out,
-                            "<td{} data-v=\"{value}\">{}</td>",
-                            told(class),
-                            esc(text)
-                        )
-                    }
-                    Cell::None => write!(out, "<td{} data-v=\"\">-</td>", told(class)),
-                };
+            for (cell, &is_number) in row.iter().zip(&is_number) {
+                cell.write(class(if is_number { "n" } else { "" }), &mut out);
             }
             out.push_str("</tr>\n");
         }
         out.push_str("</tbody></table></div>\n");
         out
     }
+
+    /// Return what comes before the rows: the filter, the caption and the region that scrolls.
+    fn head(&self) -> String {
+        let mut out = String::new();
+        let is_long = self.rows.len() > MANY;
+        if let Some(id) = self.id.as_ref().filter(|_| is_long) {
+            let _ = writeln!(
+                out,
+                "<p><input type=\"search\" data-for=\"{id}\" placeholder=\"filter rows\" aria-label=\"filter rows\" hidden></p>"
+            );
+        }
+        let mut label = "table".to_owned();
+        if !self.caption.is_empty() {
+            // The caption does not scroll with the table.
+            label = esc(self.caption);
+            let _ = writeln!(out, "<p class=\"dim caption\">{label}</p>");
+        }
+        let tall = if is_long { " tall" } else { "" };
+        // A region that scrolls must be reachable by keyboard.
+        let _ = writeln!(
+            out,
+            "<div class=\"wide{tall}\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\">"
+        );
+        let _ = match &self.id {
+            Some(id) => writeln!(out, "<table id=\"{id}\" data-sort>"),
+            None => writeln!(out, "<table>"),
+        };
+        out
+    }
 }
 
-/// A paragraph.
+fn class(name: &str) -> String {
+    if name.is_empty() {
+        String::new()
+    } else {
+        format!(" class=\"{name}\"")
+    }
+}
+
+/// Return a paragraph.
 pub(crate) fn paragraph(text: &str) -> String {
     format!("<p>{}</p>\n", esc(text))
 }
 
-/// A list of sentences.
+/// Return a list of sentences.
 pub(crate) fn list(items: &[String]) -> String {
     let items: String = items
         .iter()
@@ -173,7 +158,7 @@ pub(crate) fn list(items: &[String]) -> String {
     }
 }
 
-/// Charts side by side where there is room.
+/// Return charts, side by side where there is room.
 pub(crate) fn charts(charts: &[cosched_report::chart::Chart]) -> String {
     let figures: String = charts
         .iter()
@@ -186,7 +171,7 @@ pub(crate) fn charts(charts: &[cosched_report::chart::Chart]) -> String {
     }
 }
 
-/// What not everybody wants to see.
+/// Return a part that the reader can fold.
 pub(crate) fn details(summary: &str, body: &str, is_open: bool) -> String {
     let open = if is_open { " open" } else { "" };
     format!(

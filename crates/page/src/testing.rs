@@ -1,7 +1,7 @@
 //! Runs for tests.
 
 use cosched_core::Nanos;
-use cosched_report::{Mode, Record, Stay};
+use cosched_report::{MachineLoad, Mode, Record, RunSetting, Stay};
 use serde_json::json;
 
 /// A stay; times in milliseconds.
@@ -25,6 +25,7 @@ pub(crate) fn record_of(names: &[&str]) -> Record {
             "instructions": null, "ipc": null, "progress": 5.0, "progress_basis": "ipc", "progress_learnt": 4.5,
             "solo_s": 1.0, "solo_source": "measured", "slowdown": n, "slowdown_estimate": null, "counts": {},
             "multiplexed": false, "log": null, "log_stderr": null,
+            "given": {"env": {}}, "width_source": "stated", "lost": false, "runs": 1,
         })
     };
     let jobs: Vec<_> = names.iter().enumerate().map(job).collect();
@@ -35,7 +36,8 @@ pub(crate) fn record_of(names: &[&str]) -> Record {
         },
         "seed": 1, "started_at": null, "quantum_s": 0.2, "finished_by": "completion", "signal": null, "counters": null,
         "freezing": null, "missing": [{"capability": "energy", "what": "package energy", "why": "no energy meter"}],
-        "totals": {"jobs": names.len(), "succeeded": names.len(), "failed": 0, "timed_out": 0, "unfinished": 0},
+        "totals": {"jobs": names.len(), "succeeded": names.len(), "failed": 0, "timed_out": 0, "unfinished": 0, "earlier": 0, "adopted": 0},
+        "setting": RunSetting::default(), "earlier_jobs": [], "metrics_over": "this-run", "machine_load": MachineLoad::default(),
         "jobs": jobs, "metrics": {"turnaround_s": names.len(), "unfairness": names.len()}, "metrics_estimated": null,
         "energy": {"joules": null, "joules_absent": "no energy meter", "source": "absent"},
         "overhead": {

@@ -83,7 +83,6 @@ fn chart(label: &str, is_by_job: bool, rows: Rows) -> Chart {
             ..Axis::default()
         },
         y: Axis::default(),
-        marks: Vec::new(),
         plot: Plot::Timeline(rows),
     }
 }

@@ -229,7 +229,6 @@ fn chart(caption: &str, axes: Axes, plot: Plot) -> Chart {
         subtitle: None,
         x: axis(axes.x),
         y: axis(axes.y),
-        marks: Vec::new(),
         plot,
     }
 }

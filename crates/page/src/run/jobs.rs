@@ -1,168 +1,145 @@
-//! The table of jobs, those that were slowed down most first.
+//! The table of jobs, the most slowed-down first.
 
 use super::time_cell;
 use crate::html::{Cell, Table};
 use crate::view::RunView;
-use cosched_report::{Job, Record, decimal};
+use cosched_report::{EarlierJob, Job, clip, decimal};
 
-/// A job and the run that did it.
-struct Done<'a> {
+/// Maximum number of characters of a command.
+const MAX_COMMAND: usize = 160;
+
+/// A job and its run; the run is `None` for the one that is shown.
+struct BatchJob<'a> {
     job: &'a Job,
     run: Option<&'a str>,
 }
 
-/// The jobs of the batch: of this run and of those before it.
-fn all<'a>(run: &'a RunView<'_>) -> Vec<Done<'a>> {
-    let record: &Record = run.record;
-    let mut all: Vec<Done<'_>> = record
-        .jobs
-        .iter()
-        .map(|job| Done { job, run: None })
-        .collect();
-    for earlier in &record.earlier_jobs {
-        let of_part = || {
-            let part = run
-                .earlier
-                .iter()
-                .find(|part| part.record.run_id == earlier.run_id)?;
-            part.record
-                .jobs
-                .iter()
-                .find(|job| job.name == earlier.name && job.command == earlier.command)
-        };
-        if let Some(job) = earlier.job.as_ref().or_else(of_part) {
-            all.push(Done {
-                job,
-                run: Some(earlier.run_id.as_deref().unwrap_or("earlier")),
-            });
-        }
-    }
-    all
-}
+type Column = (&'static str, fn(&BatchJob<'_>) -> Cell);
+
+/// The columns that are shown if any job has a value.
+const COLUMNS: [Column; 13] = [
+    ("#slowdown", |row| Cell::number(row.job.slowdown, ratio)),
+    ("#slowdown, estimated", |row| {
+        Cell::number(row.job.slowdown_estimate, |x| format!("~{}", ratio(x)))
+    }),
+    ("#turnaround", |row| time_cell(row.job.turnaround_s())),
+    ("#alone", |row| time_cell(row.job.solo_s)),
+    ("#started after", |row| {
+        time_cell(row.job.start_s.map(|start_s| start_s - row.job.arrival_s))
+    }),
+    ("#longest wait", |row| time_cell(row.job.waited_max_s)),
+    ("#CPU time", |row| time_cell(row.job.cpu_s)),
+    ("#expected", |row| {
+        time_cell(row.job.expected.map(|expected| expected.time_s))
+    }),
+    ("#IPC", |row| Cell::number(row.job.ipc, ratio)),
+    ("#memory", memory_cell),
+    ("#starts", |row| {
+        Cell::Number(row.job.runs.to_string(), row.job.runs.into())
+    }),
+    ("ended", exit_cell),
+    ("run", |row| Cell::text(row.run.unwrap_or("this one"))),
+];
 
 fn ratio(x: f64) -> String {
     decimal(x, 2)
 }
 
-/// How a job ended.
-fn exit_cell(job: &Job) -> Cell {
-    let text = job
-        .exit_text
-        .as_deref()
-        .or(job.absent.why("exit"))
-        .unwrap_or("did not end")
-        .to_owned();
-    let text = if job.timed_out {
-        format!("{text}, timed out")
-    } else {
-        text
-    };
-    match job.exit {
-        Some(0) if !job.timed_out => Cell::Text(text),
-        _ => Cell::Marked("bad", text),
+fn memory_cell(row: &BatchJob<'_>) -> Cell {
+    let bytes = row.job.max_rss_bytes;
+    Cell::number(bytes.map(|bytes| bytes as f64 / 1_048_576.0), |mb| {
+        format!("{mb:.1} MiB")
+    })
+}
+
+fn command_cell(row: &BatchJob<'_>) -> Cell {
+    match &row.job.command {
+        Some(command) => Cell::text(clip(command, MAX_COMMAND)),
+        None => Cell::None,
     }
 }
 
-/// The table.
+fn exit_cell(row: &BatchJob<'_>) -> Cell {
+    let job = row.job;
+    let text = job.exit_text.as_deref().or(job.absent.why("exit"));
+    let text = text.unwrap_or("did not end");
+    match job.exit {
+        _ if job.timed_out => Cell::Marked("bad", format!("{text}, timed out")),
+        Some(0) => Cell::text(text),
+        _ => Cell::Marked("bad", text.to_owned()),
+    }
+}
+
+/// Return the jobs of the batch: those of this run and of the runs before it.
+fn batch_jobs<'a>(run: &'a RunView<'_>) -> Vec<BatchJob<'a>> {
+    let mut jobs = Vec::new();
+    for job in &run.record.jobs {
+        jobs.push(BatchJob { job, run: None });
+    }
+    for earlier in &run.record.earlier_jobs {
+        if let Some(job) = earlier.job.as_ref().or_else(|| find(run, earlier)) {
+            jobs.push(BatchJob {
+                job,
+                run: Some(earlier.run_id.as_deref().unwrap_or("earlier")),
+            });
+        }
+    }
+    jobs
+}
+
+/// Find the job of an earlier run in the record of that run.
+fn find<'a>(run: &'a RunView<'_>, earlier: &EarlierJob) -> Option<&'a Job> {
+    let mut parts = run.earlier.iter();
+    let part = parts.find(|part| part.record.run_id == earlier.run_id)?;
+    let mut jobs = part.record.jobs.iter();
+    jobs.find(|job| job.name == earlier.name && job.command == earlier.command)
+}
+
+/// Return the table.
 pub(super) fn table(run: &RunView<'_>) -> String {
-    let mut jobs = all(run);
+    let mut jobs = batch_jobs(run);
     jobs.sort_by(|a, b| a.job.worst_first(b.job));
-    let estimated = jobs.iter().all(|done| done.job.slowdown.is_none());
-    type Show = fn(&Job) -> Cell;
-    let columns: [(&str, Show, bool); 12] = [
-        (
-            "#slowdown",
-            |job| Cell::number(job.slowdown, ratio),
-            !estimated,
-        ),
-        (
-            "#slowdown, estimated",
-            |job| Cell::number(job.slowdown_estimate, |x| format!("~{}", ratio(x))),
-            estimated,
-        ),
-        ("#turnaround", |job| time_cell(job.turnaround_s()), true),
-        ("#alone", |job| time_cell(job.solo_s), true),
-        (
-            "#started after",
-            |job| time_cell(job.start_s.map(|start| start - job.arrival_s)),
-            true,
-        ),
-        ("#longest wait", |job| time_cell(job.waited_max_s), true),
-        ("#CPU time", |job| time_cell(job.cpu_s), true),
-        (
-            "#expected",
-            |job| time_cell(job.expected.map(|expected| expected.time_s)),
-            true,
-        ),
-        ("#IPC", |job| Cell::number(job.ipc, ratio), true),
-        (
-            "#memory",
-            |job| {
-                Cell::number(
-                    job.max_rss_bytes.map(|bytes| bytes as f64 / 1048576.0),
-                    |mb| format!("{mb:.1} MiB"),
-                )
-            },
-            true,
-        ),
-        (
-            "#starts",
-            |job| Cell::Number(job.runs.to_string(), job.runs.into()),
-            true,
-        ),
-        ("ended", exit_cell, true),
-    ];
-    let is_worth = |show: Show| {
-        jobs.iter()
-            .any(|done| !matches!(show(done.job), Cell::None))
-    };
-    let mut shown: Vec<(&str, Show)> = columns
-        .into_iter()
-        .filter(|(_, show, wanted)| *wanted && is_worth(*show))
-        .map(|(name, show, _)| (name, show))
-        .collect();
-    if jobs.iter().all(|done| done.job.runs == 1) {
-        shown.retain(|(name, _)| *name != "#starts");
+    let is_estimated = jobs.iter().all(|row| row.job.slowdown.is_none());
+    let mut columns = vec![(
+        "job",
+        (|row| Cell::text(&row.job.name)) as fn(&BatchJob<'_>) -> Cell,
+    )];
+    columns.extend(COLUMNS.iter().filter(|column| has_news(column, &jobs)));
+    if !is_estimated {
+        columns.retain(|(name, _)| *name != "#slowdown, estimated");
     }
-    let has_earlier = jobs.iter().any(|done| done.run.is_some());
-    let has_commands = jobs.iter().any(|done| {
-        done.job
-            .command
-            .as_ref()
-            .is_some_and(|command| *command != done.job.name)
-    });
-    let mut names = vec!["job".to_owned()];
-    names.extend(shown.iter().map(|(name, _)| (*name).to_owned()));
-    if has_earlier {
-        names.push("run".to_owned());
+    if jobs.iter().any(has_command) {
+        columns.push(("command", command_cell));
     }
-    if has_commands {
-        names.push("command".to_owned());
+    let mut rows = Vec::new();
+    for job in &jobs {
+        rows.push(columns.iter().map(|(_, cell)| cell(job)).collect());
     }
-    let row = |done: &Done<'_>| {
-        let mut cells = vec![Cell::text(&done.job.name)];
-        cells.extend(shown.iter().map(|(_, show)| show(done.job)));
-        if has_earlier {
-            cells.push(Cell::text(done.run.unwrap_or("this one")));
-        }
-        if has_commands {
-            cells.push(done.job.command.as_ref().map_or(Cell::None, |command| {
-                Cell::text(cosched_report::clip(command, 160))
-            }));
-        }
-        cells
-    };
-    let rows = jobs.iter().map(row).collect();
-    let caption = if estimated {
+    let caption = if is_estimated {
         "the longest turnaround first"
     } else {
         "the greatest slowdown first"
     };
+    let names = columns.iter().map(|(name, _)| (*name).to_owned());
     Table {
         id: Some("jobs-table".to_owned()),
         caption,
-        columns: names,
+        columns: names.collect(),
         rows,
     }
     .html()
+}
+
+/// Whether a column says something about any job.
+fn has_news((name, cell): &Column, jobs: &[BatchJob<'_>]) -> bool {
+    match *name {
+        "#starts" => jobs.iter().any(|row| row.job.runs != 1),
+        "run" => jobs.iter().any(|row| row.run.is_some()),
+        _ => jobs.iter().any(|row| !matches!(cell(row), Cell::None)),
+    }
+}
+
+fn has_command(row: &BatchJob<'_>) -> bool {
+    let command = row.job.command.as_ref();
+    command.is_some_and(|command| *command != row.job.name)
 }

@@ -1,4 +1,4 @@
-//! What ran where, and how to repeat it.
+//! The setting of a run, and how to repeat it.
 
 use crate::html::{Cell, Table, esc_lines, list};
 use cosched_core::ParamValue;
@@ -11,7 +11,7 @@ fn word(value: &ParamValue) -> String {
     }
 }
 
-/// The command that does the same again. A simulation notes no command line, so it is put together.
+/// Return the command that repeats a run. A simulation has no command line, so it is put together.
 fn command(record: &Record) -> String {
     let setting = &record.setting;
     if let Some(words) = &setting.command_line {
@@ -40,114 +40,121 @@ fn command(record: &Record) -> String {
     )
 }
 
-/// Of the machine, the policy and the run itself.
-pub(crate) fn machine(record: &Record) -> String {
-    let (machine, setting) = (&record.machine_details, &record.setting);
-    let mut rows: Vec<(String, String)> = Vec::new();
-    let mut add = |name: &str, value: Option<String>| {
-        rows.extend(value.map(|value| (name.to_owned(), value)))
+/// The rows of the table: a name, and a value if the record has it.
+const ROWS: [(&str, fn(&Record) -> Option<String>); 18] = [
+    ("machine", |record| Some(record.machine.clone())),
+    ("has", |record| Some(topology(record))),
+    ("core types", core_types),
+    ("host", |record| record.setting.host.clone()),
+    ("kernel", |record| record.setting.kernel.clone()),
+    ("CPUs of the run", |record| {
+        let cpus = record.setting.options.cpus.clone();
+        Some(cpus).filter(|cpus| !cpus.is_empty())
+    }),
+    ("counters", counters),
+    ("freezing", |record| record.freezing.clone()),
+    ("policy", |record| Some(policy(record))),
+    ("parameters", parameters),
+    ("seed", |record| Some(record.seed.to_string())),
+    ("started", |record| record.started_at.clone()),
+    ("jobs from", |record| record.setting.input.path.clone()),
+    ("their SHA-256", |record| {
+        record.setting.input.sha256.clone()
+    }),
+    ("cosched itself", |record| Some(overhead(record))),
+    ("the CPUs' time", lost_time),
+    ("heat", heat),
+    ("cosched", |record| Some(record.cosched_version.clone())),
+];
+
+fn topology(record: &Record) -> String {
+    let machine = &record.machine_details;
+    let size = match machine.llc_bytes {
+        Some(bytes) => format!(" of {:.1} MiB", bytes as f64 / 1_048_576.0),
+        None => String::new(),
     };
-    add("machine", Some(record.machine.clone()));
-    let llc = machine
-        .llc_bytes
-        .map(|bytes| format!(" of {:.1} MiB", bytes as f64 / 1_048_576.0))
-        .unwrap_or_default();
-    add(
-        "has",
-        Some(format!(
-            "{}, {}, {}{llc}, {}",
-            count(machine.cpus as u64, "CPU"),
-            count(machine.cores as u64, "core"),
-            count(machine.llcs as u64, "last-level cache"),
-            count(machine.memory_domains as u64, "memory domain")
-        )),
-    );
-    add(
-        "core types",
-        (machine.core_types.len() > 1).then(|| machine.core_types.join(", ")),
-    );
-    add("host", setting.host.clone());
-    add("kernel", setting.kernel.clone());
-    add(
-        "CPUs of the run",
-        Some(setting.options.cpus.clone()).filter(|cpus| !cpus.is_empty()),
-    );
-    add(
-        "counters",
-        record.counters.clone().or_else(|| {
-            record
-                .absent
-                .why("counters")
-                .map(|why| format!("none: {why}"))
-        }),
-    );
-    add("freezing", record.freezing.clone());
-    let lacks = setting
-        .options
-        .policy_lacks
-        .as_ref()
-        .map(|why| format!(" (auto: {why})"))
-        .unwrap_or_default();
-    add(
-        "policy",
-        Some(format!(
-            "{}{lacks}, quantum {}",
-            record.policy,
-            seconds(record.quantum_s)
-        )),
-    );
-    let params: Vec<String> = setting
-        .params
-        .iter()
-        .map(|param| format!("{}={} ({})", param.name, word(&param.value), param.origin))
-        .collect();
-    add(
-        "parameters",
-        (!params.is_empty()).then(|| params.join(", ")),
-    );
-    add("seed", Some(record.seed.to_string()));
-    add("started", record.started_at.clone());
-    add("jobs from", setting.input.path.clone());
-    add("their SHA-256", setting.input.sha256.clone());
+    format!(
+        "{}, {}, {}{size}, {}",
+        count(machine.cpus as u64, "CPU"),
+        count(machine.cores as u64, "core"),
+        count(machine.llcs as u64, "last-level cache"),
+        count(machine.memory_domains as u64, "memory domain")
+    )
+}
+
+fn core_types(record: &Record) -> Option<String> {
+    let types = &record.machine_details.core_types;
+    (types.len() > 1).then(|| types.join(", "))
+}
+
+fn counters(record: &Record) -> Option<String> {
+    let why = record.absent.why("counters");
+    let none = why.map(|why| format!("none: {why}"));
+    record.counters.clone().or(none)
+}
+
+fn policy(record: &Record) -> String {
+    let lacks = match &record.setting.options.policy_lacks {
+        Some(why) => format!(" (auto: {why})"),
+        None => String::new(),
+    };
+    let quantum = seconds(record.quantum_s);
+    format!("{}{lacks}, quantum {quantum}", record.policy)
+}
+
+fn parameters(record: &Record) -> Option<String> {
+    let mut texts = Vec::new();
+    for param in &record.setting.params {
+        let value = word(&param.value);
+        texts.push(format!("{}={value} ({})", param.name, param.origin));
+    }
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+fn overhead(record: &Record) -> String {
     let overhead = &record.overhead;
-    let share = overhead
-        .cpu_share
-        .map(|share| format!(", {:.2} % of one CPU", 100.0 * share))
-        .unwrap_or_default();
-    add(
-        "cosched itself",
-        Some(format!(
-            "{}, {} quanta{share}",
-            count(overhead.decisions, "decision"),
-            overhead.quanta
-        )),
-    );
+    let share = match overhead.cpu_share {
+        Some(share) => format!(", {:.2} % of one CPU", 100.0 * share),
+        None => String::new(),
+    };
+    let decisions = count(overhead.decisions, "decision");
+    format!("{decisions}, {} quanta{share}", overhead.quanta)
+}
+
+/// Return the shares of the CPUs' time that others used.
+fn lost_time(record: &Record) -> Option<String> {
     let load = &record.machine_load;
-    let shares = [
+    let mut texts = Vec::new();
+    for (share, what) in [
         (load.steal_share, "taken by the hypervisor"),
         (load.foreign_share, "used by other programs"),
-    ];
-    let shares = shares
-        .iter()
-        .filter_map(|(share, what)| Some(format!("{:.1} % {what}", 100.0 * (*share)?)));
-    let shares: Vec<String> = shares.collect();
-    add(
-        "the CPUs' time",
-        (!shares.is_empty()).then(|| shares.join(", ")),
-    );
-    let heat = load.throttle_events.map(|events| {
-        let long = load
-            .throttled_s
-            .map(|time| format!(", {} in all", seconds(time)))
-            .unwrap_or_default();
-        format!("slowed a core down {}{long}", count(events, "time"))
-    });
-    add("heat", heat.filter(|_| load.throttle_events != Some(0)));
-    add("cosched", Some(record.cosched_version.clone()));
-    let rows = rows
-        .into_iter()
-        .map(|(name, value)| vec![Cell::Text(name), Cell::Text(value)])
-        .collect();
+    ] {
+        texts.extend(share.map(|share| format!("{:.1} % {what}", 100.0 * share)));
+    }
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+fn heat(record: &Record) -> Option<String> {
+    let load = &record.machine_load;
+    let events = load.throttle_events.filter(|events| *events > 0)?;
+    let time = match load.throttled_s {
+        Some(time_s) => format!(", {} in all", seconds(time_s)),
+        None => String::new(),
+    };
+    Some(format!(
+        "slowed a core down {}{time}",
+        count(events, "time")
+    ))
+}
+
+/// Return the machine, the policy and the setting of a run.
+pub(crate) fn machine(record: &Record) -> String {
+    let mut rows = Vec::new();
+    for (name, value) in ROWS {
+        if let Some(value) = value(record) {
+            rows.push(vec![Cell::text(name), Cell::Text(value)]);
+        }
+    }
     let table = Table {
         id: None,
         caption: "",
@@ -161,7 +168,7 @@ pub(crate) fn machine(record: &Record) -> String {
     format!("{}{again}{}", table.html(), missing(record))
 }
 
-/// What was off, and why.
+/// Return what the run lacked, and why.
 fn missing(record: &Record) -> String {
     let all: Vec<String> = record
         .missing
@@ -175,7 +182,7 @@ fn missing(record: &Record) -> String {
     }
 }
 
-/// What the user was warned of.
+/// Return the warnings of the run.
 pub(crate) fn warnings(record: &Record) -> String {
     list(
         &record

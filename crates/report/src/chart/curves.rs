@@ -1,33 +1,30 @@
 //! Curves and clouds of points.
 
-use super::geometry::{Point, inside, path};
-use super::model::{Chart, Curve, CurveStyle, MarkAxis};
+use super::geometry::{Area, Point, inside, path};
+use super::model::{Chart, Curve, CurveStyle};
 use super::number::with_unit;
 use super::placing::Placer;
-use super::scale::Range;
+use super::scale::{Range, Scale};
 use super::sheet::{
-    MARGIN, Sheet, bottom_axis, horizontal_scale, left_axis, mark_names, marked, marks,
-    room_at_end, room_of, rule, vertical_scale,
+    MARGIN, Sheet, bottom_axis, frame, horizontal_scale, left_axis, room_at_end, room_of,
+    vertical_scale,
 };
 use super::style::{self, Key, MARKER};
+use super::xml::Xml;
 
-/// A joined curve of more points than this has only some markers.
+/// Number of points up to which each has a marker in a joined curve.
 const ALL_MARKED: usize = 50;
-/// About so many.
+/// About the number of markers of a longer curve.
 const SOME_MARKED: usize = 12;
 
-/// Draws the curves and all around them.
+/// Draw the curves with their axes, legend and marks.
 pub(super) fn draw(chart: &Chart, curves: &[Curve], sheet: &mut Sheet) {
-    sheet.legend(
-        curves
-            .iter()
-            .enumerate()
-            .map(|(ix, curve)| (Key::of(ix, curve), curve.name.as_str())),
-    );
-    let (x, y) = ranges(chart, curves);
+    let names = curves.iter().enumerate();
+    sheet.legend(names.map(|(ix, curve)| (Key::of(ix, curve), curve.name.as_str())));
     if curves.iter().all(|curve| finite(curve).next().is_none()) {
         return sheet.nothing();
     }
+    let (x, y) = ranges(curves);
     let vertical = vertical_scale(y.on(&chart.y));
     let across = x.on(&chart.x);
     let first = room_of(&vertical);
@@ -41,66 +38,80 @@ pub(super) fn draw(chart: &Chart, curves: &[Curve], sheet: &mut Sheet) {
     bottom_axis(sheet, &area, &horizontal);
     let xml = &mut sheet.xml;
     left_axis(xml, &area, &vertical);
-    rule(
-        xml,
-        "axis",
-        (area.left, area.bottom()),
-        (area.right(), area.bottom()),
-    );
-    rule(
-        xml,
-        "axis",
-        (area.left, area.top),
-        (area.left, area.bottom()),
-    );
-    let scales = (Some(&horizontal), Some(&vertical));
-    marks(xml, chart, &area, scales);
-
-    let place = |&(x, y): &(f64, f64)| Some((horizontal.fraction(x)?, vertical.fraction(y)?));
-    let places: Vec<Vec<Option<Point>>> = curves
-        .iter()
-        .map(|curve| curve.points.iter().map(place).collect())
-        .collect();
-    for (ix, (curve, places)) in curves.iter().zip(&places).enumerate() {
-        let d = match curve.style {
-            CurveStyle::Line => path(places, &area),
-            CurveStyle::Steps => path(&steps(places), &area),
-            CurveStyle::Points => continue,
-        };
-        if !d.is_empty() {
-            style::curve(
-                xml,
-                ix,
-                &d,
-                Some(curve.name.trim()).filter(|name| !name.is_empty()),
-            );
-        }
+    frame(xml, &area);
+    let mut drawn = Vec::new();
+    for (ix, curve) in curves.iter().enumerate() {
+        drawn.push(Drawn {
+            curve,
+            ix,
+            points: positions(curve, &horizontal, &vertical),
+        });
     }
     let mut placer = Placer::new(area);
-    for (ix, (curve, places)) in curves.iter().zip(&places).enumerate() {
-        for (point, place) in places.iter().enumerate() {
-            let Some(place) = place.filter(|&place| inside(place)) else {
-                continue;
-            };
-            if is_marked(curve, point, ix) {
-                let (x, y) = (area.x(place.0), area.y(place.1));
-                style::marker(xml, ix, x, y, Some(&point_title(chart, curve, point)));
-                placer.keep_marker_free(x, y, MARKER);
-            }
-        }
+    for curve in &drawn {
+        curve.line(xml, &area);
     }
-    mark_names(xml, chart, &area, scales, &mut placer);
-    for (curve, places) in curves.iter().zip(&places) {
-        for (label, place) in curve.labels.iter().zip(places) {
-            if let Some((x, y)) = place.filter(|&place| inside(place)) {
-                placer.beside(xml, label, area.x(x), area.y(y));
-            }
-        }
+    for curve in &drawn {
+        curve.markers(xml, chart, &area, &mut placer);
+    }
+    for curve in &drawn {
+        curve.labels(xml, &area, &mut placer);
     }
     sheet.horizontal_name(&area, &horizontal.label(&chart.x));
 }
 
-/// The points that have a place.
+/// A curve with the positions of its points in the plot.
+struct Drawn<'a> {
+    curve: &'a Curve,
+    ix: usize,
+    points: Vec<Option<Point>>,
+}
+
+/// Return the positions of points as fractions of the plot.
+fn positions(curve: &Curve, horizontal: &Scale, vertical: &Scale) -> Vec<Option<Point>> {
+    let mut positions = Vec::new();
+    for &(x, y) in &curve.points {
+        positions.push(horizontal.fraction(x).zip(vertical.fraction(y)));
+    }
+    positions
+}
+
+impl Drawn<'_> {
+    fn line(&self, xml: &mut Xml, area: &Area) {
+        let d = match self.curve.style {
+            CurveStyle::Line => path(&self.points, area),
+            CurveStyle::Steps => path(&steps(&self.points), area),
+            CurveStyle::Points => return,
+        };
+        if !d.is_empty() {
+            let name = Some(self.curve.name.trim()).filter(|name| !name.is_empty());
+            style::curve(xml, self.ix, &d, name);
+        }
+    }
+
+    fn markers(&self, xml: &mut Xml, chart: &Chart, area: &Area, placer: &mut Placer) {
+        for (point, position) in self.points.iter().enumerate() {
+            if let Some((x, y)) = position.filter(|&position| inside(position))
+                && is_marked(self.curve, point, self.ix)
+            {
+                let (x, y) = (area.x(x), area.y(y));
+                let title = point_title(chart, self.curve, point);
+                style::marker(xml, self.ix, x, y, Some(&title));
+                placer.keep_marker_free(x, y, MARKER);
+            }
+        }
+    }
+
+    fn labels(&self, xml: &mut Xml, area: &Area, placer: &mut Placer) {
+        for (label, position) in self.curve.labels.iter().zip(&self.points) {
+            if let Some((x, y)) = position.filter(|&position| inside(position)) {
+                placer.beside(xml, label, area.x(x), area.y(y));
+            }
+        }
+    }
+}
+
+/// Return the points that are finite.
 pub(super) fn finite(curve: &Curve) -> impl Iterator<Item = (f64, f64)> {
     curve
         .points
@@ -109,10 +120,9 @@ pub(super) fn finite(curve: &Curve) -> impl Iterator<Item = (f64, f64)> {
         .filter(|(x, y)| x.is_finite() && y.is_finite())
 }
 
-/// What the axes must show.
-fn ranges(chart: &Chart, curves: &[Curve]) -> (Range, Range) {
-    let mut x = Range::of(marked(chart, MarkAxis::X));
-    let mut y = Range::of(marked(chart, MarkAxis::Y));
+/// Return the ranges that the axes must show.
+fn ranges(curves: &[Curve]) -> (Range, Range) {
+    let (mut x, mut y) = (Range::default(), Range::default());
     for point in curves.iter().flat_map(finite) {
         x.include(point.0);
         y.include(point.1);
@@ -122,7 +132,7 @@ fn ranges(chart: &Chart, curves: &[Curve]) -> (Range, Range) {
     (x, y)
 }
 
-/// The corners of steps through the points.
+/// Return the corners of steps through the points.
 fn steps(points: &[Option<Point>]) -> Vec<Option<Point>> {
     let mut corners: Vec<Option<Point>> = Vec::with_capacity(2 * points.len());
     for &point in points {
@@ -134,7 +144,7 @@ fn steps(points: &[Option<Point>]) -> Vec<Option<Point>> {
     corners
 }
 
-/// Whether a point has a marker. Curves with few markers have them at different places, so that they hide none.
+/// Whether a point has a marker. Long curves have theirs at different places, so that none hides another.
 fn is_marked(curve: &Curve, point: usize, ix: usize) -> bool {
     if curve.style == CurveStyle::Points || curve.points.len() <= ALL_MARKED {
         return true;
@@ -162,7 +172,7 @@ fn point_title(chart: &Chart, curve: &Curve, point: usize) -> String {
     )
 }
 
-/// A value with the name and the unit of its axis.
+/// Render a value with the name and the unit of its axis.
 fn of_axis(label: &str, v: f64, unit: &Option<String>) -> String {
     format!("{label} {}", with_unit(v, unit.as_deref()))
         .trim_start()

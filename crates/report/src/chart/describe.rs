@@ -1,35 +1,23 @@
-//! What a chart shows, in a sentence or two.
+//! The description of a chart in a sentence or two.
 
 use super::bars::{estimate, line_value};
 use super::curves::finite;
 use super::model::{Axis, Bars, Chart, Curve, CurveStyle, Plot, Timeline};
 use super::number::{value, with_unit};
 use super::scale::Range;
-use super::sheet::mark_text;
 use super::timeline::shown;
 use crate::text::count;
 
-/// So many names are listed at most.
-const LISTED: usize = 12;
+/// Maximum number of names listed.
+const MAX_LISTED: usize = 12;
 
-/// The description of a chart: its kind, its axes, and from where to where each series goes.
+/// Return the description of a chart: its kind, its axes, and the range of each series.
 pub(super) fn sentence(chart: &Chart) -> String {
-    let mut text = match &chart.plot {
+    let text = match &chart.plot {
         Plot::Bars(bars) => of_bars(chart, bars),
         Plot::Curves(curves) => of_curves(chart, curves),
         Plot::Timeline(timeline) => of_timeline(chart, timeline),
     };
-    if !chart.marks.is_empty() {
-        let marks = listed(
-            chart
-                .marks
-                .iter()
-                .map(|mark| mark_text(chart, mark))
-                .collect(),
-            ", ",
-        );
-        text.push_str(&format!(" Marked: {marks}."));
-    }
     match chart.subtitle.as_deref().map(str::trim) {
         None | Some("") => text,
         Some(subtitle) => format!(
@@ -50,22 +38,15 @@ fn of_bars(chart: &Chart, bars: &Bars) -> String {
         count(groups as u64, "group"),
         listed(bars.groups.clone(), ", ")
     );
-    let of_series = |ix: usize| {
+    let mut series = Vec::new();
+    for (ix, one) in bars.series.iter().enumerate() {
         let values: Vec<f64> = (0..groups)
             .filter_map(|group| Some(estimate(bars, ix, group)?.value))
             .collect();
-        from_to(
-            &bars.series[ix].name,
-            &chart.y,
-            &values,
-            groups - values.len(),
-        )
-    };
-    if !bars.series.is_empty() {
-        text.push_str(&format!(
-            " {}.",
-            listed((0..bars.series.len()).map(of_series).collect(), "; ")
-        ));
+        series.push(from_to(&one.name, &chart.y, &values, groups - values.len()));
+    }
+    if !series.is_empty() {
+        text.push_str(&format!(" {}.", listed(series, "; ")));
     }
     if let Some(line) = &bars.line {
         let values: Vec<f64> = (0..groups)
@@ -81,30 +62,31 @@ fn of_curves(chart: &Chart, curves: &[Curve]) -> String {
     if curves.iter().all(|curve| finite(curve).next().is_none()) {
         return "Chart of curves without data.".to_owned();
     }
-    let kind = match curves.iter().all(|curve| curve.style == CurveStyle::Points) {
-        true => "Points",
-        false => "Curves",
+    let kind = if curves.iter().all(|curve| curve.style == CurveStyle::Points) {
+        "Points"
+    } else {
+        "Curves"
     };
-    let of_curve = |curve: &Curve| {
+    let mut texts = Vec::new();
+    for curve in curves {
         let values: Vec<f64> = finite(curve).map(|(_, y)| y).collect();
-        let shown = from_to(
-            &curve.name,
-            &chart.y,
-            &values,
-            curve.points.len() - values.len(),
-        );
-        format!("{shown} in {}", count(values.len() as u64, "point"))
-    };
+        let absent = curve.points.len() - values.len();
+        let shown = from_to(&curve.name, &chart.y, &values, absent);
+        texts.push(format!(
+            "{shown} in {}",
+            count(values.len() as u64, "point")
+        ));
+    }
     let x = Range::of(curves.iter().flat_map(finite).map(|(x, _)| x));
+    let over = match x.ends() {
+        Some((from, to)) => format!(" from {}", between(from, to, &chart.x)),
+        None => String::new(),
+    };
     format!(
-        "{kind} of {} over {}{}. {}.",
+        "{kind} of {} over {}{over}. {}.",
         named(&chart.y, "values"),
         named(&chart.x, "values"),
-        x.ends().map_or(String::new(), |(from, to)| format!(
-            " from {}",
-            between(from, to, &chart.x)
-        )),
-        listed(curves.iter().map(of_curve).collect(), "; ")
+        listed(texts, "; ")
     )
 }
 
@@ -114,22 +96,22 @@ fn of_timeline(chart: &Chart, timeline: &Timeline) -> String {
         return "Timeline without data.".to_owned();
     };
     let mut spans = vec![0_u64; timeline.series.len()];
-    shown(timeline).for_each(|span| spans[span.series] += 1);
-    let of_series = |(name, &n): (&String, &u64)| join(name, &count(n, "span"));
+    for span in shown(timeline) {
+        spans[span.series] += 1;
+    }
+    let series = timeline.series.iter().zip(&spans);
+    let series = series.map(|(name, n)| join(name, &count(*n, "span")));
     format!(
         "Timeline of {} ({}) over {} from {}. {}.",
         count(timeline.rows.len() as u64, "row"),
         listed(timeline.rows.clone(), ", "),
         named(&chart.x, "time"),
         between(from, to, &chart.x),
-        listed(
-            timeline.series.iter().zip(&spans).map(of_series).collect(),
-            "; "
-        )
+        listed(series.collect(), "; ")
     )
 }
 
-/// The label of an axis, or another word if it has none.
+/// Return the label of an axis, or another word if it has none.
 fn named<'a>(axis: &'a Axis, otherwise: &'a str) -> &'a str {
     if axis.label.trim().is_empty() {
         otherwise
@@ -138,7 +120,7 @@ fn named<'a>(axis: &'a Axis, otherwise: &'a str) -> &'a str {
     }
 }
 
-/// The name of a series and the least and greatest of its values.
+/// Return the name of a series with its least and greatest value.
 fn from_to(name: &str, axis: &Axis, values: &[f64], absent: usize) -> String {
     let mut shown = match Range::of(values.iter().copied()).ends() {
         None => return join(name, "no value"),
@@ -167,11 +149,11 @@ fn join(name: &str, shown: &str) -> String {
     }
 }
 
-/// The first few of the texts, and how many more there are.
+/// Join the first few texts, and the number of the others.
 fn listed(mut texts: Vec<String>, between: &str) -> String {
-    let more = texts.len().saturating_sub(LISTED);
+    let more = texts.len().saturating_sub(MAX_LISTED);
     if more > 0 {
-        texts.truncate(LISTED);
+        texts.truncate(MAX_LISTED);
         texts.push(format!("and {more} more"));
     }
     texts.join(between)

@@ -71,20 +71,27 @@ fn clip(a: Point, b: Point) -> Option<(Point, Point)> {
             leave = leave.min(room / toward);
         }
     }
-    let at = |t: f64| match t {
+    (enter <= leave).then(|| (between(a, b, enter), between(a, b, leave)))
+}
+
+/// Return the point of a line at a fraction of its length, within the plot.
+fn between(a: Point, b: Point, fraction: f64) -> Point {
+    match fraction {
         0.0 => a,
         1.0 => b,
         t => (
-            (a.0 + t * dx).clamp(0.0, 1.0),
-            (a.1 + t * dy).clamp(0.0, 1.0),
+            (a.0 + t * (b.0 - a.0)).clamp(0.0, 1.0),
+            (a.1 + t * (b.1 - a.1)).clamp(0.0, 1.0),
         ),
-    };
-    (enter <= leave).then(|| (at(enter), at(leave)))
+    }
+}
+
+fn coordinates((x, y): Point, area: &Area) -> String {
+    format!("{} {}", px(area.x(x)), px(area.y(y)))
 }
 
 /// The `d` of a path through the points, as far as they lie in the plot; `None` is a gap.
 pub(super) fn path(points: &[Option<Point>], area: &Area) -> String {
-    let shown = |point: Point| format!("{} {}", px(area.x(point.0)), px(area.y(point.1)));
     let mut out = String::new();
     let mut last = String::new();
     for pair in points.windows(2) {
@@ -95,7 +102,7 @@ pub(super) fn path(points: &[Option<Point>], area: &Area) -> String {
         let Some((a, b)) = clip(a, b) else {
             continue;
         };
-        let (a, b) = (shown(a), shown(b));
+        let (a, b) = (coordinates(a, area), coordinates(b, area));
         if a != last {
             out.push_str(&format!("M{a}"));
         }

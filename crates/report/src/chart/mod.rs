@@ -5,10 +5,10 @@
 //! most two decimals.
 //!
 //! A chart is as wide as the page, up to 600 px, and can be read at 360 px. It follows the reader's light or dark
-//! colours. Series differ by colour, and by hatch, dash or marker for those who see or print no colours. What is shown
-//! is told in a sentence in `<desc>`; each bar, span and marker has its numbers as a `<title>`, which browsers show
-//! under the pointer. Texts never overlap: they are wrapped, turned, thinned out or cut with an ellipsis, by widths
-//! that are estimated for a wide font.
+//! colours. Series differ by colour, and by hatch, dash or marker for readers without colours. A sentence in `<desc>`
+//! describes the chart; each bar, span and marker has its numbers as a `<title>`, which browsers show under the pointer.
+//! Texts never overlap: they are wrapped, turned, thinned out or cut with an ellipsis, by widths estimated for a wide
+//! font.
 //!
 //! Any input can be drawn. A number that is not finite is shown as absent; control characters are left out; a chart
 //! without anything to show says so.
@@ -24,7 +24,6 @@
 //!     subtitle: None,
 //!     x: Axis { label: "mix".to_owned(), ..Axis::default() },
 //!     y: Axis { label: "turnaround".to_owned(), unit: Some("s".to_owned()), ..Axis::default() },
-//!     marks: Vec::new(),
 //!     plot: Plot::Bars(Bars {
 //!         groups: vec!["A".to_owned(), "B".to_owned()],
 //!         series: vec![
@@ -59,18 +58,17 @@ mod timeline;
 mod xml;
 
 pub use model::{
-    Axis, BarSeries, Bars, Chart, Curve, CurveStyle, Estimate, GroupLine, Mark, MarkAxis, Plot,
-    Span, Timeline,
+    Axis, BarSeries, Bars, Chart, Curve, CurveStyle, Estimate, GroupLine, Plot, Span, Timeline,
 };
 
 use sheet::{Sheet, WIDTH};
 use xml::Xml;
 
-/// The widest that a chart is shown, in CSS pixels.
-const WIDEST_PX: u32 = 600;
+/// Maximum width of a chart, in CSS pixels.
+const MAX_WIDTH_PX: u32 = 600;
 
 impl Chart {
-    /// The chart as one SVG document, which can stand alone, in an `<img>`, or within an HTML page.
+    /// Render the chart as one SVG document, to stand alone, in an `<img>`, or within an HTML page.
     pub fn svg(&self) -> String {
         let id = style::id(self);
         let mut sheet = Sheet::new();
@@ -81,44 +79,31 @@ impl Chart {
             Plot::Timeline(timeline) => timeline::draw(self, timeline, &mut sheet),
         }
         let (body, height) = sheet.end();
+        let (width, height) = (number::px(WIDTH), number::px(height));
+        let (title, desc) = (format!("{id}-title"), format!("{id}-desc"));
+        let attributes = [
+            ("xmlns", "http://www.w3.org/2000/svg"),
+            ("id", &id),
+            ("viewBox", &format!("0 0 {width} {height}")),
+            ("width", "100%"),
+            ("style", &format!("max-width:{MAX_WIDTH_PX}px")),
+            ("role", "img"),
+            ("aria-labelledby", &title),
+            ("aria-describedby", &desc),
+        ];
+        let paper = [("class", "paper"), ("width", &*width), ("height", &*height)];
 
         let mut xml = Xml::default();
-        xml.open(
-            "svg",
-            &[
-                ("xmlns", "http://www.w3.org/2000/svg"),
-                ("id", &id),
-                (
-                    "viewBox",
-                    &format!("0 0 {} {}", number::px(WIDTH), number::px(height)),
-                ),
-                ("width", "100%"),
-                ("style", &format!("max-width:{WIDEST_PX}px")),
-                ("role", "img"),
-                ("aria-labelledby", &format!("{id}-title")),
-                ("aria-describedby", &format!("{id}-desc")),
-            ],
-        );
+        xml.open("svg", &attributes);
         xml.line_end();
-        xml.with_text("title", &[("id", &format!("{id}-title"))], &self.title);
+        xml.with_text("title", &[("id", &title)], &self.title);
         xml.line_end();
-        xml.with_text(
-            "desc",
-            &[("id", &format!("{id}-desc"))],
-            &describe::sentence(self),
-        );
+        xml.with_text("desc", &[("id", &desc)], &describe::sentence(self));
         xml.open("style", &[]);
         xml.append(&style::css(self, &id));
         xml.close();
         style::patterns(self, &id, &mut xml);
-        xml.empty(
-            "rect",
-            &[
-                ("class", "paper"),
-                ("width", &number::px(WIDTH)),
-                ("height", &number::px(height)),
-            ],
-        );
+        xml.empty("rect", &paper);
         xml.append(&body);
         xml.close();
         xml.into_text()

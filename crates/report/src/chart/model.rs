@@ -1,44 +1,40 @@
-//! What a chart consists of.
+//! The contents of a chart.
 
 /// A chart: texts, axes, and what is plotted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// What the chart shows, in a few words; it is also the document's title for screen readers.
+    /// The title, also for screen readers.
     pub title: String,
-    /// A line below the title: where the data are from, what is normalised to what.
+    /// A line below the title: the origin of the data, the baseline.
     pub subtitle: Option<String>,
     /// The horizontal axis. Bars stand along groups, so only its label is used there.
     pub x: Axis,
     /// The vertical axis, on the left. The rows of a timeline use only its label.
     pub y: Axis,
-    /// Straight lines across the plot at given values, such as the baseline of a normalised figure.
-    pub marks: Vec<Mark>,
-    /// What is plotted.
+    /// The data.
     pub plot: Plot,
 }
 
 /// A linear axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axis {
-    /// What is measured, such as `turnaround`.
+    /// The quantity, such as `turnaround`.
     pub label: String,
     /// Its unit, such as `s`; `None` for ratios and counts. It is shown behind the label and behind every value.
     pub unit: Option<String>,
-    /// Where the axis begins, in its unit; `None` lets the data say. An axis begins and ends at a tick, so at most one
-    /// step before. What lies beyond the axis is cut off.
+    /// Begin of the axis in its unit; `None` for the least value. An axis begins at a tick, so at most one step before.
+    /// Values before it are cut off.
     pub from: Option<f64>,
-    /// Where the axis ends, in its unit; as `from`.
-    pub to: Option<f64>,
 }
 
-/// What is plotted.
+/// The data of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plot {
     /// Bars in groups.
     Bars(Bars),
     /// Curves or clouds of points over a number.
     Curves(Vec<Curve>),
-    /// Which series occupies which row from when to when.
+    /// Rows, and the series on them over time.
     Timeline(Timeline),
 }
 
@@ -63,7 +59,7 @@ pub struct BarSeries {
     pub values: Vec<Option<Estimate>>,
 }
 
-/// A value and how sure it is.
+/// A value and its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The value itself.
@@ -100,11 +96,11 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
     /// Names of single points, by their index in `points`, shown beside them where there is room; an empty one is none.
     pub labels: Vec<String>,
-    /// How the points are joined.
+    /// The lines between its points.
     pub style: CurveStyle,
 }
 
-/// How the points of a curve are joined.
+/// The lines between the points of a curve.
 ///
 /// Each point has a marker. A joined curve of more than 50 points has about a dozen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,34 +114,14 @@ pub enum CurveStyle {
     Points,
 }
 
-/// A straight line across the plot.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Mark {
-    /// The axis on which its value lies.
-    pub axis: MarkAxis,
-    /// Its value, in the unit of that axis; the axis reaches that far unless its `from` or `to` says otherwise.
-    pub at: f64,
-    /// What it stands for, shown beside it where there is room.
-    pub label: String,
-}
-
-/// The axis of a [`Mark`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MarkAxis {
-    /// A value of the horizontal axis: the line is vertical. Bars have none, since their groups are no numbers.
-    X,
-    /// A value of the vertical axis: the line is horizontal. A timeline has none.
-    Y,
-}
-
-/// Rows, such as CPUs, and what occupies them over time.
+/// Rows, such as CPUs, and the series on them over time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
     /// The names of the rows, from top to bottom.
     pub rows: Vec<String>,
-    /// The names of what can occupy a row, such as programs.
+    /// The names of the series, such as programs.
     pub series: Vec<String>,
-    /// Who was where. A later one is drawn over an earlier one.
+    /// The spans. A later one is drawn over an earlier one.
     pub spans: Vec<Span>,
 }
 
@@ -156,8 +132,8 @@ pub struct Span {
     pub row: usize,
     /// The series, as an index; a span of a series that does not exist is left out.
     pub series: usize,
-    /// When it begins, in the unit of the horizontal axis; a span with an end that is not finite is left out.
+    /// Its begin in the unit of the horizontal axis; a span with an end that is not finite is left out.
     pub from: f64,
-    /// When it ends, in the same unit. Ends in the wrong order are swapped.
+    /// Its end in the same unit. Ends in the wrong order are swapped.
     pub to: f64,
 }

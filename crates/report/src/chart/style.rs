@@ -50,10 +50,10 @@ const MARKERS: [&str; 8] = [
     "m-2-5h4v10h-4z",
     "m-5-2h10v4h-10z",
 ];
-/// How far a marker reaches from its point.
+/// Radius of a marker.
 pub(super) const MARKER: f64 = 5.0;
 
-/// There are so many looks: each colour with each hatch, or with each dash and marker.
+/// Number of looks: each colour with each hatch, or with each dash and marker.
 const LOOKS: usize = 64;
 
 /// The colour and the second mark of distinction of a series.
@@ -62,12 +62,12 @@ fn look(series: usize) -> (usize, usize) {
     (series % 8, (series + series / 8) % 8)
 }
 
-/// The class of a series' bars.
+/// Return the class of a series' bars.
 pub(super) fn bar_class(series: usize) -> String {
     format!("bar h{}", series % LOOKS)
 }
 
-/// The number of series that are shown as areas.
+/// Return the number of series that are shown as areas.
 fn areas(chart: &Chart) -> usize {
     let all = match &chart.plot {
         Plot::Bars(bars) => bars.series.len(),
@@ -77,9 +77,32 @@ fn areas(chart: &Chart) -> usize {
     all.min(LOOKS)
 }
 
-/// An id for the chart, for use in one page with others: its title's first letters, and a hash of its texts. So it
-/// stays the same when the numbers change.
+/// Return an id for the chart, unique in a page: its title's first letters, and a hash of its texts.
+///
+/// It stays the same when the numbers change.
 pub(super) fn id(chart: &Chart) -> String {
+    // FNV-1a, with a byte that no text contains between the texts.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in texts(chart)
+        .iter()
+        .flat_map(|text| text.bytes().chain([0xff]))
+    {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    let mut id = "chart".to_owned();
+    for word in chart.title.split(|c: char| !c.is_ascii_alphanumeric()) {
+        if id.len() + word.len() > 40 {
+            break;
+        }
+        if !word.is_empty() {
+            id.push_str(&format!("-{}", word.to_ascii_lowercase()));
+        }
+    }
+    format!("{id}-{:08x}", hash >> 32)
+}
+
+/// Return the texts that set a chart apart from others.
+fn texts(chart: &Chart) -> Vec<&str> {
     let mut texts = vec![
         chart.title.as_str(),
         chart.subtitle.as_deref().unwrap_or(""),
@@ -101,59 +124,50 @@ pub(super) fn id(chart: &Chart) -> String {
             texts.extend(timeline.series.iter().map(String::as_str));
         }
     }
-    // FNV-1a, with a byte that no text contains between the texts.
-    let bytes = texts.iter().flat_map(|text| text.bytes().chain([0xff]));
-    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    let mut id = "chart".to_owned();
-    let words = chart
-        .title
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .filter(|word| !word.is_empty());
-    for word in words {
-        if id.len() + word.len() > 40 {
-            break;
-        }
-        id.push_str(&format!("-{}", word.to_ascii_lowercase()));
-    }
-    format!("{id}-{:08x}", hash >> 32)
+    texts
 }
 
-/// The rules, each for this chart alone.
+/// Rules for light paper.
+const LIGHT: [&str; 14] = [
+    ".dim{fill:#565c64}",
+    ".mid{text-anchor:middle}",
+    ".end{text-anchor:end}",
+    ".in{paint-order:stroke;stroke:#fff;stroke-width:3px;stroke-linejoin:round}",
+    ".paper{fill:#fff}",
+    ".grid{stroke:#e1e4e8}",
+    ".axis{stroke:#6b727b}",
+    ".bar{stroke:#1b1d20;stroke-width:.75px}",
+    ".gap{fill:none;stroke:#565c64;stroke-width:1.25px}",
+    ".ink{fill:none;stroke:#1b1d20;stroke-width:1.5px}",
+    ".halo{fill:none;stroke:#fff;stroke-width:4px}",
+    ".point{stroke:#1b1d20;stroke-width:.75px}",
+    ".knob{fill:#fff;stroke:#1b1d20;stroke-width:1.5px}",
+    ".curve{fill:none;stroke-width:2px;stroke-linejoin:round}",
+];
+
+/// Rules for dark paper, over the light ones.
+const DARK: [&str; 11] = [
+    "text{fill:#e8eaed}",
+    ".dim{fill:#a9b0b9}",
+    ".in{stroke:#16181c}",
+    ".paper{fill:#16181c}",
+    ".grid{stroke:#31363d}",
+    ".axis{stroke:#8b939d}",
+    ".bar,.point{stroke:#e8eaed}",
+    ".gap{stroke:#a9b0b9}",
+    ".ink{stroke:#e8eaed}",
+    ".halo{stroke:#16181c}",
+    ".knob{fill:#16181c;stroke:#e8eaed}",
+];
+
+/// Return the rules, each for this chart alone.
 pub(super) fn css(chart: &Chart, id: &str) -> String {
     let mut light = vec![
         format!("text{{font-family:system-ui,sans-serif;font-size:{TEXT}px;fill:#1b1d20}}"),
         format!(".title{{font-size:{TITLE}px;font-weight:600}}"),
-        ".dim{fill:#565c64}".to_owned(),
-        ".mid{text-anchor:middle}".to_owned(),
-        ".end{text-anchor:end}".to_owned(),
-        ".in{paint-order:stroke;stroke:#fff;stroke-width:3px;stroke-linejoin:round}".to_owned(),
-        ".paper{fill:#fff}".to_owned(),
-        ".grid{stroke:#e1e4e8}".to_owned(),
-        ".axis{stroke:#6b727b}".to_owned(),
-        ".bar{stroke:#1b1d20;stroke-width:.75px}".to_owned(),
-        ".gap{fill:none;stroke:#565c64;stroke-width:1.25px}".to_owned(),
-        ".ink{fill:none;stroke:#1b1d20;stroke-width:1.5px}".to_owned(),
-        ".halo{fill:none;stroke:#fff;stroke-width:4px}".to_owned(),
-        ".mark{stroke:#1b1d20;stroke-width:1.25px;stroke-dasharray:5 3}".to_owned(),
-        ".point{stroke:#1b1d20;stroke-width:.75px}".to_owned(),
-        ".knob{fill:#fff;stroke:#1b1d20;stroke-width:1.5px}".to_owned(),
-        ".curve{fill:none;stroke-width:2px;stroke-linejoin:round}".to_owned(),
     ];
-    let mut dark = vec![
-        "text{fill:#e8eaed}".to_owned(),
-        ".dim{fill:#a9b0b9}".to_owned(),
-        ".in{stroke:#16181c}".to_owned(),
-        ".paper{fill:#16181c}".to_owned(),
-        ".grid{stroke:#31363d}".to_owned(),
-        ".axis{stroke:#8b939d}".to_owned(),
-        ".bar,.point{stroke:#e8eaed}".to_owned(),
-        ".gap{stroke:#a9b0b9}".to_owned(),
-        ".ink,.mark{stroke:#e8eaed}".to_owned(),
-        ".halo{stroke:#16181c}".to_owned(),
-        ".knob{fill:#16181c;stroke:#e8eaed}".to_owned(),
-    ];
+    light.extend(LIGHT.map(str::to_owned));
+    let mut dark = DARK.map(str::to_owned).to_vec();
     for (ix, colour) in PALETTE.iter().enumerate() {
         light.push(format!(".c{ix}{{fill:{colour}}}"));
         light.push(format!(".l{ix}{{stroke:{colour}}}"));
@@ -163,19 +177,24 @@ pub(super) fn css(chart: &Chart, id: &str) -> String {
     for series in 0..areas(chart) {
         light.push(format!(".h{series}{{fill:url(#{id}-h{series})}}"));
     }
-    let rules = |rules: &[String]| {
-        let scoped =
-            |rule: &String| format!("#{id} {}\n", rule.replace(",.", &format!(",#{id} .")));
-        rules.iter().map(scoped).collect::<String>()
-    };
     format!(
         "\n{}@media (prefers-color-scheme:dark){{\n{}}}\n",
-        rules(&light),
-        rules(&dark)
+        scoped(&light, id),
+        scoped(&dark, id)
     )
 }
 
-/// The hatches of the series that are shown as areas.
+/// Join rules, each for the element with this id alone.
+fn scoped(rules: &[String], id: &str) -> String {
+    let mut css = String::new();
+    for rule in rules {
+        let rule = rule.replace(",.", &format!(",#{id} ."));
+        css.push_str(&format!("#{id} {rule}\n"));
+    }
+    css
+}
+
+/// Write the hatches of the series that are shown as areas.
 pub(super) fn patterns(chart: &Chart, id: &str, xml: &mut Xml) {
     if areas(chart) == 0 {
         return;
@@ -217,7 +236,7 @@ pub(super) fn patterns(chart: &Chart, id: &str, xml: &mut Xml) {
     xml.close();
 }
 
-/// Draws the path of a curve.
+/// Draw the line of a curve.
 pub(super) fn curve(xml: &mut Xml, series: usize, d: &str, title: Option<&str>) {
     let (colour, dash) = look(series);
     let class = format!("curve l{colour}");
@@ -231,7 +250,7 @@ pub(super) fn curve(xml: &mut Xml, series: usize, d: &str, title: Option<&str>) 
     }
 }
 
-/// Draws the marker of a curve.
+/// Draw a marker of a curve.
 pub(super) fn marker(xml: &mut Xml, series: usize, x: f64, y: f64, title: Option<&str>) {
     let (colour, shape) = look(series);
     let d = format!("M{} {}{}", px(x), px(y), MARKERS[shape]);
@@ -243,13 +262,13 @@ pub(super) fn marker(xml: &mut Xml, series: usize, x: f64, y: f64, title: Option
     }
 }
 
-/// Draws the line over groups, so that it can be seen before bars of any colour.
+/// Draw the line over groups, visible before bars of any colour.
 pub(super) fn line_over(xml: &mut Xml, d: &str) {
     xml.empty("path", &[("class", "halo"), ("d", d)]);
     xml.empty("path", &[("class", "ink"), ("d", d)]);
 }
 
-/// Draws a point of the line over groups.
+/// Draw a point of the line over groups.
 pub(super) fn knob(xml: &mut Xml, x: f64, y: f64, title: Option<&str>) {
     let (x, y) = (px(x), px(y));
     let attributes = [
@@ -264,7 +283,7 @@ pub(super) fn knob(xml: &mut Xml, x: f64, y: f64, title: Option<&str>) {
     }
 }
 
-/// What stands before a name in the legend.
+/// The sign before a name in the legend.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Key {
     /// A piece of the series' bars.
@@ -281,7 +300,7 @@ impl Key {
         Key::Curve(series, curve.style)
     }
 
-    /// Draws it in the area.
+    /// Draw it in the area.
     pub(super) fn draw(self, xml: &mut Xml, area: Area) {
         let (x, y) = (area.x(0.5), area.y(0.5));
         let line = format!("M{} {}H{}", px(area.left), px(y), px(area.right()));

@@ -15,7 +15,7 @@ fn strings(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|&text| text.to_owned()).collect()
 }
 
-/// Bars with intervals, a gap, a negative value, a mark and a line.
+/// Bars with intervals, a gap, a negative value and a line.
 fn bars() -> Chart {
     let estimate = |value, half| {
         Some(Estimate {
@@ -28,11 +28,6 @@ fn bars() -> Chart {
         subtitle: Some("Mean of 5 runs, 95 % intervals".to_owned()),
         x: axis("mix", ""),
         y: axis("gain", "%"),
-        marks: vec![Mark {
-            axis: MarkAxis::Y,
-            at: 5.0,
-            label: "published".to_owned(),
-        }],
         plot: Plot::Bars(Bars {
             groups: strings(&["all light", "mixed", "all heavy"]),
             series: vec![
@@ -57,7 +52,7 @@ fn bars() -> Chart {
     }
 }
 
-/// A curve of each style, with names of points and marks on both axes.
+/// A curve of each style, with names of points.
 fn curves() -> Chart {
     let curve = |name: &str, points: &[(f64, f64)], style| Curve {
         name: name.to_owned(),
@@ -76,18 +71,6 @@ fn curves() -> Chart {
         subtitle: None,
         x: axis("bandwidth", "B/s"),
         y: axis("slowdown", ""),
-        marks: vec![
-            Mark {
-                axis: MarkAxis::Y,
-                at: 1.0,
-                label: "alone".to_owned(),
-            },
-            Mark {
-                axis: MarkAxis::X,
-                at: 8e9,
-                label: "full bus".to_owned(),
-            },
-        ],
         plot: Plot::Curves(vec![
             curve(
                 "model",
@@ -123,11 +106,6 @@ fn timeline() -> Chart {
         subtitle: None,
         x: axis("time", "s"),
         y: axis("CPU", ""),
-        marks: vec![Mark {
-            axis: MarkAxis::X,
-            at: 2.0,
-            label: "decision".to_owned(),
-        }],
         plot: Plot::Timeline(Timeline {
             rows: strings(&["0", "1"]),
             series: strings(&["mcf", "lbm"]),
@@ -168,7 +146,6 @@ fn every_value_is_told() {
         "perf-fair, all light: 2 %",
         "perf-fair, mixed: no value",
         "unfairness, mixed: 1.3",
-        "published: 5 %",
     ];
     for title in told {
         assert!(svg.contains(&format!("<title>{title}</title>")), "{title}");
@@ -186,23 +163,26 @@ fn every_value_is_told() {
 }
 
 #[test]
-fn what_lies_beyond_an_axis_is_cut_off() {
+fn values_before_the_begin_of_an_axis_are_cut_off() {
     let mut chart = bars();
-    chart.y.to = Some(4.0);
+    chart.y.from = Some(5.0);
     let elements = read(&chart.svg());
-    let told = elements
-        .windows(2)
-        .filter(|pair| pair[0].is("rect", "bar h0") && pair[1].name == "title");
-    let tops: Vec<f64> = told.map(|pair| pair[0].number("y").unwrap()).collect();
+    let bars = elements
+        .iter()
+        .filter(|element| element.is("rect", "bar h0"));
+    let bottoms: Vec<f64> = bars
+        .map(|bar| bar.number("y").unwrap() + bar.number("height").unwrap())
+        .collect();
     let lines = elements.iter().filter(|element| element.is("line", "grid"));
-    let highest = lines
+    let lowest = lines
         .filter_map(|element| element.number("y1"))
-        .fold(f64::MAX, f64::min);
-    assert_eq!(tops.iter().copied().fold(f64::MAX, f64::min), highest);
+        .fold(0.0, f64::max);
     assert!(
-        !chart.svg().contains("published</text>"),
-        "a mark beyond the axis is not drawn"
+        bottoms.iter().all(|bottom| *bottom <= lowest + 0.5),
+        "{bottoms:?} {lowest}"
     );
+    let arrows = elements.iter().filter(|element| element.is("path", "knob"));
+    assert!(arrows.count() >= 2, "bars that go on have an arrow");
 }
 
 #[test]
@@ -297,7 +277,9 @@ fn charts_do_not_clash_in_one_page() {
     }
     // New numbers, old names.
     let mut later = bars();
-    later.marks.clear();
+    if let Plot::Bars(bars) = &mut later.plot {
+        bars.series[0].values.clear();
+    }
     assert_eq!(style::id(&later), ids[0]);
 }
 
@@ -557,12 +539,11 @@ fn texts() -> impl Strategy<Value = String> {
 }
 
 fn axes() -> impl Strategy<Value = Axis> {
-    let end = || prop::option::weighted(0.2, numbers());
-    (texts(), prop::option::of(texts()), end(), end()).prop_map(|(label, unit, from, to)| Axis {
+    let from = prop::option::weighted(0.2, numbers());
+    (texts(), prop::option::of(texts()), from).prop_map(|(label, unit, from)| Axis {
         label,
         unit,
         from,
-        to,
     })
 }
 
@@ -632,29 +613,15 @@ fn plots() -> impl Strategy<Value = Plot> {
 }
 
 fn charts() -> impl Strategy<Value = Chart> {
-    let mark = (
-        prop::sample::select(vec![MarkAxis::X, MarkAxis::Y]),
-        numbers(),
-        texts(),
-    )
-        .prop_map(|(axis, at, label)| Mark { axis, at, label });
-    let marks = prop::collection::vec(mark, 0..4);
-    (
-        texts(),
-        prop::option::of(texts()),
-        axes(),
-        axes(),
-        marks,
-        plots(),
-    )
-        .prop_map(|(title, subtitle, x, y, marks, plot)| Chart {
+    (texts(), prop::option::of(texts()), axes(), axes(), plots()).prop_map(
+        |(title, subtitle, x, y, plot)| Chart {
             title,
             subtitle,
             x,
             y,
-            marks,
             plot,
-        })
+        },
+    )
 }
 
 proptest! {

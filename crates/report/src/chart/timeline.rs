@@ -1,104 +1,91 @@
-//! Who was where, and when.
+//! Timelines: rows, and what occupies them over time.
 
 use super::geometry::Area;
 use super::measure::{cut, width};
-use super::model::{Chart, MarkAxis, Span, Timeline};
+use super::model::{Chart, Span, Timeline};
 use super::number::{px, value, with_unit};
-use super::placing::Placer;
-use super::scale::Range;
+use super::scale::{Range, Scale};
 use super::sheet::{
-    LINE, MARGIN, Sheet, TEXT, WIDTH, bottom_axis, horizontal_scale, marked, marks, room_at_end,
-    rule, shown_marks, text,
+    LINE, MARGIN, Sheet, TEXT, WIDTH, bottom_axis, frame, horizontal_scale, room_at_end, rule, text,
 };
 use super::style::{Key, bar_class};
+use super::xml::Xml;
 
-/// The height of a row where there are few.
+/// Height of a row where there are few.
 const ROW: f64 = 24.0;
-/// Rows get lower where there are more than fill this height.
+/// Maximum height of all rows.
 const ALL_ROWS: f64 = 480.0;
-/// The least height of a row.
-const LEAST_ROW: f64 = 1.0;
-/// The longest that the name of a row is.
-const LONGEST: f64 = 110.0;
+/// Least height of a row.
+const MIN_ROW: f64 = 1.0;
+/// Maximum length of the name of a row.
+const MAX_NAME: f64 = 110.0;
 
-/// Draws the rows and all around them.
+/// Draw the rows with their axis, legend and marks.
 pub(super) fn draw(chart: &Chart, timeline: &Timeline, sheet: &mut Sheet) {
-    sheet.legend(
-        timeline
-            .series
-            .iter()
-            .enumerate()
-            .map(|(ix, name)| (Key::Bar(ix), name.as_str())),
-    );
+    let series = timeline.series.iter().enumerate();
+    sheet.legend(series.map(|(ix, name)| (Key::Bar(ix), name.as_str())));
     if shown(timeline).next().is_none() {
         return sheet.nothing();
     }
-    let rows = timeline.rows.len();
-    let height = (ALL_ROWS / rows as f64).clamp(LEAST_ROW, ROW);
     let names: Vec<String> = timeline
         .rows
         .iter()
-        .map(|row| cut(row, LONGEST, TEXT))
+        .map(|row| cut(row, MAX_NAME, TEXT))
         .collect();
-    let longest = names
-        .iter()
-        .map(|name| width(name, TEXT))
-        .fold(0.0, f64::max);
-
-    let mut range = Range::of(marked(chart, MarkAxis::X));
-    shown(timeline).for_each(|span| {
-        [span.from, span.to]
-            .into_iter()
-            .for_each(|at| range.include(at))
-    });
-    range.include_near_zero();
-    let ends = range.on(&chart.x);
-    let first = MARGIN + longest + 6.0;
-    let scale = horizontal_scale(ends, WIDTH - first - MARGIN);
-    let (left, right) = (
-        first.max(room_at_end(&scale)),
-        MARGIN.max(room_at_end(&scale)),
-    );
-    let scale = horizontal_scale(ends, WIDTH - left - right);
+    let (left, right, scale) = horizontal(chart, timeline, &names);
     sheet.vertical_names(&chart.y.label, None);
-    // The names of marks stand above the rows, where nothing else is drawn.
-    let strip = Area {
-        left: MARGIN,
-        top: sheet.y - LINE / 2.0,
-        width: WIDTH - 2.0 * MARGIN,
-        height: LINE,
-    };
-    let scales = (Some(&scale), None);
-    if shown_marks(chart, scales).any(|(mark, _)| !mark.label.is_empty()) {
-        sheet.y += LINE;
-    }
+    let height = (ALL_ROWS / names.len() as f64).clamp(MIN_ROW, ROW);
     let area = Area {
         left,
         top: sheet.y - LINE / 4.0,
         width: WIDTH - left - right,
-        height: height * rows as f64,
+        height: height * names.len() as f64,
     };
     bottom_axis(sheet, &area, &scale);
+    draw_names(&mut sheet.xml, timeline, &names, &area, height);
+    draw_spans(&mut sheet.xml, chart, timeline, &area, &scale);
+    frame(&mut sheet.xml, &area);
+    sheet.horizontal_name(&area, &scale.label(&chart.x));
+}
 
-    let xml = &mut sheet.xml;
+/// Return the room on the left, the room on the right, and the horizontal scale between them.
+fn horizontal(chart: &Chart, timeline: &Timeline, names: &[String]) -> (f64, f64, Scale) {
+    let mut range = Range::default();
+    for span in shown(timeline) {
+        range.include(span.from);
+        range.include(span.to);
+    }
+    range.include_near_zero();
+    let ends = range.on(&chart.x);
+    let mut longest = 0.0_f64;
+    for name in names {
+        longest = longest.max(width(name, TEXT));
+    }
+    let first = MARGIN + longest + 6.0;
+    let scale = horizontal_scale(ends, WIDTH - first - MARGIN);
+    let left = first.max(room_at_end(&scale));
+    let right = MARGIN.max(room_at_end(&scale));
+    (left, right, horizontal_scale(ends, WIDTH - left - right))
+}
+
+/// Write the names of the rows, as many as have room, and lines between the rows.
+fn draw_names(xml: &mut Xml, timeline: &Timeline, names: &[String], area: &Area, height: f64) {
     let every = (LINE / height).ceil() as usize;
     for (row, name) in names.iter().enumerate() {
         let bottom = area.top + height * (row + 1) as f64;
         if height >= 4.0 {
-            rule(xml, "grid", (left, bottom), (area.right(), bottom));
+            rule(xml, "grid", (area.left, bottom), (area.right(), bottom));
         }
         if row % every == 0 && !name.is_empty() {
-            text(
-                xml,
-                "end",
-                left - 6.0,
-                bottom - height / 2.0 + 5.0,
-                name,
-                &timeline.rows[row],
-            );
+            let y = bottom - height / 2.0 + 5.0;
+            text(xml, "end", area.left - 6.0, y, name, &timeline.rows[row]);
         }
     }
-    // Between rows that are high enough stays a space.
+}
+
+fn draw_spans(xml: &mut Xml, chart: &Chart, timeline: &Timeline, area: &Area, scale: &Scale) {
+    let height = area.height / timeline.rows.len() as f64;
+    // Rows that are high enough have a space between them.
     let space = if height >= 12.0 { 2.0 } else { height / 12.0 };
     for span in shown(timeline) {
         let Some((from, to)) = scale.fraction(span.from).zip(scale.fraction(span.to)) else {
@@ -108,11 +95,10 @@ pub(super) fn draw(chart: &Chart, timeline: &Timeline, sheet: &mut Sheet) {
             continue;
         }
         let (from, to) = (area.x(from.max(0.0)), area.x(to.min(1.0)));
-        let class = bar_class(span.series);
         xml.with_title(
             "rect",
             &[
-                ("class", &class),
+                ("class", &bar_class(span.series)),
                 ("x", &px(from)),
                 ("y", &px(area.top + height * span.row as f64 + space)),
                 ("width", &px((to - from).max(0.25))),
@@ -121,22 +107,9 @@ pub(super) fn draw(chart: &Chart, timeline: &Timeline, sheet: &mut Sheet) {
             &span_title(chart, timeline, &span),
         );
     }
-    rule(
-        xml,
-        "axis",
-        (left, area.bottom()),
-        (area.right(), area.bottom()),
-    );
-    rule(xml, "axis", (left, area.top), (left, area.bottom()));
-    marks(xml, chart, &area, scales);
-    let mut placer = Placer::new(strip);
-    for (mark, at) in shown_marks(chart, scales) {
-        placer.above(xml, &mark.label, area.x(at));
-    }
-    sheet.horizontal_name(&area, &scale.label(&chart.x));
 }
 
-/// The spans that have a place, with their ends in order.
+/// Return the spans that can be drawn, with their ends in order.
 pub(super) fn shown(timeline: &Timeline) -> impl Iterator<Item = Span> {
     timeline.spans.iter().filter_map(|&span| {
         let placed = span.row < timeline.rows.len()

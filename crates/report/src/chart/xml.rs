@@ -91,10 +91,9 @@ impl Xml {
 
 /// The text in one line, without the characters that XML forbids, that control something or that hide text.
 pub(super) fn clean(text: &str) -> String {
-    let shown = |c: &char| !is_hidden(*c) && !matches!(*c as u32 & 0xffff, 0xfffe | 0xffff);
     text.chars()
         .map(|c| if c.is_whitespace() { ' ' } else { c })
-        .filter(shown)
+        .filter(|c| !is_hidden(*c) && !matches!(*c as u32 & 0xffff, 0xfffe | 0xffff))
         .collect()
 }
 
