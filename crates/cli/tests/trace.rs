@@ -1,7 +1,7 @@
 //! Runs as traces: what a trace shows is what the record of the same run tells.
 
 mod common;
-#[path = "../../report/src/trace/decoded.rs"]
+#[path = "../../report/src/trace/tests/decoded.rs"]
 #[allow(dead_code)]
 mod decoded;
 

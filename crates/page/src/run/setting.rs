@@ -40,8 +40,10 @@ fn command(record: &Record) -> String {
     )
 }
 
-/// The rows of the table: a name, and a value if the record has it.
-const ROWS: [(&str, fn(&Record) -> Option<String>); 18] = [
+/// A row of the table: a name, and a value if the record has it.
+type Row = (&'static str, fn(&Record) -> Option<String>);
+
+const ROWS: [Row; 18] = [
     ("machine", |record| Some(record.machine.clone())),
     ("has", |record| Some(topology(record))),
     ("core types", core_types),

@@ -5,8 +5,6 @@
 //! names and values and [`sums`] for sums over all jobs. `docs/formats.md` describes the contents.
 
 mod convert;
-#[cfg(test)]
-mod decoded;
 mod event;
 mod names;
 mod sums;

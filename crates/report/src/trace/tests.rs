@@ -1,4 +1,5 @@
-use super::decoded::{Decoded, Kind, Track, decode};
+pub(crate) mod decoded;
+
 use super::*;
 use crate::series::{EndedRow, Mode, Row, SampleRow, SeriesTask};
 use crate::testing::{FullDisk, info, result};
@@ -6,6 +7,7 @@ use cosched_core::{
     Absence, Basis, Counter, CpuId, CpuSet, Machine, PerCounter, Purpose, Rate, RunResult,
     Switched, TaskId, Trigger, WaitReason,
 };
+use decoded::{Decoded, Kind, Track, decode};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
