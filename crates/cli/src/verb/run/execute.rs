@@ -1,10 +1,10 @@
-//! Carries out a plan: solo runs if wanted, the run itself, and the report. Real and simulated processes are treated
-//! alike.
+//! Carries out a plan: solo runs if wanted, the run itself, and the report.
 
 use super::answer::{exit_of, print};
 use super::args::RunArgs;
 use super::batch::{Batch, BatchResult, Session};
 use super::files::{Files, keep};
+use super::folder::Folder;
 use super::metrics::MetricsSocket;
 use super::old_logs::{Passing, prune};
 use super::plan::{DEFAULT_LOGS, ONLY, Plan};
@@ -12,13 +12,12 @@ use super::platform::Platform;
 use super::resume::{move_file, moved};
 use super::screen::Screen;
 use super::setting::setting;
-use super::{solo, watched};
+use super::solo;
 use crate::exit::Exit;
 use crate::input::told;
 use crate::stderr;
 use cosched_core::{Counter, RunResult, TaskResult};
-use cosched_linux::root::Root;
-use cosched_report::{RunWarning, record, visible};
+use cosched_report::{JobInfo, RunInfo, RunWarning, record, visible};
 use std::cell::RefCell;
 use std::path::Path;
 
@@ -28,80 +27,26 @@ pub(crate) fn execute<P: Platform>(
     platform: &P,
     mut plan: Plan<P>,
 ) -> anyhow::Result<Exit> {
-    platform.check(plan.config.jobs.min(plan.jobs.len()))?;
-    let metrics = args
-        .output
-        .metrics
-        .as_ref()
-        .map(MetricsSocket::bind)
-        .transpose()?;
+    let at_once = plan.config.jobs.min(plan.jobs.len());
+    platform.check(at_once)?;
+    let metrics = args.output.metrics.as_ref();
+    let metrics = metrics.map(MetricsSocket::bind).transpose()?;
     // A file that can't be written is an error before anything is started.
-    let names = plan
-        .tasks
-        .iter()
-        .filter_map(P::files)
-        .flat_map(|(out, err)| [out, err]);
-    let writes = names
-        .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
-        .collect();
-    let reads = || P::reads(args, &plan.jobs, &plan.tasks);
-    let (folder, mut files) = Files::open(args, &plan.logs, writes, reads, &plan.seen)?;
-    let record_to = files.record.take();
-    let aside = folder.aside.clone();
+    let (folder, mut files) = open_files(args, &plan)?;
+    let record_file = files.record.take();
+    if let Some(aside) = &folder.aside {
+        follow_files(&mut plan, aside);
+    }
     let mut folder = Passing::new(folder, &plan.logs, !args.output.no_logs);
     let screen = Screen::new(args.output.quiet);
-    if let Some(address) = metrics.as_ref().and_then(MetricsSocket::address) {
-        screen.say(&format!("cosched: metrics are served at {address}"));
-    }
-    if let Some(open) = metrics.as_ref().filter(|metrics| metrics.is_open()) {
-        let address = open
-            .address()
-            .map(|address| address.to_string())
-            .unwrap_or_default();
-        screen.warn(RunWarning::MetricsOpen { address });
-    }
-    for warning in &platform.view().warnings {
-        screen.warn(warning.clone());
-    }
-    if let Some(aside) = &aside {
-        // What an earlier run left in this folder has been put aside by now.
-        plan.earlier
-            .iter_mut()
-            .for_each(|job| moved(job, &plan.logs, aside));
-        for warning in &mut plan.warnings {
-            if let RunWarning::Rebuilt { file, .. } = warning {
-                move_file(file, &plan.logs, aside);
-            }
-        }
-    }
-    plan.warnings
-        .drain(..)
-        .for_each(|warning| screen.warn(warning));
-    for &shortfall in &plan.choice.shortfalls {
-        screen.warn(RunWarning::Without(shortfall));
-    }
-    // `-j 6 sleep` means six sleepers at once to users of GNU parallel.
-    let (asked, cpus) = (
-        plan.config.jobs.min(plan.jobs.len()),
-        platform.view().machine.cpus.len(),
-    );
-    if !plan.choice.entry.time_shares && args.limits.jobs.is_some() && asked > cpus {
-        screen.warn(RunWarning::FewerAtOnce {
-            policy: plan.choice.entry.name.to_owned(),
-            asked,
-            cpus,
-        });
+    report_metrics(metrics.as_ref(), &screen);
+    for warning in early_warnings(args, platform, &mut plan, at_once) {
+        screen.warn(warning);
     }
     let is_only = matches!(&plan.jobs[..], [(_, job)] if job.input.is_only);
     let takes_no_values = is_only && plan.jobs[0].1.input.values.is_empty();
     let memory = RefCell::new(std::mem::take(&mut plan.memory));
-    // Nobody looks at a simulation: it is over too soon.
-    let window =
-        (!platform.view().is_simulated()).then(|| watched::open(&Root::default(), metrics));
-    let window = window.map(|(window, problem)| {
-        problem.into_iter().for_each(|warning| screen.warn(warning));
-        window
-    });
+    let window = platform.open_window(metrics, &screen);
     let logs = plan.logs.clone();
     let session = Session {
         args,
@@ -111,68 +56,32 @@ pub(crate) fn execute<P: Platform>(
         window: window.as_ref(),
         logs: &logs,
     };
-    let mut infos = plan.infos(platform.view().is_simulated());
+    let mut infos = plan.infos();
     if args.output.no_logs {
-        infos
-            .iter_mut()
-            .for_each(|info| (info.log, info.log_stderr) = (None, None));
+        for info in &mut infos {
+            (info.log, info.log_stderr) = (None, None);
+        }
     }
     if let Some(exit) = solo::learn(&session, &mut plan, &mut infos)? {
         return Ok(exit);
     }
     if args.solo.as_deref() == Some(ONLY) {
-        screen.clear();
-        screen.say(&format!(
-            "cosched: what each job does alone is in {}",
-            told(plan.logs.join("solo-profiles.json"))
-        ));
-        let failed = infos.iter().any(|info| info.solo_failed);
-        return Ok(if failed { Exit::Failure } else { Exit::Success });
+        return Ok(end_of_solo_runs(&screen, &plan.logs, &infos));
     }
-    let mut policy = (plan.choice.entry.build)(&plan.choice.params);
-    let batch = Batch {
-        policy: plan.choice.entry.name,
-        params: &plan.choice.params,
-        config: &plan.config,
-        capabilities: &plan.capabilities,
-        record_as: setting(
-            args,
-            platform.view(),
-            (&plan.input, &plan.files),
-            (&plan.choice.params, &plan.choice.origins),
-            &plan.config,
-        ),
-        jobs: plan.tasks,
-        specs: &plan.specs,
-        infos,
-        known: plan.known,
-        earlier: plan.earlier,
-        files,
-        shows_output: true,
-    };
-    let BatchResult { result, mut info } = batch.run(&session, &mut *policy)?;
-    for odd in odd_traces(&result) {
-        screen.warn(odd);
+    let halt = plan.config.halt;
+    let BatchResult { result, mut info } = run_together(&session, plan, infos, files)?;
+    let unread = takes_no_values && unread_input();
+    for warning in late_warnings(&result, &info, unread) {
+        screen.warn(warning);
     }
-    for disturbed in info.disturbances(false) {
-        screen.warn(disturbed);
-    }
-    if takes_no_values && unread_input() {
-        screen.warn(RunWarning::InputUnread);
-    }
-    let adopted = info.earlier.iter().any(|job| job.adopted);
     info.warnings.extend(screen.take_warnings());
-    if info
-        .warnings
-        .iter()
-        .any(|warning| matches!(warning, RunWarning::OutputLost { .. }))
-    {
+    if info.warnings.iter().any(is_output_lost) {
         folder.keep();
     }
     let record = record(&result, &info);
-    let kept = keep(record_to, &plan.logs, &record);
+    let kept = keep(record_file, &logs, &record);
     screen.clear();
-    // What the run found out is shown even where it can't be kept, and a reader who has gone does not change it.
+    // A full disk or a closed pipe does not hide the result.
     match print(args, &record) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
         printed => printed?,
@@ -181,26 +90,153 @@ pub(crate) fn execute<P: Platform>(
     if let Some(keep) = args.output.keep_logs.filter(|_| args.output.logs.is_none()) {
         prune(Path::new(DEFAULT_LOGS), keep as usize);
     }
-    let exit = exit_of(&result, &plan.config.halt, is_only);
-    let lost: Vec<&RunWarning> = info
-        .warnings
-        .iter()
-        .filter(|warning| warning.is_lost_file())
-        .collect();
-    if args.output.quiet {
-        // The user asked for this file, and it is incomplete: --quiet does not hide that.
-        lost.iter()
-            .for_each(|warning| stderr::say(format_args!("cosched: {}", visible(&warning.text()))));
-    }
-    // It is not known that an adopted job succeeded.
-    Ok(if exit == Exit::Success && (adopted || !lost.is_empty()) {
-        Exit::Failure
-    } else {
-        exit
+    let is_complete = report_lost_files(args, &info);
+    let exit = exit_of(&result, &halt, is_only);
+    // Nobody knows whether an adopted job succeeded.
+    let is_known = !info.earlier.iter().any(|job| job.adopted);
+    Ok(match exit {
+        Exit::Success if !is_known || !is_complete => Exit::Failure,
+        exit => exit,
     })
 }
 
-/// Whether there is something in a pipe to standard input that nobody has read.
+/// Opens the log folder and all files that the run writes.
+fn open_files<P: Platform>(args: &RunArgs, plan: &Plan<P>) -> anyhow::Result<(Folder, Files)> {
+    let mut writes = Vec::new();
+    for (out, err) in plan.tasks.iter().filter_map(P::files) {
+        let names = [out, err];
+        let names = names.iter().filter_map(|path| path.file_name()?.to_str());
+        writes.extend(names.map(str::to_owned));
+    }
+    let reads = || P::reads(args, &plan.jobs, &plan.tasks);
+    Files::open(args, &plan.logs, writes, reads, &plan.seen)
+}
+
+/// Corrects the paths of earlier runs' files that were put aside.
+fn follow_files<P: Platform>(plan: &mut Plan<P>, aside: &Path) {
+    for job in &mut plan.earlier {
+        moved(job, &plan.logs, aside);
+    }
+    for warning in &mut plan.warnings {
+        if let RunWarning::Rebuilt { file, .. } = warning {
+            move_file(file, &plan.logs, aside);
+        }
+    }
+}
+
+fn report_metrics(metrics: Option<&MetricsSocket>, screen: &Screen) {
+    let Some(metrics) = metrics else {
+        return;
+    };
+    let address = metrics.address().map(|address| address.to_string());
+    if let Some(address) = &address {
+        screen.say(&format!("cosched: metrics are served at {address}"));
+    }
+    if metrics.is_open() {
+        let address = address.unwrap_or_default();
+        screen.warn(RunWarning::MetricsOpen { address });
+    }
+}
+
+/// The warnings that are known before any job starts.
+fn early_warnings<P: Platform>(
+    args: &RunArgs,
+    platform: &P,
+    plan: &mut Plan<P>,
+    at_once: usize,
+) -> Vec<RunWarning> {
+    let mut warnings = platform.view().warnings.clone();
+    warnings.append(&mut plan.warnings);
+    let shortfalls = plan.choice.shortfalls.iter();
+    warnings.extend(shortfalls.map(|&shortfall| RunWarning::Without(shortfall)));
+    // Users of GNU parallel expect six sleepers from `-j 6 sleep`.
+    let cpus = platform.view().machine.cpus.len();
+    let entry = plan.choice.entry;
+    if !entry.time_shares && args.limits.jobs.is_some() && at_once > cpus {
+        warnings.push(RunWarning::FewerAtOnce {
+            policy: entry.name.to_owned(),
+            asked: at_once,
+            cpus,
+        });
+    }
+    warnings
+}
+
+fn end_of_solo_runs(screen: &Screen, logs: &Path, infos: &[JobInfo]) -> Exit {
+    screen.clear();
+    screen.say(&format!(
+        "cosched: the solo profiles are in {}",
+        told(logs.join("solo-profiles.json"))
+    ));
+    if infos.iter().any(|info| info.solo_failed) {
+        Exit::Failure
+    } else {
+        Exit::Success
+    }
+}
+
+/// Runs all jobs of the plan together.
+fn run_together<P: Platform>(
+    session: &Session<'_, P>,
+    plan: Plan<P>,
+    infos: Vec<JobInfo>,
+    files: Files,
+) -> anyhow::Result<BatchResult> {
+    let choice = &plan.choice;
+    let record_as = setting(
+        session.args,
+        session.platform.view(),
+        (&plan.input, &plan.files),
+        (&choice.params, &choice.origins),
+        &plan.config,
+    );
+    let batch = Batch {
+        policy: choice.entry.name,
+        params: &choice.params,
+        config: &plan.config,
+        capabilities: &plan.capabilities,
+        record_as,
+        jobs: plan.tasks,
+        specs: &plan.specs,
+        infos,
+        known: plan.known,
+        earlier: plan.earlier,
+        files,
+        shows_output: true,
+    };
+    let mut policy = (choice.entry.build)(&choice.params);
+    batch.run(session, &mut *policy)
+}
+
+/// The warnings that follow from the result.
+fn late_warnings(result: &RunResult, info: &RunInfo, unread_input: bool) -> Vec<RunWarning> {
+    let mut warnings: Vec<RunWarning> = result.tasks.iter().filter_map(odd_trace).collect();
+    warnings.extend(info.disturbances(false));
+    warnings.extend(unread_input.then_some(RunWarning::InputUnread));
+    warnings
+}
+
+fn is_output_lost(warning: &RunWarning) -> bool {
+    matches!(warning, RunWarning::OutputLost { .. })
+}
+
+/// Returns whether all files are complete. With `--quiet` it prints which are not: the user asked for them.
+fn report_lost_files(args: &RunArgs, info: &RunInfo) -> bool {
+    let mut is_complete = true;
+    for warning in info
+        .warnings
+        .iter()
+        .filter(|warning| warning.is_lost_file())
+    {
+        is_complete = false;
+        if args.output.quiet {
+            stderr::say(format_args!("cosched: {}", visible(&warning.text())));
+        }
+    }
+    is_complete
+}
+
+/// Whether standard input is a pipe with unread data.
 fn unread_input() -> bool {
     let input = std::io::stdin();
     let is_pipe = rustix::fs::fstat(&input).is_ok_and(|stat| {
@@ -209,20 +245,15 @@ fn unread_input() -> bool {
     is_pipe && rustix::io::ioctl_fionread(&input).is_ok_and(|bytes| bytes > 0)
 }
 
-/// Warnings for jobs whose solo trace can't belong to the work that they did: the numbers of instructions differ by
-/// more than a tenth.
-fn odd_traces(result: &RunResult) -> Vec<RunWarning> {
-    let odd = |task: &TaskResult| {
-        let (trace, did) = (
-            task.spec.solo.trace.as_ref()?.instructions(),
-            task.counts[Counter::Instructions].value()?,
-        );
-        let ended_well = task.exit.as_ref().is_some_and(cosched_core::Exit::ok);
-        (ended_well && trace.abs_diff(did) > trace / 10).then(|| RunWarning::SoloTraceOdd {
-            job: task.spec.name.clone(),
-            retired: did,
-            alone: trace,
-        })
-    };
-    result.tasks.iter().filter_map(odd).collect()
+/// The warning that a solo trace belongs to other work: its instructions differ by more than a tenth.
+fn odd_trace(task: &TaskResult) -> Option<RunWarning> {
+    let alone = task.spec.solo.trace.as_ref()?.instructions();
+    let retired = task.counts[Counter::Instructions].value()?;
+    let succeeded = task.exit.as_ref().is_some_and(cosched_core::Exit::ok);
+    let is_odd = succeeded && alone.abs_diff(retired) > alone / 10;
+    is_odd.then(|| RunWarning::SoloTraceOdd {
+        job: task.spec.name.clone(),
+        retired,
+        alone,
+    })
 }

@@ -1,4 +1,4 @@
-//! The files that a run writes. They are opened before anything is started; the record is written whole at the end.
+//! The files that a run writes. They are opened before any job starts; the record is written at the end.
 
 use super::args::RunArgs;
 use super::folder::{Folder, OWN, Readers};
@@ -11,12 +11,12 @@ use crate::input::{told, value_files};
 use crate::whole_file::{stream_whole, write_whole};
 use anyhow::Context as _;
 use cosched_report::{JOBLOG_HEADER, JobLogWriter, Record, RunWarning, append_joblog};
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{Error, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-/// The files that are written while a run goes on.
+/// The open files of a run.
 #[derive(Default)]
 pub(crate) struct Files {
     pub(crate) series: Option<File>,
@@ -29,9 +29,13 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Claims the log folder for what jobs write there, by these names, and opens the files that are asked for. The folder is
-    /// the run's own until it is dropped. What jobs read is asked for only where something else is written. With `--resume`,
-    /// `seen` is what was looked at.
+    /// Claims the log folder for files with the names `writes`, and opens the files of the run.
+    ///
+    /// `reads` lists the files that jobs read; it is called only if the user names files to write. `seen` is the state
+    /// of the job log when `--resume` read it.
+    ///
+    /// # Errors
+    /// A file can't be opened, or another run uses it. What was made is removed.
     pub(crate) fn open(
         args: &RunArgs,
         logs: &Path,
@@ -47,8 +51,8 @@ impl Files {
         let named = AllNamed::check(args)?;
         named.check_logs(logs, &names)?;
         named.check_inputs(|| reads().into_iter().chain(inputs(args)))?;
-        // What is made here goes again if a signal comes.
-        let waiting = Waiting::new(args.output.quiet).context("taking signals")?;
+        // New files are removed if a signal comes.
+        let waiting = Waiting::new(args.output.quiet).context("cannot hold signals back")?;
         let readers = if args.output.no_logs {
             Readers::Owner
         } else {
@@ -73,87 +77,100 @@ impl Files {
         folder: &Folder,
         waiting: &Waiting,
     ) -> anyhow::Result<Files> {
-        let AllNamed {
-            record,
-            events,
-            joblog,
-        } = named;
-        let record = record
-            .map(|named| RecordFile::open(named, waiting))
-            .transpose()?;
-        let events = events
-            .map(|named| named.open(false, waiting).map(|file| (named, file)))
-            .transpose()?;
-        if let Some((named, file)) = &events {
-            named.claim(file, waiting)?;
+        let mut files = Files::default();
+        if let Some(named) = named.record {
+            files.record = Some(RecordFile::open(named, waiting)?);
         }
-        let series = (!args.output.no_series)
-            .then(|| folder.create("series.jsonl"))
-            .transpose();
-        let series = series
-            .map_err(|error| usage(format!("--logs series.jsonl: {error}; nothing was started")))?;
-        let empty_events = || {
-            events
-                .map(|(named, file)| named.empty(&file).map(|()| file))
-                .transpose()
-        };
-        // The job log comes last: without --resume its old content is lost, so everything else must be writable first. And
-        // only the run that has the job log may empty anything: another one may write there.
-        let (events, joblog, journal, watched) = match joblog {
-            None => (empty_events()?, None, Journal::default(), None),
+        if let Some(named) = &named.events {
+            let file = named.open(false, waiting)?;
+            named.claim(&file, waiting)?;
+            files.events = Some(file);
+        }
+        if !args.output.no_series {
+            files.series = Some(create_series(folder)?);
+        }
+        // Without --resume the job log's old content is lost, so all else must be writable before.
+        let joblog = match &named.joblog {
             Some(named) => {
-                let path = &named.path;
-                let fail = |error: Error| named.fail(&error);
-                let file = named.open(true, waiting)?;
-                named.claim(&file, waiting)?;
-                // What was looked at to resume can have changed until this run had the job log.
-                let why = match args.resume {
-                    true if Seen::now(path) == *seen => None,
-                    true => Some("another run has written to it just now; nothing is known of that; try again".into()),
-                    false => still_used(path),
-                };
-                if let Some(why) = why {
-                    return Err(fail(Error::other(why)));
-                }
-                let mut journal = Journal::default();
-                if !args.is_simulated() {
-                    if let Some(runs) = runs::beside(path).filter(|runs| !runs.exists()) {
-                        waiting.made(&runs);
-                    }
-                    // Before the old content goes: whoever resumes must find this run.
-                    runs::enter(path, logs, !args.resume).map_err(fail)?;
-                    journal = Journal::open(path).map_err(fail)?;
-                }
-                let events = empty_events()?;
-                if !args.resume {
-                    named.empty(&file)?;
-                }
-                if named.is_special() {
-                    (events, Some(JobLogWriter::new(file, true)), journal, None)
-                } else {
-                    let open = file.try_clone().map_err(fail)?;
-                    let joblog = append_joblog(file).map_err(fail)?;
-                    (
-                        events,
-                        Some(joblog),
-                        journal,
-                        Some(Watched::new(&named, open).map_err(fail)?),
-                    )
-                }
+                let file = claim_joblog(args, named, seen, waiting)?;
+                files.journal = open_journal(args, named, logs, waiting)?;
+                Some((named, file))
             }
+            None => None,
         };
-        Ok(Files {
-            series,
-            events,
-            joblog,
-            journal,
-            watched,
-            record,
-        })
+        // Only the run that has the job log may empty files: another one may write to them.
+        if let (Some(named), Some(file)) = (&named.events, &files.events) {
+            named.empty(file)?;
+        }
+        if let Some((named, file)) = joblog {
+            if !args.resume {
+                named.empty(&file)?;
+            }
+            files.begin_joblog(named, file)?;
+        }
+        Ok(files)
+    }
+
+    fn begin_joblog(&mut self, named: &Named, file: File) -> anyhow::Result<()> {
+        if named.is_special() {
+            self.joblog = Some(JobLogWriter::new(file, true));
+            return Ok(());
+        }
+        let open = file.try_clone().map_err(|error| named.fail(&error))?;
+        self.joblog = Some(append_joblog(file).map_err(|error| named.fail(&error))?);
+        self.watched = Some(Watched::new(named, open).map_err(|error| named.fail(&error))?);
+        Ok(())
     }
 }
 
-/// The files that say what is to be run, and how.
+fn create_series(folder: &Folder) -> anyhow::Result<File> {
+    let made = folder.create("series.jsonl");
+    made.map_err(|error| usage(format!("--logs series.jsonl: {error}; nothing was started")))
+}
+
+/// Opens and locks the job log.
+fn claim_joblog(
+    args: &RunArgs,
+    named: &Named,
+    seen: &Seen,
+    waiting: &Waiting,
+) -> anyhow::Result<File> {
+    let file = named.open(true, waiting)?;
+    named.claim(&file, waiting)?;
+    // It can have changed until this run had the lock.
+    let problem = if !args.resume {
+        still_used(&named.path)
+    } else if Seen::now(&named.path) != *seen {
+        Some("another run has just written to it; try again".to_owned())
+    } else {
+        None
+    };
+    match problem {
+        Some(why) => Err(named.fail(&Error::other(why))),
+        None => Ok(file),
+    }
+}
+
+/// Enters this run beside the job log, for later runs that resume.
+fn open_journal(
+    args: &RunArgs,
+    named: &Named,
+    logs: &Path,
+    waiting: &Waiting,
+) -> anyhow::Result<Journal> {
+    if args.is_simulated() {
+        return Ok(Journal::default());
+    }
+    let joblog = &named.path;
+    if let Some(runs) = runs::beside(joblog).filter(|runs| !runs.exists()) {
+        waiting.made(&runs);
+    }
+    let entered = runs::enter(joblog, logs, !args.resume);
+    let journal = entered.and_then(|()| Journal::open(joblog));
+    journal.map_err(|error| named.fail(&error))
+}
+
+/// The files that describe the run.
 fn inputs(args: &RunArgs) -> impl Iterator<Item = PathBuf> {
     let given = args
         .mix
@@ -173,13 +190,13 @@ fn inputs(args: &RunArgs) -> impl Iterator<Item = PathBuf> {
         .map(Path::to_owned)
 }
 
-/// A job log that is open, and where it is to be at the end.
+/// An open job log, and its expected place.
 pub(crate) struct Watched {
     /// As the user named it.
     name: String,
     place: PathBuf,
     file: File,
-    /// How it begins.
+    /// Its first bytes.
     first: Vec<u8>,
 }
 
@@ -196,12 +213,12 @@ impl Watched {
         })
     }
 
-    /// The warning that somebody has moved or removed it.
+    /// The warning that the file was moved, removed or emptied.
     pub(crate) fn moved(&self) -> Option<RunWarning> {
         let open = self.file.metadata().ok()?;
-        let is_there = |now: &Metadata| (now.dev(), now.ino()) == (open.dev(), open.ino());
-        let stays = std::fs::metadata(&self.place).is_ok_and(|now| is_there(&now));
-        // What copies a file away and empties it, as `logrotate` may do, takes its first line.
+        let now = std::fs::metadata(&self.place).ok();
+        let stays = now.is_some_and(|now| (now.dev(), now.ino()) == (open.dev(), open.ino()));
+        // `logrotate` may copy a file and empty it, so its first line is gone.
         let mut first = vec![0; self.first.len()];
         let is_cut = self.file.read_exact_at(&mut first, 0).is_err() || first != self.first;
         let file = self.name.clone();
@@ -215,12 +232,12 @@ impl Watched {
 /// Where `--record` goes.
 pub(crate) struct RecordFile {
     named: Named,
-    /// A pipe or a device, which is open from the start: its reader waits for the record.
+    /// A pipe or a device: it is open from the start, because its reader waits.
     open: Option<File>,
 }
 
 impl RecordFile {
-    /// Opens it. An earlier record stays until there is a new one.
+    /// Opens the file. An earlier record stays until the new one replaces it.
     fn open(named: Named, waiting: &Waiting) -> anyhow::Result<RecordFile> {
         let is_new = named.place.symlink_metadata().is_err();
         let file = named.open(false, waiting)?;
@@ -232,7 +249,7 @@ impl RecordFile {
         Ok(RecordFile { named, open })
     }
 
-    /// Writes the record, and the series beside it, which is in the log folder.
+    /// Writes the record, and copies the series from the log folder beside it.
     fn write(self, logs: &Path, text: &str) -> anyhow::Result<()> {
         let RecordFile { named, open } = self;
         if let Some(mut file) = open {
@@ -249,10 +266,10 @@ impl RecordFile {
     }
 }
 
-/// Writes the record into the log folder and, if asked for, to `--record`.
+/// Writes the record into the log folder and to the file of `--record`, if there is one.
 ///
 /// # Errors
-/// One of them can't be written; the other is tried all the same.
+/// One of them can't be written. The other is written all the same.
 pub(crate) fn keep(to: Option<RecordFile>, logs: &Path, record: &Record) -> anyhow::Result<()> {
     let text = record.to_json();
     let in_logs = write_whole(&logs.join("run.json"), text.as_bytes());

@@ -5,8 +5,10 @@ use super::cpus::CpuChoice;
 use super::gauge::Gauge;
 use super::kernel;
 use super::keys::Keys;
+use super::metrics::MetricsSocket;
 use super::platform::{KernelPart, Platform, Problem, RunIdentity, SoloWork, View};
 use super::screen::Screen;
+use super::window::Window;
 use crate::exit::{incapable, no_program, usage};
 use crate::input::{COMMAND_LINE, Command, Job, told};
 use anyhow::Context as _;
@@ -23,7 +25,7 @@ use cosched_linux::{
     Program, Seat, Share, check_file_size, check_open_files, find_program, own_run,
 };
 use cosched_memory::Key;
-use cosched_report::{BackendKind, EnergySource, RunWarning};
+use cosched_report::{BackendKind, EnergySource, Given, RunWarning};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -248,6 +250,19 @@ impl Platform for HostPlatform {
     const HAS_OUTPUT: bool = true;
     const MARK: &'static str = "";
     const UNMEASURED: Absence = Absence::NotTold;
+
+    fn given(job: &Job) -> Given {
+        job.input.given()
+    }
+
+    fn open_window(&self, metrics: Option<MetricsSocket>, screen: &Screen) -> Option<Window> {
+        let (window, problem) = Window::new(&Root::default(), metrics);
+        if let Some(error) = problem {
+            let why = error.to_string();
+            screen.warn(RunWarning::NoWindow { why });
+        }
+        Some(window)
+    }
 
     fn identity(backend: &mut Host) -> RunIdentity {
         let elapsed = Duration::from_nanos(backend.now().0);

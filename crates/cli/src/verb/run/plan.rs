@@ -12,8 +12,8 @@ use cosched_core::{
     Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, SoloProfile, TaskSpec,
 };
 use cosched_report::{
-    EarlierJob, Given, JobInfo, RECORD_SCHEMA, Record, RunInput, RunWarning, SOLO_SCHEMA,
-    SettingFile, SoloFile, SoloTimes, schema_of, solo_times,
+    EarlierJob, JobInfo, RECORD_SCHEMA, Record, RunInput, RunWarning, SOLO_SCHEMA, SettingFile,
+    SoloFile, SoloTimes, schema_of, solo_times,
 };
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -324,29 +324,26 @@ impl<P: Platform> Plan<P> {
         })
     }
 
-    /// What is known about the jobs before the run. Simulated ones have their profile, and what they are given beside it
-    /// is ignored.
-    pub(crate) fn infos(&self, simulated: bool) -> Vec<JobInfo> {
-        let jobs = self.jobs.iter().zip(self.specs.iter().zip(&self.tasks));
-        let text = |path: &PathBuf| path.display().to_string();
-        let info = |((seq, job), (spec, task)): (&(u64, Job), (&TaskSpec, &P::Job))| {
-            let files = P::files(task);
-            JobInfo {
-                seq: *seq,
-                program: job.input.program.clone(),
-                command: job.input.command.as_ref().map(Command::line),
-                given: if simulated {
-                    Given::default()
-                } else {
-                    job.input.given()
-                },
-                tag: Some(job.tag()),
-                log: files.as_ref().map(|(out, _)| text(out)),
-                log_stderr: files.as_ref().map(|(_, err)| text(err)),
-                ..JobInfo::of(spec)
-            }
-        };
-        jobs.map(info).collect()
+    /// What is known about the jobs before the run.
+    pub(crate) fn infos(&self) -> Vec<JobInfo> {
+        let tasks = self.specs.iter().zip(&self.tasks);
+        let jobs = self.jobs.iter().zip(tasks);
+        jobs.map(|((seq, job), (spec, task))| info_of::<P>(*seq, job, spec, task))
+            .collect()
+    }
+}
+
+fn info_of<P: Platform>(seq: u64, job: &Job, spec: &TaskSpec, task: &P::Job) -> JobInfo {
+    let (log, log_stderr) = P::files(task).unzip();
+    JobInfo {
+        seq,
+        program: job.input.program.clone(),
+        command: job.input.command.as_ref().map(Command::line),
+        given: P::given(job),
+        tag: Some(job.tag()),
+        log: log.map(|path| path.display().to_string()),
+        log_stderr: log_stderr.map(|path| path.display().to_string()),
+        ..JobInfo::of(spec)
     }
 }
 

@@ -3,14 +3,16 @@
 
 use super::args::{Requirement, RunArgs};
 use super::gauge::Gauge;
+use super::metrics::MetricsSocket;
 use super::screen::Screen;
+use super::window::Window;
 use crate::exit::Failure;
 use crate::input::Job;
 use cosched_core::{Absence, Backend, Capabilities, Machine, Nanos, SoloProfile};
 use cosched_linux::Inbox;
 use cosched_linux::accounts::CpuUse;
 use cosched_memory::Key;
-use cosched_report::{BackendKind, EnergySource, RunWarning, SettingFile, SoloSource};
+use cosched_report::{BackendKind, EnergySource, Given, RunWarning, SettingFile, SoloSource};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -150,6 +152,12 @@ pub(crate) trait Platform {
 
     /// What a job runs, in words.
     fn shown(&self, job: &Job) -> String;
+
+    /// What a job is given beside its command, for its identity; nothing in a simulation.
+    fn given(job: &Job) -> Given;
+
+    /// Opens the window for `cosched top` and other watchers; `None` in a simulation, which is over too soon.
+    fn open_window(&self, metrics: Option<MetricsSocket>, screen: &Screen) -> Option<Window>;
 
     /// The run's identity and start, for the record.
     fn identity(backend: &mut Self::Backend) -> RunIdentity;

@@ -4,9 +4,11 @@ use super::args::{ActuatorArg, FreezeArg, Requirement, RunArgs};
 use super::cpus::CpuChoice;
 use super::gauge::Gauge;
 use super::interruptible::Interruptible;
+use super::metrics::MetricsSocket;
 use super::platform::{KernelPart, Platform, Problem, RunIdentity, SoloWork, View};
 use super::screen::Screen;
 use super::setting::file;
+use super::window::Window;
 use crate::exit::{Exit, Failure, usage};
 use crate::input::{Job, spec, told};
 use anyhow::Context as _;
@@ -14,7 +16,7 @@ use cosched_core::{Absence, Capability, Counter, Nanos, SoloProfile};
 use cosched_linux::accounts::CpuUse;
 use cosched_linux::{Inbox, Interrupt, Interrupts};
 use cosched_memory::Key;
-use cosched_report::{BackendKind, EnergySource, SoloSource};
+use cosched_report::{BackendKind, EnergySource, Given, SoloSource};
 use cosched_sim::{
     MachineSpec, ProgramSpec, Sim, SimConfig, SimError, SimJob, SoloRun, Work, least_solo_s,
 };
@@ -346,6 +348,14 @@ impl Platform for SimPlatform {
     const HAS_OUTPUT: bool = false;
     const MARK: &'static str = "[simulated] ";
     const UNMEASURED: Absence = Absence::Simulated;
+
+    fn given(_job: &Job) -> Given {
+        Given::default()
+    }
+
+    fn open_window(&self, _metrics: Option<MetricsSocket>, _screen: &Screen) -> Option<Window> {
+        None
+    }
 
     fn identity(_backend: &mut Interruptible<Sim>) -> RunIdentity {
         RunIdentity::default()

@@ -5,21 +5,23 @@ use super::batch::{Batch, BatchResult, Session};
 use super::files::Files;
 use super::plan::{Plan, require_solo};
 use super::platform::{Platform, SoloWork};
+use super::screen::Screen;
+use super::setting::setting;
 use crate::exit::Exit;
 use crate::input::told;
 use crate::whole_file::write_whole;
 use anyhow::Context as _;
 use cosched_core::{
-    Actuation, Capability, Counter, EndedBy, Halt, Nanos, Params, Rate, Restart, RunConfig,
-    SoloProfile, TaskSpec, find_policy,
+    Actuation, Capability, Counter, EndedBy, Halt, Nanos, POLICIES, Params, PolicyEntry, Rate,
+    Restart, RunConfig, SoloProfile, TaskResult, TaskSpec,
 };
 use cosched_report::{
-    JobInfo, Record, RunWarning, SeriesReader, Solo, SoloFile, SoloSource, record,
+    JobInfo, Record, RunWarning, SeriesReader, Solo, SoloFile, SoloSource, SoloTimes, record,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Learns the solo profile of each job and notes it in the plan and in `infos`. Returns an exit if the user interrupted
@@ -35,13 +37,9 @@ pub(crate) fn learn<P: Platform>(
     if plan.solo.alone {
         match session.platform.solo_work(trace_step(plan))? {
             SoloWork::Known { profiles, source } => {
-                for ((profile, spec), info) in profiles
-                    .into_iter()
-                    .zip(&mut plan.specs)
-                    .zip(infos.iter_mut())
-                {
-                    info.solo = profile.time.map(|time| Solo { time, source });
-                    spec.solo = profile;
+                for (ix, profile) in profiles.into_iter().enumerate() {
+                    infos[ix].solo = profile.time.map(|time| Solo { time, source });
+                    plan.specs[ix].solo = profile;
                 }
             }
             SoloWork::RunEach => {
@@ -53,27 +51,13 @@ pub(crate) fn learn<P: Platform>(
     }
     if let Some(profiles) = &plan.solo.profiles {
         for (spec, info) in plan.specs.iter_mut().zip(&*infos) {
-            if let Some(profile) =
-                profiles.profile(&info.name, info.command.as_deref(), &info.given)
-            {
-                spec.solo = profile;
-            }
+            let known = profiles.profile(&info.name, info.command.as_deref(), &info.given);
+            spec.solo = known.unwrap_or_else(|| spec.solo.clone());
         }
     }
     if let Some(times) = &plan.solo.known {
         for info in infos.iter_mut() {
-            match times.get(&info.name, info.command.as_deref(), &info.given) {
-                Some(s) => {
-                    info.solo = Some(Solo {
-                        time: Nanos::from_s(s),
-                        source: SoloSource::Record,
-                    })
-                }
-                None => session.screen.warn(RunWarning::SoloMissing {
-                    job: info.name.clone(),
-                    simulated: info.solo.is_some(),
-                }),
-            }
+            use_known_time(session.screen, times, info);
         }
     }
     for (spec, info) in plan.specs.iter_mut().zip(&*infos) {
@@ -81,6 +65,21 @@ pub(crate) fn learn<P: Platform>(
     }
     require_solo(&plan.choice, &plan.specs)?;
     Ok(None)
+}
+
+fn use_known_time(screen: &Screen, times: &SoloTimes, info: &mut JobInfo) {
+    match times.get(&info.name, info.command.as_deref(), &info.given) {
+        Some(seconds) => {
+            info.solo = Some(Solo {
+                time: Nanos::from_s(seconds),
+                source: SoloSource::Record,
+            });
+        }
+        None => screen.warn(RunWarning::SoloMissing {
+            job: info.name.clone(),
+            simulated: info.solo.is_some(),
+        }),
+    }
 }
 
 /// The interval between the points of a solo trace; `None` if the policy needs no traces.
@@ -92,72 +91,119 @@ fn trace_step<P: Platform>(plan: &Plan<P>) -> Option<Nanos> {
     traced.then_some(plan.config.quantum)
 }
 
-/// The positions of the first copies of all distinct jobs; and for every job the position of its first copy.
-fn distinct<P: Platform>(plan: &Plan<P>) -> (Vec<usize>, Vec<usize>) {
-    let mut firsts: Vec<usize> = Vec::new();
-    let mut first_of: Vec<usize> = Vec::new();
+/// The position of each job's first copy, by the position of the job.
+fn first_copies<P: Platform>(plan: &Plan<P>) -> Vec<usize> {
     let mut known = HashMap::new();
-    for (ix, (_, job)) in plan.jobs.iter().enumerate() {
+    let jobs = plan.jobs.iter().enumerate();
+    jobs.map(|(ix, (_, job))| {
         let job = &job.input;
-        let first = *known
-            .entry((&job.command, &job.env, &job.cwd, &job.stdin, job.cpus))
-            .or_insert(ix);
-        first_of.push(first);
-        if first == ix {
-            firsts.push(ix);
-        }
-    }
-    (firsts, first_of)
+        let same = (&job.command, &job.env, &job.cwd, &job.stdin, job.cpus);
+        *known.entry(same).or_insert(ix)
+    })
+    .collect()
 }
 
-/// Runs each distinct job alone, one after the other, and notes its solo profile. Returns an exit if the user
-/// interrupted it.
+/// Jobs that run alone, one after the other.
+struct SoloJobs<J> {
+    /// Their positions in the plan.
+    positions: Vec<usize>,
+    jobs: Vec<J>,
+    specs: Vec<TaskSpec>,
+    infos: Vec<JobInfo>,
+}
+
+impl<J> SoloJobs<J> {
+    fn new<P: Platform<Job = J>>(
+        platform: &P,
+        plan: &Plan<P>,
+        infos: &[JobInfo],
+        positions: Vec<usize>,
+        folder: &Path,
+    ) -> anyhow::Result<SoloJobs<J>> {
+        let mut all = SoloJobs {
+            positions,
+            jobs: Vec::new(),
+            specs: Vec::new(),
+            infos: Vec::new(),
+        };
+        for (number, &ix) in all.positions.iter().enumerate() {
+            let job = platform.job(&plan.jobs[ix].1, folder)?;
+            let (log, log_stderr) = P::files(&job).unzip();
+            all.infos.push(JobInfo {
+                log: log.map(|path| path.display().to_string()),
+                log_stderr: log_stderr.map(|path| path.display().to_string()),
+                ..infos[ix].clone()
+            });
+            let spec = &plan.specs[ix];
+            all.specs.push(TaskSpec {
+                cpus: spec.cpus.clone(),
+                width: spec.width,
+                ..TaskSpec::new(number as u32, &spec.name)
+            });
+            all.jobs.push(job);
+        }
+        Ok(all)
+    }
+}
+
+/// Runs each distinct job alone and notes its solo profile. Returns an exit if the user interrupted it.
 fn measure<P: Platform>(
     session: &Session<'_, P>,
     plan: &mut Plan<P>,
     infos: &mut [JobInfo],
 ) -> anyhow::Result<Option<Exit>> {
-    let Session {
-        args,
-        platform,
-        screen,
-        ..
-    } = session;
-    let fifo = find_policy("fifo").context("the table of policies has no fifo")?;
-    let params = Params::resolve(fifo.name, fifo.params, &[])?;
     let folder = plan.logs.join("solo");
     std::fs::create_dir_all(&folder).with_context(|| told(&folder))?;
     // Copies of a job share its solo time.
-    let (firsts, first_of) = distinct(plan);
-    screen.say(&format!(
+    let first_of = first_copies(plan);
+    let positions: Vec<usize> = (0..first_of.len())
+        .filter(|&ix| first_of[ix] == ix)
+        .collect();
+    session.screen.say(&format!(
         "cosched: {} solo runs first, one after the other",
-        firsts.len()
+        positions.len()
     ));
-    let mut jobs = Vec::new();
-    let mut specs = Vec::new();
-    let mut solo_infos = Vec::new();
-    for (number, &ix) in firsts.iter().enumerate() {
-        let job = platform.job(&plan.jobs[ix].1, &folder)?;
-        let (log, log_stderr) = P::files(&job).unzip();
-        let text = |path: PathBuf| path.display().to_string();
-        solo_infos.push(JobInfo {
-            log: log.map(text),
-            log_stderr: log_stderr.map(text),
-            ..infos[ix].clone()
-        });
-        let TaskSpec {
-            cpus,
-            width,
-            ref name,
-            ..
-        } = plan.specs[ix];
-        specs.push(TaskSpec {
-            cpus,
-            width,
-            ..TaskSpec::new(number as u32, name)
-        });
-        jobs.push(job);
+    let solo = SoloJobs::new(session.platform, plan, infos, positions.clone(), &folder)?;
+    let series = plan.logs.join("solo.series.jsonl");
+    let BatchResult { result, mut info } = run_alone(session, plan, solo, &series)?;
+    for disturbed in info.disturbances(true) {
+        info.warnings.push(disturbed.clone());
+        session.screen.warn(disturbed);
     }
+    let record = record(&result, &info);
+    write_whole(&plan.logs.join("solo.json"), record.to_json().as_bytes())?;
+    let profiles = profiles(&record, &series)?;
+    let file = plan.logs.join("solo-profiles.json");
+    write_whole(&file, profiles.to_json().as_bytes())?;
+    if let EndedBy::Signal(_) = result.ended_by {
+        return Ok(Some(exit_of(&result, &plan.config.halt, false)));
+    }
+    for (task, &first) in result.tasks.iter().zip(&positions) {
+        let profile = profile_of(task, &profiles);
+        if profile.is_none() {
+            let job = infos[first].name.clone();
+            session.screen.warn(RunWarning::SoloFailed { job });
+        }
+        for ix in (first..first_of.len()).filter(|&ix| first_of[ix] == first) {
+            match &profile {
+                Some(profile) => note(profile, &mut plan.specs[ix], &mut infos[ix]),
+                None => infos[ix].solo_failed = true,
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Runs jobs one after the other, with their series in a new file.
+fn run_alone<P: Platform>(
+    session: &Session<'_, P>,
+    plan: &Plan<P>,
+    solo: SoloJobs<P::Job>,
+    series: &Path,
+) -> anyhow::Result<BatchResult> {
+    let view = session.platform.view();
+    let entry = run_to_completion()?;
+    let params = Params::resolve(entry.name, entry.params, &[])?;
     let config = RunConfig {
         jobs: 1,
         halt: Halt::default(),
@@ -166,25 +212,25 @@ fn measure<P: Platform>(
         traffic: false,
         ..plan.config.clone()
     };
-    let series = plan.logs.join("solo.series.jsonl");
     // What an earlier run left has been put aside.
-    let file = File::create_new(&series).with_context(|| told(&series))?;
+    let file = File::create_new(series).with_context(|| told(series))?;
+    let known = solo.positions.iter().map(|&ix| plan.known[ix].clone());
     let batch = Batch {
-        policy: fifo.name,
+        policy: entry.name,
         params: &params,
         config: &config,
-        capabilities: &platform.view().capabilities,
-        record_as: super::setting::setting(
-            args,
-            platform.view(),
+        capabilities: &view.capabilities,
+        record_as: setting(
+            session.args,
+            view,
             (&plan.input, &plan.files),
             (&params, &BTreeMap::new()),
             &config,
         ),
-        jobs,
-        specs: &specs,
-        infos: solo_infos,
-        known: firsts.iter().map(|&ix| plan.known[ix].clone()).collect(),
+        jobs: solo.jobs,
+        specs: &solo.specs,
+        infos: solo.infos,
+        known: known.collect(),
         earlier: Vec::new(),
         files: Files {
             series: Some(file),
@@ -192,60 +238,35 @@ fn measure<P: Platform>(
         },
         shows_output: false,
     };
-    let mut policy = (fifo.build)(&params);
-    let BatchResult { result, mut info } = batch.run(session, &mut *policy)?;
-    for disturbed in info.disturbances(true) {
-        info.warnings.push(disturbed.clone());
-        screen.warn(disturbed);
-    }
-    let record = record(&result, &info);
-    write_whole(&plan.logs.join("solo.json"), record.to_json().as_bytes())?;
-    let profiles = profiles(&record, &series)?;
-    write_whole(
-        &plan.logs.join("solo-profiles.json"),
-        profiles.to_json().as_bytes(),
-    )?;
-    if let EndedBy::Signal(_) = result.ended_by {
-        return Ok(Some(exit_of(&result, &plan.config.halt, false)));
-    }
-    for (ix, &first) in first_of.iter().enumerate() {
-        let Some(task) = firsts
-            .iter()
-            .position(|&f| f == first)
-            .and_then(|number| result.tasks.get(number))
-        else {
-            continue;
-        };
-        let ok = task.exit.as_ref().is_some_and(cosched_core::Exit::ok) && !task.timed_out;
-        let (Some(started), Some(finished), true) = (task.started, task.finished, ok) else {
-            infos[ix].solo_failed = true;
-            if first == ix {
-                screen.warn(RunWarning::SoloFailed {
-                    job: infos[ix].name.clone(),
-                });
-            }
-            continue;
-        };
-        let time = finished - started;
-        infos[ix].solo = Some(Solo {
-            time,
-            source: SoloSource::Measured,
-        });
-        let reads = task.counts[Counter::MmReads]
-            .value()
-            .and_then(|reads| Rate::from_count(reads, time));
-        let found = profiles
-            .jobs
-            .iter()
-            .find(|job| job.name == infos[first].name);
-        let trace = found.and_then(|job| job.trace.clone()).map(Arc::new);
-        plan.specs[ix].solo = SoloProfile {
-            time: Some(time),
-            mm_reads: reads,
-            trace,
-        };
-    }
-    Ok(None)
+    batch.run(session, &mut *(entry.build)(&params))
+}
+
+/// The policy that lets each job run to its end.
+fn run_to_completion() -> anyhow::Result<&'static PolicyEntry> {
+    let entry = POLICIES.iter().find(|entry| !entry.time_shares);
+    entry.context("each policy of the table shares time")
+}
+
+/// The solo profile of a job that ran alone; `None` if it failed.
+fn profile_of(task: &TaskResult, profiles: &SoloFile) -> Option<SoloProfile> {
+    let succeeded = task.exit.as_ref().is_some_and(cosched_core::Exit::ok) && !task.timed_out;
+    let time = task.finished.filter(|_| succeeded)? - task.started?;
+    let reads = task.counts[Counter::MmReads].value();
+    let jobs = &profiles.jobs;
+    let found = jobs.iter().find(|job| job.name == task.spec.name);
+    Some(SoloProfile {
+        time: Some(time),
+        mm_reads: reads.and_then(|reads| Rate::from_count(reads, time)),
+        trace: found.and_then(|job| job.trace.clone()).map(Arc::new),
+    })
+}
+
+fn note(profile: &SoloProfile, spec: &mut TaskSpec, info: &mut JobInfo) {
+    info.solo = profile.time.map(|time| Solo {
+        time,
+        source: SoloSource::Measured,
+    });
+    spec.solo = profile.clone();
 }
 
 /// The solo profiles, from the series of the solo runs.

@@ -3,23 +3,10 @@
 use super::args::OutputArgs;
 use super::batch::Session;
 use super::gauge::own_cpu_time;
-use super::metrics::MetricsSocket;
 use super::window::Window;
 use cosched_core::RunConfig;
-use cosched_linux::root::Root;
-use cosched_report::{Absences, RunFacts, RunInfo, RunWarning, Status};
+use cosched_report::{Absences, RunFacts, RunInfo, Status};
 use std::path::{Path, PathBuf};
-
-/// Makes the window of this run. Without a socket, the run goes on and only metrics can be watched.
-pub(crate) fn open(root: &Root, metrics: Option<MetricsSocket>) -> (Window, Option<RunWarning>) {
-    let (window, problem) = Window::new(root, metrics);
-    (
-        window,
-        problem.map(|error| RunWarning::NoWindow {
-            why: error.to_string(),
-        }),
-    )
-}
 
 /// The facts about a run that do not change while jobs run. `alone`: jobs run one at a time.
 pub(crate) fn facts<P>(
