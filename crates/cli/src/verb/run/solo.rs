@@ -136,7 +136,7 @@ impl<J> SoloJobs<J> {
             });
             let spec = &plan.specs[ix];
             all.specs.push(TaskSpec {
-                cpus: spec.cpus.clone(),
+                cpus: spec.cpus,
                 width: spec.width,
                 ..TaskSpec::new(number as u32, &spec.name)
             });
