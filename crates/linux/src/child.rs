@@ -39,7 +39,7 @@ pub struct Leftovers {
 /// A process and when it started.
 type Life = (RawPid, u64);
 
-/// How long processes are waited for that were killed. One that waits for a device may take for ever.
+/// Longest wait for killed processes. One that waits for a device may never end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Leftovers {

@@ -67,10 +67,10 @@ pub(crate) struct Charge {
 /// The guardian's name in `ps`.
 const NAME: &std::ffi::CStr = c"run-guardian";
 
-/// How often stopped processes are looked for when the run has died. A signal may still be under way at the first look.
+/// Scans for stopped processes when the run has died. A signal may still be under way at the first.
 const LOOKS: u32 = 4;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
-/// The longest time between two looks at whether the jobs of the dead run have ended.
+/// Longest delay between two checks whether the jobs of the dead run have ended.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Guardian {
@@ -92,7 +92,7 @@ impl Guardian {
         }
     }
 
-    /// Tells it how the run does. A guardian that does not listen is told nothing.
+    /// Sends it a beat; a guardian that does not listen misses it.
     pub(crate) fn tell(&self, beat: Beat) {
         let _ = rustix::io::write(&self.line, &[beat as u8]);
     }

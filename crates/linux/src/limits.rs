@@ -1,5 +1,5 @@
-//! Limits of this process that are too low for a run. They are looked at before anything is started: a run that meets them
-//! later can't start its jobs, or does not know what it has stopped.
+//! Limits of this process that are too low for a run. They are checked before anything is started: a run that meets them
+//! later cannot start its jobs, or loses its list of stopped processes.
 
 use crate::ledger;
 use crate::sys;

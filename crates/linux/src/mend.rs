@@ -47,7 +47,7 @@ impl Mended {
     }
 }
 
-/// How far to look.
+/// Where to search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// Groups beside the caller's own, and in those of dead runs.

@@ -23,8 +23,8 @@ const PREFIX: &str = "cpus-";
 const FIRST_LINE: &str = "cosched cpus 1";
 /// Longer files are none of ours.
 const MOST_BYTES: u64 = 64 << 10;
-/// How long a run waits for others that choose their CPUs at the same moment. They hold the lock for less than a
-/// millisecond; somebody who holds it for longer must not keep a run from starting.
+/// Longest wait for runs that choose their CPUs at the same moment. They hold the lock for less than a millisecond;
+/// whoever holds it for longer must not keep a run from starting.
 const PATIENCE: Duration = Duration::from_secs(1);
 const BETWEEN_TRIES: Duration = Duration::from_millis(2);
 

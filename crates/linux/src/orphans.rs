@@ -89,8 +89,8 @@ fn without_members(found: Vec<FoundOrphan>) -> Vec<Orphan> {
     found.into_iter().map(|found| found.orphan).collect()
 }
 
-/// Waits until the orphans of the runs that `reach` covers have ended by themselves. `left` is told those that have not, at
-/// each look, and at last that there are none.
+/// Waits until the orphans of the runs that `reach` covers have ended by themselves. Each scan calls `left` with those
+/// that have not; the last list is empty.
 ///
 /// # Errors
 /// What `left` returns ends the waiting.

@@ -98,7 +98,7 @@ pub fn folder_problem(root: &Root) -> Option<NoFolder> {
 const NAME: &str = "cosched";
 /// The name of a folder in /tmp: this and the user's number.
 const TEMPORARY: &str = "cosched-";
-/// As many entries of another user's folder are looked at: room for hundreds of runs that go on.
+/// Maximum number of entries read in another user's folder: room for hundreds of live runs.
 const MOST_ENTRIES: usize = 2_000;
 
 impl Folder {

@@ -10,7 +10,7 @@ use crate::sys;
 use crate::tree::Tree;
 use rustix::process::Signal;
 
-/// How often a look is repeated at once, as long as it finds new processes.
+/// Maximum number of scans in a row while they find new processes.
 const LOOKS: u32 = 16;
 
 /// What was stopped of one job.

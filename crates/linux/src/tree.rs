@@ -13,9 +13,9 @@ use crate::wanting::wanting;
 use cosched_core::Reading;
 use rustix::process::Signal;
 
-/// How often the job's processes are looked for again while there are any left to kill.
+/// Rounds of kills while processes are left.
 const KILLS: u32 = 16;
-/// As many processes of a job are looked at for what it holds.
+/// Maximum number of processes whose memory is read, per job.
 const MOST_LOOKED_AT: usize = 64;
 /// The processes of one job.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use crate::root::Root;
 use crate::sys::RawPid;
 use cosched_core::{Absence, Reading};
 
-/// Threads that are looked at at most, so that a job of thousands does not cost more than a quantum may. What is found
-/// is then too little, and still more than most machines have CPUs.
+/// Maximum number of threads read, so that a job of thousands does not cost too much of a quantum. The count is then
+/// too low, and still above the CPUs of most machines.
 const MOST_THREADS: usize = 256;
 
 /// The threads of these processes that want a CPU at this moment.

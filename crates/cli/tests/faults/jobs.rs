@@ -107,7 +107,7 @@ fn daemons_are_waited_for() {
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
         assert!(run.marked().is_empty(), "waited for: {:?}", run.marked());
         assert!(
-            run.stderr().contains("its own process has ended"),
+            run.stderr().contains("its first process has ended"),
             "{}",
             run.stderr()
         );

@@ -50,7 +50,7 @@ impl GroupError {
 
 const FREEZE: &str = "cgroup.freeze";
 const PREFIX: &str = "cosched-";
-/// How many groups of one job may be left in use by earlier starts of it.
+/// Maximum number of groups of one job that earlier starts left in use.
 const MOST_STARTS: u32 = 100;
 /// The end of the name of a group that was made to see whether groups can be made.
 const PROBE: &str = "-probe";
@@ -155,7 +155,7 @@ pub(crate) struct JobGroup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CpuTimes {
     pub(crate) total: Nanos,
-    /// `None` where the kernel does not tell it.
+    /// `None` where the kernel does not report it.
     pub(crate) user: Option<Nanos>,
     pub(crate) system: Option<Nanos>,
 }

@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-/// How often processes that were forked while their job was bound are looked for.
+/// Scans for processes that were forked while their job was bound.
 const BINDS: u32 = 8;
-/// How long a suspended run waits for its jobs to stand still before it does so itself, in milliseconds.
+/// Longest wait for the jobs to stop before the run suspends itself, in milliseconds.
 const SETTLE_MS: u32 = 100;
-/// How often a job is tried to be thawed that could not be.
+/// Delay before retrying a failed thaw.
 const BETWEEN_THAWS: Nanos = Nanos::from_ms(20);
 
 /// Makes jobs run where and when they are to.
@@ -35,7 +35,7 @@ struct Reins {
     frozen: bool,
     /// Frozen for the paused part of a period on an emulated small core, not by the policy.
     paused: bool,
-    /// It is to run, and could not be thawed.
+    /// Its thaw failed and must be retried.
     owes_thaw: bool,
     by: Freezer,
 }
@@ -163,7 +163,7 @@ impl Actuator {
         self.set_frozen(life, task, true);
     }
 
-    /// Freezes or thaws a job; tells the user when that fails. A thaw that fails is tried again by [`Actuator::thaw_owed`].
+    /// Freezes or thaws a job; warns when that fails. [`Actuator::thaw_owed`] retries a failed thaw.
     pub(crate) fn set_frozen(&mut self, life: &Lifecycle, task: TaskId, frozen: bool) {
         let Some(tree) = life.tree(task) else { return };
         let Some(reins) = self.jobs.get_mut(&task) else {
@@ -180,7 +180,7 @@ impl Actuator {
         }
     }
 
-    /// Thaws the jobs that could not be thawed when they should have been; when to try again if any is left.
+    /// Retries failed thaws; returns when to retry if any is left.
     pub(crate) fn thaw_owed(&mut self, life: &Lifecycle, now: Nanos) -> Option<Nanos> {
         let owing = |(&task, reins): (&TaskId, &Reins)| reins.owes_thaw.then_some(task);
         let owing: Vec<TaskId> = self.jobs.iter().filter_map(owing).collect();
@@ -193,7 +193,7 @@ impl Actuator {
             .then(|| now + BETWEEN_THAWS)
     }
 
-    /// Looks again at jobs that were stopped by signals, where something may have escaped; says whether nothing has.
+    /// Rescans jobs that were stopped by signals for processes that escaped; returns whether none did.
     pub(crate) fn look_again(&mut self, life: &Lifecycle) -> bool {
         let mut complete = true;
         for task in life.tasks() {

@@ -15,7 +15,7 @@ pub(crate) struct OwnChildren {
     seen: Vec<u8>,
 }
 
-/// How often a list that changes while it is read is read again.
+/// Rereads of a list that changes while it is read.
 const LOOKS: u32 = 8;
 
 impl OwnChildren {

@@ -9,14 +9,14 @@ use cosched_core::Nanos;
 pub(crate) struct Guard {
     charge: Charge,
     guardian: Option<Guardian>,
-    /// The user knows that there is none.
+    /// Already warned that there is none.
     told: bool,
     /// When to try again, as long as there is none.
     retry: Nanos,
     notices: Notices,
 }
 
-/// How often a guardian is tried to be started that could not be.
+/// Delay before retrying a failed start of a guardian.
 const BETWEEN_TRIES: Nanos = Nanos::from_ms(1_000);
 
 impl Guard {

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-/// How often the scheduler is looked after.
+/// Time between two calls of `tend`.
 const TENDING: Nanos = Nanos::from_ms(1000);
 
 /// How long after a job was given to the scheduler its processes are given to it again. A process that was in the middle of being
@@ -41,13 +41,13 @@ pub(crate) struct Loaded {
     taken: BTreeSet<TaskId>,
     /// Jobs that were given to it a short time ago.
     recent: BTreeMap<TaskId, Recent>,
-    /// Where the time of jobs went that have ended.
+    /// Residency of ended jobs.
     last: BTreeMap<TaskId, Residency>,
-    /// When it was looked after last; `None` if it is to be at once.
+    /// Time of the last `tend`; `None` if it is due at once.
     tended: Option<Nanos>,
-    /// Why it can't be gone on with.
+    /// Why it must be removed.
     failed: Option<String>,
-    /// What CPUs went to whom and nobody has asked for yet.
+    /// Switches that nobody has read yet.
     switches: Vec<Switch>,
     notices: Notices,
 }

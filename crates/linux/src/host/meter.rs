@@ -21,7 +21,7 @@ pub(crate) struct Meter {
     /// Opened when it is first asked for: most policies never ask.
     traffic: Option<Result<TrafficMeter, NoTraffic>>,
     jobs: Vec<Metered>,
-    /// The user knows that there are too few descriptors to count all jobs.
+    /// Already warned that there are too few descriptors to count all jobs.
     told_no_room: bool,
     notices: Notices,
 }

@@ -11,7 +11,7 @@ use crate::sys::RawPid;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// How often an orphan that seems to be nobody's is looked at again.
+/// Rescans of an orphan that seems to be nobody's.
 const LOOKS: u32 = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 

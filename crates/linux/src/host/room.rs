@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The memory of a job that began earlier than this before now shows in what the machine has left.
 const SHOWS_AFTER: Nanos = Nanos::from_ms(1_000);
-/// How often it is looked what live jobs hold and what is left.
+/// Time between two measurements of used and free memory.
 const LOOKS_EVERY: Nanos = Nanos::from_ms(1_000);
 
 /// Keeps some memory free, and the load low, and starts no job that is known to need more memory than there is.
@@ -19,9 +19,9 @@ pub(crate) struct Room {
     recent: VecDeque<Nanos>,
     /// The greatest memory of a job that has ended.
     largest: Option<u64>,
-    /// What the live jobs are known to need, those of which it is known.
+    /// Known needs of live jobs.
     held: BTreeMap<TaskId, u64>,
-    /// The same of jobs that were refused: they may be started all the same.
+    /// Known needs of refused jobs, which may be started all the same.
     refused: BTreeMap<TaskId, u64>,
     look: Option<Look>,
 }
@@ -60,7 +60,7 @@ impl Room {
         self.release(task);
     }
 
-    /// A job has ended and had used this. What is not told of it is too little to tell.
+    /// Notes what an ended job had used. An absent figure counts as zero.
     pub(crate) fn ended(&mut self, task: TaskId, resources: &Resources) {
         self.release(task);
         self.largest = self
@@ -68,9 +68,8 @@ impl Room {
             .max(Some(resources.max_rss.value().unwrap_or(0)));
     }
 
-    /// Whether a job may be let in that is known to need so much memory, if that is known. If so, it counts as let in now.
-    /// `holds` tells what a live job holds at present. More than the machine has in all was never held by any process here:
-    /// that is wrong, and counts as not known.
+    /// Whether a job may start that needs this much memory, if that is known. If so, it counts as started now. `holds`
+    /// returns what a live job holds at present. A need above the memory of the machine is wrong and counts as unknown.
     pub(crate) fn may_start(
         &mut self,
         root: &Root,
@@ -101,7 +100,7 @@ impl Room {
         MayStart::Yes
     }
 
-    /// What a machine does not tell is not too little.
+    /// An unknown amount of memory counts as enough.
     fn has_memory(&mut self, root: &Root, now: Nanos) -> bool {
         let Some(keep) = self.mem_keep else {
             return true;
