@@ -45,14 +45,14 @@ impl OrphansDone {
     fn text(self) -> &'static str {
         match self {
             OrphansDone::Waited => {
-                "waited for their end; their exit status is not known, so they run again"
+                "this run waited for their end; their exit status is not known, so they run again"
             }
             OrphansDone::Adopted => {
-                "waited for their end and counted them as done; their exit status is not known"
+                "this run waited for their end and counted them as done; their exit status is not known"
             }
-            OrphansDone::Killed => "killed them; they run again",
+            OrphansDone::Killed => "this run killed them; they run again",
             OrphansDone::Ignored => {
-                "left them alone: jobs started now may run a second time beside them"
+                "they are left alone: jobs started now may run a second time beside them"
             }
         }
     }
@@ -140,7 +140,7 @@ pub enum RunWarning {
     #[error("job {job} has no cgroup ({why}): it is frozen by signals")]
     #[strum(serialize = "no-cgroup")]
     NoGroup { job: String, why: String },
-    #[error("{} of job {job} chose another scheduling policy: no plan holds for them", processes_text(*processes as usize))]
+    #[error("job {job} has chosen a scheduling policy for {}: no plan holds for them", processes_text(*processes as usize))]
     LeftScheduler { job: String, processes: u32 },
     #[error("events of the kernel itself stand in for counters of the hardware, as --event says ({}): do not trust figures made of them, such as instructions per cycle, bytes and slowdowns", events.join(", "))]
     StandIn { events: Vec<String> },
@@ -201,7 +201,7 @@ pub enum RunWarning {
     Disturbed { why: String },
     #[error("times and metrics are not to be trusted: {why}")]
     Throttled { why: String },
-    #[error("an earlier run was killed, and {} of it still ran: this run {}", count(*jobs as u64, "job"), done.text())]
+    #[error("an earlier run was killed, and {} of it still ran: {}", count(*jobs as u64, "job"), done.text())]
     Orphans { jobs: usize, done: OrphansDone },
     #[error("an earlier run was killed; its record was written from its series: {}{}", visible(file), lost_text(*lost))]
     Rebuilt { file: String, lost: usize },

@@ -3,13 +3,12 @@
 use super::run::Format;
 use crate::exit::Exit;
 use clap::Args;
-use cosched_linux::mend::{Reach, mend};
+use cosched_linux::mend::{Mended, Reach, mend};
 use cosched_linux::orphans::{Orphan, OrphanState, end_orphans, orphans_within};
 use cosched_linux::root::Root;
 use cosched_report::visible;
-use std::collections::HashSet;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -42,113 +41,164 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
     } else {
         Reach::Runs(args.run)
     };
-    let mut mended = mend(&root, &reach);
-    let (ended, left) = if args.kill {
-        end_orphans(&root, &reach, GRACE)
-    } else {
-        (Vec::new(), orphans_within(&root, &reach))
-    };
-    if args.kill {
-        // Their groups are empty now.
-        let later = mend(&root, &reach);
-        mended.groups.extend(
-            later
-                .groups
-                .into_iter()
-                .filter(|group| !mended.groups.contains(group))
-                .collect::<Vec<_>>(),
-        );
-    }
-    let asked: HashSet<(&str, &str)> = ended.iter().map(name).collect();
-    let refused = |orphan: &Orphan| args.kill && !asked.contains(&name(orphan));
-    let is_denied =
-        !mended.denied.is_empty() || !mended.unknown_frozen.is_empty() || left.iter().any(refused);
-    // Users choose the names of their jobs and groups.
-    let shown = |group: &Path| visible(&group.display().to_string());
+    let thawed = Thawed::new(&root, &reach, args.kill);
     let mut out = std::io::stdout();
     match args.format {
-        Format::Json => {
-            let texts = |paths: &[std::path::PathBuf]| -> Vec<String> {
-                paths
-                    .iter()
-                    .map(|path| path.display().to_string())
-                    .collect()
+        Format::Json => writeln!(out, "{}", thawed.json())?,
+        Format::Text => out.write_all(thawed.text().as_bytes())?,
+    }
+    Ok(thawed.exit())
+}
+
+/// What was freed and ended, and what is left.
+struct Thawed {
+    mended: Mended,
+    kill: bool,
+    ended: Vec<Orphan>,
+    left: Vec<Orphan>,
+}
+
+impl Thawed {
+    fn new(root: &Root, reach: &Reach, kill: bool) -> Thawed {
+        let mut mended = mend(root, reach);
+        if !kill {
+            return Thawed {
+                mended,
+                kill,
+                ended: Vec::new(),
+                left: orphans_within(root, reach),
             };
-            let object = serde_json::json!({
-                "groups": texts(&mended.groups), "continued": mended.continued, "denied": texts(&mended.denied),
-                "unknown": texts(&mended.unknown), "unknown_frozen": texts(&mended.unknown_frozen),
-                "unknown_runs": mended.unknown_runs, "ended": jobs(&ended), "orphans": jobs(&left),
-            });
-            writeln!(out, "{object}")?;
         }
-        Format::Text => {
-            for group in &mended.groups {
-                let what = if group.exists() { "thawed" } else { "removed" };
-                writeln!(out, "{what} {}", shown(group))?;
+        let (ended, left) = end_orphans(root, reach, GRACE);
+        // The groups of the ended jobs are empty now.
+        for group in mend(root, reach).groups {
+            if !mended.groups.contains(&group) {
+                mended.groups.push(group);
             }
-            for pid in &mended.continued {
-                writeln!(out, "continued process {pid}")?;
-            }
-            for group in &mended.denied {
-                writeln!(
-                    out,
-                    "frozen, and may not be thawed by this user: {}",
-                    shown(group)
-                )?;
-            }
-            for group in &mended.unknown {
-                let frozen = if mended.unknown_frozen.contains(group) {
-                    "frozen, and "
-                } else {
-                    ""
-                };
-                writeln!(
-                    out,
-                    "{frozen}left alone, since its run can't be seen from here: {}",
-                    shown(group)
-                )?;
-            }
-            for run in &mended.unknown_runs {
-                writeln!(
-                    out,
-                    "left alone, since it can't be seen from here: run {run}"
-                )?;
-            }
-            let still: HashSet<(&str, &str)> = left.iter().map(name).collect();
-            for orphan in ended.iter().filter(|orphan| !still.contains(&name(orphan))) {
-                writeln!(out, "ended {}", words(orphan))?;
-            }
-            for orphan in &left {
-                let what = match (refused(orphan), orphan.state) {
-                    (true, _) => "may not be ended by this user",
-                    (false, OrphanState::Runs) => "still runs",
-                    (false, OrphanState::Frozen) => "still frozen",
-                    (false, OrphanState::Stopped) => "still stopped",
-                };
-                writeln!(out, "{what}: {}", words(orphan))?;
-            }
-            if !left.is_empty() && !args.kill {
-                writeln!(out, "`cosched thaw --kill` ends what is still there")?;
-            }
-            let quiet = mended.is_empty()
-                && mended.denied.is_empty()
-                && ended.is_empty()
-                && left.is_empty();
-            if quiet && mended.is_part() {
-                writeln!(
-                    out,
-                    "nothing is frozen or stopped of a dead run that can be seen from here"
-                )?;
-            } else if quiet {
-                writeln!(out, "nothing of a dead run is frozen or stopped")?;
-            }
+        }
+        Thawed {
+            mended,
+            kill,
+            ended,
+            left,
         }
     }
-    Ok(match (is_denied, args.kill && !left.is_empty()) {
-        (true, _) => Exit::Permission.into(),
-        (false, true) => Exit::Failure.into(),
-        (false, false) => ExitCode::SUCCESS,
-    })
+
+    /// Whether this user may not end a job that is left.
+    fn is_refused(&self, orphan: &Orphan) -> bool {
+        self.kill && !self.ended.iter().any(|other| name(other) == name(orphan))
+    }
+
+    fn is_left(&self, orphan: &Orphan) -> bool {
+        self.left.iter().any(|other| name(other) == name(orphan))
+    }
+
+    fn exit(&self) -> ExitCode {
+        let Mended {
+            denied,
+            unknown_frozen,
+            ..
+        } = &self.mended;
+        let is_denied = !denied.is_empty()
+            || !unknown_frozen.is_empty()
+            || self.left.iter().any(|orphan| self.is_refused(orphan));
+        if is_denied {
+            Exit::Permission.into()
+        } else if self.kill && !self.left.is_empty() {
+            Exit::Failure.into()
+        } else {
+            ExitCode::SUCCESS
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let mended = &self.mended;
+        serde_json::json!({
+            "groups": paths(&mended.groups), "continued": mended.continued, "denied": paths(&mended.denied),
+            "unknown": paths(&mended.unknown), "unknown_frozen": paths(&mended.unknown_frozen),
+            "unknown_runs": mended.unknown_runs, "ended": jobs(&self.ended), "orphans": jobs(&self.left),
+        })
+    }
+
+    fn text(&self) -> String {
+        let mut lines = groups_text(&self.mended);
+        for orphan in self.ended.iter().filter(|orphan| !self.is_left(orphan)) {
+            lines.push(format!("ended {}", words(orphan)));
+        }
+        for orphan in &self.left {
+            let what = match orphan.state {
+                _ if self.is_refused(orphan) => "may not be ended by this user",
+                OrphanState::Runs => "still runs",
+                OrphanState::Frozen => "still frozen",
+                OrphanState::Stopped => "still stopped",
+            };
+            lines.push(format!("{what}: {}", words(orphan)));
+        }
+        if !self.left.is_empty() && !self.kill {
+            lines.push("`cosched thaw --kill` ends what is still there".to_owned());
+        }
+        let mended = &self.mended;
+        if mended.is_empty()
+            && mended.denied.is_empty()
+            && self.ended.is_empty()
+            && self.left.is_empty()
+        {
+            let seen = if mended.is_part() {
+                " that can be seen from here"
+            } else {
+                ""
+            };
+            lines.push(format!("nothing is frozen or stopped of a dead run{seen}"));
+        }
+        lines.join("\n") + "\n"
+    }
+}
+
+/// A line for each group, process and run.
+fn groups_text(mended: &Mended) -> Vec<String> {
+    let mut lines = Vec::new();
+    for group in &mended.groups {
+        let what = if group.exists() { "thawed" } else { "removed" };
+        lines.push(format!("{what} {}", shown(group)));
+    }
+    for pid in &mended.continued {
+        lines.push(format!("continued process {pid}"));
+    }
+    for group in &mended.denied {
+        let group = shown(group);
+        lines.push(format!(
+            "frozen, and may not be thawed by this user: {group}"
+        ));
+    }
+    for group in &mended.unknown {
+        let frozen = if mended.unknown_frozen.contains(group) {
+            "frozen, and "
+        } else {
+            ""
+        };
+        let group = shown(group);
+        lines.push(format!(
+            "{frozen}left alone, since its run can't be seen from here: {group}"
+        ));
+    }
+    for run in &mended.unknown_runs {
+        lines.push(format!(
+            "left alone, since it can't be seen from here: run {run}"
+        ));
+    }
+    lines
+}
+
+/// A path without control characters: users choose the names of their jobs and groups.
+fn shown(group: &Path) -> String {
+    visible(&group.display().to_string())
+}
+
+fn paths(paths: &[PathBuf]) -> Vec<String> {
+    paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect()
 }
 
 /// What tells an orphan from others.
