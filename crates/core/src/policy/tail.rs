@@ -21,7 +21,7 @@ fn is_sure(task: &TaskView) -> bool {
 
 /// Of each task of the snapshot, whether it is critical; empty if none is.
 pub(super) fn critical(snap: &Snapshot) -> Vec<bool> {
-    // Those that wait to be let in will fill the CPUs of whoever ends first.
+    // Queued tasks will fill the CPUs that become free.
     if snap.queued > 0 {
         return Vec::new();
     }

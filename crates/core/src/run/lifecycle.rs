@@ -15,10 +15,10 @@ use crate::units::{Nanos, Reading};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// Time after which a backend that had no room for one more task is asked again.
+/// Delay before the backend is asked again whether one more task may start.
 const ROOM_RETRY: Nanos = Nanos::from_ms(1_000);
 
-/// As many tasks are asked for room when those at the front need more memory than there is.
+/// Maximum number of queued tasks to try when those at the front need too much memory.
 const MOST_ASKED: usize = 64;
 
 /// SIGINT and SIGQUIT.

@@ -151,7 +151,7 @@ impl<B: Backend> Loop<'_, B> {
     }
 }
 
-/// The CPUs that a task may use, of which some may not be its own.
+/// The CPUs that a task may use: its own, and spare ones.
 pub(super) fn cpus_of<'t>(width: Width, bound: &'t CpuSet, own: &'t CpuSet) -> &'t CpuSet {
     if width == Width::Measured && !bound.is_empty() {
         bound

@@ -30,15 +30,15 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) snap: Snapshot,
     pub(super) records: Vec<TaskRecord>,
     pub(super) pending: VecDeque<TaskId>,
-    /// As many at the front of `pending` are in the order in which they are let in.
+    /// Number of tasks at the front of `pending` that are in order of admission.
     pub(super) ordered: usize,
     /// The [class](super::order::classes) of each task.
     pub(super) classes: Vec<u32>,
     /// Tasks that were let in.
     pub(super) turns: u32,
-    /// The user knows that tasks wait for memory.
+    /// Already warned that tasks wait for memory.
     pub(super) told_memory: bool,
-    /// Whether it was told that a task was let in which may need more memory than there is.
+    /// Already warned that a task may exceed free memory.
     pub(super) told_short: bool,
     /// Whether the width of any task is measured.
     pub(super) measures_widths: bool,

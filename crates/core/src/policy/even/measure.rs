@@ -61,7 +61,7 @@ const CALM: f64 = 0.03;
 const MOST_LEAD: f64 = 0.5;
 /// After so many jobs that disturb, no other is tried.
 const REFUSALS: usize = 8;
-/// Who takes less than this part of what a memory can deliver does not wait in its queue.
+/// Share of a memory's bandwidth below which a job does not wait in its queue.
 const READER: f64 = 0.02;
 
 /// Parameters of measurements.

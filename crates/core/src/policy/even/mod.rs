@@ -66,7 +66,7 @@ const TAU_SHARE: ParamSpec = number(
 /// time because of that: one job of which progress is estimated wrong, or that can't catch up, is not to stop the others.
 const FARTHEST: f64 = 1.5;
 const MOST_IDLE: f64 = 0.4;
-/// What is remembered of that fades by this factor with each quantum.
+/// Decay factor of the idle share, per quantum.
 const IDLE_FADES: f64 = 0.98;
 /// A job that is not too far ahead keeps at most so many CPUs idle for its sake, of those that it does not need itself.
 const IDLE_FOR_EACH: usize = 2;
@@ -77,7 +77,7 @@ const DEEPEST: f64 = 4.0;
 const INTEGRAL_SHARE: f64 = 0.1;
 const MOST_LEAD: f64 = 3.0;
 const MOST_INTEGRAL: f64 = 4.0;
-/// What is remembered of work and power fades by this factor with each quantum.
+/// Decay factor of past work and power, per quantum.
 const FADES: f64 = 0.95;
 /// Work is dear if a joule brings less than this part of what it brought in the last quanta.
 const DEAR: f64 = 0.5;
@@ -170,7 +170,7 @@ struct Outcome {
     left_out: BTreeMap<u32, LeftOut>,
     /// The lead beyond which none was considered.
     most_lead: f64,
-    /// Those that were chosen bring much less for a watt than those of the last quanta.
+    /// The chosen jobs do much less work per watt than those of the last quanta.
     is_dear: bool,
 }
 
@@ -269,7 +269,7 @@ impl Even {
     fn leads(&self, round: &Round<'_>) -> Leads {
         let tasks = &round.snap.tasks;
         let progress: Vec<f64> = tasks.iter().map(|task| progress_by(true, task)).collect();
-        // Those that no choice can bring in line with the others do not say how far these should be.
+        // Jobs whose progress no choice can change do not count.
         let counts = |ix: &u32| {
             let task = round.task(*ix);
             !task.asleep
@@ -419,7 +419,7 @@ impl Even {
         let mut chosen = search(price);
         let may_run = !places.is_empty() && !candidates.is_empty();
         if price > 0.0 && may_run && chosen.work == 0.0 && elsewhere.iter().all(|&busy| busy == 0) {
-            // Those that are left can't bring as much for a watt as those before them. Work gets no cheaper by waiting.
+            // The jobs that are left do less work per watt than those before. Waiting makes no work cheaper.
             chosen = search(0.0);
             (self.state.work, self.state.watts) = (0.0, 0.0);
         }
