@@ -329,7 +329,7 @@ fn files_that_options_name() {
         ),
         (
             &["--solo", "f"],
-            "{\"schema\": \"cosched.solo/1\", \"cosched_version\": \"0\", \"machine\": \"m\", \"jobs\": [{\"name\": \"j\", \
+            "{\"schema\": \"cosched.solo/1\", \"cosched_version\": \"0\", \"machine\": \"m\", \"disturbed\": false, \"jobs\": [{\"name\": \"j\", \
              \"command\": null, \"time_s\": 0.0, \"mm_reads_per_us\": null, \"trace\": null}]}\n",
             &[
                 "--solo f",
@@ -514,7 +514,7 @@ fn snapshots() {
         &[("s", "{\"a\": 1}\n")],
         &["decide", "s"],
         2,
-        &["s, line 1", "`schema`", "cosched.event/1"],
+        &["s, line 1", "`schema`"],
     );
     let text = "{\"schema\": \"cosched.event/1\", \"snapshot\": {\"machine\": 5}}\n";
     check(
@@ -570,7 +570,7 @@ fn snapshots_that_contradict_themselves() {
     ];
     for (from, to, parts) in cases {
         assert!(question.contains(from), "{from}");
-        let parts = [&["s, line 1"], *parts].concat();
+        let parts = [&["s, key"], *parts].concat();
         check(
             &[("s", &question.replacen(from, to, 1))],
             &["decide", "s", "--policy", "fair"],
