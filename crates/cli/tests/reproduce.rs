@@ -40,23 +40,12 @@ fn threads_change_nothing_and_seeds_do() {
 fn a_folder_gets_the_document_its_data_and_its_figures() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("new/folder");
-    let json = small(&["--out", out.to_str().unwrap(), "--format", "json"]).stdout;
+    let printed = small(&["--out", out.to_str().unwrap()]).stdout;
     let beside = out.join("reproduction");
     let read = |path: &Path| {
         std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     };
-    assert_eq!(read(&beside.join("reproduction.json")), text(&json));
-    let found: serde_json::Value = serde_json::from_slice(&json).unwrap();
-    assert_eq!(found["schema"], "cosched.reproduction/1");
-    assert_eq!(found["chapters"][0]["id"], "bandwidth");
-    let verdict = &found["chapters"][0]["verdicts"][0];
-    assert_eq!(verdict["figure"]["ours"]["repetitions"], 2);
-    assert!(
-        ["agrees", "roughly", "same-sign", "not-shown", "differs"]
-            .iter()
-            .any(|known| verdict["agreement"] == *known),
-        "{verdict}"
-    );
+    assert!(text(&printed).contains("## Bandwidth-aware"));
     // Each figure that the document shows is there, with its numbers.
     let document = read(&out.join("reproduction.md"));
     let mut figures = 0;
@@ -70,17 +59,6 @@ fn a_folder_gets_the_document_its_data_and_its_figures() {
     }
     assert_eq!(figures, 2);
     assert!(read(&beside.join("bandwidth-verdicts.csv")).contains("95 % from"));
-    // Again it is the same, and what an earlier run left is told.
-    std::fs::write(beside.join("old.svg"), "").unwrap();
-    let again = small(&["--out", out.to_str().unwrap(), "--format", "json", "-q"]);
-    assert_eq!(again.stdout, json);
-    assert!(
-        text(&again.stderr)
-            .trim_end()
-            .ends_with("holds what this run did not write: old.svg"),
-        "{}",
-        text(&again.stderr)
-    );
 }
 
 #[test]
@@ -90,11 +68,7 @@ fn wrong_words_are_told_before_any_work() {
     std::fs::write(&file, "").unwrap();
     let below = file.join("out");
     for (words, told) in [
-        (
-            &["reproduce", "perf-fair", "--policies", "nosuch"][..],
-            "there is no policy `nosuch`",
-        ),
-        (&["reproduce", "nosuch"], "perf-fair"),
+        (&["reproduce", "nosuch"][..], "perf-fair"),
         (&["reproduce", "--seeds", "0"], "--seeds"),
         (&["reproduce", "--out", below.to_str().unwrap()], "--out"),
     ] {
@@ -112,25 +86,6 @@ fn wrong_words_are_told_before_any_work() {
         );
         assert!(output.stdout.is_empty());
     }
-}
-
-#[test]
-fn a_policy_that_the_machine_does_not_suit_is_refused() {
-    let output = cosched(&[
-        "reproduce",
-        "perf-fair",
-        "--quick",
-        "--seeds",
-        "1",
-        "--policies",
-        "lucky",
-    ]);
-    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
-    assert!(
-        text(&output.stderr).contains("`lucky` can't run on xeon-e5645"),
-        "{}",
-        text(&output.stderr)
-    );
 }
 
 #[test]
@@ -159,67 +114,4 @@ fn a_signal_ends_it_and_nothing_is_written() {
     );
     assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0);
     assert!(output.stdout.is_empty());
-}
-
-#[test]
-fn runs_are_kept_as_comparisons_and_nothing_else_changes() {
-    let folder = tempfile::tempdir().unwrap();
-    let runs = folder.path().join("runs");
-    let kept = small(&["--runs", runs.to_str().unwrap()]);
-    assert!(kept.status.success(), "{}", text(&kept.stderr));
-    assert_eq!(text(&kept.stdout), text(&small(&[]).stdout));
-    let mut grids: Vec<_> = std::fs::read_dir(&runs)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    grids.sort();
-    assert!(grids.len() > 1, "{grids:?}");
-    for grid in &grids {
-        let report = cosched(&["report", grid.to_str().unwrap(), "--format", "json"]);
-        assert!(report.status.success(), "{}", text(&report.stderr));
-        let found: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
-        let (mixes, candidates) = (
-            &found["compared"]["mixes"],
-            &found["compared"]["candidates"],
-        );
-        let names: std::collections::BTreeSet<_> = candidates
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|one| one["name"].as_str().unwrap())
-            .collect();
-        assert_eq!(
-            names.len(),
-            candidates.as_array().unwrap().len(),
-            "each has a name of its own: {candidates}"
-        );
-        let all = mixes.as_array().unwrap().len() * candidates.as_array().unwrap().len();
-        let blocks = found["blocks"].as_u64().unwrap() as usize;
-        assert_eq!(
-            found["runs"].as_array().unwrap().len(),
-            all * blocks,
-            "{grid:?}"
-        );
-        assert!(blocks > 0 && all > 1);
-        // Every job has its slowdown.
-        let jobs = cosched(&[
-            "report",
-            grid.to_str().unwrap(),
-            "--jsonl",
-            "--table",
-            "jobs",
-        ]);
-        for line in text(&jobs.stdout).lines().take(100) {
-            let job: serde_json::Value = serde_json::from_str(line).unwrap();
-            assert!(
-                job["slowdown"]
-                    .as_f64()
-                    .is_some_and(|slowdown| slowdown > 0.3),
-                "{line}"
-            );
-        }
-    }
-    let again = cosched(&[&SMALL[..], &["--runs", runs.to_str().unwrap()]].concat());
-    assert_eq!(again.status.code(), Some(2));
-    assert!(text(&again.stderr).contains("there are files in it; name a new folder"));
 }

@@ -189,18 +189,6 @@ fn lists_and_reproductions() {
         let answer = succeed(&folder, &["list", what, "--format", "json"]);
         schemas.check("list.json", &json(&answer));
     }
-    for experiment in ["bandwidth", "efs"] {
-        let words = [
-            "reproduce",
-            experiment,
-            "--quick",
-            "--seeds",
-            "1",
-            "--format",
-            "json",
-        ];
-        schemas.check("reproduction.json", &json(&succeed(&folder, &words)));
-    }
 }
 
 #[test]

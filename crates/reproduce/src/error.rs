@@ -10,14 +10,6 @@ pub enum ReproduceError {
     /// Cancelled by the caller.
     #[error("interrupted")]
     Interrupted,
-    /// A record could not be kept.
-    #[error("{file}: {error}")]
-    Keep {
-        /// The file or folder.
-        file: String,
-        /// What the system says.
-        error: std::io::Error,
-    },
     /// A trial could not be simulated.
     #[error("{what}: {error}")]
     Simulation {

@@ -1,7 +1,6 @@
 //! Trials over mixes, candidates and seeds, and what is computed over them.
 
 use crate::error::ReproduceError;
-use crate::keep::Kept;
 use crate::mixes::Mix;
 use crate::pool::Pool;
 use crate::stats::geometric_mean;
@@ -79,51 +78,6 @@ impl Candidate {
     }
 }
 
-/// Names that tell candidates apart: their labels, and of those that have the same one what they differ by. Tables of findings
-/// tell that in columns of their own, whoever reads the kept runs has the name alone.
-fn names(candidates: &[Candidate]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for one in candidates {
-        let alike: Vec<&Candidate> = candidates
-            .iter()
-            .filter(|other| other.label == one.label)
-            .collect();
-        let mut name = one.label.clone();
-        for (param, value) in &one.params {
-            if alike.iter().any(|other| {
-                other
-                    .params
-                    .iter()
-                    .all(|(key, set)| key != param || set != value)
-            }) {
-                name.push_str(&format!(", {param} {value}"));
-            }
-        }
-        let marks = |one: &Candidate| {
-            [
-                (one.knows_progress, "true progress"),
-                (one.others_traces, "traces of other runs"),
-                (one.remembers, "with a memory"),
-                (one.truth, "compared with the truth"),
-            ]
-        };
-        for (at, (has, mark)) in marks(one).into_iter().enumerate() {
-            if has && alike.iter().any(|other| !marks(other)[at].0) {
-                name.push_str(&format!(", {mark}"));
-            }
-        }
-        let free = |number: u32| {
-            if number == 1 {
-                name.clone()
-            } else {
-                format!("{name}, {number}")
-            }
-        };
-        names.extend((1..).map(free).find(|name| !names.contains(name)));
-    }
-    names
-}
-
 /// Simulates lists of jobs, each with some variants and all seeds: by list, then by variant, then by seed. `variants` makes the
 /// trials of a list with a seed; they have the same jobs and machine, and share their solo runs.
 pub(crate) fn simulate(
@@ -133,30 +87,11 @@ pub(crate) fn simulate(
     seeds: &[u64],
     variants: impl Fn(usize, u64) -> Vec<Trial> + Sync,
 ) -> Result<Vec<Vec<Vec<Measured>>>, ReproduceError> {
-    simulate_and_keep(pool, what, lists, seeds, variants, None)
-}
-
-/// The same; records go to `kept` as soon as they are there, since all together would take much memory.
-fn simulate_and_keep(
-    pool: &Pool<'_>,
-    what: &str,
-    lists: usize,
-    seeds: &[u64],
-    variants: impl Fn(usize, u64) -> Vec<Trial> + Sync,
-    kept: Option<&Kept<'_>>,
-) -> Result<Vec<Vec<Vec<Measured>>>, ReproduceError> {
     let cells: Vec<(usize, u64)> = (0..lists)
         .flat_map(|list| seeds.iter().map(move |&seed| (list, seed)))
         .collect();
     let found = pool.map(what, &cells, |&(list, seed)| {
-        let mut all = Trial::simulate_all(&variants(list, seed))?;
-        for (variant, one) in all.iter_mut().enumerate() {
-            let place = seeds.iter().position(|&other| other == seed).unwrap_or(0);
-            if let (Some(kept), Some(record)) = (kept, one.record.take()) {
-                kept.keep((list, variant, place), &record)?;
-            }
-        }
-        Ok(all)
+        Trial::simulate_all(&variants(list, seed))
     })?;
     let mut results: Vec<Vec<Vec<Measured>>> = vec![Vec::new(); lists];
     for ((list, _), of_variants) in cells.into_iter().zip(found) {
@@ -186,17 +121,8 @@ impl Grid {
         candidates: &[Candidate],
         seeds: &[u64],
     ) -> Result<Grid, ReproduceError> {
-        let named = candidates
-            .iter()
-            .zip(names(candidates))
-            .map(|(one, name)| (name, one.policy, one.params.clone()));
-        let kept = pool
-            .keep
-            .map(|keeper| Kept::begin(keeper, what, machine, mixes, named, seeds))
-            .transpose()?;
         let variants = |mix: usize, seed: u64| {
             let of = |candidate: &Candidate| Trial {
-                keep: kept.is_some(),
                 restart: mixes[mix].restart,
                 params: candidate.params.clone(),
                 truth: candidate.truth,
@@ -207,7 +133,7 @@ impl Grid {
             };
             candidates.iter().map(of).collect()
         };
-        let results = simulate_and_keep(pool, what, mixes.len(), seeds, variants, kept.as_ref())?;
+        let results = simulate(pool, what, mixes.len(), seeds, variants)?;
         Ok(Grid::of_results(results, seeds.len()))
     }
 
@@ -300,47 +226,5 @@ impl Grid {
             values.map(|values| values.iter().sum::<f64>() / values.len() as f64)
         };
         (0..self.seeds).filter_map(of_seed).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn candidates_that_are_kept_can_be_told_apart() {
-        let with = |share: f64| {
-            Candidate::new("perf-fair")
-                .and("share", share)
-                .and("margin", 1)
-        };
-        let all = [
-            Candidate::new("linux"),
-            with(0.1),
-            with(0.2),
-            with(0.1).knowing_progress(),
-            Candidate::new("perf-fair"),
-            Candidate::new("oracle"),
-            Candidate {
-                others_traces: true,
-                ..Candidate::new("oracle")
-            },
-            Candidate::new("oracle"),
-            Candidate::with("fair", "quantum_s", 0.1),
-        ];
-        assert_eq!(
-            names(&all),
-            [
-                "linux",
-                "perf-fair, share 0.1, margin 1",
-                "perf-fair, share 0.2, margin 1",
-                "perf-fair, share 0.1, margin 1, true progress",
-                "perf-fair",
-                "oracle",
-                "oracle, traces of other runs",
-                "oracle, 2",
-                "fair, quantum_s 0.1",
-            ]
-        );
     }
 }

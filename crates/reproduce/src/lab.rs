@@ -13,8 +13,6 @@ pub(crate) struct Lab<'a> {
     pub(crate) work: Work,
     /// Whether this is the short form.
     pub(crate) quick: bool,
-    /// Further policies for the table of Perf&Fair.
-    pub(crate) policies: Vec<String>,
     /// Seeds of the experiments on causes.
     pub(crate) few: usize,
 }
@@ -23,11 +21,6 @@ impl Lab<'_> {
     /// The first seeds, for experiments that need fewer repetitions.
     pub(crate) fn few_seeds(&self) -> &[u64] {
         &self.seeds[..self.few.clamp(1, self.seeds.len())]
-    }
-
-    /// The seeds of the tables of sensitivity: as few as the short form has.
-    pub(crate) fn sensitivity_seeds(&self) -> &[u64] {
-        &self.seeds[..crate::QUICK_SEEDS.min(self.seeds.len())]
     }
 
     /// The first two fifths of the seeds, and two at least: for experiments whose differences are large.

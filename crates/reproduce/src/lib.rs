@@ -14,7 +14,6 @@ mod even;
 mod figure;
 pub mod findings;
 mod grid;
-mod keep;
 mod knowing;
 mod lab;
 mod lucky;
@@ -23,22 +22,20 @@ mod number;
 mod paper;
 mod perf_fair;
 mod pool;
-mod sensitivity;
 mod stats;
 mod trial;
 
 pub use error::ReproduceError;
 pub use findings::Findings;
-pub use keep::Keeper;
 pub use pool::Pool;
 pub use stats::{Estimate, deviation, geometric_mean, mean, quantile};
 
 use cosched_core::Nanos;
 use cosched_sim::Work;
-use findings::SCHEMA;
+use findings::Chapter;
 use lab::Lab;
 
-/// The experiments of a paper, or on a policy of our own.
+/// A chapter of experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Experiment {
     /// Perf&Fair.
@@ -49,19 +46,19 @@ pub enum Experiment {
     Efs,
     /// Lucky scheduling.
     Lucky,
-    /// Our own policy `even`, which is of no paper.
+    /// The project's own policy `even`.
     Even,
 }
 
 impl Experiment {
-    /// Those of the papers, in the order of the document.
+    /// The papers' experiments, in the order of the document.
     pub const PAPERS: [Experiment; 4] = [
         Experiment::PerfFair,
         Experiment::Bandwidth,
         Experiment::Efs,
         Experiment::Lucky,
     ];
-    /// All of them, in the order of the document.
+    /// All experiments, in the order of the document.
     pub const ALL: [Experiment; 5] = [
         Experiment::PerfFair,
         Experiment::Bandwidth,
@@ -70,7 +67,7 @@ impl Experiment {
         Experiment::Even,
     ];
 
-    /// Its name on the command line, and of its chapter.
+    /// Its name on the command line, and its chapter's.
     pub fn name(self) -> &'static str {
         match self {
             Experiment::PerfFair => "perf-fair",
@@ -80,45 +77,47 @@ impl Experiment {
             Experiment::Even => "even",
         }
     }
+
+    fn chapter(self, lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
+        match self {
+            Experiment::PerfFair => perf_fair::chapter(lab),
+            Experiment::Bandwidth => bandwidth::chapter(lab),
+            Experiment::Efs => efs::chapter(lab),
+            Experiment::Lucky => lucky::chapter(lab),
+            Experiment::Even => even::chapter(lab),
+        }
+    }
 }
 
-/// What is to be done.
+/// The experiments to carry out, and their scale.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The experiments, in the order of their chapters.
     pub experiments: Vec<Experiment>,
-    /// The short form: jobs of 10 s instead of 100 s, and fewer seeds.
+    /// Whether jobs are short (10 s instead of 100 s) and seeds few.
     pub quick: bool,
-    /// Whether to show how headline figures move with the assumed numbers of the world.
-    pub sensitivity: bool,
-    /// Repetitions; `None` for as many as the form has.
+    /// Number of repetitions; `None` for the default.
     pub seeds: Option<usize>,
-    /// The seed of the first repetition; the others follow.
+    /// The seed of the first repetition; each further one adds 1.
     pub first_seed: u64,
-    /// Further policies for the tables of Perf&Fair.
-    pub policies: Vec<String>,
 }
 
 impl Request {
-    /// The command line that asks for the same.
+    /// The equivalent command line.
     fn command(&self) -> String {
         let mut words = vec!["cosched reproduce".to_owned()];
-        let all_papers = Experiment::PAPERS
-            .iter()
-            .all(|experiment| self.experiments.contains(experiment));
-        words.extend(all_papers.then(|| "all".to_owned()));
-        let named = self
-            .experiments
-            .iter()
-            .filter(|one| !all_papers || !Experiment::PAPERS.contains(one));
-        words.extend(named.map(|experiment| experiment.name().to_owned()));
-        words.extend(self.quick.then(|| "--quick".to_owned()));
-        words.extend(self.sensitivity.then(|| "--sensitivity".to_owned()));
-        words.extend(self.seeds.map(|seeds| format!("--seeds {seeds}")));
-        words.extend((self.first_seed != 1).then(|| format!("--seed {}", self.first_seed)));
-        words.extend(
-            (!self.policies.is_empty()).then(|| format!("--policies {}", self.policies.join(","))),
-        );
+        if self.experiments != Experiment::PAPERS {
+            words.extend(self.experiments.iter().map(|one| one.name().to_owned()));
+        }
+        if self.quick {
+            words.push("--quick".to_owned());
+        }
+        if let Some(seeds) = self.seeds {
+            words.push(format!("--seeds {seeds}"));
+        }
+        if self.first_seed != 1 {
+            words.push(format!("--seed {}", self.first_seed));
+        }
         words.join(" ")
     }
 }
@@ -135,56 +134,37 @@ const QUICK_FEW: usize = 2;
 /// Carries out the experiments.
 ///
 /// # Errors
-/// As [`ReproduceError`] lists them; none of them is due to chance.
+/// See [`ReproduceError`]. The same request always fails in the same way.
 pub fn reproduce(request: &Request, pool: Pool<'_>) -> Result<Findings, ReproduceError> {
-    let seeds = request
-        .seeds
-        .unwrap_or(if request.quick { QUICK_SEEDS } else { SEEDS })
-        .max(1);
-    let lab = Lab {
-        pool,
-        seeds: (0..seeds as u64)
-            .map(|n| request.first_seed.wrapping_add(n))
-            .collect(),
-        work: Work::SoloTime(Nanos::from_ms(if request.quick { 10_000 } else { 100_000 })),
-        quick: request.quick,
-        policies: request.policies.clone(),
-        few: if request.quick { QUICK_FEW } else { FEW },
+    let (seeds, few, solo_ms) = if request.quick {
+        (QUICK_SEEDS, QUICK_FEW, 10_000)
+    } else {
+        (SEEDS, FEW, 100_000)
     };
-    // Wrong names are told before hours of work, not after.
-    for name in &lab.policies {
-        trial::policy(name)?;
-    }
-    let all = request.experiments.len() + usize::from(request.sensitivity);
+    let seeds = request.seeds.unwrap_or(seeds).max(1);
+    let seeds: Vec<u64> = (0..seeds as u64)
+        .map(|n| request.first_seed.wrapping_add(n))
+        .collect();
+    let all = request.experiments.len();
     let mut chapters = Vec::with_capacity(all);
-    for number in 1..=all {
+    for (number, experiment) in request.experiments.iter().enumerate() {
         let progress = |what: &str, done: usize, of: usize| {
-            (lab.pool.progress)(&format!("part {number} of {all}, {what}"), done, of)
+            (pool.progress)(&format!("part {} of {all}, {what}", number + 1), done, of)
         };
-        let pool = Pool {
-            progress: &progress,
-            ..lab.pool
-        };
-        let lab = Lab {
-            pool,
-            seeds: lab.seeds.clone(),
-            policies: lab.policies.clone(),
-            ..lab
-        };
-        chapters.push(match request.experiments.get(number - 1) {
-            Some(Experiment::PerfFair) => perf_fair::chapter(&lab),
-            Some(Experiment::Bandwidth) => bandwidth::chapter(&lab),
-            Some(Experiment::Efs) => efs::chapter(&lab),
-            Some(Experiment::Lucky) => lucky::chapter(&lab),
-            Some(Experiment::Even) => even::chapter(&lab),
-            None => sensitivity::chapter(&lab),
-        }?);
+        chapters.push(experiment.chapter(&Lab {
+            pool: Pool {
+                threads: pool.threads,
+                progress: &progress,
+                stop: pool.stop,
+            },
+            seeds: seeds.clone(),
+            work: Work::SoloTime(Nanos::from_ms(solo_ms)),
+            quick: request.quick,
+            few,
+        })?);
     }
     Ok(Findings {
-        schema: SCHEMA,
         command: request.command(),
-        quick: request.quick,
-        first_seed: request.first_seed,
         chapters,
     })
 }
@@ -193,27 +173,25 @@ pub fn reproduce(request: &Request, pool: Pool<'_>) -> Result<Findings, Reproduc
 mod tests {
     use super::*;
 
+    fn command(experiments: &[Experiment]) -> String {
+        Request {
+            experiments: experiments.to_vec(),
+            quick: true,
+            seeds: Some(2),
+            first_seed: 1,
+        }
+        .command()
+    }
+
     #[test]
     fn the_command_asks_for_the_same_experiments() {
-        let command = |experiments: &[Experiment]| {
-            let experiments = experiments.to_vec();
-            let (quick, sensitivity, seeds, first_seed, policies) =
-                (false, false, None, 1, Vec::new());
-            Request {
-                experiments,
-                quick,
-                sensitivity,
-                seeds,
-                first_seed,
-                policies,
-            }
-            .command()
-        };
-        assert_eq!(command(&Experiment::PAPERS), "cosched reproduce all");
-        assert_eq!(command(&Experiment::ALL), "cosched reproduce all even");
+        assert_eq!(
+            command(&Experiment::PAPERS),
+            "cosched reproduce --quick --seeds 2"
+        );
         assert_eq!(
             command(&[Experiment::Efs, Experiment::Even]),
-            "cosched reproduce efs even"
+            "cosched reproduce efs even --quick --seeds 2"
         );
     }
 }

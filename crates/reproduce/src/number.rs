@@ -1,7 +1,5 @@
 //! Numbers as people read them, and as files hold them.
 
-use serde::Serializer;
-
 /// The number with six significant digits: beyond them lies the last digit of a sum, and nothing that anybody measured.
 pub fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
@@ -30,20 +28,6 @@ pub fn shown(mean: f64, half_width: Option<f64>, decimals: usize, signed: bool) 
         text.push_str(&plain(half, decimals));
     }
     text
-}
-
-pub(crate) fn six_digits<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_f64(rounded(*value))
-}
-
-pub(crate) fn six_digits_if_any<S: Serializer>(
-    value: &Option<f64>,
-    to: S,
-) -> Result<S::Ok, S::Error> {
-    match value {
-        Some(value) => to.serialize_some(&rounded(*value)),
-        None => to.serialize_none(),
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Independent trials on all CPUs.
 
 use crate::error::ReproduceError;
-use crate::keep::Keeper;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -13,8 +12,6 @@ pub struct Pool<'a> {
     pub progress: &'a (dyn Fn(&str, usize, usize) + Sync),
     /// Set from outside: no further trial begins.
     pub stop: &'a AtomicBool,
-    /// Keeps records of trials; `None` for none.
-    pub keep: Option<&'a Keeper<'a>>,
 }
 
 impl Pool<'_> {
@@ -79,7 +76,6 @@ mod tests {
             threads,
             progress,
             stop,
-            keep: None,
         }
     }
 

@@ -3,16 +3,12 @@
 //! Only `+ - * /` and square roots are used, so that every machine computes the same digits.
 
 /// A mean over repetitions, with its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The mean.
-    #[serde(serialize_with = "crate::number::six_digits")]
     pub mean: f64,
     /// Half of the width of the 95 % interval, by Student's t distribution; `None` with fewer than two repetitions.
-    #[serde(serialize_with = "crate::number::six_digits_if_any")]
     pub half_width: Option<f64>,
-    /// Number of repetitions.
-    pub repetitions: usize,
 }
 
 impl Estimate {
@@ -29,11 +25,7 @@ impl Estimate {
             .sum();
         let half_width =
             (n > 1).then(|| t_95(n - 1) * (squares / (n - 1) as f64 / n as f64).sqrt());
-        Some(Estimate {
-            mean,
-            half_width,
-            repetitions: n,
-        })
+        Some(Estimate { mean, half_width })
     }
 
     /// The same in another unit.
@@ -42,7 +34,6 @@ impl Estimate {
         Estimate {
             mean: self.mean * by,
             half_width,
-            ..self
         }
     }
 

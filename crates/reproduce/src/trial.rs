@@ -1,7 +1,6 @@
 //! One simulated run, and what is measured in it.
 
 use crate::error::ReproduceError;
-use crate::keep::{Was, record_of};
 use crate::knowing::Knowing;
 use cosched_core::metric::{Outcomes, metric};
 use cosched_core::{
@@ -9,7 +8,6 @@ use cosched_core::{
     Importance, Nanos, POLICIES, Params, Placement, PolicyEntry, ProgressBasis, Purpose, Recorder,
     Restart, RunConfig, RunError, SoloProfile, SoloTrace, TaskId, TaskSpec, find_policy, run,
 };
-use cosched_report::Record;
 use cosched_sim::{
     FIT_LENGTH, MACHINES, MachineFit, MachineSpec, Sim, SimConfig, SimError, SimJob, SoloRun,
     builtin_machine, fit,
@@ -60,8 +58,6 @@ pub(crate) struct Trial {
     pub(crate) remembers: bool,
     /// How long who runs where is noted from the start.
     pub(crate) noted: Nanos,
-    /// Whether its record is kept.
-    pub(crate) keep: bool,
 }
 
 impl Trial {
@@ -87,7 +83,6 @@ impl Trial {
             others_traces: false,
             remembers: false,
             noted: Nanos::ZERO,
-            keep: false,
         }
     }
 
@@ -189,7 +184,6 @@ impl Trial {
             Trial {
                 remembers: false,
                 truth: false,
-                keep: false,
                 seed: self.seed ^ OTHER_RUN,
                 ..self.clone()
             }
@@ -259,18 +253,6 @@ impl Trial {
                 tasks: failed,
             });
         }
-        let record = self.keep.then(|| {
-            let was = Was {
-                machine: &self.machine,
-                policy: self.policy,
-                params: &params,
-                seed: self.seed,
-                quantum,
-                jobs: &self.jobs,
-                at_once: self.at_once,
-            };
-            Box::new(record_of(&was, &result))
-        });
         let outcomes = Outcomes::of(&result);
         let value = |name: &str| metric(name).and_then(|metric| metric.of(&outcomes).value());
         let reads: u64 = result
@@ -325,7 +307,6 @@ impl Trial {
                 .collect(),
             ends_s,
             stays_s,
-            record,
             kept: result
                 .tasks
                 .iter()
@@ -456,8 +437,6 @@ pub(crate) struct Measured {
     pub(crate) progress_errors: Vec<f64>,
     /// What a later run can know of each job.
     pub(crate) kept: Vec<Kept>,
-    /// The record, if it was to be kept.
-    pub(crate) record: Option<Box<Record>>,
     pub(crate) watch: Watch,
 }
 

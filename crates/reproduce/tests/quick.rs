@@ -7,7 +7,7 @@ use cosched_reproduce::{Experiment, Findings, Pool, Request, reproduce};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
-/// Written by `cosched reproduce --quick --format markdown`.
+/// Written by `cosched reproduce --quick`.
 const PAGE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../results/reproduction-quick.md"
@@ -21,15 +21,12 @@ fn the_short_form_is_the_page_in_results() {
         threads,
         progress: &|_, _, _| (),
         stop: &stop,
-        keep: None,
     };
     let request = Request {
         experiments: Experiment::PAPERS.to_vec(),
         quick: true,
-        sensitivity: false,
         seeds: None,
         first_seed: 1,
-        policies: Vec::new(),
     };
     let findings = reproduce(&request, pool).unwrap();
     tables_are_sound(&findings);
@@ -41,7 +38,7 @@ fn the_short_form_is_the_page_in_results() {
         .find(|(now, page)| now != page);
     assert_eq!(
         differs, None,
-        "`cosched reproduce --quick --format markdown > results/reproduction-quick.md` writes it again"
+        "`cosched reproduce --quick > results/reproduction-quick.md` writes it again"
     );
     assert!(now == page, "the page has another length");
 }

@@ -11,8 +11,6 @@ mod power;
 mod programs;
 mod streams;
 
-pub(crate) use effects::Effects;
-
 use crate::error::ReproduceError;
 use crate::findings::{Chapter, Part};
 use crate::lab::{Lab, in_words};

@@ -118,7 +118,6 @@ mod tests {
             threads: 2,
             progress: &|_, _, _| (),
             stop: &stop,
-            keep: None,
         };
         let (spec, all) = (machine("big1-small3").unwrap(), Mixes::Lucky.of(8));
         assert_eq!(all.len(), 8);

@@ -245,7 +245,6 @@ mod tests {
             threads: 2,
             progress: &|_, _, _| (),
             stop: &stop,
-            keep: None,
         };
         let (spec, all) = (machine("i5-2500").unwrap(), Mixes::Efs.of(4));
         assert_eq!(Mixes::FourCopies.of(4).len(), 29);

@@ -380,7 +380,6 @@ mod tests {
             threads: 2,
             progress: &|_, _, _| (),
             stop: &stop,
-            keep: None,
         };
         let (spec, all) = (machine("xeon-e5645-1ch").unwrap(), Mixes::PerfFair.of(4));
         let candidates = candidates();

@@ -1,6 +1,6 @@
 //! Tables as comma-separated values (RFC 4180): each number in full, with the ends of its interval.
 
-use super::{Cell, Shown, Table, rounded};
+use super::{Cell, Table, rounded};
 use std::fmt::Write as _;
 
 /// The table. A column with means has two more, for the ends of the 95 % interval; one with draws, for the 10th and the 90th
@@ -11,7 +11,7 @@ pub fn csv(table: &Table) -> String {
     };
     let ends: Vec<Option<[&str; 2]>> = (0..table.columns.len())
         .map(|at| {
-            if holds(at, |cell| matches!(cell, Cell::Estimate(_))) {
+            if holds(at, |cell| matches!(cell, Cell::Estimate { .. })) {
                 Some(["95 % from", "95 % to"])
             } else {
                 holds(at, |cell| matches!(cell, Cell::Draws { .. }))
@@ -32,12 +32,11 @@ pub fn csv(table: &Table) -> String {
             let (value, interval) = match cell {
                 Cell::Text(words) => (words.clone(), None),
                 Cell::Number { value, .. } => (number(*value), None),
-                Cell::Estimate(Shown {
-                    mean, half_width, ..
-                }) => (
-                    number(*mean),
-                    half_width.map(|half| (number(mean - half), number(mean + half))),
-                ),
+                Cell::Estimate { estimate, .. } => {
+                    let (low, high) = estimate.interval();
+                    let interval = estimate.half_width.map(|_| (number(low), number(high)));
+                    (number(estimate.mean), interval)
+                }
                 Cell::Draws {
                     mean, low, high, ..
                 } => (number(*mean), Some((number(*low), number(*high)))),

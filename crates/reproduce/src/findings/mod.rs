@@ -1,43 +1,39 @@
-//! What the experiments found, as data: chapters of text, tables, figures and verdicts. [`markdown`], [`text`], [`csv`] and
-//! JSON show the same.
+//! The experiments' results: chapters of text, tables, figures and verdicts.
+//!
+//! [`markdown`] writes them as a document, [`csv`] one table as numbers.
 
 pub mod csv;
 pub mod markdown;
-pub mod text;
 mod verdict;
 
 pub use crate::number::{plain, rounded, shown};
-use crate::number::{six_digits, six_digits_if_any};
 pub use verdict::{Agreement, Kind, Published, Verdict};
 
 use crate::stats::{Estimate, mean, quantile};
 use cosched_report::chart::Chart;
-use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The version of the JSON form.
-pub const SCHEMA: &str = "cosched.reproduction/1";
+/// What the verdicts mean.
+const HOW_TO_READ: &str = "A figure *agrees* if it has the paper's sign and lies within a quarter of it. A bound (at most, at least) \
+    agrees if ours keeps it. A figure of random draws agrees if it lies among eight of ten of our draws. An order agrees if some of \
+    its pairs are significant and none is reversed; `~` joins names without a significant difference. Verdicts name what was fitted \
+    to the paper or chosen by it; what was fitted proves nothing. Intervals cover the seeds, which vary instances of programs by \
+    2 % and the noise of counters. They do not cover the choice of mixes.";
 
 /// Name of the chapter that is of no paper.
 pub(crate) const OWN: &str = "even";
 
 /// All that was found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Findings {
-    /// [`SCHEMA`].
-    pub schema: &'static str,
     /// The command that gives the same findings.
     pub command: String,
-    /// Whether it is the short form: fewer seeds and shorter jobs.
-    pub quick: bool,
-    /// The first seed.
-    pub first_seed: u64,
     /// The chapters.
     pub chapters: Vec<Chapter>,
 }
 
 /// The experiments of one paper.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Chapter {
     /// Its name on the command line.
     pub id: &'static str,
@@ -52,8 +48,7 @@ pub struct Chapter {
 }
 
 /// A piece of a chapter.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug)]
 pub enum Part {
     /// A heading.
     Heading(String),
@@ -66,7 +61,7 @@ pub enum Part {
 }
 
 /// A table.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Table {
     /// Its name, unique among all tables and figures; the name of its file.
     pub id: String,
@@ -79,29 +74,33 @@ pub struct Table {
 }
 
 /// A figure.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Figure {
     /// The numbers that it shows.
     pub table: Table,
     /// Whether the numbers are few enough to be read beside the figure.
     pub few: bool,
     /// The picture.
-    #[serde(skip)]
     pub chart: Chart,
 }
 
 /// A cell of a table.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     /// Words.
     Text(String),
     /// A mean over repetitions.
-    Estimate(Shown),
+    Estimate {
+        /// The mean and its interval.
+        estimate: Estimate,
+        /// Number of decimals shown.
+        decimals: usize,
+        /// Whether a plus sign is shown.
+        signed: bool,
+    },
     /// A number.
     Number {
         /// The number.
-        #[serde(serialize_with = "six_digits")]
         value: f64,
         /// Decimals that are shown.
         decimals: usize,
@@ -109,38 +108,16 @@ pub enum Cell {
     /// What was drawn many times.
     Draws {
         /// The mean.
-        #[serde(serialize_with = "six_digits")]
         mean: f64,
         /// The 10th percentile.
-        #[serde(serialize_with = "six_digits")]
         low: f64,
         /// The 90th percentile.
-        #[serde(serialize_with = "six_digits")]
         high: f64,
-        /// Number of draws.
-        draws: usize,
         /// Decimals that are shown.
         decimals: usize,
     },
     /// There is no figure, for this reason.
     Absent(String),
-}
-
-/// A mean over repetitions, and how it is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Shown {
-    /// The mean.
-    #[serde(serialize_with = "six_digits")]
-    pub mean: f64,
-    /// Half of the width of its 95 % interval.
-    #[serde(serialize_with = "six_digits_if_any")]
-    pub half_width: Option<f64>,
-    /// Number of repetitions.
-    pub repetitions: usize,
-    /// Decimals that are shown.
-    pub decimals: usize,
-    /// Whether a plus sign is shown.
-    pub signed: bool,
 }
 
 impl Cell {
@@ -170,7 +147,6 @@ impl Cell {
                 mean,
                 low,
                 high,
-                draws: values.len(),
                 decimals,
             },
             _ => Cell::Absent("not drawn".to_owned()),
@@ -185,17 +161,11 @@ impl Cell {
     /// An estimate; absent if there is none.
     pub fn estimate(estimate: Option<Estimate>, decimals: usize, signed: bool) -> Cell {
         match estimate {
-            Some(Estimate {
-                mean,
-                half_width,
-                repetitions,
-            }) => Cell::Estimate(Shown {
-                mean,
-                half_width,
-                repetitions,
+            Some(estimate) => Cell::Estimate {
+                estimate,
                 decimals,
                 signed,
-            }),
+            },
             None => Cell::Absent("not measured".to_owned()),
         }
     }
@@ -205,19 +175,16 @@ impl Cell {
         match self {
             Cell::Text(words) => words.clone(),
             Cell::Number { value, decimals } => plain(*value, *decimals),
-            Cell::Estimate(Shown {
-                mean,
-                half_width,
+            Cell::Estimate {
+                estimate,
                 decimals,
                 signed,
-                ..
-            }) => shown(*mean, *half_width, *decimals, *signed),
+            } => shown(estimate.mean, estimate.half_width, *decimals, *signed),
             Cell::Draws {
                 mean,
                 low,
                 high,
                 decimals,
-                ..
             } => {
                 let [mean, low, high] = [*mean, *low, *high].map(|value| plain(value, *decimals));
                 format!("{mean} ({low} to {high})")
@@ -255,36 +222,14 @@ impl Findings {
             "the experiments of the papers behind cosched, in its simulation, beside the published figures"
         };
         let mut words = vec![format!(
-            "Written by `{}`: {what}. The same command writes the same bytes again. What is simulated, from which sources, and what \
-             is assumed is in `docs/simulator.md`.",
+            "Written by `{}`: {what}. The same command writes the same bytes again. `docs/simulator.md` describes the simulation, \
+             its sources and its assumptions.",
             self.command
         )];
         let tally = self.tally();
         if tally.results > 0 {
-            words.push(
-                "A figure *agrees* when it has the paper's sign and lies within a quarter of it. A bound (at most, at least) agrees \
-                 when ours keeps it, and a figure of something that was drawn when it lies among eight of ten of our draws. An \
-                 order agrees when some of its pairs are shown to stand so, and none the other way round; names with `~` between \
-                 them can't be told apart. What was fitted to the paper is marked: it proves nothing. What rests on something \
-                 that was fitted or chosen by the paper is marked as well. Intervals cover the seeds, which vary instances of \
-                 programs by 2 % and the noise of counters; they do not cover which mixes were drawn."
-                    .to_owned(),
-            );
-            words.push(format!(
-                "Of {} published results that are not fitted themselves {} agree and {} more lie within a factor of two; {} of \
-                 these rest on something that was fitted or chosen. {} lie beyond a factor of two, {} are not shown either way, \
-                 and {} differ. A result that is judged on several machines counts as it does on the best of them; {} agree, or \
-                 lie within a factor of two, on some and not on all. Each chapter ends with the experiments that show what \
-                 makes the differences.",
-                tally.results,
-                tally.agree,
-                tally.roughly,
-                tally.resting,
-                tally.beyond,
-                tally.not_shown,
-                tally.differ,
-                tally.on_some
-            ));
+            words.push(HOW_TO_READ.to_owned());
+            words.push(tally.in_words());
         }
         words
     }
@@ -349,7 +294,26 @@ impl Findings {
     }
 }
 
-/// Numbers of published results.
+impl Tally {
+    fn in_words(&self) -> String {
+        format!(
+            "Of {} published results that are not fitted, {} agree and {} more lie within a factor of two; {} of these rest on \
+             something that was fitted or chosen. {} lie beyond a factor of two, {} are not significant, and {} differ. A result \
+             that is judged on several machines counts by its best machine; {} agree, or lie within a factor of two, on some and \
+             not on all. Each chapter ends with the experiments that show what causes the differences.",
+            self.results,
+            self.agree,
+            self.roughly,
+            self.resting,
+            self.beyond,
+            self.not_shown,
+            self.differ,
+            self.on_some
+        )
+    }
+}
+
+/// Counts of published results.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     results: usize,

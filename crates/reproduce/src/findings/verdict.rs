@@ -2,13 +2,12 @@
 
 use super::{Cell, Table, plain};
 use crate::stats::{Estimate, mean, quantile};
-use serde::Serialize;
 
 /// A figure that was fitted to the paper itself proves nothing.
 pub(super) const FITTED: &str = "fitted";
 
 /// A published result and ours.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// What it is, with its unit.
     pub what: String,
@@ -19,13 +18,11 @@ pub struct Verdict {
     /// What ours rests on that was fitted to the paper or chosen by it.
     pub rests_on: Option<&'static str>,
     /// The two.
-    #[serde(flatten)]
     pub result: Published,
 }
 
 /// The published result beside ours.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Published {
     /// A figure.
     Figure {
@@ -48,8 +45,6 @@ pub enum Published {
         mean: f64,
         /// The 10th and the 90th percentile.
         range: (f64, f64),
-        /// Number of draws.
-        draws: usize,
     },
     /// An order, from the greatest to the least.
     Order {
@@ -61,8 +56,7 @@ pub enum Published {
 }
 
 /// What a published figure says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A figure that can only be positive.
     Size,
@@ -75,8 +69,7 @@ pub enum Kind {
 }
 
 /// How well ours agrees with a published result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Agreement {
     /// Same sign, and within a quarter; or within the bound; or among the draws; or the same order.
     Agrees,
@@ -178,7 +171,6 @@ impl Verdict {
                 decimals,
                 mean,
                 range,
-                draws: ours.len(),
             },
         )
     }
@@ -302,7 +294,6 @@ impl Verdict {
                 decimals,
                 mean,
                 range,
-                ..
             } => {
                 let [low, high] = [range.0, range.1].map(|end| plain(end, *decimals));
                 let ours = Cell::text(format!("{} ({low} to {high})", plain(*mean, *decimals)));

@@ -47,7 +47,7 @@ fn shares(grid: &Grid, ours: usize, base: usize) -> Vec<Vec<f64>> {
 
 /// What is saved over the mixes in per cent, by the geometric mean of the shares. It is the only mean that gives the same
 /// whichever of the two is the base.
-pub(crate) fn saved_over_mixes(grid: &Grid, ours: usize, base: usize) -> Vec<f64> {
+fn saved_over_mixes(grid: &Grid, ours: usize, base: usize) -> Vec<f64> {
     over(&shares(grid, ours, base), share_saved)
 }
 

@@ -13,7 +13,7 @@ use crate::lab::Lab;
 use crate::mixes::of_folder;
 use crate::paper::perf_fair as paper;
 use crate::stats::{mean, over};
-use crate::trial::{Measured, machine, policy};
+use crate::trial::{Measured, machine};
 use cosched_sim::MachineSpec;
 use std::sync::Arc;
 
@@ -109,15 +109,6 @@ pub(crate) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
     let mut candidates: Vec<Candidate> = POLICIES.map(Candidate::new).to_vec();
     candidates[FAIR].truth = true;
     candidates[PERF_FAIR].truth = true;
-    for name in &lab.policies {
-        let entry = policy(name)?;
-        if !candidates
-            .iter()
-            .any(|candidate| candidate.policy == entry.name)
-        {
-            candidates.push(Candidate::new(entry.name));
-        }
-    }
     let mut benches: Vec<Bench> = Vec::new();
     for (name, channels) in MACHINES {
         let spec = machine(name)?;
