@@ -183,7 +183,7 @@ fn comparisons_of_policies_and_of_programs() {
 }
 
 #[test]
-fn lists_and_reproductions() {
+fn lists() {
     let (schemas, folder) = (Schemas::read(), tempdir().expect("a folder"));
     for what in ["policies", "machines", "programs", "metrics", "events"] {
         let answer = succeed(&folder, &["list", what, "--format", "json"]);
