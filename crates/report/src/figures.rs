@@ -33,6 +33,14 @@ impl Absences {
         value
     }
 
+    /// The same for a result, whose error is the reason in words.
+    pub(crate) fn note_result<T>(&mut self, name: &str, value: Result<T, &str>) -> Option<T> {
+        match value {
+            Ok(value) => Some(value),
+            Err(why) => self.note_option(name, None, why),
+        }
+    }
+
     /// Forgets a reason, since there is a value now.
     pub(crate) fn forget(&mut self, name: &str) {
         self.reasons.remove(name);

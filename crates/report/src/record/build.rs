@@ -11,9 +11,10 @@ use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::warning::RunWarning;
 use cosched_core::metric::{METRICS, Needs, Outcome, Outcomes};
 use cosched_core::{
-    Absence, Counter, EndedBy, Exit, Histogram, Nanos, Occupation, PlanCounts, ProgressBasis,
-    Reading, RunResult, TaskResult,
+    Absence, Capability, Counter, EndedBy, Exit, Histogram, Nanos, Occupation, PlanCounts,
+    ProgressBasis, Reading, RunResult, TaskResult,
 };
+use std::borrow::Cow;
 
 const NOT_GIVEN: &str = "not given";
 
@@ -35,19 +36,17 @@ pub fn exit_status(exit: &Exit) -> Option<i32> {
 /// `info.jobs` is in the order of the tasks' numbers; of a task without an entry only the name is known. Solo times are
 /// those of `info`, else those of the tasks' own solo profiles.
 pub fn record(result: &RunResult, info: &RunInfo) -> Record {
-    let simulated = info.backend == BackendKind::Sim;
-    let fallback: Vec<JobInfo>;
-    let infos: Vec<&JobInfo> = if info.jobs.len() >= result.tasks.len() {
-        info.jobs.iter().collect()
-    } else {
-        fallback = result
-            .tasks
-            .iter()
-            .skip(info.jobs.len())
-            .map(|task| JobInfo::of(&task.spec))
-            .collect();
-        info.jobs.iter().chain(&fallback).collect()
+    let mut absent = Absences::default();
+    // A simulated run has no time of day.
+    let no_start = match info.backend {
+        BackendKind::Sim => Absence::Simulated.text(),
+        BackendKind::Host => NOT_GIVEN,
     };
+    let started_at = info
+        .started_at
+        .map(|at| humantime::format_rfc3339_millis(at).to_string());
+    let (finished_by, signal) = finished_by(result.ended_by);
+    let infos = infos(result, info);
     let solos: Vec<Option<Solo>> = result
         .tasks
         .iter()
@@ -58,49 +57,11 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
         Reading::from_option(solos[ix].map(|solo| solo.time), Absence::NoSoloTime)
     });
     let estimated = outcomes_estimated(result, &solos, info.quantum);
-    // A simulated job writes nothing.
-    let no_log = if simulated {
-        Absence::Simulated.text()
-    } else {
-        NOT_GIVEN
-    };
-    let jobs = (result.tasks.iter().enumerate())
-        .map(|(ix, task)| {
-            job(
-                task,
-                infos[ix],
-                solos[ix],
-                &outcomes.tasks[ix],
-                &estimated.tasks[ix],
-                no_log,
-            )
-        })
-        .collect();
-
-    let mut absent = Absences::default();
-    let started_at = info
-        .started_at
-        .map(|at| humantime::format_rfc3339_millis(at).to_string());
-    let no_start = if simulated {
-        Absence::Simulated.text()
-    } else {
-        NOT_GIVEN
-    };
-    let (finished_by, signal) = match result.ended_by {
-        EndedBy::Completion => ("completion", None),
-        EndedBy::Halt => ("halt", None),
-        EndedBy::Signal(signal) => ("signal", Some(signal)),
-    };
-    let counters_off = info
-        .capabilities
-        .missing
-        .iter()
-        .find(|(capability, _)| capability.is_counter())
-        .map(|(_, why)| why.text());
-    let freezing_off = info
-        .capabilities
-        .why_missing(cosched_core::Capability::Freeze)
-        .map(Absence::text);
+    let mut jobs = Vec::new();
+    for (ix, task) in result.tasks.iter().enumerate() {
+        let (ours, theirs) = (&outcomes.tasks[ix], &estimated.tasks[ix]);
+        jobs.push(job(task, &infos[ix], solos[ix], ours, theirs, no_start));
+    }
     Record {
         schema: RECORD_SCHEMA.to_owned(),
         cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -115,23 +76,14 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
         setting: info.setting.clone(),
         finished_by: finished_by.to_owned(),
         signal: absent.note_option("signal", signal, "no signal ended the run"),
-        counters: absent.note_option(
-            "counters",
-            info.counters.clone(),
-            counters_off.unwrap_or(NOT_GIVEN),
-        ),
-        freezing: absent.note_option(
-            "freezing",
-            info.freezing.clone(),
-            freezing_off.unwrap_or(NOT_GIVEN),
-        ),
+        counters: absent.note_option("counters", info.counters.clone(), no_counters(info)),
+        freezing: absent.note_option("freezing", info.freezing.clone(), no_freezing(info)),
         missing: missing(info),
         totals: totals(&result.tasks, &info.earlier),
         jobs,
-        metrics_over: if info.earlier.is_empty() {
-            "all-jobs".to_owned()
-        } else {
-            "this-run".to_owned()
+        metrics_over: match info.earlier.is_empty() {
+            true => "all-jobs".to_owned(),
+            false => "this-run".to_owned(),
         },
         earlier_jobs: info.earlier.clone(),
         metrics: Figures::of(
@@ -141,7 +93,7 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
         ),
         metrics_estimated: metrics_estimated(&outcomes, &estimated, &mut absent),
         energy: energy(result, info),
-        overhead: overhead(result, info, simulated),
+        overhead: overhead(result, info, info.backend == BackendKind::Sim),
         machine_load: MachineLoad::of(info.machine_use, info.throttling),
         plans: absent.note_option(
             "plans",
@@ -152,6 +104,33 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
         rebuilt: absent.note_option("rebuilt", None, "the run wrote its record itself"),
         absent,
     }
+}
+
+fn finished_by(ended_by: EndedBy) -> (&'static str, Option<i32>) {
+    match ended_by {
+        EndedBy::Completion => ("completion", None),
+        EndedBy::Halt => ("halt", None),
+        EndedBy::Signal(signal) => ("signal", Some(signal)),
+    }
+}
+
+/// The information on each task; of tasks beyond `info.jobs` only what their specification says.
+fn infos<'a>(result: &RunResult, info: &'a RunInfo) -> Vec<Cow<'a, JobInfo>> {
+    let mut infos: Vec<Cow<'_, JobInfo>> = info.jobs.iter().map(Cow::Borrowed).collect();
+    let others = result.tasks.iter().skip(infos.len());
+    infos.extend(others.map(|task| Cow::Owned(JobInfo::of(&task.spec))));
+    infos
+}
+
+fn no_counters(info: &RunInfo) -> &'static str {
+    let mut missing = info.capabilities.missing.iter();
+    let counter = missing.find(|(capability, _)| capability.is_counter());
+    counter.map_or(NOT_GIVEN, |(_, why)| why.text())
+}
+
+fn no_freezing(info: &RunInfo) -> &'static str {
+    let why = info.capabilities.why_missing(Capability::Freeze);
+    why.map_or(NOT_GIVEN, Absence::text)
 }
 
 fn solo(task: &TaskResult, info: &JobInfo) -> Option<Solo> {
@@ -217,6 +196,15 @@ fn metrics_estimated(
     absent.note_option("metrics_estimated", value, why)
 }
 
+/// A job's slowdown, or why there is none. The times of a job that failed do not show how much it was slowed down.
+fn slowdown(outcome: &Outcome, failed: bool) -> Result<f64, &'static str> {
+    match outcome.slowdown() {
+        Reading::Value(slowdown) => Ok(slowdown),
+        Reading::Absent(_) if failed => Err(Absence::Failed.text()),
+        Reading::Absent(why) => Err(why.text()),
+    }
+}
+
 fn job(
     task: &TaskResult,
     info: &JobInfo,
@@ -226,48 +214,41 @@ fn job(
     no_log: &str,
 ) -> Job {
     let mut absent = Absences::default();
-    let not_ended = if task.started.is_some() {
-        Absence::NotEnded
-    } else {
-        Absence::NotStarted
-    }
-    .text();
-    let failed = task.exit.as_ref().is_some_and(|exit| !exit.ok());
-    // The times of a job that failed do not show how much it was slowed down.
-    let slowdown_of = |outcome: &Outcome| match outcome.slowdown() {
-        Reading::Value(slowdown) => Ok(slowdown),
-        Reading::Absent(_) if failed => Err(Absence::Failed.text()),
-        Reading::Absent(why) => Err(why.text()),
+    let not_ended = match task.started {
+        Some(_) => Absence::NotEnded.text(),
+        None => Absence::NotStarted.text(),
     };
-    let slowdown = slowdown_of(outcome);
-    let estimate = match (solo, slowdown_of(estimated)) {
+    let not_started = Absence::NotStarted.text();
+    let failed = task.exit.as_ref().is_some_and(|exit| !exit.ok());
+    let slowdown = slowdown(outcome, failed);
+    let estimate = match (solo, self::slowdown(estimated, failed)) {
         (Some(_), _) => Err("the solo time is known"),
         (None, Err(_)) if !failed && task.exit.is_some() => Err("no progress measured by IPC"),
         (None, estimate) => estimate,
     };
-    // Instructions have a key of their own beside the counts.
-    let counts = task
-        .counts
-        .iter()
-        .filter(|(counter, _)| *counter != Counter::Instructions);
-    let counts = counts.map(|(counter, count)| (counter.name(), *count));
-    let no_solo = if info.solo_failed {
-        "its solo run failed"
-    } else {
-        Absence::NoSoloTime.text()
+    let no_solo = match info.solo_failed {
+        true => "its solo run failed",
+        false => Absence::NoSoloTime.text(),
     };
-    let waited_max = task.started.map(|_| task.waited_max.as_s());
     let has_log = task.started.is_some() || task.exit.is_some();
-    let no_log = if has_log || info.log.is_none() {
-        no_log
-    } else {
-        Absence::NotStarted.text()
+    let no_log = match has_log || info.log.is_none() {
+        true => no_log,
+        false => not_started,
     };
-    let exit_why = if task.exit.is_some() {
-        "ended, but its exit status is not known"
-    } else {
-        not_ended
+    let no_exit = match task.exit {
+        Some(_) => "ended, but its exit status is not known",
+        None => not_ended,
     };
+    let (started, finished) = (
+        task.started.map(Nanos::as_s),
+        task.finished.map(Nanos::as_s),
+    );
+    let waited_max = task.started.map(|_| task.waited_max.as_s());
+    let exit_text = task.exit.as_ref().map(Exit::to_string);
+    let log_stderr = info.log_stderr.clone().filter(|_| has_log);
+    // Instructions have a key of their own beside the counts.
+    let counts = task.counts.iter();
+    let counts = counts.filter(|(counter, _)| *counter != Counter::Instructions);
     Job {
         name: info.name.clone(),
         program: absent.note_option("program", info.program.clone(), NOT_GIVEN),
@@ -278,18 +259,10 @@ fn job(
         width_source: task.spec.width,
         expected: task.spec.expected.as_ref().map(ExpectedOfJob::of),
         arrival_s: task.spec.arrives.as_s(),
-        start_s: absent.note_option(
-            "start_s",
-            task.started.map(Nanos::as_s),
-            Absence::NotStarted.text(),
-        ),
-        finish_s: absent.note_option("finish_s", task.finished.map(Nanos::as_s), not_ended),
-        exit: absent.note_option("exit", task.exit.as_ref().and_then(exit_status), exit_why),
-        exit_text: absent.note_option(
-            "exit_text",
-            task.exit.as_ref().map(Exit::to_string),
-            not_ended,
-        ),
+        start_s: absent.note_option("start_s", started, not_started),
+        finish_s: absent.note_option("finish_s", finished, not_ended),
+        exit: absent.note_option("exit", task.exit.as_ref().and_then(exit_status), no_exit),
+        exit_text: absent.note_option("exit_text", exit_text, not_ended),
         timed_out: task.timed_out,
         ended_by_user: task.ended_by_user,
         lost: false,
@@ -301,7 +274,7 @@ fn job(
         read_bytes: absent.note("read_bytes", task.resources.read_bytes),
         written_bytes: absent.note("written_bytes", task.resources.written_bytes),
         ran_s: task.ran.as_s(),
-        waited_max_s: absent.note_option("waited_max_s", waited_max, Absence::NotStarted.text()),
+        waited_max_s: absent.note_option("waited_max_s", waited_max, not_started),
         instructions: absent.note("instructions", task.counts[Counter::Instructions]),
         ipc: absent.note("ipc", task.counts.ipc()),
         progress: absent.note("progress", task.progress),
@@ -309,24 +282,12 @@ fn job(
         progress_learnt: absent.note("progress_learnt", task.progress_learnt),
         solo_s: absent.note_option("solo_s", solo.map(|solo| solo.time.as_s()), no_solo),
         solo_source: absent.note_option("solo_source", solo.map(|solo| solo.source), no_solo),
-        slowdown: absent.note_option(
-            "slowdown",
-            slowdown.ok(),
-            slowdown.err().unwrap_or_default(),
-        ),
-        slowdown_estimate: absent.note_option(
-            "slowdown_estimate",
-            estimate.ok(),
-            estimate.err().unwrap_or_default(),
-        ),
-        counts: Figures::of(counts),
+        slowdown: absent.note_result("slowdown", slowdown),
+        slowdown_estimate: absent.note_result("slowdown_estimate", estimate),
+        counts: Figures::of(counts.map(|(counter, count)| (counter.name(), *count))),
         multiplexed: task.multiplexed,
         log: absent.note_option("log", info.log.clone().filter(|_| has_log), no_log),
-        log_stderr: absent.note_option(
-            "log_stderr",
-            info.log_stderr.clone().filter(|_| has_log),
-            no_log,
-        ),
+        log_stderr: absent.note_option("log_stderr", log_stderr, no_log),
         absent,
     }
 }

@@ -53,127 +53,148 @@ pub(crate) struct HostPlatform {
 }
 
 impl HostPlatform {
-    /// Reads the machine's topology, counters and freezer.
-    /// Chooses the CPUs beside other runs; with `publish` those know of this one from now on.
+    /// Reads the machine's topology, counters and freezer, and chooses the CPUs beside other runs. With `publish` other
+    /// runs know of this one from now on.
     pub(crate) fn look(
         root: &Root,
         args: &PolicyArgs,
         publish: bool,
     ) -> anyhow::Result<HostPlatform> {
-        check_open_files().map_err(|limit| {
-            incapable(format!(
-                "{limit}; nothing was started; raise the limit, as in `ulimit -n 1024`, or have it raised"
-            ))
-        })?;
-        let affinity =
-            cosched_linux::affinity(0).context("reading the CPUs that this process may use")?;
-        let listed = args.cpus.as_ref().and_then(CpuChoice::list);
-        let mut topology =
-            topology::read(root, &affinity, listed).map_err(|error| match listed {
-                Some(_) => usage(format!(
-                    "--cpus: {error}; {affinity} can be used, as in --cpus {}",
-                    affinity.first().map_or(0, |cpu| cpu.0)
-                )),
-                None => anyhow::Error::new(error),
-            })?;
-        let (chosen, mut warnings) = beside_others(
-            root,
-            &topology.machine.all_cpus(),
-            args.cpus.as_ref(),
-            publish,
-        );
-        if chosen.cpus != topology.machine.all_cpus() {
-            topology = topology::read(root, &affinity, Some(&chosen.cpus))?;
-        }
-        let overrides: Vec<EventOverride> = args
-            .events
-            .iter()
-            .map(|text| {
-                text.parse::<EventOverride>()
-                    .map_err(|error| usage(format!("--event {text}: {error}")))
-            })
-            .collect::<Result<_, _>>()?;
-        let events = MachineEvents::detect(root, &overrides)
-            .map_err(|error| usage(format!("--event: {error}")))?;
-        let counters = probe(root, &events)?;
-        warnings.extend(event_warnings(&overrides, &events, &counters));
+        check_limit_of_files()?;
+        let (machine, chosen, mut warnings) = machine_beside_others(root, args, publish)?;
+        let (counters, event_warnings) = read_counters(root, args)?;
+        warnings.extend(event_warnings);
         let freezer_problem = cosched_linux::freezer_problem(root);
-        let freezing = match (args.freeze, &freezer_problem) {
-            (FreezeArg::Signals, _) | (FreezeArg::Auto, Some(_)) => Freezing::Signals,
-            (FreezeArg::Auto | FreezeArg::Cgroup, None) => Freezing::Cgroup,
-            (FreezeArg::Cgroup, Some(why)) => {
-                return Err(incapable(format!(
-                    "--freeze cgroup: {why}; --freeze signals works everywhere"
-                )));
-            }
-        };
+        let freezing = freezing(args.freeze, freezer_problem.as_ref())?;
         let machine = match &args.emulate_small {
-            None => topology.machine,
-            Some(small) => emulated(
-                small,
-                &topology.machine,
-                freezing,
-                freezer_problem.as_ref(),
-                args,
-            )?,
+            None => machine,
+            Some(small) => emulated(small, &machine, freezing, freezer_problem.as_ref(), args)?,
         };
         let mut capabilities = cosched_linux::capabilities(root, &machine, &counters, freezing);
         let mut refused = None;
+        check_actuator(args)?;
         if args.actuator == ActuatorArg::SchedExt {
-            if args.emulate_small.is_some() {
-                return Err(usage(
-                    "--emulate-small pauses jobs, and --actuator sched-ext pauses none; leave one of them out",
-                ));
-            }
             capabilities.missing.remove(&Capability::Plans);
             refused = kernel::refused(root);
-        } else if args.all {
-            return Err(usage("--all is for --actuator sched-ext"));
         }
-        let counted: Vec<&str> = counters
-            .events
-            .iter()
-            .filter(|(_, state)| state.is_value())
-            .map(|(kind, _)| kind.name())
-            .collect();
-        let freezing_text = match freezing {
-            Freezing::Cgroup => "cgroup v2 freezer",
-            Freezing::Signals | Freezing::Auto => "signals (SIGSTOP, SIGCONT)",
-        };
-        let has_energy = capabilities.why_missing(Capability::Energy).is_none();
         let keys = Keys::new(machine_kind(root, &machine.name));
         let view = View {
             kind: BackendKind::Host,
             machine: Arc::new(machine),
-            counters: (!counted.is_empty()).then(|| counted.join(", ")),
-            freezing: freezing_text.to_owned(),
-            energy: if has_energy {
-                EnergySource::Measured
-            } else {
-                EnergySource::Absent
+            counters: counted(&counters),
+            freezing: freezing_text(freezing).to_owned(),
+            energy: match capabilities.why_missing(Capability::Energy) {
+                None => EnergySource::Measured,
+                Some(_) => EnergySource::Absent,
             },
             capabilities,
             params: Vec::new(),
-            // On emulated small cores a job that may also use others would not be slowed.
             files: Vec::new(),
+            // On emulated small cores a job that may also use others would not be slowed.
             measures_width: args.emulate_small.is_none(),
             refused,
             warnings,
         };
+        let env = Environment::new(std::env::vars_os()).context("reading the environment")?;
         Ok(HostPlatform {
             view,
             counters,
             freezer_problem,
             freezing,
             small: args.emulate_small.clone(),
-            env: Arc::new(
-                Environment::new(std::env::vars_os()).context("reading the environment")?,
-            ),
+            env: Arc::new(env),
             found: Found::default(),
             keys,
             _seat: chosen.seat,
         })
     }
+}
+
+fn check_limit_of_files() -> anyhow::Result<()> {
+    check_open_files().map_err(|limit| {
+        incapable(format!(
+            "{limit}; nothing was started; raise the limit, as in `ulimit -n 1024`, or have it raised"
+        ))
+    })
+}
+
+/// Reads the part of the machine that this run uses.
+fn machine_beside_others(
+    root: &Root,
+    args: &PolicyArgs,
+    publish: bool,
+) -> anyhow::Result<(Machine, cosched_linux::Chosen, Vec<RunWarning>)> {
+    let affinity =
+        cosched_linux::affinity(0).context("reading the CPUs that this process may use")?;
+    let listed = args.cpus.as_ref().and_then(CpuChoice::list);
+    let whole = topology::read(root, &affinity, listed).map_err(|error| match listed {
+        Some(_) => usage(format!(
+            "--cpus: {error}; {affinity} can be used, as in --cpus {}",
+            affinity.first().map_or(0, |cpu| cpu.0)
+        )),
+        None => anyhow::Error::new(error),
+    })?;
+    let cpus = whole.machine.all_cpus();
+    let (chosen, warnings) = beside_others(root, &cpus, args.cpus.as_ref(), publish);
+    if chosen.cpus == cpus {
+        return Ok((whole.machine, chosen, warnings));
+    }
+    let part = topology::read(root, &affinity, Some(&chosen.cpus))?;
+    Ok((part.machine, chosen, warnings))
+}
+
+/// Reads what the counters can count, with the events that the user gave.
+fn read_counters(
+    root: &Root,
+    args: &PolicyArgs,
+) -> anyhow::Result<(CounterSupport, Vec<RunWarning>)> {
+    let mut overrides: Vec<EventOverride> = Vec::new();
+    for text in &args.events {
+        let event = text.parse();
+        overrides.push(event.map_err(|error| usage(format!("--event {text}: {error}")))?);
+    }
+    let events = MachineEvents::detect(root, &overrides)
+        .map_err(|error| usage(format!("--event: {error}")))?;
+    let counters = probe(root, &events)?;
+    let warnings = event_warnings(&overrides, &events, &counters);
+    Ok((counters, warnings))
+}
+
+fn freezing(wish: FreezeArg, problem: Option<&GroupError>) -> anyhow::Result<Freezing> {
+    match (wish, problem) {
+        (FreezeArg::Signals, _) | (FreezeArg::Auto, Some(_)) => Ok(Freezing::Signals),
+        (FreezeArg::Auto | FreezeArg::Cgroup, None) => Ok(Freezing::Cgroup),
+        (FreezeArg::Cgroup, Some(why)) => Err(incapable(format!(
+            "--freeze cgroup: {why}; --freeze signals works everywhere"
+        ))),
+    }
+}
+
+fn freezing_text(freezing: Freezing) -> &'static str {
+    match freezing {
+        Freezing::Cgroup => "cgroup v2 freezer",
+        Freezing::Signals | Freezing::Auto => "signals (SIGSTOP, SIGCONT)",
+    }
+}
+
+fn check_actuator(args: &PolicyArgs) -> anyhow::Result<()> {
+    let in_kernel = args.actuator == ActuatorArg::SchedExt;
+    if in_kernel && args.emulate_small.is_some() {
+        return Err(usage(
+            "--emulate-small pauses jobs, and --actuator sched-ext pauses none; leave one of them out",
+        ));
+    }
+    if args.all && !in_kernel {
+        return Err(usage("--all is for --actuator sched-ext"));
+    }
+    Ok(())
+}
+
+/// The names of the events that are counted; `None` without any.
+fn counted(counters: &CounterSupport) -> Option<String> {
+    let counted = counters.events.iter().filter(|(_, state)| state.is_value());
+    let names: Vec<&str> = counted.map(|(kind, _)| kind.name()).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// Chooses CPUs from those that were given, and says what the user should know of other runs on them.
@@ -189,25 +210,18 @@ fn beside_others(
         Share::All
     };
     let chosen = cosched_linux::choose_cpus(root, given, share, publish);
-    let others = || {
-        chosen
-            .others
-            .iter()
-            .map(|other| (other.pid, other.cpus.to_string()))
-            .collect()
-    };
+    let others = chosen.others.iter();
+    let others = others
+        .map(|other| (other.pid, other.cpus.to_string()))
+        .collect();
     let warning = if chosen.others.is_empty() || choice == Some(&CpuChoice::All) {
         None
     } else if chosen.cpus == *given {
-        Some(RunWarning::CpusCollide {
-            cpus: given.to_string(),
-            others: others(),
-        })
+        let cpus = given.to_string();
+        Some(RunWarning::CpusCollide { cpus, others })
     } else {
-        Some(RunWarning::CpusShared {
-            cpus: chosen.cpus.to_string(),
-            others: others(),
-        })
+        let cpus = chosen.cpus.to_string();
+        Some(RunWarning::CpusShared { cpus, others })
     };
     (chosen, warning.into_iter().collect())
 }
@@ -503,46 +517,24 @@ fn program(
     found: &Found,
 ) -> anyhow::Result<Program> {
     let input = &job.input;
-    let place = &input.place;
     let Some(command) = &input.command else {
-        return Err(usage(format!(
-            "{place}: job `{}` has a program to simulate but no command to run; add one, as in command = [\"gzip\", \"a\"], or \
-             simulate it with --on MACHINE (`cosched list machines`)",
-            job.name
-        )));
+        return Err(wrong(
+            job,
+            "has a program to simulate but no command to run; add one, as in command = [\"gzip\", \"a\"], or simulate it \
+             with --on MACHINE (`cosched list machines`)",
+        ));
     };
-    let env = if input.env.is_empty() {
-        own.clone()
-    } else {
-        found
+    let env = match input.env.is_empty() {
+        true => own.clone(),
+        false => found
             .environment(&input.env)
-            .map_err(|error| usage(format!("{place}: job `{}`: env {error}", job.name)))?
+            .map_err(|error| wrong(job, format_args!("env {error}")))?,
     };
-    let cwd = input
-        .cwd
-        .as_deref()
-        .map(|cwd| std::path::absolute(cwd).unwrap_or_else(|_| cwd.to_owned()));
-    if let Some(cwd) = cwd.as_deref().filter(|cwd| !cwd.is_dir()) {
-        return Err(usage(format!(
-            "{place}: job `{}`: cwd {} is not a folder",
-            job.name,
-            told(cwd.as_os_str())
-        )));
-    }
+    let cwd = working_folder(job)?;
     let stdin = input.stdin.as_deref().map(|file| match &cwd {
         Some(cwd) => cwd.join(file),
-        None => std::path::absolute(file).unwrap_or_else(|_| file.to_owned()),
+        None => absolute(file),
     });
-    let is_pipe = match &stdin {
-        Some(file) => is_pipe(file).map_err(|error| {
-            usage(format!(
-                "{place}: job `{}`: stdin {}: {error}",
-                job.name,
-                told(file.as_os_str())
-            ))
-        })?,
-        None => false,
-    };
     let (path, args) = match command {
         Command::Shell(line) => (line.program().to_owned(), line.words()),
         Command::Argv(words) => {
@@ -550,66 +542,89 @@ fn program(
                 name if name == "cosched" => std::env::current_exe().ok(),
                 name => found.program(name, cwd.as_deref(), env.get("PATH")),
             };
-            let Some(path) = path else {
-                let is_only = input.is_only;
-                let name = told(&words[0]);
-                let is_path = words[0].as_encoded_bytes().contains(&b'/');
-                let there = cwd
-                    .as_deref()
-                    .unwrap_or(Path::new(""))
-                    .join(&words[0])
-                    .metadata();
-                // As for the shell, `nice` and `time`.
-                let unfit = match there {
-                    _ if !is_path => None,
-                    Ok(there) if there.is_file() => {
-                        Some(format!("{name} is not executable (chmod +x {name})"))
-                    }
-                    Ok(_) => Some(format!(
-                        "{name} is a folder or a device, no program; check the name"
-                    )),
-                    Err(error) if error.kind() == ErrorKind::NotFound => None,
-                    Err(error) => Some(format!("{name}: {error}; check the path")),
-                };
-                if let Some(why) = unfit {
-                    return Err(no_program(
-                        126,
-                        is_only,
-                        format!("{place}: job `{}`: {why}", job.name),
-                    ));
-                }
-                let within = if is_path { "" } else { " in PATH" };
-                let remedy = if place == COMMAND_LINE {
-                    "check the name, or give its path, as in ./tool; a line for the shell is one word, as in 'wc -l {}', and \
-                     several commands are given with -f FILE"
-                } else {
-                    "check the name, or give its path, as in command = [\"./tool\"]"
-                };
-                let why = format!(
-                    "{place}: job `{}`: there is no program `{name}`{within}; {remedy}",
-                    job.name
-                );
-                return Err(no_program(127, is_only, why));
-            };
+            let path = path.ok_or_else(|| missing_program(job, &words[0], cwd.as_deref()))?;
             (path, words.clone())
         }
     };
     // Opening a named pipe waits for its writer. The job may wait for that, the run must not.
     let (path, args, stdin) = match stdin {
-        Some(pipe) if is_pipe => (PathBuf::from("/bin/sh"), reading(pipe, path, args), None),
+        Some(file) if is_readable_pipe(job, &file)? => {
+            (PathBuf::from("/bin/sh"), reading(file, path, args), None)
+        }
         stdin => (path, args, stdin),
     };
-    let stdout = logs.join(format!("{}.out", job.name));
-    let stderr = logs.join(format!("{}.err", job.name));
     Ok(Program {
         path,
         args,
         env,
         cwd,
         stdin,
-        stdout,
-        stderr,
+        stdout: logs.join(format!("{}.out", job.name)),
+        stderr: logs.join(format!("{}.err", job.name)),
         again: false,
+    })
+}
+
+/// An error of the input about a job.
+fn wrong(job: &Job, what: impl std::fmt::Display) -> anyhow::Error {
+    usage(format!("{}: job `{}`: {what}", job.input.place, job.name))
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn working_folder(job: &Job) -> anyhow::Result<Option<PathBuf>> {
+    let cwd = job.input.cwd.as_deref().map(absolute);
+    match cwd {
+        Some(cwd) if !cwd.is_dir() => {
+            let name = told(cwd.as_os_str());
+            Err(wrong(job, format_args!("cwd {name} is not a folder")))
+        }
+        cwd => Ok(cwd),
+    }
+}
+
+/// The error for a program that cannot be started, with the exit code of the shell, `nice` and `time`.
+fn missing_program(job: &Job, word: &OsStr, cwd: Option<&Path>) -> anyhow::Error {
+    let input = &job.input;
+    let name = told(word);
+    let is_path = word.as_encoded_bytes().contains(&b'/');
+    if let Some(why) = unfit(word, cwd).filter(|_| is_path) {
+        let why = format!("{}: job `{}`: {why}", input.place, job.name);
+        return no_program(126, input.is_only, why);
+    }
+    let within = if is_path { "" } else { " in PATH" };
+    let remedy = if input.place == COMMAND_LINE {
+        "check the name, or give its path, as in ./tool; a line for the shell is one word, as in 'wc -l {}', and several \
+         commands are given with -f FILE"
+    } else {
+        "check the name, or give its path, as in command = [\"./tool\"]"
+    };
+    let why = format!(
+        "{}: job `{}`: there is no program `{name}`{within}; {remedy}",
+        input.place, job.name
+    );
+    no_program(127, input.is_only, why)
+}
+
+/// Why a file that is there is no program.
+fn unfit(word: &OsStr, cwd: Option<&Path>) -> Option<String> {
+    let name = told(word);
+    match cwd.unwrap_or(Path::new("")).join(word).metadata() {
+        Ok(there) if there.is_file() => Some(format!("{name} is not executable (chmod +x {name})")),
+        Ok(_) => Some(format!(
+            "{name} is a folder or a device, no program; check the name"
+        )),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => Some(format!("{name}: {error}; check the path")),
+    }
+}
+
+fn is_readable_pipe(job: &Job, file: &Path) -> anyhow::Result<bool> {
+    is_pipe(file).map_err(|error| {
+        let name = told(file.as_os_str());
+        wrong(job, format_args!("stdin {name}: {error}"))
     })
 }
 

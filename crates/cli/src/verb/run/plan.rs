@@ -237,15 +237,7 @@ impl<P: Platform> Plan<P> {
             files.push(setting::file("profile", path, content.as_bytes()));
         }
         files.extend(solo.file.clone());
-        let started_at = SystemTime::now();
-        let logs = match &args.output.logs {
-            Some(logs) => logs.clone(),
-            None if args.output.no_logs => {
-                temporary()?.join(format!("cosched-{}", stamp(started_at)))
-            }
-            None => Path::new(DEFAULT_LOGS).join(stamp(started_at)),
-        };
-        let logs = std::path::absolute(&logs).unwrap_or(logs);
+        let logs = log_folder(args)?;
         let mut tasks = Vec::new();
         let mut specs = Vec::new();
         for (ix, (_, job)) in jobs.iter().enumerate() {
@@ -263,47 +255,17 @@ impl<P: Platform> Plan<P> {
             });
         }
         let remembers = args.history().is_some();
-        let key = |((_, job), task): (&(u64, Job), &P::Job)| {
-            if remembers {
-                platform.key(job, task)
-            } else {
-                None
-            }
-        };
-        let keys = jobs.iter().zip(&tasks).map(key).collect();
+        let mut keys = Vec::new();
+        for ((_, job), task) in jobs.iter().zip(&tasks) {
+            let key = remembers.then(|| platform.key(job, task));
+            keys.push(key.flatten());
+        }
         let (memory, known, no_history) = Memory::recall(args, keys);
         warnings.extend(no_history);
         for (spec, known) in specs.iter_mut().zip(&known) {
             known.iter().for_each(|known| known.tell(spec));
         }
-        let default_jobs = if choice.entry.time_shares {
-            4 * cpus
-        } else {
-            cpus
-        };
-        let config = RunConfig {
-            quantum: Nanos::from_s(choice.params.number("quantum_s")),
-            jobs: match args
-                .limits
-                .jobs
-                .map_or(default_jobs, |limit| limit.on(cpus))
-            {
-                // `--jobs 0`
-                usize::MAX => jobs.len().max(1),
-                limit => limit,
-            },
-            order: args.limits.order.into(),
-            max_pause: args.limits.max_pause,
-            halt: args.limits.halt,
-            timeout: args.limits.timeout,
-            delay: args.limits.delay.unwrap_or_default(),
-            attempts: args.limits.retries,
-            grace: args.limits.grace,
-            seed: args.policy.seed,
-            actuation: args.policy.actuation(),
-            traffic: choice.entry.needs_traffic(&choice.params),
-            ..RunConfig::default()
-        };
+        let config = config(args, &choice, cpus, jobs.len());
         Ok(Plan {
             choice,
             capabilities,
@@ -331,6 +293,46 @@ impl<P: Platform> Plan<P> {
         jobs.map(|((seq, job), (spec, task))| info_of::<P>(*seq, job, spec, task))
             .collect()
     }
+}
+
+fn config(args: &RunArgs, choice: &Choice, cpus: usize, jobs: usize) -> RunConfig {
+    let limits = &args.limits;
+    let live = match limits.jobs {
+        Some(limit) => limit.on(cpus),
+        None if choice.entry.time_shares => 4 * cpus,
+        None => cpus,
+    };
+    RunConfig {
+        quantum: Nanos::from_s(choice.params.number("quantum_s")),
+        // `--jobs 0` sets no limit.
+        jobs: if live == usize::MAX {
+            jobs.max(1)
+        } else {
+            live
+        },
+        order: limits.order.into(),
+        max_pause: limits.max_pause,
+        halt: limits.halt,
+        timeout: limits.timeout,
+        delay: limits.delay.unwrap_or_default(),
+        attempts: limits.retries,
+        grace: limits.grace,
+        seed: args.policy.seed,
+        actuation: args.policy.actuation(),
+        traffic: choice.entry.needs_traffic(&choice.params),
+        ..RunConfig::default()
+    }
+}
+
+/// The absolute path of the run's log folder.
+fn log_folder(args: &RunArgs) -> anyhow::Result<PathBuf> {
+    let stamp = stamp(SystemTime::now());
+    let logs = match &args.output.logs {
+        Some(logs) => logs.clone(),
+        None if args.output.no_logs => temporary()?.join(format!("cosched-{stamp}")),
+        None => Path::new(DEFAULT_LOGS).join(stamp),
+    };
+    Ok(std::path::absolute(&logs).unwrap_or(logs))
 }
 
 fn info_of<P: Platform>(seq: u64, job: &Job, spec: &TaskSpec, task: &P::Job) -> JobInfo {
