@@ -70,6 +70,7 @@ pub(crate) fn doubt(ghz: f64, middle: f64) -> Option<String> {
 mod tests {
     use super::*;
     use crate::{Outcome, Trial};
+    use cosched_report::{MachineLoad, RunSetting};
     use serde_json::{Value, json};
 
     /// A run of two jobs at 3 GHz, of 40 s in user mode and 1 s in the kernel in all.
@@ -81,7 +82,7 @@ mod tests {
                 "user_s": user_s, "system_s": 0.5, "ran_s": 1.0, "waited_max_s": 0.5, "instructions": null, "ipc": null,
                 "progress": 5.0, "progress_basis": "ipc", "solo_s": null, "solo_source": null, "slowdown": null,
                 "slowdown_estimate": null, "counts": {"cycles": (3e9 * user_s) as u64}, "multiplexed": false, "log": null,
-                "log_stderr": null,
+                "log_stderr": null, "given": {"env": {}}, "width_source": "stated", "lost": false, "runs": 1,
             })
         };
         json!({
@@ -91,7 +92,9 @@ mod tests {
             },
             "seed": 1, "started_at": null, "quantum_s": 0.2, "finished_by": "completion", "signal": null, "counters": null,
             "freezing": null, "missing": [],
-            "totals": {"jobs": 2, "succeeded": 2, "failed": 0, "timed_out": 0, "unfinished": 0},
+            "totals": {"jobs": 2, "succeeded": 2, "failed": 0, "timed_out": 0, "unfinished": 0, "earlier": 0, "adopted": 0},
+            "setting": RunSetting::default(), "earlier_jobs": [], "metrics_over": "this-run",
+            "machine_load": MachineLoad::default(),
             "jobs": [job("a", 10.0), job("b", 30.0)], "metrics": {"turnaround_s": 30.0}, "metrics_estimated": null,
             "energy": {"joules": null, "source": "absent"},
             "overhead": {
@@ -105,8 +108,7 @@ mod tests {
     }
 
     fn outcome(run: &Value) -> Outcome {
-        let record = Record::from_json(&run.to_string())
-            .expect("a record, as one before there was throttling");
+        let record = Record::from_json(&run.to_string()).expect("a record");
         Outcome::of_record(Trial::default(), &record).expect("a whole run")
     }
 

@@ -506,7 +506,7 @@ fn orphans_are_left_alone_where_the_user_wants_it() {
         go(&run);
         assert!(resumed.wait().unwrap().success(), "{}", run.file("err2"));
         assert!(
-            run.file("err2").contains("left them alone"),
+            run.file("err2").contains("are left alone"),
             "{}",
             run.file("err2")
         );
