@@ -1,7 +1,7 @@
 //! The experiments of the papers behind cosched, repeated in its simulation and held against the published figures; and our
 //! own policy `even` beside the papers' policies.
 //!
-//! Each paper is a [`Chapter`](findings::Chapter): what was done, tables, figures, a verdict for each published figure (the
+//! Each paper is a [`Chapter`]: what was done, tables, figures, a verdict for each published figure (the
 //! paper's, ours with its 95 % interval, whether sign and order are the same, and the ratio), and experiments that show which
 //! assumption moves what differs. Nothing in the simulated world is fitted to these figures unless a chapter says so.
 //!

@@ -3,7 +3,8 @@
 use super::geometry::Area;
 use super::measure::{cut, lines, width};
 use super::number::px;
-use super::sheet::{LINE, MARGIN, Sheet, TEXT, text};
+use super::sheet::{LINE, MARGIN, Sheet, text};
+use super::style::TEXT;
 
 /// Maximum length of a turned name.
 const MAX_NAME: f64 = 120.0;

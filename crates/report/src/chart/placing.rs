@@ -3,7 +3,8 @@
 use super::geometry::Area;
 use super::measure::{cut, width};
 use super::number::px;
-use super::sheet::{LINE, TEXT};
+use super::sheet::LINE;
+use super::style::TEXT;
 use super::xml::Xml;
 
 /// Maximum number of names: more would fill the plot with text.

@@ -5,15 +5,11 @@ use super::measure::{cut, lines, width};
 use super::model::Chart;
 use super::number::px;
 use super::scale::Scale;
-use super::style::Key;
+use super::style::{Key, TEXT, TITLE};
 use super::xml::Xml;
 
 /// Width of every drawing, in its own units. At 360 px a unit is 0.75 px.
 pub(super) const WIDTH: f64 = 480.0;
-/// Font size of all but the title.
-pub(super) const TEXT: f64 = 14.0;
-/// Font size of the title.
-pub(super) const TITLE: f64 = 17.0;
 /// Height of a line of text.
 pub(super) const LINE: f64 = 18.0;
 /// Space at the edges.

@@ -3,8 +3,12 @@
 use super::geometry::Area;
 use super::model::{Chart, Curve, CurveStyle, Plot};
 use super::number::px;
-use super::sheet::{TEXT, TITLE};
 use super::xml::Xml;
+
+/// Font size of all but the title.
+pub(super) const TEXT: f64 = 14.0;
+/// Font size of the title.
+pub(super) const TITLE: f64 = 17.0;
 
 /// Colours that people with any colour vision can tell apart: M. Okabe and K. Ito, "Color Universal Design", 2008,
 /// <https://jfly.uni-koeln.de/color/>. Yellow is the last, since it is hard to see on white.

@@ -1,5 +1,5 @@
 use super::measure::width;
-use super::sheet::{TEXT, TITLE};
+use super::style::{TEXT, TITLE};
 use super::*;
 use proptest::prelude::*;
 

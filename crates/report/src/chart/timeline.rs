@@ -6,8 +6,9 @@ use super::model::{Chart, Span, Timeline};
 use super::number::{px, value, with_unit};
 use super::scale::{Range, Scale};
 use super::sheet::{
-    LINE, MARGIN, Sheet, TEXT, WIDTH, bottom_axis, frame, horizontal_scale, room_at_end, rule, text,
+    LINE, MARGIN, Sheet, WIDTH, bottom_axis, frame, horizontal_scale, room_at_end, rule, text,
 };
+use super::style::TEXT;
 use super::style::{Key, bar_class};
 use super::xml::Xml;
 

@@ -15,17 +15,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Lines of the longest function.
-const LONGEST_FUNCTION: usize = 290;
+const LONGEST_FUNCTION: usize = 139;
 /// Lines that 95 % of all functions do not exceed.
-const MOST_FUNCTIONS: usize = 57;
+const MOST_FUNCTIONS: usize = 46;
 /// `let name = |...|` in a thousand lines.
-const NAMED_CLOSURES: f64 = 10.1;
+const NAMED_CLOSURES: f64 = 7.3;
 /// Groups of files of a crate that import each other in a loop.
-const CIRCLES: usize = 3;
+const CIRCLES: usize = 0;
 /// Packages in Cargo.lock, ours included.
 const PACKAGES: usize = 145;
 /// Words of documents written by hand: all but `results/`.
-const WORDS: usize = 29_800;
+const WORDS: usize = 29_500;
 
 /// Measures the workspace and compares it with the bounds.
 ///

@@ -1,13 +1,13 @@
 //! One run of the loop: the run itself, or the solo runs before it.
 
-use super::args::{Format, RunArgs};
+use super::args::Format;
 use super::console::Showing;
 use super::files::{Files, Watched};
-use super::memory::{Known, Memory};
+use super::memory::Known;
 use super::platform::{KernelPart, Platform, RunIdentity};
 use super::reporter::Reporter;
 use super::runs::Journal;
-use super::screen::Screen;
+use super::session::Session;
 use super::watched;
 use super::window::Window;
 use cosched_core::{
@@ -18,23 +18,8 @@ use cosched_report::{
     EarlierJob, EventContext, EventWriter, FileRecorder, JobInfo, RunInfo, RunSetting,
     SeriesHeader, SeriesWriter,
 };
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Instant;
-
-/// What the batches of one command share.
-pub(crate) struct Session<'a, P> {
-    pub(crate) args: &'a RunArgs,
-    pub(crate) platform: &'a P,
-    pub(crate) screen: &'a Screen,
-    /// The history of commands.
-    pub(crate) memory: &'a RefCell<Memory>,
-    /// Serves `cosched top` and other watchers.
-    pub(crate) window: Option<&'a Window>,
-    /// The log folder.
-    pub(crate) logs: &'a Path,
-}
 
 /// Jobs that run together under a policy.
 pub(crate) struct Batch<'a, P: Platform> {

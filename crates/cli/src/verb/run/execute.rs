@@ -2,7 +2,7 @@
 
 use super::answer::{exit_of, print};
 use super::args::RunArgs;
-use super::batch::{Batch, BatchResult, Session};
+use super::batch::{Batch, BatchResult};
 use super::files::{Files, keep};
 use super::folder::Folder;
 use super::metrics::MetricsSocket;
@@ -11,6 +11,7 @@ use super::plan::{DEFAULT_LOGS, ONLY, Plan};
 use super::platform::Platform;
 use super::resume::{move_file, moved};
 use super::screen::Screen;
+use super::session::Session;
 use super::setting::setting;
 use super::solo;
 use crate::exit::Exit;

@@ -45,6 +45,7 @@ mod reporter;
 mod resume;
 mod runs;
 mod screen;
+mod session;
 mod setting;
 mod shell;
 mod simulated;

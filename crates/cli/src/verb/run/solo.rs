@@ -1,11 +1,12 @@
 //! Solo profiles, learned before the run itself: from solo runs, from the platform, or from a file.
 
 use super::answer::exit_of;
-use super::batch::{Batch, BatchResult, Session};
+use super::batch::{Batch, BatchResult};
 use super::files::Files;
 use super::plan::{Plan, require_solo};
 use super::platform::{Platform, SoloWork};
 use super::screen::Screen;
+use super::session::Session;
 use super::setting::setting;
 use crate::exit::Exit;
 use crate::input::told;

@@ -1,8 +1,8 @@
 //! Facts for the watchers of a run that its loop does not know.
 
 use super::args::OutputArgs;
-use super::batch::Session;
 use super::gauge::own_cpu_time;
+use super::session::Session;
 use super::window::Window;
 use cosched_core::RunConfig;
 use cosched_report::{Absences, RunFacts, RunInfo, Status};
