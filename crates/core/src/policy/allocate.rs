@@ -75,16 +75,19 @@ pub(super) fn allocate(
     } else {
         sticky_singles(snap, &chosen, &mut cores, &mut assigned);
     }
-    let place = |(chosen, cpus): (Chosen, Option<CpuSet>)| Change::Place {
-        task: snap.tasks[chosen.ix as usize].id,
-        placement: Placement::Exclusive {
-            cpus: cpus.unwrap_or_default(),
-            whole_core: chosen.whole_core,
-        },
-        lease_end: None,
-        purpose: chosen.purpose,
-    };
-    chosen.into_iter().zip(assigned).map(place).collect()
+    chosen
+        .into_iter()
+        .zip(assigned)
+        .map(|(chosen, cpus): (Chosen, Option<CpuSet>)| Change::Place {
+            task: snap.tasks[chosen.ix as usize].id,
+            placement: Placement::Exclusive {
+                cpus: cpus.unwrap_or_default(),
+                whole_core: chosen.whole_core,
+            },
+            lease_end: None,
+            purpose: chosen.purpose,
+        })
+        .collect()
 }
 
 /// Adds the tasks that are on the cores already: those that go on running, and the chosen ones with reserved CPUs.

@@ -57,8 +57,11 @@ impl Policy for Bias {
             let sum: u128 = known.iter().map(|&bias| u128::from(bias)).sum();
             // Ours: a task that was not measured yet counts as the mean.
             let mean = (sum / known.len().max(1) as u128) as u64;
-            let key = |ix: u32| (bias(split.task(ix)).unwrap_or(mean), !split.is_big(ix), ix);
-            let mut order: Vec<_> = split.free.iter().map(|&ix| key(ix)).collect();
+            let mut order: Vec<_> = split
+                .free
+                .iter()
+                .map(|&ix| (bias(split.task(ix)).unwrap_or(mean), !split.is_big(ix), ix))
+                .collect();
             order.sort_unstable();
             split.clear();
             for (_, _, ix) in order {

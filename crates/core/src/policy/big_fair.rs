@@ -50,8 +50,11 @@ impl Policy for BigFair {
         let end = self.state.quantum.after(snap.now, split.full, self.quantum);
         if split.full {
             let count = split.free.len();
-            let is_past = |ix: &u32| self.state.last.is_none_or(|last| split.task(*ix).id > last);
-            let first = split.free.iter().position(is_past).unwrap_or(0);
+            let first = split
+                .free
+                .iter()
+                .position(|ix| self.state.last.is_none_or(|last| split.task(*ix).id > last))
+                .unwrap_or(0);
             split.clear();
             for step in 0..count {
                 let ix = split.free[(first + step) % count];

@@ -131,6 +131,11 @@ impl Estimation {
         }
     }
 
+    /// Whether a task was never measured.
+    fn is_first(&self, task: &TaskView) -> bool {
+        self.age(task) == Some(u32::MAX)
+    }
+
     /// Chooses whom to measure, if this round belongs to an estimation quantum; when it ends, and for whom it is.
     pub(super) fn plan(
         &self,
@@ -141,14 +146,9 @@ impl Estimation {
         let started = *state.started.get_or_insert(now);
         if !round.full {
             // A task that ended left CPUs: as long as the measurement goes on, only light ones may fill them.
-            let measures = |task: &TaskView| {
-                task.running
-                    .as_ref()
-                    .is_some_and(|r| r.purpose == Purpose::MeasureAlone)
-            };
             let goes_on = state
                 .until
-                .filter(|&until| until > now && round.snap.tasks.iter().any(measures));
+                .filter(|&until| until > now && round.snap.tasks.iter().any(is_measured_alone));
             return goes_on.map(|until| (until, Basis::default()));
         }
         state.until = None;
@@ -158,15 +158,14 @@ impl Estimation {
             .order
             .iter()
             .any(|&ix| round.task(ix).estimates.executed == 0);
-        // What can't be stopped would go on beside the measurement.
-        let disturbed = |task: &TaskView| task.stays(true) && self.weight(task) != Weight::Light;
         if round.all_fit()
             || someone_unknown
             // A measurement would keep them waiting.
             || round.overdue() > 0
             || (share(state.spent) > self.share_max && state.spent > Nanos::ZERO)
             || self.share_max == 0.0
-            || round.snap.tasks.iter().any(disturbed)
+            // What can't be stopped would go on beside the measurement.
+            || round.snap.tasks.iter().any(|task| task.stays(true) && self.weight(task) != Weight::Light)
         {
             return None;
         }
@@ -181,23 +180,21 @@ impl Estimation {
         // An old estimate is worth more than none, so that renewing may take less time.
         let may_renew =
             share(state.renewed) <= self.renewal_share_max && self.renewal_share_max > 0.0;
-        let is_first = |round: &Round<'_>, ix: u32| self.age(round.task(ix)) == Some(u32::MAX);
-        expired.retain(|&ix| may_renew || is_first(round, ix));
+        expired.retain(|&ix| may_renew || self.is_first(round.task(ix)));
         // One that can't have whole cores, for its mask or its size, must not keep the others from being measured.
         let first = expired
             .into_iter()
             .find(|&ix| round.choose_whole_core(ix, Purpose::MeasureAlone).is_ok())?;
-        let renews = !is_first(round, first);
+        let renews = !self.is_first(round.task(first));
         if self.weight(round.task(first)) == Weight::Light {
-            let close = |ix: u32| {
-                self.age(round.task(ix))
-                    .is_some_and(|age| age >= self.valid_quanta.div_ceil(2))
-            };
+            let soon = self.valid_quanta.div_ceil(2);
             let mut more: Vec<u32> = round
                 .order
                 .iter()
                 .copied()
-                .filter(|&ix| ix != first && close(ix))
+                .filter(|&ix| {
+                    ix != first && self.age(round.task(ix)).is_some_and(|age| age >= soon)
+                })
                 .collect();
             more.retain(|&ix| self.weight(round.task(ix)) == Weight::Light);
             more.sort_by_key(|&ix| Reverse(self.age(round.task(ix))));
@@ -262,4 +259,9 @@ pub(super) fn progress(task: &TaskView) -> f64 {
 pub(super) fn progress_by(learnt: bool, task: &TaskView) -> f64 {
     let known = task.estimates.learnt.as_ref().value().filter(|_| learnt);
     known.map_or_else(|| progress(task), |learnt| learnt.progress)
+}
+
+fn is_measured_alone(task: &TaskView) -> bool {
+    let running = task.running.as_ref();
+    running.is_some_and(|running| running.purpose == Purpose::MeasureAlone)
 }

@@ -97,10 +97,9 @@ impl Policy for Fair {
         // hold. So do critical ones. The sort is stable, so among tasks of equal progress the longest waiting comes first
         // too.
         let head = round.head();
-        round.order[head..].sort_by(|&a, &b| {
-            let of = |ix: u32| progress_by(self.learnt, &snap.tasks[ix as usize]);
-            of(a).total_cmp(&of(b))
-        });
+        let tasks = snap.tasks.iter();
+        let progress: Vec<f64> = tasks.map(|task| progress_by(self.learnt, task)).collect();
+        round.order[head..].sort_by(|&a, &b| progress[a as usize].total_cmp(&progress[b as usize]));
         round.choose_in_order(Purpose::Run, false);
         round.finish(end, Basis::default(), |_, ahead| WaitReason::Order {
             ahead,

@@ -8,7 +8,7 @@ use crate::capability::Capability;
 use crate::decision::{Basis, Decision, WaitReason};
 use crate::placement::Purpose;
 use crate::rng::Rng;
-use crate::snapshot::{Snapshot, TaskView};
+use crate::snapshot::Snapshot;
 use crate::units::Nanos;
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
@@ -44,10 +44,10 @@ impl Policy for Fifo {
             .after(snap.now, snap.is_quantum_end(), self.quantum);
         let mut round = Round::between_quanta(snap);
         // As they were let in, whatever happened to a task since. Events of older versions do not tell that.
-        let arrival = |task: &TaskView| (task.turn, task.arrived, task.id);
-        round
-            .order
-            .sort_by_key(|&ix| arrival(&snap.tasks[ix as usize]));
+        round.order.sort_by_key(|&ix| {
+            let task = &snap.tasks[ix as usize];
+            (task.turn, task.arrived, task.id)
+        });
         // No task overtakes a gang that waits for its CPUs: otherwise the gang might wait for ever.
         round.choose_in_order(Purpose::Run, true);
         round.finish(end, Basis::default(), |_, ahead| WaitReason::Order {

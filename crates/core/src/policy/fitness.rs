@@ -65,6 +65,12 @@ impl FitnessQueue {
         }
     }
 
+    /// The gap between a group's bandwidth and the target, then the rank of its first candidate.
+    fn misfit(&self, group: &Group, remain: i128, cpus: i128) -> (u128, u32) {
+        let gap = (remain - i128::from(group.bandwidth) * cpus).unsigned_abs();
+        (gap, self.candidates[group.next as usize].rank)
+    }
+
     /// Takes out the fittest candidate; ties go to the lower rank. `None` when no candidate is left.
     ///
     /// `remain` is the bandwidth that is left to give, which can be negative; `cpus` is the number of free CPUs, at
@@ -76,15 +82,13 @@ impl FitnessQueue {
             .partition_point(|group| i128::from(group.bandwidth) * cpus < remain);
         let above = find(&mut self.up, split as u32) as usize;
         let below = find(&mut self.down, split as u32) as usize;
-        let gap = |group: &Group| (remain - i128::from(group.bandwidth) * cpus).unsigned_abs();
-        let head = |group: &Group| self.candidates[group.next as usize].rank;
         let group = match (below.checked_sub(1), self.groups.get(above)) {
             (None, None) => return None,
             (Some(below), None) => below,
             (None, Some(_)) => above,
             (Some(below), Some(high)) => {
                 let low = &self.groups[below];
-                if (gap(low), head(low)) < (gap(high), head(high)) {
+                if self.misfit(low, remain, cpus) < self.misfit(high, remain, cpus) {
                     below
                 } else {
                     above

@@ -45,23 +45,26 @@ impl Policy for Linux {
             .tasks
             .iter()
             .filter(|task| task.running.is_none() && task.control.place);
-        let place = |task: &crate::TaskView| Change::Place {
-            task: task.id,
-            placement: Placement::Shared {
-                mask: task
-                    .allowed
-                    .as_ref()
-                    .map_or_else(|| all.clone(), |mask| mask.intersection(&all)),
-            },
-            lease_end: None,
-            purpose: Purpose::Run,
-        };
         Decision {
-            changes: idle.map(place).collect(),
+            changes: idle.map(|task| share(task, &all)).collect(),
             next_wake: Some(end),
             ..Decision::default()
         }
     }
 
     state_is_a_field!();
+}
+
+/// Lets a task run on all CPUs that it may use.
+pub(super) fn share(task: &crate::TaskView, all: &crate::CpuSet) -> Change {
+    let mask = match &task.allowed {
+        Some(allowed) => allowed.intersection(all),
+        None => all.clone(),
+    };
+    Change::Place {
+        task: task.id,
+        placement: Placement::Shared { mask },
+        lease_end: None,
+        purpose: Purpose::Run,
+    }
 }

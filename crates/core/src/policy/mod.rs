@@ -152,17 +152,16 @@ pub struct Shortfall {
 impl PolicyEntry {
     /// The capabilities that this policy needs and a machine lacks.
     pub fn shortfalls(&self, params: &Params, capabilities: &Capabilities) -> Vec<Shortfall> {
-        let missing = |need: Need| {
-            let why = capabilities.why_missing(need.capability)?;
-            Some(Shortfall {
-                capability: need.capability,
-                why,
-                importance: need.importance,
-            })
-        };
         (self.needs)(params)
             .into_iter()
-            .filter_map(missing)
+            .filter_map(|need| {
+                let why = capabilities.why_missing(need.capability)?;
+                Some(Shortfall {
+                    capability: need.capability,
+                    why,
+                    importance: need.importance,
+                })
+            })
             .collect()
     }
 

@@ -125,12 +125,12 @@ impl<'a> Round<'a> {
         run.sort_unstable();
         // Of those that began or stopped together the one comes first that has run least in all, and then the one that was
         // let in first. By their numbers alone it would be one of the same few each time.
-        let ran = |key: &u128| {
-            let task = &snap.tasks[*key as u32 as usize];
-            (task.estimates.ran, task.turn, *key)
-        };
-        keys.chunk_by_mut(|a, b| a >> 32 == b >> 32)
-            .for_each(|together| together.sort_by_key(ran));
+        for together in keys.chunk_by_mut(|a, b| a >> 32 == b >> 32) {
+            together.sort_by_key(|&key| {
+                let task = &snap.tasks[key as u32 as usize];
+                (task.estimates.ran, task.turn, key)
+            });
+        }
         let left = free.len() as u32;
         let mut order: Vec<u32> = keys
             .into_iter()
@@ -337,7 +337,6 @@ impl<'a> Round<'a> {
         let task = self.task(ix);
         let machine = &*self.snap.machine;
         let may_use = |cpu: CpuId| task.allowed.as_ref().is_none_or(|mask| mask.contains(cpu));
-        let is_free = |core: &CpuSet| core.is_subset(&self.free);
         // Where it ran last comes first.
         let last = task
             .last_cpus
@@ -356,7 +355,7 @@ impl<'a> Round<'a> {
             let is_new = core
                 .first()
                 .is_some_and(|cpu| !cpus.contains(cpu) && !idle.contains(cpu));
-            if !is_new || !is_free(core) || !core.iter().any(may_use) {
+            if !is_new || !core.is_subset(&self.free) || !core.iter().any(may_use) {
                 continue;
             }
             for cpu in core.iter() {

@@ -33,16 +33,21 @@ pub(super) struct Fit {
     is_known: bool,
 }
 
+impl Target {
+    fn mean_of(self, task: &TaskView) -> Reading<Rate> {
+        match self {
+            Target::Online => task.estimates.mm_reads_mean,
+            Target::Ideal => task.estimates.solo_mm_reads,
+        }
+    }
+}
+
 impl Fit {
     /// The target for the CPUs of the machine, less what the tasks that go on running use.
     pub(super) fn new(round: &Round<'_>, target: Target) -> Fit {
-        let mean_of = |task: &TaskView| match target {
-            Target::Online => task.estimates.mm_reads_mean,
-            Target::Ideal => task.estimates.solo_mm_reads,
-        };
         let (mut sum, mut cpus) = (0i128, 0i128);
         for task in &round.snap.tasks {
-            if let Reading::Value(rate) = mean_of(task) {
+            if let Reading::Value(rate) = target.mean_of(task) {
                 sum += i128::from(rate.0);
                 cpus += i128::from(task.cpus);
             }
@@ -95,23 +100,25 @@ impl Fit {
         }
     }
 
+    fn candidate(&self, round: &Round<'_>, rank: u32) -> Candidate {
+        let index = round.order[rank as usize];
+        let task = round.task(index);
+        Candidate {
+            index,
+            rank,
+            bandwidth: self.bandwidth(task),
+            cpus: task.cpus,
+        }
+    }
+
     /// Chooses among the candidates, the fittest first, until every CPU has a task. `candidates` are positions in the
     /// round's order. That order also decides ties.
     pub(super) fn fill(&mut self, round: &mut Round<'_>, candidates: impl Iterator<Item = u32>) {
         if round.left() == 0 {
             return;
         }
-        let candidate = |rank: u32| {
-            let index = round.order[rank as usize];
-            let task = round.task(index);
-            Candidate {
-                index,
-                rank,
-                bandwidth: self.bandwidth(task),
-                cpus: task.cpus,
-            }
-        };
-        let mut queue = FitnessQueue::new(candidates.map(candidate).collect());
+        let candidates = candidates.map(|rank| self.candidate(round, rank));
+        let mut queue = FitnessQueue::new(candidates.collect());
         while round.left() > 0 {
             let Some(fittest) = queue.take(self.remain, round.left()) else {
                 break;

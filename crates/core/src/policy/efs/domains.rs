@@ -52,14 +52,14 @@ impl<'a> Domains<'a> {
         table: &'a AdmissionTable,
         machine: &'a Machine,
     ) -> Domains<'a> {
-        let domain = || Domain {
+        let domains = machine.memory_domains.iter().map(|_| Domain {
             load: BusLoad::new(),
             active: 0,
             limits: Vec::new(),
             limits_of: 0,
             throughput: None,
-        };
-        let domains = machine.memory_domains.iter().map(|_| domain()).collect();
+        });
+        let domains = domains.collect();
         let threads = machine.cores.iter().map(CpuSet::len).max().unwrap_or(1);
         Domains {
             settings,
@@ -84,14 +84,16 @@ impl<'a> Domains<'a> {
 
     /// What a task would be to a domain on these CPUs, given by their positions.
     pub(super) fn joining(&self, cpus: &[usize]) -> Joining {
-        let idle = |&cpu: &usize| {
-            self.core_is_idle(cpu)
-                .then_some(self.machine.cpus[cpu].core)
-        };
         let cores = match cpus {
             [cpu] => u32::from(self.core_is_idle(*cpu)),
             _ => {
-                let mut cores: Vec<usize> = cpus.iter().filter_map(idle).collect();
+                let mut cores: Vec<usize> = cpus
+                    .iter()
+                    .filter_map(|&cpu: &usize| {
+                        self.core_is_idle(cpu)
+                            .then_some(self.machine.cpus[cpu].core)
+                    })
+                    .collect();
                 cores.sort_unstable();
                 cores.dedup();
                 cores.len() as u32
@@ -174,15 +176,11 @@ impl<'a> Domains<'a> {
         class: DemandClass,
         basis: DemandBasis,
     ) -> WaitReason {
-        let milli = |class: DemandClass| (self.table.demand(class) * 1e3 + 0.5) as u32;
-        let demand_milli = milli(class);
+        let demand_milli = (self.table.demand(class) * 1e3 + 0.5) as u32;
         let threshold_milli = self
             .limit(domain, joining)
             .map_or(0, |limit| (self.table.demand(limit) * 1e3) as u32);
         let (now, total) = (self.power(), self.total_throughput());
-        let energy = |watts: f64, throughput: f64| {
-            energy_per_work(watts, throughput).map_or(u64::MAX, |j| (j * 1e3 + 0.5) as u64)
-        };
         let own = self.throughput(domain);
         let with = total - own
             + self.domains[domain]
@@ -192,8 +190,8 @@ impl<'a> Domains<'a> {
             demand_milli,
             basis,
             threshold_milli,
-            energy_with_mj: energy(now + self.waking(domain, joining), with),
-            energy_without_mj: energy(now, total),
+            energy_with_mj: millijoules_per_work(now + self.waking(domain, joining), with),
+            energy_without_mj: millijoules_per_work(now, total),
         }
     }
 
@@ -213,8 +211,10 @@ impl<'a> Domains<'a> {
     /// Power of the machine in watts: P_0 once, and what the active cores of each memory domain add to it.
     fn power(&self) -> f64 {
         let idle = self.settings.power.watts(0);
-        let added = |domain: &Domain| self.settings.power.watts(domain.active) - idle;
-        idle + self.domains.iter().map(added).sum::<f64>()
+        let active = self.domains.iter().map(|domain| domain.active);
+        idle + active
+            .map(|cores| self.settings.power.watts(cores) - idle)
+            .sum::<f64>()
     }
 
     /// What a task would add to it, in watts.
@@ -292,4 +292,8 @@ impl<'a> Domains<'a> {
         }
         u16::try_from(below).ok().and_then(DemandClass::from_number)
     }
+}
+
+fn millijoules_per_work(watts: f64, throughput: f64) -> u64 {
+    energy_per_work(watts, throughput).map_or(u64::MAX, |joules| (joules * 1e3 + 0.5) as u64)
 }

@@ -197,31 +197,10 @@ impl State {
 
     /// Turns what was measured since the last decision into solo demands (EFS, Eqs. 9 and 20).
     fn measure(&mut self, settings: &Settings, table: &AdmissionTable, snap: &Snapshot) {
-        let domain_of = |task: &TaskView| {
-            let cpu = task.running.as_ref()?.placement.cpus().first()?;
-            Some(snap.machine.cpus[snap.machine.index_of(cpu)?].memory_domain)
-        };
-        // A gang can have a part of several buses.
-        let buses_of = |task: &TaskView| {
-            let cpus = task
-                .running
-                .iter()
-                .filter(|_| task.cpus > 1)
-                .flat_map(|running| running.placement.cpus().iter());
-            let on = cpus.filter_map(|cpu| {
-                Some(snap.machine.cpus[snap.machine.index_of(cpu)?].memory_domain)
-            });
-            on.collect::<BTreeSet<usize>>().len().max(1) as f64
-        };
-        let use_of = |task: &TaskView| {
-            let reads = task.estimates.mm_reads.value()?;
-            let writes = task.estimates.mm_writes.value().unwrap_or(Rate(0));
-            Some((reads.0 as f64 + writes.0 as f64) / settings.mu_per_ms)
-        };
         // What ran side by side used the bus together; a gang's figure is that of all its CPUs.
         let mut totals = vec![0.0; snap.machine.memory_domains.len()];
         for task in snap.tasks.iter().filter(|task| !task.asleep) {
-            if let (Some(domain), Some(used)) = (domain_of(task), use_of(task)) {
+            if let (Some(domain), Some(used)) = (domain_of(snap, task), bus_use(settings, task)) {
                 totals[domain] += used;
             }
         }
@@ -247,11 +226,13 @@ impl State {
                 continue;
             }
             known.has_traffic = moved.is_some();
-            let Some(used) = use_of(task) else { continue };
+            let Some(used) = bus_use(settings, task) else {
+                continue;
+            };
             // What the domain moved, for whoever asked (Eq. 18); else the sum of what the tasks did.
-            let own = used / buses_of(task);
+            let own = used / buses_of(snap, task);
             let total = moved
-                .or_else(|| domain_of(task).map(|domain| totals[domain]))
+                .or_else(|| domain_of(snap, task).map(|domain| totals[domain]))
                 .unwrap_or(own)
                 .max(own);
             let share = (used / f64::from(task.cpus.max(1))).min(1.0);
@@ -272,4 +253,28 @@ impl State {
             );
         }
     }
+}
+
+/// The memory domain where a task runs.
+fn domain_of(snap: &Snapshot, task: &TaskView) -> Option<usize> {
+    let cpu = task.running.as_ref()?.placement.cpus().first()?;
+    Some(snap.machine.cpus[snap.machine.index_of(cpu)?].memory_domain)
+}
+
+/// The number of buses that a task has a part of: a gang can have several.
+fn buses_of(snap: &Snapshot, task: &TaskView) -> f64 {
+    let mut buses = BTreeSet::new();
+    for running in task.running.iter().filter(|_| task.cpus > 1) {
+        let cpus = running.placement.cpus().iter();
+        let cpus = cpus.filter_map(|cpu| snap.machine.index_of(cpu));
+        buses.extend(cpus.map(|ix| snap.machine.cpus[ix].memory_domain));
+    }
+    buses.len().max(1) as f64
+}
+
+/// The part of a bus that a task used.
+fn bus_use(settings: &Settings, task: &TaskView) -> Option<f64> {
+    let reads = task.estimates.mm_reads.value()?;
+    let writes = task.estimates.mm_writes.value().unwrap_or(Rate(0));
+    Some((reads.0 as f64 + writes.0 as f64) / settings.mu_per_ms)
 }

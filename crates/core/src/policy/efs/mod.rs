@@ -87,9 +87,8 @@ use crate::counter::Counter;
 use crate::decision::{Basis, Change, Decision, WaitReason};
 use crate::model::admission_table::{AdmissionTable, DemandClass};
 use crate::model::window::{Evidence, Window};
-use crate::placement::{Placement, Purpose};
 use crate::rng::Rng;
-use crate::snapshot::{Snapshot, TaskView};
+use crate::snapshot::Snapshot;
 use crate::units::Nanos;
 use known::State;
 use queues::cores_of_domains;
@@ -138,19 +137,6 @@ impl Efs {
             .quantum
             .after(snap.now, snap.is_quantum_end(), self.settings.quantum);
         let all = snap.machine.all_cpus();
-        let place = |task: &TaskView| {
-            let mask = task
-                .allowed
-                .as_ref()
-                .map_or_else(|| all.clone(), |mask| mask.intersection(&all));
-            let placement = Placement::Shared { mask };
-            Change::Place {
-                task: task.id,
-                placement,
-                lease_end: None,
-                purpose: Purpose::Run,
-            }
-        };
         let cores = cores_of_domains(&snap.machine)
             .into_iter()
             .max()
@@ -184,7 +170,9 @@ impl Efs {
             .filter(|task| task.running.is_none() && task.control.place);
         let admission = publish::changed(&self.settings, &self.table, snap, &mut self.state);
         Decision {
-            changes: new.map(place).collect(),
+            changes: new
+                .map(|task| crate::policy::linux::share(task, &all))
+                .collect(),
             next_wake: Some(end),
             admission,
             ..Decision::default()

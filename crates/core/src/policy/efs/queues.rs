@@ -94,9 +94,8 @@ impl Queues {
 
     /// Whether a task could run if all CPUs were given out anew: enough of its own are not held for good.
     pub(super) fn can_run(&self, machine: &Machine, task: &TaskView) -> bool {
-        let usable = |&cpu: &usize| !self.blocked[cpu] && may_use(machine, task, cpu);
         (0..self.blocked.len())
-            .filter(usable)
+            .filter(|&cpu| !self.blocked[cpu] && may_use(machine, task, cpu))
             .take(task.cpus as usize)
             .count()
             == task.cpus as usize
@@ -239,16 +238,21 @@ impl Queues {
         }
     }
 
+    /// The CPUs that are not held for good.
+    fn unblocked(&self) -> impl Iterator<Item = usize> {
+        (0..self.weight.len()).filter(|&cpu| !self.blocked[cpu])
+    }
+
     /// Moves waiting tasks from the queue with the greatest weight to that with the least, as long as that evens them
     /// out.
     fn balance(&mut self, settings: &Settings, snap: &Snapshot, known: &mut [Known]) {
         let mut stuck: Vec<usize> = Vec::new();
         for _ in 0..MOST_MOVES {
-            let cpus = || (0..self.weight.len()).filter(|&cpu| !self.blocked[cpu]);
-            let Some(to) = cpus().min_by_key(|&cpu| self.weight[cpu]) else {
+            let Some(to) = self.unblocked().min_by_key(|&cpu| self.weight[cpu]) else {
                 return;
             };
-            let busiest = cpus()
+            let busiest = self
+                .unblocked()
                 .filter(|cpu| !stuck.contains(cpu))
                 .max_by_key(|&cpu| (self.weight[cpu], Reverse(cpu)));
             let Some(from) = busiest else { return };
@@ -256,15 +260,14 @@ impl Queues {
             if gap <= 1 || self.tasks[from] < 2 {
                 return;
             }
-            let fits = |ix: &usize| {
+            match (0..known.len()).find(|ix| {
                 let (task, known) = (&snap.tasks[*ix], &known[*ix]);
                 known.home as usize == from
                     && competes(task)
                     && task.running.is_none()
                     && task.allowed.is_none()
                     && u64::from(settings.weight(task.nice)) < gap
-            };
-            match (0..known.len()).find(fits) {
+            }) {
                 Some(ix) => self.rehome(&mut known[ix], settings.weight(snap.tasks[ix].nice), to),
                 None => stuck.push(from),
             }
@@ -328,8 +331,8 @@ pub(super) fn cores_of_domains(machine: &Machine) -> Vec<usize> {
 fn spread(machine: &Machine) -> Vec<usize> {
     let mut on_core = vec![0u32; machine.cores.len()];
     let mut in_domain = vec![Vec::<u32>::new(); machine.memory_domains.len()];
-    let key = |cpu: usize| {
-        let of = &machine.cpus[cpu];
+    let mut keys = Vec::with_capacity(machine.cpus.len());
+    for (cpu, of) in machine.cpus.iter().enumerate() {
         let thread = on_core[of.core];
         on_core[of.core] += 1;
         let seen = &mut in_domain[of.memory_domain];
@@ -338,9 +341,8 @@ fn spread(machine: &Machine) -> Vec<usize> {
         }
         let turn = seen[thread as usize];
         seen[thread as usize] += 1;
-        (thread, turn, of.memory_domain, cpu)
-    };
-    let mut keys: Vec<_> = (0..machine.cpus.len()).map(key).collect();
+        keys.push((thread, turn, of.memory_domain, cpu));
+    }
     keys.sort_unstable();
     keys.into_iter().map(|key| key.3).collect()
 }

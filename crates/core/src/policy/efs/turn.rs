@@ -103,13 +103,12 @@ impl<'a> Turn<'a> {
             .map(|cpu| round.is_free(cpu.id))
             .collect();
         let mut incumbents = vec![None; machine.cpus.len()];
-        let sits = |task: &TaskView| round.full && !task.asleep && !task.stays(true);
         for (ix, (task, known)) in snap
             .tasks
             .iter()
             .zip(known.iter())
             .enumerate()
-            .filter(|(_, (task, _))| sits(task))
+            .filter(|(_, (task, _))| round.full && !task.asleep && !task.stays(true))
         {
             let Some(Placement::Exclusive { cpus, .. }) =
                 task.running.as_ref().map(|running| &running.placement)
@@ -220,6 +219,14 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// The first task of a CPU's queue that may be chosen.
+    fn first_open(&self, cpu: usize) -> Option<u32> {
+        self.queues
+            .members(cpu)
+            .map(|position| self.queues.member(position))
+            .find(|&ix| self.round.is_open(ix))
+    }
+
     /// Each CPU takes the first of its queue that fits beside what runs on the others; the CPU whose first has waited
     /// longest comes first. A CPU on whose core something else runs comes after those of idle cores.
     ///
@@ -227,16 +234,10 @@ impl<'a> Turn<'a> {
     /// CPU decides for itself, beside what the others run). So a task keeps running until one before it in its own queue
     /// fits, or until it no longer fits itself, and tasks that exclude each other take turns by starving.
     fn run_queues(&mut self) {
-        let first = |turn: &Turn<'_>, cpu: usize| {
-            turn.queues
-                .members(cpu)
-                .map(|position| turn.queues.member(position))
-                .find(|&ix| turn.round.is_open(ix))
-        };
         let mut turns: Vec<(Nanos, Nanos, u32, u32)> = Vec::new();
         for cpu in 0..self.free.len() {
             if (self.free[cpu] || self.incumbents[cpu].is_some())
-                && let Some(ix) = first(self, cpu)
+                && let Some(ix) = self.first_open(cpu)
             {
                 // Of those who run, the one that has run longest is judged first: it gives way to who was starved.
                 let sits = self.incumbents[cpu].and_then(|ix| self.round.task(ix).running.as_ref());
@@ -364,8 +365,12 @@ impl<'a> Turn<'a> {
             .chosen
             .iter()
             .any(|&ix| self.known[ix as usize].is_unmeasured());
-        let waits = |ix: u32| self.round.is_open(ix) && (guessed || self.known[ix as usize].woke);
-        self.overloaded || self.round.order.iter().any(|&ix| waits(ix))
+        self.overloaded
+            || self
+                .round
+                .order
+                .iter()
+                .any(|&ix| self.round.is_open(ix) && (guessed || self.known[ix as usize].woke))
     }
 
     /// Notes why each of the others waits.

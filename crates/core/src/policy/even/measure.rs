@@ -355,18 +355,17 @@ impl Sites {
 
     /// Tasks that ran in the last step, if they may be chosen, where they were.
     fn again(&self, round: &Round<'_>, ids: &[TaskId]) -> Vec<Seated> {
-        let position = |id: &TaskId| {
-            round
-                .snap
-                .tasks
-                .binary_search_by_key(id, |task| task.id)
-                .ok()
-                .map(|ix| ix as u32)
-        };
         let open = round.open();
         let open = ids
             .iter()
-            .filter_map(position)
+            .filter_map(|id| {
+                round
+                    .snap
+                    .tasks
+                    .binary_search_by_key(id, |task| task.id)
+                    .ok()
+                    .map(|ix| ix as u32)
+            })
             .filter(|&ix| open[ix as usize]);
         open.filter_map(|ix| Some((ix, self.last(round, ix)?)))
             .collect()
@@ -413,18 +412,22 @@ impl Group<'_> {
             .sum()
     }
 
+    /// The number of free slots of a site.
+    fn left(&self, site: usize) -> usize {
+        self.slots[site].len() - self.taken[site]
+    }
+
     /// The site for a job: where it ran last, or else where most is left. `None` if nothing is.
     fn site_for(&self, ix: u32) -> Option<usize> {
-        let left = |site: usize| self.slots[site].len() - self.taken[site];
         let last = self
             .sites
             .last(self.round, ix)
-            .filter(|&site| left(site) > 0);
+            .filter(|&site| self.left(site) > 0);
         last.or_else(|| {
             (0..self.slots.len())
                 .rev()
-                .filter(|&site| left(site) > 0)
-                .max_by_key(|&site| left(site))
+                .filter(|&site| self.left(site) > 0)
+                .max_by_key(|&site| self.left(site))
         })
     }
 

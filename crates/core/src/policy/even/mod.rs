@@ -239,9 +239,8 @@ impl Policy for Even {
         round.finish(end, Basis::default(), |ix, ahead| {
             match outcome.left_out.get(&ix) {
                 Some(left) => {
-                    let milli = |value: f64| (value * 1e3) as u64;
                     let [worth_milli, loss_milli, power_milli] =
-                        [left.worth, left.loss, left.power].map(milli);
+                        [left.worth, left.loss, left.power].map(|value| (value * 1e3) as u64);
                     WaitReason::Outweighed {
                         worth_milli,
                         loss_milli,
@@ -265,20 +264,29 @@ fn is_predictable(task: &TaskView) -> bool {
     task.cpus == 1 && task.allowed.is_none() && task.estimates.learnt.is_value()
 }
 
+/// Whether a choice can change a task's progress. Only such tasks count towards the median.
+fn depends_on_choice(round: &Round<'_>, ix: u32) -> bool {
+    let task = round.task(ix);
+    !task.asleep
+        && !task.is_fixed()
+        && task.control.place
+        && task.allowed.is_none()
+        && !round.is_critical(ix)
+}
+
+/// The type of a core: 0 for the fastest, 1 for all others.
+fn kind_of(machine: &Machine, core: &CpuSet) -> usize {
+    let cpu = core.first().and_then(|cpu| machine.index_of(cpu));
+    cpu.map_or(0, |ix| machine.cpus[ix].core_type.min(1))
+}
+
 impl Even {
     fn leads(&self, round: &Round<'_>) -> Leads {
         let tasks = &round.snap.tasks;
         let progress: Vec<f64> = tasks.iter().map(|task| progress_by(true, task)).collect();
-        // Jobs whose progress no choice can change do not count.
-        let counts = |ix: &u32| {
-            let task = round.task(*ix);
-            !task.asleep
-                && !task.is_fixed()
-                && task.control.place
-                && task.allowed.is_none()
-                && !round.is_critical(*ix)
-        };
-        let mut counted: Vec<u32> = (0..tasks.len() as u32).filter(counts).collect();
+        let mut counted: Vec<u32> = (0..tasks.len() as u32)
+            .filter(|&ix| depends_on_choice(round, ix))
+            .collect();
         if counted.is_empty() {
             counted = (0..tasks.len() as u32).collect();
         }
@@ -321,18 +329,19 @@ impl Even {
         let integrals = &mut self.state.integrals;
         integrals.retain(|id, _| live.contains(id));
         let count = leads.counted.len().max(1) as f64;
-        let lead = |ix: u32| {
-            ((leads.progress[ix as usize] - leads.median) / leads.tau).clamp(-MOST_LEAD, MOST_LEAD)
-        };
-        let mean = leads.counted.iter().map(|&ix| lead(ix)).sum::<f64>() / count;
+        let progress = leads.counted.iter().map(|&ix| leads.progress[ix as usize]);
+        let bounded: Vec<f64> = progress
+            .map(|progress| ((progress - leads.median) / leads.tau).clamp(-MOST_LEAD, MOST_LEAD))
+            .collect();
+        let mean = bounded.iter().sum::<f64>() / count;
         let mut sum = 0.0;
-        for &ix in &leads.counted {
+        for (&ix, lead) in leads.counted.iter().zip(bounded) {
             let integral = integrals.entry(snap.tasks[ix as usize].id).or_insert(0.0);
             if leads.progress[ix as usize] < leads.least {
                 // More weight would not bring it nearer, and cost the others.
                 *integral *= FADES;
             } else {
-                let change = INTEGRAL_SHARE * (lead(ix) - mean) / leads.tau.max(1.0);
+                let change = INTEGRAL_SHARE * (lead - mean) / leads.tau.max(1.0);
                 *integral = (*integral - change).clamp(-MOST_INTEGRAL, MOST_INTEGRAL);
             }
             sum += *integral;
@@ -456,14 +465,10 @@ impl Even {
         if machine.core_types.len() < 2 {
             return Model::Cores(&self.power);
         }
-        let kind = |core: &CpuSet| {
-            let cpu = core.first().and_then(|cpu| machine.index_of(cpu));
-            cpu.map_or(0, |ix| machine.cpus[ix].core_type.min(1))
-        };
         let idle_w = machine
             .cores
             .iter()
-            .map(|core| self.core_power[kind(core)].idle_w())
+            .map(|core| self.core_power[kind_of(machine, core)].idle_w())
             .sum();
         Model::Types {
             idle_w,
@@ -565,10 +570,14 @@ fn settle_critical(round: &Round<'_>, candidates: &mut [Candidate<'_>], places: 
         let Some(&found) = order.get(alone_from).or(order.get(free_from)) else {
             break;
         };
-        let is_as_good = |last: &usize| {
-            !taken[*last] && !busy[places[*last].core] && places[*last].kind == places[found].kind
-        };
-        let place = one.last.filter(is_as_good).unwrap_or(found);
+        let place = one
+            .last
+            .filter(|last| {
+                !taken[*last]
+                    && !busy[places[*last].core]
+                    && places[*last].kind == places[found].kind
+            })
+            .unwrap_or(found);
         (taken[place], busy[places[place].core]) = (true, true);
         one.fixed = Some(place);
     }
@@ -608,24 +617,26 @@ fn places(round: &Round<'_>) -> (Vec<CpuId>, Vec<Place>, Vec<usize>) {
             elsewhere[cpu.memory_domain] += 1;
         }
     }
-    let of = |cpu: CpuId| {
-        let cpu = &machine.cpus[machine.index_of(cpu)?];
-        let Cpu {
-            core,
-            llc,
-            memory_domain: domain,
-            core_type: kind,
-            ..
-        } = *cpu;
-        let place = Place {
-            core,
-            llc,
-            domain,
-            kind,
-            awake: awake[cpu.core],
-        };
-        Some((cpu.id, place))
-    };
-    let (cpus, places) = set.iter().filter_map(of).unzip();
+    let (cpus, places) = set
+        .iter()
+        .filter_map(|cpu| {
+            let cpu = &machine.cpus[machine.index_of(cpu)?];
+            let Cpu {
+                core,
+                llc,
+                memory_domain: domain,
+                core_type: kind,
+                ..
+            } = *cpu;
+            let place = Place {
+                core,
+                llc,
+                domain,
+                kind,
+                awake: awake[cpu.core],
+            };
+            Some((cpu.id, place))
+        })
+        .unzip();
     (cpus, places, elsewhere)
 }

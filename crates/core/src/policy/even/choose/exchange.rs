@@ -180,21 +180,19 @@ impl Search<'_> {
 
     /// Of those that wait so many that are worth most at present prices.
     fn best_waiting(&self, most: usize, loads: &[Load]) -> Vec<usize> {
-        let worth = |at: usize| {
-            let (job, loss) = self.job_and_loss(at, loads);
-            job.sum - loss
-        };
         let mut waiting: Vec<(f64, usize)> = self
             .waiting()
             .into_iter()
-            .map(|at| (worth(at), at))
+            .map(|at| {
+                let (job, loss) = self.job_and_loss(at, loads);
+                (job.sum - loss, at)
+            })
             .collect();
-        let order = |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
         if waiting.len() > most {
-            waiting.select_nth_unstable_by(most, order);
+            waiting.select_nth_unstable_by(most, by_worth);
             waiting.truncate(most);
         }
-        waiting.sort_by(order);
+        waiting.sort_by(by_worth);
         waiting.into_iter().map(|(_, at)| at).collect()
     }
 
@@ -314,4 +312,9 @@ impl Search<'_> {
             }
         }
     }
+}
+
+/// Compares pairs of worth and candidate: the greatest worth comes first, then the lower candidate.
+fn by_worth(a: &(f64, usize), b: &(f64, usize)) -> std::cmp::Ordering {
+    b.0.total_cmp(&a.0).then(a.1.cmp(&b.1))
 }

@@ -53,16 +53,10 @@ impl Search<'_> {
     /// do not tell. There the jobs that read little come first, and each of the others must raise the sum that is predicted
     /// for the whole set.
     pub(super) fn start(&mut self) {
-        let reads = |at: usize| self.candidates[at].reads();
-        let is_heavy = |at: usize| {
-            self.shared
-                .memory
-                .most
-                .is_some_and(|most| reads(at) > HEAVY * most)
-        };
+        let candidates = self.candidates;
         let open = (0..self.candidates.len()).filter(|&at| self.candidates[at].fixed.is_none());
         let (mut heavy, light): (Vec<usize>, Vec<usize>) =
-            open.partition(|&at| self.places.len() <= SMALL && is_heavy(at));
+            open.partition(|&at| self.places.len() <= SMALL && self.is_heavy(at));
         self.fill(&light);
         if heavy.is_empty() {
             return;
@@ -79,8 +73,12 @@ impl Search<'_> {
         // The one that reads most may keep out several others that are worth more together.
         for _ in 0..STARTS {
             let runs = self.who.iter().flatten().filter(|at| heavy.contains(at));
-            let Some(&most) = runs.max_by(|&&a, &&b| reads(a).total_cmp(&reads(b)).then(b.cmp(&a)))
-            else {
+            let Some(&most) = runs.max_by(|&&a, &&b| {
+                candidates[a]
+                    .reads()
+                    .total_cmp(&candidates[b].reads())
+                    .then(b.cmp(&a))
+            }) else {
                 break;
             };
             left_out.push(most);
@@ -96,6 +94,61 @@ impl Search<'_> {
         self.pair(self.who.iter().flatten().copied().collect());
     }
 
+    /// What a job asks of its memory domain, wherever it will run.
+    fn ask(&self, at: usize, pressure: f64) -> Ask {
+        let one = &self.candidates[at];
+        // It is settled later who gets which type of core.
+        let asks = one.learnt.asks_on(
+            one.fixed
+                .map_or(self.kinds[0], |place| self.places[place].kind),
+        );
+        let m = asks.reads_at(1.0 / pressure);
+        let hits = asks.penalty * self.shared.hit * (asks.llc - m).max(0.0);
+        let siblings = if self.cores.len() < self.places.len() {
+            SIBLINGS
+        } else {
+            0.0
+        };
+        Ask {
+            worth: one.worth(asks),
+            fixed: asks.own * (1.0 + siblings * self.shared.alpha) + hits,
+            waits: asks.penalty * m,
+            lines: m * asks.ghz,
+            by_siblings: siblings * self.shared.alpha * asks.own,
+        }
+    }
+
+    /// The memory domain where a job runs, or ran last.
+    fn domain_of(&self, at: usize) -> usize {
+        let one = &self.candidates[at];
+        one.fixed
+            .or(one.last)
+            .map_or(self.places[0].domain, |place| self.places[place].domain)
+    }
+
+    /// The speed of a job on a type of core, at a typical latency.
+    fn typical_speed(&self, at: usize, kind: usize) -> f64 {
+        let asks = self.candidates[at].learnt.asks_on(self.kinds[kind]);
+        self.candidates[at].worth(asks)
+            / (asks.own + asks.stall(self.shared, asks.reads, TYPICAL_LATENCY))
+    }
+
+    /// The weight of the job in a place; -1 if the place is free.
+    fn weight_in(&self, place: usize) -> f64 {
+        self.who[place].map_or(-1.0, |at| self.candidates[at].weight)
+    }
+
+    /// The number of jobs on a core.
+    fn jobs_on(&self, core: usize) -> usize {
+        let places = self.cores[core].iter();
+        places.filter(|&&place| self.who[place].is_some()).count()
+    }
+
+    fn is_heavy(&self, at: usize) -> bool {
+        let most = self.shared.memory.most;
+        most.is_some_and(|most| self.candidates[at].reads() > HEAVY * most)
+    }
+
     /// Adds jobs that read a lot, the one that raises the sum most first, as long as the sum rises.
     fn add_heavy(&mut self, mut sum: f64, heavy: &[usize], left_out: &[usize]) -> f64 {
         let mut heavy: Vec<usize> = heavy
@@ -107,10 +160,9 @@ impl Search<'_> {
         let mut order: Vec<usize> = (0..self.places.len())
             .filter(|&place| self.is_open(place))
             .collect();
-        let gain = |who: Option<usize>| who.map_or(-1.0, |at| self.candidates[at].weight);
         order.sort_by(|&a, &b| {
-            gain(self.who[a])
-                .total_cmp(&gain(self.who[b]))
+            self.weight_in(a)
+                .total_cmp(&self.weight_in(b))
                 .then(a.cmp(&b))
         });
         for place in order {
@@ -155,38 +207,12 @@ impl Search<'_> {
                 .unwrap_or(0)
         ];
         let pressure = self.places.len() as f64;
-        let ask = |at: usize| {
-            let one = &self.candidates[at];
-            // It is settled later who gets which type of core.
-            let asks = one.learnt.asks_on(
-                one.fixed
-                    .map_or(self.kinds[0], |place| self.places[place].kind),
-            );
-            let m = asks.reads_at(1.0 / pressure);
-            let hits = asks.penalty * self.shared.hit * (asks.llc - m).max(0.0);
-            let siblings = if self.cores.len() < self.places.len() {
-                SIBLINGS
-            } else {
-                0.0
-            };
-            Ask {
-                worth: one.worth(asks),
-                fixed: asks.own * (1.0 + siblings * self.shared.alpha) + hits,
-                waits: asks.penalty * m,
-                lines: m * asks.ghz,
-                by_siblings: siblings * self.shared.alpha * asks.own,
-            }
-        };
-        let domain_of = |at: usize| {
-            let one = &self.candidates[at];
-            one.fixed
-                .or(one.last)
-                .map_or(self.places[0].domain, |place| self.places[place].domain)
-        };
-        let asks: Vec<Ask> = (0..self.candidates.len()).map(ask).collect();
+        let asks: Vec<Ask> = (0..self.candidates.len())
+            .map(|at| self.ask(at, pressure))
+            .collect();
         for (at, one) in self.candidates.iter().enumerate() {
             if one.fixed.is_some() {
-                markets[domain_of(at)].add(self.shared, &asks[at]);
+                markets[self.domain_of(at)].add(self.shared, &asks[at]);
             }
         }
         let mut heap: BinaryHeap<Entry> = from
@@ -205,11 +231,11 @@ impl Search<'_> {
             let Some(top) = heap.pop() else { break };
             // A gain that was found just before is as good as new: one job of many changes prices little.
             if top.stamp <= chosen.len() && chosen.len() - top.stamp <= open / STALE {
-                markets[domain_of(top.at)].add(self.shared, &asks[top.at]);
+                markets[self.domain_of(top.at)].add(self.shared, &asks[top.at]);
                 chosen.push(top.at);
                 continue;
             }
-            let gain = markets[domain_of(top.at)].gain(self.shared, &asks[top.at]);
+            let gain = markets[self.domain_of(top.at)].gain(self.shared, &asks[top.at]);
             heap.push(Entry {
                 gain,
                 at: top.at,
@@ -240,13 +266,8 @@ impl Search<'_> {
         }
         for kind in 0..self.kinds.len() - 1 {
             let room = self.room(kind, placed.len());
-            let speed = |at: usize, kind: usize| {
-                let asks = self.candidates[at].learnt.asks_on(self.kinds[kind]);
-                self.candidates[at].worth(asks)
-                    / (asks.own + asks.stall(self.shared, asks.reads, TYPICAL_LATENCY))
-            };
             let gains: Vec<f64> = (0..self.candidates.len())
-                .map(|at| speed(at, kind) - speed(at, kind + 1))
+                .map(|at| self.typical_speed(at, kind) - self.typical_speed(at, kind + 1))
                 .collect();
             placed.sort_by(|&a, &b| gains[b].total_cmp(&gains[a]).then(a.cmp(&b)));
             let rest = placed.split_off(room.min(placed.len()));
@@ -258,19 +279,13 @@ impl Search<'_> {
     /// How many of so many jobs belong on this type of core, of this type and the slower ones: each core gets a job before
     /// any gets a second, the fastest first.
     fn room(&self, kind: usize, jobs: usize) -> usize {
-        let free = |core: usize| {
-            self.cores[core]
-                .iter()
-                .filter(|&&place| self.who[place].is_none())
-                .count()
-        };
         let open =
             (0..self.cores.len()).filter(|&core| self.kind_of[core] >= kind && !self.closed[core]);
         // What was taken already counts as first jobs.
         let mut places: Vec<(usize, usize)> = Vec::new();
         for core in open {
             let all = self.cores[core].len();
-            places.extend((all - free(core)..all).map(|nth| (nth, self.kind_of[core])));
+            places.extend((self.jobs_on(core)..all).map(|nth| (nth, self.kind_of[core])));
         }
         places.sort_unstable();
         places
@@ -285,16 +300,10 @@ impl Search<'_> {
     fn pair_on(&mut self, kind: usize, mut placed: Vec<usize>) {
         let busy: Vec<f64> = (0..self.candidates.len()).map(|at| self.busy(at)).collect();
         placed.sort_by(|&a, &b| busy[b].total_cmp(&busy[a]).then(a.cmp(&b)));
-        let taken = |core: &usize| {
-            self.cores[*core]
-                .iter()
-                .filter(|&&place| self.who[place].is_some())
-                .count()
-        };
         let is_open =
             |core: &usize| self.kind_of[*core] == kind && self.free_place(*core).is_some();
         let mut cores: Vec<usize> = (0..self.cores.len()).filter(is_open).collect();
-        cores.sort_by_key(taken);
+        cores.sort_by_key(|&core| self.jobs_on(core));
         let mut rest = VecDeque::from(placed);
         let first: Vec<usize> = rest.drain(..cores.len().min(rest.len())).collect();
         let mut homes: Vec<Option<usize>> = vec![None; self.cores.len()];
@@ -318,16 +327,16 @@ impl Search<'_> {
             }
         }
         for (core, home) in homes.iter().enumerate() {
-            let is_free = |&place: &usize| self.core_of[place] == core && self.who[place].is_none();
-            let last = home.and_then(|at| self.candidates[at].last).filter(is_free);
+            let last = home
+                .and_then(|at| self.candidates[at].last)
+                .filter(|&place| self.core_of[place] == core && self.who[place].is_none());
             if let (Some(at), Some(place)) = (home, last.or(self.free_place(core))) {
                 self.who[place] = Some(*at);
             }
         }
-        cores.sort_by(|&a, &b| {
-            let of = |core: usize| homes[core].map_or(0.0, |at| busy[at]);
-            of(b).total_cmp(&of(a)).then(a.cmp(&b))
-        });
+        let homes = homes.iter();
+        let busy: Vec<f64> = homes.map(|home| home.map_or(0.0, |at| busy[at])).collect();
+        cores.sort_by(|&a, &b| busy[b].total_cmp(&busy[a]).then(a.cmp(&b)));
         while !rest.is_empty() {
             let mut any = false;
             for &core in &cores {

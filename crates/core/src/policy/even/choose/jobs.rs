@@ -65,20 +65,31 @@ pub(super) fn both(shared: &Contention, a: &Load, b: &Load, latency: f64) -> Don
     }
 }
 
+impl Load {
+    /// Cycles per instruction that the job waits for caches and memory.
+    fn stall(&self, latency: f64) -> f64 {
+        self.hits + self.waits * latency
+    }
+}
+
 /// What the jobs of a core of more threads do.
 pub(super) fn several(shared: &Contention, jobs: &[&Load], latency: f64) -> Done {
-    let stall = |job: &Load| job.hits + job.waits * latency;
-    let mut cpis: Vec<f64> = jobs.iter().map(|job| job.own + stall(job)).collect();
+    let mut cpis: Vec<f64> = jobs
+        .iter()
+        .map(|job| job.own + job.stall(latency))
+        .collect();
     for _ in 0..2 {
         cpis = (0..jobs.len())
             .map(|at| {
                 let (mut busy, mut ports) = (0.0, 0.0);
                 for other in (0..jobs.len()).filter(|&other| other != at) {
-                    busy += activity(stall(jobs[other]) / cpis[other]);
+                    busy += activity(jobs[other].stall(latency) / cpis[other]);
                     ports += jobs[other].l1 / cpis[other];
                 }
                 let job = jobs[at];
-                job.own * (1.0 + shared.alpha * busy) + shared.beta * job.l1 * ports + stall(job)
+                job.own * (1.0 + shared.alpha * busy)
+                    + shared.beta * job.l1 * ports
+                    + job.stall(latency)
             })
             .collect();
     }

@@ -164,12 +164,10 @@ impl<'a> Search<'a> {
         let mut kinds: Vec<usize> = places.iter().map(|place| place.kind).collect();
         kinds.sort_unstable();
         kinds.dedup();
-        let of = |core: &Vec<usize>| {
-            kinds
-                .binary_search(&places[core[0]].kind)
-                .unwrap_or_default()
-        };
-        let kind_of = cores.iter().map(of).collect();
+        let kind_of = cores
+            .iter()
+            .map(|core| kinds.binary_search(&places[core[0]].kind));
+        let kind_of = kind_of.map(Result::unwrap_or_default).collect();
         let mut who = vec![None; places.len()];
         for (at, candidate) in candidates.iter().enumerate() {
             if let Some(place) = candidate.fixed {
@@ -257,9 +255,11 @@ impl<'a> Search<'a> {
         self.who = best;
         self.settle();
         let loads = loads.unwrap_or_else(|| self.loads());
-        let is_free = |core: &Vec<usize>| core.iter().all(|&place| self.who[place].is_none());
         let others = Done {
-            is_busy: !self.cores.iter().any(is_free),
+            is_busy: !self
+                .cores
+                .iter()
+                .any(|core| core.iter().all(|&place| self.who[place].is_none())),
             ..Done::default()
         };
         let left_out = self.waiting().into_iter().map(|candidate| {
@@ -469,19 +469,26 @@ impl<'a> Search<'a> {
     fn done(&self, core: usize, loads: &[Load]) -> Done {
         let places = &self.cores[core];
         let latency = self.markets[self.places[places[0]].domain].latency;
-        let of = |at: usize| self.load_on(at, core, loads);
         match places.as_slice() {
-            [one] => self.who[*one].map_or(Done::default(), |at| alone(of(at), latency)),
+            [one] => match self.who[*one] {
+                None => Done::default(),
+                Some(at) => alone(self.load_on(at, core, loads), latency),
+            },
             [one, two] => match (self.who[*one], self.who[*two]) {
                 (None, None) => Done::default(),
-                (Some(at), None) | (None, Some(at)) => alone(of(at), latency),
-                (Some(a), Some(b)) => both(self.shared, of(a), of(b), latency),
+                (Some(at), None) | (None, Some(at)) => {
+                    alone(self.load_on(at, core, loads), latency)
+                }
+                (Some(a), Some(b)) => {
+                    let (a, b) = (self.load_on(a, core, loads), self.load_on(b, core, loads));
+                    both(self.shared, a, b, latency)
+                }
             },
             _ => {
                 let members: Vec<&Load> = places
                     .iter()
                     .filter_map(|&place| self.who[place])
-                    .map(of)
+                    .map(|at| self.load_on(at, core, loads))
                     .collect();
                 several(self.shared, &members, latency)
             }

@@ -112,14 +112,17 @@ impl Search<'_> {
         }
     }
 
+    /// Whether a core is awake in any case.
+    fn is_needed(&self, core: usize) -> bool {
+        let places = &self.cores[core];
+        self.places[places[0]].awake || places.iter().any(|&place| self.is_fixed(place))
+    }
+
     /// Makes the first set again on fewer cores, and keeps the best: from a set on all cores single moves do not lead to one
     /// on a few that are full.
     pub(super) fn start_on_fewer_cores(&mut self) {
-        let is_needed = |core: &usize| {
-            let places = &self.cores[*core];
-            self.places[places[0]].awake || places.iter().any(|&place| self.is_fixed(place))
-        };
-        let (needed, spare): (Vec<usize>, Vec<usize>) = (0..self.cores.len()).partition(is_needed);
+        let (needed, spare): (Vec<usize>, Vec<usize>) =
+            (0..self.cores.len()).partition(|&core| self.is_needed(core));
         let mut best = (self.settle(), self.who.clone());
         for part in (0..PARTS).rev() {
             let open = needed.len() + spare.len() * part / PARTS;
@@ -155,9 +158,8 @@ impl Search<'_> {
             let kept = self.who.clone();
             let mut best: Option<(f64, usize)> = None;
             for core in 0..self.cores.len() {
-                let is_busy = |&place: &usize| kept[place].is_some();
                 if self.places[self.cores[core][0]].awake
-                    || !self.cores[core].iter().any(is_busy)
+                    || !self.cores[core].iter().any(|&place| kept[place].is_some())
                     || self.cores[core].iter().any(|&place| {
                         kept[place].is_some_and(|at| self.candidates[at].fixed.is_some())
                     })
