@@ -40,13 +40,16 @@ impl CpuUse {
 
     /// This span without a part of it. The kernel's ticks are coarse, so nothing falls below zero.
     pub fn without(self, part: CpuUse) -> CpuUse {
-        let rest = |all: Nanos, part: Nanos| Nanos(all.0.saturating_sub(part.0));
         CpuUse {
             total: rest(self.total, part.total),
             stolen: rest(self.stolen, part.stolen),
             foreign: rest(self.foreign, part.foreign),
         }
     }
+}
+
+fn rest(all: Nanos, part: Nanos) -> Nanos {
+    Nanos(all.0.saturating_sub(part.0))
 }
 
 /// Reads the accounts of these CPUs; `None` where the kernel does not keep them, or not for all of these CPUs.
@@ -107,13 +110,19 @@ fn own(root: &Root) -> Option<u64> {
     (times.len() == 4).then(|| times.iter().sum())
 }
 
+fn elapsed(now: Nanos, before: Nanos) -> Option<Nanos> {
+    now.0.checked_sub(before.0).map(Nanos)
+}
+
 impl CpuAccounts {
     /// Where the time went since `earlier`; `None` when none has passed, or when a count went backwards.
     pub fn since(&self, earlier: &CpuAccounts) -> Option<CpuUse> {
-        let past = |now: Nanos, before: Nanos| now.0.checked_sub(before.0).map(Nanos);
-        let total = past(self.total, earlier.total).filter(|&total| total > Nanos::ZERO)?;
-        let (busy, own) = (past(self.busy, earlier.busy)?, past(self.own, earlier.own)?);
-        let stolen = past(self.stolen, earlier.stolen)?;
+        let total = elapsed(self.total, earlier.total).filter(|&total| total > Nanos::ZERO)?;
+        let (busy, own) = (
+            elapsed(self.busy, earlier.busy)?,
+            elapsed(self.own, earlier.own)?,
+        );
+        let stolen = elapsed(self.stolen, earlier.stolen)?;
         // The kernel counts processes more exactly than CPUs, so the difference can be a little below zero.
         Some(CpuUse {
             total,

@@ -42,18 +42,17 @@ impl FromStr for SmallCores {
     type Err = EmulationError;
 
     fn from_str(text: &str) -> Result<SmallCores, EmulationError> {
-        let bad = || EmulationError::Form(text.to_owned());
-        let (cpus, share) = text.rsplit_once(':').ok_or_else(bad)?;
-        let share = share
-            .parse()
-            .ok()
-            .filter(|share| (0.05..=0.95).contains(share))
-            .ok_or_else(bad)?;
-        Ok(SmallCores {
-            cpus: cpus.parse().map_err(|_| bad())?,
-            share,
-        })
+        parse_small_cores(text).ok_or_else(|| EmulationError::Form(text.to_owned()))
     }
+}
+
+fn parse_small_cores(text: &str) -> Option<SmallCores> {
+    let (cpus, share) = text.rsplit_once(':')?;
+    let cpus = cpus.parse().ok()?;
+    let share = share.parse().ok()?;
+    (0.05..=0.95)
+        .contains(&share)
+        .then_some(SmallCores { cpus, share })
 }
 
 impl SmallCores {

@@ -33,28 +33,27 @@ const BYTES: &str = "a whole number of bytes";
 /// [`ReadError`] when `/proc/meminfo` lacks a line that every kernel since 3.14 writes, or a cgroup's file holds no
 /// number.
 pub fn read(root: &Root) -> Result<Memory, ReadError> {
-    const EXPECTED: &str = "lines `MemTotal:` and `MemAvailable:` in kB";
     let text = root
         .text(MEMINFO, ITEM)?
         .ok_or_else(|| root.missing(MEMINFO, ITEM, EXPECTED))?;
-    let value = |name: &str| {
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        let kb = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
-        kb.and_then(|kb| kb.checked_mul(1024)).ok_or_else(|| {
-            root.malformed(
-                MEMINFO,
-                ITEM,
-                EXPECTED,
-                line.map_or("no such line", str::trim),
-            )
-        })
-    };
     Ok(Memory {
-        total: value("MemTotal")?,
-        available: value("MemAvailable")?,
+        total: line_bytes(root, &text, "MemTotal")?,
+        available: line_bytes(root, &text, "MemAvailable")?,
         cgroup_left: cgroup_left(root)?,
+    })
+}
+
+const EXPECTED: &str = "lines `MemTotal:` and `MemAvailable:` in kB";
+
+/// The value of a line of `/proc/meminfo`, in bytes.
+fn line_bytes(root: &Root, text: &str, name: &str) -> Result<u64, ReadError> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let kb = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    kb.and_then(|kb| kb.checked_mul(1024)).ok_or_else(|| {
+        let found = line.map_or("no such line", str::trim);
+        root.malformed(MEMINFO, ITEM, EXPECTED, found)
     })
 }
 
@@ -79,17 +78,17 @@ impl OomKills {
             .text("/proc/vmstat", "out-of-memory kills")
             .ok()
             .flatten();
-        let line = |text: &String| {
-            text.lines()
-                .find_map(|line| line.strip_prefix("oom_kill "))?
-                .trim()
-                .parse()
-                .ok()
-        };
-        let kills = text.as_ref().and_then(line);
+        let kills = text.as_deref().and_then(oom_kills);
         self.last = Some((Instant::now(), kills));
         kills
     }
+}
+
+fn oom_kills(vmstat: &str) -> Option<u64> {
+    let line = vmstat
+        .lines()
+        .find_map(|line| line.strip_prefix("oom_kill "))?;
+    line.trim().parse().ok()
 }
 
 /// The least memory that is left below a limit of this process's cgroup (v2) or of one above it.

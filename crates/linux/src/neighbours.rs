@@ -206,7 +206,14 @@ fn folders(root: &Root) -> Vec<Folder> {
 /// Locks folders; those that somebody else holds for long stay unlocked.
 fn lock_all(folders: &[Folder]) -> Vec<Lock<'_>> {
     let end = Instant::now() + PATIENCE;
-    let lock = |folder| loop {
+    folders
+        .iter()
+        .filter_map(|folder| lock_until(folder, end))
+        .collect()
+}
+
+fn lock_until(folder: &Folder, end: Instant) -> Option<Lock<'_>> {
+    loop {
         if flock(folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
             return Some(Lock(folder));
         }
@@ -214,8 +221,7 @@ fn lock_all(folders: &[Folder]) -> Vec<Lock<'_>> {
             return None;
         }
         std::thread::sleep(BETWEEN_TRIES);
-    };
-    folders.iter().filter_map(lock).collect()
+    }
 }
 
 struct Lock<'a>(&'a Folder);

@@ -62,6 +62,52 @@ pub struct Processors {
 const ITEM: &str = "processor";
 const CPUINFO: &str = "/proc/cpuinfo";
 
+/// The lines of one CPU in `/proc/cpuinfo`.
+struct Block<'a> {
+    root: &'a Root,
+    text: &'a str,
+}
+
+impl<'a> Block<'a> {
+    fn field(&self, name: &str) -> Option<&'a str> {
+        self.text.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            (key.trim() == name).then(|| value.trim())
+        })
+    }
+
+    fn number(&self, name: &str) -> Result<Option<u32>, ReadError> {
+        let Some(text) = self.field(name) else {
+            return Ok(None);
+        };
+        parse_number(text)
+            .map(Some)
+            .ok_or_else(|| self.root.malformed(CPUINFO, ITEM, "a number", text))
+    }
+
+    /// The kind of this CPU; `None` if the block does not say it.
+    fn kind(&self) -> Result<Option<Processor>, ReadError> {
+        let Some(vendor) = self.field("vendor_id") else {
+            let ids = (self.number("CPU implementer")?, self.number("CPU part")?);
+            let (Some(implementer), Some(part)) = ids else {
+                return Ok(None);
+            };
+            return Ok(Some(Processor::Arm { implementer, part }));
+        };
+        let (Some(family), Some(model)) = (self.number("cpu family")?, self.number("model")?)
+        else {
+            return Ok(None);
+        };
+        Ok(Some(Processor::X86 {
+            vendor: vendor.to_owned(),
+            family,
+            model,
+            // A hypervisor may hide the stepping and print `unknown`.
+            stepping: self.field("stepping").and_then(parse_number).unwrap_or(0),
+        }))
+    }
+}
+
 impl Processors {
     /// Reads `/proc/cpuinfo`. Without that file, or if it tells nothing, the machine has no kinds.
     ///
@@ -71,51 +117,25 @@ impl Processors {
         let Some(text) = root.text(CPUINFO, ITEM)? else {
             return Ok(Processors::default());
         };
-        let bad = |found: &str| root.malformed(CPUINFO, ITEM, "a number", found);
         let mut all = Processors::default();
         for block in text.split("\n\n") {
-            let field = |name: &str| {
-                block.lines().find_map(|line| {
-                    let (key, value) = line.split_once(':')?;
-                    (key.trim() == name).then(|| value.trim())
-                })
-            };
-            let number = |name: &str| {
-                field(name)
-                    .map(|text| parse_number(text).ok_or_else(|| bad(text)))
-                    .transpose()
-            };
+            let block = Block { root, text: block };
             if all.model_name.is_none() {
                 // 32-bit and older Arm kernels name the board in a separate block.
-                let name = field("model name")
-                    .or_else(|| field("Model"))
-                    .or_else(|| field("Hardware"));
+                let name = block
+                    .field("model name")
+                    .or_else(|| block.field("Model"))
+                    .or_else(|| block.field("Hardware"));
                 all.model_name = name.filter(|name| !name.is_empty()).map(str::to_owned);
             }
-            all.virtual_machine |= field("flags")
+            all.virtual_machine |= block
+                .field("flags")
                 .is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
-            let Some(cpu) = number("processor")? else {
+            let Some(cpu) = block.number("processor")? else {
                 continue;
             };
-            let kind = if let Some(vendor) = field("vendor_id") {
-                let (Some(family), Some(model)) = (number("cpu family")?, number("model")?) else {
-                    continue;
-                };
-                // A hypervisor may hide the stepping and print `unknown`.
-                let stepping = field("stepping").and_then(parse_number).unwrap_or(0);
-                Processor::X86 {
-                    vendor: vendor.to_owned(),
-                    family,
-                    model,
-                    stepping,
-                }
-            } else {
-                let (Some(implementer), Some(part)) =
-                    (number("CPU implementer")?, number("CPU part")?)
-                else {
-                    continue;
-                };
-                Processor::Arm { implementer, part }
+            let Some(kind) = block.kind()? else {
+                continue;
             };
             match all.kinds.iter_mut().find(|(known, _)| *known == kind) {
                 Some((_, cpus)) => drop(cpus.insert(CpuId(cpu))),

@@ -55,12 +55,7 @@ impl RunId {
 
     /// Reads an identity as it is written; `None` for anything else.
     pub(crate) fn parse(text: &str) -> Option<RunId> {
-        let number = |part: &str| {
-            part.bytes()
-                .all(|byte| byte.is_ascii_digit())
-                .then(|| part.parse::<u64>().ok())?
-        };
-        let mut parts = text.split('-').map(number);
+        let mut parts = text.split('-').map(parse_digits);
         let (pid, start, namespace) = (parts.next()??, parts.next()??, parts.next()??);
         let id = RunId {
             pid: RawPid::try_from(pid).ok().filter(|&pid| pid > 0)?,
@@ -249,15 +244,25 @@ fn inner_numbers(root: &Root, pid: RawPid) -> Vec<RawPid> {
     line.map(process::numbers).unwrap_or_default()
 }
 
+/// Parses a number without a sign.
+fn parse_digits(text: &str) -> Option<u64> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().ok())?
+}
+
 /// Whether a process reads the same start times as this one. Time namespaces can shift them.
 fn has_our_clock(root: &Root, pid: RawPid) -> bool {
-    let clock = |pid: &str| match std::fs::read_link(root.path(&format!("/proc/{pid}/ns/time"))) {
-        Ok(clock) => Some(Some(clock)),
-        // The kernel has no such namespaces (before Linux 5.6).
+    time_namespace(root, "self")
+        .is_some_and(|own| time_namespace(root, &pid.to_string()) == Some(own))
+}
+
+/// The time namespace of a process; `None` inside if the kernel has none (before Linux 5.6), outside if it is hidden.
+fn time_namespace(root: &Root, pid: &str) -> Option<Option<std::path::PathBuf>> {
+    match std::fs::read_link(root.path(&format!("/proc/{pid}/ns/time"))) {
+        Ok(namespace) => Some(Some(namespace)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(None),
         Err(_) => None,
-    };
-    clock("self").is_some_and(|own| clock(&pid.to_string()) == Some(own))
+    }
 }
 
 impl fmt::Display for RunId {

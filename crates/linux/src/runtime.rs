@@ -77,22 +77,43 @@ pub enum NoFolder {
 
 /// Why the caller's runs have no folder for their files; `None` if they have one, or can make it. Nothing is made.
 pub fn folder_problem(root: &Root) -> Option<NoFolder> {
-    let can_be_made = |dir: &Path| {
-        let parent = dir.parent().unwrap_or(dir);
-        rustix::fs::access(
-            parent,
-            rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK,
-        )
-        .is_ok()
-    };
-    let ask = |dir: &Path, user| match Folder::open(dir, user) {
+    Folder::find(root, check_folder).err()
+}
+
+/// Checks that a user's folder is there and private, or can be made.
+fn check_folder(dir: &Path, user: u32) -> Result<(), NoFolder> {
+    match Folder::open(dir, user) {
         Ok(_) => Ok(()),
         Err(NoFolder::System { source, .. }) if source.kind() == NotFound && can_be_made(dir) => {
             Ok(())
         }
         Err(problem) => Err(problem),
-    };
-    Folder::find(root, ask).err()
+    }
+}
+
+/// Whether this process may make such a folder.
+fn can_be_made(dir: &Path) -> bool {
+    let parent = dir.parent().unwrap_or(dir);
+    rustix::fs::access(
+        parent,
+        rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK,
+    )
+    .is_ok()
+}
+
+fn system(dir: &Path, error: rustix::io::Errno) -> NoFolder {
+    NoFolder::System {
+        path: dir.to_owned(),
+        source: error.into(),
+    }
+}
+
+fn check_owner(dir: &Path, owner: u32, user: u32) -> Result<(), NoFolder> {
+    if owner == user {
+        return Ok(());
+    }
+    let path = dir.to_owned();
+    Err(NoFolder::Foreign { path, owner })
 }
 
 const NAME: &str = "cosched";
@@ -119,15 +140,12 @@ impl Folder {
         ask: impl Fn(&Path, u32) -> Result<T, NoFolder>,
     ) -> Result<T, NoFolder> {
         let user = geteuid().as_raw();
-        let usable = |place: &Place| {
-            place
-                .parent
-                .as_deref()
-                .is_none_or(|parent| is_private(parent, user))
-        };
         // The last place is below no folder that could be refused.
         let mut found = Err(NoFolder::Missing);
-        for place in places(root, user).into_iter().filter(usable) {
+        for place in places(root, user) {
+            if !place.is_usable(user) {
+                continue;
+            }
             found = ask(&place.dir, user);
             if found.is_ok() {
                 break;
@@ -206,40 +224,27 @@ impl Folder {
 
     /// Opens a folder of a user, unless its mode has any of these bits.
     fn open_unless(dir: &Path, user: u32, bits: u32) -> Result<Folder, NoFolder> {
-        let path = || dir.to_owned();
-        let system = |error: rustix::io::Errno| NoFolder::System {
-            path: path(),
-            source: error.into(),
-        };
         // Somebody else's may not even be opened. Whose it is says more.
-        let there = statat(CWD, dir, AtFlags::SYMLINK_NOFOLLOW).map_err(system)?;
+        let there =
+            statat(CWD, dir, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| system(dir, error))?;
         if FileType::from_raw_mode(there.st_mode) != FileType::Directory {
-            return Err(NoFolder::NotFolder { path: path() });
+            let path = dir.to_owned();
+            return Err(NoFolder::NotFolder { path });
         }
-        if there.st_uid != user {
-            return Err(NoFolder::Foreign {
-                path: path(),
-                owner: there.st_uid,
-            });
-        }
+        check_owner(dir, there.st_uid, user)?;
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
-        let fd = openat(CWD, dir, flags, Mode::empty()).map_err(system)?;
-        let stat = fstat(&fd).map_err(system)?;
-        if stat.st_uid != user {
-            return Err(NoFolder::Foreign {
-                path: path(),
-                owner: stat.st_uid,
-            });
-        }
+        let fd = openat(CWD, dir, flags, Mode::empty()).map_err(|error| system(dir, error))?;
+        let stat = fstat(&fd).map_err(|error| system(dir, error))?;
+        check_owner(dir, stat.st_uid, user)?;
         if stat.st_mode & bits != 0 {
             return Err(NoFolder::Open {
-                path: path(),
+                path: dir.to_owned(),
                 mode: stat.st_mode & 0o7777,
             });
         }
         Ok(Folder {
             fd,
-            path: path(),
+            path: dir.to_owned(),
             id: (stat.st_dev, stat.st_ino),
             owner: user,
             is_public: false,
@@ -251,13 +256,17 @@ impl Folder {
     /// # Errors
     /// An error of the system.
     pub(crate) fn create(&self, name: &str) -> Result<File, NoFolder> {
-        let system = |error: rustix::io::Errno| self.problem(name, error.into());
         self.remove(name);
+        self.create_new(name)
+            .map_err(|error| self.problem(name, error.into()))
+    }
+
+    fn create_new(&self, name: &str) -> rustix::io::Result<File> {
         let flags =
             OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR).map_err(system)?;
+        let file = openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR)?;
         if self.is_public {
-            fchmod(&file, Mode::from_raw_mode(0o644)).map_err(system)?;
+            fchmod(&file, Mode::from_raw_mode(0o644))?;
         }
         Ok(File::from(file))
     }
@@ -321,6 +330,13 @@ struct Place {
 }
 
 impl Place {
+    /// Whether nobody else can replace what is in its parent.
+    fn is_usable(&self, user: u32) -> bool {
+        self.parent
+            .as_deref()
+            .is_none_or(|parent| is_private(parent, user))
+    }
+
     fn below(parent: PathBuf) -> Place {
         Place {
             dir: parent.join(NAME),

@@ -26,6 +26,17 @@ pub enum ScreenSignal {
     Resized,
 }
 
+impl ScreenSignal {
+    fn of(signal: i32) -> ScreenSignal {
+        match signal {
+            libc::SIGTSTP => ScreenSignal::Suspend,
+            libc::SIGCONT => ScreenSignal::Continued,
+            libc::SIGWINCH => ScreenSignal::Resized,
+            signal => ScreenSignal::Leave(signal),
+        }
+    }
+}
+
 impl ScreenSignals {
     /// Holds the signals back from now on. Those that the caller ignored are heard as well: the terminal must be left as it was.
     ///
@@ -39,15 +50,9 @@ impl ScreenSignals {
 
     /// The signals that have arrived. Does not wait.
     pub fn take(&self) -> Vec<ScreenSignal> {
-        let meaning = |signal| match signal {
-            libc::SIGTSTP => ScreenSignal::Suspend,
-            libc::SIGCONT => ScreenSignal::Continued,
-            libc::SIGWINCH => ScreenSignal::Resized,
-            signal => ScreenSignal::Leave(signal),
-        };
         sys::pending_signals::<8>(self.signals.as_fd())
             .into_iter()
-            .map(meaning)
+            .map(ScreenSignal::of)
             .collect()
     }
 

@@ -86,23 +86,26 @@ pub enum TopologyError {
 }
 
 fn unusable_text(absent: &CpuSet, offline: &CpuSet, not_allowed: &CpuSet) -> String {
-    let part = |cpus: &CpuSet, one: &str, several: &str| match cpus.len() {
-        0 => None,
-        1 => Some(format!("CPU {cpus} {one}")),
-        _ => Some(format!("CPUs {cpus} {several}")),
-    };
     let affinity =
         "not in the affinity of this process (see `taskset -p`, or the container's cpuset)";
     let parts = [
-        part(absent, "does not exist", "do not exist"),
-        part(offline, "is offline", "are offline"),
-        part(
+        cpus_text(absent, "does not exist", "do not exist"),
+        cpus_text(offline, "is offline", "are offline"),
+        cpus_text(
             not_allowed,
             &format!("is {affinity}"),
             &format!("are {affinity}"),
         ),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+fn cpus_text(cpus: &CpuSet, one: &str, several: &str) -> Option<String> {
+    match cpus.len() {
+        0 => None,
+        1 => Some(format!("CPU {cpus} {one}")),
+        _ => Some(format!("CPUs {cpus} {several}")),
+    }
 }
 
 /// The CPUs that this process may run on, by `/proc/self/status`.
@@ -306,32 +309,34 @@ fn last_level_cache(root: &Root, cpu: CpuId) -> Result<Option<Cache>, ReadError>
         .iter()
         .filter(|name| name.starts_with("index"))
     {
-        let file = |name: &str| format!("{dir}/{index}/{name}");
-        if root.text(&file("type"), "cache type")?.as_deref() == Some("Instruction") {
+        let dir = format!("{dir}/{index}");
+        if root.text(&format!("{dir}/type"), "cache type")?.as_deref() == Some("Instruction") {
             continue;
         }
-        let Some(level) = root.number(&file("level"), "cache level")? else {
+        let Some(level) = root.number(&format!("{dir}/level"), "cache level")? else {
             continue;
         };
-        let Some(cpus) = root.cpus(&file("shared_cpu_list"), "CPUs that share a cache")? else {
+        let Some(cpus) = root.cpus(&format!("{dir}/shared_cpu_list"), "CPUs that share a cache")?
+        else {
             continue;
         };
         if best.as_ref().is_none_or(|(highest, _)| level > *highest) {
-            let bytes = match root.text(&file("size"), "cache size")? {
-                None => None,
-                Some(text) => Some(parse_size(&text).ok_or_else(|| {
-                    root.malformed(
-                        &file("size"),
-                        "cache size",
-                        "a size, as in `32768K`",
-                        text.clone(),
-                    )
-                })?),
-            };
+            let bytes = cache_size(root, &format!("{dir}/size"))?;
             best = Some((level, Cache { cpus, bytes }));
         }
     }
     Ok(best.map(|(_, cache)| cache))
+}
+
+/// The size of a cache in bytes; `None` if sysfs does not list it.
+fn cache_size(root: &Root, file: &str) -> Result<Option<u64>, ReadError> {
+    const ITEM: &str = "cache size";
+    let Some(text) = root.text(file, ITEM)? else {
+        return Ok(None);
+    };
+    let size = parse_size(&text);
+    size.map(Some)
+        .ok_or_else(|| root.malformed(file, ITEM, "a size, as in `32768K`", text))
 }
 
 /// Parses `32768K`, `8M` or a plain number of bytes.
@@ -368,15 +373,15 @@ pub(crate) fn node_of(nodes: &[CpuSet], cpu: CpuId) -> Option<usize> {
 /// The members of each used CPU's memory domain.
 fn node_sets(root: &Root, used: &[CpuId]) -> Result<Vec<CpuSet>, ReadError> {
     let nodes = nodes(root, "CPUs of a memory domain")?;
-    let listed = |cpu: CpuId| node_of(&nodes, cpu).map(|node| nodes[node].clone());
     let homeless: CpuSet = used
         .iter()
         .copied()
-        .filter(|&cpu| listed(cpu).is_none())
+        .filter(|&cpu| node_of(&nodes, cpu).is_none())
         .collect();
     Ok(used
         .iter()
-        .map(|&cpu| listed(cpu).unwrap_or_else(|| homeless.clone()))
+        .map(|&cpu| node_of(&nodes, cpu).map_or(&homeless, |node| &nodes[node]))
+        .cloned()
         .collect())
 }
 
@@ -409,10 +414,14 @@ fn core_types(root: &Root, used: &[CpuId]) -> Result<(Vec<usize>, Vec<CoreType>)
     let mut capacities = Vec::new();
     let mut frequencies = Vec::new();
     for &cpu in used {
-        let file = |name: &str| format!("{CPU_DIR}/cpu{}/{name}", cpu.0);
-        let capacity =
-            root.parse::<u32>(&file("cpu_capacity"), "CPU capacity", "a whole number")?;
-        frequencies.push(root.number(&file("cpufreq/cpuinfo_max_freq"), "highest frequency")?);
+        let dir = format!("{CPU_DIR}/cpu{}", cpu.0);
+        let capacity = root.parse::<u32>(
+            &format!("{dir}/cpu_capacity"),
+            "CPU capacity",
+            "a whole number",
+        )?;
+        let frequency = format!("{dir}/cpufreq/cpuinfo_max_freq");
+        frequencies.push(root.number(&frequency, "highest frequency")?);
         // Where the kernel tells hybrid kinds, capacities within a kind differ only by favoured cores.
         let slowness = if hybrid.is_empty() {
             -capacity.map_or(0, i64::from)

@@ -139,10 +139,15 @@ impl Tree {
 
     /// How many threads of the job want a CPU at this moment.
     pub(crate) fn wanting(&self) -> Reading<u32> {
-        let read = |pid| Process::read(&self.root, pid);
         match &self.group {
-            Some(group) => wanting(&self.root, group.processes().into_iter().filter_map(read)),
-            None if self.is_main_only() => wanting(&self.root, read(self.main.pid)),
+            Some(group) => {
+                let pids = group.processes().into_iter();
+                let processes = pids.filter_map(|pid| Process::read(&self.root, pid));
+                wanting(&self.root, processes)
+            }
+            None if self.is_main_only() => {
+                wanting(&self.root, Process::read(&self.root, self.main.pid))
+            }
             None => wanting(&self.root, self.members()),
         }
     }

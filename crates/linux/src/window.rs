@@ -37,15 +37,17 @@ impl WindowPlace {
         let folder = Folder::own(root)?;
         let name = format!("{PREFIX}{}", RunId::own(root).ok_or(NoFolder::Missing)?);
         folder.remove(&name);
-        let problem = |error: io::Error| folder.problem(&name, error);
-        let listener = UnixListener::bind(path_in(&folder, &name)).map_err(problem)?;
-        // Nobody else can enter the folder; whatever the mask for new files says.
-        let mode = Mode::RUSR | Mode::WUSR;
-        chmodat(&folder, name.as_str(), mode, AtFlags::empty())
-            .map_err(|error| problem(error.into()))?;
-        listener.set_nonblocking(true).map_err(problem)?;
+        let listener = listen(&folder, &name).map_err(|error| folder.problem(&name, error))?;
         Ok((WindowPlace { folder, name }, listener))
     }
+}
+
+fn listen(folder: &Folder, name: &str) -> io::Result<UnixListener> {
+    let listener = UnixListener::bind(path_in(folder, name))?;
+    // Nobody else can enter the folder; whatever the mask for new files says.
+    chmodat(folder, name, Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
 }
 
 impl Drop for WindowPlace {

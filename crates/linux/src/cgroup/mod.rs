@@ -88,15 +88,23 @@ pub(crate) fn is_group_of(root: &Root, dir: &Path, run: &RunId) -> bool {
             .components()
             .all(|part| matches!(part, Component::Normal(_)))
     });
-    let device = |dir: &Path| {
-        std::fs::symlink_metadata(dir)
-            .ok()
-            .filter(|dir| dir.is_dir())
-            .map(|dir| dir.dev())
-    };
     is_below
         && dir.file_name().and_then(run_of) == Some(*run)
         && device(dir).is_some_and(|of| Some(of) == device(&top))
+}
+
+/// The device of a directory; `None` if it is none.
+fn device(dir: &Path) -> Option<u64> {
+    let metadata = std::fs::symlink_metadata(dir).ok()?;
+    metadata.is_dir().then(|| metadata.dev())
+}
+
+/// A time in the text of `cpu.stat`, where it is in microseconds.
+fn stat_time(stat: &str, name: &str) -> Option<Nanos> {
+    let time = stat
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+    Some(Nanos(time.parse::<u64>().ok()? * 1_000))
 }
 
 /// Writes to a file with which the kernel controls a group. Such a file is there already, and is no link: nothing else is
@@ -160,6 +168,11 @@ pub(crate) struct CpuTimes {
     pub(crate) system: Option<Nanos>,
 }
 
+fn not_writable(dir: &Path, source: io::Error) -> GroupError {
+    let path = dir.to_owned();
+    GroupError::NotWritable { path, source }
+}
+
 impl RunGroup {
     /// Makes the group of a run, and proves that processes can be moved into such groups.
     ///
@@ -171,21 +184,17 @@ impl RunGroup {
 
     fn make(root: &Root, name: &str) -> Result<RunGroup, GroupError> {
         let own = own_directory(root)?;
-        let not_writable = |path: &Path| {
-            let path = path.to_owned();
-            move |source| GroupError::NotWritable { path, source }
-        };
         // Moving a process needs permission to write to the process list of the common ancestor.
         let procs = own.join("cgroup.procs");
         OpenOptions::new()
             .write(true)
             .open(&procs)
-            .map_err(not_writable(&own))?;
+            .map_err(|source| not_writable(&own, source))?;
         let dir = own.join(format!("{PREFIX}{name}"));
         match std::fs::create_dir(&dir) {
             // This process has made it before, for an earlier batch.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => made.map_err(not_writable(&own))?,
+            made => made.map_err(|source| not_writable(&own, source))?,
         }
         let group = RunGroup { dir };
         if group.dir.join(FREEZE).exists() {
@@ -290,16 +299,10 @@ impl JobGroup {
     /// CPU time of all processes that ever were in it.
     pub(crate) fn cpu_times(&self) -> Option<CpuTimes> {
         let stat = std::fs::read_to_string(self.dir.join("cpu.stat")).ok()?;
-        let time = |name: &str| -> Option<Nanos> {
-            let line = stat
-                .lines()
-                .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-            Some(Nanos(line?.parse::<u64>().ok()? * 1_000))
-        };
         Some(CpuTimes {
-            total: time("usage_usec")?,
-            user: time("user_usec"),
-            system: time("system_usec"),
+            total: stat_time(&stat, "usage_usec")?,
+            user: stat_time(&stat, "user_usec"),
+            system: stat_time(&stat, "system_usec"),
         })
     }
 

@@ -40,14 +40,12 @@ pub(crate) fn processes(dir: &Path) -> Vec<RawPid> {
 
 /// The processes of a group and of those below it that `enters` does not refuse by their names.
 pub(crate) fn processes_within(dir: &Path, enters: impl Fn(&OsStr) -> bool) -> Vec<RawPid> {
-    let numbers = |dir: &PathBuf| {
-        let text = std::fs::read(dir.join("cgroup.procs")).unwrap_or_default();
-        crate::process::numbers(&text)
-    };
-    groups_within(dir, enters)
-        .iter()
-        .flat_map(numbers)
-        .collect()
+    let mut all = Vec::new();
+    for group in groups_within(dir, enters) {
+        let text = std::fs::read(group.join("cgroup.procs")).unwrap_or_default();
+        all.extend(crate::process::numbers(&text));
+    }
+    all
 }
 
 /// Whether a group, or one below it, holds any process; zombies do not count.

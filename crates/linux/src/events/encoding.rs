@@ -204,29 +204,31 @@ impl FromStr for Encoding {
 
     fn from_str(text: &str) -> Result<Encoding, EventError> {
         let text = text.trim();
-        let bad = |why: String| EventError::BadEncoding {
+        parse_encoding(text).map_err(|why| EventError::BadEncoding {
             text: text.to_owned(),
             why,
-        };
-        if let Some(event) = KernelEvent::ALL
-            .into_iter()
-            .find(|event| event.name() == text)
-        {
-            return Ok(Encoding::Kernel(event));
-        }
-        if let Some((pmu, rest)) = text.split_once('/') {
-            let terms = rest
-                .strip_suffix('/')
-                .ok_or_else(|| bad("the closing `/` is missing".to_owned()))?;
-            let pmu = (!pmu.is_empty()).then(|| pmu.to_owned());
-            return parse_terms(pmu, terms).map_err(bad);
-        }
-        let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix('r'));
-        let hex = hex.ok_or_else(|| bad("no such name".to_owned()))?;
-        parse_hex(hex)
-            .map(Encoding::raw)
-            .ok_or_else(|| bad(format!("`{hex}` is not a hexadecimal number of 64 bits")))
+        })
     }
+}
+
+/// Parses an encoding, or says what is wrong with it.
+fn parse_encoding(text: &str) -> Result<Encoding, String> {
+    if let Some(event) = KernelEvent::ALL
+        .into_iter()
+        .find(|event| event.name() == text)
+    {
+        return Ok(Encoding::Kernel(event));
+    }
+    if let Some((pmu, rest)) = text.split_once('/') {
+        let terms = rest.strip_suffix('/').ok_or("the closing `/` is missing")?;
+        let pmu = (!pmu.is_empty()).then(|| pmu.to_owned());
+        return parse_terms(pmu, terms);
+    }
+    let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix('r'));
+    let hex = hex.ok_or("no such name")?;
+    parse_hex(hex)
+        .map(Encoding::raw)
+        .ok_or_else(|| format!("`{hex}` is not a hexadecimal number of 64 bits"))
 }
 
 /// Without this check `from_str_radix` would accept a sign.

@@ -85,8 +85,7 @@ impl MachineEvents {
                 PmuEvents { pmu, table }
             })
             .collect();
-        let is_of_kernel = |own: &EventOverride| matches!(&own.encoding, Encoding::Raw { pmu: Some(pmu), .. } if pmu == SOFTWARE);
-        if pmus.is_empty() && overrides.iter().any(is_of_kernel) {
+        if pmus.is_empty() && overrides.iter().any(is_software) {
             let table = EventTable::empty(SOFTWARE, "events of the kernel");
             pmus.extend(core_pmu(root, SOFTWARE)?.map(|pmu| PmuEvents { pmu, table }));
         }
@@ -155,16 +154,18 @@ fn core_pmus(root: &Root) -> Result<Vec<CorePmu>, ReadError> {
         if !is_core {
             continue;
         }
-        let missing = || {
-            root.missing(
-                &format!("{PMU_DIR}/{name}/type"),
-                "performance counters",
-                TYPE,
-            )
+        let Some(pmu) = core_pmu(root, &name)? else {
+            let file = format!("{PMU_DIR}/{name}/type");
+            return Err(root.missing(&file, "performance counters", TYPE));
         };
-        found.push(core_pmu(root, &name)?.ok_or_else(missing)?);
+        found.push(pmu);
     }
     Ok(found)
+}
+
+/// Whether a user's event is one that the kernel counts in software.
+fn is_software(own: &EventOverride) -> bool {
+    matches!(&own.encoding, Encoding::Raw { pmu: Some(pmu), .. } if pmu == SOFTWARE)
 }
 
 /// What the file `type` of a PMU has.
@@ -172,11 +173,11 @@ const TYPE: &str = "the PMU's number";
 
 /// A PMU with this name, if there is one.
 fn core_pmu(root: &Root, name: &str) -> Result<Option<CorePmu>, ReadError> {
-    let file = |file: &str| format!("{PMU_DIR}/{name}/{file}");
-    let Some(type_id) = root.parse(&file("type"), "performance counters", TYPE)? else {
+    let dir = format!("{PMU_DIR}/{name}");
+    let Some(type_id) = root.parse(&format!("{dir}/type"), "performance counters", TYPE)? else {
         return Ok(None);
     };
-    let cpus = root.cpus(&file("cpus"), "CPUs of a PMU")?;
+    let cpus = root.cpus(&format!("{dir}/cpus"), "CPUs of a PMU")?;
     Ok(Some(CorePmu {
         name: name.to_owned(),
         type_id,
@@ -224,14 +225,9 @@ pub fn listing(root: &Root) -> Result<Vec<EventListing>, ReadError> {
     for table in tables() {
         let this_machine = own.iter().any(|own| own.name == table.name);
         for counter in Counter::BY_NEED {
-            let why = || {
-                table
-                    .absent
-                    .iter()
-                    .find(|absent| absent.counter == counter)
-                    .map_or("", |absent| &absent.why)
-            };
-            let event = table.event(counter).ok_or_else(why);
+            let event = table
+                .event(counter)
+                .ok_or_else(|| table.why_absent(counter));
             lines.push(EventListing {
                 table: &table.name,
                 title: &table.title,

@@ -164,19 +164,28 @@ impl EventTable {
         self.events.iter().find(|event| event.counter == counter)
     }
 
+    /// Why there is no event for a counter.
+    pub(crate) fn why_absent(&self, counter: Counter) -> &str {
+        self.absent
+            .iter()
+            .find(|absent| absent.counter == counter)
+            .map_or("", |absent| &absent.why)
+    }
+
     /// A table without any event.
     pub(crate) fn empty(name: &str, title: &str) -> EventTable {
-        let absent = |counter| AbsentEvent {
-            counter,
-            reason: Absence::NoCounters,
-            why: "this machine has no core PMU, and no other event was given".to_owned(),
-        };
         EventTable {
             name: name.to_owned(),
             title: title.to_owned(),
             source: "given by the user".to_owned(),
             events: Vec::new(),
-            absent: Counter::BY_NEED.map(absent).to_vec(),
+            absent: Counter::BY_NEED
+                .map(|counter| AbsentEvent {
+                    counter,
+                    reason: Absence::NoCounters,
+                    why: "this machine has no core PMU, and no other event was given".to_owned(),
+                })
+                .to_vec(),
             matches: Vec::new(),
         }
     }
@@ -271,18 +280,12 @@ struct FileMatch {
 
 impl FileMatch {
     fn check(&self) -> Result<Match, String> {
-        let ranges = |list: &[String]| {
-            let range = |text: &String| {
-                parse_range(text).ok_or_else(|| format!("`{text}` is not a range of numbers"))
-            };
-            list.iter().map(range).collect::<Result<Vec<_>, String>>()
-        };
         let id = match (&self.vendor, self.family, self.implementer) {
             (Some(vendor), Some(family), None) if !self.models.is_empty() => MatchId::X86 {
                 vendor: vendor.clone(),
                 family,
-                models: ranges(&self.models)?,
-                steppings: ranges(&self.steppings)?,
+                models: parse_ranges(&self.models)?,
+                steppings: parse_ranges(&self.steppings)?,
             },
             (None, None, Some(implementer)) if !self.parts.is_empty() => MatchId::Arm {
                 implementer,
@@ -301,15 +304,24 @@ impl FileMatch {
     }
 }
 
+fn parse_ranges(list: &[String]) -> Result<Vec<Range>, String> {
+    list.iter()
+        .map(|text| parse_range(text).ok_or_else(|| format!("`{text}` is not a range of numbers")))
+        .collect()
+}
+
 /// Parses `0x1a`, `5` or `0x10-0x1f`.
 fn parse_range(text: &str) -> Option<Range> {
-    let number = |text: &str| match text.strip_prefix("0x") {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let range = Range(parse_number(first)?, parse_number(last)?);
+    (range.0 <= range.1).then_some(range)
+}
+
+fn parse_number(text: &str) -> Option<u32> {
+    match text.strip_prefix("0x") {
         Some(hex) => u32::from_str_radix(hex, 16).ok(),
         None => text.parse().ok(),
-    };
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let range = Range(number(first)?, number(last)?);
-    (range.0 <= range.1).then_some(range)
+    }
 }
 
 /// Every table, in the order in which they are listed; the last one is the fallback.

@@ -148,13 +148,7 @@ impl Actuator {
 
     /// Freezes a job. One that somebody has moved out of its group is stopped by signals from now on.
     pub(crate) fn freeze(&mut self, life: &mut Lifecycle, task: TaskId) {
-        // A process that has ended leaves its group before it is reaped: only one that lives can have been moved.
-        let is_lost = |tree: &Tree| {
-            let has_left =
-                !tree.main_gone && tree.group().is_some_and(|group| !group.is_populated());
-            has_left && process::lives(tree.root(), tree.main.pid, tree.main.start)
-        };
-        if !self.is_frozen(task) && life.tree(task).is_some_and(is_lost) {
+        if !self.is_frozen(task) && life.tree(task).is_some_and(has_left_group) {
             life.lose_group(task);
             if let Some(reins) = self.jobs.get_mut(&task) {
                 reins.by = Freezer::Signals(SignalStop::default());
@@ -182,8 +176,11 @@ impl Actuator {
 
     /// Retries failed thaws; returns when to retry if any is left.
     pub(crate) fn thaw_owed(&mut self, life: &Lifecycle, now: Nanos) -> Option<Nanos> {
-        let owing = |(&task, reins): (&TaskId, &Reins)| reins.owes_thaw.then_some(task);
-        let owing: Vec<TaskId> = self.jobs.iter().filter_map(owing).collect();
+        let owing: Vec<TaskId> = self
+            .jobs
+            .iter()
+            .filter_map(|(&task, reins)| reins.owes_thaw.then_some(task))
+            .collect();
         for task in owing {
             self.set_frozen(life, task, false);
         }
@@ -235,13 +232,9 @@ impl Actuator {
     /// Gives all processes of a job to the scheduler that was loaded into the kernel, or back to the ordinary one.
     pub(crate) fn give(&self, life: &Lifecycle, task: TaskId, loaded: bool) {
         let Some(tree) = life.tree(task) else { return };
-        // A thread that has gone needs nothing. One with a policy of real time keeps it: it is not touched.
-        let give = |tid| {
-            if sys::is_ordinary(tid) {
-                let _ = sys::set_loaded_scheduler(tid, loaded);
-            }
-        };
-        for_processes(tree, |pids| process::for_threads(tree.root(), pids, give));
+        for_processes(tree, |pids| {
+            process::for_threads(tree.root(), pids, |tid| give_thread(tid, loaded));
+        });
     }
 
     /// Gives a job back to the kernel: thawed, and on all CPUs.
@@ -273,6 +266,21 @@ impl Actuator {
             }
         }
         any.then_some(until)
+    }
+}
+
+/// Whether somebody has moved a job out of its group. A process that has ended leaves its group before it is reaped: only
+/// one that lives can have been moved.
+fn has_left_group(tree: &Tree) -> bool {
+    let has_left = !tree.main_gone && tree.group().is_some_and(|group| !group.is_populated());
+    has_left && process::lives(tree.root(), tree.main.pid, tree.main.start)
+}
+
+/// Gives a thread to the loaded scheduler or back. A thread that has gone needs nothing. One with a policy of real time
+/// keeps it.
+fn give_thread(tid: RawPid, loaded: bool) {
+    if sys::is_ordinary(tid) {
+        let _ = sys::set_loaded_scheduler(tid, loaded);
     }
 }
 

@@ -442,8 +442,10 @@ impl Lifecycle {
                     .and_then(JobGroup::oom_kills)
                     .map(|kills| kills > 0);
                 let before = live.oom_kills_before;
-                let on_machine = || Some(self.oom_kills.read(&self.root)? > before?);
-                let oom = signal == libc::SIGKILL && by_group.or_else(on_machine) == Some(true);
+                let oom = signal == libc::SIGKILL
+                    && by_group
+                        .or_else(|| Some(self.oom_kills.read(&self.root)? > before?))
+                        .unwrap_or(false);
                 Exit::Signal { signal, oom }
             }
             Status::Stopped | Status::Continued => Exit::Unknown,

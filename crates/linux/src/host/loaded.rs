@@ -121,8 +121,10 @@ impl Loaded {
     /// Takes charge of a job that is about to start. Its process stays with the ordinary scheduler until it has become its
     /// program: the run waits for that, and the loaded scheduler may let it wait.
     pub(crate) fn take(&mut self, task: TaskId, name: &str, tree: &Tree) {
-        let gone = || io::Error::from(io::ErrorKind::NotFound);
-        let handle = tree.main.handle(tree.root()).ok_or_else(gone);
+        let handle = tree
+            .main
+            .handle(tree.root())
+            .ok_or(io::ErrorKind::NotFound.into());
         match handle.and_then(|handle| self.kernel.take(task, handle.as_fd())) {
             Ok(()) => drop(self.taken.insert(task)),
             Err(error) => self.notices.tell(Notice::NotTaken {
@@ -202,11 +204,12 @@ impl Loaded {
         life: &Lifecycle,
         actuator: &mut Actuator,
     ) {
-        let shared = |seat: &Seat| match &seat.placement {
-            Placement::Shared { mask } => Some((seat.task, mask.clone())),
-            Placement::Exclusive { .. } => None,
-        };
-        let masks: BTreeMap<TaskId, CpuSet> = schedule.seats.iter().filter_map(shared).collect();
+        let mut masks = BTreeMap::new();
+        for seat in &schedule.seats {
+            if let Placement::Shared { mask } = &seat.placement {
+                masks.insert(seat.task, mask.clone());
+            }
+        }
         let now = if self.kernel.admits() {
             BTreeMap::new()
         } else {

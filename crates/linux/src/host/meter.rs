@@ -124,13 +124,8 @@ impl Meter {
         speed: f64,
         counted: Option<PerCounter<Option<Counted>>>,
     ) -> Usage {
-        let unread = |why| Usage {
-            cpu_time: Reading::Absent(why),
-            counts: Counts::absent(why),
-            ..Usage::zero(task)
-        };
         let (counters, in_kernel, slow_clock) = match &mut self.jobs[task.0 as usize] {
-            Metered::NotStarted => return unread(Absence::NotStarted),
+            Metered::NotStarted => return unread(task, Absence::NotStarted),
             Metered::Ended(last) => return last.clone(),
             Metered::Live {
                 counters,
@@ -149,19 +144,16 @@ impl Meter {
                 multiplexed: counters.multiplexed(),
                 residency: Reading::Absent(Absence::NotTold),
             },
-            None => unread(Absence::TooManyFiles),
+            None => unread(task, Absence::TooManyFiles),
         };
         if let Some(totals) = in_kernel {
-            let why_not = |counter| {
-                self.support
-                    .of(counter)
-                    .absence()
-                    .unwrap_or(Absence::CountersLost)
-            };
             usage.counts = Counts::from_fn(|counter| {
                 match counted.as_ref().and_then(|counted| counted[counter]) {
                     Some(now) => totals[counter].update(&[now]),
-                    None => Reading::Absent(why_not(counter)),
+                    None => {
+                        let why = self.support.of(counter).absence();
+                        Reading::Absent(why.unwrap_or(Absence::CountersLost))
+                    }
                 }
             });
             usage.multiplexed = totals.iter().any(|(_, total)| total.multiplexed);
@@ -218,5 +210,13 @@ impl Meter {
                     .map(|_| Traffic::absent(problem.reason)),
             ),
         }
+    }
+}
+
+fn unread(task: TaskId, why: Absence) -> Usage {
+    Usage {
+        cpu_time: Reading::Absent(why),
+        counts: Counts::absent(why),
+        ..Usage::zero(task)
     }
 }

@@ -96,12 +96,9 @@ impl Host {
             notice,
         } = config;
         let notices = Notices::new(notice);
-        let no_proc = || {
-            let why = "/proc is not mounted, or belongs to another PID namespace (`unshare --mount-proc` mounts its own)";
-            io::Error::new(io::ErrorKind::NotFound, why)
-        };
+        const NO_PROC: &str = "/proc is not mounted, or belongs to another PID namespace (`unshare --mount-proc` mounts its own)";
         let run = RunId::own(&root)
-            .ok_or_else(no_proc)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, NO_PROC))
             .map_err(system("finding this process in /proc"))?;
         let (group, group_problem) = match freezing {
             Freezing::Signals => (None, None),

@@ -96,18 +96,11 @@ impl Record {
         if lines.next()? != FIRST_LINE.as_bytes() {
             return None;
         }
-        let mut value = |name: &str| {
-            lines
-                .next()?
-                .strip_prefix(name.as_bytes())?
-                .strip_prefix(b" ")
-        };
-        let text = |value: Option<&[u8]>| Some(std::str::from_utf8(value?).ok()?.to_owned());
-        let run = RunId::parse(&text(value("run"))?)?;
-        let boot = text(value("boot"))?;
-        let cpus = text(value("cpus"))?.parse().ok()?;
-        let group =
-            value("group").map(|path| PathBuf::from(std::ffi::OsString::from_vec(path.to_vec())));
+        let run = RunId::parse(text(next_value(&mut lines, "run")?)?)?;
+        let boot = text(next_value(&mut lines, "boot")?)?.to_owned();
+        let cpus = text(next_value(&mut lines, "cpus")?)?.parse().ok()?;
+        let group = next_value(&mut lines, "group")
+            .map(|path| PathBuf::from(std::ffi::OsString::from_vec(path.to_vec())));
         let mut record = Record {
             head: Head { run, group, cpus },
             boot,
@@ -125,9 +118,8 @@ impl Record {
     fn enter(&mut self, slot: &[u8]) {
         let mut words = slot.splitn(6, |&byte| byte == b' ');
         let kind = words.next().unwrap_or_default();
-        let mut number = || std::str::from_utf8(words.next()?).ok()?.parse::<u64>().ok();
-        let (Some(task), Some(pid), Some(start), Some(last)) =
-            (number(), number(), number(), number())
+        let [Some(task), Some(pid), Some(start), Some(last)] =
+            std::array::from_fn(|_| number(words.next()?))
         else {
             return;
         };
@@ -239,13 +231,31 @@ pub(crate) fn forget_empty(folders: &[Folder], is_dead: impl Fn(&RunId) -> bool)
             let run = name
                 .to_str()
                 .and_then(|name| RunId::parse(name.strip_prefix(PREFIX)?));
-            let is_empty = |mut file: File| Record::read_head(&mut file).is_none();
-            if run.is_some_and(|run| is_dead(&run)) && folder.open_file(&name).is_some_and(is_empty)
-            {
+            if run.is_none_or(|run| !is_dead(&run)) {
+                continue;
+            }
+            let file = folder.open_file(&name);
+            if file.is_some_and(|mut file| Record::read_head(&mut file).is_none()) {
                 folder.remove(&name);
             }
         }
     }
+}
+
+fn text(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok()
+}
+
+fn number(word: &[u8]) -> Option<u64> {
+    text(word)?.parse().ok()
+}
+
+/// The value in the next line of a head, which must have this name.
+fn next_value<'a>(lines: &mut impl Iterator<Item = &'a [u8]>, name: &str) -> Option<&'a [u8]> {
+    lines
+        .next()?
+        .strip_prefix(name.as_bytes())?
+        .strip_prefix(b" ")
 }
 
 /// Removes the file of a user's run from these folders. Others may have files of that name, which say something else.

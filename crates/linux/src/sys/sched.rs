@@ -75,6 +75,12 @@ pub fn affinity(tid: RawPid) -> io::Result<CpuSet> {
     check(unsafe {
         libc::sched_getaffinity(tid, size_of_val(&words[..]), words.as_mut_ptr().cast())
     })?;
-    let is_set = |cpu: &u32| words[*cpu as usize / 64] & (1 << (cpu % 64)) != 0;
-    Ok((0..=MAX_CPU).filter(is_set).map(CpuId).collect())
+    Ok((0..=MAX_CPU)
+        .filter(|&cpu| is_set(&words, cpu))
+        .map(CpuId)
+        .collect())
+}
+
+fn is_set(words: &[u64], bit: u32) -> bool {
+    words[bit as usize / 64] & (1 << (bit % 64)) != 0
 }

@@ -73,15 +73,16 @@ pub(crate) fn default_signals(mask: &SignalMask, ignored: &[i32]) {
 
 /// The signals that this process ignores.
 pub(crate) fn ignored_signals() -> Vec<i32> {
-    let is_ignored = |&signal: &i32| {
-        // SAFETY: nothing is changed, and the structure is valid for the length of the call.
-        unsafe {
-            let mut now: libc::sigaction = std::mem::zeroed();
-            libc::sigaction(signal, std::ptr::null(), &mut now) == 0
-                && now.sa_sigaction == libc::SIG_IGN
-        }
-    };
-    all_signals().filter(is_ignored).collect()
+    all_signals().filter(|&signal| is_ignored(signal)).collect()
+}
+
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: nothing is changed, and the structure is valid for the length of the call.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut now) == 0
+            && now.sa_sigaction == libc::SIG_IGN
+    }
 }
 
 /// Ignores a signal, or gives it back its default.
@@ -114,9 +115,6 @@ pub(crate) fn ignore_signals() {
 /// write has failed, and that is news enough. Nothing is returned only if nothing else is waiting.
 pub(crate) fn pending_signals<const MOST: usize>(fd: BorrowedFd<'_>) -> Vec<i32> {
     let own = std::process::id();
-    let is_news = |info: &&libc::signalfd_siginfo| {
-        info.ssi_signo as i32 != libc::SIGPIPE || info.ssi_pid != own
-    };
     loop {
         // SAFETY: the buffer is as large as the length that is passed, and any bytes are valid signalfd_siginfo.
         let (infos, got) = unsafe {
@@ -127,7 +125,7 @@ pub(crate) fn pending_signals<const MOST: usize>(fd: BorrowedFd<'_>) -> Vec<i32>
         let count = usize::try_from(got).unwrap_or(0) / size_of::<libc::signalfd_siginfo>();
         let news: Vec<i32> = infos[..count]
             .iter()
-            .filter(is_news)
+            .filter(|info| info.ssi_signo as i32 != libc::SIGPIPE || info.ssi_pid != own)
             .map(|info| info.ssi_signo as i32)
             .collect();
         if count == 0 || !news.is_empty() {

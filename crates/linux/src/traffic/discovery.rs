@@ -219,12 +219,22 @@ fn plan(
     })
 }
 
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn subchannels(names: &[String], base: &str) -> Vec<Option<String>> {
+    names
+        .iter()
+        .map(|name| subchannel(name, base).map(str::to_owned))
+        .collect()
+}
+
 impl Family {
     fn has(&self, name: &str) -> bool {
         let Some(rest) = name.strip_prefix(self.pmu) else {
             return false;
         };
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         rest.is_empty() || rest.strip_prefix('_').is_some_and(is_number)
     }
 
@@ -249,8 +259,11 @@ impl Family {
             if names.iter().any(|name| name == base) {
                 return vec![base.to_owned()];
             }
-            let part = |name: &&String| subchannel(name, base).is_some();
-            names.iter().filter(part).cloned().collect()
+            names
+                .iter()
+                .filter(|name| subchannel(name, base).is_some())
+                .cloned()
+                .collect()
         }))
     }
 
@@ -276,20 +289,13 @@ impl Family {
             writes: of_writes,
             ..
         } = self.events
+            && subchannels(reads, of_reads) != subchannels(writes, of_writes)
         {
-            let parts = |names: &[String], base: &str| -> Vec<_> {
-                names
-                    .iter()
-                    .map(|name| subchannel(name, base).map(str::to_owned))
-                    .collect()
-            };
-            if parts(reads, of_reads) != parts(writes, of_writes) {
-                let why = format!(
-                    "{} counts reads and writes of different subchannels",
-                    pmu.name
-                );
-                return Err(NoTraffic::new(Absence::NoSuchEvent, why));
-            }
+            let why = format!(
+                "{} counts reads and writes of different subchannels",
+                pmu.name
+            );
+            return Err(NoTraffic::new(Absence::NoSuchEvent, why));
         }
         let mut planned = Vec::new();
         for (direction, events) in [(Direction::Reads, reads), (Direction::Writes, writes)] {

@@ -63,21 +63,22 @@ struct Field {
     ranges: Vec<(u32, u32)>,
 }
 
+/// Parses `7` or `0-7`: the first and the last bit of a register.
+fn parse_bits(text: &str) -> Option<(u32, u32)> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+    (first <= last && last < 64).then_some((first, last))
+}
+
 impl Field {
     fn parse(text: &str) -> Option<Field> {
         let (register, ranges) = text.split_once(':')?;
         let register = ["config", "config1", "config2"]
             .iter()
             .position(|&name| name == register)?;
-        let bit = |text: &str| text.parse::<u32>().ok().filter(|&bit| bit < 64);
-        let range = |text: &str| {
-            let (first, last) = text.split_once('-').unwrap_or((text, text));
-            let (first, last) = (bit(first)?, bit(last)?);
-            (first <= last).then_some((first, last))
-        };
         Some(Field {
             register,
-            ranges: ranges.split(',').map(range).collect::<Option<_>>()?,
+            ranges: ranges.split(',').map(parse_bits).collect::<Option<_>>()?,
         })
     }
 

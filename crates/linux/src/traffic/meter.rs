@@ -53,24 +53,18 @@ impl TrafficMeter {
         mut open: impl FnMut(&Attributes, Target, Option<BorrowedFd<'_>>) -> io::Result<OwnedFd>,
         plan: Plan,
     ) -> Result<TrafficMeter, NoTraffic> {
-        let mut open_all = |planned: Vec<Planned>| -> Result<Vec<Controller>, NoTraffic> {
-            planned
-                .iter()
-                .map(|planned| Controller::open(&mut open, planned))
-                .collect()
-        };
         let domains: Vec<_> = plan
             .domains
             .into_iter()
-            .map(|planned| open_all(planned?))
+            .map(|planned| Controller::open_all(&mut open, &planned?))
             .collect();
-        let problems = || {
-            domains
-                .iter()
-                .filter_map(|domain| domain.as_ref().err().cloned())
-        };
-        match NoTraffic::merge(problems()) {
-            Some(problem) if problems().count() == domains.len() => Err(problem),
+        let problems: Vec<NoTraffic> = domains
+            .iter()
+            .filter_map(|domain| domain.as_ref().err().cloned())
+            .collect();
+        let all_failed = problems.len() == domains.len();
+        match NoTraffic::merge(problems) {
+            Some(problem) if all_failed => Err(problem),
             _ => Ok(TrafficMeter {
                 source: plan.source,
                 domains,
@@ -102,7 +96,27 @@ impl TrafficMeter {
     }
 }
 
+impl Counted {
+    fn new(event: &PlannedEvent) -> Counted {
+        Counted {
+            direction: event.direction,
+            lines_per_count: event.lines_per_count,
+            total: Total::default(),
+        }
+    }
+}
+
 impl Controller {
+    fn open_all(
+        open: &mut impl FnMut(&Attributes, Target, Option<BorrowedFd<'_>>) -> io::Result<OwnedFd>,
+        planned: &[Planned],
+    ) -> Result<Vec<Controller>, NoTraffic> {
+        planned
+            .iter()
+            .map(|planned| Controller::open(open, planned))
+            .collect()
+    }
+
     fn open(
         open: &mut impl FnMut(&Attributes, Target, Option<BorrowedFd<'_>>) -> io::Result<OwnedFd>,
         planned: &Planned,
@@ -129,14 +143,9 @@ impl Controller {
                 )
             })?);
         }
-        let counted = |event: &PlannedEvent| Counted {
-            direction: event.direction,
-            lines_per_count: event.lines_per_count,
-            total: Total::default(),
-        };
         Ok(Controller {
             members,
-            counted: planned.events.iter().map(counted).collect(),
+            counted: planned.events.iter().map(Counted::new).collect(),
         })
     }
 

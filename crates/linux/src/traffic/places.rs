@@ -20,8 +20,10 @@ pub(super) struct Places {
 impl Places {
     /// Reads where the CPUs are that the PMUs name.
     pub(super) fn read(root: &Root, named: &CpuSet) -> Result<Places, ReadError> {
-        let socket = |cpu| Ok((cpu, package(root, cpu)?));
-        let sockets = named.iter().map(socket).collect::<Result<_, ReadError>>()?;
+        let mut sockets = Vec::new();
+        for cpu in named.iter() {
+            sockets.push((cpu, package(root, cpu)?));
+        }
         Ok(Places {
             nodes: nodes(root, ITEM)?,
             sockets,
