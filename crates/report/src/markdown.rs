@@ -31,6 +31,19 @@ pub fn markdown(name: &str, record: &Record) -> String {
         "{simulated}{}\n\n## Result\n\n| metric | value | meaning |\n| --- | ---: | --- |",
         cell(&headline_text(record))
     );
+    push_metrics(&mut out, record);
+    push_jobs(&mut out, record);
+    if !record.warnings.is_empty() {
+        out.push_str("\n## Warnings\n\n");
+        for warning in &record.warnings {
+            let _ = writeln!(out, "- {}", cell(&warning.text));
+        }
+    }
+    push_setting(&mut out, record);
+    out
+}
+
+fn push_metrics(out: &mut String, record: &Record) {
     for metric in METRICS {
         let (value, more) = match record.metrics.entry(metric.name) {
             Some(Ok(value)) => (metric_value(metric, *value), String::new()),
@@ -44,58 +57,64 @@ pub fn markdown(name: &str, record: &Record) -> String {
             cell(&format!("{}{more}", metric.hint))
         );
     }
+}
+
+fn push_jobs(out: &mut String, record: &Record) {
     out.push_str(
         "\n## Jobs\n\n| job | slowdown | turnaround | alone | longest wait | CPU time | ended |\n",
     );
     out.push_str("| --- | ---: | ---: | ---: | ---: | ---: | --- |\n");
     let mut jobs: Vec<&Job> = record.jobs.iter().collect();
     jobs.sort_by(|a, b| a.worst_first(b));
-    let time = |s: Option<f64>| s.map_or_else(|| "-".to_owned(), seconds);
     for job in jobs {
-        let slowdown = match (job.slowdown, job.slowdown_estimate) {
-            (Some(slowdown), _) => format!("{slowdown:.2}"),
-            (None, Some(estimate)) => format!("~{estimate:.2}"),
-            (None, None) => "-".to_owned(),
-        };
-        let ended = job
-            .exit_text
-            .as_deref()
-            .or(job.absent.why("exit"))
-            .unwrap_or("-");
-        let times = [job.turnaround_s(), job.solo_s, job.waited_max_s, job.cpu_s]
-            .map(time)
-            .join(" | ");
-        let _ = writeln!(
-            out,
-            "| {} | {slowdown} | {times} | {} |",
-            cell(&job.name),
-            cell(ended)
-        );
+        out.push_str(&job_row(job));
     }
-    if !record.warnings.is_empty() {
-        out.push_str("\n## Warnings\n\n");
-        for warning in &record.warnings {
-            let _ = writeln!(out, "- {}", cell(&warning.text));
-        }
-    }
+}
+
+fn job_row(job: &Job) -> String {
+    let slowdown = match (job.slowdown, job.slowdown_estimate) {
+        (Some(slowdown), _) => format!("{slowdown:.2}"),
+        (None, Some(estimate)) => format!("~{estimate:.2}"),
+        (None, None) => "-".to_owned(),
+    };
+    let ended = job
+        .exit_text
+        .as_deref()
+        .or(job.absent.why("exit"))
+        .unwrap_or("-");
+    let times = [job.turnaround_s(), job.solo_s, job.waited_max_s, job.cpu_s]
+        .map(time)
+        .join(" | ");
+    format!(
+        "| {} | {slowdown} | {times} | {} |\n",
+        cell(&job.name),
+        cell(ended)
+    )
+}
+
+fn time(s: Option<f64>) -> String {
+    s.map_or_else(|| "-".to_owned(), seconds)
+}
+
+fn push_setting(out: &mut String, record: &Record) {
     let setting = &record.setting;
+    let counters = record.counters.as_deref();
+    let seed = record.seed.to_string();
     out.push_str("\n## Setting\n\n");
-    let mut line = |name: &str, value: Option<&str>| {
+    for (name, value) in [
+        ("policy", Some(record.policy.as_str())),
+        ("machine", Some(record.machine.as_str())),
+        ("host", setting.host.as_deref()),
+        ("kernel", setting.kernel.as_deref()),
+        ("counters", counters.or(record.absent.why("counters"))),
+        ("seed", Some(seed.as_str())),
+        ("started", record.started_at.as_deref()),
+        ("cosched", Some(record.cosched_version.as_str())),
+    ] {
         if let Some(value) = value {
             let _ = writeln!(out, "- {name}: {}", cell(value));
         }
-    };
-    line("policy", Some(&record.policy));
-    line("machine", Some(&record.machine));
-    line("host", setting.host.as_deref());
-    line("kernel", setting.kernel.as_deref());
-    line(
-        "counters",
-        record.counters.as_deref().or(record.absent.why("counters")),
-    );
-    line("seed", Some(&record.seed.to_string()));
-    line("started", record.started_at.as_deref());
-    line("cosched", Some(&record.cosched_version));
+    }
     if let Some(words) = &setting.command_line {
         // In a code span nothing is markup but the back quote.
         let _ = writeln!(
@@ -104,7 +123,6 @@ pub fn markdown(name: &str, record: &Record) -> String {
             visible(&words.join(" ")).replace('`', "'")
         );
     }
-    out
 }
 
 #[cfg(test)]

@@ -50,35 +50,16 @@ pub(crate) fn wait_text_naming(reason: &WaitReason, name: impl Fn(TaskId) -> Str
         WaitReason::Ahead {
             progress_milli,
             max_progress_milli,
-        } => format!(
-            "It is held back: within {:.2} quanta of the leader. Its progress is {:.2} quanta of work alone, the leader's \
-             {:.2}.",
-            (max_progress_milli - progress_milli) as f64 / 1e3,
-            progress_milli as f64 / 1e3,
-            max_progress_milli as f64 / 1e3
-        ),
+        } => held_back(progress_milli, max_progress_milli),
         WaitReason::Heavy {
             llc,
             llc_limit,
             mm,
             mm_limit,
         } => {
-            let part = |rate: Reading<Rate>, what: &str, limit| {
-                let rate = rate.value()?;
-                Some(format!(
-                    "{} {what}/us (limit {})",
-                    per_us(rate),
-                    per_us(limit)
-                ))
-            };
-            let parts = [
-                part(llc, "last-level cache accesses", llc_limit),
-                part(mm, "memory transactions", mm_limit),
-            ];
-            let parts: Vec<String> = parts.into_iter().flatten().collect();
             format!(
                 "A job is being measured in low contention, and this one would disturb it: {}.",
-                parts.join(" and ")
+                excesses(llc, llc_limit, mm, mm_limit)
             )
         }
         WaitReason::Unmeasured => {
@@ -104,28 +85,14 @@ pub(crate) fn wait_text_naming(reason: &WaitReason, name: impl Fn(TaskId) -> Str
             limit_milli,
         } => format!(
             "It is ahead of the others: it has done {:.2} quanta of work alone, and none with more than {:.2} runs now.",
-            progress_milli as f64 / 1e3,
-            limit_milli as f64 / 1e3
+            thousandths(progress_milli),
+            thousandths(limit_milli)
         ),
         WaitReason::Outweighed {
             worth_milli,
             loss_milli,
             power_milli,
-        } => {
-            let power = match power_milli {
-                0 => String::new(),
-                _ => format!(
-                    "; the power of its core is worth {:.2}",
-                    power_milli as f64 / 1e3
-                ),
-            };
-            format!(
-                "Others are worth more now: weight x speed of this job would be {:.2}, and those that run would lose {:.2} by \
-                 it{power}.",
-                worth_milli as f64 / 1e3,
-                loss_milli as f64 / 1e3
-            )
-        }
+        } => outweighed(worth_milli, loss_milli, power_milli),
         WaitReason::BusFull {
             demand_milli,
             basis,
@@ -136,16 +103,68 @@ pub(crate) fn wait_text_naming(reason: &WaitReason, name: impl Fn(TaskId) -> Str
             "It does not fit the memory bus beside what runs: alone it would keep the bus busy {} % of the time{}, where \
              {} % would still fit; with it a second's worth of work would cost {:.1} J, without it {:.1} J.",
             percent(demand_milli),
-            match basis {
-                DemandBasis::Measured => "",
-                DemandBasis::Given => " (as given)",
-                DemandBasis::Assumed => " (not measured: an assumption)",
-            },
+            basis_note(basis),
             percent(threshold_milli),
-            energy_with_mj as f64 / 1e3,
-            energy_without_mj as f64 / 1e3
+            thousandths(energy_with_mj),
+            thousandths(energy_without_mj)
         ),
     }
+}
+
+fn held_back(progress_milli: u64, max_progress_milli: u64) -> String {
+    format!(
+        "It is held back: within {:.2} quanta of the leader. Its progress is {:.2} quanta of work alone, the leader's \
+         {:.2}.",
+        thousandths(max_progress_milli - progress_milli),
+        thousandths(progress_milli),
+        thousandths(max_progress_milli)
+    )
+}
+
+/// The rates of a heavy job that are measured, with their limits.
+fn excesses(llc: Reading<Rate>, llc_limit: Rate, mm: Reading<Rate>, mm_limit: Rate) -> String {
+    let mut parts = Vec::new();
+    for (rate, what, limit) in [
+        (llc, "last-level cache accesses", llc_limit),
+        (mm, "memory transactions", mm_limit),
+    ] {
+        if let Some(rate) = rate.value() {
+            parts.push(format!(
+                "{} {what}/us (limit {})",
+                per_us(rate),
+                per_us(limit)
+            ));
+        }
+    }
+    parts.join(" and ")
+}
+
+fn outweighed(worth_milli: u64, loss_milli: u64, power_milli: u64) -> String {
+    let power = match power_milli {
+        0 => String::new(),
+        _ => format!(
+            "; the power of its core is worth {:.2}",
+            thousandths(power_milli)
+        ),
+    };
+    format!(
+        "Others are worth more now: weight x speed of this job would be {:.2}, and those that run would lose {:.2} by \
+         it{power}.",
+        thousandths(worth_milli),
+        thousandths(loss_milli)
+    )
+}
+
+fn basis_note(basis: DemandBasis) -> &'static str {
+    match basis {
+        DemandBasis::Measured => "",
+        DemandBasis::Given => " (as given)",
+        DemandBasis::Assumed => " (not measured: an assumption)",
+    }
+}
+
+fn thousandths(milli: u64) -> f64 {
+    milli as f64 / 1e3
 }
 
 fn percent(milli: u32) -> String {

@@ -126,31 +126,36 @@ const COLUMNS: &[Column] = &[
     column("WAITS", LEAST_WHY, false, 3, None, why),
 ];
 
+impl Column {
+    /// Whether it has something to show of these jobs.
+    fn is_known(&self, jobs: &[JobNow]) -> bool {
+        self.figure
+            .is_none_or(|name| jobs.iter().any(|job| job.figures.get(name).is_some()))
+    }
+}
+
+fn total_width(columns: &[(&Column, u16)]) -> u16 {
+    columns.iter().map(|(_, width)| width).sum::<u16>()
+        + GAP * (columns.len() as u16).saturating_sub(1)
+}
+
 /// The columns that tell something of these jobs and fit a width, with their widths: what is left goes to the names, and then
 /// to the reasons.
 pub(crate) fn fitting(jobs: &[JobNow], width: u16) -> Vec<(&'static Column, u16)> {
-    let is_known = |name: &str| jobs.iter().any(|job| job.figures.get(name).is_some());
-    let told = COLUMNS
-        .iter()
-        .filter(|column| column.figure.is_none_or(is_known));
+    let told = COLUMNS.iter().filter(|column| column.is_known(jobs));
     let mut columns: Vec<(&Column, u16)> = told.map(|column| (column, column.width)).collect();
-    let total = |columns: &[(&Column, u16)]| {
-        columns.iter().map(|(_, width)| width).sum::<u16>()
-            + GAP * (columns.len() as u16).saturating_sub(1)
-    };
-    while total(&columns) > width {
-        let most = |(_, (column, _)): &(usize, &(&Column, u16))| column.expendable;
+    while total_width(&columns) > width {
         let Some((place, _)) = columns
             .iter()
             .enumerate()
             .filter(|(_, (column, _))| column.expendable > 0)
-            .max_by_key(most)
+            .max_by_key(|(_, (column, _))| column.expendable)
         else {
             break;
         };
         columns.remove(place);
     }
-    let mut spare = width.saturating_sub(total(&columns));
+    let mut spare = width.saturating_sub(total_width(&columns));
     let more = spare.min(MOST_NAME - LEAST_NAME);
     columns[0].1 += more;
     spare -= more;

@@ -26,6 +26,14 @@ fn fit(parts: &[String], width: usize) -> String {
     clip(&line, width)
 }
 
+fn counted(n: usize, what: &str) -> String {
+    if n > 0 {
+        format!("{n} {what}")
+    } else {
+        String::new()
+    }
+}
+
 /// Draws the two lines that tell the run and its totals.
 pub(crate) fn draw_totals(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
     let (status, width) = (scene.status, usize::from(area.width));
@@ -67,22 +75,15 @@ pub(crate) fn draw_totals(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
         .figures
         .get("cpu_share")
         .map(|share| format!("cosched itself {:.2} %", 100.0 * share));
-    let number = |n: usize, what: &str| {
-        if n > 0 {
-            format!("{n} {what}")
-        } else {
-            String::new()
-        }
-    };
     let second = [
         format!("{}/{} done", totals.done, totals.jobs),
-        number(totals.failed, "failed"),
-        number(totals.running, "running"),
-        number(totals.waiting, "waiting"),
-        number(totals.sleeping, "sleeping"),
-        number(totals.ending, "to end"),
-        number(totals.queued, "queued"),
-        number(totals.earlier, "by earlier runs"),
+        counted(totals.failed, "failed"),
+        counted(totals.running, "running"),
+        counted(totals.waiting, "waiting"),
+        counted(totals.sleeping, "sleeping"),
+        counted(totals.ending, "to end"),
+        counted(totals.queued, "queued"),
+        counted(totals.earlier, "by earlier runs"),
         own.unwrap_or_default(),
         run.folder
             .as_deref()
@@ -113,14 +114,20 @@ pub(crate) fn bars(status: &Status, width: u16, height: u16) -> (u16, u16) {
     (lines.min((height / 4).max(1)), across)
 }
 
+/// For how long the job of a CPU has had it without a break.
+fn held_s(status: &Status, cpu: &CpuNow) -> f64 {
+    cpu.since_s
+        .map_or(0.0, |since| (status.elapsed_s - since).max(0.0))
+}
+
 /// Draws the bars. Each is as long as its job has had the CPU without a break, beside the longest of them.
 pub(crate) fn draw_bars(buffer: &mut Buffer, area: Rect, across: u16, scene: &Scene<'_>) {
     let status = scene.status;
-    let held = |cpu: &CpuNow| {
-        cpu.since_s
-            .map_or(0.0, |since| (status.elapsed_s - since).max(0.0))
-    };
-    let longest = status.cpus.iter().map(held).fold(0.0, f64::max);
+    let longest = status
+        .cpus
+        .iter()
+        .map(|cpu| held_s(status, cpu))
+        .fold(0.0, f64::max);
     let cell = area.width / across.max(1);
     let room = usize::from(area.height) * usize::from(across);
     let more = status.cpus.len().saturating_sub(room);
@@ -143,14 +150,14 @@ pub(crate) fn draw_bars(buffer: &mut Buffer, area: Rect, across: u16, scene: &Sc
                 let name = status
                     .job(job)
                     .map_or_else(|| format!("job {job}"), |job| visible(&job.name));
-                (name, seconds(held(cpu)))
+                (name, seconds(held_s(status, cpu)))
             }
             None if cpu.shared => (format!("{} share it", cpu.jobs), String::new()),
             None if cpu.jobs > 0 => ("lent".to_owned(), String::new()),
             None => (String::new(), "idle".to_owned()),
         };
         let share = if cpu.job.is_some() && longest > 0.0 {
-            held(cpu) / longest
+            held_s(status, cpu) / longest
         } else {
             0.0
         };

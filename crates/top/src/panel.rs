@@ -3,7 +3,7 @@
 use crate::scene::Scene;
 use crate::style::{bold, coloured, of_state};
 use crate::view::Panel;
-use cosched_report::{JobNow, JobState, clip, seconds, visible, wrap};
+use cosched_report::{CpuNow, JobNow, JobState, Status, clip, seconds, visible, wrap};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Style};
@@ -82,88 +82,100 @@ fn help(width: usize) -> Lines {
 }
 
 fn why(scene: &Scene<'_>, job: &JobNow, width: usize) -> Lines {
-    let status = scene.status;
-    let now_s = status.elapsed_s;
-    let figure = |name| job.figures.get(name).copied();
-    let mut lines: Lines = Vec::new();
-    let title = match &job.command {
+    let now_s = scene.status.elapsed_s;
+    let has_colour = scene.view.has_colour;
+    let mut lines = vec![(clip(&title(job), width), bold())];
+    push_wrapped(
+        &mut lines,
+        &state_text(job, now_s),
+        width,
+        of_state(job, has_colour),
+    );
+    for (ix, (at, text)) in scene.reasons.of(job.job).enumerate() {
+        let told = format!("{} ago: {text}", seconds((now_s - at).max(0.0)));
+        let style = if ix == 0 && job.state == JobState::Waiting {
+            coloured(has_colour, Color::Yellow)
+        } else {
+            Style::new()
+        };
+        push_wrapped(&mut lines, &told, width, style);
+    }
+    if matches!(job.state, JobState::Waiting | JobState::Queued) {
+        let owners: Vec<String> = (scene.status.cpus.iter())
+            .map(|cpu| owner(scene.status, cpu))
+            .collect();
+        let told = format!("The CPUs are with: {}.", owners.join(", "));
+        push_wrapped(&mut lines, &told, width, Style::new());
+    }
+    lines
+}
+
+fn push_wrapped(lines: &mut Lines, text: &str, width: usize, style: Style) {
+    lines.extend(wrap(text, width).into_iter().map(|line| (line, style)));
+}
+
+fn title(job: &JobNow) -> String {
+    match &job.command {
         Some(command) if *command != job.name => {
             format!("{} ({})", visible(&job.name), visible(command))
         }
         _ => visible(&job.name),
-    };
-    lines.push((clip(&title, width), bold()));
-    let style = of_state(job, scene.view.has_colour);
-    let mut say = |text: &str, style: Style| {
-        lines.extend(wrap(text, width).into_iter().map(|line| (line, style)))
-    };
+    }
+}
+
+/// What the job does now.
+fn state_text(job: &JobNow, now_s: f64) -> String {
     match job.state {
         JobState::Running => match &job.cpus {
-            Some(cpus) => say(&format!("It runs on CPU {cpus}."), style),
-            None => say("It has a place, and no CPU at this moment.", style),
+            Some(cpus) => format!("It runs on CPU {cpus}."),
+            None => "It has a place, and no CPU at this moment.".to_owned(),
         },
-        JobState::Sleeping => say(
-            "It sleeps of its own accord, or has stopped itself, and needs no CPU.",
-            style,
-        ),
-        JobState::Ending => say(
-            "It was asked to end, and is killed if it does not (--grace).",
-            style,
-        ),
+        JobState::Sleeping => {
+            "It sleeps of its own accord, or has stopped itself, and needs no CPU.".to_owned()
+        }
+        JobState::Ending => {
+            "It was asked to end, and is killed if it does not (--grace).".to_owned()
+        }
         JobState::Ended => {
             let exit = job.exit_text.as_deref().map(visible).unwrap_or_default();
-            say(&format!("It has ended: {exit}."), style);
+            format!("It has ended: {exit}.")
         }
-        JobState::Queued => say(
-            "It has not begun: it is let in when there is room for one more (--jobs).",
-            style,
-        ),
-        JobState::Waiting => {
-            let since = figure("waiting_since_s").map_or(String::new(), |since| {
-                format!(" for {}", seconds(now_s - since))
-            });
-            let latest = figure("latest_s").map_or(String::new(), |latest| match latest - now_s {
-                left if left > 0.0 => format!(
-                    " In {} at the latest it comes before all others.",
-                    seconds(left)
-                ),
-                _ => " It comes before all others now.".to_owned(),
-            });
-            let fills = job
-                .cpus
-                .as_ref()
-                .map_or(String::new(), |cpus| format!(" It fills in on CPU {cpus}."));
-            say(&format!("It has waited{since}.{fills}{latest}"), style);
+        JobState::Queued => {
+            "It has not begun: it is let in when there is room for one more (--jobs).".to_owned()
         }
+        JobState::Waiting => waiting_text(job, now_s),
     }
-    let reasons: Vec<(f64, &str)> = scene.reasons.of(job.job).collect();
-    for (ix, (at, text)) in reasons.iter().enumerate() {
-        let told = format!("{} ago: {text}", seconds((now_s - at).max(0.0)));
-        let style = if ix == 0 && job.state == JobState::Waiting {
-            coloured(scene.view.has_colour, Color::Yellow)
-        } else {
-            Style::new()
-        };
-        say(&told, style);
+}
+
+fn waiting_text(job: &JobNow, now_s: f64) -> String {
+    let mut text = "It has waited".to_owned();
+    if let Some(since) = job.figures.get("waiting_since_s") {
+        text.push_str(&format!(" for {}", seconds(now_s - since)));
     }
-    if matches!(job.state, JobState::Waiting | JobState::Queued) {
-        let mut owners: Vec<String> = Vec::new();
-        for cpu in &status.cpus {
-            let name = cpu.job.map(|job| {
-                status
-                    .job(job)
-                    .map_or_else(|| format!("job {job}"), |job| visible(&job.name))
-            });
-            match name {
-                Some(name) => owners.push(format!("{} {name}", cpu.cpu)),
-                None if cpu.shared => owners.push(format!("{} {} share it", cpu.cpu, cpu.jobs)),
-                None => owners.push(format!("{} nobody", cpu.cpu)),
-            }
-        }
-        say(
-            &format!("The CPUs are with: {}.", owners.join(", ")),
-            Style::new(),
-        );
+    text.push('.');
+    if let Some(cpus) = &job.cpus {
+        text.push_str(&format!(" It fills in on CPU {cpus}."));
     }
-    lines
+    match job.figures.get("latest_s").map(|latest| latest - now_s) {
+        Some(left) if left > 0.0 => text.push_str(&format!(
+            " In {} at the latest it comes before all others.",
+            seconds(left)
+        )),
+        Some(_) => text.push_str(" It comes before all others now."),
+        None => {}
+    }
+    text
+}
+
+/// A CPU's number and who has it.
+fn owner(status: &Status, cpu: &CpuNow) -> String {
+    let number = cpu.cpu;
+    match cpu.job {
+        Some(id) => match status.job(id) {
+            Some(job) => format!("{number} {}", visible(&job.name)),
+            None => format!("{number} job {id}"),
+        },
+        None if cpu.shared => format!("{number} {} share it", cpu.jobs),
+        None => format!("{number} nobody"),
+    }
 }

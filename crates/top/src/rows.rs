@@ -63,37 +63,42 @@ impl Sort {
 /// The positions of the jobs that a filter lets through, in this order. A filter is a part of a name, or a state.
 pub fn rows(status: &Status, sort: Sort, filter: &str) -> Vec<usize> {
     let filter = filter.to_lowercase();
-    let passes = |job: &JobNow| {
-        filter.is_empty()
-            || job.state.text().starts_with(&filter)
-            || job.name.to_lowercase().contains(&filter)
-    };
-    let mut rows: Vec<usize> = (0..status.jobs.len())
-        .filter(|&ix| passes(&status.jobs[ix]))
+    let jobs = &status.jobs;
+    let mut rows: Vec<usize> = (0..jobs.len())
+        .filter(|&ix| passes(&jobs[ix], &filter))
         .collect();
-    let job = |ix: usize| &status.jobs[ix];
-    let figure = |ix: usize, name: &str| job(ix).figures.get(name).copied();
-    // What is not known comes last.
-    let falling = |rows: &mut Vec<usize>, name: &str| {
-        rows.sort_by(|&a, &b| {
-            figure(b, name)
-                .unwrap_or(-1.0)
-                .total_cmp(&figure(a, name).unwrap_or(-1.0))
-        });
-    };
-    let rising = |rows: &mut Vec<usize>, name: &str| {
-        let value = |ix: usize| figure(ix, name).unwrap_or(f64::MAX);
-        rows.sort_by(|&a, &b| value(a).total_cmp(&value(b)));
-    };
     match sort {
         Sort::Listed => {}
-        Sort::State => rows.sort_by_key(|&ix| job(ix).state),
-        Sort::Name => rows.sort_by(|&a, &b| job(a).name.cmp(&job(b).name)),
-        Sort::Time => falling(&mut rows, "ran_s"),
-        Sort::Wait => rising(&mut rows, "waiting_since_s"),
-        Sort::Slowdown => falling(&mut rows, "slowdown"),
-        Sort::Done => rising(&mut rows, "share"),
-        Sort::Memory => falling(&mut rows, "resident_bytes"),
+        Sort::State => rows.sort_by_key(|&ix| jobs[ix].state),
+        Sort::Name => rows.sort_by(|&a, &b| jobs[a].name.cmp(&jobs[b].name)),
+        Sort::Time => sort_descending(&mut rows, jobs, "ran_s"),
+        Sort::Wait => sort_ascending(&mut rows, jobs, "waiting_since_s"),
+        Sort::Slowdown => sort_descending(&mut rows, jobs, "slowdown"),
+        Sort::Done => sort_ascending(&mut rows, jobs, "share"),
+        Sort::Memory => sort_descending(&mut rows, jobs, "resident_bytes"),
     }
     rows
+}
+
+fn passes(job: &JobNow, filter: &str) -> bool {
+    filter.is_empty()
+        || job.state.text().starts_with(filter)
+        || job.name.to_lowercase().contains(filter)
+}
+
+/// A figure of a job, or what sorts last.
+fn figure_or(job: &JobNow, name: &str, last: f64) -> f64 {
+    job.figures.get(name).copied().unwrap_or(last)
+}
+
+fn sort_descending(rows: &mut [usize], jobs: &[JobNow], name: &str) {
+    rows.sort_by(|&a, &b| {
+        figure_or(&jobs[b], name, -1.0).total_cmp(&figure_or(&jobs[a], name, -1.0))
+    });
+}
+
+fn sort_ascending(rows: &mut [usize], jobs: &[JobNow], name: &str) {
+    rows.sort_by(|&a, &b| {
+        figure_or(&jobs[a], name, f64::MAX).total_cmp(&figure_or(&jobs[b], name, f64::MAX))
+    });
 }

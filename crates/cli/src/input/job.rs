@@ -65,13 +65,11 @@ impl JobInput {
     /// What it was given beside its command.
     pub(crate) fn given(&self) -> Given {
         // Relative names mean other files where the run is called elsewhere.
-        let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
-        let cwd = self.cwd.as_ref().map(absolute);
+        let cwd = self.cwd.as_deref().map(absolute);
         let stdin = self.stdin.as_ref().map(|file| match &cwd {
             Some(cwd) => cwd.join(file),
             None => absolute(file),
         });
-        let digest = |value: &String| sha256(value.as_bytes())[..16].to_owned();
         Given {
             cwd: cwd.map(told),
             env: self
@@ -82,6 +80,14 @@ impl JobInput {
             stdin: stdin.map(told),
         }
     }
+}
+
+fn absolute(path: &std::path::Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn digest(value: &str) -> String {
+    sha256(value.as_bytes())[..16].to_owned()
 }
 
 /// One job of the run: one of the copies, with a name of its own.

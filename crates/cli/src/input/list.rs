@@ -10,25 +10,21 @@ use crate::exit::usage;
 /// # Errors
 /// A line holds a zero byte, which no command can.
 pub(crate) fn parse(bytes: &[u8], file: &str) -> anyhow::Result<Vec<JobInput>> {
-    let lines = bytes
-        .split(|&byte| byte == b'\n')
-        .enumerate()
-        .map(|(ix, line)| (ix + 1, line.trim_ascii()));
-    let job = |(number, line): (usize, &[u8])| {
+    let mut jobs = Vec::new();
+    for (number, line) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
+        let line = line.trim_ascii();
+        if line.is_empty() || line.starts_with(b"#") {
+            continue;
+        }
+        let place = format!("{file}:{number}");
         if line.contains(&0) {
             return Err(usage(format!(
-                "{file}:{number}: the command holds a zero byte; a list has one command on each line"
+                "{place}: the command holds a zero byte; a list has one command on each line"
             )));
         }
-        Ok(JobInput::command(
-            Command::shell(os(line)),
-            format!("{file}:{number}"),
-        ))
-    };
-    lines
-        .filter(|(_, line)| !line.is_empty() && !line.starts_with(b"#"))
-        .map(job)
-        .collect()
+        jobs.push(JobInput::command(Command::shell(os(line)), place));
+    }
+    Ok(jobs)
 }
 
 #[cfg(test)]

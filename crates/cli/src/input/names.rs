@@ -128,15 +128,19 @@ fn bases(inputs: &[JobInput]) -> Vec<String> {
     for name in &short {
         *users.entry(name).or_default() += 1;
     }
-    let base = |(input, name): (&JobInput, &String)| match &input.command {
-        Some(command)
-            if input.name.is_none() && input.values.is_empty() && users[name.as_str()] > 1 =>
-        {
-            clean(&words_of(command).join("-"), false).unwrap_or_else(|| name.clone())
-        }
-        _ => name.clone(),
-    };
-    inputs.iter().zip(&short).map(base).collect()
+    let mut bases = Vec::new();
+    for (input, name) in inputs.iter().zip(&short) {
+        let longer = match &input.command {
+            Some(command)
+                if input.name.is_none() && input.values.is_empty() && users[name.as_str()] > 1 =>
+            {
+                clean(&words_of(command).join("-"), false)
+            }
+            _ => None,
+        };
+        bases.push(longer.unwrap_or_else(|| name.clone()));
+    }
+    bases
 }
 
 /// The name of a job from its values, or from the program that it runs or simulates.
@@ -151,20 +155,19 @@ fn short_name(input: &JobInput) -> String {
     } else {
         clean(&values.join("-"), true)
     };
-    let of_program = || match (&input.command, &input.program) {
-        (Some(command), _) => {
-            let words = words_of(command);
-            words.first().and_then(|word| clean(last_part(word), false))
-        }
-        (None, Some(program)) => clean(
-            last_part(program.strip_suffix(".toml").unwrap_or(program)),
-            false,
-        ),
-        (None, None) => None,
-    };
     of_values
-        .or_else(of_program)
+        .or_else(|| program_name(input))
         .unwrap_or_else(|| "job".to_owned())
+}
+
+fn program_name(input: &JobInput) -> Option<String> {
+    if let Some(command) = &input.command {
+        let words = words_of(command);
+        return clean(last_part(words.first()?), false);
+    }
+    let program = input.program.as_deref()?;
+    let program = program.strip_suffix(".toml").unwrap_or(program);
+    clean(last_part(program), false)
 }
 
 fn last_part(path: &str) -> &str {
@@ -192,14 +195,13 @@ pub(crate) fn program_words(command: &Command) -> Vec<String> {
     const MOST: usize = 8;
     /// Characters of a line that are looked at.
     const MOST_READ: usize = 2_000;
-    let text = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
     let line = match command {
         Command::Argv(words) => match &words[..] {
-            [shell, option, line, ..] if is_shell(shell) && option == "-c" => text(line),
-            words => return words.iter().take(MOST).map(text).collect(),
+            [shell, option, line, ..] if is_shell(shell) && option == "-c" => lossy(line),
+            words => return words.iter().take(MOST).map(|word| lossy(word)).collect(),
         },
         // Values that give no name leave a script that begins with setting its variables.
-        Command::Shell(line) => text(&line.script),
+        Command::Shell(line) => lossy(&line.script),
     };
     let mut words = Vec::new();
     // `for x in ...` and `cd x &&` come before what the line does.
@@ -241,6 +243,10 @@ pub(crate) fn program_words(command: &Command) -> Vec<String> {
     words
 }
 
+fn lossy(word: &std::ffi::OsStr) -> String {
+    word.to_string_lossy().into_owned()
+}
+
 fn is_shell(word: &std::ffi::OsString) -> bool {
     word.to_str()
         .is_some_and(|word| ["sh", "bash", "dash", "ksh", "zsh"].contains(&last_part(word)))
@@ -269,10 +275,16 @@ fn clean(text: &str, keep_end: bool) -> Option<String> {
     has_substance.then(|| name.to_owned())
 }
 
+fn is_name_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "._+-".contains(c)
+}
+
 /// Whether a user can give this name to a job: it becomes part of a file's name.
 pub(crate) fn is_name(name: &str) -> bool {
-    let fine = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
-    !name.is_empty() && name.len() <= 100 && name.chars().all(fine) && !name.starts_with(['.', '-'])
+    !name.is_empty()
+        && name.len() <= 100
+        && name.chars().all(is_name_char)
+        && !name.starts_with(['.', '-'])
 }
 
 #[cfg(test)]

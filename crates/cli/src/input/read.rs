@@ -46,28 +46,31 @@ fn unreadable(path: &Path, why: &str) -> anyhow::Error {
 
 /// Reads only plain files and pipes, up to `most_mib`: a device or a mistyped path must not fill the memory.
 fn read_at_most(path: &Path, most_mib: u64) -> anyhow::Result<Vec<u8>> {
-    let fail = |why: &str| unreadable(path, why);
     let input: Box<dyn Read> = if path == Path::new("-") {
         Box::new(std::io::stdin())
     } else {
-        let metadata = std::fs::metadata(path).map_err(|error| fail(&error.to_string()))?;
+        let metadata =
+            std::fs::metadata(path).map_err(|error| unreadable(path, &error.to_string()))?;
         let kind = metadata.file_type();
         if kind.is_dir() {
-            return Err(fail("it is a folder"));
+            return Err(unreadable(path, "it is a folder"));
         }
         // The one device that ends at once: people give it where a file has nothing in it.
         let is_null =
             metadata.file_type().is_char_device() && metadata.rdev() == rustix::fs::makedev(1, 3);
         if !kind.is_file() && !kind.is_fifo() && !is_null {
-            return Err(fail("it is neither a plain file nor a pipe"));
+            return Err(unreadable(path, "it is neither a plain file nor a pipe"));
         }
-        Box::new(std::fs::File::open(path).map_err(|error| fail(&error.to_string()))?)
+        Box::new(std::fs::File::open(path).map_err(|error| unreadable(path, &error.to_string()))?)
     };
     let mut bytes = Vec::new();
     let read = input.take((most_mib << 20) + 1).read_to_end(&mut bytes);
-    read.map_err(|error| fail(&error.to_string()))?;
+    read.map_err(|error| unreadable(path, &error.to_string()))?;
     if bytes.len() as u64 > most_mib << 20 {
-        return Err(fail(&format!("it is larger than {most_mib} MiB")));
+        return Err(unreadable(
+            path,
+            &format!("it is larger than {most_mib} MiB"),
+        ));
     }
     Ok(bytes)
 }

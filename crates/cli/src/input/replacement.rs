@@ -157,20 +157,20 @@ fn name(path: &[u8]) -> &[u8] {
         .map_or(path, |slash| &path[slash + 1..])
 }
 
+fn without_end_slashes(path: &[u8]) -> &[u8] {
+    let last = path.iter().rposition(|&byte| byte != b'/');
+    &path[..last.map_or(0, |last| last + 1)]
+}
+
 /// The folder of a path, as `dirname` gives it.
 fn folder(path: &[u8]) -> &[u8] {
-    let trim = |path: &[u8]| {
-        path.iter()
-            .rposition(|&byte| byte != b'/')
-            .map_or(0, |last| last + 1)
-    };
-    let whole = &path[..trim(path)];
+    let whole = without_end_slashes(path);
     if whole.is_empty() {
         return if path.is_empty() { b"." } else { b"/" };
     }
     match whole.iter().rposition(|&byte| byte == b'/') {
         None => b".",
-        Some(slash) => match &path[..trim(&path[..slash])] {
+        Some(slash) => match without_end_slashes(&path[..slash]) {
             b"" => b"/",
             folder => folder,
         },

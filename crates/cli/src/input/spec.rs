@@ -48,10 +48,14 @@ pub(crate) fn example_program() -> &'static str {
 
 /// The name of a machine with several types of core, as an example in messages.
 pub(crate) fn machine_with_core_types() -> Option<&'static str> {
-    let several = |name: &&str| {
-        builtin_machine(name).is_some_and(|machine| machine.machine().core_types.len() > 1)
-    };
-    MACHINES.iter().map(|machine| machine.name).find(several)
+    MACHINES
+        .iter()
+        .map(|machine| machine.name)
+        .find(|name| has_core_types(name))
+}
+
+fn has_core_types(name: &str) -> bool {
+    builtin_machine(name).is_some_and(|machine| machine.machine().core_types.len() > 1)
 }
 
 /// The machine of `--on`.

@@ -134,23 +134,22 @@ impl Template {
         let Some(columns) = columns else {
             return Ok(());
         };
-        let beyond = |what: &Replacement| match what {
+        let beyond = self.replacements().iter().find_map(|what| match what {
             Replacement::Nth(n, _) if n.unsigned_abs() as usize > columns => Some(*n),
             _ => None,
+        });
+        let Some(n) = beyond else {
+            return Ok(());
         };
-        match self.replacements().iter().find_map(beyond) {
-            None => Ok(()),
-            Some(n) => Err(usage(format!(
-                "{{{n}}} is the value of list {}, and there {}; {{1}} is the first, and for braces that are meant as they \
-                 are write a line for the shell, as in 'grep -E a\\{{{n}\\}} file'",
-                n.unsigned_abs(),
-                if columns == 1 {
-                    "is one list".to_owned()
-                } else {
-                    format!("are {columns} lists")
-                }
-            ))),
-        }
+        let lists = match columns {
+            1 => "is one list".to_owned(),
+            _ => format!("are {columns} lists"),
+        };
+        Err(usage(format!(
+            "{{{n}}} is the value of list {}, and there {lists}; {{1}} is the first, and for braces that are meant as they \
+             are write a line for the shell, as in 'grep -E a\\{{{n}\\}} file'",
+            n.unsigned_abs(),
+        )))
     }
 
     /// The command of one job. With `repeats` the text around a string is written for each of several values.

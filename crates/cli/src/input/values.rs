@@ -123,6 +123,15 @@ struct List {
     linked: bool,
 }
 
+impl List {
+    fn read(file: &Path, linked: bool, reading: &Reading) -> anyhow::Result<List> {
+        Ok(List {
+            values: read_values(file, reading)?,
+            linked,
+        })
+    }
+}
+
 /// The words that introduce values: whether they name files, and whether the list is linked to the one before.
 fn separator(word: &OsStr) -> Option<(bool, bool)> {
     match word.to_str()? {
@@ -170,64 +179,20 @@ pub(crate) fn rows(
 ) -> anyhow::Result<(Vec<Row>, Option<usize>)> {
     let mut lists = Vec::new();
     for file in &reading.files {
-        lists.push(List {
-            values: read_values(file, reading)?,
-            linked: false,
-        });
+        lists.push(List::read(file, false, reading)?);
     }
-    let rest = &words[template(words).len()..];
+    let mut rest = &words[template(words).len()..];
     if rest.is_empty() && lists.is_empty() && from_stdin {
-        lists.push(List {
-            values: read_values(Path::new("-"), reading)?,
-            linked: false,
-        });
+        lists.push(List::read(Path::new("-"), false, reading)?);
     }
-    let mut at = 0;
-    while at < rest.len() {
-        let (in_files, linked) = separator(&rest[at]).unwrap_or_default();
-        let length = rest[at + 1..]
+    while let Some((word, others)) = rest.split_first() {
+        let length = others
             .iter()
             .take_while(|word| separator(word).is_none())
             .count();
-        let section = &rest[at + 1..at + 1 + length];
-        let word = told(&rest[at]);
-        if section.is_empty() && (in_files || !reading.skip_empty) {
-            let what = if in_files { "file" } else { "value" };
-            let example = if in_files {
-                "gzip -k {} :::: names.txt"
-            } else {
-                "gzip -k {} ::: a.txt b.txt"
-            };
-            let with_r = if in_files {
-                ""
-            } else {
-                "; with -r it is no error to have none"
-            };
-            return Err(usage(format!(
-                "there is no {what} after `{word}`; as in `cosched run {example}`{with_r}"
-            )));
-        }
-        if linked && lists.is_empty() {
-            return Err(usage(format!(
-                "`{word}` links a list to the one before it, and there is none; as in `cosched run echo {{1}} {{2}} ::: a b \
-                 :::+ 1 2`"
-            )));
-        }
-        if in_files {
-            for (number, file) in section.iter().enumerate() {
-                // Only the first of the files is linked.
-                lists.push(List {
-                    values: read_values(Path::new(file), reading)?,
-                    linked: linked && number == 0,
-                });
-            }
-        } else {
-            lists.push(List {
-                values: kept(section.to_vec(), reading),
-                linked,
-            });
-        }
-        at += 1 + length;
+        let (section, others) = others.split_at(length);
+        push_lists(&mut lists, word, section, reading)?;
+        rest = others;
     }
     let columns = (reading.columns.is_none() && reading.per_job.is_none()).then_some(lists.len());
     let mut combined = combine(lists, reading)?;
@@ -243,6 +208,53 @@ pub(crate) fn rows(
         .zip(combined)
         .map(|(number, values)| Row { values, number });
     Ok((rows.collect(), columns))
+}
+
+/// Adds the lists of a section: `word` is its separator, as `:::`.
+fn push_lists(
+    lists: &mut Vec<List>,
+    word: &OsString,
+    section: &[OsString],
+    reading: &Reading,
+) -> anyhow::Result<()> {
+    let (in_files, linked) = separator(word).unwrap_or_default();
+    if section.is_empty() && (in_files || !reading.skip_empty) {
+        return Err(empty_section(&told(word), in_files));
+    }
+    if linked && lists.is_empty() {
+        return Err(usage(format!(
+            "`{}` links a list to the one before it, and there is none; as in `cosched run echo {{1}} {{2}} ::: a b \
+             :::+ 1 2`",
+            told(word)
+        )));
+    }
+    if !in_files {
+        lists.push(List {
+            values: kept(section.to_vec(), reading),
+            linked,
+        });
+        return Ok(());
+    }
+    for (number, file) in section.iter().enumerate() {
+        // Only the first of the files is linked.
+        lists.push(List::read(Path::new(file), linked && number == 0, reading)?);
+    }
+    Ok(())
+}
+
+fn empty_section(word: &str, in_files: bool) -> anyhow::Error {
+    let (what, example, with_r) = if in_files {
+        ("file", "gzip -k {} :::: names.txt", "")
+    } else {
+        (
+            "value",
+            "gzip -k {} ::: a.txt b.txt",
+            "; with -r it is no error to have none",
+        )
+    };
+    usage(format!(
+        "there is no {what} after `{word}`; as in `cosched run {example}`{with_r}"
+    ))
 }
 
 /// The combinations of all lists; the last list changes fastest. Linked lists go together, as far as the shorter one

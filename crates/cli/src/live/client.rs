@@ -143,8 +143,11 @@ impl Client {
     }
 }
 
+fn invalid(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
 fn read(line: &[u8]) -> io::Result<Answer> {
-    let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
     let envelope: Envelope<'_> =
         serde_json::from_slice(line).map_err(|error| invalid(error.to_string()))?;
     if envelope.schema != WINDOW_SCHEMA {

@@ -100,18 +100,28 @@ fn ask(run: &LiveRun) -> Result<Client, String> {
     client.map_err(|error| format!("it goes on, and can't be reached: {error}"))
 }
 
+/// Whether a run has this log folder.
+fn logs_to(run: &Known, folder: &Path) -> bool {
+    let Ok((status, _)) = &run.status else {
+        return false;
+    };
+    let own = status.run.folder.as_ref().map(std::fs::canonicalize);
+    own.is_some_and(|own| own.is_ok_and(|own| own == folder))
+}
+
 /// The run that `name` means: by its identity or the beginning of that, by its process, or by its log folder.
 ///
 /// # Errors
 /// No run is meant, or several could be.
 pub(crate) fn meant(root: &Root, name: &str) -> anyhow::Result<Known> {
-    let exact = |run: &LiveRun| run.run == name || run.pid.to_string() == name;
     let runs = live_runs(root);
-    let begins = |run: &LiveRun| !name.is_empty() && run.run.starts_with(name);
-    let ids: Vec<&LiveRun> = match runs.iter().filter(|run| exact(run)).collect::<Vec<_>>() {
-        found if !found.is_empty() => found,
-        _ => runs.iter().filter(|run| begins(run)).collect(),
-    };
+    let mut ids: Vec<&LiveRun> = runs
+        .iter()
+        .filter(|run| run.run == name || run.pid.to_string() == name)
+        .collect();
+    if ids.is_empty() && !name.is_empty() {
+        ids.extend(runs.iter().filter(|run| run.run.starts_with(name)));
+    }
     match ids[..] {
         [one] => {
             let id = one.run.clone();
@@ -152,16 +162,10 @@ pub(crate) fn meant(root: &Root, name: &str) -> anyhow::Result<Known> {
                 ))
             });
     }
-    let is_there = |known: &Known| {
-        let status = known.status.as_ref().ok();
-        let own = status.and_then(|(status, _)| {
-            std::fs::canonicalize(Path::new(status.run.folder.as_ref()?)).ok()
-        });
-        own.is_some() && own == folder
-    };
-    let found = folder
-        .as_ref()
-        .and_then(|_| known(root, LiveRun::has_window).into_iter().find(is_there));
+    let found = folder.as_ref().and_then(|folder| {
+        let mut runs = known(root, LiveRun::has_window).into_iter();
+        runs.find(|run| logs_to(run, folder))
+    });
     found.ok_or_else(|| match (&folder, own) {
         (Some(folder), Some(_)) if folder.join(RECORD).exists() => {
             usage(format!("run {} has ended; `cosched report` tells what it did", told(name)))

@@ -146,13 +146,12 @@ fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
     ];
     rows.extend(known.iter().map(row));
     let columns = rows[0].len();
-    let width = |column: usize| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns - 1).map(width).collect();
+    let mut widths = vec![0; columns - 1];
+    for row in &rows {
+        for (width, text) in widths.iter_mut().zip(row) {
+            *width = text.chars().count().max(*width);
+        }
+    }
     let room = width_of(std::io::stdout())
         .saturating_sub(widths.iter().sum::<usize>() + 2 * widths.len())
         .max(20);
@@ -177,9 +176,12 @@ fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
     Ok(out.flush().map(|()| Exit::Success.into())?)
 }
 
+fn unknown() -> String {
+    "-".to_owned()
+}
+
 /// One command in words.
 fn row(one: &Exported) -> Vec<String> {
-    let unknown = || "-".to_owned();
     let last = one.runs.first();
     // Later years have more than four figures.
     let seen = one
@@ -187,7 +189,6 @@ fn row(one: &Exported) -> Vec<String> {
         .filter(|&ms| ms < 1 << 47)
         .map(|ms| SystemTime::UNIX_EPOCH + Duration::from_millis(ms));
     let seen = seen.map(|at| humantime::format_rfc3339_seconds(at).to_string());
-    let times = |number: Option<u64>| number.map_or_else(unknown, |number| number.to_string());
     let command = match &one.command {
         Some(command) => visible(command),
         None => format!(
@@ -202,8 +203,8 @@ fn row(one: &Exported) -> Vec<String> {
         one.learnt
             .as_ref()
             .map_or_else(unknown, |learnt| count(learnt.phases.len() as u64, "phase")),
-        times(one.ends),
-        times(one.failures),
+        one.ends.map_or_else(unknown, |times| times.to_string()),
+        one.failures.map_or_else(unknown, |times| times.to_string()),
         visible(&one.last_exit),
         seen.and_then(|text| text.get(..10).map(str::to_owned))
             .unwrap_or_else(unknown),

@@ -45,14 +45,17 @@ struct Chosen {
     workload: Box<dyn Workload>,
 }
 
+fn missing_subcommand() -> clap::Error {
+    clap::Error::new(clap::error::ErrorKind::MissingSubcommand)
+}
+
 impl FromArgMatches for Chosen {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let missing = || clap::Error::new(clap::error::ErrorKind::MissingSubcommand);
-        let (name, matches) = matches.subcommand().ok_or_else(missing)?;
+        let (name, matches) = matches.subcommand().ok_or_else(missing_subcommand)?;
         let entry = WORKLOADS
             .iter()
             .find(|entry| entry.name == name)
-            .ok_or_else(missing)?;
+            .ok_or_else(missing_subcommand)?;
         Ok(Self {
             entry,
             workload: entry.workload(matches)?,

@@ -60,6 +60,13 @@ impl Operation {
     }
 }
 
+impl Stream {
+    /// Bytes that all passes move through some of the arrays.
+    fn bytes(&self, arrays: u64, length: u64) -> u128 {
+        u128::from(arrays * length * ELEMENT_BYTES) * u128::from(self.work)
+    }
+}
+
 impl Workload for Stream {
     fn run(&self, seed: u64) -> Result<Outcome, MemoryError> {
         let (read, written) = self.op.arrays();
@@ -67,9 +74,8 @@ impl Workload for Stream {
         let (arrays, setup) = timed(|| fill(self.op, length, seed));
         let mut arrays = arrays?;
         let (sums, run) = timed(|| passes(self.op, &mut arrays, self.work));
-        let bytes =
-            |arrays: u64| u128::from(arrays * length * ELEMENT_BYTES) * u128::from(self.work);
-        let per_second = |arrays: u64| bytes(arrays) as f64 / run.elapsed_s;
+        let bytes_read = self.bytes(read, length);
+        let bytes_written = self.bytes(written, length);
         Ok(Outcome {
             work: self.work,
             working_set_bytes: (read + written) * length * ELEMENT_BYTES,
@@ -81,10 +87,13 @@ impl Workload for Stream {
             run,
             details: vec![
                 ("op", json!(self.op.name())),
-                ("bytes_read", json!(bytes(read) as u64)),
-                ("bytes_written", json!(bytes(written) as u64)),
-                ("read_bytes_per_s", json!(per_second(read))),
-                ("written_bytes_per_s", json!(per_second(written))),
+                ("bytes_read", json!(bytes_read as u64)),
+                ("bytes_written", json!(bytes_written as u64)),
+                ("read_bytes_per_s", json!(bytes_read as f64 / run.elapsed_s)),
+                (
+                    "written_bytes_per_s",
+                    json!(bytes_written as f64 / run.elapsed_s),
+                ),
             ],
         })
     }

@@ -28,9 +28,12 @@ pub(super) struct Known {
 /// What is known of the tasks, in ascending order of their numbers.
 pub(super) fn known(snapshot: &Snapshot, decision: &Decision) -> Vec<Known> {
     let speeds = speeds(snapshot, decision);
-    let of = |task: &cosched_core::TaskView| {
-        let learnt = task.estimates.learnt.as_ref().value()?;
-        Some(Known {
+    let mut all = Vec::new();
+    for task in &snapshot.tasks {
+        let Some(learnt) = task.estimates.learnt.as_ref().value() else {
+            continue;
+        };
+        all.push(Known {
             task: task.id,
             progress: learnt.progress,
             solo_cpi: learnt.solo_cpi,
@@ -39,9 +42,9 @@ pub(super) fn known(snapshot: &Snapshot, decision: &Decision) -> Vec<Known> {
             phase: learnt.phase,
             measured: learnt.measured,
             speed: speeds.get(&task.id).copied(),
-        })
-    };
-    snapshot.tasks.iter().filter_map(of).collect()
+        });
+    }
+    all
 }
 
 /// The predicted speeds of those that have CPUs of their own after the decision. Of a task with several CPUs it is the

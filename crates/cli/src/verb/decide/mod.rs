@@ -60,63 +60,13 @@ pub(crate) struct DecideArgs {
 
 pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
     let file = told(&args.snapshot);
-    let input: Box<dyn BufRead> = if file == "-" {
-        Box::new(std::io::stdin().lock())
-    } else {
-        let opened = std::fs::File::open(&args.snapshot);
-        Box::new(BufReader::new(
-            opened.map_err(|error| usage(format!("{file}: {error}")))?,
-        ))
-    };
-    let pick = match (args.seq, args.at) {
-        (Some(seq), _) => Pick::Seq(seq),
-        (None, Some(at)) => Pick::At(at),
-        (None, None) => Pick::First,
-    };
-    let event = read_event(input, &file, pick).map_err(|error| usage(error.to_string()))?;
+    let event = event(&args, &file)?;
     let snapshot = &event.snapshot;
-    let known = || {
-        POLICIES
-            .iter()
-            .map(|entry| entry.name)
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let name = args.policy.as_deref().or(event.policy.as_deref());
-    let name = name.ok_or_else(|| {
-        usage(format!(
-            "{file} names no policy; give one, as in --policy perf-fair"
-        ))
-    })?;
-    let entry = find_policy(name).ok_or_else(|| {
-        usage(format!(
-            "there is no policy `{name}`; there are {}",
-            known()
-        ))
-    })?;
+    let entry = policy_entry(&args, &event, &file)?;
     // Recorded parameters and state belong to the policy that was recorded with them.
-    let same = event.policy.as_deref() == Some(name);
-    let mut settings: Vec<(String, String)> = Vec::new();
-    if same {
-        settings.extend(
-            event
-                .params
-                .iter()
-                .map(|(name, value)| (name.clone(), plain(value))),
-        );
-    } else {
-        let has =
-            |(name, _): &(&String, &String)| entry.params.iter().any(|spec| spec.name == *name);
-        settings.extend(
-            event
-                .machine_params
-                .iter()
-                .filter(has)
-                .map(|(name, value)| (name.clone(), value.clone())),
-        );
-    }
+    let same = event.policy.as_deref() == Some(entry.name);
     once_each(&args.params)?;
-    settings.extend(args.params.iter().cloned());
+    let settings = settings(&args, &event, entry, same);
     let params = Params::resolve(entry.name, entry.params, &settings)
         .map_err(|error| usage(error.to_string()))?;
     let lacks = entry.shortfalls(&params, &capabilities(&event, entry, &params));
@@ -132,11 +82,7 @@ pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
             .load(state)
             .map_err(|error| usage(format!("{file}: policy_state: {error}")))?;
     }
-    let mut rng = match (args.seed, event.rng.filter(|_| same)) {
-        (Some(seed), _) => Rng::new(seed),
-        (None, Some(recorded)) => Rng::restore(recorded),
-        (None, None) => Rng::new(1),
-    };
+    let mut rng = generator(args.seed, event.rng.filter(|_| same));
     let mut decision = policy.decide(snapshot, &mut rng);
     let fault = check(snapshot, &decision)
         .err()
@@ -166,6 +112,75 @@ pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The event that the arguments pick.
+fn event(args: &DecideArgs, file: &str) -> anyhow::Result<Event> {
+    let input: Box<dyn BufRead> = if file == "-" {
+        Box::new(std::io::stdin().lock())
+    } else {
+        let opened = std::fs::File::open(&args.snapshot);
+        Box::new(BufReader::new(
+            opened.map_err(|error| usage(format!("{file}: {error}")))?,
+        ))
+    };
+    let pick = match (args.seq, args.at) {
+        (Some(seq), _) => Pick::Seq(seq),
+        (None, Some(at)) => Pick::At(at),
+        (None, None) => Pick::First,
+    };
+    read_event(input, file, pick).map_err(|error| usage(error.to_string()))
+}
+
+/// The policy of `--policy`, or the recorded one.
+fn policy_entry(
+    args: &DecideArgs,
+    event: &Event,
+    file: &str,
+) -> anyhow::Result<&'static PolicyEntry> {
+    let Some(name) = args.policy.as_deref().or(event.policy.as_deref()) else {
+        return Err(usage(format!(
+            "{file} names no policy; give one, as in --policy perf-fair"
+        )));
+    };
+    find_policy(name).ok_or_else(|| {
+        let known: Vec<&str> = POLICIES.iter().map(|entry| entry.name).collect();
+        usage(format!(
+            "there is no policy `{name}`; there are {}",
+            known.join(", ")
+        ))
+    })
+}
+
+/// The recorded parameters, then those of the arguments. Another policy than the recorded one takes the machine's alone.
+fn settings(
+    args: &DecideArgs,
+    event: &Event,
+    entry: &PolicyEntry,
+    same: bool,
+) -> Vec<(String, String)> {
+    let mut settings = Vec::new();
+    if same {
+        for (name, value) in &event.params {
+            settings.push((name.clone(), plain(value)));
+        }
+    } else {
+        for (name, value) in &event.machine_params {
+            if entry.params.iter().any(|spec| spec.name == *name) {
+                settings.push((name.clone(), value.clone()));
+            }
+        }
+    }
+    settings.extend(args.params.iter().cloned());
+    settings
+}
+
+fn generator(seed: Option<u64>, recorded: Option<cosched_core::RngState>) -> Rng {
+    match (seed, recorded) {
+        (Some(seed), _) => Rng::new(seed),
+        (None, Some(recorded)) => Rng::restore(recorded),
+        (None, None) => Rng::new(1),
+    }
 }
 
 /// Leaves of a decision what concerns a job: what becomes of it; if it waits, also who is placed instead.
@@ -237,16 +252,11 @@ fn unmeasured(snapshot: &Snapshot, decision: &Decision) -> usize {
 
 fn text(policy: &str, event: &Event, decision: &Decision, fault: Option<&str>) -> String {
     let snapshot: &Snapshot = &event.snapshot;
-    let name = |id: TaskId| {
-        snapshot
-            .task(id)
-            .map_or_else(|| id.to_string(), |task| visible(&task.name))
-    };
     let mut out = String::new();
     let triggers: Vec<String> = snapshot
         .triggers
         .iter()
-        .map(|trigger| trigger_text(trigger, name))
+        .map(|trigger| trigger_text(trigger, |id| job_name(snapshot, id)))
         .collect();
     if event.backend == Some(BackendKind::Sim) {
         let machine = &snapshot.machine.name;
@@ -262,8 +272,44 @@ fn text(policy: &str, event: &Event, decision: &Decision, fault: Option<&str>) -
         snapshot.now.as_s(),
         triggers.join(", ")
     );
+    out.push_str(&basis_lines(snapshot, decision));
+    for change in &decision.changes {
+        out.push_str(&change_line(snapshot, change));
+    }
+    for wait in &decision.waits {
+        let _ = writeln!(
+            out,
+            "  wait   {:<20} {}",
+            job_name(snapshot, wait.task),
+            wait_text(&wait.reason)
+        );
+    }
+    let known = known::known(snapshot, decision);
+    out.push_str(&known::text(&known, |id| job_name(snapshot, id)));
+    if let Some(wake) = decision.next_wake {
+        let _ = writeln!(out, "  again at {:.3} s at the latest", wake.as_s());
+    }
+    if let Some(fault) = fault {
+        let _ = writeln!(out, "  this decision can't be carried out: {fault}");
+    }
+    out
+}
+
+fn job_name(snapshot: &Snapshot, id: TaskId) -> String {
+    snapshot
+        .task(id)
+        .map_or_else(|| id.to_string(), |task| visible(&task.name))
+}
+
+/// What the decision measures and aims at.
+fn basis_lines(snapshot: &Snapshot, decision: &Decision) -> String {
+    let mut out = String::new();
     if let Some(task) = decision.basis.measures {
-        let _ = writeln!(out, "  measures {} in low contention", name(task));
+        let _ = writeln!(
+            out,
+            "  measures {} in low contention",
+            job_name(snapshot, task)
+        );
     }
     if let (Some(target), Some(predicted)) = (decision.basis.target, decision.basis.predicted) {
         let _ = writeln!(
@@ -278,51 +324,33 @@ fn text(policy: &str, event: &Event, decision: &Decision, fault: Option<&str>) -
             }
         );
     }
-    for change in &decision.changes {
-        match change {
-            Change::Stop { task } => {
-                let _ = writeln!(out, "  stop   {}", name(*task));
-            }
-            Change::Place {
-                task,
-                placement,
-                purpose,
-                ..
-            } => {
-                let running = snapshot.task(*task).and_then(|task| task.running.as_ref());
-                let verb = match running {
-                    None => "start",
-                    Some(running) if running.placement.cpus() == placement.cpus() => "keep",
-                    Some(_) => "move",
-                };
-                let what_for = match purpose {
-                    cosched_core::Purpose::Run => "",
-                    cosched_core::Purpose::MeasureAlone => ", to be measured alone",
-                    cosched_core::Purpose::LowContention => ", since it disturbs little",
-                };
-                let _ = writeln!(
-                    out,
-                    "  {verb:<6} {:<20} CPU {}{what_for}",
-                    name(*task),
-                    placement.cpus()
-                );
-            }
-        }
-    }
-    for wait in &decision.waits {
-        let _ = writeln!(
-            out,
-            "  wait   {:<20} {}",
-            name(wait.task),
-            wait_text(&wait.reason)
-        );
-    }
-    out.push_str(&known::text(&known::known(snapshot, decision), name));
-    if let Some(wake) = decision.next_wake {
-        let _ = writeln!(out, "  again at {:.3} s at the latest", wake.as_s());
-    }
-    if let Some(fault) = fault {
-        let _ = writeln!(out, "  this decision can't be carried out: {fault}");
-    }
     out
+}
+
+fn change_line(snapshot: &Snapshot, change: &Change) -> String {
+    let (task, placement, purpose) = match change {
+        Change::Stop { task } => return format!("  stop   {}\n", job_name(snapshot, *task)),
+        Change::Place {
+            task,
+            placement,
+            purpose,
+            ..
+        } => (*task, placement, purpose),
+    };
+    let running = snapshot.task(task).and_then(|task| task.running.as_ref());
+    let verb = match running {
+        None => "start",
+        Some(running) if running.placement.cpus() == placement.cpus() => "keep",
+        Some(_) => "move",
+    };
+    let what_for = match purpose {
+        cosched_core::Purpose::Run => "",
+        cosched_core::Purpose::MeasureAlone => ", to be measured alone",
+        cosched_core::Purpose::LowContention => ", since it disturbs little",
+    };
+    format!(
+        "  {verb:<6} {:<20} CPU {}{what_for}\n",
+        job_name(snapshot, task),
+        placement.cpus()
+    )
 }

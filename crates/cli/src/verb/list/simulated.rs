@@ -67,11 +67,17 @@ fn sources(sources: &[(String, Source)], text: &mut String) {
 }
 
 fn sources_json(sources: &[(String, Source)]) -> Vec<Value> {
-    let one = |(group, source): &(String, Source)| match source {
+    sources
+        .iter()
+        .map(|(group, source)| source_json(group, source))
+        .collect()
+}
+
+fn source_json(group: &str, source: &Source) -> Value {
+    match source {
         Source::Cited(text) => json!({ "group": group, "assumed": false, "source": text }),
         Source::Assumed(text) => json!({ "group": group, "assumed": true, "source": text }),
-    };
-    sources.iter().map(one).collect()
+    }
 }
 
 /// Peak bandwidth of one socket's memory in GB/s.
@@ -81,19 +87,16 @@ fn peak_gb_per_s(spec: &MachineSpec) -> f64 {
 
 /// Clocks in GHz, the fastest type of core first.
 fn clocks(spec: &MachineSpec) -> String {
-    let of_type = |kind: &cosched_sim::machine::CoreTypeSpec| {
+    let mut clocks = Vec::new();
+    for kind in &spec.core_types {
         let name = if spec.core_types.len() > 1 {
             format!("{} ", kind.name)
         } else {
             String::new()
         };
-        format!("{name}{:.2} GHz", kind.ghz)
-    };
-    spec.core_types
-        .iter()
-        .map(of_type)
-        .collect::<Vec<_>>()
-        .join(" and ")
+        clocks.push(format!("{name}{:.2} GHz", kind.ghz));
+    }
+    clocks.join(" and ")
 }
 
 fn machine_line(spec: &MachineSpec) -> String {
@@ -146,15 +149,15 @@ fn machine_json(name: &str, spec: &MachineSpec) -> Value {
 
 /// The parameters as a JSON object: a value that is a number as a number, any other as text.
 fn params_json(params: &[(String, String)]) -> Value {
-    let value = |text: &str| {
-        text.parse::<f64>()
-            .map_or_else(|_| json!(text), |number| json!(number))
-    };
-    params
-        .iter()
-        .map(|(name, text)| (name.clone(), value(text)))
-        .collect::<serde_json::Map<_, _>>()
-        .into()
+    let mut object = serde_json::Map::new();
+    for (name, text) in params {
+        let value = match text.parse::<f64>() {
+            Ok(number) => json!(number),
+            Err(_) => json!(text),
+        };
+        object.insert(name.clone(), value);
+    }
+    object.into()
 }
 
 fn program_line(spec: &ProgramSpec) -> String {

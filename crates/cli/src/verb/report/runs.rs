@@ -145,20 +145,27 @@ fn read_record(file: &Path, series: Option<&Path>) -> anyhow::Result<Record> {
 /// The record of a run that has not written one.
 fn rebuilt(file: &Path) -> anyhow::Result<Record> {
     let series = open_series(file)?;
-    let folder = file.parent().unwrap_or(Path::new("")).to_owned();
-    let log_of = |name: &str| {
-        let file = |end: &str| {
-            let file = folder.join(format!("{name}.{end}"));
-            file.exists().then(|| file.display().to_string())
-        };
-        (file("out"), file("err"))
-    };
+    let folder = file.parent().unwrap_or(Path::new(""));
     let why = if goes_on(series.header()) {
         NoRecord::GoesOn
     } else {
         NoRecord::Killed
     };
-    rebuild(series, why, log_of, |_| false).map_err(|error| usage(error.to_string()))
+    rebuild(series, why, |name| logs_of(folder, name), |_| false)
+        .map_err(|error| usage(error.to_string()))
+}
+
+/// The logs of a job, its output and its errors, as far as they exist.
+fn logs_of(folder: &Path, name: &str) -> (Option<String>, Option<String>) {
+    (
+        log_of(folder, &format!("{name}.out")),
+        log_of(folder, &format!("{name}.err")),
+    )
+}
+
+fn log_of(folder: &Path, file: &str) -> Option<String> {
+    let file = folder.join(file);
+    file.exists().then(|| file.display().to_string())
 }
 
 /// What a reader must know of a record that was rebuilt.
@@ -180,6 +187,13 @@ fn rebuilt_note(record: &Record) -> String {
     }
 }
 
+/// Whether a run has taken jobs over from an earlier one.
+fn continues(run: &Run, earlier: &Run) -> bool {
+    let id = earlier.record.run_id.as_ref();
+    let mut jobs = run.record.earlier_jobs.iter();
+    id.is_some() && jobs.any(|job| job.run_id.as_ref() == id)
+}
+
 /// Puts runs in the order of time, and those that a later one has continued into that one.
 pub(super) fn batches(mut runs: Vec<Run>) -> Vec<Run> {
     if runs.iter().all(|run| run.record.started_at.is_some()) {
@@ -188,16 +202,8 @@ pub(super) fn batches(mut runs: Vec<Run>) -> Vec<Run> {
     }
     let mut all: Vec<Run> = Vec::new();
     for mut run in runs {
-        let is_before = |other: &Run| {
-            let id = other.record.run_id.as_ref();
-            id.is_some()
-                && run
-                    .record
-                    .earlier_jobs
-                    .iter()
-                    .any(|job| job.run_id.as_ref() == id)
-        };
-        let (before, others): (Vec<Run>, Vec<Run>) = all.into_iter().partition(is_before);
+        let (before, others): (Vec<Run>, Vec<Run>) =
+            all.into_iter().partition(|other| continues(&run, other));
         for mut part in before {
             let earlier = std::mem::take(&mut part.earlier);
             run.earlier.extend(earlier);

@@ -94,10 +94,13 @@ fn name_of(path: &Path) -> String {
         .map_or_else(|| told(path), |name| told(Path::new(name)))
 }
 
+fn file_in(folder: &Path, name: &str) -> Option<PathBuf> {
+    Some(folder.join(name)).filter(|file| file.is_file())
+}
+
 /// The run in a log folder.
 fn folder(path: &Path, label: &str) -> Option<RunFiles> {
-    let file = |name: &str| Some(path.join(name)).filter(|file| file.is_file());
-    let (record, series) = (file(RECORD), file(SERIES));
+    let (record, series) = (file_in(path, RECORD), file_in(path, SERIES));
     (record.is_some() || series.is_some()).then(|| RunFiles {
         label: label.to_owned(),
         record,
@@ -128,6 +131,13 @@ fn record_of(series: &Path) -> Option<PathBuf> {
     is_of_run(&record, open_series(series).ok()?.header()).then_some(file)
 }
 
+/// Whether a schema is named near the beginning of a file.
+fn has_schema(begin: &str, schema: &str) -> bool {
+    begin
+        .split_once(schema)
+        .is_some_and(|(before, _)| before.len() < 40)
+}
+
 /// So much of a file tells what it is.
 const BEGINNING: u64 = 4096;
 
@@ -140,27 +150,22 @@ fn file(path: &Path) -> anyhow::Result<Source> {
         .read_to_end(&mut bytes)
         .with_context(|| format!("reading {}", told(path)))?;
     begin.push_str(&String::from_utf8_lossy(&bytes));
-    let begins = |schema: &str| {
-        begin
-            .split_once(schema)
-            .is_some_and(|(before, _)| before.len() < 40)
-    };
     let label = name_of(path);
-    if begins(SERIES_SCHEMA) {
+    if has_schema(&begin, SERIES_SCHEMA) {
         return Ok(Source::Runs(vec![RunFiles {
             label,
             record: record_of(path),
             series: Some(path.to_owned()),
         }]));
     }
-    if begins(RECORD_SCHEMA) {
+    if has_schema(&begin, RECORD_SCHEMA) {
         return Ok(Source::Runs(vec![RunFiles {
             label,
             series: series_beside(path).filter(|file| file.is_file()),
             record: Some(path.to_owned()),
         }]));
     }
-    if begins("cosched.compare/") || begins("cosched.comparison/") {
+    if has_schema(&begin, "cosched.compare/") || has_schema(&begin, "cosched.comparison/") {
         let folder = path.parent().unwrap_or(Path::new("."));
         let hint = if folder == Path::new("") {
             ".".to_owned()

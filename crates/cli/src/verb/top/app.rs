@@ -159,15 +159,12 @@ impl App {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let has = |ix: usize, flags| {
-            fds.get(ix)
-                .is_some_and(|fd: &PollFd<'_>| fd.revents().intersects(flags))
-        };
-        let gone = PollFlags::HUP | PollFlags::ERR;
+        let came: Vec<PollFlags> = fds.iter().map(|fd| fd.revents()).collect();
+        let readable = PollFlags::IN | PollFlags::HUP | PollFlags::ERR;
         Ok(Came {
-            signals: has(0, PollFlags::IN),
-            keys: has(1, PollFlags::IN | gone),
-            client: has(2, PollFlags::IN | gone),
+            signals: came[0].intersects(PollFlags::IN),
+            keys: came[1].intersects(readable),
+            client: came.get(2).is_some_and(|came| came.intersects(readable)),
         })
     }
 
