@@ -50,11 +50,13 @@ fn stopped_guardian_is_replaced_for_good() {
 /// Where none can be started, the run tries again until one can.
 #[test]
 fn a_guardian_that_can_not_be_replaced_is_replaced_later() {
-    let waiting = "while [ ! -e go ]; do sleep 0.01; done";
+    let waiting = "echo begun >> begun; while [ ! -e go ]; do sleep 0.01; done";
     for freeze in freezers() {
         let more = ["--jobs", "2", "--policy", "linux"];
         let mut run = Run::start(Mix::default().copies("wait", 2, waiting), freeze, &more);
-        run.until_marked(2);
+        until("both jobs have begun", || {
+            run.file("begun").lines().count() == 2
+        });
         let old = run.guardian().unwrap();
         let most = getrlimit(Resource::Nofile).maximum;
         let allow = |files| {
