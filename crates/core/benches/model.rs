@@ -1,7 +1,7 @@
 //! How long the models take. Run with `cargo bench -p cosched-core --bench model`.
 
 use cosched_core::model::admission_table::{AdmissionTable, BusLoad, Gain};
-use cosched_core::model::bus::{Prediction, predict};
+use cosched_core::model::bus::throughput;
 use cosched_core::model::lottery::Lottery;
 use cosched_core::model::threshold::threshold_for_gain;
 use divan::{Bencher, black_box};
@@ -24,18 +24,14 @@ fn demands(tasks: usize) -> Vec<f64> {
 
 /// A gain for which there is a threshold beside these demands: half of what a task without demand would add.
 fn gain(solo: &[f64]) -> f64 {
-    let now = cosched_core::model::bus::throughput(solo).unwrap();
+    let now = throughput(solo).unwrap();
     (now + 0.5) / now
 }
 
 #[divan::bench(args = TASKS)]
 fn predict_speeds(bencher: Bencher, tasks: usize) {
     let solo = demands(tasks);
-    let mut together = Prediction::default();
-    bencher.bench_local(|| {
-        predict(black_box(&solo), &mut together).unwrap();
-        together.throughput
-    });
+    bencher.bench_local(|| throughput(black_box(&solo)).unwrap());
 }
 
 #[divan::bench(args = TASKS)]

@@ -9,8 +9,7 @@
 //! | `s_i` | speed | `u_i / b_i`, progress relative to running alone (Eq. 11) | 0 to 1 |
 //! | `T` | throughput | sum of all `s_i`, in tasks' worth of solo progress (Eq. 12) | at least 1 |
 //!
-//! All of them are ratios without a unit. The bus service rate `mu` (accesses/s) only enters when a counter is turned
-//! into a utilisation: [`utilisation_of_accesses`].
+//! All of them are ratios without a unit.
 //!
 //! # How the equations are solved
 //! Eq. 10 is, for each task, a quadratic in `u_i` once `D` is known. With `d = sqrt(D)` and `q = 1 - b` its positive
@@ -24,7 +23,7 @@
 //! rises with `d`, so `d` is the only root of one scalar equation, `sum u_i(d) + d^2 = 1`, and a step costs O(n). It is
 //! solved in `d` and not in `U`, because near saturation `1 - U` has no digits left while `d` keeps them all.
 
-use super::error::{ModelError, check_positive, check_share};
+use super::error::{ModelError, check_share};
 
 /// What one pass over the demands yields at a given `d`: sums of the utilisations and the speeds, and their
 /// derivatives.
@@ -137,82 +136,6 @@ impl Equilibrium {
     }
 }
 
-/// The result of [`predict`]: what a set of tasks does when it runs together. It can be reused, so that a scheduler
-/// that predicts all the time does not allocate.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Prediction {
-    /// `u_i` of each task, in the order of the demands, from 0 to `b_i`.
-    pub utilisation: Vec<f64>,
-    /// `s_i` of each task, in the order of the demands, from 0 to 1.
-    pub speed: Vec<f64>,
-    /// `U`, the sum of the utilisations, from 0 to 1.
-    pub total: f64,
-    /// `D = 1 - U`, with all its digits.
-    pub free: f64,
-    /// `T`, the sum of the speeds, in tasks' worth of solo progress.
-    pub throughput: f64,
-}
-
-/// Predicts how the tasks with solo utilisations `solo` (each from 0 to 1) run together: EFS, Eqs. 10, 11 and 12.
-///
-/// `into` is overwritten; its buffers are reused.
-///
-/// ```
-/// use cosched_core::model::bus::{Prediction, predict};
-/// let mut together = Prediction::default();
-/// predict(&[0.57, 0.3, 0.8], &mut together)?;
-/// // Three tasks do 1.60 tasks' worth of work, and the most demanding one is slowed down the least.
-/// assert!((together.throughput - 1.598_74).abs() < 1e-5);
-/// assert!(together.speed[2] > together.speed[0] && together.speed[0] > together.speed[1]);
-/// # Ok::<(), cosched_core::model::ModelError>(())
-/// ```
-///
-/// # Errors
-/// [`ModelError::ItemOutOfRange`] for a demand that is negative, above 1 or not a number; `into` is then unchanged.
-pub fn predict(solo: &[f64], into: &mut Prediction) -> Result<(), ModelError> {
-    let equilibrium = Equilibrium::of(solo)?;
-    into.utilisation.resize(solo.len(), 0.0);
-    into.speed.resize(solo.len(), 0.0);
-    into.throughput = fill(&equilibrium, solo, &mut into.utilisation, &mut into.speed);
-    into.free = equilibrium.free();
-    // The sum and not 1 - D, so that the smallest totals keep their digits too.
-    into.total = into.utilisation.iter().sum::<f64>().min(1.0);
-    Ok(())
-}
-
-/// As [`predict`], but writes into the caller's slices, for callers that have no heap. Returns the equilibrium and the
-/// throughput `T`.
-///
-/// ```
-/// use cosched_core::model::bus::predict_into;
-/// let (mut utilisation, mut speed) = ([0.0; 2], [0.0; 2]);
-/// let (equilibrium, throughput) = predict_into(&[1.0, 1.0], &mut utilisation, &mut speed)?;
-/// // Two tasks that do nothing but use the bus share it, and together do the work of one.
-/// assert_eq!((equilibrium.free(), throughput, utilisation), (0.0, 1.0, [0.5, 0.5]));
-/// # Ok::<(), cosched_core::model::ModelError>(())
-/// ```
-///
-/// # Errors
-/// As [`predict`], and [`ModelError::Length`] when a slice is not as long as `solo`.
-pub fn predict_into(
-    solo: &[f64],
-    utilisation: &mut [f64],
-    speed: &mut [f64],
-) -> Result<(Equilibrium, f64), ModelError> {
-    for (what, got) in [("utilisation", utilisation.len()), ("speed", speed.len())] {
-        if got != solo.len() {
-            return Err(ModelError::Length {
-                what,
-                got,
-                expected: solo.len(),
-            });
-        }
-    }
-    let equilibrium = Equilibrium::of(solo)?;
-    let throughput = fill(&equilibrium, solo, utilisation, speed);
-    Ok((equilibrium, throughput))
-}
-
 /// `T`, the throughput of a set of tasks (EFS, Eq. 12), in tasks' worth of solo progress, for callers that need nothing
 /// else.
 ///
@@ -227,7 +150,7 @@ pub fn predict_into(
 /// ```
 ///
 /// # Errors
-/// As [`predict`].
+/// As [`Equilibrium::of`].
 pub fn throughput(solo: &[f64]) -> Result<f64, ModelError> {
     let equilibrium = Equilibrium::of(solo)?;
     Ok(solo.iter().map(|&b| equilibrium.speed(b)).sum())
@@ -256,92 +179,6 @@ pub fn solo_utilisation(u: f64, free: f64) -> Result<f64, ModelError> {
     Ok(invert(u, free))
 }
 
-/// What [`solo_utilisations`] found beside the demands themselves.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Inversion {
-    /// `U`, the total as it was used, from 0 to 1.
-    pub total: f64,
-    /// The total as it was measured, if it was out of range and was clamped; else `None`. It can be above 1, because
-    /// counters and the calibrated service rate have errors. A total that the caller measured by itself can also be
-    /// below the greatest single utilisation.
-    pub clamped_from: Option<f64>,
-}
-
-/// The solo utilisations `b_i` of tasks that were measured together at `measured` (`u_i`, each from 0 to 1), by
-/// EFS, Eq. 9.
-///
-/// `total` is the chip-wide `U` where a counter gives it (EFS, Eq. 18); with `None` it is the sum of the tasks' own. A
-/// total above 1 is a measuring error and is clamped to 1, where every task with `u_i > 0` comes out as `b_i = 1`: the
-/// result says so in [`Inversion::clamped_from`].
-///
-/// ```
-/// use cosched_core::model::bus::solo_utilisations;
-/// let mut solo = [0.0; 3];
-/// let inversion = solo_utilisations(&[0.2, 0.1, 0.3], None, &mut solo)?;
-/// assert!((inversion.total - 0.6).abs() < 1e-15 && inversion.clamped_from.is_none());
-/// // For the first: u (u + D) = 0.2 x 0.6 = 0.12, and 0.12 / (0.12 + 0.4) = 0.2308.
-/// assert!((solo[0] - 0.230_769).abs() < 1e-6);
-/// # Ok::<(), cosched_core::model::ModelError>(())
-/// ```
-///
-/// # Errors
-/// [`ModelError::ItemOutOfRange`] or [`ModelError::OutOfRange`] for a `u_i` that is negative, above 1 or not a number
-/// and for a `total` that is negative or not finite, [`ModelError::Length`] when `solo` is not as long as `measured`.
-pub fn solo_utilisations(
-    measured: &[f64],
-    total: Option<f64>,
-    solo: &mut [f64],
-) -> Result<Inversion, ModelError> {
-    if solo.len() != measured.len() {
-        return Err(ModelError::Length {
-            what: "solo",
-            got: solo.len(),
-            expected: measured.len(),
-        });
-    }
-    let (mut sum, mut greatest) = (0.0, 0.0_f64);
-    for (index, &u) in measured.iter().enumerate() {
-        if !(0.0..=1.0).contains(&u) {
-            return Err(out_of_range("measured utilisation", index, u));
-        }
-        sum += u;
-        greatest = greatest.max(u);
-    }
-    let seen = match total {
-        Some(total) => super::error::check_non_negative("total utilisation", total)?,
-        None => sum,
-    };
-    let used = seen.clamp(greatest, 1.0);
-    for (b, &u) in solo.iter_mut().zip(measured) {
-        *b = invert(u, 1.0 - used);
-    }
-    Ok(Inversion {
-        total: used,
-        clamped_from: (used != seen).then_some(seen),
-    })
-}
-
-/// `U` or `u_i` from a count of bus accesses in an interval: `accesses / (mu dt)` (EFS, Eq. 18).
-///
-/// `mu` is the service rate of the bus (accesses/s), `interval_s` the length of the interval `dt` (s). The result has
-/// no unit, is at least 0, and may exceed 1 by errors of measurement: [`solo_utilisations`] deals with that.
-///
-/// ```
-/// use cosched_core::model::bus::utilisation_of_accesses;
-/// // 15 million cache lines in 200 ms on a bus that serves 150 million a second.
-/// assert_eq!(utilisation_of_accesses(15e6, 150e6, 0.2)?, 0.5);
-/// # Ok::<(), cosched_core::model::ModelError>(())
-/// ```
-///
-/// # Errors
-/// [`ModelError::OutOfRange`] for a negative count, and for a rate or an interval that is not above 0.
-pub fn utilisation_of_accesses(accesses: f64, mu: f64, interval_s: f64) -> Result<f64, ModelError> {
-    super::error::check_non_negative("number of accesses", accesses)?;
-    check_positive("service rate of the bus", mu)?;
-    check_positive("interval in seconds", interval_s)?;
-    Ok(accesses / (mu * interval_s))
-}
-
 /// Eq. 9 for values that are known to be in range.
 #[inline]
 pub(super) fn invert(u: f64, free: f64) -> f64 {
@@ -360,21 +197,6 @@ fn out_of_range(what: &'static str, index: usize, value: f64) -> ModelError {
         value,
         allowed: "a number from 0 to 1",
     }
-}
-
-fn fill(
-    equilibrium: &Equilibrium,
-    solo: &[f64],
-    utilisation: &mut [f64],
-    speed: &mut [f64],
-) -> f64 {
-    let mut throughput = 0.0;
-    for ((&b, u), s) in solo.iter().zip(utilisation).zip(speed) {
-        *s = equilibrium.speed(b);
-        *u = b * *s;
-        throughput += *s;
-    }
-    throughput
 }
 
 /// A first guess of `d`: the exact answer if all `n` tasks had the mean demand.

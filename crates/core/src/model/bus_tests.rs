@@ -122,13 +122,17 @@ fn equal_tasks_have_a_closed_form() {
     }
 }
 
+fn speeds_of(solo: &[f64]) -> Vec<f64> {
+    let equilibrium = Equilibrium::of(solo).unwrap();
+    solo.iter().map(|&b| equilibrium.speed(b)).collect()
+}
+
 #[test]
 fn limits() {
     let check = |solo: &[f64], speeds: &[f64], free: f64| {
-        let mut together = Prediction::default();
-        predict(solo, &mut together).unwrap();
-        assert_eq!(together.speed, speeds, "{solo:?}");
-        assert_eq!(together.free, free, "{solo:?}");
+        let equilibrium = Equilibrium::of(solo).unwrap();
+        assert_eq!(speeds_of(solo), speeds, "{solo:?}");
+        assert_eq!(equilibrium.free(), free, "{solo:?}");
     };
     check(&[], &[], 1.0);
     check(&[0.0], &[1.0], 1.0);
@@ -157,15 +161,11 @@ fn demands_just_below_one_share_unequally() {
 
 #[test]
 fn the_smallest_demands_keep_their_speed() {
-    let mut together = Prediction::default();
-    predict(
-        &[f64::from_bits(1), 1e-300, f64::MIN_POSITIVE],
-        &mut together,
-    )
-    .unwrap();
-    assert_eq!(together.speed, [1.0; 3]);
-    assert_eq!(together.throughput, 3.0);
-    assert!(together.total > 0.0);
+    let solo = [f64::from_bits(1), 1e-300, f64::MIN_POSITIVE];
+    assert_eq!(speeds_of(&solo), [1.0; 3]);
+    assert_eq!(throughput(&solo).unwrap(), 3.0);
+    let equilibrium = Equilibrium::of(&solo).unwrap();
+    assert!(solo.iter().all(|&b| equilibrium.utilisation(b) > 0.0));
 }
 
 #[test]
@@ -188,73 +188,14 @@ fn bad_input_is_refused() {
         };
         refused(Equilibrium::of(&[0.5, bad]).map(drop));
         refused(throughput(&[0.5, bad]).map(drop));
-        refused(predict(&[0.5, bad], &mut Prediction::default()));
-        refused(solo_utilisations(&[0.5, bad], None, &mut [0.0; 2]).map(drop));
         refused(solo_utilisation(bad, 0.5).map(drop));
         refused(solo_utilisation(0.5, bad).map(drop));
     }
-    assert!(matches!(
-        predict_into(&[0.5], &mut [], &mut [0.0]),
-        Err(ModelError::Length {
-            got: 0,
-            expected: 1,
-            ..
-        })
-    ));
-    assert!(matches!(
-        solo_utilisations(&[0.5], None, &mut []),
-        Err(ModelError::Length { .. })
-    ));
-    assert!(solo_utilisations(&[0.5], Some(f64::NAN), &mut [0.0]).is_err());
-    assert!(utilisation_of_accesses(1.0, 0.0, 1.0).is_err());
-    assert!(utilisation_of_accesses(-1.0, 1.0, 1.0).is_err());
     let message = Equilibrium::of(&[0.5, -2.0]).unwrap_err().to_string();
     assert_eq!(
         message,
         "solo utilisation 2 is -2, expected a number from 0 to 1"
     );
-}
-
-#[test]
-fn a_refused_prediction_leaves_the_last_one() {
-    let mut together = Prediction::default();
-    predict(&[0.5, 0.5], &mut together).unwrap();
-    let before = together.clone();
-    assert!(predict(&[2.0], &mut together).is_err());
-    assert_eq!(together, before);
-}
-
-#[test]
-fn clamping_is_reported() {
-    let mut solo = [0.0; 3];
-    let inversion = solo_utilisations(&[0.6, 0.5, 0.0], None, &mut solo).unwrap();
-    assert_eq!(
-        inversion,
-        Inversion {
-            total: 1.0,
-            clamped_from: Some(1.1)
-        }
-    );
-    assert_eq!(solo, [1.0, 1.0, 0.0]);
-    // A separately measured total that is less than one of its parts.
-    let inversion = solo_utilisations(&[0.6, 0.1, 0.0], Some(0.5), &mut solo).unwrap();
-    assert_eq!(
-        inversion,
-        Inversion {
-            total: 0.6,
-            clamped_from: Some(0.5)
-        }
-    );
-    // The part of a total above the sum belongs to others on the chip.
-    let inversion = solo_utilisations(&[0.2, 0.1, 0.0], Some(0.5), &mut solo).unwrap();
-    assert_eq!(
-        inversion,
-        Inversion {
-            total: 0.5,
-            clamped_from: None
-        }
-    );
-    assert_eq!(solo[2], 0.0);
 }
 
 #[test]
@@ -306,10 +247,9 @@ proptest! {
 
     #[test]
     fn inversion_after_prediction_gives_the_demands_back(solo in prop::collection::vec(demand(40, 40), 1..100)) {
-        let mut together = Prediction::default();
-        predict(&solo, &mut together).unwrap();
-        for (&b, &u) in solo.iter().zip(&together.utilisation) {
-            let back = solo_utilisation(u, together.free).unwrap();
+        let together = Equilibrium::of(&solo).unwrap();
+        for &b in &solo {
+            let back = solo_utilisation(together.utilisation(b), together.free()).unwrap();
             prop_assert!((back - b).abs() <= 1e-9 * b, "{} became {}", b, back);
         }
     }
@@ -327,13 +267,13 @@ proptest! {
 
     #[test]
     fn speeds_and_sums_stay_in_range(solo in prop::collection::vec(demand(1000, 52), 0..50)) {
-        let mut together = Prediction::default();
-        predict(&solo, &mut together).unwrap();
+        let together = Equilibrium::of(&solo).unwrap();
         let n = solo.len() as f64;
-        prop_assert!(together.speed.iter().all(|s| (0.0..=1.0).contains(s)));
-        prop_assert!((0.0..=1.0).contains(&together.total));
-        prop_assert!((together.total + together.free - 1.0).abs() < 1e-9);
-        prop_assert!(together.throughput <= n && together.throughput >= n.min(1.0) - 1e-9);
+        prop_assert!(speeds_of(&solo).iter().all(|s| (0.0..=1.0).contains(s)));
+        let total: f64 = solo.iter().map(|&b| together.utilisation(b)).sum();
+        prop_assert!((total + together.free() - 1.0).abs() < 1e-9);
+        let throughput = throughput(&solo).unwrap();
+        prop_assert!(throughput <= n && throughput >= n.min(1.0) - 1e-9);
     }
 
     #[test]
