@@ -34,6 +34,15 @@ fn simulate(folder: &TempDir, policy: &str, logs: &str) -> Output {
     output
 }
 
+/// Compares policies on the mix of the folder, into the folder `c`.
+fn compare(folder: &TempDir, policies: &str, blocks: &str) -> Output {
+    let on = ["compare", "mix.toml", "--on", "epyc-2cpu", "-p", policies];
+    let more = ["-r", blocks, "--out", "c", "--format", "json", "-q"];
+    let output = cosched(folder, &[&on[..], &more].concat());
+    assert!(output.status.success(), "{}", err(&output));
+    output
+}
+
 fn error(folder: &TempDir, words: &[&str]) -> String {
     let output = report(folder, words);
     assert_eq!(
@@ -190,20 +199,7 @@ fn only_pages_and_figures_are_replaced() {
     let made = cosched(&folder, &run);
     assert!(made.status.success(), "{}", err(&made));
     write(&folder, "mix.toml", SIMULATED);
-    let compare = [
-        "compare",
-        "mix.toml",
-        "--on",
-        "epyc-2cpu",
-        "-p",
-        "linux,fair",
-        "-r",
-        "2",
-        "--out",
-        "c",
-        "-q",
-    ];
-    assert!(cosched(&folder, &compare).status.success());
+    compare(&folder, "linux,fair", "2");
     write(
         &folder,
         "own.html",
@@ -531,22 +527,7 @@ fn runs_of_one_batch_are_put_together() {
 fn a_comparison_is_judged_again() {
     let folder = tempfile::tempdir().unwrap();
     write(&folder, "mix.toml", SIMULATED);
-    let words = [
-        "compare",
-        "mix.toml",
-        "--on",
-        "epyc-2cpu",
-        "-p",
-        "linux,fair,even",
-        "-r",
-        "3",
-        "--out",
-        "c",
-        "--format",
-        "json",
-    ];
-    let first = cosched(&folder, &words);
-    assert!(first.status.success(), "{}", err(&first));
+    let first = compare(&folder, "linux,fair,even", "3");
     assert!(read(&folder, "c/comparison.html").contains("Verdicts"));
     let again = report(&folder, &["c", "--format", "json"]);
     assert_eq!(json(&again), json(&first));
@@ -619,20 +600,7 @@ fn a_browser_shows_the_pages_without_complaint() {
     };
     let folder = tempfile::tempdir().unwrap();
     simulate(&folder, "fair", "logs");
-    let words = [
-        "compare",
-        "mix.toml",
-        "--on",
-        "epyc-2cpu",
-        "-p",
-        "linux,fair",
-        "-r",
-        "3",
-        "--out",
-        "c",
-        "-q",
-    ];
-    assert!(cosched(&folder, &words).status.success());
+    compare(&folder, "linux,fair", "3");
     assert!(
         report(&folder, &["logs", "--html", "run.html", "-q"])
             .status
@@ -711,20 +679,7 @@ fn browse(browser: &str, folder: &Path, page: &str) -> Output {
 fn a_record_in_the_wrong_folder_of_a_comparison_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     write(&folder, "mix.toml", SIMULATED);
-    let words = [
-        "compare",
-        "mix.toml",
-        "--on",
-        "epyc-2cpu",
-        "-p",
-        "linux,fifo",
-        "-r",
-        "2",
-        "--out",
-        "c",
-        "-q",
-    ];
-    assert!(cosched(&folder, &words).status.success());
+    compare(&folder, "linux,fifo", "2");
     let changed = |file: &str, change: &dyn Fn(&mut Value)| {
         let before = read(&folder, file);
         let mut record: Value = serde_json::from_str(&before).unwrap();

@@ -159,8 +159,7 @@ fn a_record_adds_what_a_series_does_not_tell() {
     );
 }
 
-fn sample(task: u32, at: Nanos, interval: Nanos, reads: Option<u64>) -> Row {
-    let _ = at;
+fn sample(task: u32, interval: Nanos, reads: Option<u64>) -> Row {
     Row::Sampled(SampleRow {
         task: TaskId(task),
         interval,
@@ -238,7 +237,7 @@ fn attempts_are_told_apart() {
         at(0, decided(vec![Trigger::Arrived(TaskId(0))])),
         at(0, placed(0, "0", Mode::Exclusive)),
         at(0, Row::Started(TaskId(0))),
-        at(3, sample(0, Nanos::from_ms(3), Nanos::from_ms(3), None)),
+        at(3, sample(0, Nanos::from_ms(3), None)),
         at(4, decided(again.clone())),
         at(5, Row::Started(TaskId(0))),
         at(8, decided(again)),
@@ -316,12 +315,8 @@ fn the_cpu_of_a_job_that_is_being_ended_goes_to_the_next() {
 #[test]
 fn sums_have_gaps_where_a_part_is_absent() {
     let at = |ms: u64, row: Row| (Nanos::from_ms(ms), row);
-    let interval = |task: u32, to: u64, reads: Option<u64>| {
-        at(
-            to,
-            sample(task, Nanos::from_ms(to), Nanos::from_ms(2), reads),
-        )
-    };
+    let interval =
+        |task: u32, to: u64, reads: Option<u64>| at(to, sample(task, Nanos::from_ms(2), reads));
     let rows = [
         at(0, placed(0, "0", Mode::Exclusive)),
         interval(0, 2, Some(100)),
@@ -457,7 +452,7 @@ fn any_row() -> impl Strategy<Value = (u64, Row)> {
             Row::Decided { triggers, next_wake: None, stood_in: false, basis: Basis { target, predicted, measures: None } }
         }),
         4 => (task(), prop::option::of(any::<u64>()), any::<u64>(), 0u64..200).prop_map(|(task, reads, cpu, ns)| {
-            let Row::Sampled(row) = sample(task.0, Nanos::ZERO, Nanos(ns), reads) else { unreachable!() };
+            let Row::Sampled(row) = sample(task.0, Nanos(ns), reads) else { unreachable!() };
             Row::Sampled(SampleRow { cpu_time: Some(Nanos(cpu)), progress_milli: Some(cpu), ..row })
         }),
         4 => (0u32..3, prop::option::of(task()))
@@ -515,10 +510,7 @@ fn play(quanta: &[Quantum]) -> (Vec<(Nanos, Row)>, Occupation, BTreeMap<u64, u64
             let to = start + length as u64;
             // A line in a nanosecond for each job's number, so that sums tell who was there.
             let lines = (u64::from(job) + 1) * length as u64;
-            left.push((
-                Nanos(to),
-                sample(job, Nanos(to), Nanos(length as u64), Some(lines)),
-            ));
+            left.push((Nanos(to), sample(job, Nanos(length as u64), Some(lines))));
             (start..to).for_each(|at| {
                 *reads.entry(at).or_default() += (u64::from(job) + 1) * 64_000_000_000
             });
