@@ -23,7 +23,7 @@ const NAMED_CLOSURES: f64 = 5.1;
 /// Groups of files of a crate that import each other in a loop.
 const CIRCLES: usize = 0;
 /// Packages in Cargo.lock, ours included.
-const PACKAGES: usize = 145;
+const PACKAGES: usize = 140;
 /// Words of documents written by hand: all but `results/`.
 const WORDS: usize = 29_500;
 
