@@ -187,10 +187,6 @@ fn options_of_run() {
         (&["--cpus", ""], &["--cpus", "empty", "as in `0-3,8`"]),
         (&["--cpus", "3-1"], &["--cpus", "`3-1`", "as in `0-3,8`"]),
         (
-            &["--emulate-small", "1"],
-            &["--emulate-small", "CPUS:SHARE", "2-3:0.25"],
-        ),
-        (
             &["--event", "nonsense"],
             &["--event nonsense", "`mm=0x4844`"],
         ),

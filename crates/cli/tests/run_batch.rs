@@ -92,59 +92,6 @@ fn jobs_that_end_are_started_again_until_the_longest_has() {
 }
 
 #[test]
-fn emulated_small_cores_are_slow_and_named() {
-    let folder = tempdir().expect("a folder");
-    let small = |words: &[&str]| {
-        let all = [
-            &[
-                "run",
-                "--emulate-small",
-                "1:0.2",
-                "--cpus",
-                "0-1",
-                "--format",
-                "json",
-                "--logs",
-                "L",
-            ],
-            words,
-        ];
-        cosched(&folder, &all.concat())
-    };
-    let busy = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
-    write(&folder, "jobs", &format!("{busy}\n{busy}\n"));
-    let output = small(&["--policy", "fifo", "-f", "jobs"]);
-    if matches!(output.status.code(), Some(2 | 3)) {
-        println!("skipped, because {}", err(&output));
-        return;
-    }
-    let record = json(&output);
-    assert!(
-        record["machine"]
-            .as_str()
-            .expect("a name")
-            .contains("small cores emulated: CPUs 1 at 0.2"),
-        "{record}"
-    );
-    assert_eq!(
-        record["machine_details"]["core_types"][1].as_str(),
-        Some("small (emulated)")
-    );
-    let ran = |ix: usize| record["jobs"][ix]["ran_s"].as_f64().expect("a time");
-    // The first job is on CPU 0, the second on CPU 1 with a fifth of the speed, under any other load of the machine.
-    assert!(ran(1) > 1.5 * ran(0), "{} s and {} s", ran(0), ran(1));
-    assert_eq!(
-        small(&["--policy", "big-fair", "-f", "jobs"]).status.code(),
-        Some(0)
-    );
-    assert_eq!(small(&["--policy", "linux", "true"]).status.code(), Some(2));
-    assert_eq!(
-        small(&["--freeze", "signals", "true"]).status.code(),
-        Some(3)
-    );
-}
-
-#[test]
 fn lists_templates_and_words() {
     let folder = tempdir().expect("a folder");
     write(&folder, "list", "# jobs\necho one\n\necho two three\n");

@@ -371,11 +371,6 @@ fn the_record_says_how_far_the_run_had_the_machine_for_itself() {
         &["run", "--format", "json", "--logs", "L", "sleep", "0.3"],
     ));
     let load = &record["machine_load"];
-    // Few machines have these counts; those that have none say so.
-    assert!(
-        load["throttle_events"].is_u64() != load["throttle_events_absent"].is_string(),
-        "{load}"
-    );
     if let Some(why) = load["steal_share_absent"].as_str() {
         println!("skipped, because the machine's accounts can't be read: {why}");
         return;

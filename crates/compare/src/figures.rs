@@ -77,7 +77,7 @@ const LONGEST: usize = 160;
 const CUT: [&str; 3] = ["signal", "killed", "goes-on"];
 
 /// Warnings of runs that say that figures are not to be trusted.
-const DOUBTS: [&str; 3] = ["disturbed", "throttled", "cpus-collide"];
+const DOUBTS: [&str; 2] = ["disturbed", "cpus-collide"];
 
 impl Outcome {
     /// What a run record says; `None` if the run was ended before its time.

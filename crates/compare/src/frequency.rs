@@ -102,7 +102,7 @@ mod tests {
                 "cpu_share": null
             },
             "warnings": [
-                {"code": "throttled", "text": "it was too hot"}, {"code": "guardian-replaced", "text": "it was gone"}
+                {"code": "disturbed", "text": "others used it"}, {"code": "guardian-replaced", "text": "it was gone"}
             ],
         })
     }
@@ -164,10 +164,10 @@ mod tests {
     }
 
     #[test]
-    fn simulated_runs_have_neither_frequency_nor_heat() {
+    fn simulated_runs_have_no_frequency() {
         let simulated = outcome(&run("sim"));
         assert!(simulated.figure(MEAN_GHZ).is_none() && !simulated.absent.contains_key(MEAN_GHZ));
         assert_eq!(simulated.doubts, [""; 0]);
-        assert_eq!(outcome(&run("host")).doubts, ["it was too hot"]);
+        assert_eq!(outcome(&run("host")).doubts, ["others used it"]);
     }
 }

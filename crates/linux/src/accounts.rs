@@ -28,30 +28,6 @@ pub struct CpuUse {
     pub foreign: Nanos,
 }
 
-impl CpuUse {
-    /// This and another span together.
-    pub(crate) fn and(self, other: CpuUse) -> CpuUse {
-        CpuUse {
-            total: self.total + other.total,
-            stolen: self.stolen + other.stolen,
-            foreign: self.foreign + other.foreign,
-        }
-    }
-
-    /// This span without a part of it. The kernel's ticks are coarse, so nothing falls below zero.
-    pub fn without(self, part: CpuUse) -> CpuUse {
-        CpuUse {
-            total: rest(self.total, part.total),
-            stolen: rest(self.stolen, part.stolen),
-            foreign: rest(self.foreign, part.foreign),
-        }
-    }
-}
-
-fn rest(all: Nanos, part: Nanos) -> Nanos {
-    Nanos(all.0.saturating_sub(part.0))
-}
-
 /// Reads the accounts of these CPUs; `None` where the kernel does not keep them, or not for all of these CPUs.
 pub fn read(root: &Root, cpus: &CpuSet) -> Option<CpuAccounts> {
     let tick = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
@@ -174,26 +150,6 @@ mod tests {
                 total: ticks(192),
                 stolen: ticks(50),
                 foreign: ticks(32)
-            }
-        );
-        let half = CpuUse {
-            total: ticks(96),
-            stolen: ticks(60),
-            foreign: ticks(2),
-        };
-        assert_eq!(
-            used.without(half),
-            CpuUse {
-                total: ticks(96),
-                stolen: ticks(0),
-                foreign: ticks(30)
-            }
-        );
-        assert_eq!(
-            used.without(half).and(half),
-            CpuUse {
-                stolen: ticks(60),
-                ..used
             }
         );
         assert_eq!(first.since(&first), None, "no time has passed");

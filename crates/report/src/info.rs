@@ -1,7 +1,7 @@
 //! What is known about a run beside its result: its setup, its jobs, and how it was measured.
 
 use crate::given::Given;
-use crate::machine_load::{MachineUse, Throttling, disturbances};
+use crate::machine_load::{MachineUse, disturbances};
 use crate::record::EarlierJob;
 use crate::setting::RunSetting;
 use crate::source::{BackendKind, EnergySource, SoloSource};
@@ -114,8 +114,6 @@ pub struct RunInfo {
     pub cpu_share: Reading<f64>,
     /// Where the time of the run's CPUs went, or why that is not known.
     pub machine_use: Reading<MachineUse>,
-    /// How far heat slowed the run's cores down, or why that is not known.
-    pub throttling: Reading<Throttling>,
     /// Jobs of the batch that earlier runs did.
     pub earlier: Vec<EarlierJob>,
     /// Where the energy figure comes from, if there is one.
@@ -127,7 +125,7 @@ pub struct RunInfo {
 impl RunInfo {
     /// Warnings that the run's figures are not to be trusted; `alone` if its jobs ran one by one for solo times.
     pub fn disturbances(&self, alone: bool) -> Vec<RunWarning> {
-        disturbances(self.machine_use, self.throttling, alone)
+        disturbances(self.machine_use, alone)
     }
 }
 

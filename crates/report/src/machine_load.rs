@@ -16,11 +16,6 @@ pub(crate) const MOST_FOREIGN_CPUS: f64 = 0.1;
 pub(crate) const LEAST_FOREIGN: f64 = 0.02;
 /// A shorter run is not judged: the accounts are in steps of about 10 ms on each CPU.
 pub(crate) const LEAST_TIME: Nanos = Nanos::from_ms(1_000);
-/// Above this share of a run in which a core was throttled, figures are not to be trusted. As with [`MOST_STEAL`], no job
-/// lost more than that share of its time.
-pub(crate) const MOST_THROTTLED: f64 = 0.02;
-/// Where only the number of times is told, once in this time is too often: it is [`MOST_THROTTLED`] if it lasts 0.2 s.
-pub(crate) const THROTTLED_EVERY: Nanos = Nanos::from_ms(10_000);
 
 /// Where the CPU time of the run's CPUs went, while it went on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,67 +66,17 @@ impl MachineUse {
     }
 }
 
-/// How far the core or package that was throttled most was slowed down by the processor since it was too hot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Throttling {
-    /// Number of times that it began.
-    pub events: u64,
-    /// How long it lasted, of what had ended by the end of the run; it can have begun before the run.
-    pub time: Reading<Nanos>,
-    /// The length of the run.
-    pub run: Nanos,
-}
-
-impl Throttling {
-    /// The time, of which no more can be the run's than its length.
-    fn time(&self) -> Reading<Nanos> {
-        self.time.map(|time| time.min(self.run))
-    }
-
-    /// How far heat slowed a core down, in words; `None` if that was too little, or the run too short, to spoil figures.
-    pub fn disturbance(&self) -> Option<String> {
-        let is_much = match self.time() {
-            Reading::Value(time) => time.share_of(self.run) > MOST_THROTTLED,
-            Reading::Absent(_) => self.events.saturating_mul(THROTTLED_EVERY.0) > self.run.0,
-        };
-        if !is_much || self.run < LEAST_TIME {
-            return None;
-        }
-        let total = match self.time() {
-            Reading::Value(time) => format!(", for {:.2} s in all,", time.as_s()),
-            Reading::Absent(_) => String::new(),
-        };
-        Some(format!(
-            "the processor slowed a hot core down {}{total} within {:.2} s",
-            count(self.events, "time"),
-            self.run.as_s()
-        ))
-    }
-}
-
-/// Warnings that figures are not to be trusted; `alone` if they are solo times.
-pub fn disturbances(
-    used: Reading<MachineUse>,
-    throttling: Reading<Throttling>,
-    alone: bool,
-) -> Vec<RunWarning> {
-    let mut warnings = Vec::new();
-    if let Some(why) = used.value().and_then(|used| used.disturbance()) {
-        let why = format!("{why} meanwhile");
-        warnings.push(if alone {
-            RunWarning::SoloDisturbed { why }
-        } else {
-            RunWarning::Disturbed { why }
-        });
-    }
-    if let Some(why) = throttling.value().and_then(|heat| heat.disturbance()) {
-        warnings.push(if alone {
-            RunWarning::SoloDisturbed { why }
-        } else {
-            RunWarning::Throttled { why }
-        });
-    }
-    warnings
+/// A warning that figures are not to be trusted; `alone` if they are solo times.
+pub fn disturbances(used: Reading<MachineUse>, alone: bool) -> Vec<RunWarning> {
+    let Some(why) = used.value().and_then(|used| used.disturbance()) else {
+        return Vec::new();
+    };
+    let why = format!("{why} meanwhile");
+    vec![if alone {
+        RunWarning::SoloDisturbed { why }
+    } else {
+        RunWarning::Disturbed { why }
+    }]
 }
 
 /// The same in the run record.
@@ -145,10 +90,6 @@ pub struct MachineLoad {
     pub foreign_share: Option<f64>,
     /// The same as a number of CPUs.
     pub foreign_cpus: Option<f64>,
-    /// How long the core or package that was throttled most was throttled, in seconds.
-    pub throttled_s: Option<f64>,
-    /// How often the core or package for which that began most often began to be throttled.
-    pub throttle_events: Option<u64>,
     /// Why what is null is absent.
     #[serde(flatten)]
     pub absent: Absences,
@@ -156,7 +97,7 @@ pub struct MachineLoad {
 
 impl MachineLoad {
     /// What was measured, as a record tells it.
-    pub fn of(used: Reading<MachineUse>, throttling: Reading<Throttling>) -> MachineLoad {
+    pub fn of(used: Reading<MachineUse>) -> MachineLoad {
         let mut absent = Absences::default();
         let mut figure =
             |name: &str, of: fn(&MachineUse) -> f64| absent.note(name, used.map(|used| of(&used)));
@@ -165,16 +106,6 @@ impl MachineLoad {
             steal_share: figure("steal_share", MachineUse::steal_share),
             foreign_share: figure("foreign_share", MachineUse::foreign_share),
             foreign_cpus: figure("foreign_cpus", MachineUse::foreign_cpus),
-            throttled_s: absent.note(
-                "throttled_s",
-                throttling
-                    .and_then(|throttling| throttling.time())
-                    .map(Nanos::as_s),
-            ),
-            throttle_events: absent.note(
-                "throttle_events",
-                throttling.map(|throttling| throttling.events),
-            ),
             absent,
         }
     }
@@ -273,10 +204,7 @@ mod tests {
     #[test]
     fn short_runs_are_judged_together() {
         let load = |s: f64, stolen: f64, foreign: f64| {
-            MachineLoad::of(
-                Reading::Value(used(s, stolen, foreign)),
-                Reading::Absent(Absence::NotTold),
-            )
+            MachineLoad::of(Reading::Value(used(s, stolen, foreign)))
         };
         let told = |loads: &[MachineLoad]| doubt_of_short_runs(loads);
         assert_eq!(
@@ -306,64 +234,14 @@ mod tests {
         assert_eq!(told(&[MachineLoad::default()]), None);
     }
 
-    /// A run of `s` seconds that was throttled three times.
-    fn throttled(s: f64, throttled_s: f64) -> Throttling {
-        Throttling {
-            events: 3,
-            time: Reading::Value(Nanos::from_s(throttled_s)),
-            run: Nanos::from_s(s),
-        }
-    }
-
-    #[test]
-    fn throttled_runs_are_told_from_spikes() {
-        let spoils = |throttling: Throttling| throttling.disturbance().is_some();
-        assert!(!spoils(throttled(100.0, 0.0)), "spikes");
-        assert!(!spoils(throttled(100.0, 2.0)));
-        assert!(spoils(throttled(100.0, 2.1)));
-        let before = throttled(100.0, 999.0).disturbance().unwrap();
-        assert!(
-            before.contains("for 100.00 s"),
-            "it began before the run: {before}"
-        );
-        assert!(!spoils(throttled(0.9, 0.9)), "too short to say");
-        let counted = |s: f64| Throttling {
-            time: Reading::Absent(Absence::NotTold),
-            ..throttled(s, 0.0)
-        };
-        let why = counted(29.0).disturbance().unwrap();
-        assert!(why.ends_with("3 times within 29.00 s"), "{why}");
-        assert!(!spoils(counted(30.0)));
-    }
-
     #[test]
     fn what_is_not_known_is_absent() {
-        let (gone, simulated) = (
-            Reading::Absent(Absence::NotTold),
-            Reading::Absent(Absence::Simulated),
-        );
-        let load = MachineLoad::of(gone, simulated);
+        let load = MachineLoad::of(Reading::Absent(Absence::NotTold));
         assert_eq!(
             (load.steal_share, load.absent.why("foreign_cpus")),
             (None, Some(Absence::NotTold.text()))
         );
-        assert_eq!(
-            (load.throttled_s, load.absent.why("throttled_s")),
-            (None, Some(Absence::Simulated.text()))
-        );
-        assert_eq!(
-            (load.throttle_events, load.absent.why("throttle_events")),
-            (None, Some(Absence::Simulated.text()))
-        );
-        let counted = Throttling {
-            time: Reading::Absent(Absence::NotTold),
-            ..throttled(10.0, 1.0)
-        };
-        let load = MachineLoad::of(
-            Reading::Value(used(10.0, 1.0, 2.0)),
-            Reading::Value(counted),
-        );
-        assert_eq!((load.throttled_s, load.throttle_events), (None, Some(3)));
+        let load = MachineLoad::of(Reading::Value(used(10.0, 1.0, 2.0)));
         assert_eq!((load.cpu_s, load.steal_share), (Some(20.0), Some(0.05)));
         assert_eq!(
             (load.foreign_share, load.foreign_cpus),

@@ -111,8 +111,6 @@ pub struct RunOptions {
     pub solo: Option<String>,
     /// The shell of `--shell`, as it was named.
     pub shell: Option<String>,
-    /// The small cores of `--emulate-small`.
-    pub emulate_small: Option<String>,
     /// The events of `--event`.
     pub events: Vec<String>,
     /// Why what is null is absent.

@@ -364,8 +364,6 @@ mod tests {
         assert!(!file(&record).disturbed && !solo_times(&record).disturbed);
         record.warnings.push(warning("disturbed"));
         assert!(solo_times(&record).disturbed, "they are times of that run");
-        record.warnings = vec![warning("throttled")];
-        assert!(solo_times(&record).disturbed);
         record
             .jobs
             .iter_mut()

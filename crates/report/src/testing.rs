@@ -2,7 +2,7 @@
 
 use crate::figures::Absences;
 use crate::info::{JobInfo, RunInfo, Solo};
-use crate::machine_load::{MachineUse, Throttling};
+use crate::machine_load::MachineUse;
 use crate::setting::{ParamSetting, RunInput, RunOptions, RunSetting};
 use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::warning::{OrphansDone, RunFile, RunWarning};
@@ -209,10 +209,6 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::Disturbed {
             why: "other programs took 0.83 of 2 CPUs meanwhile".to_owned(),
         },
-        RunWarning::Throttled {
-            why: "the processor slowed a hot core down 5 times, for 3.20 s in all, within 20.00 s"
-                .to_owned(),
-        },
         RunWarning::Orphans {
             jobs: 2,
             done: OrphansDone::Waited,
@@ -390,7 +386,6 @@ pub(crate) fn simulated() -> (RunResult, RunInfo) {
     info.started_at = None;
     info.run_id = None;
     info.machine_use = Reading::Absent(Absence::Simulated);
-    info.throttling = Reading::Absent(Absence::Simulated);
     info.counters = Some("simulated, every event".to_owned());
     info.freezing = Some("simulated".to_owned());
     info.cpu_share = Reading::Absent(Absence::Simulated);
@@ -416,7 +411,6 @@ pub(crate) fn setting() -> RunSetting {
         "log_limit_bytes",
         "solo",
         "shell",
-        "emulate_small",
     ] {
         absent.note_option(name, None::<()>, "not given");
     }
@@ -480,11 +474,6 @@ pub(crate) fn info(result: &RunResult) -> RunInfo {
             total: Nanos::from_s(40.0),
             stolen: Nanos::from_ms(80),
             foreign: Nanos::from_ms(400),
-        }),
-        throttling: Reading::Value(Throttling {
-            events: 2,
-            time: Reading::Value(Nanos::from_ms(150)),
-            run: Nanos::from_s(20.0),
         }),
         earlier: Vec::new(),
         policy: "perf-fair".to_owned(),

@@ -60,8 +60,6 @@ impl OrphansDone {
 
 /// The code of [`RunWarning::Disturbed`].
 pub(crate) const DISTURBED: &str = "disturbed";
-/// The code of [`RunWarning::Throttled`].
-pub(crate) const THROTTLED: &str = "throttled";
 /// The code of [`RunWarning::SoloDisturbed`].
 pub(crate) const SOLO_DISTURBED: &str = "solo-disturbed";
 
@@ -199,8 +197,6 @@ pub enum RunWarning {
     },
     #[error("times and metrics are not to be trusted: {why}")]
     Disturbed { why: String },
-    #[error("times and metrics are not to be trusted: {why}")]
-    Throttled { why: String },
     #[error("an earlier run was killed, and {} of it still ran: {}", count(*jobs as u64, "job"), done.text())]
     Orphans { jobs: usize, done: OrphansDone },
     #[error("an earlier run was killed; its record was written from its series: {}{}", visible(file), lost_text(*lost))]

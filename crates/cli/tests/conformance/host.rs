@@ -72,7 +72,6 @@ impl ThisMachine {
             root: self.root.clone(),
             machine: self.machine.clone(),
             jobs,
-            small: None,
             kernel,
             inbox: None,
             freezing: self.freezing,

@@ -169,7 +169,8 @@ fn play(name: &str) -> Result<Option<String>, String> {
         )),
         Some(status) if status.success() => Ok(None),
         Some(status) if status.code() == Some(i32::from(SKIPPED)) => {
-            Ok(Some(text.trim().to_owned()))
+            // What the host warned of comes before it.
+            Ok(Some(text.lines().last().unwrap_or_default().to_owned()))
         }
         Some(status) => Err(format!("{text}{status}")),
     }

@@ -1,9 +1,8 @@
-//! Carries out decisions: jobs are bound to CPUs, frozen and thawed, and paced on emulated small cores.
+//! Carries out decisions: jobs are bound to CPUs, frozen and thawed.
 
 use super::lifecycle::{Hold, Lifecycle};
 use super::notice::{Notice, Notices};
 use crate::cgroup::JobGroup;
-use crate::emulate::SmallCores;
 use crate::process;
 use crate::stop::SignalStop;
 use crate::sys::{self, RawPid};
@@ -25,7 +24,6 @@ pub(crate) struct Actuator {
     jobs: BTreeMap<TaskId, Reins>,
     /// The CPUs of this process, where a job that is to end may run.
     home: CpuSet,
-    small: Option<SmallCores>,
     notices: Notices,
 }
 
@@ -33,8 +31,6 @@ pub(crate) struct Actuator {
 struct Reins {
     cpus: CpuSet,
     frozen: bool,
-    /// Frozen for the paused part of a period on an emulated small core, not by the policy.
-    paused: bool,
     /// Its thaw failed and must be retried.
     owes_thaw: bool,
     by: Freezer,
@@ -43,8 +39,6 @@ struct Reins {
 impl Reins {
     /// Freezes or thaws the job. One that can't be thawed counts as frozen, and owes a thaw.
     fn set_frozen(&mut self, tree: &Tree, frozen: bool, stopped_itself: bool) -> io::Result<()> {
-        // Whatever it was frozen for, from now on it is as the caller wants it.
-        self.paused = false;
         self.owes_thaw = false;
         if std::mem::replace(&mut self.frozen, frozen) == frozen {
             return Ok(());
@@ -72,11 +66,10 @@ enum Freezer {
 }
 
 impl Actuator {
-    pub(crate) fn new(home: CpuSet, small: Option<SmallCores>, notices: Notices) -> Actuator {
+    pub(crate) fn new(home: CpuSet, notices: Notices) -> Actuator {
         Actuator {
             jobs: BTreeMap::new(),
             home,
-            small,
             notices,
         }
     }
@@ -99,7 +92,6 @@ impl Actuator {
             Reins {
                 cpus: cpus.clone(),
                 frozen: false,
-                paused: false,
                 owes_thaw: false,
                 by,
             },
@@ -111,7 +103,7 @@ impl Actuator {
         self.jobs.remove(&task);
     }
 
-    /// Whether a job is frozen, by the policy or for a pause.
+    /// Whether a job is frozen.
     pub(crate) fn is_frozen(&self, task: TaskId) -> bool {
         self.reins(task).is_some_and(|reins| reins.frozen)
     }
@@ -135,14 +127,6 @@ impl Actuator {
                 ..
             }) => Hold::Signalled,
             _ => Hold::Free,
-        }
-    }
-
-    /// Speed of the CPUs that a job is bound to, as a share of their real speed; below 1 on emulated small cores.
-    pub(crate) fn speed(&self, task: TaskId) -> f64 {
-        match (&self.small, self.reins(task)) {
-            (Some(small), Some(reins)) if small.slows(&reins.cpus) => small.share,
-            _ => 1.0,
         }
     }
 
@@ -243,30 +227,6 @@ impl Actuator {
         self.bind(life, task, &home);
         self.set_frozen(life, task, false);
     }
-
-    /// Pauses and continues jobs on emulated small cores; when to do so again.
-    pub(crate) fn pace(&mut self, life: &Lifecycle, now: Nanos) -> Option<Nanos> {
-        let small = self.small.clone()?;
-        let (runs, until) = small.phase(now);
-        let mut any = false;
-        for task in life.tasks() {
-            let Some(reins) = self.reins(task) else {
-                continue;
-            };
-            let slowed = small.slows(&reins.cpus) && matches!(reins.by, Freezer::Group);
-            let (frozen, paused) = (reins.frozen, reins.paused);
-            any |= slowed;
-            if slowed && !runs && !frozen {
-                self.set_frozen(life, task, true);
-                if let Some(reins) = self.jobs.get_mut(&task) {
-                    reins.paused = true;
-                }
-            } else if paused && (runs || !slowed) {
-                self.set_frozen(life, task, false);
-            }
-        }
-        any.then_some(until)
-    }
 }
 
 /// Whether somebody has moved a job out of its group. A process that has ended leaves its group before it is reaped: only
@@ -327,7 +287,6 @@ mod tests {
         let mut reins = Reins {
             cpus: CpuSet::default(),
             frozen: false,
-            paused: false,
             owes_thaw: false,
             by: Freezer::Group,
         };

@@ -3,7 +3,6 @@
 use super::kernel::KernelScheduler;
 use super::notice::Notice;
 use crate::counters::CounterSupport;
-use crate::emulate::SmallCores;
 use crate::inbox::Inbox;
 use crate::root::Root;
 use crate::spawn::Program;
@@ -48,9 +47,6 @@ pub struct HostConfig {
     pub most_load: Option<f64>,
     /// A job that stopped itself is continued after this time.
     pub max_pause: Nanos,
-    /// CPUs that are slowed down to stand for small cores; `machine` shows them as such already. This needs the cgroup
-    /// freezer: by signals, a job would notice each of the many stops.
-    pub small: Option<SmallCores>,
     /// A scheduler in the kernel that carries out plans. When it is removed, jobs are frozen and bound.
     pub kernel: Option<Box<dyn KernelScheduler>>,
     /// What may ask for something from outside, beside signals.

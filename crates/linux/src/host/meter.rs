@@ -4,7 +4,6 @@ use super::lifecycle::CpuAccount;
 use super::notice::{Notice, Notices};
 use crate::counters::group::Total;
 use crate::counters::{Counted, CounterProblem, CounterSupport, JobCounters, ProblemCause, Start};
-use crate::emulate::SlowClock;
 use crate::energy::{EnergyMeter, NoEnergy};
 use crate::events::MachineEvents;
 use crate::root::Root;
@@ -37,7 +36,6 @@ enum Metered {
         counters: Option<Box<JobCounters>>,
         /// What a scheduler in the kernel has counted so far, if it does.
         in_kernel: Option<Box<PerCounter<Total>>>,
-        slow_clock: SlowClock,
     },
     /// Its last figures.
     Ended(Usage),
@@ -94,7 +92,6 @@ impl Meter {
         self.jobs[task.0 as usize] = Metered::Live {
             counters,
             in_kernel,
-            slow_clock: SlowClock::default(),
         };
     }
 
@@ -115,23 +112,21 @@ impl Meter {
     }
 
     /// What a job has used since its start. `account` is its CPU time by the kernel's own accounts. It comes first where it
-    /// is that of all processes: perf's clock also runs while a hypervisor gives the CPU to others. `speed` is that of the
-    /// cores it was on since the last read, as a share of their real speed. `counted` is what the scheduler in the kernel has counted.
+    /// is that of all processes: perf's clock also runs while a hypervisor gives the CPU to others. `counted` is what the
+    /// scheduler in the kernel has counted.
     pub(crate) fn read(
         &mut self,
         task: TaskId,
         account: Option<CpuAccount>,
-        speed: f64,
         counted: Option<PerCounter<Option<Counted>>>,
     ) -> Usage {
-        let (counters, in_kernel, slow_clock) = match &mut self.jobs[task.0 as usize] {
+        let (counters, in_kernel) = match &mut self.jobs[task.0 as usize] {
             Metered::NotStarted => return unread(task, Absence::NotStarted),
             Metered::Ended(last) => return last.clone(),
             Metered::Live {
                 counters,
                 in_kernel,
-                slow_clock,
-            } => (counters, in_kernel, slow_clock),
+            } => (counters, in_kernel),
         };
         let mut usage = match counters {
             Some(counters) => Usage {
@@ -163,7 +158,6 @@ impl Meter {
         {
             usage.cpu_time = Reading::Value(account.time);
         }
-        usage.cpu_time = usage.cpu_time.map(|time| slow_clock.stretch(time, speed));
         usage
     }
 
@@ -172,10 +166,9 @@ impl Meter {
         &mut self,
         task: TaskId,
         account: Option<CpuAccount>,
-        speed: f64,
         counted: Option<PerCounter<Option<Counted>>>,
     ) {
-        let mut last = self.read(task, account, speed, counted);
+        let mut last = self.read(task, account, counted);
         // The kernel closes the clock of a process that becomes a set-user-ID program. What was waited for counts.
         if let (Reading::Value(clock), Some(account)) = (last.cpu_time, account) {
             last.cpu_time = Reading::Value(clock.max(account.time));

@@ -24,7 +24,6 @@ pub use error::HostError;
 pub use kernel::{Clock, KernelScheduler};
 pub use notice::Notice;
 
-use crate::accounts::{self, CpuUse};
 use crate::cgroup::{GroupError, RunGroup};
 use crate::inbox::Inbox;
 use crate::interrupts;
@@ -72,7 +71,6 @@ pub struct Host {
     /// Told by the next wait.
     queued: Vec<Event>,
     clock: RunClock,
-    left_out: CpuUse,
 }
 
 impl Host {
@@ -90,7 +88,6 @@ impl Host {
             mem_keep,
             most_load,
             max_pause,
-            small,
             kernel,
             inbox,
             notice,
@@ -138,7 +135,7 @@ impl Host {
             freezing,
             group_problem,
             lifecycle,
-            actuator: Actuator::new(home, small, notices.clone()),
+            actuator: Actuator::new(home, notices.clone()),
             meter: Meter::new(&root, count, counters, notices),
             resources: BTreeMap::new(),
             began: BTreeMap::new(),
@@ -146,7 +143,6 @@ impl Host {
             inbox,
             queued: Vec::new(),
             clock,
-            left_out: CpuUse::default(),
             root,
         })
     }
@@ -159,11 +155,6 @@ impl Host {
     /// Why the cgroup freezer is not used, where it was wanted.
     pub fn group_problem(&self) -> Option<&GroupError> {
         self.group_problem.as_ref()
-    }
-
-    /// Where the time of the CPUs went while the whole run was suspended.
-    pub fn left_out(&self) -> CpuUse {
-        self.left_out
     }
 
     fn start(&mut self, task: TaskId, cpus: &CpuSet) {
@@ -221,12 +212,7 @@ impl Host {
                 .iter_mut()
                 .chain(&mut *retired)
                 .find_map(|kernel| kernel.counted(ended.task));
-            meter.close(
-                ended.task,
-                ended.cpu_time,
-                actuator.speed(ended.task),
-                counted,
-            );
+            meter.close(ended.task, ended.cpu_time, counted);
             for loaded in loaded.iter_mut().chain(&mut *retired) {
                 loaded.ended(ended.task, &clock.relation());
             }
@@ -274,16 +260,7 @@ impl Host {
         if let Some(loaded) = &mut self.loaded {
             loaded.rest(&self.lifecycle);
         }
-        let cpus = self.machine.all_cpus();
-        let before = accounts::read(&self.root, &cpus);
         let _ = sys::kill(std::process::id() as RawPid, libc::SIGSTOP);
-        let after = accounts::read(&self.root, &cpus);
-        if let Some(used) = after
-            .zip(before)
-            .and_then(|(after, before)| after.since(&before))
-        {
-            self.left_out = self.left_out.and(used);
-        }
         for &task in &running {
             self.actuator.set_frozen(&self.lifecycle, task, false);
         }
@@ -324,12 +301,11 @@ impl Backend for Host {
         let before = events.len();
         loop {
             events.append(&mut self.queued);
-            // A job may have to be continued or paused in the meantime; the wait goes on after that.
+            // A job may have to be continued in the meantime; the wait goes on after that.
             let now = self.clock.now();
             let stopped = self
                 .lifecycle
                 .continue_stopped(now, |task| self.actuator.hold(task));
-            let paced = self.actuator.pace(&self.lifecycle, now);
             let owed = self.actuator.thaw_owed(&self.lifecycle, now);
             let unguarded = self.lifecycle.keep_guard(now);
             let clock = self.clock.relation();
@@ -337,7 +313,7 @@ impl Backend for Host {
                 .loaded
                 .as_mut()
                 .map(|loaded| loaded.tend(&self.lifecycle, &self.actuator, now, &clock));
-            let wake = [until, stopped, paced, owed, unguarded, tended]
+            let wake = [until, stopped, owed, unguarded, tended]
                 .into_iter()
                 .flatten()
                 .min();
@@ -379,7 +355,6 @@ impl Backend for Host {
 
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
         for &task in tasks {
-            let speed = self.actuator.speed(task);
             let counted = self
                 .loaded
                 .iter_mut()
@@ -387,7 +362,7 @@ impl Backend for Host {
                 .find_map(|kernel| kernel.counted(task));
             let mut usage = self
                 .meter
-                .read(task, self.lifecycle.cpu_time(task), speed, counted);
+                .read(task, self.lifecycle.cpu_time(task), counted);
             if let Some(loaded) = &mut self.loaded {
                 usage.residency = loaded.residency(task, &self.clock.relation());
             }

@@ -43,7 +43,7 @@ fn command(record: &Record) -> String {
 /// A row of the table: a name, and a value if the record has it.
 type Row = (&'static str, fn(&Record) -> Option<String>);
 
-const ROWS: [Row; 18] = [
+const ROWS: [Row; 17] = [
     ("machine", |record| Some(record.machine.clone())),
     ("has", |record| Some(topology(record))),
     ("core types", core_types),
@@ -65,7 +65,6 @@ const ROWS: [Row; 18] = [
     }),
     ("cosched itself", |record| Some(overhead(record))),
     ("the CPUs' time", lost_time),
-    ("heat", heat),
     ("cosched", |record| Some(record.cosched_version.clone())),
 ];
 
@@ -134,19 +133,6 @@ fn lost_time(record: &Record) -> Option<String> {
         texts.extend(share.map(|share| format!("{:.1} % {what}", 100.0 * share)));
     }
     (!texts.is_empty()).then(|| texts.join(", "))
-}
-
-fn heat(record: &Record) -> Option<String> {
-    let load = &record.machine_load;
-    let events = load.throttle_events.filter(|events| *events > 0)?;
-    let time = match load.throttled_s {
-        Some(time_s) => format!(", {} in all", seconds(time_s)),
-        None => String::new(),
-    };
-    Some(format!(
-        "slowed a core down {}{time}",
-        count(events, "time")
-    ))
 }
 
 /// Return the machine, the policy and the setting of a run.

@@ -94,7 +94,7 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
         metrics_estimated: metrics_estimated(&outcomes, &estimated, &mut absent),
         energy: energy(result, info),
         overhead: overhead(result, info, info.backend == BackendKind::Sim),
-        machine_load: MachineLoad::of(info.machine_use, info.throttling),
+        machine_load: MachineLoad::of(info.machine_use),
         plans: absent.note_option(
             "plans",
             result.plans.map(plans),

@@ -2,7 +2,7 @@
 
 use super::Record;
 use crate::given::Given;
-use crate::warning::{DISTURBED, SOLO_DISTURBED, THROTTLED};
+use crate::warning::{DISTURBED, SOLO_DISTURBED};
 use std::collections::BTreeMap;
 
 /// The least solo time in seconds. What is shorter would be 0 on the clock of a run, which counts nanoseconds.
@@ -15,7 +15,7 @@ pub struct SoloTimes {
     pub by_command: BTreeMap<(String, Given), f64>,
     /// Solo time by the job's name.
     pub by_name: BTreeMap<String, f64>,
-    /// Whether others used the CPUs, or the processor was throttled, while they were measured, so that they are not to be trusted.
+    /// Whether others used the CPUs while they were measured, so that they are not to be trusted.
     pub disturbed: bool,
 }
 
@@ -47,7 +47,7 @@ pub fn solo_times(record: &Record) -> SoloTimes {
     let one_by_one = one_by_one(record);
     let mut means = Means::default();
     let warned = |code: &str| record.warnings.iter().any(|warning| warning.code == code);
-    let disturbed = warned(DISTURBED) || warned(THROTTLED);
+    let disturbed = warned(DISTURBED);
     let mut times = SoloTimes {
         disturbed: warned(SOLO_DISTURBED),
         ..SoloTimes::default()

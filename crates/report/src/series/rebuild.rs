@@ -139,7 +139,6 @@ fn run_info(
         freezing: None,
         cpu_share: Reading::Absent(Absence::NotYetMeasured),
         machine_use: Reading::Absent(Absence::NotYetMeasured),
-        throttling: Reading::Absent(Absence::NotYetMeasured),
         earlier: header.earlier_jobs.clone(),
         energy_source: EnergySource::Absent,
         warnings: Vec::new(),

@@ -1,13 +1,13 @@
 //! The table of features: what each needs, whether it works, and the remedy if not.
 
-use cosched_core::{Absence, Counter, Machine, Reading};
+use cosched_core::{Absence, Counter, Machine};
 use cosched_linux::counters::CounterSupport;
 use cosched_linux::energy::EnergyMeter;
 use cosched_linux::events::short_name;
 use cosched_linux::root::Root;
 use cosched_linux::topology::Topology;
 use cosched_linux::traffic::TrafficMeter;
-use cosched_linux::{NoFolder, folder_problem, freezer_problem, throttling};
+use cosched_linux::{NoFolder, folder_problem, freezer_problem};
 use cosched_report::count;
 use serde::Serialize;
 
@@ -73,7 +73,6 @@ pub(super) fn all(root: &Root, topology: &Topology, counters: &CounterSupport) -
         kernel_scheduler(root),
         energy(root),
         traffic(root, &topology.machine),
-        heat(root, topology),
         core_types(&topology.machine),
     ]);
     features
@@ -248,16 +247,6 @@ fn traffic(root: &Root, machine: &Machine) -> Feature {
     }
     let is_denied = problem.is_some_and(|problem| problem.reason == Absence::NoPermission);
     feature.or_remedy(is_denied.then_some("sudo sysctl kernel.perf_event_paranoid=0"))
-}
-
-fn heat(root: &Root, topology: &Topology) -> Feature {
-    let throttled: Reading<_> = throttling::read(root, &topology.facts.used);
-    Feature::new(
-        "throttling by heat",
-        yes_unless(throttled.absence()),
-        "an Intel processor that is not behind a hypervisor",
-        "only the counted cycles show that heat slowed a run down",
-    )
 }
 
 fn core_types(machine: &Machine) -> Feature {

@@ -11,7 +11,6 @@ use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
 use cosched_core::{Actuation, Halt, Nanos, Order, TimeLimit};
-use cosched_linux::emulate::SmallCores;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
@@ -239,10 +238,6 @@ pub(crate) struct PolicyArgs {
         hide_short_help = true
     )]
     pub(crate) cpus_per_job: CpusPerJob,
-
-    /// Emulate small cores on these CPUs by pausing their jobs, as in 2-3:0.25 for a quarter of the speed
-    #[arg(long, value_name = "CPUS:SHARE", hide_short_help = true)]
-    pub(crate) emulate_small: Option<SmallCores>,
 
     /// Count another event, as in mm=0x4844; repeatable
     #[arg(

@@ -114,7 +114,6 @@ impl<P: Platform> Batch<'_, P> {
         let specs = self.specs.to_vec();
         let result = cosched_core::run(&mut backend, policy, &mut recorder, specs, self.config);
         info.warnings = recorder.into_warnings();
-        let left_out = P::left_out(&backend);
         drop(backend);
         reporter.leave_console(self.specs);
         // Whatever became of the run, what its jobs did is known.
@@ -129,7 +128,7 @@ impl<P: Platform> Batch<'_, P> {
         }
         reporter.finish_journal();
         if let Some(gauge) = gauge {
-            gauge.finish(result.turnaround, left_out, &mut info);
+            gauge.finish(result.turnaround, &mut info);
         }
         Ok(BatchResult { result, info })
     }
@@ -187,7 +186,6 @@ impl<P: Platform> Batch<'_, P> {
             freezing: Some(view.freezing.clone()),
             cpu_share: Reading::Absent(Absence::NotYetMeasured),
             machine_use: Reading::Absent(P::UNMEASURED),
-            throttling: Reading::Absent(P::UNMEASURED),
             earlier: std::mem::take(&mut self.earlier),
             energy_source: view.energy,
             warnings: Vec::new(),

@@ -13,9 +13,7 @@ use crate::exit::{incapable, no_program, usage};
 use crate::input::{COMMAND_LINE, Command, Job, told};
 use anyhow::Context as _;
 use cosched_core::{Absence, Backend as _, Capability, Counter, CpuSet, Machine, Nanos};
-use cosched_linux::accounts::CpuUse;
 use cosched_linux::counters::{CounterSupport, probe};
-use cosched_linux::emulate::SmallCores;
 use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::identity::machine_kind;
 use cosched_linux::root::Root;
@@ -42,8 +40,6 @@ pub(crate) struct HostPlatform {
     /// Why the cgroup freezer can't be used.
     freezer_problem: Option<GroupError>,
     freezing: Freezing,
-    /// The small cores of `--emulate-small`.
-    small: Option<SmallCores>,
     /// This process's own environment, which jobs share.
     env: Arc<Environment>,
     found: Found,
@@ -66,10 +62,6 @@ impl HostPlatform {
         warnings.extend(event_warnings);
         let freezer_problem = cosched_linux::freezer_problem(root);
         let freezing = freezing(args.freeze, freezer_problem.as_ref())?;
-        let machine = match &args.emulate_small {
-            None => machine,
-            Some(small) => emulated(small, &machine, freezing, freezer_problem.as_ref(), args)?,
-        };
         let mut capabilities = cosched_linux::capabilities(root, &machine, &counters, freezing);
         let mut refused = None;
         check_actuator(args)?;
@@ -90,8 +82,7 @@ impl HostPlatform {
             capabilities,
             params: Vec::new(),
             files: Vec::new(),
-            // On emulated small cores a job that may also use others would not be slowed.
-            measures_width: args.emulate_small.is_none(),
+            measures_width: true,
             refused,
             warnings,
         };
@@ -101,7 +92,6 @@ impl HostPlatform {
             counters,
             freezer_problem,
             freezing,
-            small: args.emulate_small.clone(),
             env: Arc::new(env),
             found: Found::default(),
             keys,
@@ -178,13 +168,7 @@ fn freezing_text(freezing: Freezing) -> &'static str {
 }
 
 fn check_actuator(args: &PolicyArgs) -> anyhow::Result<()> {
-    let in_kernel = args.actuator == ActuatorArg::SchedExt;
-    if in_kernel && args.emulate_small.is_some() {
-        return Err(usage(
-            "--emulate-small pauses jobs, and --actuator sched-ext pauses none; leave one of them out",
-        ));
-    }
-    if args.all && !in_kernel {
+    if args.all && args.actuator != ActuatorArg::SchedExt {
         return Err(usage("--all is for --actuator sched-ext"));
     }
     Ok(())
@@ -226,36 +210,6 @@ fn beside_others(
     (chosen, warning.into_iter().collect())
 }
 
-/// The machine with emulated small cores.
-fn emulated(
-    small: &SmallCores,
-    machine: &Machine,
-    freezing: Freezing,
-    freezer_problem: Option<&GroupError>,
-    args: &PolicyArgs,
-) -> anyhow::Result<Machine> {
-    if freezing != Freezing::Cgroup {
-        let why = freezer_problem.map_or_else(
-            || "--freeze signals was given".to_owned(),
-            ToString::to_string,
-        );
-        return Err(incapable(format!(
-            "--emulate-small needs the cgroup freezer: {why}"
-        )));
-    }
-    if args.policy == "linux" {
-        return Err(usage(
-            "--emulate-small: under policy linux it is not known which jobs are on these CPUs; use another, as in --policy \
-             big-fair",
-        ));
-    }
-    small.on(machine).map_err(|error| {
-        usage(format!(
-            "--emulate-small: {error}, as in --emulate-small 1:0.25"
-        ))
-    })
-}
-
 impl Platform for HostPlatform {
     type Job = HostJob;
     type Backend = Host;
@@ -288,10 +242,6 @@ impl Platform for HostPlatform {
 
     fn gauge(&self) -> Option<Gauge> {
         Some(Gauge::start(self.view.machine.all_cpus()))
-    }
-
-    fn left_out(backend: &Host) -> CpuUse {
-        backend.left_out()
     }
 
     fn view(&self) -> &View {
@@ -411,7 +361,6 @@ impl Platform for HostPlatform {
                 .load
                 .map(|load| load.on(self.view.machine.cpus.len())),
             max_pause: args.limits.max_pause,
-            small: self.small.clone(),
             kernel,
             inbox,
             notice: Box::new(move |notice| tell.warn(warning(notice))),

@@ -214,7 +214,6 @@ mod tests {
             freezing: None,
             cpu_share: cosched_core::Reading::Absent(cosched_core::Absence::NotTold),
             machine_use: cosched_core::Reading::Absent(cosched_core::Absence::NotTold),
-            throttling: cosched_core::Reading::Absent(cosched_core::Absence::NotTold),
             earlier: Vec::new(),
             energy_source: cosched_report::EnergySource::Absent,
             warnings: Vec::new(),

@@ -10,7 +10,6 @@ use crate::exit::Failure;
 use crate::input::Job;
 use cosched_core::{Absence, Backend, Capabilities, Machine, Nanos, SoloProfile};
 use cosched_linux::Inbox;
-use cosched_linux::accounts::CpuUse;
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, Given, RunWarning, SettingFile, SoloSource};
 use std::path::{Path, PathBuf};
@@ -164,9 +163,6 @@ pub(crate) trait Platform {
 
     /// Reads the machine's counters at the start of a run; `None` in a simulation.
     fn gauge(&self) -> Option<Gauge>;
-
-    /// CPU use while the run was suspended.
-    fn left_out(backend: &Self::Backend) -> CpuUse;
 
     /// Makes the backend for these jobs; nothing is started yet. It watches `inbox`, if it runs real jobs.
     ///

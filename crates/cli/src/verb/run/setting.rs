@@ -134,11 +134,6 @@ fn options(args: &RunArgs, view: &View, config: &RunConfig) -> RunOptions {
         .limits
         .load
         .map(|load| load.on(view.machine.cpus.len()));
-    let small = args
-        .policy
-        .emulate_small
-        .as_ref()
-        .map(|small| format!("{}:{}", small.cpus, small.share));
     let policy = &args.policy.policy;
     let lacks = auto_lacks(args, view);
     let why_nothing = if policy == "auto" {
@@ -190,7 +185,6 @@ fn options(args: &RunArgs, view: &View, config: &RunConfig) -> RunOptions {
         log_limit_bytes: absent.note_option("log_limit_bytes", args.output.log_limit, NOT_GIVEN),
         solo: absent.note_option("solo", solo, NOT_GIVEN),
         shell: absent.note_option("shell", shell, NOT_GIVEN),
-        emulate_small: absent.note_option("emulate_small", small, NOT_GIVEN),
         events: args.policy.events.clone(),
         absent,
     }

@@ -13,7 +13,6 @@ use crate::exit::{Exit, Failure, usage};
 use crate::input::{Job, spec, told};
 use anyhow::Context as _;
 use cosched_core::{Absence, Capability, Counter, Nanos, SoloProfile};
-use cosched_linux::accounts::CpuUse;
 use cosched_linux::{Inbox, Interrupt, Interrupts};
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, Given, SoloSource};
@@ -163,11 +162,6 @@ pub(crate) fn check_options(args: &RunArgs) -> anyhow::Result<()> {
             "--require freezer",
             policy.require.contains(&Requirement::Freezer),
             no_freezer,
-        ),
-        (
-            "--emulate-small",
-            policy.emulate_small.is_some(),
-            "there are machines with small cores",
         ),
         (
             "--event",
@@ -363,10 +357,6 @@ impl Platform for SimPlatform {
 
     fn gauge(&self) -> Option<Gauge> {
         None
-    }
-
-    fn left_out(_backend: &Interruptible<Sim>) -> CpuUse {
-        CpuUse::default()
     }
 
     fn view(&self) -> &View {
