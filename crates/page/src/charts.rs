@@ -2,8 +2,8 @@
 
 use crate::facts::{JobFacts, RunFacts};
 use crate::view::ComparisonView;
-use cosched_compare::{Comparison, Judged};
 use cosched_core::metric::Better;
+use cosched_experiments::comparison::{Comparison, Judged};
 use cosched_report::Traffic;
 use cosched_report::chart::{Axis, BarSeries, Bars, Chart, Curve, CurveStyle, Estimate, Plot};
 

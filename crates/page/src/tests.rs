@@ -4,10 +4,10 @@ use crate::testing::{placed, record_of};
 use crate::{
     ComparisonView, RunFacts, RunView, comparison_page, comparison_pictures, run_page, run_pictures,
 };
-use cosched_compare::{
+use cosched_core::Nanos;
+use cosched_experiments::comparison::{
     Answer, COMPARE_SCHEMA, Candidate, Design, MEAN_GHZ, Manifest, Means, Mix, Outcome, Trial, Wish,
 };
-use cosched_core::Nanos;
 use cosched_report::{Mode, Record, Timeline};
 use std::collections::{BTreeMap, BTreeSet};
 

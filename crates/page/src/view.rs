@@ -1,7 +1,7 @@
 //! What pages and pictures are made of: runs and comparisons with all that is shown of them.
 
 use crate::facts::RunFacts;
-use cosched_compare::{Answer, Candidate, Trial, runs_text};
+use cosched_experiments::comparison::{Answer, Candidate, Trial, runs_text};
 use cosched_report::{BackendKind, Record, Timeline};
 use std::collections::BTreeMap;
 

@@ -7,9 +7,11 @@ use crate::whole_file::write_whole;
 use anyhow::Context as _;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use cosched_experiments::reproduction::findings::{csv, markdown};
+use cosched_experiments::reproduction::{
+    Experiment, Findings, Pool, ReproduceError, Request, reproduce,
+};
 use cosched_linux::{Interrupt, Interrupts};
-use cosched_reproduce::findings::{csv, markdown};
-use cosched_reproduce::{Experiment, Findings, Pool, ReproduceError, Request, reproduce};
 use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

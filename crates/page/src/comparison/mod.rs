@@ -11,7 +11,7 @@ use crate::html::{Cell, Table, charts, details, esc, list, paragraph};
 use crate::run::machine;
 use crate::timeline::timeline_figure;
 use crate::view::ComparisonView;
-use cosched_compare::{Answer, Means, number, runs_text, what};
+use cosched_experiments::comparison::{Answer, Means, number, runs_text, what};
 use cosched_report::EnergySource;
 
 /// The page.

@@ -1,7 +1,7 @@
 //! The verdicts, in words first, then with their figures.
 
 use crate::html::{Cell, Table, esc, paragraph};
-use cosched_compare::{
+use cosched_experiments::comparison::{
     Answer, Judged, LEVELS, Verdict, change_text, meaning, number, verdict_text,
 };
 use cosched_report::visible;

@@ -6,9 +6,9 @@ use crate::exit::usage;
 use crate::input::near::did_you_mean;
 use crate::input::{self, spec, told};
 use crate::sha256::sha256;
-use cosched_compare::{Candidate, Design, ELAPSED, InputFile, Judge, Means, Mix};
 use cosched_core::metric::METRICS;
 use cosched_core::{Params, find_policy};
+use cosched_experiments::comparison::{Candidate, Design, ELAPSED, InputFile, Judge, Means, Mix};
 use cosched_report::visible;
 use std::path::{Path, PathBuf};
 

@@ -24,7 +24,7 @@ use anyhow::Context as _;
 pub(crate) use args::CompareArgs;
 use args::CompareFormat;
 use child::{Children, What};
-use cosched_compare::{
+use cosched_experiments::comparison::{
     Answer, COMPARE_SCHEMA, COMPARISON_FILE, Design, ELAPSED, Manifest, Means, Outcome, Store,
     Wish, precision,
 };
@@ -591,10 +591,22 @@ impl Runs<'_> {
 /// Writes the answer in all forms beside the runs.
 fn write(store: &Store, answer: &Answer) -> anyhow::Result<()> {
     let forms = [
-        ("comparison.txt", cosched_compare::text(answer, 100)),
-        ("comparison.md", cosched_compare::markdown(answer)),
-        ("comparison.csv", cosched_compare::csv(answer)),
-        ("comparison.json", cosched_compare::json(answer)),
+        (
+            "comparison.txt",
+            cosched_experiments::comparison::text(answer, 100),
+        ),
+        (
+            "comparison.md",
+            cosched_experiments::comparison::markdown(answer),
+        ),
+        (
+            "comparison.csv",
+            cosched_experiments::comparison::csv(answer),
+        ),
+        (
+            "comparison.json",
+            cosched_experiments::comparison::json(answer),
+        ),
     ];
     forms
         .iter()
@@ -605,10 +617,12 @@ fn write(store: &Store, answer: &Answer) -> anyhow::Result<()> {
 
 fn print(args: &CompareArgs, answer: &Answer) -> anyhow::Result<()> {
     let text = match args.format {
-        CompareFormat::Text => cosched_compare::text(answer, width_of(std::io::stdout())),
-        CompareFormat::Markdown => cosched_compare::markdown(answer),
-        CompareFormat::Csv => cosched_compare::csv(answer),
-        CompareFormat::Json => cosched_compare::json(answer),
+        CompareFormat::Text => {
+            cosched_experiments::comparison::text(answer, width_of(std::io::stdout()))
+        }
+        CompareFormat::Markdown => cosched_experiments::comparison::markdown(answer),
+        CompareFormat::Csv => cosched_experiments::comparison::csv(answer),
+        CompareFormat::Json => cosched_experiments::comparison::json(answer),
     };
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;

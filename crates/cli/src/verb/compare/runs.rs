@@ -8,7 +8,7 @@ use crate::input::quote;
 use crate::verb::run::Screen;
 use crate::whole_file::{read_own, write_whole};
 use anyhow::Context as _;
-use cosched_compare::{
+use cosched_experiments::comparison::{
     COMMAND_FILE, COMMAND_SCHEMA, CommandRun, Design, Means, Outcome, RUN_FILE, Store, Trial,
 };
 use cosched_linux::{Interrupt, Interrupts};

@@ -5,7 +5,7 @@ use super::runs::{Runs, Stopped, cosched_run, failure, killed};
 use crate::sha256::sha256;
 use crate::whole_file::{read_own, write_whole};
 use anyhow::Context as _;
-use cosched_compare::Wish;
+use cosched_experiments::comparison::Wish;
 use cosched_report::{SoloFile, SoloJob};
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -5,7 +5,7 @@ use super::tables::{self, Prefix};
 use crate::exit::usage;
 use crate::run_files::{SERIES, open_series};
 use crate::verb::run::width_of;
-use cosched_compare::{Answer, Judge, Store, csv, json, markdown, text};
+use cosched_experiments::comparison::{Answer, Judge, Store, csv, json, markdown, text};
 use cosched_page::{ComparisonView, RunFacts};
 use cosched_report::{Form, Timeline};
 use serde_json::Value;

@@ -1,0 +1,22 @@
+//! Comparisons of ways to run a batch: which runs are made in which order, what their figures say, and the folder that
+//! keeps them.
+
+mod answer;
+mod design;
+mod figures;
+mod frequency;
+mod store;
+mod text;
+mod verdict;
+
+pub use answer::{Answer, Judge, Judged, Spread};
+pub use design::{Candidate, Design, InputFile, Means, Mix, Trial};
+pub use figures::{COMMAND_SCHEMA, CommandRun, ELAPSED, Outcome};
+pub use frequency::MEAN_GHZ;
+pub use store::{
+    COMMAND_FILE, COMPARE_SCHEMA, COMPARISON_FILE, Manifest, RUN_FILE, Store, StoreError, Wish,
+};
+pub use text::{
+    LEVELS, change_text, csv, json, markdown, meaning, number, runs_text, text, verdict_text, what,
+};
+pub use verdict::{Change, Comparison, Verdict, compare, precision};

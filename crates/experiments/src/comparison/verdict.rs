@@ -1,0 +1,555 @@
+//! What the runs say: is a candidate better than the baseline, by how much, and is that sure?
+//!
+//! The runs of a block are compared with each other, because they are near each other in time. Of each block the figure is
+//! the mean over the mixes of the logarithm of candidate / baseline; so a ratio of 2 and one of 1/2 cancel, and long mixes
+//! count no more than short ones. Blocks are independent, so the interval is that of the mean of the blocks' figures.
+//!
+//! The interval that is told holds the true ratio in 95 of 100 cases. A verdict needs more: that of 99 of 100, since
+//! several metrics are judged at once, and one of them would often enough be wrong by chance.
+
+use crate::comparison::design::Design;
+use crate::comparison::figures::Outcome;
+use crate::statistics::{Estimate, is_sure, median, sample_deviation};
+use cosched_core::metric::{Better, metric};
+use std::collections::BTreeMap;
+
+/// How a candidate compares with the baseline in one metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is better.
+    Better,
+    /// It is worse.
+    Worse,
+    /// No difference is shown. There may be one that is too small to be seen.
+    NoDifference,
+}
+
+/// A ratio of a candidate's figure to the baseline's, less 1: -0.1 is a tenth less.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// The geometric mean over the blocks and mixes.
+    pub mean: f64,
+    /// The ends of the 95 % interval; `None` with fewer than two blocks.
+    pub interval: Option<(f64, f64)>,
+}
+
+/// How a candidate compares with the baseline in one metric, over all mixes or with one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// The metric's name.
+    pub metric: String,
+    /// The candidate's position.
+    pub candidate: usize,
+    /// The mix; `None` for all together.
+    pub mix: Option<usize>,
+    /// Blocks in which both have figures for all mixes.
+    pub blocks: usize,
+    /// The change from the baseline, or why none can be told.
+    pub change: Result<Change, String>,
+    /// `None` with fewer than two blocks.
+    pub verdict: Option<Verdict>,
+    /// With no verdict for or against it: how many more blocks are likely to show a difference of the size that was asked
+    /// for, if there is one. `None` if so small a difference would have been seen.
+    pub more_blocks: Option<u32>,
+    /// Blocks whose ratio is far from that of the others.
+    pub odd_blocks: Vec<u32>,
+}
+
+/// A block whose logarithm is so many standard deviations, as estimated from the median deviation, from the median is odd.
+const ODD: f64 = 5.0;
+/// But not by less than this.
+const LEAST_ODD: f64 = 0.02;
+/// The normal quantiles of a 99 % interval, and of the chance of 80 % that a difference is seen.
+const SEEN: f64 = 2.576 + 0.842;
+/// Nobody makes more blocks than this to see something.
+const MOST_BLOCKS: f64 = 1e6;
+
+/// Of each block the logarithm of candidate / baseline, as the mean over these mixes; only of blocks in which both have
+/// positive figures for all of them, and did as much.
+fn logarithms(
+    outcomes: &[Outcome],
+    mixes: &[usize],
+    (candidate, baseline): (usize, usize),
+    metric: &str,
+) -> BTreeMap<u32, f64> {
+    let figure = |outcome: &Outcome| {
+        outcome
+            .figure(metric)
+            .filter(|figure| *figure > 0.0 && figure.is_finite())
+    };
+    let mut sums: BTreeMap<u32, (usize, f64)> = BTreeMap::new();
+    for ((block, _), both) in pairs(outcomes, mixes, [candidate, baseline]) {
+        let [Some(of_candidate), Some(of_baseline)] = both else {
+            continue;
+        };
+        if let (Some(here), Some(there)) = (figure(of_candidate), figure(of_baseline))
+            && of_candidate.did_as_much_as(of_baseline)
+        {
+            let sum = sums.entry(block).or_default();
+            sum.0 += 1;
+            sum.1 += libm::log(here / there);
+        }
+    }
+    let whole = sums
+        .into_iter()
+        .filter(|(_, (count, _))| *count == mixes.len());
+    whole
+        .map(|(block, (count, sum))| (block, sum / count as f64))
+        .collect()
+}
+
+/// The runs of two candidates with these mixes, by block and mix. One that is compared with itself has one run in each block.
+fn pairs<'a>(
+    outcomes: &'a [Outcome],
+    mixes: &[usize],
+    who: [usize; 2],
+) -> BTreeMap<(u32, usize), [Option<&'a Outcome>; 2]> {
+    let mut pairs: BTreeMap<(u32, usize), [Option<&Outcome>; 2]> = BTreeMap::new();
+    for outcome in outcomes
+        .iter()
+        .filter(|outcome| mixes.contains(&outcome.trial.mix))
+    {
+        let both = pairs
+            .entry((outcome.trial.block, outcome.trial.mix))
+            .or_default();
+        for (side, _) in who
+            .iter()
+            .enumerate()
+            .filter(|(_, who)| **who == outcome.trial.candidate)
+        {
+            both[side] = Some(outcome);
+        }
+    }
+    pairs
+}
+
+/// Blocks whose logarithm is far from the median.
+fn odd_blocks(logs: &BTreeMap<u32, f64>) -> Vec<u32> {
+    if logs.len() < 4 {
+        return Vec::new();
+    }
+    let middle = median(&logs.values().copied().collect::<Vec<_>>());
+    let distances: Vec<f64> = logs.values().map(|log| (log - middle).abs()).collect();
+    let most = (ODD * 1.4826 * median(&distances)).max(LEAST_ODD);
+    let blocks = logs.keys().zip(distances);
+    blocks
+        .filter(|(_, distance)| *distance > most)
+        .map(|(block, _)| *block)
+        .collect()
+}
+
+/// Why there is nothing to compare.
+fn why_none(outcomes: &[Outcome], mixes: &[usize], who: [usize; 2], metric: &str) -> String {
+    let of = outcomes.iter().filter(|outcome| {
+        who.contains(&outcome.trial.candidate) && mixes.contains(&outcome.trial.mix)
+    });
+    for outcome in of {
+        match (outcome.figure(metric), outcome.absent.get(metric)) {
+            (None, Some(why)) => return why.clone(),
+            (None, None) if outcome.policy.is_none() => {
+                return "of another program only the time of the whole is known".to_owned();
+            }
+            (Some(figure), _) if figure <= 0.0 => return "a value of zero has no ratio".to_owned(),
+            _ => {}
+        }
+    }
+    let differ =
+        |both: &[Option<&Outcome>; 2]| matches!(both, [Some(a), Some(b)] if !a.did_as_much_as(b));
+    if let Some([Some(a), Some(b)]) = pairs(outcomes, mixes, who)
+        .values()
+        .find(|both| differ(both))
+    {
+        return if [a, b].iter().any(|one| one.failed.is_none()) {
+            "the command or jobs failed: it is not known that both did the same".to_owned()
+        } else {
+            "more jobs failed in one than in the other".to_owned()
+        };
+    }
+    "no block is whole".to_owned()
+}
+
+/// Compares a candidate with the baseline. `least` is the relative difference that is worth seeing.
+pub fn compare(
+    design: &Design,
+    outcomes: &[Outcome],
+    candidate: usize,
+    name: &str,
+    mix: Option<usize>,
+    least: f64,
+) -> Comparison {
+    let mixes: Vec<usize> = mix.map_or_else(|| (0..design.mixes.len()).collect(), |mix| vec![mix]);
+    let logs = logarithms(outcomes, &mixes, (candidate, design.baseline), name);
+    let values: Vec<f64> = logs.values().copied().collect();
+    let mut comparison = Comparison {
+        metric: name.to_owned(),
+        candidate,
+        mix,
+        blocks: values.len(),
+        change: Err(String::new()),
+        verdict: None,
+        more_blocks: None,
+        odd_blocks: odd_blocks(&logs),
+    };
+    let Some(estimate) = Estimate::of(&values) else {
+        let who = [candidate, design.baseline];
+        comparison.change = Err(why_none(outcomes, &mixes, who, name));
+        return comparison;
+    };
+    let (low, high) = estimate.interval();
+    comparison.change = Ok(Change {
+        mean: libm::expm1(estimate.mean),
+        interval: estimate
+            .half_width
+            .map(|_| (libm::expm1(low), libm::expm1(high))),
+    });
+    comparison.verdict = verdict(&values, estimate.mean, name);
+    if comparison.verdict == Some(Verdict::NoDifference) {
+        comparison.more_blocks = more_blocks(&values, least);
+    }
+    comparison
+}
+
+/// The verdict on logarithms of candidate / baseline; `None` of fewer than two.
+fn verdict(logs: &[f64], mean: f64, name: &str) -> Option<Verdict> {
+    let lower_is_better = metric(name).is_none_or(|metric| metric.better == Better::Lower);
+    Some(match is_sure(logs)? {
+        false => Verdict::NoDifference,
+        true if (mean < 0.0) == lower_is_better => Verdict::Better,
+        true => Verdict::Worse,
+    })
+}
+
+/// How many more blocks are likely to show a difference of the share `least`.
+fn more_blocks(logs: &[f64], least: f64) -> Option<u32> {
+    let wanted = SEEN * sample_deviation(logs)? / libm::log1p(least);
+    let more = (wanted * wanted).ceil().min(MOST_BLOCKS) - logs.len() as f64;
+    (more > 0.0).then_some(more as u32)
+}
+
+/// Half of the width of the widest 95 % interval of any candidate in these metrics, as a share of the baseline's figure:
+/// how well the differences are known. `None` as long as one of them has no interval that could be told.
+pub fn precision(design: &Design, outcomes: &[Outcome], metrics: &[String]) -> Option<f64> {
+    let others = (0..design.candidates.len()).filter(|&candidate| candidate != design.baseline);
+    let mut widest: Option<f64> = None;
+    for candidate in others {
+        for name in metrics {
+            let comparison = compare(design, outcomes, candidate, name, None, 1.0);
+            let Ok(change) = comparison.change else {
+                continue;
+            };
+            let (low, high) = change.interval?;
+            widest = Some(widest.unwrap_or(0.0).max(0.5 * (high - low)));
+        }
+    }
+    widest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::design::{Candidate, Mix, Trial};
+    use cosched_core::Rng;
+
+    fn design(mixes: usize) -> Design {
+        let mix = |at: usize| Mix {
+            name: format!("mix{at}"),
+            file: format!("mix{at}.toml"),
+            sha256: String::new(),
+        };
+        Design {
+            mixes: (0..mixes).map(mix).collect(),
+            candidates: vec![Candidate::policy("linux"), Candidate::policy("even")],
+            baseline: 0,
+            on: "host".to_owned(),
+            seed: 1,
+            ..Design::default()
+        }
+    }
+
+    fn outcome(block: u32, mix: usize, candidate: usize, name: &str, value: f64) -> Outcome {
+        let figures = [(name.to_owned(), value)].into();
+        Outcome {
+            trial: Trial {
+                block,
+                mix,
+                candidate,
+            },
+            figures,
+            policy: Some("p".to_owned()),
+            ..Outcome::default()
+        }
+    }
+
+    /// Nearly normal with deviation 1.
+    fn normal(rng: &mut Rng) -> f64 {
+        (0..12)
+            .map(|_| rng.below(1 << 32) as f64 / 4_294_967_296.0)
+            .sum::<f64>()
+            - 6.0
+    }
+
+    /// Times of both in blocks that differ by a third among each other, with this noise of each run; `ratio` is what the
+    /// candidate takes in truth.
+    fn times(rng: &mut Rng, blocks: u32, mixes: usize, ratio: f64, noise: f64) -> Vec<Outcome> {
+        let mut all = Vec::new();
+        for block in 1..=blocks {
+            for mix in 0..mixes {
+                let slow = 10.0 * (mix + 1) as f64 * libm::exp(0.3 * normal(rng));
+                all.push(outcome(
+                    block,
+                    mix,
+                    0,
+                    "turnaround_s",
+                    slow * libm::exp(noise * normal(rng)),
+                ));
+                all.push(outcome(
+                    block,
+                    mix,
+                    1,
+                    "turnaround_s",
+                    slow * ratio * libm::exp(noise * normal(rng)),
+                ));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn a_difference_is_seen_through_what_blocks_differ_by() {
+        let mut rng = Rng::new(1);
+        let all = times(&mut rng, 7, 2, 0.9, 0.01);
+        let seen = compare(&design(2), &all, 1, "turnaround_s", None, 0.02);
+        let change = seen.change.unwrap();
+        let (low, high) = change.interval.unwrap();
+        assert!(low < -0.1 && -0.1 < high && high - low < 0.04, "{change:?}");
+        assert_eq!(
+            (seen.verdict, seen.blocks, seen.more_blocks),
+            (Some(Verdict::Better), 7, None)
+        );
+        let of_one = compare(&design(2), &all, 1, "turnaround_s", Some(1), 0.02);
+        assert_eq!((of_one.verdict, of_one.blocks), (Some(Verdict::Better), 7));
+        // The same ratio of a metric of which more is better.
+        let mut other = all.clone();
+        for outcome in &mut other {
+            outcome.figures = [("stp".to_owned(), outcome.figures["turnaround_s"])].into();
+        }
+        assert_eq!(
+            compare(&design(2), &other, 1, "stp", None, 0.02).verdict,
+            Some(Verdict::Worse)
+        );
+    }
+
+    #[test]
+    fn one_that_is_compared_with_its_equal_shows_no_difference() {
+        let mut rng = Rng::new(2);
+        for blocks in [3, 7, 12] {
+            let shown = (0..400).filter(|_| {
+                let all = times(&mut rng, blocks, 1, 1.0, 0.05);
+                compare(&design(1), &all, 1, "turnaround_s", None, 0.02).verdict
+                    != Some(Verdict::NoDifference)
+            });
+            let shown = shown.count();
+            assert!(shown <= 20, "{blocks} blocks: {shown} of 400");
+        }
+        // It is not blind: a difference of as much as the noise is seen in most of twelve blocks.
+        let seen = (0..200).filter(|_| {
+            let all = times(&mut rng, 12, 1, 0.93, 0.05);
+            compare(&design(1), &all, 1, "turnaround_s", None, 0.02).verdict
+                == Some(Verdict::Better)
+        });
+        assert!(seen.count() > 120);
+    }
+
+    /// The share of comparisons of a candidate with its equal in which one of these metrics, whose noise is independent, has a verdict
+    /// for or against it, and in which one has at least an interval without zero ("likely, but not sure").
+    fn false_alarms(metrics: &[&str], comparisons: u32) -> (f64, f64) {
+        let mut rng = Rng::new(11);
+        let (mut sure, mut likely) = (0, 0);
+        for _ in 0..comparisons {
+            let mut all = Vec::new();
+            for (block, candidate) in (1..=7).flat_map(|block| [(block, 0), (block, 1)]) {
+                let figures = metrics
+                    .iter()
+                    .map(|name| ((*name).to_owned(), libm::exp(0.05 * normal(&mut rng))));
+                let trial = Trial {
+                    block,
+                    mix: 0,
+                    candidate,
+                };
+                all.push(Outcome {
+                    trial,
+                    figures: figures.collect(),
+                    ..Outcome::default()
+                });
+            }
+            let found: Vec<Comparison> = metrics
+                .iter()
+                .map(|name| compare(&design(1), &all, 1, name, None, 0.02))
+                .collect();
+            let is_off = |one: &Comparison| {
+                let (low, high) = one.change.as_ref().unwrap().interval.unwrap();
+                low > 0.0 || high < 0.0
+            };
+            sure += u32::from(
+                found
+                    .iter()
+                    .any(|one| one.verdict != Some(Verdict::NoDifference)),
+            );
+            likely += u32::from(found.iter().any(is_off));
+        }
+        (
+            f64::from(sure) / f64::from(comparisons),
+            f64::from(likely) / f64::from(comparisons),
+        )
+    }
+
+    #[test]
+    fn false_alarms_are_as_rare_as_the_intervals_say() {
+        let (sure, likely) = false_alarms(&["turnaround_s"], 2_000);
+        // One in a hundred, and one in twenty: chance moves each of 2,000 by no more than a third of that.
+        assert!(sure <= 0.015 && likely <= 0.065, "{sure} {likely}");
+        // Of 100 such comparisons, 95 show no difference at all.
+        let (_, likely) = false_alarms(&["turnaround_s"], 100);
+        assert!(likely <= 0.05, "{likely}");
+        let (sure, likely) =
+            false_alarms(&["turnaround_s", "unfairness", "antt", "energy_j"], 2_000);
+        // Of four that are judged at once, one is likelier to be wrong: 1 - 0.99^4 and 1 - 0.95^4.
+        assert!(
+            (0.02..=0.055).contains(&sure) && (0.15..=0.22).contains(&likely),
+            "{sure} {likely}"
+        );
+    }
+
+    #[test]
+    fn the_blocks_that_it_takes_are_about_right() {
+        let mut rng = Rng::new(3);
+        let all = times(&mut rng, 200, 1, 1.0, 0.05);
+        let told = compare(&design(1), &all[..20], 1, "turnaround_s", None, 0.02)
+            .more_blocks
+            .unwrap();
+        // The logarithm of a pair deviates by 0.05 sqrt 2: (3.418 x 0.0707 / 0.0198)^2 = 149 blocks in all.
+        assert!((30..400).contains(&told), "{told}");
+        assert_eq!(
+            compare(&design(1), &all, 1, "turnaround_s", None, 0.1).more_blocks,
+            None
+        );
+    }
+
+    #[test]
+    fn what_can_not_be_compared_says_why() {
+        let mut all = vec![
+            outcome(1, 0, 0, "antt", 2.0),
+            outcome(1, 0, 1, "turnaround_s", 2.0),
+        ];
+        all[1]
+            .absent
+            .insert("antt".to_owned(), "no solo time".to_owned());
+        let none = compare(&design(1), &all, 1, "antt", None, 0.02);
+        assert_eq!(
+            (none.change, none.verdict, none.blocks),
+            (Err("no solo time".to_owned()), None, 0)
+        );
+        all[1].policy = None;
+        all[1].absent.clear();
+        let none = compare(&design(1), &all, 1, "antt", None, 0.02);
+        assert_eq!(
+            none.change,
+            Err("of another program only the time of the whole is known".to_owned())
+        );
+        let zero = [
+            outcome(1, 0, 0, "max_wait_s", 0.0),
+            outcome(1, 0, 1, "max_wait_s", 2.0),
+        ];
+        let none = compare(&design(1), &zero, 1, "max_wait_s", None, 0.02);
+        assert_eq!(none.change, Err("a value of zero has no ratio".to_owned()));
+        // Whoever fails early is not fast.
+        let mut failing = vec![
+            outcome(1, 0, 0, "elapsed_s", 9.0),
+            outcome(1, 0, 1, "elapsed_s", 0.1),
+        ];
+        (failing[0].failed, failing[1].failed) = (Some(0), Some(3));
+        let told =
+            |failing: &[Outcome]| compare(&design(1), failing, 1, "elapsed_s", None, 0.02).change;
+        assert_eq!(
+            told(&failing),
+            Err("more jobs failed in one than in the other".to_owned())
+        );
+        failing[1].failed = Some(0);
+        assert!(told(&failing).is_ok());
+        // How much of the batch a command did that failed, nobody knows.
+        (failing[1].failed, failing[1].exit) = (None, Some(1));
+        for failed in [0, 1] {
+            failing[0].failed = Some(failed);
+            assert!(
+                told(&failing)
+                    .unwrap_err()
+                    .contains("it is not known that both did the same")
+            );
+        }
+        failing[1].exit = Some(0);
+        assert!(
+            told(&failing).is_err(),
+            "a job failed, and it did not in the other program"
+        );
+        // A block that lacks a mix is left out, and one block has no interval.
+        let part = [outcome(1, 0, 0, "antt", 2.0), outcome(1, 0, 1, "antt", 3.0)];
+        assert_eq!(
+            compare(&design(2), &part, 1, "antt", None, 0.02).change,
+            Err("no block is whole".to_owned())
+        );
+        let one = compare(&design(1), &part, 1, "antt", None, 0.02);
+        assert_eq!(
+            (one.change, one.verdict),
+            (
+                Ok(Change {
+                    mean: 0.5,
+                    interval: None
+                }),
+                None
+            )
+        );
+        assert_eq!(precision(&design(1), &part, &["antt".to_owned()]), None);
+    }
+
+    #[test]
+    fn an_odd_block_is_named() {
+        let mut rng = Rng::new(4);
+        let mut all = times(&mut rng, 9, 1, 1.0, 0.003);
+        assert_eq!(
+            compare(&design(1), &all, 1, "turnaround_s", None, 0.02).odd_blocks,
+            [0u32; 0]
+        );
+        let value = all[9].figures.get_mut("turnaround_s").unwrap();
+        *value *= 1.3;
+        assert_eq!(
+            all[9].trial,
+            Trial {
+                block: 5,
+                mix: 0,
+                candidate: 1
+            }
+        );
+        assert_eq!(
+            compare(&design(1), &all, 1, "turnaround_s", None, 0.02).odd_blocks,
+            [5]
+        );
+    }
+
+    #[test]
+    fn precision_is_that_of_the_least_known() {
+        let mut rng = Rng::new(5);
+        let wide = precision(
+            &design(1),
+            &times(&mut rng, 5, 1, 1.0, 0.05),
+            &["turnaround_s".to_owned()],
+        )
+        .unwrap();
+        let narrow = precision(
+            &design(1),
+            &times(&mut rng, 50, 1, 1.0, 0.005),
+            &["turnaround_s".to_owned()],
+        )
+        .unwrap();
+        assert!(narrow < 0.004 && wide > 5.0 * narrow, "{narrow} {wide}");
+    }
+}

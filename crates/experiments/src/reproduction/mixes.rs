@@ -1,0 +1,166 @@
+//! The mixes of the papers' experiments, from the folder `mixes`.
+
+use cosched_core::Restart;
+use cosched_sim::{PROGRAMS, ProgramSpec, SimJob, Work, builtin_program};
+use std::sync::Arc;
+
+/// Lists the mix files of a folder of `mixes`.
+macro_rules! mixes {
+    ($($folder:literal: $($name:literal)+;)+) => {
+        &[$($((
+            concat!($folder, "/", $name),
+            include_str!(concat!("../../../../mixes/", $folder, "/", $name, ".toml")),
+        ),)+)+]
+    };
+}
+
+/// Name and text of every mix.
+static MIXES: &[(&str, &str)] = mixes! {
+    "perf-fair": "mix01" "mix02" "mix03" "mix04" "mix05" "mix06" "mix07" "mix08" "mix09" "mix10" "mix11" "mix12" "mix13";
+    "bandwidth": "mix01" "mix02" "mix03" "mix04" "mix05" "mix06" "mix07" "mix08" "mix09" "mix10";
+    "efs": "high-1" "high-2" "high-3" "high-4" "high-5" "high-6" "high-7" "high-8";
+    "lucky": "1ci-3mi" "2ci-2mi" "3ci-1mi" "4ci" "4mi" "4p" "4r1" "4r2";
+};
+
+/// A mix: its jobs, and whether they start again.
+#[derive(Clone, Debug)]
+pub(crate) struct Mix {
+    /// Its folder and name, as in `perf-fair/mix01`.
+    pub(crate) name: &'static str,
+    pub(crate) jobs: Vec<SimJob>,
+    pub(crate) restart: Restart,
+}
+
+impl Mix {
+    /// Its name without its folder.
+    pub(crate) fn short(&self) -> &'static str {
+        self.name.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct MixFile {
+    #[serde(default)]
+    restart: Option<String>,
+    job: Vec<JobEntry>,
+}
+
+#[derive(serde::Deserialize)]
+struct JobEntry {
+    program: String,
+    #[serde(default = "one")]
+    copies: usize,
+    work_instructions: Option<f64>,
+}
+
+fn one() -> usize {
+    1
+}
+
+/// Tests read every mix and find every program.
+const SOUND: &str = "a mix that comes with the project is sound";
+
+/// The mixes of a folder, in the order of their names. Jobs without work of their own do what they do alone in the time
+/// `work`.
+pub(crate) fn of_folder(folder: &str, work: Work) -> Vec<Mix> {
+    let inside = |name: &str| {
+        name.strip_prefix(folder)
+            .is_some_and(|rest| rest.starts_with('/'))
+    };
+    MIXES
+        .iter()
+        .filter(|(name, _)| inside(name))
+        .map(|&(name, text)| read(name, text, work))
+        .collect()
+}
+
+fn read(name: &'static str, text: &str, work: Work) -> Mix {
+    let file: MixFile = toml::from_str(text).expect(SOUND);
+    let mut jobs: Vec<SimJob> = Vec::new();
+    for entry in &file.job {
+        let work = entry
+            .work_instructions
+            .map_or(work, |instructions| Work::Instructions(instructions as u64));
+        jobs.extend(copies(&program(&entry.program), entry.copies, work));
+    }
+    let restart = if file.restart.is_some() {
+        Restart::UntilLast
+    } else {
+        Restart::Never
+    };
+    Mix {
+        name,
+        jobs,
+        restart,
+    }
+}
+
+/// The built-in program of this name.
+pub(crate) fn program(name: &str) -> Arc<ProgramSpec> {
+    Arc::new(builtin_program(name).expect(SOUND))
+}
+
+/// The programs of SPEC CPU2006, by name.
+pub(crate) fn spec_programs() -> Vec<Arc<ProgramSpec>> {
+    spec_names().map(program).collect()
+}
+
+/// Their names.
+pub(crate) fn spec_names() -> impl Iterator<Item = &'static str> {
+    PROGRAMS
+        .iter()
+        .filter(|file| file.file.contains("/spec-cpu2006/"))
+        .map(|file| file.name)
+}
+
+/// Copies of a program, each with the same work.
+pub(crate) fn copies(program: &Arc<ProgramSpec>, copies: usize, work: Work) -> Vec<SimJob> {
+    vec![
+        SimJob {
+            program: program.clone(),
+            work,
+            cpus: 1,
+            nice: 0
+        };
+        copies
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_core::Nanos;
+
+    #[test]
+    fn every_mix_is_read_and_none_is_forgotten() {
+        let work = Work::SoloTime(Nanos::from_ms(1_000));
+        for (folder, mixes, jobs) in [
+            ("perf-fair", 13, 24),
+            ("bandwidth", 10, 24),
+            ("lucky", 8, 4),
+        ] {
+            let read = of_folder(folder, work);
+            assert_eq!(read.len(), mixes, "{folder}");
+            assert!(read.iter().all(|mix| mix.jobs.len() == jobs), "{folder}");
+        }
+        assert!(
+            of_folder("lucky", work)
+                .iter()
+                .all(|mix| mix.restart == Restart::UntilLast)
+        );
+        let high = of_folder("efs", work);
+        assert!(high.iter().all(|mix| mix.jobs.len() >= 4));
+        assert!(high[7].jobs.len() > 4, "more programs than cores");
+        let here = concat!(env!("CARGO_MANIFEST_DIR"), "/../../mixes");
+        for folder in ["perf-fair", "bandwidth", "lucky", "efs"] {
+            #[allow(clippy::disallowed_methods)] // A test reads the repository.
+            let files = std::fs::read_dir(format!("{here}/{folder}")).unwrap();
+            // The files `efs/four-NAME` and `efs/figure-7` are copies of one program.
+            let counted = files.filter(|file| {
+                let name = file.as_ref().unwrap().file_name().into_string().unwrap();
+                !name.starts_with("four-") && !name.starts_with("figure-")
+            });
+            assert_eq!(counted.count(), of_folder(folder, work).len(), "{folder}");
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Means with their uncertainty, over repetitions with different seeds.
+//!
+//! The only table of Student's t. Only `+ - * /` and square roots are used, so that every machine computes the same digits.
+
+/// Quantiles of Student's t distribution: those of 1 to 30 degrees of freedom, and of 31, 60 and 120.
+struct Student {
+    first: [f64; 30],
+    later: [(usize, f64); 3],
+}
+
+const T_95: Student = Student {
+    first: [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+        2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+        2.052, 2.048, 2.045, 2.042,
+    ],
+    later: [(31, 2.042), (60, 2.000), (120, 1.980)],
+};
+
+const T_99: Student = Student {
+    first: [
+        63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055, 3.012,
+        2.977, 2.947, 2.921, 2.898, 2.878, 2.861, 2.845, 2.831, 2.819, 2.807, 2.797, 2.787, 2.779,
+        2.771, 2.763, 2.756, 2.750,
+    ],
+    later: [(31, 2.750), (60, 2.660), (120, 2.617)],
+};
+
+impl Student {
+    /// The quantile of the next lower number of degrees in the table, which makes intervals slightly too wide.
+    fn quantile(&self, degrees: usize) -> f64 {
+        let later = self.later.iter().rfind(|(from, _)| degrees >= *from);
+        match (degrees, later) {
+            (0, _) => f64::INFINITY,
+            (_, Some((_, quantile))) => *quantile,
+            _ => self.first[degrees - 1],
+        }
+    }
+
+    /// Half of the width of the interval of the mean of these values; `None` with fewer than two.
+    fn half_width(&self, values: &[f64], mean: f64) -> Option<f64> {
+        let n = values.len() as f64;
+        let squares: f64 = squares(values, mean);
+        (n > 1.0).then(|| self.quantile(values.len() - 1) * (squares / (n - 1.0) / n).sqrt())
+    }
+}
+
+/// The sum of the squared differences from the mean.
+fn squares(values: &[f64], mean: f64) -> f64 {
+    let squared = values.iter().map(|value| (value - mean) * (value - mean));
+    squared.sum()
+}
+
+/// A mean over repetitions, with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The mean.
+    pub mean: f64,
+    /// Half of the width of the 95 % interval, by Student's t distribution; `None` with fewer than two repetitions.
+    pub half_width: Option<f64>,
+}
+
+impl Estimate {
+    /// The mean of these values and its interval; `None` if there are none, or one is not finite.
+    pub fn of(values: &[f64]) -> Option<Estimate> {
+        let mean = finite_mean(values)?;
+        let half_width = T_95.half_width(values, mean);
+        Some(Estimate { mean, half_width })
+    }
+
+    /// The ends of the interval; both are the mean if there is none.
+    pub fn interval(&self) -> (f64, f64) {
+        let half = self.half_width.unwrap_or(0.0);
+        (self.mean - half, self.mean + half)
+    }
+}
+
+/// Whether the 99 % interval of the mean excludes zero. `None` with fewer than two values, or if one is not finite.
+pub fn is_sure(values: &[f64]) -> Option<bool> {
+    let mean = finite_mean(values)?;
+    Some(mean.abs() > T_99.half_width(values, mean)?)
+}
+
+fn finite_mean(values: &[f64]) -> Option<f64> {
+    mean(values).filter(|_| values.iter().all(|value| value.is_finite()))
+}
+
+/// The geometric mean; `None` if there are no values, or one is not positive.
+pub fn geometric_mean(values: &[f64]) -> Option<f64> {
+    if values.is_empty()
+        || values
+            .iter()
+            .any(|&value| !(value > 0.0 && value.is_finite()))
+    {
+        return None;
+    }
+    // Roots of the single values, so that the product can't leave the range of numbers.
+    Some(
+        values
+            .iter()
+            .map(|&value| root(value, values.len()))
+            .product(),
+    )
+}
+
+/// The positive `n`-th root of a positive number, by halving the interval that it lies in.
+fn root(value: f64, n: usize) -> f64 {
+    let power = |base: f64| (0..n).fold(1.0, |product, _| product * base);
+    let (mut low, mut high) = if value < 1.0 {
+        (value, 1.0)
+    } else {
+        (1.0, value)
+    };
+    for _ in 0..2_000 {
+        let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            break;
+        }
+        if power(middle) > value {
+            high = middle
+        } else {
+            low = middle
+        }
+    }
+    0.5 * (low + high)
+}
+
+/// The arithmetic mean; `None` if there are no values.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The standard deviation of these values themselves; `None` if there are none.
+pub fn deviation(values: &[f64]) -> Option<f64> {
+    let mean = mean(values)?;
+    Some((squares(values, mean) / values.len() as f64).sqrt())
+}
+
+/// The sample standard deviation; `None` with fewer than two values, or if one is not finite.
+pub fn sample_deviation(values: &[f64]) -> Option<f64> {
+    let mean = finite_mean(values)?;
+    let degrees = values.len() as f64 - 1.0;
+    (degrees > 0.0).then(|| (squares(values, mean) / degrees).sqrt())
+}
+
+/// A figure over several lists of one value for each repetition, by repetition.
+pub(crate) fn over(lists: &[Vec<f64>], of: impl Fn(&[f64]) -> Option<f64>) -> Vec<f64> {
+    let repetitions = lists.iter().map(Vec::len).min().unwrap_or(0);
+    (0..repetitions)
+        .filter_map(|at| of(&lists.iter().map(|list| list[at]).collect::<Vec<_>>()))
+        .collect()
+}
+
+/// The median; 0 of nothing.
+pub(crate) fn median(values: &[f64]) -> f64 {
+    quantile(values, 0.5).unwrap_or(0.0)
+}
+
+/// The value below which a share of the values lies, with straight lines between them; `None` if there are no values.
+pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
+    let mut sorted: Vec<f64> = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    let at = share.clamp(0.0, 1.0) * last as f64;
+    let below = at as usize;
+    let above = (below + 1).min(last);
+    Some(sorted[below] + (sorted[above] - sorted[below]) * (at - below as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_core::Rng;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_interval_is_that_of_student() {
+        let estimate = Estimate::of(&[1.0, 2.0, 3.0, 4.0]).unwrap();
+        assert_eq!(estimate.mean, 2.5);
+        // s = 1.29099, s / sqrt(4) = 0.645497, t(3) = 3.182, and 5.841 for one in a hundred.
+        assert!((estimate.half_width.unwrap() - 2.05397).abs() < 1e-4);
+        let moved = |by: f64| [1.0, 2.0, 3.0, 4.0].map(|value| value + by);
+        assert_eq!(
+            (is_sure(&moved(1.2)), is_sure(&moved(1.3))),
+            (Some(false), Some(true))
+        );
+        assert_eq!(Estimate::of(&[7.0]).unwrap().half_width, None);
+        assert_eq!((Estimate::of(&[]), is_sure(&[7.0])), (None, None));
+        assert_eq!(
+            (Estimate::of(&[1.0, f64::NAN]), is_sure(&[1.0, f64::NAN])),
+            (None, None)
+        );
+        assert_eq!(
+            (is_sure(&[0.0; 20]), is_sure(&[0.1; 20])),
+            (Some(false), Some(true))
+        );
+    }
+
+    /// A kind of noise, whose mean is zero.
+    type Noise = fn(&mut Rng) -> f64;
+
+    fn uniform(rng: &mut Rng) -> f64 {
+        (rng.below(1 << 52) as f64 + 0.5) / (1u64 << 52) as f64
+    }
+
+    /// Nearly normal: the sum of twelve uniform numbers.
+    fn normal(rng: &mut Rng) -> f64 {
+        (0..12).map(|_| uniform(rng)).sum::<f64>() - 6.0
+    }
+
+    /// Seldom something takes long: the time of each of two runs has one long tail, their difference two.
+    fn tails(rng: &mut Rng) -> f64 {
+        let mut long = || -libm::log(uniform(rng));
+        long() - long()
+    }
+
+    /// One run in ten is disturbed by much more than the others vary.
+    fn outliers(rng: &mut Rng) -> f64 {
+        let mut once = || 0.2 * normal(rng) + if uniform(rng) < 0.1 { 3.0 } else { 0.0 };
+        once() - once()
+    }
+
+    /// The share of intervals that hold the true mean of this noise, and of tests that find no difference.
+    fn coverage(noise: Noise, n: usize) -> (f64, f64) {
+        let mut rng = Rng::new(7);
+        let (mut holds, mut equal) = (0.0, 0.0);
+        const TRIALS: u32 = 1_500;
+        for _ in 0..TRIALS {
+            let values: Vec<f64> = (0..n).map(|_| noise(&mut rng)).collect();
+            let (low, high) = Estimate::of(&values).unwrap().interval();
+            holds += f64::from(u8::from(low <= 0.0 && 0.0 <= high));
+            equal += f64::from(u8::from(is_sure(&values) == Some(false)));
+        }
+        (holds / f64::from(TRIALS), equal / f64::from(TRIALS))
+    }
+
+    #[test]
+    fn nineteen_of_twenty_intervals_hold_the_true_mean() {
+        for n in [2, 5, 7, 10, 20] {
+            let (holds, equal) = coverage(normal, n);
+            assert!(
+                (0.93..=0.97).contains(&holds) && (0.98..=0.998).contains(&equal),
+                "{n} normal: {holds} {equal}"
+            );
+        }
+        for n in [5, 10, 20] {
+            let (holds, equal) = coverage(tails, n);
+            assert!(
+                (0.93..=0.975).contains(&holds) && equal >= 0.98,
+                "{n} with tails: {holds} {equal}"
+            );
+            // A few disturbed runs make intervals wide.
+            let (holds, equal) = coverage(outliers, n);
+            assert!(
+                (0.93..=0.99).contains(&holds) && equal >= 0.98,
+                "{n} with outliers: {holds} {equal}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_geometric_mean_agrees_with_logarithms(values in proptest::collection::vec(1e-6..1e6f64, 1..30)) {
+            #[allow(clippy::disallowed_methods)] // A slow oracle.
+            let expected = (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp();
+            let got = geometric_mean(&values).unwrap();
+            prop_assert!((got / expected - 1.0).abs() < 1e-9, "{got} {expected}");
+        }
+    }
+
+    #[test]
+    fn quantiles_lie_between_the_values() {
+        let values = [3.0, 1.0, 2.0];
+        assert_eq!(quantile(&values, 0.5), Some(2.0));
+        assert_eq!(quantile(&values, 0.75), Some(2.5));
+        assert_eq!(quantile(&values, 1.0), Some(3.0));
+        assert_eq!(quantile(&[], 0.5), None);
+        assert_eq!(deviation(&[1.0, 3.0]), Some(1.0));
+        assert_eq!(deviation(&[]), None);
+        assert_eq!(geometric_mean(&[1.0, 0.0]), None);
+    }
+}

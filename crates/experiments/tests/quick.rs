@@ -1,0 +1,71 @@
+//! The short form of the experiments is the one in results/, to the last byte.
+#![allow(clippy::disallowed_methods)] // A test reads the repository.
+
+use cosched_experiments::reproduction::findings::Table;
+use cosched_experiments::reproduction::findings::markdown::markdown;
+use cosched_experiments::reproduction::{Experiment, Findings, Pool, Request, reproduce};
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+
+/// Written by `cosched reproduce --quick`.
+const PAGE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../results/reproduction-quick.md"
+);
+
+#[test]
+fn the_short_form_is_the_page_in_results() {
+    let stop = AtomicBool::new(false);
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+    let pool = Pool {
+        threads,
+        progress: &|_, _, _| (),
+        stop: &stop,
+    };
+    let request = Request {
+        experiments: Experiment::PAPERS.to_vec(),
+        quick: true,
+        seeds: None,
+        first_seed: 1,
+    };
+    let findings = reproduce(&request, pool).unwrap();
+    tables_are_sound(&findings);
+    let now = markdown(&findings, None);
+    let page = std::fs::read_to_string(PAGE).unwrap();
+    let differs = now
+        .lines()
+        .zip(page.lines())
+        .find(|(now, page)| now != page);
+    assert_eq!(
+        differs, None,
+        "`cosched reproduce --quick > results/reproduction-quick.md` writes it again"
+    );
+    assert!(now == page, "the page has another length");
+}
+
+/// Every table has a name of its own, columns that can be told apart, and rows that fill them.
+fn tables_are_sound(findings: &Findings) {
+    let verdicts: Vec<Table> = findings.verdicts().collect();
+    let mut ids = BTreeSet::new();
+    for table in findings.tables().map(|(table, _)| table).chain(&verdicts) {
+        assert!(ids.insert(&table.id), "{}", table.id);
+        let names: BTreeSet<&String> = table.columns.iter().collect();
+        assert_eq!(
+            names.len(),
+            table.columns.len(),
+            "{}: {:?}",
+            table.id,
+            table.columns
+        );
+        assert!(
+            table
+                .rows
+                .iter()
+                .all(|row| row.len() == table.columns.len()),
+            "{}",
+            table.id
+        );
+        assert!(!table.rows.is_empty(), "{}", table.id);
+    }
+    assert!(ids.len() > 20);
+}
