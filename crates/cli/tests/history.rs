@@ -106,7 +106,6 @@ fn nothing_is_kept_where_that_is_not_wanted() {
         assert!(output.status.success(), "{}", err(&output));
         assert!(!folder.path().join("h").exists(), "{words:?}");
     };
-    check(&["run", "-q", "--no-history", "sleep", "0.2"], None);
     check(&["run", "-q", "--history", "off", "sleep", "0.2"], None);
     check(&["run", "-q", "sleep", "0.2"], Some("off"));
     check(&["run", "--dry-run", "sleep", "0.2"], None);
@@ -252,7 +251,7 @@ fn a_file_that_can_not_be_used_costs_the_memory_and_nothing_else() {
         std::fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
     };
     put(&b"what I wrote myself\n".repeat(100));
-    check("something else", "--no-history");
+    check("something else", "--history off");
     assert!(
         std::fs::read(&file)
             .unwrap()
@@ -300,11 +299,11 @@ fn a_file_that_can_not_be_used_costs_the_memory_and_nothing_else() {
     );
     assert!(out(&with_history(&folder, &["history", "forget", "--all"])).starts_with("removed "));
     std::fs::create_dir(&file).unwrap();
-    check("not a regular file", "--no-history");
+    check("not a regular file", "--history off");
     std::fs::remove_dir(&file).unwrap();
     std::fs::remove_dir(folder.path().join("h")).unwrap();
     write(&folder, "h", "no folder");
-    check("os error", "--no-history");
+    check("os error", "--history off");
 }
 
 /// What was known stays known.
@@ -523,7 +522,7 @@ fn what_is_known_decides_which_job_begins_first() {
         ["0.15", "0.5", "0.3"]
     );
     assert_eq!(
-        starts(&run(&[&two[..], &["--no-history"]].concat())),
+        starts(&run(&[&two[..], &["--history", "off"]].concat())),
         ["0.15", "0.5", "0.3"]
     );
     // One at a time the batch takes as long in any order.

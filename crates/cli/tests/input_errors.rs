@@ -617,34 +617,3 @@ fn policies_that_the_machine_cannot_feed() {
         );
     }
 }
-
-#[test]
-fn counters_that_are_required_and_missing() {
-    let folder = tempfile::tempdir().expect("a folder");
-    if cosched(
-        folder.path(),
-        &["run", "--require", "counters", "--dry-run", "true"],
-    )
-    .status
-    .success()
-    {
-        println!("skipped, because this machine has counters");
-        return;
-    }
-    let words = ["run", "--require", "counters", "touch", "m"];
-    let code = cosched(folder.path(), &words)
-        .status
-        .code()
-        .expect("an exit code");
-    assert!(code == 3 || code == 4, "{code}");
-    check(
-        &[],
-        &words,
-        code,
-        &[
-            "--require counters",
-            "nothing was started",
-            "cosched doctor",
-        ],
-    );
-}

@@ -194,7 +194,6 @@ fn options_without_meaning_are_refused() {
     let cases: &[(&[&str], &str)] = &[
         (&["--freeze", "signals"], "--freeze"),
         (&["--freeze", "cgroup"], "--freeze"),
-        (&["--require", "freezer"], "--require freezer"),
         (&["--event", "mm=0x4844"], "--event"),
         (&["--mem-keep", "1G"], "--mem-keep"),
         (&["--output", "live"], "--output"),
@@ -222,16 +221,6 @@ fn options_without_meaning_are_refused() {
         .env("COSCHED_MEM_KEEP", "1000000G");
     let output = habits.output().expect("the binary runs");
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
-    let met = [
-        "run",
-        "mix.toml",
-        "--on",
-        MACHINE,
-        "-q",
-        "--require",
-        "counters",
-    ];
-    assert_eq!(cosched(&folder, &met).status.code(), Some(0));
 }
 
 #[test]

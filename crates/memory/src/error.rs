@@ -48,7 +48,7 @@ impl Error {
     /// What to do.
     fn remedy(&self) -> String {
         const ANOTHER: &str =
-            "name another file with --history FILE, or keep nothing with --no-history";
+            "name another file with --history FILE, or keep nothing with --history off";
         // It names the file: without a name the command is about the user's own history, which may be sound.
         let name = self.path.to_string_lossy().replace('\'', "'\\''");
         let new = format!("`cosched history forget --all --history '{name}'` begins a new one");

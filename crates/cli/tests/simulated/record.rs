@@ -88,44 +88,6 @@ fn the_record_names_machine_and_program_files_by_their_content() {
 }
 
 #[test]
-fn without_a_series_the_record_is_the_same() {
-    let record = |more: &[&str]| {
-        let folder = with_mix();
-        let words = [
-            &[
-                "run", "mix.toml", "--on", MACHINE, "-q", "--format", "json", "--logs", "l",
-            ][..],
-            more,
-        ]
-        .concat();
-        let record = json(&cosched(&folder, &words));
-        (
-            record,
-            folder.path().join("l/series.jsonl").exists(),
-            folder.path().join("l/run.json").exists(),
-        )
-    };
-    let ((with, kept, _), (without, is_there, is_recorded)) =
-        (record(&[]), record(&["--no-series"]));
-    assert_eq!((kept, is_there, is_recorded), (true, false, true));
-    assert!(
-        with["jobs"].as_array().is_some_and(|jobs| jobs.len() == 10),
-        "{with}"
-    );
-    assert_eq!(with, without);
-    // Without it nobody can tell what became of real jobs.
-    let folder = tempdir().expect("a folder");
-    let output = cosched(&folder, &["run", "--no-series", "touch", "m"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        err(&output).contains("--no-series is for simulated runs"),
-        "{}",
-        err(&output)
-    );
-    assert!(!folder.path().join("m").exists());
-}
-
-#[test]
 fn events_that_can_not_be_written_are_told() {
     let folder = with_mix();
     for (option, what) in [("--events", "the events file"), ("--joblog", "the job log")] {

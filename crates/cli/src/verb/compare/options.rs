@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 /// What to do instead of giving an option that would make a run another one than its candidate, mix and block say, or that
 /// would not be heard.
-const NOT_HERE: [(&str, &str); 30] = [
+const NOT_HERE: [(&str, &str); 29] = [
     ("mix", "mixes come before `--`"),
     ("command", "a comparison runs mix files"),
     ("list", "a comparison runs mix files"),
@@ -27,7 +27,6 @@ const NOT_HERE: [(&str, &str); 30] = [
     ("seed", "give --seed before `--`"),
     ("solo", "give --solo-runs before `--`"),
     ("history", "a comparison runs without a history"),
-    ("no_history", "a comparison runs without a history anyway"),
     ("logs", "give --out before `--`"),
     ("no_logs", "a comparison needs the records of its runs"),
     ("keep_logs", "a comparison keeps all of its runs"),

@@ -263,7 +263,8 @@ impl Maker<'_> {
         let mut command = cosched_run(self.design, trial.mix);
         command.args(candidate_options(self.design, trial.candidate).unwrap_or_default());
         command.args([
-            "--no-history",
+            "--history",
+            "off",
             "--quiet",
             "--seed",
             &self.design.seed_of(trial.block).to_string(),
@@ -276,10 +277,6 @@ impl Maker<'_> {
             }
         }
         command.args(&self.design.options);
-        // Megabytes each, and whoever wants another one simulates it again.
-        if self.design.is_simulated() && trial.block != FIRST_BLOCK {
-            command.arg("--no-series");
-        }
         let words = command
             .get_args()
             .map(|word| quote(word.as_encoded_bytes()));
@@ -294,6 +291,10 @@ impl Maker<'_> {
         if ended.status.signal().is_none() && is_made && !self.design.is_simulated() {
             keep(folder, &noted(line, &ended, None))?;
             drop_output(folder);
+        }
+        // Megabytes each, and whoever wants another one simulates it again.
+        if self.design.is_simulated() && trial.block != FIRST_BLOCK {
+            let _ = std::fs::remove_file(folder.join("series.jsonl"));
         }
         let error = killed(&ended, &self.name(trial), self.store.folder())
             .filter(|_| !children.were_asked());

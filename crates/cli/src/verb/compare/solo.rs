@@ -169,7 +169,8 @@ impl Runs<'_> {
                     "fifo",
                     "--solo",
                     "only",
-                    "--no-history",
+                    "--history",
+                    "off",
                     "--quiet",
                     "--logs",
                 ])

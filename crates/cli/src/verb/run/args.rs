@@ -61,10 +61,6 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) history: HistoryArgs,
 
-    /// Neither use nor keep what is known of commands, as with --history off
-    #[arg(long, help_heading = "History", hide_short_help = true)]
-    pub(crate) no_history: bool,
-
     /// Solo times for slowdowns: measured first, or from an earlier run
     ///
     /// `measure` runs each distinct job alone first (a simulation always does); `only` does nothing else; a FILE is an
@@ -268,10 +264,6 @@ pub(crate) struct PolicyArgs {
     /// How decisions are carried out; `plans` works on simulated machines, and is what --actuator sched-ext does
     #[arg(long, value_enum, default_value_t = ActuationArg::Decisions, value_name = "HOW", hide_short_help = true)]
     pub(crate) actuation: ActuationArg,
-
-    /// Exit with 3 if this is missing; repeatable
-    #[arg(long, value_enum, value_name = "WHAT", hide_short_help = true)]
-    pub(crate) require: Vec<Requirement>,
 }
 
 /// Limits on the run and its jobs.
@@ -359,12 +351,6 @@ pub(crate) struct OutputArgs {
     /// Each job's output is shown when it ends, unless --output says otherwise. There is no record but that of --record.
     #[arg(long, hide_short_help = true)]
     pub(crate) no_logs: bool,
-
-    /// Keep no series: only what the whole simulated run came to
-    ///
-    /// It takes most of the room in a log folder, and a part of the time. Nothing can tell then what happened when.
-    #[arg(long, conflicts_with_all = ["record", "solo"], hide_short_help = true)]
-    pub(crate) no_series: bool,
 
     /// Keep the last N log folders in cosched-logs
     ///
@@ -499,17 +485,6 @@ impl PolicyArgs {
     }
 }
 
-/// What a run can require with `--require`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Requirement {
-    /// Hardware performance counters
-    Counters,
-    /// A meter of package energy
-    Energy,
-    /// The cgroup freezer
-    Freezer,
-}
-
 /// How the jobs' output is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Show {
@@ -560,11 +535,7 @@ impl RunArgs {
 
     /// The file with what is known of commands; `None` if it is neither used nor kept. Simulated jobs run no command.
     pub(crate) fn history(&self) -> Option<PathBuf> {
-        if self.no_history || self.is_simulated() {
-            None
-        } else {
-            self.history.place()
-        }
+        self.history.place().filter(|_| !self.is_simulated())
     }
 
     /// How the jobs' output is shown; `None` if it is not. Simulated jobs have none.

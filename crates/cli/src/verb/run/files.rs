@@ -86,9 +86,7 @@ impl Files {
             named.claim(&file, waiting)?;
             files.events = Some(file);
         }
-        if !args.output.no_series {
-            files.series = Some(create_series(folder)?);
-        }
+        files.series = Some(create_series(folder)?);
         // Without --resume the job log's old content is lost, so all else must be writable before.
         let joblog = match &named.joblog {
             Some(named) => {

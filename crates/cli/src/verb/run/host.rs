@@ -1,12 +1,12 @@
 //! This machine as the platform of a run: real processes.
 
-use super::args::{ActuatorArg, FreezeArg, PolicyArgs, Requirement, RunArgs};
+use super::args::{ActuatorArg, FreezeArg, PolicyArgs, RunArgs};
 use super::cpus::CpuChoice;
 use super::gauge::Gauge;
 use super::kernel;
 use super::keys::Keys;
 use super::metrics::MetricsSocket;
-use super::platform::{KernelPart, Platform, Problem, RunIdentity, SoloWork, View};
+use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
 use super::screen::Screen;
 use super::window::Window;
 use crate::exit::{incapable, no_program, usage};
@@ -37,8 +37,6 @@ use std::time::{Duration, SystemTime};
 pub(crate) struct HostPlatform {
     view: View,
     counters: CounterSupport,
-    /// Why the cgroup freezer can't be used.
-    freezer_problem: Option<GroupError>,
     freezing: Freezing,
     /// This process's own environment, which jobs share.
     env: Arc<Environment>,
@@ -90,7 +88,6 @@ impl HostPlatform {
         Ok(HostPlatform {
             view,
             counters,
-            freezer_problem,
             freezing,
             env: Arc::new(env),
             found: Found::default(),
@@ -246,29 +243,6 @@ impl Platform for HostPlatform {
 
     fn view(&self) -> &View {
         &self.view
-    }
-
-    fn lacks(&self, requirement: Requirement) -> Option<Problem> {
-        let hint = " (`cosched doctor` says what would help)";
-        let missing = |capability| {
-            let why = self.view.capabilities.why_missing(capability)?;
-            Some(Problem {
-                is_permission: why == Absence::NoPermission,
-                why: why.to_string(),
-                hint,
-            })
-        };
-        match requirement {
-            Requirement::Counters => {
-                missing(Capability::Ipc).or_else(|| missing(Capability::Counter(Counter::MmReads)))
-            }
-            Requirement::Energy => missing(Capability::Energy),
-            Requirement::Freezer => self.freezer_problem.as_ref().map(|problem| Problem {
-                is_permission: problem.is_permission(),
-                why: problem.to_string(),
-                hint,
-            }),
-        }
     }
 
     fn prepare(&self) -> anyhow::Result<()> {

@@ -63,10 +63,10 @@ pub(crate) use screen::Screen;
 pub(crate) use terminal::width_of;
 pub(crate) use window::{Request, WINDOW_SCHEMA, WindowArgs, main as window};
 
-use crate::exit::{Exit, Failure, incapable, usage};
+use crate::exit::{Exit, incapable, usage};
 use crate::input::{self, Job};
 use crate::stderr;
-use args::{ActuationArg, Requirement, Show};
+use args::{ActuationArg, Show};
 use cosched_core::{Capability, Restart};
 use cosched_linux::root::Root;
 use cosched_report::RunInput;
@@ -105,7 +105,7 @@ fn go<P: platform::Platform>(
     restart: Restart,
     input: RunInput,
 ) -> anyhow::Result<ExitCode> {
-    require(args, platform)?;
+    check_actuation(args, platform)?;
     if let Some(refused) = platform.view().refused.as_ref().filter(|_| !args.dry_run) {
         // What is wrong with the command line is told first. Nothing that earlier runs have left is touched.
         plan::policy(args, platform, false)?;
@@ -222,11 +222,6 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
             "-a, -0, --colsep, -n and -r are for the values of a command, and {what}; as in `cosched run -a names.txt gzip {{}}`"
         )));
     }
-    if args.output.no_series && !args.is_simulated() {
-        return Err(usage(
-            "--no-series is for simulated runs: what becomes of a real run that is killed is told from its series",
-        ));
-    }
     if args.output.no_logs && args.output.logs.is_some() {
         return Err(usage(
             "--no-logs keeps no log folder, and --logs names one; leave one of them out",
@@ -252,28 +247,8 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that the machine can do what `--require` and `--actuation` ask for.
-fn require<P: platform::Platform>(args: &RunArgs, platform: &P) -> anyhow::Result<()> {
-    for &requirement in &args.policy.require {
-        let Some(problem) = platform.lacks(requirement) else {
-            continue;
-        };
-        let what = match requirement {
-            Requirement::Counters => "counters",
-            Requirement::Energy => "energy",
-            Requirement::Freezer => "freezer",
-        };
-        let exit = if problem.is_permission {
-            Exit::Permission
-        } else {
-            Exit::Incapable
-        };
-        let message = format!(
-            "--require {what}: {}; nothing was started{}",
-            problem.why, problem.hint
-        );
-        return Err(Failure { exit, message }.into());
-    }
+/// Checks that something can carry out plans where `--actuation` asks for them.
+fn check_actuation<P: platform::Platform>(args: &RunArgs, platform: &P) -> anyhow::Result<()> {
     let view = platform.view();
     match view.capabilities.why_missing(Capability::Plans) {
         Some(why) if args.policy.actuation == ActuationArg::Plans => {

@@ -1,7 +1,7 @@
 //! Where a run takes place: this machine or a simulated one, behind one trait. All differences between the two are in
 //! the implementations `host` and `simulated`.
 
-use super::args::{Requirement, RunArgs};
+use super::args::RunArgs;
 use super::gauge::Gauge;
 use super::metrics::MetricsSocket;
 use super::screen::Screen;
@@ -46,16 +46,6 @@ impl View {
     pub(crate) fn is_simulated(&self) -> bool {
         self.kind == BackendKind::Sim
     }
-}
-
-/// Why a requirement is not met.
-pub(crate) struct Problem {
-    /// More permissions would help.
-    pub(crate) is_permission: bool,
-    /// The reason, in words.
-    pub(crate) why: String,
-    /// What would help; appended to the message.
-    pub(crate) hint: &'static str,
 }
 
 /// Identity and start of a run; empty in a simulation.
@@ -115,9 +105,6 @@ pub(crate) trait Platform {
 
     /// What is known about its machine.
     fn view(&self) -> &View;
-
-    /// Why a requirement is not met; `None` if it is met.
-    fn lacks(&self, requirement: Requirement) -> Option<Problem>;
 
     /// Does what takes long and leaves nothing behind: a plan that is only shown needs none of it. Called once, before
     /// anything is written.

@@ -1,11 +1,11 @@
 //! A simulated machine as the platform of a run. It simulates the jobs' programs by their profiles.
 
-use super::args::{ActuatorArg, FreezeArg, Requirement, RunArgs};
+use super::args::{ActuatorArg, FreezeArg, RunArgs};
 use super::cpus::CpuChoice;
 use super::gauge::Gauge;
 use super::interruptible::Interruptible;
 use super::metrics::MetricsSocket;
-use super::platform::{KernelPart, Platform, Problem, RunIdentity, SoloWork, View};
+use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
 use super::screen::Screen;
 use super::setting::file;
 use super::window::Window;
@@ -149,20 +149,18 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Refuses what has no meaning in a simulation.
 pub(crate) fn check_options(args: &RunArgs) -> anyhow::Result<()> {
     let policy = &args.policy;
-    let no_freezer = "no process is frozen";
     let given = [
-        ("--freeze", policy.freeze != FreezeArg::Auto, no_freezer),
+        (
+            "--freeze",
+            policy.freeze != FreezeArg::Auto,
+            "no process is frozen",
+        ),
         (
             "--actuator",
             policy.actuator != ActuatorArg::Freezer,
             "it carries out plans with --actuation plans",
         ),
         ("--all", policy.all, "there are no other processes"),
-        (
-            "--require freezer",
-            policy.require.contains(&Requirement::Freezer),
-            no_freezer,
-        ),
         (
             "--event",
             !policy.events.is_empty(),
@@ -202,7 +200,10 @@ pub(crate) fn check_options(args: &RunArgs) -> anyhow::Result<()> {
         ),
         (
             "--history",
-            args.history.history.is_some(),
+            args.history
+                .history
+                .as_ref()
+                .is_some_and(|file| file != "off"),
             "no command is run",
         ),
         ("--resume", args.resume, "simulated jobs are never done"),
@@ -361,29 +362,6 @@ impl Platform for SimPlatform {
 
     fn view(&self) -> &View {
         &self.view
-    }
-
-    fn lacks(&self, requirement: Requirement) -> Option<Problem> {
-        let missing = |capability| {
-            let why = self.view.capabilities.why_missing(capability)?;
-            let why = format!(
-                "the simulated machine {} has no {} ({why})",
-                self.view.machine.name,
-                Capability::text(capability)
-            );
-            Some(Problem {
-                is_permission: false,
-                why,
-                hint: " (`cosched list machines` shows others)",
-            })
-        };
-        match requirement {
-            Requirement::Counters => {
-                missing(Capability::Ipc).or_else(|| missing(Capability::Counter(Counter::MmReads)))
-            }
-            Requirement::Energy => missing(Capability::Energy),
-            Requirement::Freezer => missing(Capability::Freeze),
-        }
     }
 
     fn prepare(&self) -> anyhow::Result<()> {
