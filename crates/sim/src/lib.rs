@@ -20,7 +20,6 @@ mod residency;
 mod schedule;
 mod sim;
 mod solo;
-mod source;
 mod world;
 
 pub use config::{DEFAULT_STEP, DEFAULT_VARIATION, SimConfig, SimJob, Work};
@@ -35,4 +34,3 @@ pub use machine::MachineSpec;
 pub use program::ProgramSpec;
 pub use sim::Sim;
 pub use solo::{SoloRun, least_solo_s};
-pub use source::Source;

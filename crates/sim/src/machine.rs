@@ -1,14 +1,13 @@
 //! The description of a simulated machine: its parts, and what they can do.
 
 use crate::curve::LatencyCurve;
-use crate::source::Source;
 use cosched_core::{
     Absence, Capabilities, Capability, CoreType, Counter, Cpu, CpuId, CpuSet, Machine, ParamError,
     Params, PerCounter, PolicyEntry, Reading,
 };
 use std::sync::Arc;
 
-/// A simulated machine. Every group of figures names its source.
+/// A simulated machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineSpec {
     /// Its name on the command line.
@@ -35,8 +34,6 @@ pub struct MachineSpec {
     pub counters: CountersSpec,
     /// Values that replace the defaults of policies' parameters on this machine, by the parameter's name.
     pub params: Vec<(String, String)>,
-    /// The source of each group of figures, in the order of the file.
-    pub sources: Vec<(String, Source)>,
 }
 
 /// A type of core.
@@ -169,15 +166,6 @@ impl CountersSpec {
             Counter::Cycles | Counter::Instructions => "ipc",
             other => other.name(),
         }
-    }
-
-    /// The counters' flags in a machine file, each key once.
-    pub fn flags(&self) -> impl Iterator<Item = (&'static str, bool)> {
-        // Cycles and instructions share a key.
-        let others = Counter::ALL
-            .into_iter()
-            .filter(|&counter| counter != Counter::Instructions);
-        others.map(|counter| (CountersSpec::key(counter), self.counts[counter]))
     }
 
     /// Why a counter does not count; `None` if it does.

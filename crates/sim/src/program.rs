@@ -1,7 +1,5 @@
 //! A program profile: what a program asks of a core, of caches and of memory.
 
-use crate::source::Source;
-
 /// What a program does, as measured. KI = 1,000 instructions; a line has 64 bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramSpec {
@@ -19,8 +17,6 @@ pub struct ProgramSpec {
     pub memory: ProgramMemory,
     /// Its phases, which repeat; empty for a program of one endless phase.
     pub phases: Vec<Phase>,
-    /// The source of each group of figures, in the order of the file.
-    pub sources: Vec<(String, Source)>,
 }
 
 /// What a program does in the core.

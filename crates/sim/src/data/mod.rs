@@ -1,18 +1,17 @@
 //! Machines, programs and latency curves as files: the formats, and the files that come with the simulator.
 //!
 //! Nothing here opens a file: readers take a text, and a name for messages. Each format refuses unknown keys, numbers
-//! out of range, and groups of figures without a source.
+//! out of range, and tables of figures without a source.
 
 mod builtin;
-mod counters_table;
 mod curve_file;
 mod error;
 mod machine_file;
-mod params;
+mod params_table;
 mod program_file;
+mod table;
 #[cfg(test)]
 mod tests;
-mod text;
 
 pub use builtin::{BuiltIn, CURVES, MACHINES, PROGRAMS};
 pub use curve_file::{builtin_curve, parse_curve};

@@ -3,164 +3,38 @@
 
 use super::builtin::{PROGRAMS, SOUND, find};
 use super::error::SpecError;
-use super::text::{Group, Limits, Number, Pairs, Sources, Table, Text, Words};
+use super::table::{Table, Text};
 use crate::program::{
     MeasuredHits, Phase, ProgramCache, ProgramCore, ProgramMemory, ProgramSpec, Stall,
 };
-use serde::Deserialize;
-use std::ops::Range;
-use toml::Spanned;
 
-/// The version of the format.
-pub(super) const SCHEMA: &str = "cosched.program/1";
-
-const CPI: Limits = Limits::new("cpi", 0.05, 100.0, "0.6");
-// An instruction may load and store more than once. No program accesses more than two lines per instruction.
-const L1_ACCESSES: Limits = Limits::new("l1_accesses_per_ki", 0.0, 2000.0, "380");
-const HITS_L2: Limits = Limits::new("l2_kb", 0.0, 65536.0, "256");
-const HITS_CYCLES: Limits = Limits::new("llc_cycles", 1.0, 1000.0, "36");
-const L1_MISSES: Limits = Limits::new("l1_misses_per_ki", 0.0, 2000.0, "24.1");
-const LLC_ACCESSES: Limits = Limits::new("llc_accesses_per_ki", 0.0, 2000.0, "6.4");
-const SIZE: Limits = Limits::new("llc_misses_per_ki", 0.001, 65536.0, "MB");
-const LLC_MISSES: Limits = Limits::new("llc_misses_per_ki", 0.0, 2000.0, "misses");
-const READS: Limits = Limits::new("reads_per_ki", 0.0, 2000.0, "4.9");
 /// Lines written for each line read. The built-in programs have at most 1.
 const MOST_WRITES: f64 = 100.0;
-const WRITES: Limits = Limits::new("writes_per_ki", 0.0, 2000.0, "2.4");
-const AT_MB: Limits = Limits::new("at_mb", 0.0, 65536.0, "2.5");
-const CPI_FIXED: Limits = Limits::new("cpi_fixed", -100.0, 100.0, "0.62");
-const CPI_SLOPE: Limits = Limits::new("cpi_per_100_cycles", 0.0, 1000.0, "0.254");
-const FROM_CYCLES: Limits = Limits::new("from_cycles", 1.0, 10_000.0, "228");
-const MLP: Limits = Limits::new("mlp", 1.0, 64.0, "2");
-const INSTRUCTIONS: Limits = Limits::new("instructions", 1e3, 1e15, "20e9");
-const PHASE_CPI: Limits = Limits::new("cpi", 0.01, 100.0, "1.0");
-const PHASE_MEMORY: Limits = Limits::new("memory", 0.0, 100.0, "1.5");
-const SLEEP: Limits = Limits::new("then_sleep_ms", 0.0, 3.6e6, "20");
 
-const MISSES_EXAMPLE: &str = "[[1.75, 4.3], [7, 1.5], [19.25, 0.2]]";
-const PARTS_EXAMPLE: &str =
-    "parts = [{ instructions = 20e9, memory = 1.5 }, { instructions = 20e9, memory = 0.5 }]";
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    schema: Words,
-    name: Words,
-    title: Words,
-    length: Table<Length>,
-    core: Table<Core>,
-    cache: Table<Cache>,
-    memory: Table<Memory>,
-    phases: Table<Phases>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Length {
-    source: Words,
-    assumed: Words,
-    instructions: Number,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Core {
-    source: Words,
-    assumed: Words,
-    cpi: Number,
-    l1_accesses_per_ki: Number,
-    hits: Table<Hits>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Hits {
-    source: Words,
-    assumed: Words,
-    l2_kb: Number,
-    llc_cycles: Number,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Cache {
-    source: Words,
-    assumed: Words,
-    l1_misses_per_ki: Number,
-    llc_accesses_per_ki: Number,
-    llc_misses_per_ki: Pairs,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Memory {
-    source: Words,
-    assumed: Words,
-    reads_per_ki: Number,
-    writes_per_ki: Number,
-    at_mb: Number,
-    cpi_fixed: Number,
-    cpi_per_100_cycles: Number,
-    from_cycles: Number,
-    mlp: Number,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Phases {
-    source: Words,
-    assumed: Words,
-    #[serde(default)]
-    parts: Vec<Spanned<Part>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Part {
-    instructions: Number,
-    cpi: Number,
-    memory: Number,
-    then_sleep_ms: Number,
-}
+const KEYS: [&str; 8] = [
+    "schema", "name", "title", "length", "core", "cache", "memory", "phases",
+];
 
 /// Reads a program file's text.
 ///
 /// # Errors
-/// [`SpecError`]: the first problem, with file, line and key, and what would be right.
+/// [`SpecError`]: the first problem, with file, line and key, and what is allowed.
 pub fn parse_program(text: &str, file: &str) -> Result<ProgramSpec, SpecError> {
-    let text = Text {
-        text,
-        file,
-        page: "cosched man program-file",
-    };
-    let parsed: File = text.read()?;
-    let top = text.top();
-    top.schema(&parsed.schema, SCHEMA)?;
-    let name = top.name(parsed.name, "astar")?;
-    let title = top.words(parsed.title, "title", "path finding on maps")?;
-    let mut sources = Sources::default();
-
-    let instructions = read_length(&text, parsed.length, &mut sources)?;
-    let core = read_core(&text, parsed.core, &mut sources)?;
-    let (group, cache) = text.table("[cache]", parsed.cache)?;
-    sources.add(&group, cache.source, cache.assumed)?;
-    let cache = read_cache(
-        &group,
-        cache.l1_misses_per_ki,
-        (cache.llc_accesses_per_ki, cache.llc_misses_per_ki),
-    )?;
-    let (group, memory) = text.table("[memory]", parsed.memory)?;
-    let memory = read_memory(&group, memory, &core, &cache, &mut sources)?;
-    let phases = read_phases(&text, parsed.phases, &mut sources)?;
+    let page = "cosched man program-file";
+    let text = Text { text, file, page };
+    let parsed = text.parse()?;
+    let top = text.top(&parsed, &KEYS)?;
+    top.schema("cosched.program/1")?;
+    let core = read_core(&top)?;
+    let cache = read_cache(&top)?;
     Ok(ProgramSpec {
-        name,
-        title,
-        instructions,
+        name: top.name()?,
+        title: top.words("title")?,
+        instructions: read_length(&top)?,
+        memory: read_memory(&top, &core, &cache)?,
         core,
         cache,
-        memory,
-        phases,
-        sources: sources.in_order(),
+        phases: read_phases(&top)?,
     })
 }
 
@@ -169,198 +43,100 @@ pub fn builtin_program(name: &str) -> Option<ProgramSpec> {
     find(PROGRAMS, name).map(|file| parse_program(file.text, file.file).expect(SOUND))
 }
 
-fn read_length(
-    text: &Text<'_>,
-    length: Table<Length>,
-    sources: &mut Sources,
-) -> Result<Option<f64>, SpecError> {
-    let Some(length) = length else {
-        return Ok(None);
-    };
-    let (group, length) = text.group("[length]", length);
-    sources.add(&group, length.source, length.assumed)?;
-    group.number(length.instructions, &INSTRUCTIONS).map(Some)
+fn read_length(top: &Table<'_>) -> Result<Option<f64>, SpecError> {
+    let length = top.optional_figures("length", &["instructions"])?;
+    length
+        .map(|length| length.number("instructions", 1e3..=1e15))
+        .transpose()
 }
 
-fn read_core(
-    text: &Text<'_>,
-    core: Table<Core>,
-    sources: &mut Sources,
-) -> Result<ProgramCore, SpecError> {
-    let (group, core) = text.table("[core]", core)?;
-    sources.add(&group, core.source, core.assumed)?;
-    let cpi = group.number(core.cpi, &CPI)?;
-    let l1_accesses_per_ki = group.number(core.l1_accesses_per_ki, &L1_ACCESSES)?;
-    let hits = match core.hits {
+fn read_core(top: &Table<'_>) -> Result<ProgramCore, SpecError> {
+    let core = top.figures("core", &["cpi", "l1_accesses_per_ki", "hits"])?;
+    let hits = match core.optional_figures("hits", &["l2_kb", "llc_cycles"])? {
+        Some(hits) => Some(MeasuredHits {
+            l2_kb: hits.number("l2_kb", 0.0..=65536.0)?,
+            llc_cycles: hits.number("llc_cycles", 1.0..=1000.0)?,
+        }),
         None => None,
-        Some(hits) => {
-            let (group, hits) = text.group("[core.hits]", hits);
-            sources.add(&group, hits.source, hits.assumed)?;
-            Some(MeasuredHits {
-                l2_kb: group.number(hits.l2_kb, &HITS_L2)?,
-                llc_cycles: group.number(hits.llc_cycles, &HITS_CYCLES)?,
-            })
-        }
     };
     Ok(ProgramCore {
-        cpi,
-        l1_accesses_per_ki,
+        cpi: core.number("cpi", 0.05..=100.0)?,
+        // An instruction may load and store more than once. No program accesses more than two lines per instruction.
+        l1_accesses_per_ki: core.number("l1_accesses_per_ki", 0.0..=2000.0)?,
         hits,
     })
 }
 
-fn read_phases(
-    text: &Text<'_>,
-    phases: Table<Phases>,
-    sources: &mut Sources,
-) -> Result<Vec<Phase>, SpecError> {
-    let Some(phases) = phases else {
-        return Ok(Vec::new());
-    };
-    let (group, phases) = text.group("[phases]", phases);
-    sources.add(&group, phases.source, phases.assumed)?;
-    if phases.parts.is_empty() {
-        return Err(group.missing("parts", "at least one part", PARTS_EXAMPLE));
-    }
-    let parts = phases.parts.into_iter();
-    parts.map(|part| read_part(text, part)).collect()
-}
-
-fn read_cache(
-    group: &Group<'_>,
-    l1_misses: Number,
-    (accesses, misses): (Number, Pairs),
-) -> Result<ProgramCache, SpecError> {
-    let l1_misses_per_ki = group.number(l1_misses, &L1_MISSES)?;
-    let llc_accesses_per_ki = group.number(accesses, &LLC_ACCESSES)?;
-    let mut before = (0.0, llc_accesses_per_ki);
-    let mut llc_misses_per_ki = Vec::new();
-    for (span, (mb, misses)) in group.pairs(misses, (&SIZE, &LLC_MISSES), MISSES_EXAMPLE)? {
-        if misses > before.1 {
-            let found = format!("{misses} at {mb} MB");
-            let expected = format!(
-                "at most {} as with {} MB: with nothing in the cache every access (llc_accesses_per_ki) misses, and more \
-                 cache never makes more misses",
-                before.1, before.0
-            );
-            return Err(group.wrong(
-                span,
-                LLC_MISSES.key,
-                found,
-                expected,
-                format!("{} = {MISSES_EXAMPLE}", LLC_MISSES.key),
-            ));
-        }
-        before = (mb, misses);
-        llc_misses_per_ki.push(before);
-    }
+fn read_cache(top: &Table<'_>) -> Result<ProgramCache, SpecError> {
+    let keys = [
+        "l1_misses_per_ki",
+        "llc_accesses_per_ki",
+        "llc_misses_per_ki",
+    ];
+    let cache = top.figures("cache", &keys)?;
+    let accesses = cache.number("llc_accesses_per_ki", 0.0..=2000.0)?;
+    let expected = "pairs of MB, 0.001 to 65536, ascending, and misses, 0 to llc_accesses_per_ki, never ascending";
+    let misses = cache.pairs("llc_misses_per_ki", expected, |before, (mb, misses)| {
+        let (least_mb, most_misses) = before.unwrap_or((0.0, accesses));
+        mb > least_mb && (0.001..=65536.0).contains(&mb) && (0.0..=most_misses).contains(&misses)
+    })?;
     Ok(ProgramCache {
-        l1_misses_per_ki,
-        llc_accesses_per_ki,
-        llc_misses_per_ki,
+        l1_misses_per_ki: cache.number("l1_misses_per_ki", 0.0..=2000.0)?,
+        llc_accesses_per_ki: accesses,
+        llc_misses_per_ki: misses,
     })
 }
 
 fn read_memory(
-    group: &Group<'_>,
-    memory: Memory,
+    top: &Table<'_>,
     core: &ProgramCore,
     cache: &ProgramCache,
-    sources: &mut Sources,
 ) -> Result<ProgramMemory, SpecError> {
-    sources.add(group, memory.source, memory.assumed)?;
-    let reads_span = memory.reads_per_ki.as_ref().map_or(0..0, Spanned::span);
-    let writes_span = memory.writes_per_ki.as_ref().map_or(0..0, Spanned::span);
-    let reads_per_ki = group.number(memory.reads_per_ki, &READS)?;
-    let writes_per_ki = group.number(memory.writes_per_ki, &WRITES)?;
-    let at_mb = group.number(memory.at_mb, &AT_MB)?;
-    check_uses(
-        cache,
-        at_mb,
-        group,
-        [
-            (reads_per_ki, reads_span),
-            (writes_per_ki, writes_span.clone()),
-        ],
-    )?;
-    check_writes(reads_per_ki, writes_per_ki, group, writes_span)?;
-    let fitted = memory.cpi_fixed.is_some()
-        || memory.cpi_per_100_cycles.is_some()
-        || memory.from_cycles.is_some();
-    let either = "either mlp, or cpi_fixed with cpi_per_100_cycles and from_cycles";
-    let stall = match memory.mlp {
-        Some(mlp) if fitted => {
-            return Err(group.wrong(mlp.span(), MLP.key, "given beside a fit", either, "mlp = 2"));
-        }
-        None if !fitted => return Err(group.missing(MLP.key, either, "mlp = 2")),
-        Some(mlp) => Stall::Overlap {
-            mlp: group.number(Some(mlp), &MLP)?,
-        },
-        None => read_fitted_stall(
-            group,
-            memory.cpi_fixed,
-            memory.cpi_per_100_cycles,
-            memory.from_cycles,
-            core,
-        )?,
+    let keys = [
+        "reads_per_ki",
+        "writes_per_ki",
+        "at_mb",
+        "cpi_fixed",
+        "cpi_per_100_cycles",
+        "from_cycles",
+        "mlp",
+    ];
+    let memory = top.figures("memory", &keys)?;
+    let spec = ProgramMemory {
+        reads_per_ki: memory.number("reads_per_ki", 0.0..=2000.0)?,
+        writes_per_ki: memory.number("writes_per_ki", 0.0..=2000.0)?,
+        at_mb: memory.number("at_mb", 0.0..=65536.0)?,
+        stall: read_stall(&memory, core)?,
     };
-    Ok(ProgramMemory {
-        reads_per_ki,
-        writes_per_ki,
-        at_mb,
-        stall,
-    })
+    if spec.reads_per_ki > 0.0 && misses_at(cache, spec.at_mb) == 0.0 {
+        let expected =
+            "0, since with at_mb of cache the program has no misses by llc_misses_per_ki";
+        return Err(memory.error("reads_per_ki", expected));
+    }
+    if spec.writes_per_ki > MOST_WRITES * spec.reads_per_ki {
+        let expected = format!(
+            "at most {MOST_WRITES} for each line read, since in the simulation writes follow the reads"
+        );
+        return Err(memory.error("writes_per_ki", expected));
+    }
+    Ok(spec)
 }
 
-/// Checks that a program without misses does not use memory, whose use is scaled with the misses.
-fn check_uses(
-    cache: &ProgramCache,
-    at_mb: f64,
-    group: &Group<'_>,
-    [reads, writes]: [(f64, Range<usize>); 2],
-) -> Result<(), SpecError> {
-    if misses_at(cache, at_mb) > 0.0 {
-        return Ok(());
+/// Reads how latency becomes stall time: by a number of misses that overlap, or by a fit.
+fn read_stall(memory: &Table<'_>, core: &ProgramCore) -> Result<Stall, SpecError> {
+    let fit = ["cpi_fixed", "cpi_per_100_cycles", "from_cycles"];
+    let is_fitted = fit.iter().any(|key| memory.has(key));
+    if is_fitted == memory.has("mlp") {
+        let expected = "either mlp, or cpi_fixed with cpi_per_100_cycles and from_cycles";
+        return Err(memory.error("mlp", expected));
     }
-    for (key, (lines, span)) in [(READS.key, reads), (WRITES.key, writes)] {
-        if lines > 0.0 {
-            let expected = format!(
-                "0, since with {at_mb} MB (at_mb) the program has no misses by llc_misses_per_ki"
-            );
-            return Err(group.wrong(span, key, lines, expected, format!("{key} = 0")));
-        }
+    if !is_fitted {
+        let mlp = memory.number("mlp", 1.0..=64.0)?;
+        return Ok(Stall::Overlap { mlp });
     }
-    Ok(())
-}
-
-fn check_writes(
-    reads: f64,
-    writes: f64,
-    group: &Group<'_>,
-    span: Range<usize>,
-) -> Result<(), SpecError> {
-    if writes <= MOST_WRITES * reads {
-        return Ok(());
-    }
-    // Rounded down, so that the figure itself is allowed.
-    let most = (MOST_WRITES * reads * 1e6).floor() / 1e6;
-    let expected = format!(
-        "at most {most} ({MOST_WRITES} for each line read), since in the simulation writes follow the reads"
-    );
-    Err(group.wrong(span, WRITES.key, writes, expected, "writes_per_ki = 0"))
-}
-
-fn read_fitted_stall(
-    group: &Group<'_>,
-    fixed: Number,
-    slope: Number,
-    from: Number,
-    core: &ProgramCore,
-) -> Result<Stall, SpecError> {
-    let span = fixed.as_ref().map_or(0..0, Spanned::span);
-    let cpi_fixed = group.number(fixed, &CPI_FIXED)?;
-    let cpi_per_100_cycles = group.number(slope, &CPI_SLOPE)?;
-    let from_cycles = group.number(from, &FROM_CYCLES)?;
+    let cpi_fixed = memory.number("cpi_fixed", -100.0..=100.0)?;
+    let cpi_per_100_cycles = memory.number("cpi_per_100_cycles", 0.0..=1000.0)?;
+    let from_cycles = memory.number("from_cycles", 1.0..=10_000.0)?;
     let least = core.cpi - cpi_per_100_cycles * from_cycles / 100.0;
     // The tolerance is for rounding: a fit may begin exactly at the core's own figure.
     if cpi_fixed < least - 1e-9 {
@@ -368,8 +144,7 @@ fn read_fitted_stall(
             "at least {}, so that at from_cycles the program is not faster than without any miss ([core] cpi)",
             (least * 1e4).ceil() / 1e4
         );
-        let example = "cpi_fixed = 0.62";
-        return Err(group.wrong(span, CPI_FIXED.key, cpi_fixed, expected, example));
+        return Err(memory.error("cpi_fixed", expected));
     }
     Ok(Stall::Fitted {
         cpi_fixed,
@@ -390,12 +165,19 @@ fn misses_at(cache: &ProgramCache, mb: f64) -> f64 {
     before.1
 }
 
-fn read_part(text: &Text<'_>, part: Spanned<Part>) -> Result<Phase, SpecError> {
-    let (group, part) = text.group("[phases] parts", part);
+fn read_phases(top: &Table<'_>) -> Result<Vec<Phase>, SpecError> {
+    let Some(phases) = top.optional_figures("phases", &["parts"])? else {
+        return Ok(Vec::new());
+    };
+    let parts = phases.tables("parts", &["instructions", "cpi", "memory", "then_sleep_ms"])?;
+    parts.iter().map(read_part).collect()
+}
+
+fn read_part(part: &Table<'_>) -> Result<Phase, SpecError> {
     Ok(Phase {
-        instructions: group.number(part.instructions, &INSTRUCTIONS)?,
-        cpi: group.number_or(part.cpi, &PHASE_CPI, 1.0)?,
-        memory: group.number_or(part.memory, &PHASE_MEMORY, 1.0)?,
-        then_sleep_ms: group.number_or(part.then_sleep_ms, &SLEEP, 0.0)?,
+        instructions: part.number("instructions", 1e3..=1e15)?,
+        cpi: part.number_or("cpi", 0.01..=100.0, 1.0)?,
+        memory: part.number_or("memory", 0.0..=100.0, 1.0)?,
+        then_sleep_ms: part.number_or("then_sleep_ms", 0.0..=3.6e6, 0.0)?,
     })
 }

@@ -324,7 +324,6 @@ mod tests {
                 },
             },
             phases: Vec::new(),
-            sources: Vec::new(),
         }
     }
 

@@ -139,7 +139,6 @@ prop_compose! {
             cache: ProgramCache { l1_misses_per_ki: misses, llc_accesses_per_ki: accesses, llc_misses_per_ki: curve },
             memory: ProgramMemory { reads_per_ki: reads, writes_per_ki: reads * writes, at_mb, stall },
             phases,
-            sources: Vec::new(),
         }
     }
 }

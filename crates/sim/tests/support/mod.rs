@@ -83,7 +83,6 @@ pub fn machine(cores: u32, threads: u32) -> MachineSpec {
             noise: 0.0,
         },
         params: Vec::new(),
-        sources: Vec::new(),
     }
 }
 
@@ -117,7 +116,6 @@ pub fn program(name: &str, cpi: f64, misses: f64, fits_mb: f64, mlp: f64) -> Pro
             stall: Stall::Overlap { mlp },
         },
         phases: Vec::new(),
-        sources: Vec::new(),
     }
 }
 

@@ -1,0 +1,36 @@
+//! The table `params` of a machine file: policies' parameters that depend on the machine.
+
+use super::error::SpecError;
+use super::table::Table;
+use cosched_core::{POLICIES, Params, PolicyEntry};
+
+/// Reads the table, if it is there: each key must be a parameter of some policy, in the range of every policy that has it.
+pub(super) fn read_params(top: &Table<'_>) -> Result<Vec<(String, String)>, SpecError> {
+    let mut settings = Vec::new();
+    let Some(table) = top.optional_table("params")? else {
+        return Ok(settings);
+    };
+    let table = table.with_source()?;
+    for (name, value) in table.settings() {
+        if name == "source" || name == "assumed" {
+            continue;
+        }
+        let policies: Vec<&PolicyEntry> = POLICIES
+            .iter()
+            .filter(|policy| policy.params.iter().any(|param| param.name == name))
+            .collect();
+        if policies.is_empty() {
+            let message = format!(
+                "[params] {name} is not a parameter of any policy; `cosched list policies` shows them"
+            );
+            return Err(table.refuse(name, message));
+        }
+        let setting = (name.to_owned(), value.to_owned());
+        for policy in policies {
+            Params::check_setting(policy.name, policy.params, &setting)
+                .map_err(|error| table.refuse(name, error))?;
+        }
+        settings.push(setting);
+    }
+    Ok(settings)
+}
