@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Why a store can't be used. It names the file, and says what to do.
+/// Why a store can't be used, with the file and what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}; {}", path.display(), self.remedy())]
 pub struct Error {
@@ -15,28 +15,28 @@ pub struct Error {
 /// What is wrong with the file of a store.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// It, or its folder, could not be opened, made or removed.
+    /// It, or its folder, could not be opened or made.
     #[error("{0}")]
-    System(std::io::Error),
+    System(#[from] std::io::Error),
     /// It belongs to another user, or others may write to it.
     #[error("{0}")]
     Unsafe(String),
     /// It is something else.
-    #[error("it holds something else than what cosched keeps of commands")]
+    #[error("it is not a history of cosched")]
     Foreign,
-    /// A later version of cosched wrote it.
-    #[error("a later version of cosched wrote it (format {0}; this one reads {1})")]
-    Newer(i64, i64),
+    /// Another version of cosched wrote it.
+    #[error("another version of cosched wrote it (format {0}; this one reads {1})")]
+    Format(i64, i64),
     /// It is damaged.
     #[error("it is damaged ({0})")]
     Damaged(String),
-    /// Others use it, and did not let go of it in time.
+    /// Other runs used it for too long.
     #[error("other runs use it")]
     Busy,
-    /// There is no room for it.
-    #[error("there is no room for it ({0})")]
+    /// The disk is full.
+    #[error("the disk is full ({0})")]
     Full(String),
-    /// It, or its folder, may not be written to.
+    /// It, or its folder, is read-only.
     #[error("it can't be written to ({0})")]
     ReadOnly(String),
     /// Another error of the database.
@@ -46,21 +46,14 @@ pub enum Problem {
 
 impl Error {
     /// What to do.
-    fn remedy(&self) -> String {
-        const ANOTHER: &str =
-            "name another file with --history FILE, or keep nothing with --history off";
-        // It names the file: without a name the command is about the user's own history, which may be sound.
-        let name = self.path.to_string_lossy().replace('\'', "'\\''");
-        let new = format!("`cosched history forget --all --history '{name}'` begins a new one");
+    fn remedy(&self) -> &'static str {
         match self.problem {
-            Problem::Damaged(_) => new,
-            Problem::Newer(..) => format!("use that version, {ANOTHER}"),
-            Problem::Busy => "nothing is wrong if this is rare".to_owned(),
-            Problem::Full(_) => {
-                "make room, or name a file elsewhere with --history FILE".to_owned()
+            Problem::Damaged(_) | Problem::Format(..) => {
+                "delete it, or name another file with --history FILE"
             }
-            Problem::Other(_) => format!("{ANOTHER}; if the file is damaged, {new}"),
-            _ => ANOTHER.to_owned(),
+            Problem::Busy => "nothing is wrong if this is rare",
+            Problem::Full(_) => "make room, or name a file elsewhere with --history FILE",
+            _ => "name another file with --history FILE, or keep nothing with --history off",
         }
     }
 }
@@ -80,12 +73,6 @@ impl Problem {
             path: path.to_owned(),
             problem: self,
         }
-    }
-}
-
-impl From<std::io::Error> for Problem {
-    fn from(error: std::io::Error) -> Problem {
-        Problem::System(error)
     }
 }
 

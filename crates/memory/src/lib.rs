@@ -18,7 +18,7 @@ mod remembered;
 mod store;
 
 pub use error::{Error, Problem};
-pub use export::{EXPORT_SCHEMA, Export, Exported};
+pub use export::{EXPORT_SCHEMA, Export};
 pub use key::Key;
-pub use remembered::{MOST_RUNS, Recalled, Remembered, Run, expected};
-pub use store::{Ended, Forget, MOST_COMMANDS, Patience, Store};
+pub use remembered::{Ended, MOST_RUNS, Recalled, Remembered, Run, expected};
+pub use store::{Forget, Patience, Store};

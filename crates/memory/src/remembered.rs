@@ -13,12 +13,16 @@
 //! - where it had more CPUs at some times than at others, or shared them, its CPU time by its width;
 //! - unless it hardly used a CPU: then it waited for something else, and the time for which it was placed counts.
 
+use crate::key::Key;
 use cosched_core::{Earlier, Expected, ExpectedFrom, Nanos};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// As many runs are kept of a command.
+/// Maximum number of runs kept of a command.
 pub const MOST_RUNS: usize = 5;
+
+/// Maximum length of a command and of other texts in characters; longer ones are cut off.
+const LONGEST: usize = 1_000;
 
 /// A job that used less than this share of a CPU waited for something else than a CPU.
 const HARDLY: f64 = 0.1;
@@ -60,20 +64,48 @@ impl Run {
     }
 }
 
-/// What is kept of one command.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// What is kept of one command; the fields are those of the JSON object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Remembered {
-    /// Its last runs that ended well, the last first; [`MOST_RUNS`] at most.
-    pub runs: Vec<Run>,
-    /// How often it ended, well or not.
+    /// The command as one line; `None` for all commands with the program that were too short to be kept one by one.
+    pub command: Option<String>,
+    /// The program, without its arguments.
+    pub program: String,
+    /// The folder in which it ran; `None` where `command` is.
+    pub folder: Option<String>,
+    /// The kind of machine.
+    pub machine: String,
+    /// Tells the program's files from those of another version; `None` where `command` is.
+    pub identity: Option<String>,
+    /// The expected time in seconds; `None` if it never succeeded.
+    pub time_s: Option<f64>,
+    /// Number of ends, successful or not.
     pub ends: u64,
-    /// How often it ended otherwise than well.
+    /// Number of ends that were not successful.
     pub failures: u64,
-    /// How it ended the last time, in words.
+    /// The last end, in words.
     pub last_exit: String,
-    /// When it ended the last time, in milliseconds since 1970.
+    /// The last end, in milliseconds since 1970.
     pub seen: u64,
-    /// What was learnt of what it asks of caches and memory in the last run that learnt anything.
+    /// The last runs that succeeded, the last first; [`MOST_RUNS`] at most.
+    pub runs: Vec<Run>,
+    /// What the last run that learnt anything learnt of its demands on caches and memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learnt: Option<Earlier>,
+}
+
+/// An end of a command.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// The command.
+    pub key: Key,
+    /// The time, in milliseconds since 1970.
+    pub at: u64,
+    /// The end, in words.
+    pub exit: String,
+    /// The run; `None` if it did not succeed, so that its figures say nothing.
+    pub run: Option<Run>,
+    /// What the run learnt of its demands on caches and memory; `None` leaves what was known.
     pub learnt: Option<Arc<Earlier>>,
 }
 
@@ -88,12 +120,57 @@ pub struct Recalled {
 }
 
 impl Remembered {
-    /// Adds a run that ended well.
-    pub(crate) fn add(&mut self, run: Run) {
-        // Not by their times: a clock that was ahead once would keep all later runs out.
+    /// A command that has not ended yet.
+    pub(crate) fn new(key: &Key) -> Remembered {
+        let is_own = !key.command.is_empty();
+        Remembered {
+            command: is_own.then(|| beginning(&key.command)),
+            program: beginning(&key.program),
+            folder: is_own.then(|| beginning(&key.folder)),
+            machine: beginning(&key.machine),
+            identity: is_own.then(|| beginning(&key.identity)),
+            ..Remembered::default()
+        }
+    }
+
+    /// Adds an end.
+    pub(crate) fn note(&mut self, end: &Ended) {
+        self.ends += 1;
+        self.failures += u64::from(end.run.is_none());
+        // The last end counts even if its time is earlier: the clock may have been ahead once.
+        self.seen = end.at;
+        self.last_exit = beginning(&end.exit);
+        if let Some(run) = end.run {
+            self.add(run);
+        }
+        if let Some(learnt) = end.learnt.as_ref().filter(|learnt| learnt.is_sound()) {
+            self.learnt = Some((**learnt).clone());
+        }
+    }
+
+    /// Adds a run that succeeded.
+    fn add(&mut self, run: Run) {
         self.runs.insert(0, run);
         self.runs.truncate(MOST_RUNS);
+        let expected = expected(&self.runs, ExpectedFrom::Same);
+        self.time_s = expected.map(|expected| expected.time.as_s());
     }
+
+    /// The greatest resident memory of any of the runs, in bytes.
+    pub fn max_rss(&self) -> Option<u64> {
+        self.runs.iter().filter_map(|run| run.max_rss).max()
+    }
+
+    /// Whether its command, program or folder contains this text.
+    pub(crate) fn contains(&self, text: &str) -> bool {
+        let own = [&self.command, &self.folder].into_iter().flatten();
+        own.chain([&self.program]).any(|part| part.contains(text))
+    }
+}
+
+/// The beginning of a text.
+fn beginning(text: &str) -> String {
+    text.chars().take(LONGEST).collect()
 }
 
 /// What is expected after these runs; `None` without any. Where they are not of the same command (`from` is

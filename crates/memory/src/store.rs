@@ -1,72 +1,54 @@
 //! The file: an SQLite database with a row for each command.
 //!
-//! It uses a rollback journal and no write-ahead log, since that needs memory shared between all who use the file, which
-//! file systems over a network do not have, and home folders are often on these. A transaction is short: a run reads once
-//! before it begins, and writes every half a minute and at its end.
+//! It uses a rollback journal and no write-ahead log. A write-ahead log needs shared memory, which file systems over a
+//! network do not have, and home folders are often on these. A transaction is short: a run reads once before it begins,
+//! and writes every half a minute and at its end.
 
 use crate::error::{Error, Problem};
-use crate::export::Exported;
 use crate::key::{Key, Numbers};
-use crate::remembered::{MOST_RUNS, Recalled, Remembered, Run, expected};
+use crate::remembered::{Ended, Recalled, Remembered, Run, expected};
 use cosched_core::{Earlier, Expected, ExpectedFrom};
-use rusqlite::types::ValueRef;
 use rusqlite::{
-    Connection, OpenFlags, OptionalExtension as _, Row, Statement, TransactionBehavior, params,
+    Connection, OpenFlags, OptionalExtension as _, Row, Statement, Transaction,
+    TransactionBehavior, params,
 };
 use rustix::process::geteuid;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fs::{DirBuilder, OpenOptions};
-use std::io::{ErrorKind, Read as _};
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// As many commands are kept. When there are more, a tenth of them goes, those first that have not been seen for longest.
-pub const MOST_COMMANDS: u64 = 20_000;
+/// Maximum number of commands kept. When there are more, the tenth of them goes that was not seen for longest.
+const MOST_COMMANDS: u64 = 20_000;
 
-/// A longer command, or another longer text, is cut off. The numbers by which it is found are of all of it.
-const LONGEST: usize = 1_000;
+/// Maximum number of commands of a program from whose runs the time of another one is expected.
+const MOST_ALIKE: usize = 64;
 
-/// As many commands of a program are looked at to know what to expect of another one.
-const MOST_ALIKE: i64 = 64;
-
-/// What was learnt of a command takes no more than this as text.
-const LONGEST_LEARNT: usize = 4_096;
-
-/// No count and no time is as great: whoever reads the export can take it for a double.
-const MOST_NUMBER: u64 = 1 << 53;
-
-/// `cosc`, where SQLite keeps a number that tells whose file it is.
+/// `cosc`: SQLite keeps this number to tell whose file it is.
 const APPLICATION: i64 = 0x636f_7363;
 
 /// The version of the tables.
-const FORMAT: i64 = 1;
+const FORMAT: i64 = 2;
 
+/// `known` is a [`Remembered`] as JSON; the numbers before it are those by which it is found.
 const TABLES: &str = "
     CREATE TABLE command (
         exact INTEGER PRIMARY KEY,
         line INTEGER NOT NULL,
         program INTEGER NOT NULL,
-        machine TEXT NOT NULL,
-        program_text TEXT NOT NULL,
-        command TEXT NOT NULL,
-        folder TEXT NOT NULL,
-        identity TEXT NOT NULL,
         seen INTEGER NOT NULL,
-        ends INTEGER NOT NULL,
-        failures INTEGER NOT NULL,
-        last_exit TEXT NOT NULL,
-        runs TEXT NOT NULL,
-        learnt TEXT
-    );
+        known TEXT NOT NULL
+    ) STRICT;
     CREATE INDEX by_line ON command (line, seen);
     CREATE INDEX by_program ON command (program, seen);
     CREATE INDEX by_seen ON command (seen);
 ";
 
-/// How long others may keep the file from us.
+/// How long to wait while others use the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
     /// Not at all, and what is written need not survive a loss of power: jobs run meanwhile, and wait for decisions.
@@ -75,29 +57,14 @@ pub enum Patience {
     Some,
 }
 
-/// How a command ended.
-#[derive(Clone, Debug)]
-pub struct Ended {
-    /// Which command.
-    pub key: Key,
-    /// When, in milliseconds since 1970.
-    pub at: u64,
-    /// How, in words.
-    pub exit: String,
-    /// What its run was like; `None` if it did not end well, so that its figures say nothing.
-    pub run: Option<Run>,
-    /// What was learnt of what it asks of caches and memory; `None` if nothing was, so that what was known of it stays.
-    pub learnt: Option<Arc<Earlier>>,
-}
-
 /// What is to be forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Forget {
     /// Everything.
     All,
-    /// Commands, programs and folders that hold this text.
+    /// Commands, programs and folders that contain this text.
     Matching(String),
-    /// What was seen last before this, in milliseconds since 1970.
+    /// Commands that were last seen before this, in milliseconds since 1970.
     OlderThan(u64),
 }
 
@@ -106,7 +73,6 @@ pub enum Forget {
 pub struct Store {
     database: Connection,
     path: PathBuf,
-    most: u64,
 }
 
 impl Store {
@@ -164,11 +130,6 @@ impl Store {
         Ok(store)
     }
 
-    /// Bounds the number of commands otherwise than by [`MOST_COMMANDS`]; for tests.
-    pub fn with_most(self, most: u64) -> Store {
-        Store { most, ..self }
-    }
-
     fn connect(path: &Path, patience: Patience) -> Result<Store, Problem> {
         let found = path.symlink_metadata()?;
         if !found.is_file() {
@@ -186,8 +147,7 @@ impl Store {
                 found.mode() & 0o7777
             )));
         }
-        // Links in the folder's name are the user's own business; whether others could change it is looked at by whoever
-        // names the file.
+        // Links in the folder's name are the user's own business. The caller checks whether others could change it.
         let place = match (path.parent(), path.file_name()) {
             (Some(folder), Some(name)) if !folder.as_os_str().is_empty() => {
                 folder.canonicalize()?.join(name)
@@ -211,15 +171,14 @@ impl Store {
         let store = Store {
             database,
             path: path.to_owned(),
-            most: MOST_COMMANDS,
         };
         if !store.is_empty()? {
-            let (application, format) = store.versions()?;
-            if application != APPLICATION {
+            if store.number("application_id")? != APPLICATION {
                 return Err(Problem::Foreign);
             }
-            if format > FORMAT {
-                return Err(Problem::Newer(format, FORMAT));
+            let format = store.number("user_version")?;
+            if format != FORMAT {
+                return Err(Problem::Format(format, FORMAT));
             }
         }
         Ok(store)
@@ -227,29 +186,20 @@ impl Store {
 
     /// Whether nothing was ever written to it.
     fn is_empty(&self) -> Result<bool, Problem> {
-        let pages: i64 = self
-            .database
-            .pragma_query_value(None, "page_count", |row| row.get(0))?;
-        Ok(pages == 0)
+        Ok(self.number("page_count")? == 0)
     }
 
-    fn versions(&self) -> Result<(i64, i64), Problem> {
-        let application = self
+    fn number(&self, pragma: &str) -> Result<i64, Problem> {
+        Ok(self
             .database
-            .pragma_query_value(None, "application_id", |row| row.get(0))?;
-        let format = self
-            .database
-            .pragma_query_value(None, "user_version", |row| row.get(0))?;
-        Ok((application, format))
+            .pragma_query_value(None, pragma, |row| row.get(0))?)
     }
 
     fn make_tables(&mut self) -> Result<(), Problem> {
         if !self.is_empty()? {
             return Ok(());
         }
-        let change = self
-            .database
-            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let change = self.begin_change()?;
         // Another run may have been faster.
         let format: i64 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
         if format == 0 {
@@ -260,63 +210,34 @@ impl Store {
         Ok(change.commit()?)
     }
 
+    fn begin_change(&mut self) -> Result<Transaction<'_>, Problem> {
+        Ok(self
+            .database
+            .transaction_with_behavior(TransactionBehavior::Immediate)?)
+    }
+
     fn at(&self, problem: impl Into<Problem>) -> Error {
         problem.into().at(&self.path)
     }
 
-    /// What is known of each of these commands. The time is expected after its own runs; else after those of the same
-    /// command with another program file or in another folder; else after those of other commands with its program.
+    /// Looks up these commands. The time is expected after a command's own runs; else after those of the same command
+    /// with another program file or in another folder; else after those of other commands with its program.
     ///
     /// # Errors
     /// The store can't be read.
     pub fn recall(&self, keys: &[Option<Key>]) -> Result<Vec<Recalled>, Error> {
-        self.recalled(keys).map_err(|problem| self.at(problem))
+        self.recall_all(keys).map_err(|problem| self.at(problem))
     }
 
-    fn recalled(&self, keys: &[Option<Key>]) -> Result<Vec<Recalled>, Problem> {
-        // All commands are seen as they are at one moment, and the file is locked once.
+    fn recall_all(&self, keys: &[Option<Key>]) -> Result<Vec<Recalled>, Problem> {
+        // One transaction, so that the file is locked once and all commands are read as of one moment.
         let _moment = self.database.unchecked_transaction()?;
-        let mut by_exact = self
-            .database
-            .prepare("SELECT runs, learnt FROM command WHERE exact = ?1")?;
-        let mut by_line = self.database.prepare(
-            "SELECT runs FROM command WHERE line = ?1 AND runs <> '[]' ORDER BY seen DESC LIMIT 1",
-        )?;
-        let mut by_program = self
-            .database
-            .prepare("SELECT runs FROM command WHERE program = ?1 AND runs <> '[]' ORDER BY seen DESC LIMIT ?2")?;
-        let mut programs: BTreeMap<i64, Option<Expected>> = BTreeMap::new();
+        let mut lookup = Lookup::new(&self.database)?;
         let mut found = Vec::with_capacity(keys.len());
         for key in keys {
-            let Some(key) = key else {
-                found.push(Recalled::default());
-                continue;
-            };
-            let Numbers {
-                exact,
-                line,
-                program,
-            } = key.numbers();
-            let own = by_exact
-                .query_row([exact], |row| Ok((runs(row, 0), learnt(row, 1))))
-                .optional()?;
-            let (own, learnt) = own.unwrap_or_default();
-            let mut one = expected(&own, ExpectedFrom::Same);
-            if one.is_none() {
-                let other = by_line
-                    .query_row([line], |row| Ok(runs(row, 0)))
-                    .optional()?;
-                one = other.and_then(|runs| expected(&runs, ExpectedFrom::Changed));
-            }
-            if one.is_none() {
-                if let Entry::Vacant(entry) = programs.entry(program) {
-                    entry.insert(expected_of_program(&mut by_program, program)?);
-                }
-                one = programs[&program];
-            }
-            found.push(Recalled {
-                expected: one,
-                learnt: learnt.map(Arc::new),
+            found.push(match key {
+                Some(key) => lookup.recall(key.numbers())?,
+                None => Recalled::default(),
             });
         }
         Ok(found)
@@ -327,285 +248,192 @@ impl Store {
     /// # Errors
     /// The store can't be written to. With [`Patience::None`] that is [`Problem::Busy`] while another run writes.
     pub fn note(&mut self, ends: &[Ended]) -> Result<(), Error> {
-        self.noted(ends).map_err(|problem| problem.at(&self.path))
+        self.note_all(ends)
+            .map_err(|problem| problem.at(&self.path))
     }
 
-    fn noted(&mut self, ends: &[Ended]) -> Result<(), Problem> {
-        let change = self
-            .database
-            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+    fn note_all(&mut self, ends: &[Ended]) -> Result<(), Problem> {
+        let change = self.begin_change()?;
         // A batch can be one short command many thousand times.
-        let mut changed: BTreeMap<i64, (&Key, Remembered)> = BTreeMap::new();
-        {
-            let mut known = change
-                .prepare("SELECT runs, ends, failures, learnt FROM command WHERE exact = ?1")?;
-            for end in ends {
-                let exact = end.key.numbers().exact;
-                let (_, command) = match changed.entry(exact) {
-                    Entry::Occupied(found) => found.into_mut(),
-                    Entry::Vacant(place) => {
-                        let found = known.query_row([exact], remembered).optional()?;
-                        place.insert((&end.key, found.unwrap_or_default()))
-                    }
-                };
-                command.note(end);
-            }
+        let mut changed: BTreeMap<i64, (Numbers, Remembered)> = BTreeMap::new();
+        for end in ends {
+            let numbers = end.key.numbers();
+            let (_, command) = match changed.entry(numbers.exact) {
+                Entry::Occupied(found) => found.into_mut(),
+                Entry::Vacant(place) => {
+                    let sql = "SELECT known FROM command WHERE exact = ?1";
+                    let found = change.query_row(sql, [numbers.exact], |row| Ok(known(row)));
+                    let found = found.optional()?.flatten();
+                    place.insert((numbers, found.unwrap_or_else(|| Remembered::new(&end.key))))
+                }
+            };
+            command.note(end);
         }
         write(&change, changed.into_values())?;
-        delete_oldest(&change, self.most)?;
+        delete_oldest(&change)?;
         Ok(change.commit()?)
     }
 
-    /// Every command that holds this text, or all, the last seen first. Its program and its folder count as well.
+    /// Every command that contains this text, or all, the last seen first. Its program and its folder count as well.
     ///
     /// # Errors
     /// The store can't be read.
-    pub fn list(&self, pattern: Option<&str>) -> Result<Vec<Exported>, Error> {
-        self.listed(pattern).map_err(|problem| self.at(problem))
+    pub fn list(&self, text: Option<&str>) -> Result<Vec<Remembered>, Error> {
+        let all = self.all().map_err(|problem| self.at(problem))?;
+        let mut commands: Vec<Remembered> = all.into_iter().map(|(_, command)| command).collect();
+        commands.retain(|command| text.is_none_or(|text| command.contains(text)));
+        Ok(commands)
     }
 
-    fn listed(&self, pattern: Option<&str>) -> Result<Vec<Exported>, Problem> {
-        let mut all = self.database.prepare(&format!(
-            "SELECT command, program_text, folder, machine, identity, ends, failures, last_exit, seen, runs, learnt
-             FROM command WHERE ?1 IS NULL OR {MATCHES} ORDER BY seen DESC, command, exact"
-        ))?;
-        let rows = all.query_map([pattern], |row| {
-            let command = text(row, 0).filter(|command| !command.is_empty());
-            let runs = runs(row, 9);
-            Ok(Exported {
-                program: text(row, 1).unwrap_or_default(),
-                folder: text(row, 2).filter(|_| command.is_some()),
-                machine: text(row, 3).unwrap_or_default(),
-                identity: text(row, 4).filter(|_| command.is_some()),
-                time_s: Exported::time_of(&runs),
-                ends: number(row, 5),
-                failures: number(row, 6),
-                last_exit: text(row, 7).unwrap_or_default(),
-                seen: number(row, 8),
-                runs,
-                learnt: learnt(row, 10),
-                command,
-            })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+    /// All commands, each with the number of its row, the last seen first.
+    fn all(&self) -> Result<Vec<(i64, Remembered)>, Problem> {
+        let sql = "SELECT known, exact FROM command ORDER BY seen DESC, exact";
+        let mut statement = self.database.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next()? {
+            if let Some(known) = known(row) {
+                all.push((row.get(1)?, known));
+            }
+        }
+        Ok(all)
     }
 
-    /// Forgets commands, and says how many. What is forgotten is not to be found in the file any more.
+    /// Forgets commands, and returns how many. They can't be found in the file any more.
     ///
     /// # Errors
     /// The store can't be written to.
     pub fn forget(&mut self, what: &Forget) -> Result<u64, Error> {
-        self.forgotten(what)
-            .map_err(|problem| problem.at(&self.path))
+        self.delete(what).map_err(|problem| problem.at(&self.path))
     }
 
-    fn forgotten(&mut self, what: &Forget) -> Result<u64, Problem> {
-        let gone = match what {
-            Forget::All => self.database.execute("DELETE FROM command", [])?,
-            Forget::Matching(text) => self
-                .database
-                .execute(&format!("DELETE FROM command WHERE {MATCHES}"), [text])?,
-            Forget::OlderThan(seen) => self
-                .database
-                .execute("DELETE FROM command WHERE seen < ?1", [seen])?,
-        };
+    fn delete(&mut self, what: &Forget) -> Result<u64, Problem> {
         // Pages that became free are used again. To give them back would need room for a copy.
-        Ok(gone as u64)
-    }
-
-    /// Removes a store that can't be read any more, and says whether there was one. What never was a store of cosched's
-    /// stays.
-    ///
-    /// # Errors
-    /// It is something else, or it can't be removed.
-    pub fn remove(path: &Path) -> Result<bool, Error> {
-        Store::removed(path).map_err(|problem| problem.at(path))
-    }
-
-    fn removed(path: &Path) -> Result<bool, Problem> {
-        let mut start = [0; 72];
-        let mut file = match OpenOptions::new().read(true).open(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-            file => file?,
+        let deleted = match what {
+            Forget::All => self.database.execute("DELETE FROM command", [])?,
+            Forget::OlderThan(seen) => {
+                let sql = "DELETE FROM command WHERE seen < ?1";
+                self.database.execute(sql, [seen])?
+            }
+            Forget::Matching(text) => {
+                let change = self.database.unchecked_transaction()?;
+                let mut deleted = 0;
+                for (exact, _) in self.all()?.iter().filter(|(_, known)| known.contains(text)) {
+                    deleted += change.execute("DELETE FROM command WHERE exact = ?1", [exact])?;
+                }
+                change.commit()?;
+                deleted
+            }
         };
-        if path.symlink_metadata()?.uid() != geteuid().as_raw() {
-            return Err(Problem::Unsafe("it belongs to another user".to_owned()));
-        }
-        // What a power failure or a full disk left of it: its beginning, or zeros.
-        let read = read_up_to(&mut file, &mut start)?;
-        let is_blank = start.iter().all(|&byte| byte == 0) && is_all_zeros(&mut file)?;
-        let is_cut =
-            read < start.len() && SIGNATURE.starts_with(&start[..read.min(SIGNATURE.len())]);
-        if !is_blank && !is_cut && start[68..] != (APPLICATION as u32).to_be_bytes() {
-            return Err(Problem::Foreign);
-        }
-        let mut journal = path.as_os_str().to_owned();
-        journal.push("-journal");
-        std::fs::remove_file(path)?;
-        match std::fs::remove_file(journal) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
-            _ => Ok(true),
-        }
+        Ok(deleted as u64)
     }
 }
 
-/// How a file of SQLite begins.
-const SIGNATURE: &[u8] = b"SQLite format 3\0";
+/// The queries of a look-up.
+struct Lookup<'a> {
+    by_exact: Statement<'a>,
+    by_line: Statement<'a>,
+    by_program: Statement<'a>,
+    /// Expectations by program, since a batch can have many commands of one program.
+    programs: BTreeMap<i64, Option<Expected>>,
+}
 
-/// Whether nothing but zeros is left to be read: other files begin with zeros too.
-fn is_all_zeros(file: &mut std::fs::File) -> std::io::Result<bool> {
-    let mut block = [0; 65_536];
-    loop {
-        match read_up_to(file, &mut block)? {
-            0 => return Ok(true),
-            read if block[..read].iter().any(|&byte| byte != 0) => return Ok(false),
-            _ => {}
+impl<'a> Lookup<'a> {
+    fn new(database: &'a Connection) -> Result<Lookup<'a>, Problem> {
+        let query = "SELECT known FROM command WHERE";
+        let order = "ORDER BY seen DESC";
+        Ok(Lookup {
+            by_exact: database.prepare(&format!("{query} exact = ?1"))?,
+            by_line: database.prepare(&format!("{query} line = ?1 {order}"))?,
+            by_program: database.prepare(&format!("{query} program = ?1 {order}"))?,
+            programs: BTreeMap::new(),
+        })
+    }
+
+    fn recall(&mut self, numbers: Numbers) -> Result<Recalled, Problem> {
+        if let Some(own) = successful(&mut self.by_exact, numbers.exact, 1)?.pop() {
+            return Ok(Recalled {
+                expected: expected(&own.runs, ExpectedFrom::Same),
+                learnt: own.learnt.map(Arc::new),
+            });
         }
+        let same_line = successful(&mut self.by_line, numbers.line, 1)?.pop();
+        let changed = same_line.and_then(|one| expected(&one.runs, ExpectedFrom::Changed));
+        let expected = match changed {
+            Some(changed) => Some(changed),
+            None => self.expected_of_program(numbers.program)?,
+        };
+        Ok(Recalled {
+            expected,
+            learnt: None,
+        })
+    }
+
+    /// The time that other commands with this program took at last, one run each, so that no command counts for more than
+    /// another.
+    fn expected_of_program(&mut self, program: i64) -> Result<Option<Expected>, Problem> {
+        if let Some(&expected) = self.programs.get(&program) {
+            return Ok(expected);
+        }
+        let alike = successful(&mut self.by_program, program, MOST_ALIKE)?;
+        let last: Vec<Run> = alike.iter().map(|command| command.runs[0]).collect();
+        let expected = expected(&last, ExpectedFrom::Program);
+        self.programs.insert(program, expected);
+        Ok(expected)
     }
 }
 
-/// Reads until the buffer is full or the file ends; says how much it was.
-fn read_up_to(file: &mut std::fs::File, buffer: &mut [u8]) -> std::io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match file.read(&mut buffer[filled..])? {
-            0 => break,
-            some => filled += some,
-        }
+/// The first commands with this number of which some run succeeded.
+fn successful(
+    query: &mut Statement<'_>,
+    number: i64,
+    most: usize,
+) -> Result<Vec<Remembered>, Problem> {
+    let mut rows = query.query([number])?;
+    let mut found = Vec::new();
+    while found.len() < most
+        && let Some(row) = rows.next()?
+    {
+        found.extend(known(row).filter(|command| !command.runs.is_empty()));
     }
-    Ok(filled)
+    Ok(found)
 }
 
-const MATCHES: &str =
-    "(instr(command, ?1) > 0 OR instr(program_text, ?1) > 0 OR instr(folder, ?1) > 0)";
-
-/// What a row of `runs, ends, failures, learnt` holds. What can't be read is counted anew.
-fn remembered(row: &Row<'_>) -> rusqlite::Result<Remembered> {
-    Ok(Remembered {
-        runs: runs(row, 0),
-        ends: number(row, 1).unwrap_or(0),
-        failures: number(row, 2).unwrap_or(0),
-        learnt: learnt(row, 3).map(Arc::new),
-        ..Remembered::default()
-    })
+/// The first column of a row; `None` if it can't be read, so that one bad row does not hide the others.
+fn known(row: &Row<'_>) -> Option<Remembered> {
+    let text: String = row.get(0).ok()?;
+    let mut known: Remembered = serde_json::from_str(&text).ok()?;
+    known.learnt = known.learnt.filter(Earlier::is_sound);
+    Some(known)
 }
 
-// A file may hold anything, and SQLite keeps any value in any column. What can't be read in one row is unknown, so that it
-// does not keep the others from being read.
-
-fn text(row: &Row<'_>, column: usize) -> Option<String> {
-    read(row, column, |value| value.as_str().ok().map(str::to_owned))
-}
-
-/// A count, or a time in milliseconds.
-fn number(row: &Row<'_>, column: usize) -> Option<u64> {
-    let number = read(row, column, |value| value.as_i64().ok())?;
-    u64::try_from(number)
-        .ok()
-        .filter(|&number| number <= MOST_NUMBER)
-}
-
-fn runs(row: &Row<'_>, column: usize) -> Vec<Run> {
-    let parsed = read(row, column, |value| {
-        serde_json::from_str::<Vec<Run>>(value.as_str().ok()?).ok()
-    });
-    let mut runs = parsed.unwrap_or_default();
-    runs.truncate(MOST_RUNS);
-    runs
-}
-
-fn learnt(row: &Row<'_>, column: usize) -> Option<Earlier> {
-    let parsed = read(row, column, |value| {
-        let text = value
-            .as_str()
-            .ok()
-            .filter(|text| text.len() <= LONGEST_LEARNT)?;
-        serde_json::from_str(text).ok()
-    });
-    parsed.filter(Earlier::is_sound)
-}
-
-fn read<T>(row: &Row<'_>, column: usize, parse: impl Fn(ValueRef<'_>) -> Option<T>) -> Option<T> {
-    row.get_ref(column).ok().and_then(parse)
-}
-
-/// The beginning of a text.
-fn cut(text: &str) -> &str {
-    let end = (0..=LONGEST.min(text.len()))
-        .rev()
-        .find(|&end| text.is_char_boundary(end));
-    &text[..end.unwrap_or(0)]
-}
-
-/// The time that other commands with this program took at last, one run each, so that no command counts for more than
-/// another.
-fn expected_of_program(
-    by_program: &mut Statement<'_>,
-    program: i64,
-) -> Result<Option<Expected>, Problem> {
-    let alike = by_program.query_map(params![program, MOST_ALIKE], |row| Ok(runs(row, 0)))?;
-    let mut last = Vec::new();
-    for runs in alike {
-        last.extend(runs?.first().copied());
-    }
-    Ok(expected(&last, ExpectedFrom::Program))
-}
-
-impl Remembered {
-    fn note(&mut self, end: &Ended) {
-        self.ends += 1;
-        self.failures += u64::from(end.run.is_none());
-        // Taken as it is: a clock that was ahead once would otherwise be believed until it is overtaken.
-        self.seen = end.at;
-        self.last_exit.clone_from(&end.exit);
-        if let Some(run) = end.run {
-            self.add(run);
-        }
-        if let Some(learnt) = end.learnt.as_ref().filter(|learnt| learnt.is_sound()) {
-            self.learnt = Some(learnt.clone());
-        }
-    }
-}
-
-fn write<'a>(
+fn write(
     database: &Connection,
-    commands: impl Iterator<Item = (&'a Key, Remembered)>,
+    commands: impl Iterator<Item = (Numbers, Remembered)>,
 ) -> Result<(), Problem> {
-    let mut insert = database.prepare(
-        "INSERT OR REPLACE INTO command VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
-    )?;
-    for (key, command) in commands {
-        let numbers = key.numbers();
-        let runs = serde_json::to_string(&command.runs).unwrap_or_default();
-        let learnt = command.learnt.as_deref();
-        let learnt = learnt.and_then(|learnt| serde_json::to_string(learnt).ok());
+    let sql = "INSERT OR REPLACE INTO command VALUES (?1, ?2, ?3, ?4, ?5)";
+    let mut insert = database.prepare(sql)?;
+    for (numbers, command) in commands {
+        let known = serde_json::to_string(&command).unwrap_or_default();
+        let seen = i64::try_from(command.seen).unwrap_or(i64::MAX);
         insert.execute(params![
             numbers.exact,
             numbers.line,
             numbers.program,
-            cut(&key.machine),
-            cut(&key.program),
-            cut(&key.command),
-            cut(&key.folder),
-            cut(&key.identity),
-            command.seen.min(MOST_NUMBER),
-            command.ends,
-            command.failures,
-            cut(&command.last_exit),
-            runs,
-            learnt,
+            seen,
+            known
         ])?;
     }
     Ok(())
 }
 
-/// Forgets a tenth of `most` and what is beyond, once there are more commands than `most`.
-fn delete_oldest(database: &Connection, most: u64) -> Result<(), Problem> {
+/// Deletes the oldest commands if there are too many.
+fn delete_oldest(database: &Connection) -> Result<(), Problem> {
     let count: u64 = database.query_row("SELECT count(*) FROM command", [], |row| row.get(0))?;
-    if count > most {
+    if count > MOST_COMMANDS {
         database.execute(
             "DELETE FROM command WHERE exact IN (SELECT exact FROM command ORDER BY seen, exact LIMIT ?1)",
-            [count - most + most / 10],
+            [count - MOST_COMMANDS + MOST_COMMANDS / 10],
         )?;
     }
     Ok(())

@@ -7,7 +7,7 @@ use crate::size::format_size;
 use crate::stderr;
 use clap::{Args, Subcommand};
 use cosched_core::Nanos;
-use cosched_memory::{Error, Export, Exported, Forget, Patience, Problem, Store};
+use cosched_memory::{Error, Export, Forget, Patience, Remembered};
 use cosched_report::{clip, count, seconds, visible};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ struct ForgetArgs {
     #[arg(value_name = "TEXT")]
     pattern: Option<String>,
 
-    /// Everything, also if the file can't be read any more
+    /// Everything
     #[arg(long)]
     all: bool,
 
@@ -105,7 +105,7 @@ fn failure(error: Error) -> anyhow::Error {
 }
 
 /// What is known; nothing if there is no file.
-fn known(args: &HistoryArgs, pattern: Option<&str>) -> anyhow::Result<Vec<Exported>> {
+fn known(args: &HistoryArgs, pattern: Option<&str>) -> anyhow::Result<Vec<Remembered>> {
     let path = place(args)?;
     match history::open_existing(&path, Patience::Some).map_err(failure)? {
         Some(store) => store.list(pattern).map_err(failure),
@@ -119,7 +119,7 @@ fn known(args: &HistoryArgs, pattern: Option<&str>) -> anyhow::Result<Vec<Export
     }
 }
 
-fn print_json(commands: Vec<Exported>) -> anyhow::Result<ExitCode> {
+fn print_json(commands: Vec<Remembered>) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     writeln!(
         out,
@@ -181,14 +181,11 @@ fn unknown() -> String {
 }
 
 /// One command in words.
-fn row(one: &Exported) -> Vec<String> {
+fn row(one: &Remembered) -> Vec<String> {
     let last = one.runs.first();
     // Later years have more than four figures.
-    let seen = one
-        .seen
-        .filter(|&ms| ms < 1 << 47)
-        .map(|ms| SystemTime::UNIX_EPOCH + Duration::from_millis(ms));
-    let seen = seen.map(|at| humantime::format_rfc3339_seconds(at).to_string());
+    let seen = Duration::from_millis(one.seen.min(1 << 47));
+    let seen = humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + seen).to_string();
     let command = match &one.command {
         Some(command) => visible(command),
         None => format!(
@@ -203,11 +200,10 @@ fn row(one: &Exported) -> Vec<String> {
         one.learnt
             .as_ref()
             .map_or_else(unknown, |learnt| count(learnt.phases.len() as u64, "phase")),
-        one.ends.map_or_else(unknown, |times| times.to_string()),
-        one.failures.map_or_else(unknown, |times| times.to_string()),
+        one.ends.to_string(),
+        one.failures.to_string(),
         visible(&one.last_exit),
-        seen.and_then(|text| text.get(..10).map(str::to_owned))
-            .unwrap_or_else(unknown),
+        seen[..10].to_owned(),
         command,
     ]
 }
@@ -230,23 +226,8 @@ fn forget(args: ForgetArgs) -> anyhow::Result<ExitCode> {
         (None, None) => Forget::All,
     };
     let forgotten = history::open_existing(&path, Patience::Some)
-        .and_then(|store| store.map_or(Ok(0), |mut store| store.forget(&what)));
-    let mut out = std::io::stdout();
-    match forgotten {
-        Ok(gone) => writeln!(out, "forgot {}", count(gone, "command"))?,
-        // Nobody can tell what it held.
-        Err(Error {
-            problem: Problem::Damaged(_) | Problem::Newer(..) | Problem::Foreign | Problem::Other(_),
-            ..
-        }) if what == Forget::All => {
-            Store::remove(&path).map_err(failure)?;
-            writeln!(
-                out,
-                "removed {}, which could not be read",
-                visible(&path.display().to_string())
-            )?;
-        }
-        Err(error) => return Err(failure(error)),
-    }
+        .and_then(|store| store.map_or(Ok(0), |mut store| store.forget(&what)))
+        .map_err(failure)?;
+    writeln!(std::io::stdout(), "forgot {}", count(forgotten, "command"))?;
     Ok(Exit::Success.into())
 }

@@ -384,7 +384,7 @@ mod tests {
         memory.ended(known, &result(900, Exit::Code(0), None));
         assert_eq!(memory.finish(), None);
         let ends: i64 = other
-            .query_row("SELECT ends FROM command", [], |row| row.get(0))
+            .query_row("SELECT known ->> 'ends' FROM command", [], |row| row.get(0))
             .unwrap();
         assert_eq!(ends, 2);
     }
