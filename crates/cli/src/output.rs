@@ -30,7 +30,7 @@ impl Made {
                     && begin.contains("<meta name=\"generator\" content=\"cosched ")
             }
             Made::Svg => {
-                begin.starts_with(b"<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"chart-")
+                begin.starts_with(b"<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\"")
             }
             Made::Trace => cosched_report::is_trace(begin),
         }
@@ -150,7 +150,7 @@ mod tests {
         let html = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<title>x</title>\n";
         let page = format!("{html}<meta name=\"generator\" content=\"cosched 0.1.0\">\n");
         let svg =
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"chart-x-1\" viewBox=\"0 0 480 99\">";
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 480 99\">";
         for (content, is) in [
             (page.as_bytes(), Some(Made::Page)),
             (html.as_bytes(), None),

@@ -4,32 +4,8 @@ use crate::facts::{JobFacts, RunFacts};
 use crate::view::ComparisonView;
 use cosched_core::metric::Better;
 use cosched_experiments::comparison::{Comparison, Judged};
-use cosched_report::Traffic;
-use cosched_report::chart::{Axis, BarSeries, Bars, Chart, Curve, CurveStyle, Estimate, Plot};
-
-fn axis(label: &str, unit: Option<&str>) -> Axis {
-    Axis {
-        label: label.to_owned(),
-        unit: unit.map(str::to_owned),
-        ..Axis::default()
-    }
-}
-
-fn axis_from_zero(label: &str, unit: Option<&str>) -> Axis {
-    Axis {
-        from: Some(0.0),
-        ..axis(label, unit)
-    }
-}
-
-fn curve(name: &str, points: Vec<(f64, f64)>, style: CurveStyle) -> Curve {
-    Curve {
-        name: name.to_owned(),
-        points,
-        labels: Vec::new(),
-        style,
-    }
-}
+use cosched_report::chart::{Axis, BarSeries, Bars, Chart, Curve, Estimate, Plot};
+use cosched_report::{Timeline, Traffic};
 
 /// Draw the number of ended jobs over the time of each named run.
 pub(crate) fn completion(runs: &[(String, &RunFacts)], title: &str) -> Option<Chart> {
@@ -41,8 +17,8 @@ pub(crate) fn completion(runs: &[(String, &RunFacts)], title: &str) -> Option<Ch
     (!curves.is_empty()).then(|| Chart {
         title: title.to_owned(),
         subtitle: None,
-        x: axis("time since the start", Some("s")),
-        y: axis("jobs ended", None),
+        x: Axis::new("time since the start", "s"),
+        y: Axis::new("jobs ended", ""),
         plot: Plot::Curves(curves),
     })
 }
@@ -54,7 +30,7 @@ fn completion_curve(name: &str, facts: &RunFacts) -> Curve {
     for (before, end) in ends.into_iter().enumerate() {
         points.push((end, before as f64 + 1.0));
     }
-    curve(name, points, CurveStyle::Steps)
+    Curve::steps(name.to_owned(), points)
 }
 
 /// Draw the slowdowns of all jobs, the greatest first.
@@ -67,8 +43,8 @@ pub(crate) fn slowdowns(runs: &[(String, &RunFacts)], title: &str) -> Option<Cha
     (!curves.is_empty()).then(|| Chart {
         title: title.to_owned(),
         subtitle: Some("a level line is fair; 1 is as fast as alone".to_owned()),
-        x: axis("jobs, the greatest slowdown first", None),
-        y: axis_from_zero("slowdown", None),
+        x: Axis::new("jobs, the greatest slowdown first", ""),
+        y: Axis::new("slowdown", ""),
         plot: Plot::Curves(curves),
     })
 }
@@ -80,7 +56,7 @@ fn slowdown_curve(name: &str, facts: &RunFacts) -> Curve {
     for (before, slowdown) in slowdowns.into_iter().enumerate() {
         points.push((before as f64 + 1.0, slowdown));
     }
-    curve(name, points, CurveStyle::Line)
+    Curve::line(name.to_owned(), points)
 }
 
 /// Draw estimated against true slowdowns, each estimate as a cloud of points.
@@ -95,7 +71,7 @@ pub(crate) fn estimates(runs: &[(String, &RunFacts)], title: &str) -> Option<Cha
             };
             let points = estimate_points(facts, estimate);
             if !points.is_empty() {
-                curves.push(curve(&name, points, CurveStyle::Points));
+                curves.push(Curve::points(name, points));
             }
         }
     }
@@ -106,8 +82,8 @@ pub(crate) fn estimates(runs: &[(String, &RunFacts)], title: &str) -> Option<Cha
     Some(Chart {
         title: title.to_owned(),
         subtitle: Some("on the line the estimate is right".to_owned()),
-        x: axis("true slowdown", None),
-        y: axis("estimated slowdown", None),
+        x: Axis::new("true slowdown", ""),
+        y: Axis::new("estimated slowdown", ""),
         plot: Plot::Curves(curves),
     })
 }
@@ -134,11 +110,12 @@ fn diagonal(curves: &[Curve]) -> Curve {
         greatest = greatest.max(*x).max(*y);
     }
     let ends = vec![(least, least), (greatest, greatest)];
-    curve("right", ends, CurveStyle::Line)
+    Curve::line("right".to_owned(), ends)
 }
 
 /// Draw the memory traffic over the time of a run.
-pub(crate) fn memory(traffic: &Traffic) -> Option<Chart> {
+pub(crate) fn memory(timeline: &Timeline) -> Option<Chart> {
+    let traffic = timeline.traffic.as_ref()?;
     let mut curves = Vec::new();
     for (name, lines) in [("read", &traffic.reads), ("written", &traffic.writes)] {
         if !lines.is_empty() {
@@ -148,8 +125,8 @@ pub(crate) fn memory(traffic: &Traffic) -> Option<Chart> {
     (!curves.is_empty()).then(|| Chart {
         title: "Memory traffic of the jobs".to_owned(),
         subtitle: None,
-        x: axis("time since the start", Some("s")),
-        y: axis_from_zero("bandwidth", Some("GB/s")),
+        x: Axis::new("time since the start", "s"),
+        y: Axis::new("bandwidth", "GB/s"),
         plot: Plot::Curves(curves),
     })
 }
@@ -160,7 +137,7 @@ fn traffic_curve(name: &str, lines: &[f64], traffic: &Traffic) -> Curve {
         let at_s = part as f64 * traffic.width.as_s();
         points.push((at_s, traffic.gb_per_s(*lines)));
     }
-    curve(name, points, CurveStyle::Steps)
+    Curve::steps(name.to_owned(), points)
 }
 
 /// Draw the change of a metric from the baseline to each candidate: for each mix, and over all.
@@ -185,13 +162,9 @@ pub(crate) fn against(view: &ComparisonView<'_>, judged: &Judged) -> Option<Char
     has_values.then(|| Chart {
         title: format!("{} against {baseline}", judged.metric.name),
         subtitle: Some(format!("{better} is better; lines are 95 % intervals")),
-        x: axis(if judged.by_mix.is_empty() { "" } else { "mix" }, None),
-        y: axis("change", Some("%")),
-        plot: Plot::Bars(Bars {
-            groups,
-            series,
-            line: None,
-        }),
+        x: Axis::new(if judged.by_mix.is_empty() { "" } else { "mix" }, ""),
+        y: Axis::new("change", "%"),
+        plot: Plot::Bars(Bars { groups, series }),
     })
 }
 
@@ -233,10 +206,7 @@ pub(crate) fn fair_and_fast(view: &ComparisonView<'_>) -> Option<Chart> {
     let mut curves = Vec::new();
     for (at, candidate) in answer.manifest.design.candidates.iter().enumerate() {
         if let (Some(x), Some(y)) = (fast[at], fair[at]) {
-            curves.push(Curve {
-                labels: vec![candidate.name.clone()],
-                ..curve(&candidate.name, vec![(x, y)], CurveStyle::Points)
-            });
+            curves.push(Curve::points(candidate.name.clone(), vec![(x, y)]));
         }
     }
     let mixes = answer.manifest.design.mixes.len();
@@ -250,8 +220,8 @@ pub(crate) fn fair_and_fast(view: &ComparisonView<'_>) -> Option<Chart> {
         subtitle: Some(format!(
             "to the left is faster, below is fairer; medians of the blocks{over}"
         )),
-        x: axis("turnaround", Some("s")),
-        y: axis("unfairness", None),
+        x: Axis::new("turnaround", "s"),
+        y: Axis::new("unfairness", ""),
         plot: Plot::Curves(curves),
     })
 }

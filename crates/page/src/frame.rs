@@ -1,23 +1,18 @@
 //! The frame of a page: its head, the way to its sections, what it looks like.
 
-use crate::html::esc;
+use cosched_report::escaped;
 use std::fmt::Write as _;
 
-/// A part of a page with a heading.
+/// A part of a page with a heading. It is left out if its body is empty.
 pub(crate) struct Section {
-    pub(crate) id: &'static str,
-    pub(crate) title: String,
-    pub(crate) body: String,
+    id: &'static str,
+    title: &'static str,
+    body: String,
 }
 
 impl Section {
-    /// A section; `None` if there is nothing to show.
-    pub(crate) fn of(id: &'static str, title: &str, body: String) -> Option<Section> {
-        (!body.is_empty()).then(|| Section {
-            id,
-            title: title.to_owned(),
-            body,
-        })
+    pub(crate) fn of(id: &'static str, title: &'static str, body: String) -> Section {
+        Section { id, title, body }
     }
 }
 
@@ -31,49 +26,52 @@ pub(crate) struct Head {
 
 /// A whole document that needs nothing beside it.
 pub(crate) fn document(head: &Head, sections: &[Section]) -> String {
-    let mut out =
-        String::from("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    let _ = writeln!(out, "<title>{}</title>", esc(&head.title));
-    out.push_str("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n");
+    let title = escaped(&head.title);
+    let version = env!("CARGO_PKG_VERSION");
+    let css = include_str!("page.css");
+    let simulated = if head.is_simulated {
+        "<p class=\"simulated\">SIMULATED</p>\n"
+    } else {
+        ""
+    };
+    let (mut links, mut body) = (String::new(), String::new());
+    for section in sections.iter().filter(|section| !section.body.is_empty()) {
+        let Section {
+            id,
+            title,
+            body: part,
+        } = section;
+        let _ = writeln!(links, "<a href=\"#{id}\">{title}</a>");
+        let _ = writeln!(
+            body,
+            "<section aria-labelledby=\"{id}\">\n<h2 id=\"{id}\">{title}</h2>\n{part}</section>"
+        );
+    }
     // Nothing is fetched, not even an icon.
-    out.push_str("<link rel=\"icon\" href=\"data:,\">\n");
-    let _ = writeln!(
-        out,
-        "<meta name=\"generator\" content=\"cosched {}\">",
-        env!("CARGO_PKG_VERSION")
-    );
-    let _ = writeln!(
-        out,
-        "<style>\n{}</style>\n</head>\n<body>\n<header>",
-        include_str!("page.css")
-    );
-    if head.is_simulated {
-        out.push_str("<p class=\"simulated\">SIMULATED</p>\n");
-    }
-    let _ = writeln!(out, "<h1>{}</h1>\n{}", esc(&head.title), head.intro);
-    out.push_str("<nav aria-label=\"sections\">\n");
-    for section in sections {
-        let _ = writeln!(
-            out,
-            "<a href=\"#{}\">{}</a>",
-            section.id,
-            esc(&section.title)
-        );
-    }
-    out.push_str("</nav>\n</header>\n<main>\n");
-    for Section { id, title, body } in sections {
-        let _ = writeln!(
-            out,
-            "<section aria-labelledby=\"{id}\">\n<h2 id=\"{id}\">{}</h2>\n{body}</section>",
-            esc(title)
-        );
-    }
-    let _ = writeln!(
-        out,
-        "</main>\n<footer><p class=\"dim\">Made by cosched {} from the records of the runs. This page needs nothing beside it.</p></footer>",
-        env!("CARGO_PKG_VERSION")
-    );
-    let _ = writeln!(out, "<script>{{\n{}}}</script>", include_str!("page.js"));
-    out.push_str("</body>\n</html>\n");
-    out
+    format!(
+        "<!DOCTYPE html>
+<html lang=\"en\">
+<head>
+<meta charset=\"utf-8\">
+<title>{title}</title>
+<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">
+<link rel=\"icon\" href=\"data:,\">
+<meta name=\"generator\" content=\"cosched {version}\">
+<style>
+{css}</style>
+</head>
+<body>
+<header>
+{simulated}<h1>{title}</h1>
+{intro}<nav aria-label=\"sections\">
+{links}</nav>
+</header>
+<main>
+{body}</main>
+<footer><p class=\"dim\">Made by cosched {version} from the records of the runs. This page needs nothing beside it.</p></footer>
+</body>
+</html>
+",
+        intro = head.intro
+    )
 }

@@ -1,31 +1,8 @@
-//! Pieces of HTML. Every text that comes from outside goes through [`esc`].
+//! Pieces of HTML. Every text that comes from outside is escaped.
 
-use cosched_report::visible;
+use cosched_report::chart::Chart;
+use cosched_report::escaped;
 use std::fmt::Write as _;
-
-/// Escape a text for tags and attributes. Control characters become visible, as on a terminal.
-pub(crate) fn esc(text: &str) -> String {
-    escape(&visible(text))
-}
-
-/// Escape a text of several lines.
-pub(crate) fn esc_lines(text: &str) -> String {
-    escape(&cosched_report::visible_lines(text))
-}
-
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
 
 /// A cell of a table.
 #[derive(Clone, Debug)]
@@ -34,8 +11,6 @@ pub(crate) enum Cell {
     Text(String),
     /// A text with a class for its colour; the colour adds no meaning.
     Marked(&'static str, String),
-    /// A number as it is shown, and its value for sorting.
-    Number(String, f64),
     /// An absent value.
     None,
 }
@@ -47,128 +22,100 @@ impl Cell {
 
     /// Return a cell for a number, if there is one.
     pub(crate) fn number(value: Option<f64>, show: impl Fn(f64) -> String) -> Cell {
-        value
-            .filter(|value| value.is_finite())
-            .map_or(Cell::None, |value| Cell::Number(show(value), value))
+        match value {
+            Some(value) if value.is_finite() => Cell::Text(show(value)),
+            _ => Cell::None,
+        }
     }
 
-    fn write(&self, class_of_cell: String, out: &mut String) {
-        let td = format!("<td{class_of_cell}");
-        let _ = match self {
-            Cell::Text(text) => write!(out, "{td}>{}</td>", esc(text)),
-            Cell::Marked(mark, text) => {
-                write!(out, "{td}><span{}>{}</span></td>", class(mark), esc(text))
-            }
-            Cell::Number(text, value) => {
-                write!(out, "{td} data-v=\"{value}\">{}</td>", esc(text))
-            }
-            Cell::None => write!(out, "{td} data-v=\"\">-</td>"),
-        };
+    fn html(&self) -> String {
+        match self {
+            Cell::Text(text) => escaped(text),
+            Cell::Marked(mark, text) => format!("<span class=\"{mark}\">{}</span>", escaped(text)),
+            Cell::None => "-".to_owned(),
+        }
     }
 }
 
 /// A table. Columns whose names begin with `#` hold numbers.
 pub(crate) struct Table<'a> {
-    /// Its id on the page; `None` if its rows stay in their order.
-    pub(crate) id: Option<String>,
     pub(crate) caption: &'a str,
     pub(crate) columns: Vec<String>,
     pub(crate) rows: Vec<Vec<Cell>>,
 }
 
-/// Number of rows from which a table has a filter.
+/// Number of rows from which a table scrolls.
 const MANY: usize = 15;
 
 impl Table<'_> {
     pub(crate) fn html(&self) -> String {
-        let mut out = self.head();
-        let columns = self.columns.iter();
-        let is_number: Vec<bool> = columns.map(|name| name.starts_with('#')).collect();
+        let mut out = String::new();
+        let mut label = "table".to_owned();
+        if !self.caption.is_empty() {
+            // The caption does not scroll with the table.
+            label = escaped(self.caption);
+            let _ = writeln!(out, "<p class=\"dim caption\">{label}</p>");
+        }
+        let tall = if self.rows.len() > MANY { " tall" } else { "" };
+        // A region that scrolls must be reachable by keyboard.
+        let _ = writeln!(
+            out,
+            "<div class=\"wide{tall}\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\">\n<table>"
+        );
         out.push_str("<thead><tr>");
-        for (name, &is_number) in self.columns.iter().zip(&is_number) {
-            let class = class(if is_number { "n" } else { "" });
-            let name = esc(name.trim_start_matches('#'));
+        for name in &self.columns {
+            let class = class_of_column(name);
+            let name = escaped(name.trim_start_matches('#'));
             let _ = write!(out, "<th scope=\"col\"{class}>{name}</th>");
         }
         out.push_str("</tr></thead>\n<tbody>\n");
         for row in &self.rows {
             out.push_str("<tr>");
-            for (cell, &is_number) in row.iter().zip(&is_number) {
-                cell.write(class(if is_number { "n" } else { "" }), &mut out);
+            for (cell, name) in row.iter().zip(&self.columns) {
+                let _ = write!(out, "<td{}>{}</td>", class_of_column(name), cell.html());
             }
             out.push_str("</tr>\n");
         }
         out.push_str("</tbody></table></div>\n");
         out
     }
-
-    /// Return what comes before the rows: the filter, the caption and the region that scrolls.
-    fn head(&self) -> String {
-        let mut out = String::new();
-        let is_long = self.rows.len() > MANY;
-        if let Some(id) = self.id.as_ref().filter(|_| is_long) {
-            let _ = writeln!(
-                out,
-                "<p><input type=\"search\" data-for=\"{id}\" placeholder=\"filter rows\" aria-label=\"filter rows\" hidden></p>"
-            );
-        }
-        let mut label = "table".to_owned();
-        if !self.caption.is_empty() {
-            // The caption does not scroll with the table.
-            label = esc(self.caption);
-            let _ = writeln!(out, "<p class=\"dim caption\">{label}</p>");
-        }
-        let tall = if is_long { " tall" } else { "" };
-        // A region that scrolls must be reachable by keyboard.
-        let _ = writeln!(
-            out,
-            "<div class=\"wide{tall}\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\">"
-        );
-        let _ = match &self.id {
-            Some(id) => writeln!(out, "<table id=\"{id}\" data-sort>"),
-            None => writeln!(out, "<table>"),
-        };
-        out
-    }
 }
 
-fn class(name: &str) -> String {
-    if name.is_empty() {
-        String::new()
+fn class_of_column(name: &str) -> &'static str {
+    if name.starts_with('#') {
+        " class=\"n\""
     } else {
-        format!(" class=\"{name}\"")
+        ""
     }
 }
 
 /// Return a paragraph.
 pub(crate) fn paragraph(text: &str) -> String {
-    format!("<p>{}</p>\n", esc(text))
+    format!("<p>{}</p>\n", escaped(text))
 }
 
 /// Return a list of sentences.
 pub(crate) fn list(items: &[String]) -> String {
-    let items: String = items
-        .iter()
-        .map(|item| format!("<li>{}</li>\n", esc(item)))
-        .collect();
     if items.is_empty() {
-        items
-    } else {
-        format!("<ul>\n{items}</ul>\n")
+        return String::new();
     }
+    let mut out = "<ul>\n".to_owned();
+    for item in items {
+        let _ = writeln!(out, "<li>{}</li>", escaped(item));
+    }
+    out + "</ul>\n"
 }
 
 /// Return charts, side by side where there is room.
-pub(crate) fn charts(charts: &[cosched_report::chart::Chart]) -> String {
-    let figures: String = charts
-        .iter()
-        .map(|chart| format!("<figure>{}</figure>\n", chart.svg()))
-        .collect();
-    if figures.is_empty() {
-        figures
-    } else {
-        format!("<div class=\"charts\">\n{figures}</div>\n")
+pub(crate) fn charts(charts: impl IntoIterator<Item = Chart>) -> String {
+    let mut figures = String::new();
+    for chart in charts {
+        let _ = writeln!(figures, "<figure>{}</figure>", chart.svg());
     }
+    if figures.is_empty() {
+        return figures;
+    }
+    format!("<div class=\"charts\">\n{figures}</div>\n")
 }
 
 /// Return a part that the reader can fold.
@@ -176,7 +123,7 @@ pub(crate) fn details(summary: &str, body: &str, is_open: bool) -> String {
     let open = if is_open { " open" } else { "" };
     format!(
         "<details{open}><summary>{}</summary>\n{body}</details>\n",
-        esc(summary)
+        escaped(summary)
     )
 }
 
@@ -187,7 +134,6 @@ mod tests {
     #[test]
     fn nothing_from_outside_becomes_markup() {
         let table = Table {
-            id: Some("t".to_owned()),
             caption: "<script>",
             columns: vec!["a\"b".to_owned(), "#n".to_owned()],
             rows: vec![

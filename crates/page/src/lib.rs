@@ -2,8 +2,7 @@
 //! fetched, so it can be mailed, kept and opened offline.
 //!
 //! What is most important comes first: the verdicts of a comparison, or how a run ended. Colours follow the reader's light
-//! or dark setting and are never the only difference. Everything can be reached by keyboard. A script sorts and filters
-//! tables; without it the page shows the same.
+//! or dark setting and are never the only difference. Everything can be reached by keyboard.
 //!
 //! `view` is what pages are made of, with `facts`, what is needed of each run; `charts` turns these into charts, and
 //! `pictures` names those that can be had alone; `timeline` draws who ran where; `run` and `comparison` are the two kinds of

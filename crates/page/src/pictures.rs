@@ -17,31 +17,31 @@ pub struct Picture {
 
 /// Return the pictures of a run.
 pub fn run_pictures(view: &RunView<'_>) -> Vec<Picture> {
+    let mut pictures = Vec::new();
+    if let Some(timeline) = view.timeline {
+        let chart = timeline_chart(&view.label, timeline, view.record);
+        add(&mut pictures, "timeline".to_owned(), chart);
+    }
+    pictures.extend(run_charts(view));
+    pictures
+}
+
+/// Return the pictures of a run but its timeline.
+pub(crate) fn run_charts(view: &RunView<'_>) -> Vec<Picture> {
     let facts = RunFacts::of(view.record);
     let named = [(view.record.policy.clone(), &facts)];
+    let title = "Estimated against true slowdown";
     let charts = [
-        ("timeline", run_timeline(view)),
         ("completion", completion(&named, "Jobs ended over time")),
         ("slowdowns", slowdowns(&named, "Slowdown of each job")),
-        (
-            "estimates",
-            estimates(&named, "Estimated against true slowdown"),
-        ),
-        ("memory", run_memory(view)),
+        ("estimates", estimates(&named, title)),
+        ("memory", view.timeline.and_then(memory)),
     ];
     let mut pictures = Vec::new();
     for (name, chart) in charts {
         add(&mut pictures, name.to_owned(), chart);
     }
     pictures
-}
-
-fn run_timeline(view: &RunView<'_>) -> Option<Chart> {
-    timeline_chart(&view.label, view.timeline?, view.record)
-}
-
-fn run_memory(view: &RunView<'_>) -> Option<Chart> {
-    memory(view.timeline?.traffic.as_ref()?)
 }
 
 fn add(pictures: &mut Vec<Picture>, name: String, chart: Option<Chart>) {

@@ -21,7 +21,7 @@ pub(crate) fn timeline_figure(label: &str, timeline: &Timeline, record: &Record)
         return None;
     }
     let figure = match timeline_chart(label, timeline, record) {
-        Some(chart) => charts(&[chart]),
+        Some(chart) => charts([chart]),
         None => paragraph(&format!(
             "No chart: more than {MAX_ROWS} rows, or too little time on CPUs."
         )),
@@ -77,11 +77,7 @@ fn chart(label: &str, is_by_job: bool, rows: Rows) -> Chart {
     Chart {
         title: format!("Who ran where: {label}"),
         subtitle: Some(what.to_owned()),
-        x: Axis {
-            label: "time since the start".to_owned(),
-            unit: Some("s".to_owned()),
-            ..Axis::default()
-        },
+        x: Axis::new("time since the start", "s"),
         y: Axis::default(),
         plot: Plot::Timeline(rows),
     }

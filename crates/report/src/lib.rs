@@ -75,8 +75,8 @@ pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
 pub use source::{BackendKind, EnergySource, SoloSource};
 pub use summary::{SummaryOptions, headline_text, metric_name, metric_value, overview, summary};
 pub use text::{
-    bytes, clip, clock, count, decimal, grouped, is_hidden, seconds, visible, visible_bytes,
-    visible_json, visible_lines, wrap,
+    bytes, clip, clock, count, decimal, escaped, escaped_lines, grouped, is_hidden, seconds,
+    visible, visible_bytes, visible_json, visible_lines, wrap,
 };
 pub use tidy::{
     Form, METRIC_COLUMNS, Tidy, csv_field, job_columns, job_values, metric_values, sample_columns,

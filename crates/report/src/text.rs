@@ -183,9 +183,33 @@ pub fn visible_lines(text: &str) -> String {
     shown
 }
 
+/// The text, [`visible`], for tags and attributes of HTML and XML.
+pub fn escaped(text: &str) -> String {
+    escape(&visible(text))
+}
+
+/// Several lines of text, as [`visible_lines`], for tags of HTML and XML.
+pub fn escaped_lines(text: &str) -> String {
+    escape(&visible_lines(text))
+}
+
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// Whether the character changes the direction in which the text is shown, or hides itself.
 fn is_direction(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
 /// The text in at most `width` characters; if it was cut off, the last one is an ellipsis.

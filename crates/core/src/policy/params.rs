@@ -52,6 +52,15 @@ pub enum ParamValue {
     Word(String),
 }
 
+impl std::fmt::Display for ParamValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ParamValue::Number(number) => number.fmt(f),
+            ParamValue::Word(word) => word.fmt(f),
+        }
+    }
+}
+
 /// A parameter that can't be set.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ParamError {

@@ -3,9 +3,9 @@
 use crate::reproduction::findings::{Cell, Figure, Part, Table};
 use crate::reproduction::trial::Stay;
 use crate::statistics::Estimate;
+pub(crate) use cosched_report::chart::Curve;
 use cosched_report::chart::{
-    Axis, BarSeries, Bars, Chart, Curve as Drawn, CurveStyle, Estimate as Drawable, GroupLine,
-    Plot, Span, Timeline,
+    Axis, BarSeries, Bars, Chart, Estimate as Drawable, Plot, Span, Timeline,
 };
 
 /// What the axes mean.
@@ -20,39 +20,33 @@ pub(crate) struct Axes {
 
 /// A label such as `time, s` without its unit, and the unit.
 fn axis(label: &str) -> Axis {
-    let (label, unit) = match label.rsplit_once(", ") {
-        Some((label, unit)) => (label, Some(unit.to_owned())),
-        None => (label, None),
-    };
-    Axis {
-        label: label.to_owned(),
-        unit,
-        ..Axis::default()
-    }
+    let (label, unit) = label.rsplit_once(", ").unwrap_or((label, ""));
+    Axis::new(label, unit)
 }
 
 /// Rows of a table that can still be read beside a figure.
 const FEW: usize = 31;
 
-/// Bars in groups, one of each series, and perhaps a line over the groups with an axis of its own.
+/// Bars in groups, one of each series, and perhaps a further column of the table.
 pub(crate) fn bars(
     id: String,
     caption: String,
     axes: Axes,
     groups: Vec<String>,
     series: Vec<(String, Vec<Option<Estimate>>)>,
-    line: Option<(String, Vec<f64>)>,
+    column: Option<(String, Vec<f64>)>,
 ) -> Part {
     let mut columns = vec![axes.x.to_owned()];
     columns.extend(series.iter().map(|(name, _)| name.clone()));
-    columns.extend(line.iter().map(|(name, _)| name.clone()));
+    columns.extend(column.iter().map(|(name, _)| name.clone()));
     let rows = groups.iter().enumerate().map(|(at, group)| {
         let mut row = vec![Cell::text(group.clone())];
         row.extend(series.iter().map(|(_, values)| {
             Cell::estimate(values.get(at).copied().flatten(), axes.decimals, false)
         }));
         row.extend(
-            line.iter()
+            column
+                .iter()
                 .map(|(_, values)| Cell::number(values.get(at).copied().unwrap_or(f64::NAN), 0)),
         );
         row
@@ -77,52 +71,8 @@ pub(crate) fn bars(
                 values: values.iter().map(drawable).collect(),
             })
             .collect(),
-        line: line.map(|(name, values)| GroupLine {
-            axis: Axis {
-                label: name,
-                ..Axis::default()
-            },
-            values: values.into_iter().map(Some).collect(),
-        }),
     });
     part(table, chart(&caption, axes, plot))
-}
-
-/// A curve with its name.
-#[derive(Clone, Debug)]
-pub(crate) struct Curve {
-    name: String,
-    points: Vec<(f64, f64)>,
-    style: CurveStyle,
-}
-
-impl Curve {
-    /// Points joined by straight lines.
-    pub(crate) fn line(name: String, points: Vec<(f64, f64)>) -> Curve {
-        Curve {
-            name,
-            points,
-            style: CurveStyle::Line,
-        }
-    }
-
-    /// Points joined by steps: a value holds until the next point.
-    pub(crate) fn steps(name: String, points: Vec<(f64, f64)>) -> Curve {
-        Curve {
-            name,
-            points,
-            style: CurveStyle::Steps,
-        }
-    }
-
-    /// Points alone.
-    pub(crate) fn points(name: String, points: Vec<(f64, f64)>) -> Curve {
-        Curve {
-            name,
-            points,
-            style: CurveStyle::Points,
-        }
-    }
 }
 
 /// Curves over a number.
@@ -143,19 +93,7 @@ pub(crate) fn curves(id: String, caption: String, axes: Axes, curves: Vec<Curve>
         columns,
         rows: rows.collect(),
     };
-    let drawn = curves.into_iter().map(
-        |Curve {
-             name,
-             points,
-             style,
-         }| Drawn {
-            name,
-            points,
-            labels: Vec::new(),
-            style,
-        },
-    );
-    part(table, chart(&caption, axes, Plot::Curves(drawn.collect())))
+    part(table, chart(&caption, axes, Plot::Curves(curves)))
 }
 
 /// Who had which of so many CPUs.
@@ -269,7 +207,7 @@ mod tests {
 
     #[test]
     fn units_stand_behind_a_comma() {
-        assert_eq!(axis("time, s").unit.as_deref(), Some("s"));
-        assert_eq!(axis("mix").unit, None);
+        assert_eq!(axis("time, s"), Axis::new("time", "s"));
+        assert_eq!(axis("mix"), Axis::new("mix", ""));
     }
 }

@@ -51,9 +51,7 @@ pub(super) fn section(view: &ComparisonView<'_>) -> String {
                 .iter()
                 .map(|at| format!("#{}", design.candidates[*at].name)),
         );
-        let id = Some(format!("slowdowns-{}", mix + 1));
         Table {
-            id,
             caption: "",
             columns,
             rows: rows.into_iter().map(|(_, cells)| cells).collect(),

@@ -7,12 +7,12 @@ mod verdicts;
 
 use crate::charts::{against, completion, estimates, fair_and_fast, slowdowns};
 use crate::frame::{Head, Section, document};
-use crate::html::{Cell, Table, charts, details, esc, list, paragraph};
+use crate::html::{Cell, Table, charts, details, list, paragraph};
 use crate::run::machine;
 use crate::timeline::timeline_figure;
 use crate::view::ComparisonView;
 use cosched_experiments::comparison::{Answer, Means, number, runs_text, what};
-use cosched_report::EnergySource;
+use cosched_report::{EnergySource, escaped};
 
 /// The page.
 pub fn comparison_page(view: &ComparisonView<'_>) -> String {
@@ -36,7 +36,7 @@ pub fn comparison_page(view: &ComparisonView<'_>) -> String {
     pictures.extend(fair_and_fast(view));
     let all = [
         Section::of("verdicts", "Verdicts", verdicts::verdicts(answer)),
-        Section::of("charts", "How they compare", charts(&pictures)),
+        Section::of("charts", "How they compare", charts(pictures)),
         Section::of("doubts", "Doubtful", doubts(answer)),
         Section::of("completion", "Jobs over time", completions(view)),
         Section::of("jobs", "Slowdown of each job", jobs::section(view)),
@@ -46,7 +46,7 @@ pub fn comparison_page(view: &ComparisonView<'_>) -> String {
         Section::of("runs", "Every run", runs_table(view)),
         Section::of("setting", "Machine and setting", setting(view)),
     ];
-    document(&head, &all.into_iter().flatten().collect::<Vec<_>>())
+    document(&head, &all)
 }
 
 /// One part for each mix; the first is open.
@@ -75,7 +75,7 @@ fn completions(view: &ComparisonView<'_>) -> String {
             completion(&runs, &format!("Jobs of {name} ended over time")),
             slowdowns(&runs, &format!("Slowdown of each job of {name}")),
         ];
-        charts(&all.into_iter().flatten().collect::<Vec<_>>())
+        charts(all.into_iter().flatten())
     });
     if parts.is_empty() {
         parts
@@ -91,7 +91,7 @@ fn estimated(view: &ComparisonView<'_>) -> String {
         let one_by_one = runs
             .iter()
             .map(|run| estimates(std::slice::from_ref(run), &format!("{}, {name}", run.0)));
-        charts(&one_by_one.flatten().collect::<Vec<_>>())
+        charts(one_by_one.flatten())
     });
     if parts.is_empty() {
         parts
@@ -192,7 +192,7 @@ fn runs_table(view: &ComparisonView<'_>) -> String {
     columns.push("#failed jobs".to_owned());
     let rows = answer.outcomes.iter().map(|outcome| {
         let trial = outcome.trial;
-        let mut cells = vec![Cell::Number(trial.block.to_string(), trial.block.into())];
+        let mut cells = vec![Cell::Text(trial.block.to_string())];
         if design.mixes.len() > 1 {
             cells.push(Cell::text(&design.mixes[trial.mix].name));
         }
@@ -212,7 +212,6 @@ fn runs_table(view: &ComparisonView<'_>) -> String {
         cells
     });
     let table = Table {
-        id: Some("runs-table".to_owned()),
         caption: "",
         columns,
         rows: rows.collect(),
@@ -247,7 +246,6 @@ fn setting(view: &ComparisonView<'_>) -> String {
     });
     let columns = vec!["candidate".to_owned(), "is".to_owned()];
     let mut body = Table {
-        id: None,
         caption: "",
         columns,
         rows: rows.collect(),
@@ -263,7 +261,6 @@ fn setting(view: &ComparisonView<'_>) -> String {
     let columns = ["mix", "file", "SHA-256"].map(str::to_owned).to_vec();
     body.push_str(
         &Table {
-            id: None,
             caption: "",
             columns,
             rows: rows.collect(),
@@ -272,7 +269,7 @@ fn setting(view: &ComparisonView<'_>) -> String {
     );
     body.push_str(&format!(
         "<h3>The same again</h3>\n<pre>{}</pre>\n",
-        esc(&manifest.command_line.join(" "))
+        escaped(&manifest.command_line.join(" "))
     ));
     if let Some((trial, record, _)) = view.whole.first() {
         body.push_str(&details(

@@ -1,10 +1,10 @@
 //! The verdicts, in words first, then with their figures.
 
-use crate::html::{Cell, Table, esc, paragraph};
+use crate::html::{Cell, Table, paragraph};
 use cosched_experiments::comparison::{
     Answer, Judged, LEVELS, Verdict, change_text, meaning, number, verdict_text,
 };
-use cosched_report::visible;
+use cosched_report::{escaped, visible};
 
 /// The colour of a verdict. The words say the same.
 fn mark(verdict: Option<Verdict>) -> &'static str {
@@ -40,10 +40,10 @@ fn sentences(answer: &Answer) -> String {
                 None => "one block only",
             };
             let class = mark(one.verdict);
-            let name = esc(judged.metric.name);
+            let name = escaped(judged.metric.name);
             parts.push(format!(
                 "<span class=\"{class}\">{name} {told}</span>: {}",
-                esc(&change_text(change))
+                escaped(&change_text(change))
             ));
         }
         let told = if parts.is_empty() {
@@ -53,8 +53,8 @@ fn sentences(answer: &Answer) -> String {
         };
         out.push_str(&format!(
             "<li><strong>{}</strong> against {}: {told}.</li>\n",
-            esc(&candidate.name),
-            esc(&baseline)
+            escaped(&candidate.name),
+            escaped(&baseline)
         ));
     }
     out.push_str("</ul>\n");
@@ -102,16 +102,14 @@ fn table(answer: &Answer, judged: &Judged) -> String {
         cells
     });
     let caption = meaning(answer, judged);
-    let id = None;
     let table = Table {
-        id,
         caption: &caption,
         columns: columns.map(str::to_owned).to_vec(),
         rows: rows.collect(),
     };
     format!(
         "<div>\n<h3>{}</h3>\n{}</div>\n",
-        esc(judged.metric.name),
+        escaped(judged.metric.name),
         table.html()
     )
 }

@@ -34,9 +34,7 @@ const COLUMNS: [Column; 13] = [
     }),
     ("#IPC", |row| Cell::number(row.job.ipc, ratio)),
     ("#memory", memory_cell),
-    ("#starts", |row| {
-        Cell::Number(row.job.runs.to_string(), row.job.runs.into())
-    }),
+    ("#starts", |row| Cell::Text(row.job.runs.to_string())),
     ("ended", exit_cell),
     ("run", |row| Cell::text(row.run.unwrap_or("this one"))),
 ];
@@ -122,7 +120,6 @@ pub(super) fn table(run: &RunView<'_>) -> String {
     };
     let names = columns.iter().map(|(name, _)| (*name).to_owned());
     Table {
-        id: Some("jobs-table".to_owned()),
         caption,
         columns: names.collect(),
         rows,

@@ -5,13 +5,14 @@
 mod jobs;
 mod setting;
 
-use crate::charts::{completion, estimates, memory, slowdowns};
+use crate::charts::{completion, slowdowns};
 use crate::facts::RunFacts;
 use crate::frame::{Head, Section, document};
-use crate::html::{Cell, Table, charts, details, esc, list, paragraph};
+use crate::html::{Cell, Table, charts, details, list, paragraph};
+use crate::pictures::run_charts;
 use crate::timeline::timeline_figure;
 use crate::view::RunView;
-use cosched_core::metric::{METRICS, Needs};
+use cosched_core::metric::{METRICS, Metric, Needs};
 use cosched_report::{
     EnergySource, Record, count, headline_text, metric_name, metric_value, seconds,
 };
@@ -20,179 +21,117 @@ pub(crate) use setting::{machine, warnings};
 /// The page of these runs.
 pub fn run_page(runs: &[RunView<'_>]) -> String {
     match runs {
-        [run] => single(run),
-        runs => several(runs),
+        [run] => one_run(run),
+        runs => several_runs(runs),
     }
 }
 
-fn single(run: &RunView<'_>) -> String {
+fn one_run(run: &RunView<'_>) -> String {
     let record = run.record;
     let head = Head {
         title: format!(
             "{}: policy {} on {}",
             run.label, record.policy, record.machine
         ),
-        intro: format!(
-            "<p>{}</p>\n{}",
-            esc(&headline_text(record)),
-            list(&run.notes)
-        ),
+        intro: intro(run),
         is_simulated: run.is_simulated(),
     };
-    document(&head, &sections(run))
+    let pictures = run_charts(run).into_iter().map(|picture| picture.chart);
+    document(
+        &head,
+        &[
+            Section::of("result", "Result", metrics(record)),
+            Section::of("timeline", "Timeline", timeline(run)),
+            Section::of("jobs", "Jobs", jobs::table(run)),
+            Section::of("charts", "Charts", charts(pictures)),
+            Section::of("earlier", "Earlier runs of this batch", earlier(run)),
+            Section::of("warnings", "Warnings", warnings(record)),
+            Section::of("machine", "Machine and setting", machine(record)),
+        ],
+    )
 }
 
-/// The sections of a run.
-fn sections(run: &RunView<'_>) -> Vec<Section> {
-    let record = run.record;
-    let facts = RunFacts::of(record);
-    let named = [(record.policy.clone(), &facts)];
-    let timeline = run
-        .timeline
-        .and_then(|timeline| timeline_figure(&run.label, timeline, record));
-    let no_timeline = || match run.timeline {
-        Some(_) => paragraph("Nobody was placed on a CPU."),
-        None => paragraph("The series of this run is not there, so it is not known who ran when."),
+/// The outcome in a sentence, and notes on the files.
+fn intro(run: &RunView<'_>) -> String {
+    paragraph(&headline_text(run.record)) + &list(&run.notes)
+}
+
+fn timeline(run: &RunView<'_>) -> String {
+    let Some(timeline) = run.timeline else {
+        return paragraph("No series of this run was found, so nothing is known of who ran when.");
     };
-    let pictures = [
-        completion(&named, "Jobs ended over time"),
-        slowdowns(&named, "Slowdown of each job"),
-        run.timeline
-            .and_then(|timeline| memory(timeline.traffic.as_ref()?)),
-    ];
-    let estimated = estimates(&named, "Estimated against true slowdown");
-    let all = [
-        Section::of("result", "Result", metrics(record)),
-        Section::of("timeline", "Timeline", timeline.unwrap_or_else(no_timeline)),
-        Section::of("jobs", "Jobs", jobs::table(run)),
-        Section::of(
-            "charts",
-            "Charts",
-            charts(&pictures.into_iter().flatten().collect::<Vec<_>>()),
-        ),
-        Section::of(
-            "estimates",
-            "Estimate against truth",
-            estimate_section(estimated),
-        ),
-        Section::of("energy", "Energy", energy(record)),
-        Section::of("earlier", "Earlier runs of this batch", earlier(run)),
-        Section::of("warnings", "Warnings", warnings(record)),
-        Section::of("machine", "Machine and setting", machine(record)),
-    ];
-    all.into_iter().flatten().collect()
-}
-
-fn estimate_section(chart: Option<cosched_report::chart::Chart>) -> String {
-    match chart {
-        Some(chart) => charts(&[chart]),
-        None => paragraph(
-            "There is nothing to compare: that needs times alone (--solo measure), and progress that was measured or learnt \
-             by counters.",
-        ),
-    }
+    timeline_figure(&run.label, timeline, run.record)
+        .unwrap_or_else(|| paragraph("No job was placed on a CPU."))
 }
 
 /// Every metric with its value and what it means; why others have none.
 fn metrics(record: &Record) -> String {
-    let estimated = record.metrics_estimated.as_ref();
-    let row = |metric: &cosched_core::metric::Metric| {
-        let name = metric_name(metric.name);
-        let source = match (metric.needs, record.energy.source) {
-            (Needs::Energy, EnergySource::Modelled) => " (from a power model)",
-            (Needs::Energy, EnergySource::Measured) => " (measured)",
-            _ => "",
-        };
-        let meaning = format!("{}{source}", metric.hint);
-        let (value, more) = match (
-            record.metrics.entry(metric.name)?,
-            estimated.and_then(|all| all.get(metric.name)),
-        ) {
-            (Ok(value), _) => (
-                Cell::Number(metric_value(metric, *value), *value),
-                String::new(),
-            ),
-            (Err(_), Some(value)) => (
-                Cell::Number(format!("~{}", metric_value(metric, *value)), *value),
-                "; estimated from progress".to_owned(),
-            ),
-            (Err(why), None) => (Cell::None, format!("; not known: {why}")),
-        };
-        Some(vec![
-            Cell::text(name),
-            value,
-            Cell::text(format!("{meaning}{more}")),
-        ])
-    };
-    let table = Table {
-        id: None,
+    let rows = METRICS.iter();
+    Table {
         caption: match record.totals.earlier {
             0 => "",
             _ => "These figures are over the jobs of this run, without those done earlier.",
         },
         columns: ["metric", "#value", "meaning"].map(str::to_owned).to_vec(),
-        rows: METRICS.iter().filter_map(row).collect(),
-    };
-    table.html()
+        rows: rows
+            .filter_map(|metric| metric_row(record, metric))
+            .collect(),
+    }
+    .html()
 }
 
-/// Energy and where the figure comes from.
-fn energy(record: &Record) -> String {
-    let energy = &record.energy;
-    match (energy.joules, energy.source) {
-        (Some(joules), EnergySource::Measured) => paragraph(&format!(
-            "{joules:.1} J, measured by the processor's energy counters over the whole package."
-        )),
-        (Some(joules), _) => paragraph(&format!(
-            "{joules:.1} J, from a power model: nothing was measured."
-        )),
-        (None, _) => paragraph(&format!(
-            "Not known: {}.",
-            energy
-                .absent
-                .why("joules")
-                .unwrap_or("the record does not tell why")
-        )),
-    }
+fn metric_row(record: &Record, metric: &Metric) -> Option<Vec<Cell>> {
+    let source = match (metric.needs, record.energy.source) {
+        (Needs::Energy, EnergySource::Modelled) => " (from a power model)",
+        (Needs::Energy, EnergySource::Measured) => " (measured)",
+        _ => "",
+    };
+    let estimated = record.metrics_estimated.as_ref();
+    let estimate = estimated.and_then(|all| all.get(metric.name));
+    let (value, more) = match (record.metrics.entry(metric.name)?, estimate) {
+        (Ok(value), _) => (Cell::Text(metric_value(metric, *value)), String::new()),
+        (Err(_), Some(value)) => (
+            Cell::Text(format!("~{}", metric_value(metric, *value))),
+            "; estimated from progress".to_owned(),
+        ),
+        (Err(why), None) => (Cell::None, format!("; not known: {why}")),
+    };
+    let meaning = format!("{}{source}{more}", metric.hint);
+    Some(vec![
+        Cell::text(metric_name(metric.name)),
+        value,
+        Cell::Text(meaning),
+    ])
 }
 
 /// Runs that did jobs of the batch before this one.
 fn earlier(run: &RunView<'_>) -> String {
-    if run.earlier.is_empty() {
-        return match run.record.totals.earlier {
-            0 => String::new(),
-            n => paragraph(&format!(
-                "{} of this batch ended in earlier runs, whose records were not given.",
-                count(n as u64, "job")
-            )),
-        };
+    let jobs = run.record.totals.earlier as u64;
+    if run.earlier.is_empty() && jobs > 0 {
+        return paragraph(&format!(
+            "{} of this batch ended in earlier runs, whose records were not given.",
+            count(jobs, "job")
+        ));
     }
-    let mut body = runs_table(&run.earlier, "earlier-runs");
+    if run.earlier.is_empty() {
+        return String::new();
+    }
+    let mut body = runs_table(&run.earlier);
     for part in &run.earlier {
-        if let Some(shown) = part
-            .timeline
-            .and_then(|timeline| timeline_figure(&part.label, timeline, part.record))
-        {
-            body.push_str(&details(
-                &format!("Timeline of {}", part.label),
-                &shown,
-                true,
-            ));
-        }
+        let title = format!("Timeline of {}", part.label);
+        body.push_str(&details(&title, &timeline(part), true));
     }
     body
 }
 
 /// A row for each run.
-fn runs_table(runs: &[RunView<'_>], id: &str) -> String {
-    let shown: Vec<_> = METRICS
-        .iter()
-        .filter(|metric| {
-            runs.iter()
-                .any(|run| run.record.metrics.get(metric.name).is_some())
-        })
-        .collect();
-    let mut columns = [
+fn runs_table(runs: &[RunView<'_>]) -> String {
+    let has_value = |metric: &&Metric| {
+        let mut records = runs.iter().map(|run| run.record);
+        records.any(|record| record.metrics.get(metric.name).is_some())
+    };
+    let shown: Vec<&Metric> = METRICS.iter().filter(has_value).collect();
+    let columns = [
         "run",
         "policy",
         "machine",
@@ -200,96 +139,86 @@ fn runs_table(runs: &[RunView<'_>], id: &str) -> String {
         "#failed",
         "#not ended",
         "ended by",
-    ]
-    .map(str::to_owned)
-    .to_vec();
+    ];
+    let mut columns = columns.map(str::to_owned).to_vec();
     columns.extend(shown.iter().map(|metric| format!("#{}", metric.name)));
-    let row = |run: &RunView<'_>| {
-        let record = run.record;
-        let number = |n: usize| Cell::Number(n.to_string(), n as f64);
-        let mut cells = vec![
-            Cell::text(&run.label),
-            Cell::text(&record.policy),
-            Cell::text(&record.machine),
-            number(record.totals.jobs),
-            number(record.totals.failed),
-            number(record.totals.unfinished),
-            Cell::text(&record.finished_by),
-        ];
-        cells.extend(shown.iter().map(|metric| {
-            Cell::number(record.metrics.get(metric.name).copied(), |value| {
-                metric_value(metric, value)
-            })
-        }));
-        cells
-    };
-    let rows = runs.iter().map(row).collect();
+    let rows = runs.iter().map(|run| run_row(run, &shown));
     Table {
-        id: Some(id.to_owned()),
         caption: "",
         columns,
-        rows,
+        rows: rows.collect(),
     }
     .html()
 }
 
-/// With more runs than this none is shown whole.
-const MOST_WHOLE: usize = 12;
+fn run_row(run: &RunView<'_>, shown: &[&Metric]) -> Vec<Cell> {
+    let record = run.record;
+    let mut cells = vec![
+        Cell::text(&run.label),
+        Cell::text(&record.policy),
+        Cell::text(&record.machine),
+        Cell::Text(record.totals.jobs.to_string()),
+        Cell::Text(record.totals.failed.to_string()),
+        Cell::Text(record.totals.unfinished.to_string()),
+        Cell::text(&record.finished_by),
+    ];
+    for metric in shown {
+        let value = record.metrics.get(metric.name).copied();
+        cells.push(Cell::number(value, |value| metric_value(metric, value)));
+    }
+    cells
+}
 
-fn several(runs: &[RunView<'_>]) -> String {
-    let facts: Vec<RunFacts> = runs.iter().map(|run| RunFacts::of(run.record)).collect();
-    let named: Vec<(String, &RunFacts)> = runs
-        .iter()
-        .map(|run| run.label.clone())
-        .zip(&facts)
-        .collect();
+/// Maximum number of runs that are shown whole.
+const MAX_WHOLE: usize = 12;
+
+fn several_runs(runs: &[RunView<'_>]) -> String {
     let head = Head {
         title: count(runs.len() as u64, "run"),
         intro: paragraph(
-            "Runs side by side. Whether one way to run a batch is better than another, and whether that is sure, is told by \
-             `cosched compare`, where they take turns.",
+            "Runs side by side. To test whether one policy is better than another, use `cosched compare`.",
         ),
         is_simulated: runs.iter().all(RunView::is_simulated),
     };
-    let pictures = if runs.len() <= MOST_WHOLE {
-        [
-            completion(&named, "Jobs ended over time"),
-            slowdowns(&named, "Slowdown of each job"),
-        ]
-    } else {
-        [None, None]
-    };
-    let mut whole = String::new();
-    for run in runs.iter().take(MOST_WHOLE) {
-        let mut body = format!(
-            "{}{}",
-            paragraph(&headline_text(run.record)),
-            list(&run.notes)
-        );
-        body.push_str(
-            &run.timeline
-                .and_then(|timeline| timeline_figure(&run.label, timeline, run.record))
-                .unwrap_or_default(),
-        );
+    document(
+        &head,
+        &[
+            Section::of("runs", "Runs", runs_table(runs)),
+            Section::of("charts", "Charts", charts_of_several(runs)),
+            Section::of("each", "Each run", each_run(runs)),
+        ],
+    )
+}
+
+fn charts_of_several(runs: &[RunView<'_>]) -> String {
+    if runs.len() > MAX_WHOLE {
+        return String::new();
+    }
+    let facts: Vec<RunFacts> = runs.iter().map(|run| RunFacts::of(run.record)).collect();
+    let labels = runs.iter().map(|run| run.label.clone());
+    let named: Vec<(String, &RunFacts)> = labels.zip(&facts).collect();
+    let pictures = [
+        completion(&named, "Jobs ended over time"),
+        slowdowns(&named, "Slowdown of each job"),
+    ];
+    charts(pictures.into_iter().flatten())
+}
+
+fn each_run(runs: &[RunView<'_>]) -> String {
+    let mut out = String::new();
+    for run in runs.iter().take(MAX_WHOLE) {
+        let mut body = intro(run);
+        body.push_str(&timeline(run));
         body.push_str(&warnings(run.record));
         body.push_str(&machine(run.record));
-        whole.push_str(&details(&run.label, &body, false));
+        out.push_str(&details(&run.label, &body, false));
     }
-    if runs.len() > MOST_WHOLE {
-        whole.push_str(&paragraph(&format!(
-            "The first {MOST_WHOLE} runs are shown; name some to see others."
+    if runs.len() > MAX_WHOLE {
+        out.push_str(&paragraph(&format!(
+            "The first {MAX_WHOLE} runs are shown; name some to see others."
         )));
     }
-    let all = [
-        Section::of("runs", "Runs", runs_table(runs, "runs-table")),
-        Section::of(
-            "charts",
-            "Charts",
-            charts(&pictures.into_iter().flatten().collect::<Vec<_>>()),
-        ),
-        Section::of("each", "Each run", whole),
-    ];
-    document(&head, &all.into_iter().flatten().collect::<Vec<_>>())
+    out
 }
 
 /// A time, as tables show it.

@@ -1,15 +1,7 @@
 //! The setting of a run, and how to repeat it.
 
-use crate::html::{Cell, Table, esc_lines, list};
-use cosched_core::ParamValue;
-use cosched_report::{BackendKind, Record, count, seconds};
-
-fn word(value: &ParamValue) -> String {
-    match value {
-        ParamValue::Number(number) => number.to_string(),
-        ParamValue::Word(word) => word.clone(),
-    }
-}
+use crate::html::{Cell, Table, list};
+use cosched_report::{BackendKind, Record, count, escaped_lines, seconds};
 
 /// Return the command that repeats a run. A simulation has no command line, so it is put together.
 fn command(record: &Record) -> String {
@@ -22,13 +14,12 @@ fn command(record: &Record) -> String {
             .unwrap_or_default();
         return format!("{cd}{}", words.join(" "));
     }
-    let params = setting
-        .params
-        .iter()
-        .filter(|param| param.origin == "param");
-    let params: String = params
-        .map(|param| format!(" --param {}={}", param.name, word(&param.value)))
-        .collect();
+    let mut params = String::new();
+    for param in &setting.params {
+        if param.origin == "param" {
+            params.push_str(&format!(" --param {}={}", param.name, param.value));
+        }
+    }
     let on = if record.backend == BackendKind::Sim {
         format!(" --on '{}'", record.machine)
     } else {
@@ -106,8 +97,7 @@ fn policy(record: &Record) -> String {
 fn parameters(record: &Record) -> Option<String> {
     let mut texts = Vec::new();
     for param in &record.setting.params {
-        let value = word(&param.value);
-        texts.push(format!("{}={value} ({})", param.name, param.origin));
+        texts.push(format!("{}={} ({})", param.name, param.value, param.origin));
     }
     (!texts.is_empty()).then(|| texts.join(", "))
 }
@@ -144,14 +134,13 @@ pub(crate) fn machine(record: &Record) -> String {
         }
     }
     let table = Table {
-        id: None,
         caption: "",
         columns: vec!["what".to_owned(), "value".to_owned()],
         rows,
     };
     let again = format!(
         "<h3>The same again</h3>\n<pre>{}</pre>\n",
-        esc_lines(&command(record))
+        escaped_lines(&command(record))
     );
     format!("{}{again}{}", table.html(), missing(record))
 }
@@ -172,11 +161,7 @@ fn missing(record: &Record) -> String {
 
 /// Return the warnings of the run.
 pub(crate) fn warnings(record: &Record) -> String {
-    list(
-        &record
-            .warnings
-            .iter()
-            .map(|warning| warning.text.clone())
-            .collect::<Vec<_>>(),
-    )
+    let warnings = record.warnings.iter();
+    let texts: Vec<String> = warnings.map(|warning| warning.text.clone()).collect();
+    list(&texts)
 }

@@ -1,269 +1,178 @@
 //! Bars in groups.
 
-use super::geometry::{Area, path};
-use super::groups;
-use super::model::{Bars, Chart, Estimate, GroupLine};
-use super::number::{px, value, with_unit};
-use super::scale::{Range, Scale};
-use super::sheet::{MARGIN, Sheet, left_axis, right_axis, room_of, rule, vertical_scale};
-use super::style::{Key, bar_class, knob, line_over};
-use super::xml::Xml;
+use super::area::{Area, px};
+use super::mark::bar_class;
+use super::model::{BarSeries, Bars, Chart, Estimate};
+use super::scale::{Scale, range};
+use super::sheet::{GAP, Key, LINE, Sheet, vertical_scale};
+use super::text::{TEXT, cut, lines, mark_title, value, width};
+use crate::text::escaped;
 
 /// Share of a group's width that its bars fill.
 const FILLED: f64 = 0.8;
 /// Maximum width of a bar.
 const MAX_WIDTH: f64 = 40.0;
-/// Distance from the zero line to the middle of the cross for no value.
-const CROSS: f64 = 5.0;
+/// Maximum length of an upright name of a group.
+const MAX_NAME: f64 = 120.0;
 
-/// Draw the bars with their axes, legend, marks and line.
+/// Draw the bars with their axis and legend.
 pub(super) fn draw(chart: &Chart, bars: &Bars, sheet: &mut Sheet) {
-    draw_legend(bars, sheet);
-    if bars.groups.is_empty() || (bars.series.is_empty() && bars.line.is_none()) {
+    let names = bars.series.iter().map(|series| series.name.as_str());
+    sheet.legend(names.map(|name| (Key::Bar, name)));
+    if bars.groups.is_empty() || bars.series.is_empty() {
         return sheet.nothing();
     }
-    let scale = vertical_scale(range(bars).on(&chart.y));
-    let line = bars.line.as_ref().map(|line| (line, line_scale(line)));
-    let right_name = line.as_ref().map(|(line, scale)| scale.label(&line.axis));
-    let right_room = line.as_ref().map_or(MARGIN, |(_, scale)| room_of(scale));
-    sheet.vertical_names(&scale.label(&chart.y), right_name.as_deref());
-    let area = sheet.plot_area(room_of(&scale), right_room);
-    let xml = &mut sheet.xml;
-    left_axis(xml, &area, &scale);
-
-    for group in 0..bars.groups.len() {
-        draw_group(xml, chart, bars, group, &area, &scale);
+    let scale = vertical_scale(range(shown_values(bars)));
+    sheet.vertical_name(&chart.y);
+    let area = sheet.plot_area(&scale);
+    sheet.left_axis(&area, &scale);
+    for (group, name) in bars.groups.iter().enumerate() {
+        for (ix, series) in bars.series.iter().enumerate() {
+            let slot = slot(bars, &area, group, ix);
+            let estimate = estimate(series, group);
+            let title = bar_title(chart, &series.name, name, estimate);
+            match estimate {
+                Some(estimate) => draw_bar(sheet, slot, &scale, ix, estimate, &title),
+                None => draw_gap(sheet, slot, &scale, &title),
+            }
+        }
     }
-    if let Some(zero) = scale.fraction(scale.base()) {
-        let y = area.y(zero);
-        rule(xml, "axis", (area.left, y), (area.right(), y));
-    }
-    if let Some((line, scale)) = &line {
-        right_axis(xml, &area, scale);
-        draw_line(xml, bars, line, scale, &area);
-    }
-    groups::write(sheet, &area, &bars.groups);
+    let zero = area.y(&scale, scale.base());
+    sheet.rule("axis", (area.left, zero), (area.right(), zero));
+    write_names(sheet, &area, &bars.groups);
     sheet.horizontal_name(&area, &chart.x.label);
 }
 
-fn draw_legend(bars: &Bars, sheet: &mut Sheet) {
-    let mut entries = Vec::new();
-    for (ix, series) in bars.series.iter().enumerate() {
-        entries.push((Key::Bar(ix), series.name.clone()));
-    }
-    if let Some(line) = &bars.line {
-        let name = match line.axis.label.as_str() {
-            "" => "right axis".to_owned(),
-            label => format!("{label} (right axis)"),
-        };
-        entries.push((Key::LineOver, name));
-    }
-    sheet.legend(entries.iter().map(|(key, name)| (*key, name.as_str())));
+/// Return the estimate of a series for a group, if it is finite.
+fn estimate(series: &BarSeries, group: usize) -> Option<Estimate> {
+    let estimate = (*series.values.get(group)?)?;
+    let (from, to) = ends(&estimate);
+    let is_finite = [estimate.value, from, to].iter().all(|v| v.is_finite());
+    is_finite.then_some(estimate)
 }
 
-/// Draw the bars of a group.
-fn draw_group(xml: &mut Xml, chart: &Chart, bars: &Bars, group: usize, area: &Area, scale: &Scale) {
-    let step = area.width / bars.groups.len() as f64;
-    let width = (step * FILLED / bars.series.len().max(1) as f64).min(MAX_WIDTH);
-    let middle = area.left + step * (group as f64 + 0.5);
-    let left = middle - width * bars.series.len() as f64 / 2.0;
-    for (ix, series) in bars.series.iter().enumerate() {
-        let slot = Area {
-            left: left + width * ix as f64,
-            width,
-            ..*area
-        };
-        let estimate = estimate(bars, ix, group);
-        let title = bar_title(chart, &series.name, &bars.groups[group], estimate);
-        draw_bar(xml, slot, scale, ix, estimate, &title);
-    }
+/// Return the ends of the interval, or the value twice.
+fn ends(estimate: &Estimate) -> (f64, f64) {
+    estimate
+        .interval
+        .unwrap_or((estimate.value, estimate.value))
 }
 
-/// Return the estimate of a series for a group, if its value is finite. The ends of its interval are in order.
-pub(super) fn estimate(bars: &Bars, series: usize, group: usize) -> Option<Estimate> {
-    let Estimate { value, interval } = (*bars.series.get(series)?.values.get(group)?)?;
-    let interval = interval.filter(|(from, to)| from.is_finite() && to.is_finite());
-    value.is_finite().then(|| Estimate {
-        value,
-        interval: interval.map(|(a, b)| (a.min(b), a.max(b))),
-    })
-}
-
-/// Return the value of the line for a group, if it is finite.
-pub(super) fn line_value(line: &GroupLine, group: usize) -> Option<f64> {
-    (*line.values.get(group)?).filter(|value| value.is_finite())
-}
-
-/// Return the range of the vertical axis: all bars from 0, and their intervals.
-fn range(bars: &Bars) -> Range {
-    let mut range = Range::default();
-    for series in 0..bars.series.len() {
-        for group in 0..bars.groups.len() {
-            let Some(Estimate { value, interval }) = estimate(bars, series, group) else {
-                continue;
-            };
-            let (from, to) = interval.unwrap_or((value, value));
-            for shown in [0.0, value, from, to] {
-                range.include(shown);
-            }
+/// Return the values that the vertical axis must show: all bars from 0, and their intervals.
+fn shown_values(bars: &Bars) -> Vec<f64> {
+    let mut values = vec![0.0];
+    for series in &bars.series {
+        for estimate in series.values.iter().flatten() {
+            let (from, to) = ends(estimate);
+            values.extend([estimate.value, from, to]);
         }
     }
-    range
+    values
 }
 
-fn line_scale(line: &GroupLine) -> Scale {
-    let mut range = Range::of(line.values.iter().flatten().copied());
-    range.include_near_zero();
-    vertical_scale(range.on(&line.axis))
+/// Return the place of a bar, as high as the plot.
+fn slot(bars: &Bars, area: &Area, group: usize, series: usize) -> Area {
+    let step = area.width / bars.groups.len() as f64;
+    let count = bars.series.len() as f64;
+    let width = (step * FILLED / count).min(MAX_WIDTH);
+    let middle = area.left + step * (group as f64 + 0.5);
+    Area {
+        left: middle + width * (series as f64 - count / 2.0),
+        width,
+        ..*area
+    }
 }
 
 fn bar_title(chart: &Chart, series: &str, group: &str, estimate: Option<Estimate>) -> String {
-    let name = match (series.trim(), group.trim()) {
-        ("", name) | (name, "") => name.to_owned(),
-        (series, group) => format!("{series}, {group}"),
-    };
     let shown = match estimate {
         None => "no value".to_owned(),
-        Some(Estimate { value: v, interval }) => {
-            let v = with_unit(v, chart.y.unit.as_deref());
-            match interval {
-                Some((from, to)) => format!("{v} ({} to {})", value(from), value(to)),
-                None => v,
-            }
+        Some(estimate) => {
+            let interval = match estimate.interval {
+                Some((from, to)) => format!(" ({} to {})", value(from), value(to)),
+                None => String::new(),
+            };
+            chart.y.value(estimate.value) + &interval
         }
     };
-    if name.is_empty() {
-        shown
-    } else {
-        format!("{name}: {shown}")
-    }
+    mark_title([series, group], &shown)
 }
 
-/// Return the vertical position of a fraction, within the slot.
-fn clamped_y(slot: Area, fraction: f64) -> f64 {
-    slot.y(fraction.clamp(0.0, 1.0))
-}
-
-/// Draw a bar in its slot, which is as high as the plot, or a cross where there is no value.
 fn draw_bar(
-    xml: &mut Xml,
+    sheet: &mut Sheet,
     slot: Area,
     scale: &Scale,
     series: usize,
-    estimate: Option<Estimate>,
+    estimate: Estimate,
     title: &str,
 ) {
-    let Some(base) = scale.fraction(scale.base()) else {
-        return;
+    let base = slot.y(scale, scale.base());
+    let end = slot.y(scale, estimate.value);
+    let bar = Area {
+        top: base.min(end),
+        height: (base - end).abs(),
+        ..slot
     };
-    let end = estimate.and_then(|estimate| scale.fraction(estimate.value));
-    let Some((estimate, end)) = estimate.zip(end) else {
-        return draw_gap(xml, slot, clamped_y(slot, base), title);
-    };
-    let (top, bottom) = (
-        clamped_y(slot, end.max(base)),
-        clamped_y(slot, end.min(base)),
-    );
-    // Wide bars have a thin space between them.
-    let width = if slot.width > 6.0 {
-        slot.width - 1.0
-    } else {
-        slot.width
-    };
-    xml.with_title(
-        "rect",
-        &[
-            ("class", &bar_class(series)),
-            ("x", &px(slot.x(0.5) - width / 2.0)),
-            ("y", &px(top)),
-            ("width", &px(width)),
-            ("height", &px((bottom - top).max(0.5))),
-        ],
-        title,
-    );
-    if let Some((from, to)) = estimate.interval
-        && let Some((from, to)) = scale.fraction(from).zip(scale.fraction(to))
-        && from <= 1.0
-        && to >= 0.0
-    {
-        draw_interval(xml, slot, (from, to), (width * 0.3).min(5.0));
-    }
-    if !(0.0..=1.0).contains(&end) {
-        draw_cut(xml, slot.x(0.5), clamped_y(slot, end), width, end > 1.0);
+    sheet.rect(&bar_class(series), &bar, title);
+    if let Some((from, to)) = estimate.interval {
+        let cap = px((slot.width * 0.3).min(5.0));
+        let middle = px(slot.middle());
+        let mut d = format!("M{middle} {}", px(slot.y(scale, from)));
+        d.push_str(&format!("V{}", px(slot.y(scale, to))));
+        for end in [from, to] {
+            let y = px(slot.y(scale, end));
+            d.push_str(&format!("M{} {y}H{}", px(middle - cap), px(middle + cap)));
+        }
+        // The halo makes the line visible before a bar of any colour.
+        sheet.path("halo", &d, "");
+        sheet.path("ink", &d, "");
     }
 }
 
 /// Draw the cross that stands for no value.
-fn draw_gap(xml: &mut Xml, slot: Area, base: f64, title: &str) {
-    let arm = (slot.width * 0.3).min(3.0);
-    let up = if base - slot.top > 2.0 * CROSS {
-        -CROSS
-    } else {
-        CROSS
-    };
-    let (x, y) = (px(slot.x(0.5) - arm), px(base + up - arm));
-    let (down, back) = (px(2.0 * arm), px(-2.0 * arm));
-    let d = format!("M{x} {y}l{down} {down}m0 {back}l{back} {down}");
-    xml.with_title("path", &[("class", "gap"), ("d", &d)], title);
+fn draw_gap(sheet: &mut Sheet, slot: Area, scale: &Scale, title: &str) {
+    let x = px(slot.middle() - 3.0);
+    let y = px(slot.y(scale, scale.base()) - 8.0);
+    sheet.path("gap", &format!("M{x} {y}l6 6m0-6l-6 6"), title);
 }
 
-/// Draw an interval, with caps at the ends that are within the plot.
-fn draw_interval(xml: &mut Xml, slot: Area, (from, to): (f64, f64), cap: f64) {
-    let middle = slot.x(0.5);
-    let (from_y, to_y) = (px(clamped_y(slot, from)), px(clamped_y(slot, to)));
-    let mut d = format!("M{} {from_y}V{to_y}", px(middle));
-    for (end, y) in [(from, from_y), (to, to_y)] {
-        if (0.0..=1.0).contains(&end) {
-            d.push_str(&format!("M{} {y}H{}", px(middle - cap), px(middle + cap)));
+/// Write each name below the middle of its group: level in up to two lines if all have room, else upright. If upright
+/// names have no room either, only every second one is written, or every third, and so on.
+fn write_names(sheet: &mut Sheet, area: &Area, names: &[String]) {
+    let step = area.width / names.len() as f64;
+    let level: Vec<Vec<String>> = names
+        .iter()
+        .map(|name| lines(name, step - 8.0, TEXT, 2))
+        .collect();
+    if level.iter().flatten().any(|line| line.ends_with('…')) {
+        return write_upright_names(sheet, area, names);
+    }
+    let mut depth = 0.0_f64;
+    for (group, lines) in level.iter().enumerate() {
+        let x = area.left + step * (group as f64 + 0.5);
+        let mut down = 0.0;
+        for line in lines {
+            down += LINE;
+            sheet.text("mid", x, area.bottom() + down, line);
         }
+        depth = depth.max(down);
     }
-    line_over(xml, &d);
+    sheet.y = area.bottom() + depth + GAP;
 }
 
-/// Draw an arrow at the end of a bar that goes on beyond the plot.
-fn draw_cut(xml: &mut Xml, x: f64, y: f64, width: f64, up: bool) {
-    let half = (width * 0.4).min(5.0);
-    let down = if up { 7.0 } else { -7.0 };
-    let d = format!(
-        "M{} {}L{} {}L{} {}z",
-        px(x),
-        px(y),
-        px(x + half),
-        px(y + down),
-        px(x - half),
-        px(y + down)
-    );
-    xml.empty("path", &[("class", "knob"), ("d", &d)]);
-}
-
-fn draw_line(xml: &mut Xml, bars: &Bars, line: &GroupLine, scale: &Scale, area: &Area) {
-    let mut points = Vec::new();
-    for group in 0..bars.groups.len() {
-        let x = (group as f64 + 0.5) / bars.groups.len() as f64;
-        let y = line_value(line, group).and_then(|value| scale.fraction(value));
-        points.push(y.map(|y| (x, y)));
+fn write_upright_names(sheet: &mut Sheet, area: &Area, names: &[String]) {
+    let step = area.width / names.len() as f64;
+    let every = (LINE / step).ceil() as usize;
+    let mut depth = 0.0_f64;
+    for (group, name) in names.iter().enumerate().step_by(every) {
+        let shown = cut(name, MAX_NAME, TEXT);
+        depth = depth.max(width(&shown, TEXT));
+        let x = px(area.left + step * (group as f64 + 0.5) + 5.0);
+        let y = px(area.bottom() + GAP);
+        let text = escaped(&shown);
+        let element = format!(
+            "<text class=\"end\" x=\"{x}\" y=\"{y}\" transform=\"rotate(-90 {x} {y})\">{text}</text>\n"
+        );
+        sheet.svg.push_str(&element);
     }
-    let d = path(&points, area);
-    if !d.is_empty() {
-        line_over(xml, &d);
-    }
-    for (group, point) in points.iter().enumerate() {
-        let (Some((x, y)), Some(v)) = (point, line_value(line, group)) else {
-            continue;
-        };
-        if (0.0..=1.0).contains(y) {
-            let (x, y) = (area.x(*x), area.y(*y));
-            let title = bar_title_of_line(line, &bars.groups[group], v);
-            knob(xml, x, y, Some(&title));
-        }
-    }
-}
-
-fn bar_title_of_line(line: &GroupLine, group: &str, v: f64) -> String {
-    let v = with_unit(v, line.axis.unit.as_deref());
-    match (line.axis.label.trim(), group.trim()) {
-        ("", "") => v,
-        ("", name) | (name, "") => format!("{name}: {v}"),
-        (label, group) => format!("{label}, {group}: {v}"),
-    }
+    sheet.y = area.bottom() + depth + 2.0 * GAP;
 }

@@ -1,5 +1,7 @@
 //! The contents of a chart.
 
+use super::text::value;
+
 /// A chart: texts, axes, and what is plotted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
@@ -9,7 +11,7 @@ pub struct Chart {
     pub subtitle: Option<String>,
     /// The horizontal axis. Bars stand along groups, so only its label is used there.
     pub x: Axis,
-    /// The vertical axis, on the left. The rows of a timeline use only its label.
+    /// The vertical axis. The rows of a timeline use only its label.
     pub y: Axis,
     /// The data.
     pub plot: Plot,
@@ -20,11 +22,32 @@ pub struct Chart {
 pub struct Axis {
     /// The quantity, such as `turnaround`.
     pub label: String,
-    /// Its unit, such as `s`; `None` for ratios and counts. It is shown behind the label and behind every value.
-    pub unit: Option<String>,
-    /// Begin of the axis in its unit; `None` for the least value. An axis begins at a tick, so at most one step before.
-    /// Values before it are cut off.
-    pub from: Option<f64>,
+    /// Its unit, such as `s`; empty for ratios and counts.
+    pub unit: String,
+}
+
+impl Axis {
+    /// An axis of this quantity in this unit.
+    pub fn new(label: &str, unit: &str) -> Axis {
+        Axis {
+            label: label.to_owned(),
+            unit: unit.to_owned(),
+        }
+    }
+
+    /// The label with its unit.
+    pub(super) fn name(&self) -> String {
+        if self.unit.is_empty() {
+            self.label.clone()
+        } else {
+            format!("{} ({})", self.label, self.unit)
+        }
+    }
+
+    /// A value with its unit.
+    pub(super) fn value(&self, v: f64) -> String {
+        format!("{} {}", value(v), self.unit).trim_end().to_owned()
+    }
 }
 
 /// The data of a chart.
@@ -38,15 +61,13 @@ pub enum Plot {
     Timeline(Timeline),
 }
 
-/// Bars in groups, one bar of each series in each group, and perhaps a line over the groups.
+/// Bars in groups, one bar of each series in each group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bars {
     /// The names of the groups, from left to right.
     pub groups: Vec<String>,
     /// The series, in the order of their bars within a group.
     pub series: Vec<BarSeries>,
-    /// A further quantity on an axis of its own.
-    pub line: Option<GroupLine>,
 }
 
 /// The bars of one series.
@@ -54,8 +75,7 @@ pub struct Bars {
 pub struct BarSeries {
     /// Its name in the legend; an empty one is not listed.
     pub name: String,
-    /// One value per group, in the unit of the vertical axis. `None`, and one that is not finite, is marked as a gap; so
-    /// is one that is missing at the end.
+    /// One value per group, in the unit of the vertical axis. A missing value is marked as a gap.
     pub values: Vec<Option<Estimate>>,
 }
 
@@ -64,27 +84,8 @@ pub struct BarSeries {
 pub struct Estimate {
     /// The value itself.
     pub value: f64,
-    /// The ends of its interval, in the same unit, shown as an error bar. It is left out if an end is not finite.
+    /// The ends of its interval, in the same unit, shown as an error bar.
     pub interval: Option<(f64, f64)>,
-}
-
-impl From<f64> for Estimate {
-    /// A value without an interval.
-    fn from(value: f64) -> Estimate {
-        Estimate {
-            value,
-            interval: None,
-        }
-    }
-}
-
-/// A line over the groups of bars, with an axis on the right.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct GroupLine {
-    /// The axis on the right. Its label is the line's name in the legend.
-    pub axis: Axis,
-    /// One value per group, in the unit of that axis. The line has a gap where there is none.
-    pub values: Vec<Option<f64>>,
 }
 
 /// A curve.
@@ -92,17 +93,42 @@ pub struct GroupLine {
 pub struct Curve {
     /// Its name in the legend; an empty one is not listed.
     pub name: String,
-    /// Its points as (x, y), in the units of the axes, joined in this order. A point that is not finite is a gap.
+    /// Its points as (x, y), in the units of the axes, joined in this order.
     pub points: Vec<(f64, f64)>,
-    /// Names of single points, by their index in `points`, shown beside them where there is room; an empty one is none.
-    pub labels: Vec<String>,
     /// The lines between its points.
     pub style: CurveStyle,
 }
 
+impl Curve {
+    /// Points joined by straight lines.
+    pub fn line(name: String, points: Vec<(f64, f64)>) -> Curve {
+        Curve {
+            name,
+            points,
+            style: CurveStyle::Line,
+        }
+    }
+
+    /// Points joined by steps: a value holds until the next point.
+    pub fn steps(name: String, points: Vec<(f64, f64)>) -> Curve {
+        Curve {
+            name,
+            points,
+            style: CurveStyle::Steps,
+        }
+    }
+
+    /// Points alone.
+    pub fn points(name: String, points: Vec<(f64, f64)>) -> Curve {
+        Curve {
+            name,
+            points,
+            style: CurveStyle::Points,
+        }
+    }
+}
+
 /// The lines between the points of a curve.
-///
-/// Each point has a marker. A joined curve of more than 50 points has about a dozen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CurveStyle {
     /// By straight lines.
@@ -128,12 +154,12 @@ pub struct Timeline {
 /// A series on a row for a while.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span {
-    /// The row, as an index; a span of a row that does not exist is left out.
+    /// The row, as an index.
     pub row: usize,
-    /// The series, as an index; a span of a series that does not exist is left out.
+    /// The series, as an index.
     pub series: usize,
-    /// Its begin in the unit of the horizontal axis; a span with an end that is not finite is left out.
+    /// Its begin in the unit of the horizontal axis.
     pub from: f64,
-    /// Its end in the same unit. Ends in the wrong order are swapped.
+    /// Its end in the same unit.
     pub to: f64,
 }

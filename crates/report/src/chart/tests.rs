@@ -1,21 +1,12 @@
-use super::measure::width;
-use super::style::{TEXT, TITLE};
+use super::text::{TEXT, TITLE, width};
 use super::*;
 use proptest::prelude::*;
-
-fn axis(label: &str, unit: &str) -> Axis {
-    Axis {
-        label: label.to_owned(),
-        unit: (!unit.is_empty()).then(|| unit.to_owned()),
-        ..Axis::default()
-    }
-}
 
 fn strings(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|&text| text.to_owned()).collect()
 }
 
-/// Bars with intervals, a gap, a negative value and a line.
+/// Bars with intervals, a gap and a negative value.
 fn bars() -> Chart {
     let estimate = |value, half| {
         Some(Estimate {
@@ -26,8 +17,8 @@ fn bars() -> Chart {
     Chart {
         title: "Gain over linux".to_owned(),
         subtitle: Some("Mean of 5 runs, 95 % intervals".to_owned()),
-        x: axis("mix", ""),
-        y: axis("gain", "%"),
+        x: Axis::new("mix", ""),
+        y: Axis::new("gain", "%"),
         plot: Plot::Bars(Bars {
             groups: strings(&["all light", "mixed", "all heavy"]),
             series: vec![
@@ -41,36 +32,30 @@ fn bars() -> Chart {
                 },
                 BarSeries {
                     name: "perf-fair".to_owned(),
-                    values: vec![Some(2.0.into()), None, estimate(9.0, 0.75)],
+                    values: vec![estimate(2.0, 0.0), None, estimate(9.0, 0.75)],
                 },
             ],
-            line: Some(GroupLine {
-                axis: axis("unfairness", ""),
-                values: vec![Some(1.05), Some(1.3), Some(f64::NAN)],
-            }),
         }),
     }
 }
 
-/// A curve of each style, with names of points.
+/// A curve of each style.
 fn curves() -> Chart {
     let curve = |name: &str, points: &[(f64, f64)], style| Curve {
         name: name.to_owned(),
         points: points.to_vec(),
-        labels: Vec::new(),
         style,
     };
-    let mut programs = curve(
+    let programs = curve(
         "programs",
         &[(2e9, 0.4), (6e9, 1.4), (6.1e9, 1.38)],
         CurveStyle::Points,
     );
-    programs.labels = strings(&["mcf", "", "lbm & co"]);
     Chart {
         title: "Bandwidth and speed".to_owned(),
         subtitle: None,
-        x: axis("bandwidth", "B/s"),
-        y: axis("slowdown", ""),
+        x: Axis::new("bandwidth", "B/s"),
+        y: Axis::new("slowdown", ""),
         plot: Plot::Curves(vec![
             curve(
                 "model",
@@ -104,18 +89,16 @@ fn timeline() -> Chart {
     Chart {
         title: "Who ran where".to_owned(),
         subtitle: None,
-        x: axis("time", "s"),
-        y: axis("CPU", ""),
+        x: Axis::new("time", "s"),
+        y: Axis::new("CPU", ""),
         plot: Plot::Timeline(Timeline {
             rows: strings(&["0", "1"]),
             series: strings(&["mcf", "lbm"]),
             spans: vec![
                 span(0, 0, 0.0, 2.0),
                 span(1, 1, 0.0, 2.5),
-                span(0, 1, 4.0, 2.5),
+                span(0, 1, 2.5, 4.0),
                 span(1, 0, 3.0, 4.0),
-                span(9, 0, 0.0, 4.0),
-                span(0, 9, 0.0, 4.0),
                 span(0, 0, f64::NAN, 4.0),
             ],
         }),
@@ -142,47 +125,22 @@ fn every_value_is_told() {
     let svg = bars().svg();
     let told = [
         "fair, all light: 1.25 % (0.75 to 1.75)",
-        "fair, mixed: −2 % (−2.25 to −1.75)",
-        "perf-fair, all light: 2 %",
+        "fair, mixed: -2 % (-2.25 to -1.75)",
         "perf-fair, mixed: no value",
-        "unfairness, mixed: 1.3",
     ];
     for title in told {
         assert!(svg.contains(&format!("<title>{title}</title>")), "{title}");
     }
     assert!(
-        curves().svg().contains(
-            "<title>programs, lbm &amp; co: bandwidth 6.1×10⁹ B/s, slowdown 1.38</title>"
-        )
+        curves()
+            .svg()
+            .contains("<title>programs: bandwidth 6.1e9 B/s, slowdown 1.38</title>")
     );
     assert!(
         timeline()
             .svg()
             .contains("<title>lbm, 0: 2.5 to 4 s</title>")
     );
-}
-
-#[test]
-fn values_before_the_begin_of_an_axis_are_cut_off() {
-    let mut chart = bars();
-    chart.y.from = Some(5.0);
-    let elements = read(&chart.svg());
-    let bars = elements
-        .iter()
-        .filter(|element| element.is("rect", "bar h0"));
-    let bottoms: Vec<f64> = bars
-        .map(|bar| bar.number("y").unwrap() + bar.number("height").unwrap())
-        .collect();
-    let lines = elements.iter().filter(|element| element.is("line", "grid"));
-    let lowest = lines
-        .filter_map(|element| element.number("y1"))
-        .fold(0.0, f64::max);
-    assert!(
-        bottoms.iter().all(|bottom| *bottom <= lowest + 0.5),
-        "{bottoms:?} {lowest}"
-    );
-    let arrows = elements.iter().filter(|element| element.is("path", "knob"));
-    assert!(arrows.count() >= 2, "bars that go on have an arrow");
 }
 
 #[test]
@@ -197,17 +155,13 @@ fn nothing_to_show_is_said() {
         Plot::Curves(vec![Curve {
             name: "c".to_owned(),
             points: vec![(f64::NAN, 1.0), (1.0, f64::INFINITY)],
-            labels: Vec::new(),
             style: CurveStyle::Line,
         }]),
         Plot::Timeline(Timeline::default()),
     ];
     for plot in plots {
         let svg = Chart { plot, ..bars() }.svg();
-        assert!(
-            svg.contains("no data</text>") && svg.contains("without data."),
-            "{svg}"
-        );
+        assert!(svg.contains("no data</text>"), "{svg}");
         check(&svg);
     }
 }
@@ -217,7 +171,7 @@ fn texts_are_escaped() {
     let mut chart = bars();
     let odd = "</text><script>\"a\" & 'b'\u{0}\u{1b}[31m\n\u{202e}\u{ffff}]]>";
     chart.title = odd.to_owned();
-    chart.y = axis(odd, odd);
+    chart.y = Axis::new(odd, odd);
     if let Plot::Bars(bars) = &mut chart.plot {
         bars.groups[1] = odd.to_owned();
         bars.series[0].name = odd.to_owned();
@@ -229,58 +183,23 @@ fn texts_are_escaped() {
         .iter()
         .find(|element| element.is_child_of("title", "svg"))
         .unwrap();
-    assert_eq!(title.text, "</text><script>\"a\" & 'b'[31m ]]>");
+    assert_eq!(
+        title.text,
+        "</text><script>\"a\" & 'b'\\x00\\x1b[31m\\n\\u{202e}\\u{ffff}]]>"
+    );
 }
 
 #[test]
-fn charts_do_not_clash_in_one_page() {
-    let ids = [
-        bars(),
-        curves(),
-        timeline(),
-        Chart {
-            subtitle: None,
-            ..bars()
-        },
-    ]
-    .map(|chart| style::id(&chart));
-    let all: std::collections::BTreeSet<&String> = ids.iter().collect();
-    assert_eq!(all.len(), ids.len());
-    assert!(ids[0].starts_with("chart-gain-over-linux-"), "{}", ids[0]);
-    let of = |title: &str| {
-        style::id(&Chart {
-            title: title.to_owned(),
-            ..bars()
-        })
-    };
-    assert!(of("").starts_with("chart-") && of(&"long ".repeat(100)).len() < 60);
-
+fn the_rules_of_a_chart_hold_for_charts_only() {
     let svg = bars().svg();
-    let own = format!("#{} ", ids[0]);
-    let rules = svg
-        .split("<style>")
-        .nth(1)
-        .and_then(|rest| rest.split("</style>").next())
-        .unwrap();
+    let rules = svg.split("<style>").nth(1).unwrap();
+    let rules = rules.split("</style>").next().unwrap();
     let rules = rules
         .lines()
         .filter(|line| line.contains('{') && !line.starts_with('@'));
     for selector in rules.flat_map(|rule| rule.split('{').next().unwrap().split(',')) {
-        assert!(selector.starts_with(&own), "{selector}");
+        assert!(selector.starts_with(".chart "), "{selector}");
     }
-    for element in read(&svg) {
-        assert!(
-            element
-                .attribute("id")
-                .is_none_or(|id| id.starts_with(&ids[0]))
-        );
-    }
-    // New numbers, old names.
-    let mut later = bars();
-    if let Plot::Bars(bars) = &mut later.plot {
-        bars.series[0].values.clear();
-    }
-    assert_eq!(style::id(&later), ids[0]);
 }
 
 #[test]
@@ -297,10 +216,10 @@ fn nothing_is_loaded() {
             "href",
             "<image",
             "<use",
+            "url(",
         ] {
             assert!(!svg.contains(word), "{word}");
         }
-        assert!(svg.replace("url(#chart-", "").find("url(").is_none());
     }
 }
 
@@ -323,10 +242,6 @@ impl Element {
 
     fn number(&self, key: &str) -> Option<f64> {
         self.attribute(key)?.parse().ok()
-    }
-
-    fn is(&self, name: &str, class: &str) -> bool {
-        self.name == name && self.attribute("class") == Some(class)
     }
 
     fn is_child_of(&self, name: &str, parent: &str) -> bool {
@@ -438,9 +353,7 @@ fn text_box(element: &Element) -> [f64; 4] {
     };
     match element.attribute("transform") {
         None => [x + left, y - up, x + left + along, y + down],
-        Some(turn) if turn.starts_with("rotate(-90 ") => [x - up, y, x + down, y + along],
-        // As a slanted text has no such box, the height is all that is checked here.
-        Some(_) => [x, y, x, y + along * std::f64::consts::FRAC_1_SQRT_2],
+        Some(_) => [x - up, y, x + down, y + along],
     }
 }
 
@@ -539,12 +452,7 @@ fn texts() -> impl Strategy<Value = String> {
 }
 
 fn axes() -> impl Strategy<Value = Axis> {
-    let from = prop::option::weighted(0.2, numbers());
-    (texts(), prop::option::of(texts()), from).prop_map(|(label, unit, from)| Axis {
-        label,
-        unit,
-        from,
-    })
+    (texts(), texts()).prop_map(|(label, unit)| Axis { label, unit })
 }
 
 fn plots() -> impl Strategy<Value = Plot> {
@@ -555,23 +463,11 @@ fn plots() -> impl Strategy<Value = Plot> {
         prop::collection::vec(prop::option::of(estimate), 0..12),
     )
         .prop_map(|(name, values)| BarSeries { name, values });
-    let line = (
-        axes(),
-        prop::collection::vec(prop::option::of(numbers()), 0..12),
-    )
-        .prop_map(|(axis, values)| GroupLine { axis, values });
     let bars = (
         prop::collection::vec(texts(), 0..40),
         prop::collection::vec(series, 0..6),
-        prop::option::of(line),
     )
-        .prop_map(|(groups, series, line)| {
-            Plot::Bars(Bars {
-                groups,
-                series,
-                line,
-            })
-        });
+        .prop_map(|(groups, series)| Plot::Bars(Bars { groups, series }));
     let style = prop::sample::select(vec![
         CurveStyle::Line,
         CurveStyle::Steps,
@@ -580,26 +476,25 @@ fn plots() -> impl Strategy<Value = Plot> {
     let curve = (
         texts(),
         prop::collection::vec((numbers(), numbers()), 0..80),
-        prop::collection::vec(texts(), 0..20),
         style,
     )
-        .prop_map(|(name, points, labels, style)| Curve {
+        .prop_map(|(name, points, style)| Curve {
             name,
             points,
-            labels,
             style,
         });
     let curves = prop::collection::vec(curve, 0..5).prop_map(Plot::Curves);
-    let span =
-        (0..70_usize, 0..12_usize, numbers(), numbers()).prop_map(|(row, series, from, to)| Span {
+    let span = (0..9_usize, 0..3_usize, numbers(), 0.0..1e3_f64).prop_map(
+        |(row, series, from, length)| Span {
             row,
             series,
             from,
-            to,
-        });
+            to: from + length,
+        },
+    );
     let timeline = (
-        prop::collection::vec(texts(), 0..70),
-        prop::collection::vec(texts(), 0..12),
+        prop::collection::vec(texts(), 9..70),
+        prop::collection::vec(texts(), 3..12),
         prop::collection::vec(span, 0..60),
     )
         .prop_map(|(rows, series, spans)| {

@@ -10,7 +10,7 @@ mod tests;
 use crate::record::{Missing, Record};
 use crate::source::{BackendKind, EnergySource};
 use crate::text::{count, grouped, seconds, unbroken, visible};
-use cosched_core::{Capability, Counter, ParamValue, Params, find_policy, signal_name};
+use cosched_core::{Capability, Counter, Params, find_policy, signal_name};
 use metrics::metrics;
 pub use metrics::{metric_name, metric_value};
 pub use overview::overview;
@@ -197,13 +197,9 @@ fn setting(record: &Record, page: &mut Page) {
 fn worth_telling(record: &Record) -> impl Iterator<Item = &Missing> {
     let needs: Vec<String> = match find_policy(&record.policy) {
         Some(entry) => {
-            let text = |value: &ParamValue| match value {
-                ParamValue::Number(number) => number.to_string(),
-                ParamValue::Word(word) => word.clone(),
-            };
             let params = record.setting.params.iter();
             let settings: Vec<(String, String)> = params
-                .map(|param| (param.name.clone(), text(&param.value)))
+                .map(|param| (param.name.clone(), param.value.to_string()))
                 .collect();
             // A record of another version may hold parameters that this one has not.
             let params = Params::resolve(entry.name, entry.params, &settings)
