@@ -2,11 +2,8 @@
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
-use cosched_memory::{Error, Patience, Problem, Store};
-use rustix::process::geteuid;
 use std::ffi::OsString;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Where it is kept what is known of commands.
 #[derive(Args, Debug)]
@@ -27,6 +24,11 @@ pub(crate) struct HistoryArgs {
 }
 
 impl HistoryArgs {
+    /// Whether a file was named.
+    pub(crate) fn is_file(&self) -> bool {
+        self.history.as_ref().is_some_and(|file| file != "off")
+    }
+
     /// The file; `None` where nothing is to be kept, or where there is no place for it.
     pub(crate) fn place(&self) -> Option<PathBuf> {
         match &self.history {
@@ -53,42 +55,6 @@ fn default_place(data: Option<OsString>, home: Option<PathBuf>) -> Option<PathBu
             .map(|home| home.join(".local/share"))
     };
     Some(data.or_else(home)?.join("cosched/history.sqlite"))
-}
-
-/// Checks that root makes no file in the home folder of a user, who could not use it.
-///
-/// # Errors
-/// The caller is root, and the folder is another user's.
-fn check(path: &Path) -> Result<(), Error> {
-    let mut folders = path.ancestors().skip(1);
-    let folder = folders.find_map(|folder| folder.metadata().ok());
-    let owner = folder.map_or(0, |folder| folder.uid());
-    if geteuid().is_root() && owner != 0 {
-        let why = format!("its folder belongs to another user (number {owner})");
-        return Err(Error {
-            path: path.to_owned(),
-            problem: Problem::Unsafe(why),
-        });
-    }
-    Ok(())
-}
-
-/// Opens the history, if there is one.
-///
-/// # Errors
-/// It can't be read, or is another user's.
-pub(crate) fn open_existing(path: &Path, patience: Patience) -> Result<Option<Store>, Error> {
-    check(path)?;
-    Store::open_existing(path, patience)
-}
-
-/// Opens the history, and makes it if there is none.
-///
-/// # Errors
-/// It can't be read or made, or is another user's.
-pub(crate) fn open(path: &Path, patience: Patience) -> Result<Store, Error> {
-    check(path)?;
-    Store::open(path, patience)
 }
 
 #[cfg(test)]

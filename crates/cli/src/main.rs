@@ -3,19 +3,17 @@
 // See `stderr`.
 #![cfg_attr(not(test), warn(clippy::print_stderr, clippy::print_stdout))]
 
-mod exit;
 mod history;
-mod input;
 mod live;
 mod output;
 mod run_files;
-mod sha256;
 mod size;
-mod stderr;
 mod verb;
-mod whole_file;
 mod words;
 mod workload;
+
+// Every verb uses these.
+use cosched_run::{exit, input, stderr, whole_file};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use exit::{Exit, Failure};
@@ -48,9 +46,11 @@ enum Verb {
     Completions(verb::shell::CompletionsArgs),
     Man(verb::shell::ManArgs),
     #[command(hide = true)]
-    Console(verb::run::ConsoleArgs),
+    Console {
+        showing: String,
+    },
     #[command(hide = true)]
-    Window(verb::run::WindowArgs),
+    Window,
     #[command(hide = true)]
     Keep(verb::compare::KeepArgs),
 }
@@ -112,8 +112,8 @@ fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Workload(args) => verb::workload::run(args),
         Verb::Completions(args) => verb::shell::completions(args, Cli::command()),
         Verb::Man(args) => verb::shell::man(args, Cli::command()),
-        Verb::Console(args) => verb::run::console(args),
-        Verb::Window(args) => verb::run::window(args),
+        Verb::Console { showing } => cosched_run::console(&showing).map(|()| ExitCode::SUCCESS),
+        Verb::Window => cosched_run::window().map(|()| ExitCode::SUCCESS),
         Verb::Keep(args) => verb::compare::keep(args),
     }
 }

@@ -301,7 +301,7 @@ fn a_console_that_is_killed_loses_nothing() {
         .find_map(|entry| {
             let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
             let words = std::fs::read(entry.path().join("cmdline")).ok()?;
-            let wanted = format!("\0console\0--run\0{}\0", run.id());
+            let wanted = format!("\0console\0{{\"run\":{},", run.id());
             words
                 .windows(wanted.len())
                 .any(|part| part == wanted.as_bytes())

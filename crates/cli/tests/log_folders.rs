@@ -387,39 +387,6 @@ fn a_signal_while_a_pipe_has_no_reader_leaves_nothing() {
     }
 }
 
-/// GNU parallel makes a folder for each value, or a table.
-#[test]
-fn results_are_one_folder() {
-    let folder = tempdir().expect("a folder");
-    for (name, part) in [
-        ("res/{}", "one folder for all jobs"),
-        ("r{1}", "one folder"),
-        ("out.csv", "--joblog FILE"),
-    ] {
-        for option in ["--results", "--logs"] {
-            let run = cosched(&folder, &["run", option, name, "echo", ":::", "a"]);
-            assert!(
-                run.status.code() == Some(2) && err(&run).contains(part),
-                "{name}: {}",
-                err(&run)
-            );
-        }
-    }
-    std::fs::create_dir(folder.path().join("old.json")).expect("a folder");
-    assert_eq!(
-        cosched(&folder, &["run", "-q", "--results", "old.json", "true"])
-            .status
-            .code(),
-        Some(0)
-    );
-    assert_eq!(
-        std::fs::read_dir(folder.path())
-            .expect("the folder")
-            .count(),
-        1
-    );
-}
-
 #[test]
 fn a_temporary_directory_that_is_not_there_is_not_made() {
     let folder = tempdir().expect("a folder");

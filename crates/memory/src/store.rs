@@ -82,6 +82,7 @@ impl Store {
     /// # Errors
     /// It can't be read, and why.
     pub fn open_existing(path: &Path, patience: Patience) -> Result<Option<Store>, Error> {
+        check_owner(path).map_err(|problem| problem.at(path))?;
         match path.symlink_metadata() {
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
@@ -106,6 +107,7 @@ impl Store {
     }
 
     fn opened(path: &Path, patience: Patience) -> Result<Store, Problem> {
+        check_owner(path)?;
         if let Some(folder) = path
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty())
@@ -423,6 +425,18 @@ fn write(
             seen,
             known
         ])?;
+    }
+    Ok(())
+}
+
+/// Checks that root makes no file in the home folder of a user, who could not use it.
+fn check_owner(path: &Path) -> Result<(), Problem> {
+    let mut folders = path.ancestors().skip(1);
+    let folder = folders.find_map(|folder| folder.metadata().ok());
+    let owner = folder.map_or(0, |folder| folder.uid());
+    if geteuid().is_root() && owner != 0 {
+        let why = format!("its folder belongs to another user (number {owner})");
+        return Err(Problem::Unsafe(why));
     }
     Ok(())
 }

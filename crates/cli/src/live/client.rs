@@ -1,7 +1,7 @@
 //! A connection to the window of a run.
 
-use crate::verb::run::{Request, WINDOW_SCHEMA};
 use cosched_report::Status;
+use cosched_run::{Request, WINDOW_SCHEMA};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 use serde::Deserialize;

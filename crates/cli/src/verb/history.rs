@@ -1,14 +1,15 @@
 //! `cosched history`: what is known of commands from earlier runs, and how to forget it.
 
-use super::run::{Format, duration, width_of};
+use super::run::{Format, duration};
 use crate::exit::{Exit, Failure, usage};
-use crate::history::{self, HistoryArgs};
+use crate::history::HistoryArgs;
 use crate::size::format_size;
 use crate::stderr;
 use clap::{Args, Subcommand};
 use cosched_core::Nanos;
-use cosched_memory::{Error, Export, Forget, Patience, Remembered};
+use cosched_memory::{Error, Export, Forget, Patience, Remembered, Store};
 use cosched_report::{clip, count, seconds, visible};
+use cosched_run::width_of;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -107,7 +108,7 @@ fn failure(error: Error) -> anyhow::Error {
 /// What is known; nothing if there is no file.
 fn known(args: &HistoryArgs, pattern: Option<&str>) -> anyhow::Result<Vec<Remembered>> {
     let path = place(args)?;
-    match history::open_existing(&path, Patience::Some).map_err(failure)? {
+    match Store::open_existing(&path, Patience::Some).map_err(failure)? {
         Some(store) => store.list(pattern).map_err(failure),
         None => {
             stderr::say(format_args!(
@@ -225,7 +226,7 @@ fn forget(args: ForgetArgs) -> anyhow::Result<ExitCode> {
         }
         (None, None) => Forget::All,
     };
-    let forgotten = history::open_existing(&path, Patience::Some)
+    let forgotten = Store::open_existing(&path, Patience::Some)
         .and_then(|store| store.map_or(Ok(0), |mut store| store.forget(&what)))
         .map_err(failure)?;
     writeln!(std::io::stdout(), "forgot {}", count(forgotten, "command"))?;

@@ -1,6 +1,6 @@
 //! `cosched reproduce`: the papers' experiments in the simulation, beside the published figures.
 
-use super::run::{Screen, seed};
+use super::run::seed;
 use crate::exit::{Exit, Failure, usage};
 use crate::input::told;
 use crate::whole_file::write_whole;
@@ -12,6 +12,7 @@ use cosched_experiments::reproduction::{
     Experiment, Findings, Pool, ReproduceError, Request, reproduce,
 };
 use cosched_linux::{Interrupt, Interrupts};
+use cosched_run::Screen;
 use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,11 @@
 //! `cosched status`: the runs that go on, and what their jobs do.
 
-use super::run::{Format, width_of};
+use super::run::Format;
 use crate::live::{Known, add_memory, known, meant};
 use clap::Args;
 use cosched_linux::root::Root;
 use cosched_report::{RunLine, Status, jobs_text, runs_text, visible_json};
+use cosched_run::width_of;
 use serde::Serialize;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;

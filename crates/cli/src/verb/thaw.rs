@@ -7,6 +7,7 @@ use cosched_linux::mend::{Mended, Reach, mend};
 use cosched_linux::orphans::{Orphan, OrphanState, end_orphans, orphans_within};
 use cosched_linux::root::Root;
 use cosched_report::visible;
+use cosched_run::orphan_text;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -123,7 +124,7 @@ impl Thawed {
     fn text(&self) -> String {
         let mut lines = groups_text(&self.mended);
         for orphan in self.ended.iter().filter(|orphan| !self.is_left(orphan)) {
-            lines.push(format!("ended {}", words(orphan)));
+            lines.push(format!("ended {}", orphan_text(orphan)));
         }
         for orphan in &self.left {
             let what = match orphan.state {
@@ -132,7 +133,7 @@ impl Thawed {
                 OrphanState::Frozen => "still frozen",
                 OrphanState::Stopped => "still stopped",
             };
-            lines.push(format!("{what}: {}", words(orphan)));
+            lines.push(format!("{what}: {}", orphan_text(orphan)));
         }
         if !self.left.is_empty() && !self.kill {
             lines.push("`cosched thaw --kill` ends what is still there".to_owned());
@@ -206,31 +207,6 @@ fn name(orphan: &Orphan) -> (&str, &str) {
     (&orphan.run, &orphan.job)
 }
 
-/// A job that outlived its run, in words.
-pub(crate) fn words(orphan: &Orphan) -> String {
-    let name = if orphan.job.is_empty() {
-        "a job".to_owned()
-    } else {
-        visible(&orphan.job)
-    };
-    let processes: Vec<String> = orphan
-        .processes
-        .iter()
-        .take(8)
-        .map(ToString::to_string)
-        .collect();
-    let more = if orphan.processes.len() > 8 {
-        " and more"
-    } else {
-        ""
-    };
-    format!(
-        "{name} of run {}, processes {}{more}",
-        visible(&orphan.run),
-        processes.join(" ")
-    )
-}
-
 fn jobs(orphans: &[Orphan]) -> Vec<serde_json::Value> {
     let object = |orphan: &Orphan| {
         let group = orphan
@@ -260,7 +236,7 @@ mod tests {
             state: OrphanState::Runs,
         };
         assert_eq!(
-            words(&orphan),
+            orphan_text(&orphan),
             r"w\x1b[2J\nthawed /etc of run 10-78-500, processes 7"
         );
     }

@@ -1,6 +1,6 @@
 //! `cosched why`: why a job runs or waits, now or at some time, from the series of its run.
 
-use super::run::{Format, moment, width_of};
+use super::run::{Format, moment};
 use crate::exit::{Exit, usage};
 use crate::input::near::near;
 use crate::input::told;
@@ -10,6 +10,7 @@ use crate::stderr::say;
 use clap::Args;
 use cosched_core::{Nanos, TaskId};
 use cosched_report::{SeriesEnd, SeriesHeader, seconds, visible, why, why_text};
+use cosched_run::width_of;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! The command line of `cosched compare`.
 
-use crate::input::spec::{self, Offered};
-use crate::verb::run::{duration, name_value, seed};
+use crate::input::spec;
+use crate::verb::run::{Offered, duration, name_value, seed};
 use clap::{Args, ValueEnum};
 use cosched_core::Nanos;
 use std::num::NonZeroUsize;

@@ -5,11 +5,11 @@ use super::options;
 use crate::exit::usage;
 use crate::input::near::did_you_mean;
 use crate::input::{self, spec, told};
-use crate::sha256::sha256;
 use cosched_core::metric::METRICS;
 use cosched_core::{Params, find_policy};
 use cosched_experiments::comparison::{Candidate, Design, ELAPSED, InputFile, Judge, Means, Mix};
 use cosched_report::visible;
+use cosched_run::sha256;
 use std::path::{Path, PathBuf};
 
 /// Without --policies, a first look: the kernel, and what `cosched run` would take.
@@ -88,11 +88,11 @@ fn files(design: &Design, profile: Option<&Path>) -> anyhow::Result<Vec<InputFil
             let file = Path::new(&mix.file);
             let text = input::read_mix(file).map_err(|error| usage(error.to_string()))?;
             let folder = file.parent().unwrap_or(Path::new("/"));
-            let programs = input::mix::parse(&text, &told(file))?
-                .jobs
-                .into_iter()
-                .filter_map(|job| job.program);
-            all.extend(programs.filter_map(|name| spec::program_file(&name, folder)));
+            let mix = input::mix::parse(&text, &told(file))?;
+            all.extend(
+                mix.programs()
+                    .filter_map(|name| spec::program_file(name, folder)),
+            );
         }
     }
     all.sort();

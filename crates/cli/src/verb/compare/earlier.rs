@@ -3,13 +3,13 @@
 use crate::exit::{Exit, Failure};
 use crate::input::told;
 use crate::stderr;
-use crate::verb::thaw::words;
 use crate::whole_file::{append_regular, read_own};
 use cosched_linux::mend::{Reach, mend};
 use cosched_linux::orphans::{end_orphans, orphans_within};
 use cosched_linux::root::Root;
 use cosched_linux::{Fate, fate_of};
 use cosched_report::visible;
+use cosched_run::orphan_text;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -88,7 +88,13 @@ pub(super) fn end(folder: &Path) -> anyhow::Result<()> {
     if found.is_empty() {
         return Ok(());
     }
-    let all = |orphans: &[_]| orphans.iter().map(words).collect::<Vec<_>>().join("; ");
+    let all = |orphans: &[_]| {
+        orphans
+            .iter()
+            .map(orphan_text)
+            .collect::<Vec<_>>()
+            .join("; ")
+    };
     stderr::say(format_args!(
         "cosched: an earlier call of this comparison was killed, and left jobs, which are ended: {}",
         all(&found)

@@ -15,7 +15,6 @@ mod options;
 mod runs;
 mod solo;
 
-use super::run::{Screen, width_of};
 use crate::exit::{Exit, Failure, usage};
 use crate::input::{quote, told};
 use crate::stderr;
@@ -30,6 +29,7 @@ use cosched_experiments::comparison::{
 };
 use cosched_linux::{Interrupt, Interrupts};
 use cosched_report::{count, seconds, visible};
+use cosched_run::{Screen, width_of};
 pub(crate) use keeper::{KeepArgs, main as keep};
 use runs::{Runs, Stopped, candidate_options, cosched_run, failure};
 use rustix::fs::{FlockOperation, flock};

@@ -5,7 +5,6 @@ use super::meter::{Meter, Seen};
 use super::options;
 use crate::exit::{Exit, Failure};
 use crate::input::quote;
-use crate::verb::run::Screen;
 use crate::whole_file::{read_own, write_whole};
 use anyhow::Context as _;
 use cosched_experiments::comparison::{
@@ -13,6 +12,7 @@ use cosched_experiments::comparison::{
 };
 use cosched_linux::{Interrupt, Interrupts};
 use cosched_report::{Record, count, seconds, visible};
+use cosched_run::Screen;
 use rustix::process::Signal;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;

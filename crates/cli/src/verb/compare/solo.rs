@@ -2,11 +2,11 @@
 
 use super::child::{Children, What};
 use super::runs::{Runs, Stopped, cosched_run, failure, killed};
-use crate::sha256::sha256;
 use crate::whole_file::{read_own, write_whole};
 use anyhow::Context as _;
 use cosched_experiments::comparison::Wish;
 use cosched_report::{SoloFile, SoloJob};
+use cosched_run::sha256;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 

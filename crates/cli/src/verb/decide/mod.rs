@@ -5,7 +5,7 @@ mod known;
 use crate::exit::usage;
 use crate::input::near::near;
 use crate::input::told;
-use crate::verb::run::{Format, moment, name_value, once_each, seed, unmet};
+use crate::verb::run::{Format, moment, name_value, seed};
 use clap::Args;
 use cosched_core::{
     Absence, Capabilities, Capability, Change, Decision, Importance, Nanos, POLICIES, Params,
@@ -14,6 +14,7 @@ use cosched_core::{
 use cosched_report::{
     BackendKind, Event, Pick, read_event, trigger_text, visible, visible_lines, wait_text,
 };
+use cosched_run::{once_each, unmet};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::PathBuf;

@@ -3,8 +3,8 @@
 mod feature;
 mod text;
 
-use super::run::{Format, width_of};
-use super::thaw::words;
+use super::run::Format;
+
 use crate::exit::Exit;
 use clap::Args;
 use cosched_core::{auto_policy, auto_shortfall};
@@ -14,6 +14,7 @@ use cosched_linux::orphans::{Orphan, OrphanState, orphans};
 use cosched_linux::root::Root;
 use cosched_linux::topology;
 use cosched_linux::{Freezing, freezer_problem};
+use cosched_run::{orphan_text, width_of};
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -42,7 +43,7 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let capabilities = cosched_linux::capabilities(&root, &topology.machine, &counters, freezing);
     let policy = auto_policy(&capabilities, false).name;
     let lacks = auto_shortfall(&capabilities).map(|lack| lack.why.to_string());
-    let orphans: Vec<String> = orphans(&root).iter().map(orphan_text).collect();
+    let orphans: Vec<String> = orphans(&root).iter().map(held_text).collect();
     let mut out = std::io::stdout();
     match args.format {
         Format::Json => {
@@ -74,9 +75,9 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// A job that outlived its run, and whether it stands still.
-fn orphan_text(orphan: &Orphan) -> String {
+fn held_text(orphan: &Orphan) -> String {
     match orphan.state {
-        OrphanState::Runs => words(orphan),
-        held => format!("{}: {}", words(orphan), held.text()),
+        OrphanState::Runs => orphan_text(orphan),
+        held => format!("{}: {}", orphan_text(orphan), held.text()),
     }
 }

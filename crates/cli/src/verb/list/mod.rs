@@ -2,16 +2,18 @@
 
 mod simulated;
 
-use super::run::{Format, width_of};
+use super::run::Format;
 use crate::exit::usage;
 use crate::input::near::did_you_mean;
-use crate::input::spec::{self, Offered};
+use crate::input::spec;
+use crate::verb::run::Offered;
 use clap::{Args, ValueEnum};
 use cosched_core::metric::METRICS;
 use cosched_core::{Importance, POLICIES, ParamKind, Params};
 use cosched_linux::events::listing;
 use cosched_linux::root::Root;
 use cosched_report::wrap;
+use cosched_run::width_of;
 use cosched_sim::MACHINES;
 use serde_json::{Value, json};
 use std::fmt::Write as _;

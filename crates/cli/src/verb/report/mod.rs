@@ -10,7 +10,6 @@ mod runs;
 mod sources;
 mod tables;
 
-use super::run::width_of;
 use crate::exit::{Exit, usage};
 use crate::input::told;
 use crate::output::{Made, check_output};
@@ -24,6 +23,7 @@ use cosched_page::{
 use cosched_report::{
     Form, Origin, Record, SummaryOptions, count, origin_doubts, overview, summary, visible, wrap,
 };
+use cosched_run::width_of;
 use runs::{Run, batches};
 use serde_json::Value;
 use sources::{RunFiles, Source};

@@ -3,10 +3,10 @@
 use crate::exit::usage;
 use crate::input::told;
 use crate::run_files::{RECORD, SERIES, open_file, open_series, record_beside, series_beside};
-use crate::verb::run::folders_of_batch;
 use anyhow::Context as _;
 use cosched_experiments::comparison::COMPARISON_FILE;
 use cosched_report::{JOBLOG_HEADER, RECORD_SCHEMA, Record, SERIES_SCHEMA, is_of_run};
+use cosched_run::folders_of_batch;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 

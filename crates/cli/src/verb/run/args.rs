@@ -1,19 +1,23 @@
 //! The command line of `cosched run`.
 
-use super::cpus::{CpuChoice, CpusPerJob};
-use super::limits::{JobLimit, LoadLimit, duration, time_limit};
-use super::metrics::MetricsAddress;
-use crate::exit;
+use super::parse::{Offered, duration, name_value, seed, solo, time_limit, words};
+use crate::exit::{self, usage};
 use crate::history::HistoryArgs;
-use crate::input::spec::{self, Offered};
-use crate::input::{Reading, Replacement, Separator};
-use clap::builder::{OsStringValueParser, TypedValueParser as _};
+use crate::input::{Reading, Separator, spec, told};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
 use cosched_core::{Actuation, Halt, Nanos, Order, TimeLimit};
-use std::ffi::OsString;
+use cosched_run::{
+    Actuator, CpuChoice, CpusPerJob, Freeze, JobLimit, LimitOptions, LoadLimit, Logs,
+    MachineOptions, MetricsAddress, Orphans, OutputOptions, PolicyOptions, RunOptions, Show,
+    SoloSource, Source,
+};
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// The word of `--on` for this machine.
+const HOST: &str = "host";
 
 /// Two lines, so that the short help fits a screen.
 const EXAMPLES: &str = "cosched run gzip -k {} ::: *.txt     cosched run -f commands.txt -p bandwidth\n\
@@ -69,9 +73,10 @@ pub(crate) struct RunArgs {
         long,
         value_name = "measure|only|FILE",
         env = "COSCHED_SOLO",
-        hide_short_help = true
+        hide_short_help = true,
+        value_parser = solo
     )]
-    pub(crate) solo: Option<String>,
+    pub(crate) solo: Option<SoloSource>,
 
     /// Shell for lines, as in bash: a path, or a name in PATH
     ///
@@ -90,9 +95,9 @@ pub(crate) struct RunArgs {
     pub(crate) resume: bool,
 
     /// With --resume, what to do with jobs of a killed run that still run, so that they do not run twice
-    #[arg(long, value_enum, default_value_t = OrphansArg::Refuse, value_name = "HOW", requires = "resume")]
+    #[arg(long, value_parser = words::<Orphans>(), default_value = "refuse", value_name = "HOW", requires = "resume")]
     #[arg(hide_short_help = true)]
-    pub(crate) orphans: OrphansArg,
+    pub(crate) orphans: Orphans,
 
     /// Start nothing; print the plan
     #[arg(long, visible_alias = "explain")]
@@ -245,17 +250,17 @@ pub(crate) struct PolicyArgs {
     pub(crate) events: Vec<String>,
 
     /// How jobs are frozen: by the cgroup freezer where it works, else by signals
-    #[arg(long, value_enum, default_value_t = FreezeArg::Auto, env = "COSCHED_FREEZE", value_name = "HOW", hide_short_help = true)]
-    pub(crate) freeze: FreezeArg,
+    #[arg(long, value_parser = words::<Freeze>(), default_value = "auto", env = "COSCHED_FREEZE", value_name = "HOW", hide_short_help = true)]
+    pub(crate) freeze: Freeze,
 
     /// What lets jobs run and wait on this machine; `sched-ext` is a scheduler in the kernel
     ///
     /// `freezer` freezes and binds jobs. `sched-ext` loads a scheduler into the kernel, which carries out plans: nothing
     /// is frozen, and a CPU whose job sleeps goes to the next one at once. It needs Linux 6.13 with sched_ext, root, and a
     /// cosched that was built with it; `cosched doctor` tells.
-    #[arg(long, value_enum, default_value_t = ActuatorArg::Freezer, value_name = "HOW", hide_short_help = true)]
+    #[arg(long, value_parser = words::<Actuator>(), default_value = "freezer", value_name = "HOW", hide_short_help = true)]
     #[arg(env = "COSCHED_ACTUATOR")]
-    pub(crate) actuator: ActuatorArg,
+    pub(crate) actuator: Actuator,
 
     /// With --actuator sched-ext, schedule all ordinary processes of the machine, not only the jobs
     #[arg(long, hide_short_help = true)]
@@ -343,7 +348,6 @@ pub(crate) struct OutputArgs {
         env = "COSCHED_LOGS",
         visible_alias = "results"
     )]
-    #[arg(value_parser = OsStringValueParser::new().try_map(log_folder))]
     pub(crate) logs: Option<PathBuf>,
 
     /// Keep no log folder, as GNU parallel does
@@ -367,10 +371,10 @@ pub(crate) struct OutputArgs {
     /// Show the jobs' output: group, tag or live
     ///
     /// Each job's output when it ends, or its lines as they come, with or without its name.
-    #[arg(long, value_enum, value_name = "HOW")]
+    #[arg(long, value_parser = words::<Show>(), value_name = "HOW")]
     pub(crate) output: Option<Show>,
 
-    /// Show each line of output with the job's value before it
+    /// The same as --output tag
     #[arg(long, conflicts_with = "output", hide_short_help = true)]
     pub(crate) tag: bool,
 
@@ -413,32 +417,6 @@ pub(crate) struct OutputArgs {
     pub(crate) verbose: bool,
 }
 
-/// What to do with jobs of a killed run that still run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OrphansArg {
-    /// Start nothing, and list them
-    Refuse,
-    /// Wait until they have ended; how is not known, so they run again
-    Wait,
-    /// Wait until they have ended, and count them as done; how they ended is not known
-    Adopt,
-    /// End them (SIGTERM, after --grace SIGKILL), and run them again
-    Kill,
-    /// Leave them alone, and run their commands a second time
-    Ignore,
-}
-
-/// How jobs are frozen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FreezeArg {
-    /// The cgroup freezer where it works, else signals
-    Auto,
-    /// The cgroup freezer, or an error
-    Cgroup,
-    /// SIGSTOP and SIGCONT
-    Signals,
-}
-
 /// In which order jobs begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OrderArg {
@@ -466,43 +444,11 @@ pub(crate) enum ActuationArg {
     Plans,
 }
 
-/// What lets jobs run and wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ActuatorArg {
-    /// Jobs are frozen and bound to CPUs
-    Freezer,
-    /// A scheduler in the kernel
-    SchedExt,
-}
-
-impl PolicyArgs {
-    /// How decisions are carried out.
-    pub(crate) fn actuation(&self) -> Actuation {
-        match (self.actuator, self.actuation) {
-            (ActuatorArg::SchedExt, _) | (_, ActuationArg::Plans) => Actuation::Plans,
-            (ActuatorArg::Freezer, ActuationArg::Decisions) => Actuation::Decisions,
-        }
-    }
-}
-
-/// How the jobs' output is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Show {
-    /// Each job's output in one piece when it ends
-    Group,
-    /// Lines as they come, each with its job's name
-    Tag,
-    /// Lines as they come
-    Live,
-}
-
-impl Show {
-    /// The word for it on the command line.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Show::Group => "group",
-            Show::Tag => "tag",
-            Show::Live => "live",
+impl From<ActuationArg> for Actuation {
+    fn from(arg: ActuationArg) -> Actuation {
+        match arg {
+            ActuationArg::Decisions => Actuation::Decisions,
+            ActuationArg::Plans => Actuation::Plans,
         }
     }
 }
@@ -516,31 +462,10 @@ pub(crate) enum Format {
     Json,
 }
 
-impl OutputArgs {
-    /// How the jobs' output is shown; `None` if it is not.
-    pub(crate) fn show(&self) -> Option<Show> {
-        match self.output {
-            None if self.tag => Some(Show::Tag),
-            None if self.keep_order || self.no_logs => Some(Show::Group),
-            how => how,
-        }
-    }
-}
-
 impl RunArgs {
     /// Whether the machine is simulated.
-    pub(crate) fn is_simulated(&self) -> bool {
-        self.policy.on != "host"
-    }
-
-    /// The file with what is known of commands; `None` if it is neither used nor kept. Simulated jobs run no command.
-    pub(crate) fn history(&self) -> Option<PathBuf> {
-        self.history.place().filter(|_| !self.is_simulated())
-    }
-
-    /// How the jobs' output is shown; `None` if it is not. Simulated jobs have none.
-    pub(crate) fn show(&self) -> Option<Show> {
-        self.output.show().filter(|_| !self.is_simulated())
+    fn is_simulated(&self) -> bool {
+        self.policy.on != HOST
     }
 
     /// Drops settings from the environment that an option overrides, or that mean nothing in a simulation. They are meant
@@ -554,10 +479,10 @@ impl RunArgs {
             return;
         }
         if habit("freeze") {
-            self.policy.freeze = FreezeArg::Auto;
+            self.policy.freeze = Freeze::Auto;
         }
         if habit("actuator") {
-            self.policy.actuator = ActuatorArg::Freezer;
+            self.policy.actuator = Actuator::Freezer;
         }
         if habit("mem_keep") {
             self.limits.mem_keep = None;
@@ -572,43 +497,154 @@ impl RunArgs {
             self.history.history = None;
         }
     }
-}
 
-/// Reads the name of a log folder. GNU parallel's `--results` takes more, which would be lost without a word.
-fn log_folder(name: OsString) -> Result<PathBuf, String> {
-    let bytes = name.as_bytes();
-    let is_replaced =
-        (0..bytes.len()).any(|at| Replacement::at(&bytes[at..]).is_ok_and(|found| found.is_some()));
-    if is_replaced {
-        return Err(
-            "there is one folder for all jobs, with a file NAME.out for each; leave {} out"
-                .to_owned(),
-        );
-    }
-    let path = PathBuf::from(name);
-    let is_table = path
-        .extension()
-        .is_some_and(|end| ["csv", "json", "tsv"].iter().any(|table| end == *table));
-    if is_table && !path.is_dir() {
-        return Err(
-            "it names a folder; a table of the jobs is made by --joblog FILE, a record by --record FILE".to_owned()
-        );
-    }
-    Ok(path)
-}
-
-/// Reads a seed.
-pub(crate) fn seed(text: &str) -> Result<u64, String> {
-    text.parse()
-        .map_err(|_| format!("expected a whole number from 0 to {}, as in 42", u64::MAX))
-}
-
-/// Reads `NAME=VALUE`.
-pub(crate) fn name_value(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => {
-            Ok((name.trim().to_owned(), value.trim().to_owned()))
+    /// The options of the run.
+    ///
+    /// # Errors
+    /// Options contradict each other, or nothing would heed one of them.
+    pub(crate) fn options(self) -> anyhow::Result<RunOptions> {
+        let history = self.history.place().filter(|_| !self.is_simulated());
+        if self.is_simulated() && self.history.is_file() {
+            return Err(usage(
+                "--history has no meaning in a simulation: no command is run; leave it out, or use --on host",
+            ));
         }
-        _ => Err("expected NAME=VALUE, as in quantum_s=0.1".to_owned()),
+        let (machine, policy) = self.policy.options()?;
+        Ok(RunOptions {
+            jobs: source(self.mix, self.list, self.command, &self.values)?,
+            shell: self.shell,
+            machine,
+            policy,
+            limits: self.limits.options(),
+            output: self.output.options()?,
+            solo: self.solo.unwrap_or_default(),
+            history,
+            resume: self.resume.then_some(self.orphans),
+            dry_run: self.dry_run,
+        })
     }
+}
+
+/// Where the jobs come from: the only place where they are given.
+fn source(
+    mix: Option<PathBuf>,
+    list: Option<PathBuf>,
+    command: Vec<OsString>,
+    values: &ValueArgs,
+) -> anyhow::Result<Source> {
+    let reading = values.reading();
+    let is_list = mix.is_some() || list.is_some();
+    if reading.wants_values() && command.is_empty() {
+        let what = if is_list {
+            "a list of jobs takes no values"
+        } else {
+            "there is no command for the values"
+        };
+        return Err(usage(format!(
+            "-a, -0, --colsep, -n and -r are for the values of a command, and {what}; as in `cosched run -a names.txt gzip {{}}`"
+        )));
+    }
+    match (mix, list) {
+        (Some(mix), None) if command.is_empty() => Ok(Source::Mix(mix)),
+        (None, Some(list)) if command.is_empty() => Ok(Source::List(list)),
+        (None, None) => Ok(Source::Command(command, reading)),
+        _ => Err(usage(
+            "give a mix file, or -f FILE, or a command, and only one of them",
+        )),
+    }
+}
+
+impl PolicyArgs {
+    fn options(self) -> anyhow::Result<(MachineOptions, PolicyOptions)> {
+        let actuator = match self.actuator {
+            Actuator::SchedExt if self.all => Actuator::SchedExtAll,
+            Actuator::Freezer if self.all => {
+                return Err(usage("--all is for --actuator sched-ext"));
+            }
+            actuator => actuator,
+        };
+        let machine = MachineOptions {
+            on: Some(self.on).filter(|on| on != HOST),
+            cpus: self.cpus,
+            cpus_per_job: self.cpus_per_job,
+            events: self.events,
+            freeze: self.freeze,
+            actuator,
+            actuation: self.actuation.into(),
+        };
+        let policy = PolicyOptions {
+            name: Some(self.policy).filter(|name| name != spec::AUTO),
+            params: self.params,
+            profile: self.profile,
+            seed: self.seed,
+        };
+        Ok((machine, policy))
+    }
+}
+
+impl LimitArgs {
+    fn options(self) -> LimitOptions {
+        LimitOptions {
+            jobs: self.jobs,
+            order: self.order.into(),
+            mem_keep: self.mem_keep,
+            load: self.load,
+            delay: self.delay.unwrap_or_default(),
+            timeout: self.timeout,
+            attempts: self.retries,
+            grace: self.grace,
+            max_pause: self.max_pause,
+            halt: self.halt,
+        }
+    }
+}
+
+impl OutputArgs {
+    fn options(self) -> anyhow::Result<OutputOptions> {
+        let logs = match self.logs {
+            Some(_) if self.no_logs => {
+                return Err(usage(
+                    "--no-logs keeps no log folder, and --logs names one; leave one of them out",
+                ));
+            }
+            Some(folder) => Logs::At(folder),
+            None if self.no_logs => Logs::Nowhere,
+            None => Logs::New,
+        };
+        if let Some(joblog) = &self.joblog {
+            check_joblog(joblog)?;
+        }
+        let in_one_piece = matches!(self.output, None | Some(Show::Group));
+        if self.keep_order && !in_one_piece {
+            return Err(usage(
+                "--keep-order shows each job's output in one piece; use it with --output group, or without --output",
+            ));
+        }
+        Ok(OutputOptions {
+            logs,
+            keep_logs: self.keep_logs,
+            show: self.output.or(self.tag.then_some(Show::Tag)),
+            keep_order: self.keep_order,
+            log_limit: self.log_limit,
+            json: self.format == Format::Json,
+            record: self.record,
+            events: self.events,
+            joblog: self.joblog,
+            metrics: self.metrics,
+            quiet: self.quiet,
+            verbose: self.verbose,
+        })
+    }
+}
+
+/// Refuses `--joblog +FILE`, which means something else to GNU parallel.
+fn check_joblog(file: &Path) -> anyhow::Result<()> {
+    let Some(name) = file.as_os_str().as_bytes().strip_prefix(b"+") else {
+        return Ok(());
+    };
+    let name = told(OsStr::from_bytes(name));
+    Err(usage(format!(
+        "--joblog +{name}: GNU parallel appends to {name} then; here --joblog {name} --resume continues a job log, and leaves \
+         out what succeeded; --joblog ./+{name} is a file of that name"
+    )))
 }

@@ -1,0 +1,128 @@
+//! Values on the command line.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use cosched_core::{Nanos, TimeLimit};
+use cosched_run::SoloSource;
+use std::error::Error;
+use std::ffi::OsStr;
+use std::str::FromStr;
+use strum::{EnumMessage, IntoEnumIterator};
+
+/// A parser of words, each with its comment as help.
+pub(crate) fn words<T>() -> impl TypedValueParser<Value = T>
+where
+    T: IntoEnumIterator + EnumMessage + Into<&'static str> + FromStr,
+    T: Clone + Send + Sync + 'static,
+    T::Err: Into<Box<dyn Error + Send + Sync>>,
+{
+    let mut offered = Vec::new();
+    for word in T::iter() {
+        let help = word.get_documentation();
+        offered.push(PossibleValue::new(word.into()).help(help));
+    }
+    PossibleValuesParser::new(offered).try_map(|word| word.parse())
+}
+
+/// Accepts any word, which may be the name of a file or is refused later with better words, and offers these names for
+/// completion.
+#[derive(Clone)]
+pub(crate) struct Offered(pub(crate) fn() -> Vec<&'static str>);
+
+impl TypedValueParser for Offered {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        cmd: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        clap::builder::NonEmptyStringValueParser::new().parse_ref(cmd, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.0)().into_iter().map(PossibleValue::new)))
+    }
+}
+
+/// Reads where solo times come from.
+pub(crate) fn solo(text: &str) -> Result<SoloSource, String> {
+    Ok(match text {
+        "measure" => SoloSource::Measured,
+        "only" => SoloSource::OnlyMeasured,
+        file => SoloSource::File(file.into()),
+    })
+}
+
+/// Reads the limit of a job's time: a duration, or per cent of the median time of the jobs that have ended.
+pub(crate) fn time_limit(text: &str) -> Result<TimeLimit, String> {
+    match text.strip_suffix('%') {
+        None => duration(text).map(TimeLimit::Fixed),
+        Some(share) => match share.parse::<u32>() {
+            Ok(share @ 1..=1_000_000) => Ok(TimeLimit::PercentOfMedian(share)),
+            _ => Err("expected a share of the median time of the jobs, as in 200%".to_owned()),
+        },
+    }
+}
+
+/// Reads a duration above zero: `90s`, `5m`, `1h 30m`, or plain seconds.
+pub(crate) fn duration(text: &str) -> Result<Nanos, String> {
+    let expected = || "expected a duration above zero, as in 90s, 5m or 1.5".to_owned();
+    if let Ok(seconds) = text.parse::<f64>() {
+        return if seconds > 0.0 && seconds < 1e9 {
+            Ok(Nanos::from_s(seconds))
+        } else {
+            Err(expected())
+        };
+    }
+    let parsed = humantime::parse_duration(text).map_err(|_| expected())?;
+    let ns = u64::try_from(parsed.as_nanos()).ok().filter(|&ns| ns > 0);
+    ns.map(Nanos).ok_or_else(expected)
+}
+
+/// Reads a time since the start of a run: as a duration, or 0.
+pub(crate) fn moment(text: &str) -> Result<Nanos, String> {
+    let zero = ["0", "0s", "0ms"].contains(&text);
+    if zero {
+        Ok(Nanos::ZERO)
+    } else {
+        duration(text).map_err(|_| "expected a time, as in 0, 90s, 5m or 1.5".to_owned())
+    }
+}
+
+/// Reads a seed.
+pub(crate) fn seed(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("expected a whole number from 0 to {}, as in 42", u64::MAX))
+}
+
+/// Reads `NAME=VALUE`.
+pub(crate) fn name_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("expected NAME=VALUE, as in quantum_s=0.1".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        assert_eq!(duration("90s"), Ok(Nanos::from_ms(90_000)));
+        assert_eq!(duration("1.5"), Ok(Nanos::from_ms(1_500)));
+        assert_eq!(duration("1h 1s"), Ok(Nanos::from_ms(3_601_000)));
+        for text in ["", "0", "-1", "0s", "x", "nan"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+        assert_eq!(time_limit("200%"), Ok(TimeLimit::PercentOfMedian(200)));
+        assert_eq!(
+            time_limit("2s"),
+            Ok(TimeLimit::Fixed(Nanos::from_ms(2_000)))
+        );
+        assert!(time_limit("0%").is_err() && time_limit("x%").is_err());
+    }
+}

@@ -1,0 +1,214 @@
+//! One run of the loop: the run itself, or the solo runs before it.
+
+use super::console::Showing;
+use super::files::{Files, Watched};
+use super::memory::Known;
+use super::platform::{KernelPart, Platform, RunIdentity};
+use super::reporter::Reporter;
+use super::runs::Journal;
+use super::session::Session;
+use super::watched;
+use super::window::Window;
+use cosched_core::{
+    Absence, Actuation, Backend as _, Capabilities, Params, Policy, Reading, RunConfig, RunError,
+    RunResult, TaskSpec, find_policy,
+};
+use cosched_report::{
+    EarlierJob, EventContext, EventWriter, FileRecorder, JobInfo, RunInfo, RunSetting,
+    SeriesHeader, SeriesWriter,
+};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Jobs that run together under a policy.
+pub(crate) struct Batch<'a, P: Platform> {
+    /// The policy's name in the table of policies.
+    pub(crate) policy: &'static str,
+    pub(crate) params: &'a Params,
+    pub(crate) config: &'a RunConfig,
+    pub(crate) capabilities: &'a Capabilities,
+    /// How the run was started.
+    pub(crate) record_as: RunSetting,
+    pub(crate) jobs: Vec<P::Job>,
+    pub(crate) specs: &'a [TaskSpec],
+    pub(crate) infos: Vec<JobInfo>,
+    /// What earlier runs know of each job.
+    pub(crate) known: Vec<Option<Known>>,
+    /// Jobs done by earlier runs.
+    pub(crate) earlier: Vec<EarlierJob>,
+    pub(crate) files: Files,
+    /// Whether the jobs' output may be shown. Solo runs show none.
+    pub(crate) shows_output: bool,
+}
+
+/// What a scheduler in the kernel does for a policy.
+fn kernel_part(policy: &str, params: &Params, actuation: Actuation) -> KernelPart {
+    let can_hand_over = find_policy(policy).is_some_and(|entry| entry.can_hand_over);
+    match actuation {
+        Actuation::Decisions => KernelPart::None,
+        Actuation::Plans if can_hand_over => {
+            let measures = params.word("demand") == "measured";
+            KernelPart::Efs {
+                local: params.number("c_local") as u64,
+                global: params.number("c_global") as u64,
+                lines_per_us: measures.then(|| params.number("mu_trans_per_us")),
+            }
+        }
+        Actuation::Plans => KernelPart::Plans,
+    }
+}
+
+/// The result of a batch.
+pub(crate) struct BatchResult {
+    pub(crate) result: RunResult,
+    /// With the warnings of the loop and of the files, but not those on the screen.
+    pub(crate) info: RunInfo,
+}
+
+impl<P: Platform> Batch<'_, P> {
+    /// Runs the batch to its end.
+    ///
+    /// # Errors
+    /// The backend can't be made, or it failed during the run.
+    pub(crate) fn run(
+        mut self,
+        session: &Session<'_, P>,
+        policy: &mut dyn Policy,
+    ) -> anyhow::Result<BatchResult> {
+        let Session {
+            platform, memory, ..
+        } = *session;
+        let files = std::mem::take(&mut self.files);
+        let jobs = std::mem::take(&mut self.jobs);
+        let mut reporter = self.reporter(session, &jobs, files.journal);
+        self.open_console(session);
+        let gauge = platform.gauge();
+        let mut backend = platform.backend(
+            session.options,
+            kernel_part(self.policy, self.params, self.config.actuation),
+            jobs,
+            session.screen,
+            session.window.map(Window::inbox),
+        )?;
+        let mut info = self.info(platform, &mut backend);
+        reporter.started_at = info.started_at;
+        let mut recorder = FileRecorder::new(&info, self.specs).with_facts(watched::facts(
+            session,
+            &info,
+            self.config,
+            !self.shows_output,
+        ));
+        if let Some(file) = files.series {
+            let header = SeriesHeader::new(&info, self.specs);
+            recorder = recorder.with_series(SeriesWriter::new(Box::new(file), &header));
+        }
+        if let Some(file) = files.events {
+            let context = self.event_context(platform);
+            recorder = recorder.with_events(EventWriter::new(Box::new(file), context));
+        }
+        if let Some(joblog) = files.joblog {
+            recorder = recorder.with_joblog(joblog.boxed());
+        }
+        let mut recorder = recorder.with_listener(|notice| reporter.report(notice));
+        let specs = self.specs.to_vec();
+        let result = cosched_core::run(&mut backend, policy, &mut recorder, specs, self.config);
+        info.warnings = recorder.into_warnings();
+        drop(backend);
+        reporter.leave_console(self.specs);
+        // Whatever became of the run, what its jobs did is known.
+        let problem = memory.borrow_mut().finish();
+        let result = result.map_err(|error| match error {
+            RunError::Backend(error) => P::failure(error),
+            error => error.into(),
+        })?;
+        let moved = files.watched.as_ref().and_then(Watched::moved);
+        for warning in problem.into_iter().chain(moved) {
+            session.screen.warn(warning);
+        }
+        reporter.finish_journal();
+        if let Some(gauge) = gauge {
+            gauge.finish(result.turnaround, &mut info);
+        }
+        Ok(BatchResult { result, info })
+    }
+
+    fn reporter<'a>(
+        &mut self,
+        session: &Session<'a, P>,
+        jobs: &[P::Job],
+        journal: Journal,
+    ) -> Reporter<'a> {
+        Reporter {
+            options: &session.options.output,
+            mark: P::MARK,
+            screen: session.screen,
+            memory: session.memory,
+            window: session.window,
+            journal,
+            known: std::mem::take(&mut self.known),
+            job_files: jobs.iter().map(P::files).collect(),
+            started_at: None,
+            began: Instant::now(),
+        }
+    }
+
+    /// Moves all output to a process of its own, so that a terminal that stands still does not stop the jobs.
+    fn open_console(&self, session: &Session<'_, P>) {
+        if !P::HAS_OUTPUT {
+            return;
+        }
+        let output = &session.options.output;
+        session.screen.use_console(&Showing {
+            run: std::process::id(),
+            output: session.options.show().filter(|_| self.shows_output),
+            keep_order: output.keep_order,
+            to_stderr: output.json,
+            log_limit: output.log_limit,
+        });
+    }
+
+    /// What is known before the run, for the record.
+    fn info(&mut self, platform: &P, backend: &mut P::Backend) -> RunInfo {
+        let view = platform.view();
+        let RunIdentity { run_id, started_at } = P::identity(backend);
+        RunInfo {
+            run_id,
+            setting: self.record_as.clone(),
+            policy: self.policy.to_owned(),
+            backend: view.kind,
+            machine: backend.machine(),
+            seed: self.config.seed,
+            quantum: self.config.quantum,
+            started_at,
+            jobs: std::mem::take(&mut self.infos),
+            capabilities: self.capabilities.clone(),
+            counters: view.counters.clone(),
+            freezing: Some(view.freezing.clone()),
+            cpu_share: Reading::Absent(Absence::NotYetMeasured),
+            machine_use: Reading::Absent(P::UNMEASURED),
+            earlier: std::mem::take(&mut self.earlier),
+            energy_source: view.energy,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// The first line of the event file.
+    fn event_context(&self, platform: &P) -> EventContext {
+        let mut params = BTreeMap::new();
+        for (name, value) in self.params.iter() {
+            let value = serde_json::to_value(value).unwrap_or_default();
+            params.insert(name.to_owned(), value);
+        }
+        let missing = &self.capabilities.missing;
+        EventContext {
+            backend: platform.view().kind,
+            policy: self.policy.to_owned(),
+            params,
+            machine_params: platform.view().params.iter().cloned().collect(),
+            missing: missing
+                .iter()
+                .map(|(capability, &why)| (capability.code(), why))
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! A process of its own for all that a run shows: messages, the progress line, and the jobs' output.
+//!
+//! A terminal can stand still for as long as its user likes (Ctrl-S, a pager that is not read), and a job can write
+//! gigabytes. The run itself must not wait for either, or no job would be frozen, thawed or ended meanwhile. So it only
+//! leaves orders on a line that never blocks, and a second process carries them out. What the line does not take at once
+//! is kept. Beyond a limit messages are left out and counted; which jobs began and ended is never left out, since their
+//! output would be lost with it.
+
+mod limit;
+mod message;
+mod output;
+mod process;
+
+pub use process::main;
+
+use super::options::Show;
+use message::{FileName, Order, Report, line};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, VecDeque};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+/// Bytes of messages that are kept while the line takes nothing.
+const MOST_KEPT: usize = 8 << 20;
+
+/// What a console shows beside messages.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Showing {
+    /// The process of the run, which is told when nobody reads standard output any more.
+    pub(crate) run: u32,
+    /// The jobs' output.
+    pub(crate) output: Option<Show>,
+    /// Whole jobs in the order of their numbers.
+    pub(crate) keep_order: bool,
+    /// The jobs' standard output goes to standard error.
+    pub(crate) to_stderr: bool,
+    /// The size beyond which a job's files are cut.
+    pub(crate) log_limit: Option<u64>,
+}
+
+/// What was cut off a file of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// The job's number.
+    pub(crate) job: u32,
+    /// 0 for standard output, 1 for standard error.
+    pub(crate) file: usize,
+    pub(crate) bytes: u64,
+}
+
+/// What a console reports in the end.
+#[derive(Debug, Default)]
+pub(crate) struct Finished {
+    pub(crate) cuts: Vec<Cut>,
+    /// Files of output that their jobs have cut off, by job and number.
+    pub(crate) rewritten: BTreeSet<(u32, usize)>,
+    /// Why the jobs' output was not shown completely, if it was not.
+    pub(crate) lost: Option<String>,
+}
+
+/// The run's end of the line to its console.
+pub(crate) struct Console {
+    child: Child,
+    line: UnixStream,
+    /// Orders that the line has not taken. The first may have been written in part.
+    kept: VecDeque<Vec<u8>>,
+    /// The folder of the files that the console was told last.
+    folder: PathBuf,
+    kept_bytes: usize,
+    /// Bytes of the first kept order that were written.
+    written: usize,
+    /// Lines that were left out.
+    left_out: u64,
+    /// The console has ended.
+    is_gone: bool,
+    shows_output: bool,
+    heard: Vec<u8>,
+    /// What the console has said of files that their jobs have cut off.
+    rewritten: BTreeSet<(u32, usize)>,
+    /// It has carried out everything, and says why output could not be shown, if it could not.
+    done: Option<Option<String>>,
+}
+
+impl Console {
+    /// Starts a console.
+    ///
+    /// # Errors
+    /// No process or no socket could be made.
+    pub(crate) fn start(showing: &Showing) -> io::Result<Console> {
+        let (line, theirs) = UnixStream::pair()?;
+        line.set_nonblocking(true)?;
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("cosched").arg("console");
+        command.arg(serde_json::to_string(showing)?);
+        let child = command.stdin(OwnedFd::from(theirs)).spawn()?;
+        Ok(Console {
+            shows_output: showing.output.is_some(),
+            ..Console::on(line, child)
+        })
+    }
+
+    /// The end of a line that never blocks, to this process.
+    fn on(line: UnixStream, child: Child) -> Console {
+        Console {
+            child,
+            line,
+            kept: VecDeque::new(),
+            folder: PathBuf::new(),
+            kept_bytes: 0,
+            written: 0,
+            left_out: 0,
+            is_gone: false,
+            shows_output: false,
+            heard: Vec::new(),
+            rewritten: BTreeSet::new(),
+            done: None,
+        }
+    }
+
+    /// Redraws the progress line. While older orders wait, this one is not worth keeping.
+    pub(crate) fn progress(&mut self, text: String) {
+        self.flush();
+        if self.kept.is_empty() {
+            self.send(&Order::Progress(text));
+        }
+    }
+
+    /// Removes the progress line.
+    pub(crate) fn clear(&mut self) {
+        self.send(&Order::Clear);
+    }
+
+    /// Writes a line that stays.
+    pub(crate) fn say(&mut self, text: &str) {
+        self.send(&Order::Say(text.to_owned()));
+    }
+
+    /// A job has started and writes to these files.
+    pub(crate) fn started(&mut self, job: u32, tag: &str, files: [&Path; 2]) {
+        let [folder, other] = files.map(|file| file.parent().unwrap_or(Path::new("")));
+        if folder != self.folder {
+            self.folder = folder.to_owned();
+            self.must_send(&Order::Folder(FileName::of(folder.as_os_str())));
+        }
+        let name = |file: &Path| match file.file_name() {
+            Some(name) if folder == other => FileName::of(name),
+            // A whole path is taken as it is.
+            _ => FileName::of(file.as_os_str()),
+        };
+        self.must_send(&Order::Started {
+            job,
+            tag: tag.to_owned(),
+            files: files.map(name),
+        });
+    }
+
+    /// A job that failed is started again.
+    pub(crate) fn started_again(&mut self, job: u32, files: [&Path; 2]) {
+        let length = |file: &Path| file.metadata().map_or(0, |meta| meta.len());
+        self.must_send(&Order::Again {
+            job,
+            lengths: files.map(length),
+        });
+    }
+
+    /// A job has ended.
+    pub(crate) fn ended(&mut self, job: u32, failed: bool) {
+        self.must_send(&Order::Ended { job, failed });
+    }
+
+    /// Shows the last error of a failed job.
+    pub(crate) fn last_error(&mut self, job: u32) {
+        self.send(&Order::LastError { job });
+    }
+
+    fn send(&mut self, order: &Order) {
+        self.flush();
+        let bytes = line(order);
+        if self.kept_bytes + bytes.len() > MOST_KEPT {
+            self.left_out += 1;
+            return;
+        }
+        self.keep(bytes);
+        self.flush();
+    }
+
+    /// Sends what may not be left out, however little the line takes: some ten bytes for each job.
+    fn must_send(&mut self, order: &Order) {
+        self.keep(line(order));
+        self.flush();
+    }
+
+    fn keep(&mut self, bytes: Vec<u8>) {
+        self.kept_bytes += bytes.len();
+        self.kept.push_back(bytes);
+    }
+
+    /// Writes as much as the line takes.
+    fn flush(&mut self) {
+        while let Some(first) = self.kept.front() {
+            if self.is_gone {
+                self.kept.clear();
+                (self.kept_bytes, self.written) = (0, 0);
+                return;
+            }
+            match (&self.line).write(&first[self.written..]) {
+                Ok(written) => {
+                    self.written += written;
+                    if self.written == first.len() {
+                        self.kept_bytes -= first.len();
+                        self.written = 0;
+                        self.kept.pop_front();
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => self.is_gone = true,
+            }
+        }
+    }
+
+    /// What the console has reported since the last call.
+    pub(crate) fn cuts(&mut self) -> Vec<Cut> {
+        let mut piece = [0; 4096];
+        while let Ok(got @ 1..) = (&self.line).read(&mut piece) {
+            self.heard.extend_from_slice(&piece[..got]);
+        }
+        let whole = self
+            .heard
+            .iter()
+            .rposition(|&byte| byte == b'\n')
+            .map_or(0, |last| last + 1);
+        let rest = self.heard.split_off(whole);
+        let lines = std::mem::replace(&mut self.heard, rest);
+        let reports = lines
+            .split(|&byte| byte == b'\n')
+            .filter_map(|line| serde_json::from_slice(line).ok());
+        let mut cuts = Vec::new();
+        for report in reports {
+            match report {
+                Report::Cut { job, file, bytes } => cuts.push(Cut { job, file, bytes }),
+                Report::Rewritten { job, file } => drop(self.rewritten.insert((job, file))),
+                Report::Done { lost } => self.done = Some(lost),
+            }
+        }
+        cuts
+    }
+
+    /// Lets the console show all that is left, waits for it, and returns its last reports. Called when no job runs any
+    /// more, so that nothing suffers from a terminal that stands still.
+    pub(crate) fn finish(mut self) -> Finished {
+        if self.left_out > 0 {
+            let text = format!(
+                "cosched: {} lines are missing here: the terminal did not take them in time",
+                self.left_out
+            );
+            self.keep(line(&Order::Say(text)));
+        }
+        let _ = self.line.set_nonblocking(false);
+        self.flush();
+        let _ = self.line.shutdown(std::net::Shutdown::Write);
+        let _ = self.line.read_to_end(&mut self.heard);
+        let _ = self.line.set_nonblocking(true);
+        // The back-end may have collected it already.
+        let _ = self.child.wait();
+        let cuts = self.cuts();
+        let lost = match self.done {
+            Some(lost) => lost,
+            None => Some("the process that shows it has died".to_owned()),
+        };
+        Finished {
+            cuts,
+            rewritten: self.rewritten,
+            lost: lost.filter(|_| self.shows_output),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A console whose process does nothing, and the other end of its line.
+    fn deaf() -> (Console, UnixStream) {
+        let (line, theirs) = UnixStream::pair().unwrap();
+        line.set_nonblocking(true).unwrap();
+        let child = Command::new("true").spawn().unwrap();
+        (Console::on(line, child), theirs)
+    }
+
+    #[test]
+    fn a_console_that_takes_nothing_costs_little_memory_and_what_is_left_out_is_told() {
+        let (mut console, mut theirs) = deaf();
+        let text = "x".repeat(1 << 10);
+        let lines = 3 * (MOST_KEPT >> 10) as u64;
+        for _ in 0..lines {
+            console.say(&text);
+            console.progress("50 %".to_owned());
+            assert!(console.kept_bytes <= MOST_KEPT);
+        }
+        assert!(console.left_out > 0 && console.left_out < lines);
+        let left_out = console.left_out;
+        let reader = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            theirs.read_to_end(&mut all).unwrap();
+            all
+        });
+        console.finish();
+        let all = reader.join().unwrap();
+        let orders: Vec<Order> = all
+            .split(|&b| b == b'\n')
+            .filter(|l| !l.is_empty())
+            .map(|l| serde_json::from_slice(l).unwrap())
+            .collect();
+        let said = orders
+            .iter()
+            .filter(|order| matches!(order, Order::Say(said) if *said == text))
+            .count() as u64;
+        assert_eq!(said + left_out, lines, "each line is whole, or counted");
+        let Some(Order::Say(last)) = orders.last() else {
+            panic!("{:?}", orders.last())
+        };
+        assert!(
+            last.contains(&format!("{left_out} lines are missing")),
+            "{last}"
+        );
+    }
+
+    /// Whoever reads late still gets the output of every job.
+    #[test]
+    fn jobs_are_never_left_out() {
+        let (mut console, mut theirs) = deaf();
+        let text = "x".repeat(1 << 10);
+        (0..2 * (MOST_KEPT >> 10)).for_each(|_| console.say(&text));
+        assert!(console.left_out > 0);
+        let (before, folder) = (console.kept_bytes, format!("/{}", "long/".repeat(200)));
+        let file = |job: u32, end: &str| Path::new(&folder).join(format!("{job}.{end}"));
+        for job in 0..1_000 {
+            console.started(job, "t", [&file(job, "out"), &file(job, "err")]);
+            console.ended(job, false);
+        }
+        assert!(
+            console.kept_bytes < before + 200 * 1_000,
+            "{}",
+            console.kept_bytes - before
+        );
+        let reader = std::thread::spawn(move || {
+            let mut all = String::new();
+            theirs.read_to_string(&mut all).unwrap();
+            all
+        });
+        console.finish();
+        let all = reader.join().unwrap();
+        let orders: Vec<Order> = all
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let ended = orders
+            .iter()
+            .filter(|order| matches!(order, Order::Ended { .. }))
+            .count();
+        let started = orders
+            .iter()
+            .filter(|order| matches!(order, Order::Started { .. }))
+            .count();
+        assert_eq!((started, ended), (1_000, 1_000));
+    }
+
+    #[test]
+    fn a_console_that_is_gone_is_no_trouble() {
+        let (mut console, theirs) = deaf();
+        drop(theirs);
+        for _ in 0..100 {
+            console.say("x");
+            assert_eq!(console.kept_bytes, 0);
+        }
+        console.shows_output = true;
+        let finished = console.finish();
+        assert!(
+            finished.cuts.is_empty() && finished.lost.is_some_and(|why| why.contains("has died"))
+        );
+    }
+
+    #[test]
+    fn reports_are_heard_in_whatever_pieces_they_come() {
+        let (mut console, mut theirs) = deaf();
+        let report = line(&Report::Cut {
+            job: 3,
+            file: 1,
+            bytes: 77,
+        });
+        theirs.write_all(&report[..9]).unwrap();
+        assert!(console.cuts().is_empty());
+        theirs.write_all(&[&report[9..], &report].concat()).unwrap();
+        assert_eq!(
+            console.cuts(),
+            [Cut {
+                job: 3,
+                file: 1,
+                bytes: 77
+            }; 2]
+        );
+    }
+}

@@ -1,0 +1,612 @@
+//! The jobs' output on the terminal, read from the files that the jobs write to. Nothing of it is kept in memory beyond
+//! one piece, however much a job writes.
+
+use crate::options::Show;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+/// Bytes that are read at once.
+const PIECE: usize = 64 << 10;
+
+/// Pieces of one file that are shown before others have their turn.
+const TURN: usize = 16;
+
+/// So many bytes of what was shown last are compared with the file.
+const TAIL: usize = 64;
+
+/// Where the jobs' output is shown.
+pub(super) struct Target<'a> {
+    /// The jobs' standard output.
+    pub(super) out: &'a mut dyn Write,
+    /// Their standard error.
+    pub(super) err: &'a mut dyn Write,
+}
+
+/// Follows the output of all jobs.
+pub(super) struct Output {
+    how: Show,
+    /// Show whole jobs in the order of their numbers.
+    keep_order: bool,
+    /// Of each file, show no more than this.
+    limit: u64,
+    /// Jobs that have started and are not wholly shown.
+    jobs: BTreeMap<u32, Followed>,
+    /// The next job to be shown, if their order is kept.
+    next: u32,
+    /// Jobs that ended without having started.
+    never_started: BTreeSet<u32>,
+    /// Files whose jobs have cut them off since that was asked for, by job and number.
+    rewritten: BTreeSet<(u32, usize)>,
+    piece: Vec<u8>,
+}
+
+struct Followed {
+    tag: String,
+    files: [FollowedFile; 2],
+    ended: bool,
+}
+
+/// One file of a job.
+struct FollowedFile {
+    path: PathBuf,
+    file: Option<File>,
+    position: u64,
+    limit: u64,
+    /// No line ends between the position and this.
+    searched: u64,
+    /// What was shown last is the beginning of a line.
+    in_line: bool,
+    /// When the file was changed last, when it was looked at last.
+    changed: Option<SystemTime>,
+    /// The last bytes before the position.
+    tail: Vec<u8>,
+}
+
+impl Output {
+    pub(super) fn new(how: Show, keep_order: bool, limit: Option<u64>) -> Output {
+        Output {
+            how,
+            keep_order,
+            limit: limit.unwrap_or(u64::MAX),
+            jobs: BTreeMap::new(),
+            next: 0,
+            never_started: BTreeSet::new(),
+            rewritten: BTreeSet::new(),
+            piece: vec![0; PIECE],
+        }
+    }
+
+    /// A job was started: from now on its output is shown.
+    pub(super) fn started(&mut self, job: u32, tag: String, files: [PathBuf; 2]) {
+        let file = |path| FollowedFile {
+            path,
+            file: None,
+            position: 0,
+            limit: self.limit,
+            searched: 0,
+            in_line: false,
+            changed: None,
+            tail: Vec::new(),
+        };
+        let files = files.map(file);
+        self.jobs.insert(
+            job,
+            Followed {
+                tag,
+                files,
+                ended: false,
+            },
+        );
+    }
+
+    /// A job is started once more: where whole jobs are shown, only its last attempt is, from these lengths of its files.
+    pub(super) fn started_again(&mut self, job: u32, lengths: [u64; 2]) {
+        if self.shows_whole_jobs()
+            && let Some(followed) = self.jobs.get_mut(&job)
+        {
+            for (file, length) in followed.files.iter_mut().zip(lengths) {
+                // Nothing of what failed attempts wrote is shown, so there is nothing to compare the file with.
+                file.position = length.min(file.limit);
+            }
+        }
+    }
+
+    /// The files that their jobs have cut off since the last call, by job and number: what they had written is gone.
+    pub(super) fn rewritten(&mut self) -> impl Iterator<Item = (u32, usize)> {
+        std::mem::take(&mut self.rewritten).into_iter()
+    }
+
+    /// Whether there are jobs whose lines are shown as they come.
+    pub(super) fn is_following(&self) -> bool {
+        !self.shows_whole_jobs() && !self.jobs.is_empty()
+    }
+
+    /// Shows what jobs have written since the last call. Lines that are not complete yet are left for later.
+    ///
+    /// # Errors
+    /// The target takes nothing more.
+    pub(super) fn follow(&mut self, to: &mut Target<'_>) -> io::Result<()> {
+        if self.shows_whole_jobs() {
+            return Ok(());
+        }
+        for (&number, job) in &mut self.jobs {
+            self.rewritten
+                .extend(job.rewritten().map(|file| (number, file)));
+            job.show(self.how, TURN, &mut self.piece, to)?;
+        }
+        Ok(())
+    }
+
+    /// A job ended: shows the rest of its output, or all of it.
+    ///
+    /// # Errors
+    /// The target takes nothing more.
+    pub(super) fn ended(&mut self, job: u32, to: &mut Target<'_>) -> io::Result<()> {
+        let has_order = self.keep_order;
+        match self.jobs.get_mut(&job) {
+            Some(followed) => followed.ended = true,
+            None if has_order => drop(self.never_started.insert(job)),
+            None => {}
+        }
+        if !has_order {
+            return self.finish(job, to);
+        }
+        let is_over = |output: &mut Output| {
+            let next = output.next;
+            output.never_started.remove(&next)
+                || output
+                    .jobs
+                    .get(&next)
+                    .is_some_and(|followed| followed.ended)
+        };
+        while is_over(self) {
+            self.finish(self.next, to)?;
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    /// Shows what was held back for the sake of the order: jobs before it never ended.
+    ///
+    /// # Errors
+    /// The target takes nothing more.
+    pub(super) fn finish_all(&mut self, to: &mut Target<'_>) -> io::Result<()> {
+        let left: Vec<u32> = self
+            .jobs
+            .iter()
+            .filter(|(_, job)| job.ended)
+            .map(|(number, _)| *number)
+            .collect();
+        left.into_iter().try_for_each(|job| self.finish(job, to))
+    }
+
+    /// Jobs are shown when they have ended. An order can be kept in no other way.
+    fn shows_whole_jobs(&self) -> bool {
+        self.keep_order || self.how == Show::Group
+    }
+
+    fn finish(&mut self, job: u32, to: &mut Target<'_>) -> io::Result<()> {
+        let Some(mut followed) = self.jobs.remove(&job) else {
+            return Ok(());
+        };
+        self.rewritten
+            .extend(followed.rewritten().map(|file| (job, file)));
+        followed.show(self.how, usize::MAX, &mut self.piece, to)
+    }
+}
+
+impl Followed {
+    /// The numbers of the files that the job has cut off since they were shown.
+    fn rewritten(&mut self) -> impl Iterator<Item = usize> {
+        self.files
+            .iter_mut()
+            .enumerate()
+            .filter_map(|(number, file)| file.is_rewritten().then_some(number))
+    }
+
+    /// Shows at most so many pieces of each file.
+    fn show(
+        &mut self,
+        how: Show,
+        pieces: usize,
+        piece: &mut [u8],
+        to: &mut Target<'_>,
+    ) -> io::Result<()> {
+        for (number, file) in self.files.iter_mut().enumerate() {
+            let to: &mut dyn Write = if number == 0 { to.out } else { to.err };
+            for _ in 0..pieces {
+                if !file.show(how, self.ended, &self.tag, piece, to)? {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FollowedFile {
+    fn open(&mut self) -> Option<&File> {
+        if self.file.is_none() {
+            self.file = File::open(&self.path).ok();
+        }
+        self.file.as_ref()
+    }
+
+    /// Whether the job has cut the file off since it was shown, as `> /dev/stderr` does: it opens the file anew. Then it is
+    /// shown from its beginning.
+    fn is_rewritten(&mut self) -> bool {
+        let Some(meta) = self.open().and_then(|file| file.metadata().ok()) else {
+            return false;
+        };
+        let changed = meta.modified().ok();
+        let before = std::mem::replace(&mut self.changed, changed);
+        // What is beyond the limit is cut off by us.
+        if before == changed || self.position >= self.limit {
+            return false;
+        }
+        let mut tail = [0; TAIL];
+        let tail = &mut tail[..self.tail.len()];
+        let got = self.read(tail, self.position - tail.len() as u64);
+        // Whoever only adds to a file leaves what was there.
+        let rewritten =
+            self.position > 0 && (meta.len() < self.position || tail[..got] != self.tail);
+        if rewritten {
+            (self.position, self.searched, self.in_line) = (0, 0, false);
+            self.tail.clear();
+        }
+        rewritten
+    }
+
+    /// Shows the next piece, or a whole line where that is longer; returns whether there may be more.
+    fn show(
+        &mut self,
+        how: Show,
+        all: bool,
+        tag: &str,
+        piece: &mut [u8],
+        to: &mut dyn Write,
+    ) -> io::Result<bool> {
+        loop {
+            let got = self.read(piece, self.position);
+            let bytes = &piece[..got];
+            let is_full = got > 0 && got == piece.len();
+            let shown = match bytes.iter().rposition(|&byte| byte == b'\n') {
+                _ if how == Show::Group => got,
+                Some(last) => last + 1,
+                None if all || is_full && self.line_ends() => got,
+                // An unfinished line waits for its end, or the end of the job.
+                None => 0,
+            };
+            let bytes = &bytes[..shown];
+            self.position += shown as u64;
+            if bytes.is_empty() {
+                if all && how == Show::Tag && std::mem::take(&mut self.in_line) {
+                    to.write_all(b"\n")?;
+                    to.flush()?;
+                }
+                return Ok(false);
+            }
+            match how {
+                Show::Group | Show::Live => to.write_all(bytes)?,
+                Show::Tag => self.tagged(tag, bytes, to)?,
+            }
+            self.in_line = !bytes.ends_with(b"\n");
+            self.tail
+                .extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL)..]);
+            self.tail.drain(..self.tail.len().saturating_sub(TAIL));
+            to.flush()?;
+            // No other job's output comes between the parts of a line.
+            if !self.in_line || how == Show::Group {
+                return Ok(is_full || all);
+            }
+        }
+    }
+
+    /// Reads what is at a position, up to the limit. A file that can't be read is shown as far as it could be.
+    fn read(&mut self, piece: &mut [u8], position: u64) -> usize {
+        let left = usize::try_from(self.limit.saturating_sub(position)).unwrap_or(usize::MAX);
+        let most = piece.len().min(left);
+        self.open()
+            .and_then(|file| file.read_at(&mut piece[..most], position).ok())
+            .unwrap_or(0)
+    }
+
+    /// Whether the line at the position has an end. Nothing of it is kept in memory, however long it is.
+    fn line_ends(&mut self) -> bool {
+        let mut piece = [0; 16 << 10];
+        self.searched = self.searched.max(self.position);
+        loop {
+            let got = self.read(&mut piece, self.searched);
+            if got == 0 {
+                return self.searched >= self.limit;
+            }
+            if piece[..got].contains(&b'\n') {
+                return true;
+            }
+            self.searched += got as u64;
+        }
+    }
+
+    /// Writes each line with the job's tag before it.
+    fn tagged(&self, tag: &str, bytes: &[u8], to: &mut dyn Write) -> io::Result<()> {
+        let mut text = Vec::with_capacity(bytes.len() + 64);
+        for (number, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
+            if number > 0 || !self.in_line {
+                text.extend_from_slice(tag.as_bytes());
+                text.push(b'\t');
+            }
+            text.extend_from_slice(line);
+        }
+        to.write_all(&text)
+    }
+}
+
+/// The last line of a file that holds more than blanks, at most `most` characters of it.
+pub(super) fn last_line(path: &std::path::Path, most: usize) -> Option<String> {
+    let file = File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    let mut end = vec![0; PIECE.min(usize::try_from(length).unwrap_or(PIECE))];
+    let from = length - end.len() as u64;
+    file.read_exact_at(&mut end, from).ok()?;
+    let text = String::from_utf8_lossy(&end);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+    Some(line.chars().take(most).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Seek as _;
+
+    struct Shown {
+        dir: tempfile::TempDir,
+        output: Output,
+        out: Vec<u8>,
+        err: Vec<u8>,
+    }
+
+    impl Shown {
+        fn new(how: Show, keep_order: bool) -> Shown {
+            Shown {
+                dir: tempfile::tempdir().unwrap(),
+                output: Output::new(how, keep_order, Some(1 << 30)),
+                out: Vec::new(),
+                err: Vec::new(),
+            }
+        }
+
+        fn write(&self, file: &str, text: &[u8]) {
+            let path = self.dir.path().join(file);
+            File::options()
+                .append(true)
+                .create(true)
+                .open(path)
+                .unwrap()
+                .write_all(text)
+                .unwrap();
+        }
+
+        fn start(&mut self, job: u32) {
+            let files = ["out", "err"].map(|of| self.dir.path().join(format!("{job}.{of}")));
+            self.output.started(job, format!("job{job}"), files);
+        }
+
+        /// What is shown by a call, on standard output and standard error.
+        fn shows(
+            &mut self,
+            call: impl FnOnce(&mut Output, &mut Target<'_>) -> io::Result<()>,
+        ) -> [String; 2] {
+            call(
+                &mut self.output,
+                &mut Target {
+                    out: &mut self.out,
+                    err: &mut self.err,
+                },
+            )
+            .unwrap();
+            [&mut self.out, &mut self.err]
+                .map(|shown| String::from_utf8(std::mem::take(shown)).unwrap())
+        }
+    }
+
+    #[test]
+    fn lines_are_shown_as_they_come_and_unfinished_ones_when_the_job_ends() {
+        let mut shown = Shown::new(Show::Tag, false);
+        shown.start(1);
+        assert_eq!(shown.shows(Output::follow), ["", ""]);
+        shown.write("1.out", b"x\n\ny");
+        shown.write("1.err", b"e\n");
+        assert_eq!(
+            shown.shows(Output::follow),
+            ["job1\tx\njob1\t\n", "job1\te\n"]
+        );
+        shown.write("1.out", b"z");
+        assert_eq!(shown.shows(Output::follow), ["", ""]);
+        assert!(shown.output.is_following());
+        assert_eq!(
+            shown.shows(|output, to| output.ended(1, to)),
+            ["job1\tyz\n", ""]
+        );
+        assert!(!shown.output.is_following());
+        assert_eq!(shown.shows(|output, to| output.ended(1, to)), ["", ""]);
+    }
+
+    #[test]
+    fn a_line_longer_than_a_piece_stays_one_line() {
+        for how in [Show::Live, Show::Group, Show::Tag] {
+            let mut shown = Shown::new(how, false);
+            (1..=2).for_each(|job| shown.start(job));
+            let long = vec![b'a'; (TURN + 3) * PIECE + 10];
+            shown.write("1.out", &long);
+            let mut all = shown.shows(Output::follow)[0].clone();
+            assert_eq!(all, "", "the line has no end yet");
+            shown.write("1.out", b"b\nc\n");
+            shown.write("2.out", b"other\n");
+            all += &shown.shows(Output::follow)[0];
+            all += &shown.shows(|output, to| output.ended(1, to))[0];
+            all += &shown.shows(|output, to| output.ended(2, to))[0];
+            let lines: Vec<&str> = all
+                .lines()
+                .map(|line| line.rsplit('\t').next().unwrap())
+                .collect();
+            let first = lines
+                .iter()
+                .position(|line| line.len() == long.len() + 1)
+                .expect("the long line");
+            assert!(
+                lines[first].ends_with("ab") && lines.contains(&"other"),
+                "{how:?}"
+            );
+            assert!(
+                all.contains('c') && all.len() <= long.len() + 10 + 3 * 5,
+                "{how:?}: {}",
+                all.len() - long.len()
+            );
+        }
+    }
+
+    #[test]
+    fn a_long_line_without_an_end_is_shown_when_the_job_ends() {
+        for how in [Show::Live, Show::Group, Show::Tag] {
+            let mut shown = Shown::new(how, false);
+            shown.start(1);
+            shown.write("1.out", &vec![b'a'; 2 * PIECE]);
+            assert_eq!(shown.shows(Output::follow)[0], "");
+            let all = shown.shows(|output, to| output.ended(1, to))[0].clone();
+            let text = if how == Show::Tag {
+                format!("job1\t{}\n", "a".repeat(2 * PIECE))
+            } else {
+                "a".repeat(2 * PIECE)
+            };
+            assert!(all == text, "{how:?}");
+        }
+    }
+
+    /// `> /dev/stderr` opens the file anew.
+    #[test]
+    fn what_cuts_its_file_off_is_shown_from_the_beginning() {
+        let mut shown = Shown::new(Show::Live, false);
+        shown.start(1);
+        let mut all = String::new();
+        for text in ["first\n", "second\n", "third\n", "3\n"] {
+            // Times of files have the grain of the kernel's clock.
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::fs::write(shown.dir.path().join("1.err"), text).unwrap();
+            all += &shown.shows(Output::follow)[1];
+        }
+        assert_eq!(all, "first\nsecond\nthird\n3\n");
+        assert_eq!(shown.output.rewritten().collect::<Vec<_>>(), [(1, 1)]);
+        assert_eq!(shown.output.rewritten().count(), 0);
+        shown.write("1.err", b"more\n");
+        assert_eq!(shown.shows(Output::follow)[1], "more\n");
+        assert_eq!(shown.shows(|output, to| output.ended(1, to))[1], "");
+        assert_eq!(shown.output.rewritten().count(), 0);
+    }
+
+    #[test]
+    fn of_several_attempts_the_last_is_shown_where_whole_jobs_are() {
+        for (how, all) in [(Show::Group, "good\n"), (Show::Live, "bad\ngood\n")] {
+            let mut shown = Shown::new(how, false);
+            shown.start(1);
+            shown.write("1.out", b"bad\n");
+            shown.output.started_again(1, [4, 0]);
+            shown.write("1.out", b"good\n");
+            assert_eq!(shown.shows(|output, to| output.ended(1, to))[0], all);
+        }
+        // The last attempt opened the file anew.
+        let mut shown = Shown::new(Show::Group, false);
+        shown.start(1);
+        shown.write("1.out", b"a long way\n");
+        shown.output.started_again(1, [11, 0]);
+        std::fs::write(shown.dir.path().join("1.out"), "good\n").unwrap();
+        assert_eq!(shown.shows(|output, to| output.ended(1, to))[0], "good\n");
+        assert_eq!(shown.output.rewritten().collect::<Vec<_>>(), [(1, 0)]);
+    }
+
+    #[test]
+    fn a_fast_writer_leaves_room_for_the_others() {
+        let mut shown = Shown::new(Show::Live, false);
+        (1..=2).for_each(|job| shown.start(job));
+        shown.write("1.out", &b"y\n".repeat(PIECE));
+        shown.write("1.out", &b"y\n".repeat(PIECE * TURN));
+        shown.write("2.out", b"other\n");
+        let [first, _] = shown.shows(Output::follow);
+        assert!(first.len() <= PIECE * TURN + 6 && first.ends_with("other\n"));
+    }
+
+    #[test]
+    fn nothing_is_shown_beyond_the_limit() {
+        for how in [Show::Live, Show::Group, Show::Tag] {
+            let mut shown = Shown::new(how, false);
+            shown.output.limit = 6;
+            shown.start(1);
+            shown.write("1.out", b"abc\nde");
+            let mut all = shown.shows(Output::follow)[0].clone();
+            shown.write("1.out", b"fgh\n");
+            all += &shown.shows(Output::follow)[0];
+            all += &shown.shows(|output, to| output.ended(1, to))[0];
+            assert_eq!(all.replace("job1\t", "").trim_end(), "abc\nde", "{how:?}");
+        }
+    }
+
+    #[test]
+    fn whole_jobs_come_in_their_order_if_that_is_kept() {
+        let mut shown = Shown::new(Show::Group, true);
+        for job in 0..4 {
+            shown.start(job);
+            shown.write(&format!("{job}.out"), format!("{job}\n").as_bytes());
+        }
+        assert_eq!(shown.shows(Output::follow)[0], "");
+        assert_eq!(shown.shows(|output, to| output.ended(1, to))[0], "");
+        assert_eq!(shown.shows(|output, to| output.ended(0, to))[0], "0\n1\n");
+        assert_eq!(shown.shows(|output, to| output.ended(3, to))[0], "");
+        assert_eq!(
+            shown.shows(|output, to| output.ended(4, to))[0],
+            "",
+            "it never started"
+        );
+        assert_eq!(shown.shows(|output, to| output.ended(2, to))[0], "2\n3\n");
+        shown.start(6);
+        shown.write("6.out", b"6\n");
+        assert_eq!(shown.shows(|output, to| output.ended(6, to))[0], "");
+        assert_eq!(shown.shows(Output::finish_all)[0], "6\n");
+    }
+
+    #[test]
+    fn whole_jobs_in_their_order_can_have_tags() {
+        let mut shown = Shown::new(Show::Tag, true);
+        for job in 0..2 {
+            shown.start(job);
+            shown.write(&format!("{job}.out"), format!("{job}\nx").as_bytes());
+        }
+        assert_eq!(shown.shows(Output::follow)[0], "");
+        assert_eq!(shown.shows(|output, to| output.ended(1, to))[0], "");
+        let all = shown.shows(|output, to| output.ended(0, to))[0].clone();
+        let (text, _): (Vec<&str>, Vec<&str>) =
+            all.lines().filter_map(|line| line.split_once('\t')).unzip();
+        assert_eq!(text.len(), 4, "{all}");
+        assert!(
+            text[0] == text[1] && text[2] == text[3] && text[1] != text[2],
+            "{all}"
+        );
+    }
+
+    #[test]
+    fn of_a_huge_file_only_the_end_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("err");
+        let mut file = File::create(&path).unwrap();
+        file.set_len(1 << 40).unwrap();
+        file.seek(io::SeekFrom::End(0)).unwrap();
+        file.write_all("\nwhy \u{416}\n  \n".as_bytes()).unwrap();
+        assert_eq!(last_line(&path, 200).as_deref(), Some("why \u{416}"));
+        assert_eq!(last_line(&path, 2).as_deref(), Some("wh"));
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(last_line(&path, 200), None);
+        assert_eq!(last_line(&dir.path().join("none"), 200), None);
+    }
+}

@@ -1,0 +1,243 @@
+//! The console's own process. It may wait for the terminal as long as it likes.
+
+use super::Showing;
+use super::limit::Limiter;
+use super::message::{Order, Report, line};
+use super::output::{Output, Target, last_line};
+use crate::terminal::Terminal;
+use cosched_report::visible;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, getppid, kill_process};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Time between two looks at what jobs have written.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How often it is looked whether somebody still reads, while whole jobs are shown and none has ended.
+const LOOK_FOR_READER: Duration = Duration::from_millis(500);
+
+/// Characters of a failed job's last error line that are shown.
+const MOST_OF_ERROR: usize = 200;
+
+/// Shows what a run wants to be shown: reads orders from standard input until the run closes it. The run gives `showing`.
+///
+/// # Errors
+/// The run did not start this process, or the line to it is broken.
+pub fn main(showing: &str) -> anyhow::Result<()> {
+    let showing = serde_json::from_str(showing)?;
+    // Signals are meant for the run. When it ends, it closes the line.
+    cosched_linux::become_console();
+    let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut answers = stream.try_clone()?;
+    let mut orders = BufReader::new(stream);
+    let mut console = Console::new(showing);
+    let mut text = Vec::new();
+    let mut looked = Instant::now();
+    loop {
+        orders.get_ref().set_read_timeout(console.look_again())?;
+        match orders.read_until(b'\n', &mut text) {
+            Ok(0) => break,
+            Ok(_) => {
+                let order = serde_json::from_slice(&text);
+                text.clear();
+                if let Ok(order) = order {
+                    console.obey(order, &mut answers);
+                }
+            }
+            // What has come of a line stays in `text`.
+            Err(error) if PASSING.contains(&error.kind()) => {}
+            Err(_) => break,
+        }
+        if looked.elapsed() >= LOOK {
+            looked = Instant::now();
+            console.notice_who_left();
+            console.show(|output, to| output.follow(to));
+            console.tell_rewritten(&mut answers);
+        }
+    }
+    console.show(Output::finish_all);
+    console.tell_rewritten(&mut answers);
+    console.terminal.borrow_mut().clear();
+    let _ = answers.write_all(&line(&Report::Done { lost: console.lost }));
+    Ok(())
+}
+
+/// Errors of reading after which reading goes on.
+const PASSING: [io::ErrorKind; 3] = [
+    io::ErrorKind::WouldBlock,
+    io::ErrorKind::TimedOut,
+    io::ErrorKind::Interrupted,
+];
+
+struct Console {
+    showing: Showing,
+    terminal: RefCell<Terminal>,
+    output: Option<Output>,
+    limiter: Option<Limiter>,
+    /// Why output could not be shown.
+    lost: Option<String>,
+    /// The folder of the jobs' files.
+    folder: PathBuf,
+    /// The error output of each job that has started.
+    errors: BTreeMap<u32, PathBuf>,
+}
+
+impl Console {
+    fn new(showing: Showing) -> Console {
+        Console {
+            terminal: RefCell::new(Terminal::new()),
+            output: showing
+                .output
+                .map(|how| Output::new(how, showing.keep_order, showing.log_limit)),
+            limiter: showing.log_limit.map(Limiter::start),
+            lost: None,
+            folder: PathBuf::new(),
+            errors: BTreeMap::new(),
+            showing,
+        }
+    }
+
+    /// How long to wait for an order until something is looked at: the jobs' output, or whether somebody still reads it.
+    fn look_again(&self) -> Option<Duration> {
+        let output = self.output.as_ref()?;
+        Some(if output.is_following() {
+            LOOK
+        } else {
+            LOOK_FOR_READER
+        })
+    }
+
+    fn obey(&mut self, order: Order, answers: &mut UnixStream) {
+        match order {
+            Order::Progress(line) => self.terminal.get_mut().progress(&line),
+            Order::Clear => self.terminal.get_mut().clear(),
+            Order::Say(line) => self.terminal.get_mut().say(&line),
+            Order::Folder(folder) => self.folder = folder.path(),
+            Order::Started { job, tag, files } => {
+                let files = files.map(|file| self.folder.join(file.path()));
+                if let Some(limiter) = &self.limiter {
+                    limiter.watch(job, &files);
+                }
+                self.errors.insert(job, files[1].clone());
+                if let Some(output) = &mut self.output {
+                    output.started(job, tag, files);
+                }
+            }
+            Order::Again { job, lengths } => {
+                if let Some(output) = &mut self.output {
+                    output.started_again(job, lengths);
+                }
+            }
+            Order::Ended { job, failed } => {
+                if let Some(limiter) = &self.limiter {
+                    limiter.ended(job, answers);
+                }
+                if !failed {
+                    self.errors.remove(&job);
+                }
+                self.show(|output, to| output.ended(job, to));
+            }
+            Order::LastError { job } => {
+                let line = self
+                    .errors
+                    .remove(&job)
+                    .and_then(|path| last_line(&path, MOST_OF_ERROR));
+                if let Some(line) = line {
+                    self.terminal
+                        .get_mut()
+                        .say(&format!("    {}", visible(&line)));
+                }
+            }
+        }
+    }
+
+    fn tell_rewritten(&mut self, answers: &mut UnixStream) {
+        for (job, file) in self.output.as_mut().into_iter().flat_map(Output::rewritten) {
+            // A run that has ended does not listen any more.
+            let _ = answers.write_all(&line(&Report::Rewritten { job, file }));
+        }
+    }
+
+    /// Shows output of jobs. When nobody reads it any more, the run is told, and nothing more is shown.
+    fn show(&mut self, call: impl FnOnce(&mut Output, &mut Target<'_>) -> io::Result<()>) {
+        let Some(output) = &mut self.output else {
+            return;
+        };
+        let (mut stdout, mut stderr, mut other) = (io::stdout().lock(), io::stderr(), io::stderr());
+        let terminal = &self.terminal;
+        let out: &mut dyn Write = if self.showing.to_stderr {
+            &mut other
+        } else {
+            &mut stdout
+        };
+        let mut out = Beside { terminal, to: out };
+        let mut err = Beside {
+            terminal,
+            to: &mut stderr,
+        };
+        if let Err(error) = call(
+            output,
+            &mut Target {
+                out: &mut out,
+                err: &mut err,
+            },
+        ) {
+            self.output = None;
+            if error.kind() == io::ErrorKind::BrokenPipe {
+                self.tell_that_nobody_reads();
+            } else {
+                self.lost = Some(error.to_string());
+            }
+        }
+    }
+
+    /// Looks whether whoever read standard output has left. A job may write nothing for long.
+    fn notice_who_left(&mut self) {
+        if self.output.is_none() || self.showing.to_stderr {
+            return;
+        }
+        let stdout = io::stdout();
+        let mut looked = [PollFd::new(&stdout, PollFlags::empty())];
+        if poll(&mut looked, Some(&Timespec::default())).is_err() {
+            return;
+        }
+        let told = looked[0].revents();
+        // A terminal that was closed has both: that is no reader who had enough, and the run goes on.
+        if told.contains(PollFlags::ERR) && !told.contains(PollFlags::HUP) {
+            self.output = None;
+            self.tell_that_nobody_reads();
+        }
+    }
+
+    /// As a process is told that writes to a pipe which nobody reads.
+    fn tell_that_nobody_reads(&self) {
+        if let Some(run) =
+            Pid::from_raw(self.showing.run.cast_signed()).filter(|run| getppid() == Some(*run))
+        {
+            let _ = kill_process(run, Signal::PIPE);
+        }
+    }
+}
+
+/// A stream beside the progress line, which makes room for it.
+struct Beside<'a> {
+    terminal: &'a RefCell<Terminal>,
+    to: &'a mut dyn Write,
+}
+
+impl Write for Beside<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.terminal.borrow_mut().clear();
+        self.to.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}

@@ -1,0 +1,272 @@
+//! Carries out a plan: solo runs if wanted, the run itself, and the report.
+
+use super::answer::{exit_of, print};
+use super::batch::{Batch, BatchResult};
+use super::files::{Files, keep};
+use super::folder::Folder;
+use super::metrics::MetricsSocket;
+use super::old_logs::{Passing, prune};
+use super::options::{Logs, RunOptions, SoloSource};
+use super::plan::{DEFAULT_LOGS, Plan};
+use super::platform::Platform;
+use super::resume::{move_file, moved};
+use super::screen::Screen;
+use super::session::Session;
+use super::setting::setting;
+use super::solo;
+use crate::Outcome;
+use crate::exit::Exit;
+use crate::input::told;
+use crate::stderr;
+use cosched_core::{Counter, RunResult, TaskResult};
+use cosched_report::{JobInfo, RunInfo, RunWarning, record, visible};
+use std::cell::RefCell;
+use std::path::Path;
+
+/// Runs a plan to its end and reports.
+pub(crate) fn execute<P: Platform>(
+    options: &RunOptions,
+    platform: &P,
+    mut plan: Plan<P>,
+) -> anyhow::Result<Outcome> {
+    let at_once = plan.config.jobs.min(plan.jobs.len());
+    platform.check(at_once)?;
+    let metrics = options.output.metrics.as_ref();
+    let metrics = metrics.map(MetricsSocket::bind).transpose()?;
+    // A file that can't be written is an error before anything is started.
+    let (folder, mut files) = open_files(options, &plan)?;
+    let record_file = files.record.take();
+    if let Some(aside) = &folder.aside {
+        follow_files(&mut plan, aside);
+    }
+    let mut folder = Passing::new(folder, &plan.logs, options.output.keeps_logs());
+    let screen = Screen::new(options.output.quiet);
+    report_metrics(metrics.as_ref(), &screen);
+    for warning in early_warnings(options, platform, &mut plan, at_once) {
+        screen.warn(warning);
+    }
+    let is_only = matches!(&plan.jobs[..], [(_, job)] if job.input.is_only);
+    let takes_no_values = is_only && plan.jobs[0].1.input.values.is_empty();
+    let memory = RefCell::new(std::mem::take(&mut plan.memory));
+    let window = platform.open_window(metrics, &screen);
+    let logs = plan.logs.clone();
+    let session = Session {
+        options,
+        platform,
+        screen: &screen,
+        memory: &memory,
+        window: window.as_ref(),
+        logs: &logs,
+    };
+    let mut infos = plan.infos();
+    if !options.output.keeps_logs() {
+        for info in &mut infos {
+            (info.log, info.log_stderr) = (None, None);
+        }
+    }
+    if let Some(exit) = solo::learn(&session, &mut plan, &mut infos)? {
+        return Ok(exit.into());
+    }
+    if options.solo == SoloSource::OnlyMeasured {
+        return Ok(end_of_solo_runs(&screen, &plan.logs, &infos).into());
+    }
+    let halt = plan.config.halt;
+    let BatchResult { result, mut info } = run_together(&session, plan, infos, files)?;
+    let unread = takes_no_values && unread_input();
+    for warning in late_warnings(&result, &info, unread) {
+        screen.warn(warning);
+    }
+    info.warnings.extend(screen.take_warnings());
+    if info.warnings.iter().any(is_output_lost) {
+        folder.keep();
+    }
+    let record = record(&result, &info);
+    let kept = keep(record_file, &logs, &record);
+    screen.clear();
+    // A full disk or a closed pipe does not hide the result.
+    match print(options, &record) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+        printed => printed?,
+    }
+    kept?;
+    if let Some(keep) = options
+        .output
+        .keep_logs
+        .filter(|_| options.output.logs == Logs::New)
+    {
+        prune(Path::new(DEFAULT_LOGS), keep as usize);
+    }
+    let is_complete = report_lost_files(options, &info);
+    let exit = exit_of(&result, &halt, is_only);
+    // Nobody knows whether an adopted job succeeded.
+    let is_known = !info.earlier.iter().any(|job| job.adopted);
+    let exit = match exit {
+        Exit::Success if !is_known || !is_complete => Exit::Failure,
+        exit => exit,
+    };
+    Ok(Outcome {
+        exit,
+        record: Some(record),
+    })
+}
+
+/// Opens the log folder and all files that the run writes.
+fn open_files<P: Platform>(
+    options: &RunOptions,
+    plan: &Plan<P>,
+) -> anyhow::Result<(Folder, Files)> {
+    let mut writes = Vec::new();
+    for (out, err) in plan.tasks.iter().filter_map(P::files) {
+        let names = [out, err];
+        let names = names.iter().filter_map(|path| path.file_name()?.to_str());
+        writes.extend(names.map(str::to_owned));
+    }
+    let reads = || P::reads(options, &plan.jobs, &plan.tasks);
+    Files::open(options, &plan.logs, writes, reads, &plan.seen)
+}
+
+/// Corrects the paths of earlier runs' files that were put aside.
+fn follow_files<P: Platform>(plan: &mut Plan<P>, aside: &Path) {
+    for job in &mut plan.earlier {
+        moved(job, &plan.logs, aside);
+    }
+    for warning in &mut plan.warnings {
+        if let RunWarning::Rebuilt { file, .. } = warning {
+            move_file(file, &plan.logs, aside);
+        }
+    }
+}
+
+fn report_metrics(metrics: Option<&MetricsSocket>, screen: &Screen) {
+    let Some(metrics) = metrics else {
+        return;
+    };
+    let address = metrics.address().map(|address| address.to_string());
+    if let Some(address) = &address {
+        screen.say(&format!("cosched: metrics are served at {address}"));
+    }
+    if metrics.is_open() {
+        let address = address.unwrap_or_default();
+        screen.warn(RunWarning::MetricsOpen { address });
+    }
+}
+
+/// The warnings that are known before any job starts.
+fn early_warnings<P: Platform>(
+    options: &RunOptions,
+    platform: &P,
+    plan: &mut Plan<P>,
+    at_once: usize,
+) -> Vec<RunWarning> {
+    let mut warnings = platform.view().warnings.clone();
+    warnings.append(&mut plan.warnings);
+    let shortfalls = plan.choice.shortfalls.iter();
+    warnings.extend(shortfalls.map(|&shortfall| RunWarning::Without(shortfall)));
+    // Users of GNU parallel expect six sleepers from `-j 6 sleep`.
+    let cpus = platform.view().machine.cpus.len();
+    let entry = plan.choice.entry;
+    if !entry.time_shares && options.limits.jobs.is_some() && at_once > cpus {
+        warnings.push(RunWarning::FewerAtOnce {
+            policy: entry.name.to_owned(),
+            asked: at_once,
+            cpus,
+        });
+    }
+    warnings
+}
+
+fn end_of_solo_runs(screen: &Screen, logs: &Path, infos: &[JobInfo]) -> Exit {
+    screen.clear();
+    screen.say(&format!(
+        "cosched: the solo profiles are in {}",
+        told(logs.join("solo-profiles.json"))
+    ));
+    if infos.iter().any(|info| info.solo_failed) {
+        Exit::Failure
+    } else {
+        Exit::Success
+    }
+}
+
+/// Runs all jobs of the plan together.
+fn run_together<P: Platform>(
+    session: &Session<'_, P>,
+    plan: Plan<P>,
+    infos: Vec<JobInfo>,
+    files: Files,
+) -> anyhow::Result<BatchResult> {
+    let choice = &plan.choice;
+    let record_as = setting(
+        session.options,
+        session.platform.view(),
+        (&plan.input, &plan.files),
+        (&choice.params, &choice.origins),
+        &plan.config,
+    );
+    let batch = Batch {
+        policy: choice.entry.name,
+        params: &choice.params,
+        config: &plan.config,
+        capabilities: &plan.capabilities,
+        record_as,
+        jobs: plan.tasks,
+        specs: &plan.specs,
+        infos,
+        known: plan.known,
+        earlier: plan.earlier,
+        files,
+        shows_output: true,
+    };
+    let mut policy = (choice.entry.build)(&choice.params);
+    batch.run(session, &mut *policy)
+}
+
+/// The warnings that follow from the result.
+fn late_warnings(result: &RunResult, info: &RunInfo, unread_input: bool) -> Vec<RunWarning> {
+    let mut warnings: Vec<RunWarning> = result.tasks.iter().filter_map(odd_trace).collect();
+    warnings.extend(info.disturbances(false));
+    warnings.extend(unread_input.then_some(RunWarning::InputUnread));
+    warnings
+}
+
+fn is_output_lost(warning: &RunWarning) -> bool {
+    matches!(warning, RunWarning::OutputLost { .. })
+}
+
+/// Returns whether all files are complete. With `--quiet` it prints which are not: the user asked for them.
+fn report_lost_files(options: &RunOptions, info: &RunInfo) -> bool {
+    let mut is_complete = true;
+    for warning in info
+        .warnings
+        .iter()
+        .filter(|warning| warning.is_lost_file())
+    {
+        is_complete = false;
+        if options.output.quiet {
+            stderr::say(format_args!("cosched: {}", visible(&warning.text())));
+        }
+    }
+    is_complete
+}
+
+/// Whether standard input is a pipe with unread data.
+fn unread_input() -> bool {
+    let input = std::io::stdin();
+    let is_pipe = rustix::fs::fstat(&input).is_ok_and(|stat| {
+        rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Fifo
+    });
+    is_pipe && rustix::io::ioctl_fionread(&input).is_ok_and(|bytes| bytes > 0)
+}
+
+/// The warning that a solo trace belongs to other work: its instructions differ by more than a tenth.
+fn odd_trace(task: &TaskResult) -> Option<RunWarning> {
+    let alone = task.spec.solo.trace.as_ref()?.instructions();
+    let retired = task.counts[Counter::Instructions].value()?;
+    let succeeded = task.exit.as_ref().is_some_and(cosched_core::Exit::ok);
+    let is_odd = succeeded && alone.abs_diff(retired) > alone / 10;
+    is_odd.then(|| RunWarning::SoloTraceOdd {
+        job: task.spec.name.clone(),
+        retired,
+        alone,
+    })
+}

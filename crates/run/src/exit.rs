@@ -1,0 +1,169 @@
+//! The exit codes, in one table. The documentation and `cosched run --help` repeat it.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// Why cosched exits as it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Everything went well.
+    Success,
+    /// Some job failed, or cosched could not go on.
+    Failure,
+    /// The command line or an input file is wrong; nothing was started.
+    Usage,
+    /// This machine can't do what was required; nothing was started.
+    Incapable,
+    /// Permission is lacking; nothing was started.
+    Permission,
+    /// Some job ran out of its `--timeout`.
+    TimedOut,
+    /// A signal ended the run.
+    Signal(i32),
+    /// The only job of `cosched run -- CMD` ended with this code, as a shell would tell it.
+    OnlyJob(u8),
+}
+
+impl Exit {
+    /// The exit code, 0 to 255.
+    pub fn code(self) -> u8 {
+        match self {
+            Exit::Success => 0,
+            Exit::Failure => 1,
+            Exit::Usage => 2,
+            Exit::Incapable => 3,
+            Exit::Permission => 4,
+            Exit::TimedOut => 124,
+            Exit::Signal(signal) => 128u8.saturating_add(signal.clamp(0, 127) as u8),
+            Exit::OnlyJob(code) => code,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.code())
+    }
+}
+
+/// An error with the exit code that it leads to.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The exit code.
+    pub exit: Exit,
+    /// What is wrong, where, and what to write instead.
+    pub message: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// An error and its causes, in one line. Some errors show their cause themselves; it is not shown twice.
+pub fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error
+        .chain()
+        .map(ToString::to_string)
+        .filter(|cause| !cause.is_empty())
+    {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+/// An error in the command line or an input file.
+pub fn usage(message: impl Into<String>) -> anyhow::Error {
+    Failure {
+        exit: Exit::Usage,
+        message: message.into(),
+    }
+    .into()
+}
+
+/// An error in the command of a job: the exit code is a shell's if the command is the whole command line.
+pub fn no_program(code: u8, is_all: bool, message: String) -> anyhow::Error {
+    Failure {
+        exit: if is_all {
+            Exit::OnlyJob(code)
+        } else {
+            Exit::Usage
+        },
+        message,
+    }
+    .into()
+}
+
+/// An error for something that this machine can't do.
+pub fn incapable(message: impl Into<String>) -> anyhow::Error {
+    Failure {
+        exit: Exit::Incapable,
+        message: message.into(),
+    }
+    .into()
+}
+
+/// The table for `--help` and the manual.
+pub const TABLE: &str = "\
+Exit codes:
+  0      every job succeeded
+  1      some job failed, or cosched could not go on
+  2      the command line or an input file is wrong; nothing was started
+  3      this machine can't do what was required; nothing was started
+  4      permission is lacking; nothing was started
+  124    some job ran out of its --timeout
+  128+n  signal n ended the run (130 for Ctrl-C, 143 for SIGTERM)
+With one job, `cosched run -- CMD` exits as CMD did: its code, 128+n if signal n
+ended it, 126 if it can't be executed, 127 if there is no such program.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_in_the_table() {
+        let all = [
+            Exit::Success,
+            Exit::Failure,
+            Exit::Usage,
+            Exit::Incapable,
+            Exit::Permission,
+            Exit::TimedOut,
+        ];
+        for exit in all {
+            assert!(
+                TABLE.contains(&format!("\n  {:<7}", exit.code())),
+                "{exit:?}"
+            );
+        }
+        assert_eq!(Exit::Signal(2).code(), 130);
+        assert_eq!(Exit::Signal(15).code(), 143);
+    }
+
+    #[test]
+    fn a_cause_that_an_error_shows_itself_is_shown_once() {
+        let cause = || std::io::Error::from_raw_os_error(24);
+        let plain = anyhow::Error::new(cause()).context("taking signals");
+        assert_eq!(
+            told(&plain),
+            "taking signals: Too many open files (os error 24)"
+        );
+        let itself = anyhow::Error::new(cosched_linux::HostError::System {
+            what: "taking signals",
+            source: cause(),
+        });
+        assert_eq!(told(&itself), told(&plain));
+        assert_eq!(
+            told(&itself.context("a run")),
+            "a run: taking signals: Too many open files (os error 24)"
+        );
+    }
+}

@@ -1,0 +1,276 @@
+//! The files that a run writes. They are opened before any job starts; the record is written at the end.
+
+use super::folder::{Folder, OWN, Readers};
+use super::killed::still_used;
+use super::named::{AllNamed, Named, Waiting};
+use super::options::{RunOptions, SoloSource, Source};
+use super::resume::Seen;
+use super::runs::{self, Journal};
+use crate::exit::usage;
+use crate::input::{told, value_files};
+use crate::whole_file::{stream_whole, write_whole};
+use anyhow::Context as _;
+use cosched_report::{JOBLOG_HEADER, JobLogWriter, Record, RunWarning, append_joblog};
+use std::fs::File;
+use std::io::{Error, Write as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+/// The open files of a run.
+#[derive(Default)]
+pub(crate) struct Files {
+    pub(crate) series: Option<File>,
+    pub(crate) events: Option<File>,
+    pub(crate) joblog: Option<JobLogWriter<File>>,
+    pub(crate) journal: Journal,
+    /// The job log, unless it is a pipe, a device or a descriptor.
+    pub(crate) watched: Option<Watched>,
+    pub(crate) record: Option<RecordFile>,
+}
+
+impl Files {
+    /// Claims the log folder for files with the names `writes`, and opens the files of the run.
+    ///
+    /// `reads` lists the files that jobs read; it is called only if the user names files to write. `seen` is the state
+    /// of the job log when `--resume` read it.
+    ///
+    /// # Errors
+    /// A file can't be opened, or another run uses it. What was made is removed.
+    pub(crate) fn open(
+        options: &RunOptions,
+        logs: &Path,
+        writes: Vec<String>,
+        reads: impl FnOnce() -> Vec<PathBuf>,
+        seen: &Seen,
+    ) -> anyhow::Result<(Folder, Files)> {
+        let names: Vec<String> = OWN
+            .iter()
+            .map(|name| (*name).to_owned())
+            .chain(writes)
+            .collect();
+        let named = AllNamed::check(options)?;
+        named.check_logs(logs, &names)?;
+        named.check_inputs(|| reads().into_iter().chain(inputs(options)))?;
+        // New files are removed if a signal comes.
+        let waiting = Waiting::new(options.output.quiet).context("cannot hold signals back")?;
+        let readers = if !options.output.keeps_logs() {
+            Readers::Owner
+        } else {
+            Readers::Everybody
+        };
+        let folder = Folder::claim(logs, &names, readers)?;
+        let opened = Files::open_in(options, named, (logs, seen), &folder, &waiting);
+        match opened.and_then(|files| waiting.look().map(|()| files)) {
+            Ok(files) => Ok((folder, files)),
+            Err(error) => {
+                folder.abandon(&["series.jsonl"]);
+                waiting.unmake();
+                Err(error)
+            }
+        }
+    }
+
+    fn open_in(
+        options: &RunOptions,
+        named: AllNamed,
+        (logs, seen): (&Path, &Seen),
+        folder: &Folder,
+        waiting: &Waiting,
+    ) -> anyhow::Result<Files> {
+        let mut files = Files::default();
+        if let Some(named) = named.record {
+            files.record = Some(RecordFile::open(named, waiting)?);
+        }
+        if let Some(named) = &named.events {
+            let file = named.open(false, waiting)?;
+            named.claim(&file, waiting)?;
+            files.events = Some(file);
+        }
+        files.series = Some(create_series(folder)?);
+        // Without --resume the job log's old content is lost, so all else must be writable before.
+        let joblog = match &named.joblog {
+            Some(named) => {
+                let file = claim_joblog(options, named, seen, waiting)?;
+                files.journal = open_journal(options, named, logs, waiting)?;
+                Some((named, file))
+            }
+            None => None,
+        };
+        // Only the run that has the job log may empty files: another one may write to them.
+        if let (Some(named), Some(file)) = (&named.events, &files.events) {
+            named.empty(file)?;
+        }
+        if let Some((named, file)) = joblog {
+            if options.resume.is_none() {
+                named.empty(&file)?;
+            }
+            files.begin_joblog(named, file)?;
+        }
+        Ok(files)
+    }
+
+    fn begin_joblog(&mut self, named: &Named, file: File) -> anyhow::Result<()> {
+        if named.is_special() {
+            self.joblog = Some(JobLogWriter::new(file, true));
+            return Ok(());
+        }
+        let open = file.try_clone().map_err(|error| named.fail(&error))?;
+        self.joblog = Some(append_joblog(file).map_err(|error| named.fail(&error))?);
+        self.watched = Some(Watched::new(named, open).map_err(|error| named.fail(&error))?);
+        Ok(())
+    }
+}
+
+fn create_series(folder: &Folder) -> anyhow::Result<File> {
+    let made = folder.create("series.jsonl");
+    made.map_err(|error| usage(format!("--logs series.jsonl: {error}; nothing was started")))
+}
+
+/// Opens and locks the job log.
+fn claim_joblog(
+    options: &RunOptions,
+    named: &Named,
+    seen: &Seen,
+    waiting: &Waiting,
+) -> anyhow::Result<File> {
+    let file = named.open(true, waiting)?;
+    named.claim(&file, waiting)?;
+    // It can have changed until this run had the lock.
+    let problem = if options.resume.is_none() {
+        still_used(&named.path)
+    } else if Seen::now(&named.path) != *seen {
+        Some("another run has just written to it; try again".to_owned())
+    } else {
+        None
+    };
+    match problem {
+        Some(why) => Err(named.fail(&Error::other(why))),
+        None => Ok(file),
+    }
+}
+
+/// Enters this run beside the job log, for later runs that resume.
+fn open_journal(
+    options: &RunOptions,
+    named: &Named,
+    logs: &Path,
+    waiting: &Waiting,
+) -> anyhow::Result<Journal> {
+    if options.is_simulated() {
+        return Ok(Journal::default());
+    }
+    let joblog = &named.path;
+    if let Some(runs) = runs::beside(joblog).filter(|runs| !runs.exists()) {
+        waiting.made(&runs);
+    }
+    let entered = runs::enter(joblog, logs, options.resume.is_none());
+    let journal = entered.and_then(|()| Journal::open(joblog));
+    journal.map_err(|error| named.fail(&error))
+}
+
+/// The files that describe the run.
+fn inputs(options: &RunOptions) -> impl Iterator<Item = PathBuf> {
+    let jobs = match &options.jobs {
+        Source::Mix(file) | Source::List(file) => vec![file.clone()],
+        Source::Command(words, reading) => value_files(words)
+            .map(Path::to_owned)
+            .chain(reading.files.iter().cloned())
+            .collect(),
+    };
+    let solo = match &options.solo {
+        SoloSource::File(file) => Some(file.clone()),
+        _ => None,
+    };
+    jobs.into_iter()
+        .chain(solo)
+        .chain(options.policy.profile.clone())
+}
+
+/// An open job log, and its expected place.
+pub(crate) struct Watched {
+    /// As the user named it.
+    name: String,
+    place: PathBuf,
+    file: File,
+    /// Its first bytes.
+    first: Vec<u8>,
+}
+
+impl Watched {
+    fn new(named: &Named, file: File) -> std::io::Result<Watched> {
+        let length = file.metadata()?.len().min(JOBLOG_HEADER.len() as u64);
+        let mut first = vec![0; length as usize];
+        file.read_exact_at(&mut first, 0)?;
+        Ok(Watched {
+            name: told(&named.path),
+            place: named.place.clone(),
+            file,
+            first,
+        })
+    }
+
+    /// The warning that the file was moved, removed or emptied.
+    pub(crate) fn moved(&self) -> Option<RunWarning> {
+        let open = self.file.metadata().ok()?;
+        let now = std::fs::metadata(&self.place).ok();
+        let stays = now.is_some_and(|now| (now.dev(), now.ino()) == (open.dev(), open.ino()));
+        // `logrotate` may copy a file and empty it, so its first line is gone.
+        let mut first = vec![0; self.first.len()];
+        let is_cut = self.file.read_exact_at(&mut first, 0).is_err() || first != self.first;
+        let file = self.name.clone();
+        (!stays || is_cut).then(|| RunWarning::JobLogMoved {
+            file,
+            removed: is_cut || open.nlink() == 0,
+        })
+    }
+}
+
+/// Where `--record` goes.
+pub(crate) struct RecordFile {
+    named: Named,
+    /// A pipe or a device: it is open from the start, because its reader waits.
+    open: Option<File>,
+}
+
+impl RecordFile {
+    /// Opens the file. An earlier record stays until the new one replaces it.
+    fn open(named: Named, waiting: &Waiting) -> anyhow::Result<RecordFile> {
+        let is_new = named.place.symlink_metadata().is_err();
+        let file = named.open(false, waiting)?;
+        // An empty file is no record.
+        if is_new {
+            let _ = std::fs::remove_file(&named.place);
+        }
+        let open = named.is_special().then_some(file);
+        Ok(RecordFile { named, open })
+    }
+
+    /// Writes the record, and copies the series from the log folder beside it.
+    fn write(self, logs: &Path, text: &str) -> anyhow::Result<()> {
+        let RecordFile { named, open } = self;
+        if let Some(mut file) = open {
+            return file
+                .write_all(text.as_bytes())
+                .with_context(|| format!("can't write {}", told(&named.path)));
+        }
+        write_whole(&named.place, text.as_bytes())?;
+        let mut series = File::open(logs.join("series.jsonl"))?;
+        stream_whole(&named.series(), |mut file| {
+            Ok(std::io::copy(&mut series, &mut file)?)
+        })?;
+        Ok(())
+    }
+}
+
+/// Writes the record into the log folder and to the file of `--record`, if there is one.
+///
+/// # Errors
+/// One of them can't be written. The other is written all the same.
+pub(crate) fn keep(to: Option<RecordFile>, logs: &Path, record: &Record) -> anyhow::Result<()> {
+    let text = record.to_json();
+    let in_logs = write_whole(&logs.join("run.json"), text.as_bytes());
+    if let Some(to) = to {
+        to.write(logs, &text)?;
+    }
+    in_logs
+}

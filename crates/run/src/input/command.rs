@@ -1,0 +1,276 @@
+//! The command of a job, and how it is written so that a shell reads it in the same way.
+//!
+//! Commands are bytes, as file names are. Where text is needed (records, job logs, the terminal) a command is one line
+//! that can be pasted into a shell: what is plain stays as it is, the rest is quoted. Bytes that are no UTF-8 and
+//! control characters are written as in `$'\033'`, so two commands never have the same line unless they do the same.
+
+use cosched_report::is_hidden;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// The command of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Command {
+    /// A program with its arguments, started without a shell.
+    Argv(Vec<OsString>),
+    /// A line for a shell's `-c`.
+    Shell(ShellLine),
+}
+
+/// A shell for lines.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Shell {
+    /// As the user named it.
+    pub(crate) name: OsString,
+    /// The program.
+    pub(crate) path: PathBuf,
+}
+
+/// A line for a shell's `-c`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ShellLine {
+    /// The line, with quoted values.
+    pub(crate) script: OsString,
+    /// The shell that reads it; `/bin/sh` by default.
+    pub(crate) shell: Option<Rc<Shell>>,
+}
+
+impl Command {
+    /// A line for `/bin/sh`.
+    pub(crate) fn shell(line: impl Into<OsString>) -> Command {
+        Command::Shell(ShellLine {
+            script: line.into(),
+            shell: None,
+        })
+    }
+
+    /// The command as one line that a shell would read in the same way.
+    pub(crate) fn line(&self) -> String {
+        match self {
+            Command::Argv(words) => {
+                let quoted = words
+                    .iter()
+                    .enumerate()
+                    .map(|(ix, word)| match word.as_bytes() {
+                        bytes if ix == 0 && is_special_first(bytes) => quote_always(bytes),
+                        bytes => quote(bytes),
+                    });
+                quoted.collect::<Vec<_>>().join(" ")
+            }
+            Command::Shell(line) => match line
+                .script
+                .to_str()
+                .filter(|text| !text.contains(is_hidden))
+            {
+                Some(text) => text.to_owned(),
+                None => {
+                    let words = line.words();
+                    words
+                        .iter()
+                        .map(|word| quote(word.as_bytes()))
+                        .collect::<Vec<_>>()
+                        .join(" ")
+                }
+            },
+        }
+    }
+}
+
+impl Command {
+    /// The command as one line that any POSIX shell reads in the same way, and nobody else: bytes stay as they are.
+    pub(crate) fn line_for_sh(&self) -> Vec<u8> {
+        let line = self.line();
+        if !line.contains("$'") {
+            return line.into_bytes();
+        }
+        let words = match self {
+            Command::Argv(words) => words,
+            Command::Shell(line) => return line.script.as_bytes().to_vec(),
+        };
+        let mut bytes = Vec::new();
+        for (ix, word) in words.iter().map(|word| word.as_bytes()).enumerate() {
+            if ix > 0 {
+                bytes.push(b' ');
+            }
+            if is_plain(word) && (ix > 0 || !is_special_first(word)) {
+                bytes.extend_from_slice(word);
+            } else {
+                bytes.extend(quote_for_sh(word));
+            }
+        }
+        bytes
+    }
+}
+
+impl ShellLine {
+    /// The program of the shell.
+    pub(crate) fn program(&self) -> &Path {
+        self.shell
+            .as_ref()
+            .map_or(Path::new("/bin/sh"), |shell| &shell.path)
+    }
+
+    /// The words with which the shell is called.
+    pub(crate) fn words(&self) -> Vec<OsString> {
+        let name = self
+            .shell
+            .as_ref()
+            .map_or_else(|| OsString::from("sh"), |shell| shell.name.clone());
+        vec![name, "-c".into(), self.script.clone()]
+    }
+}
+
+/// Words that mean something else than a program's name at the beginning of a command.
+const RESERVED: &[&str] = &[
+    "!", "{", "}", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
+    "function", "if", "in", "select", "then", "time", "until", "while",
+];
+
+/// Whether the shell would read this word, as the first of a command, as its own and not as a program's name.
+fn is_special_first(word: &[u8]) -> bool {
+    word.contains(&b'=') || RESERVED.iter().any(|reserved| reserved.as_bytes() == word)
+}
+
+/// Whether a shell takes this byte for itself everywhere.
+pub(crate) fn is_plain_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"%+,-./:=@_".contains(&byte)
+}
+
+/// Whether a word means itself without quotes, after other words.
+fn is_plain(word: &[u8]) -> bool {
+    !word.is_empty() && word.iter().all(|&byte| is_plain_byte(byte))
+}
+
+/// Whether a word means itself without quotes, also at the beginning of a command.
+pub(crate) fn is_bare(word: &[u8]) -> bool {
+    is_plain(word) && !is_special_first(word)
+}
+
+/// Quotes a word for the shell if it needs it.
+pub fn quote(word: &[u8]) -> String {
+    match std::str::from_utf8(word) {
+        Ok(text) if is_plain(word) => text.to_owned(),
+        _ => quote_always(word),
+    }
+}
+
+/// Quotes a word for the shell.
+fn quote_always(word: &[u8]) -> String {
+    if let Ok(text) = std::str::from_utf8(word)
+        && !text.contains(is_hidden)
+    {
+        return format!("'{}'", text.replace('\'', r"'\''"));
+    }
+    quote_in_a_line(word)
+}
+
+/// Quotes a word for any POSIX shell; its bytes stay as they are.
+pub(crate) fn quote_for_sh(word: &[u8]) -> Vec<u8> {
+    let mut quoted = vec![b'\''];
+    for &byte in word {
+        match byte {
+            b'\'' => quoted.extend_from_slice(br"'\''"),
+            byte => quoted.push(byte),
+        }
+    }
+    quoted.push(b'\'');
+    quoted
+}
+
+/// Quotes a word for bash, so that it stays in one line and holds no tab.
+pub(crate) fn quote_in_a_line(word: &[u8]) -> String {
+    let mut quoted = "$'".to_owned();
+    for chunk in word.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\n' => quoted.push_str("\\n"),
+                '\t' => quoted.push_str("\\t"),
+                '\'' | '\\' => quoted.extend(['\\', c]),
+                c if is_hidden(c) => {
+                    let mut bytes = [0; 4];
+                    c.encode_utf8(&mut bytes)
+                        .bytes()
+                        .for_each(|byte| quoted.push_str(&octal(byte)));
+                }
+                c => quoted.push(c),
+            }
+        }
+        chunk
+            .invalid()
+            .iter()
+            .for_each(|&byte| quoted.push_str(&octal(byte)));
+    }
+    quoted.push('\'');
+    quoted
+}
+
+/// Three digits: with fewer, or in hexadecimal, a digit that follows could be taken for a part of it.
+fn octal(byte: u8) -> String {
+    format!("\\{byte:03o}")
+}
+
+/// Bytes as an owned system string.
+pub(crate) fn os(bytes: &[u8]) -> OsString {
+    OsString::from_vec(bytes.to_vec())
+}
+
+/// The text of a word for messages: control characters and bytes that are no UTF-8 are made visible.
+pub fn told(word: impl AsRef<OsStr>) -> String {
+    cosched_report::visible_bytes(word.as_ref().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn argv(words: &[&[u8]]) -> Command {
+        Command::Argv(words.iter().map(|word| os(word)).collect())
+    }
+
+    #[test]
+    fn lines_are_quoted_for_the_shell() {
+        let line = argv(&[b"a", b"b c", b"it's", b"", b"x=1", b"*", b"a\nb"]).line();
+        assert_eq!(line, "a 'b c' 'it'\\''s' '' x=1 '*' 'a\nb'");
+        assert_eq!(argv(&[b"x=1", b"a"]).line(), "'x=1' a");
+        assert_eq!(argv(&[b"if", b"if"]).line(), "'if' if");
+    }
+
+    #[test]
+    fn bytes_are_written_so_that_they_can_be_read_back() {
+        assert_eq!(
+            argv(&[b"cat", b"\xff1", b"\x1b[2J'\\\n", "\u{9b}ü".as_bytes()]).line(),
+            { r"cat $'\3771' $'\033[2J\'\\\n' $'\302\233ü'" }
+        );
+        assert_eq!(Command::shell("sort < a > b").line(), "sort < a > b");
+        assert_eq!(Command::shell(os(b"cat \xff")).line(), r"sh -c $'cat \377'");
+        assert_eq!(Command::shell("echo \u{1b}").line(), r"sh -c $'echo \033'");
+    }
+
+    /// A shell that knows `$'...'` reads each line as the words that it was made of.
+    #[test]
+    fn a_shell_reads_the_same_words() {
+        let every: Vec<u8> = (1..=255).collect();
+        let words: Vec<Vec<u8>> = vec![
+            b"printf".to_vec(),
+            b"%s\\0".to_vec(),
+            every.clone(),
+            b"-n".to_vec(),
+            b"$(touch x)`touch x`".to_vec(),
+            b"\x0112".to_vec(),
+            Vec::new(),
+        ];
+        let command = Command::Argv(words.iter().map(|word| os(word)).collect());
+        let Ok(output) = std::process::Command::new("bash")
+            .args(["-c", &command.line()])
+            .output()
+        else {
+            println!("skipped, because there is no bash");
+            return;
+        };
+        let mut expected = words[2..].join(&0);
+        expected.push(0);
+        assert_eq!(output.stdout, expected);
+    }
+}

@@ -1,0 +1,37 @@
+//! The jobs of a run: from a mix file, a list of commands, or the command line.
+//!
+//! Each file uses only files that stand before it:
+//!
+//! - [`near`]: typing errors; [`command`]: commands and how they are quoted; [`read`]: files that users name;
+//!   [`job`]: a job as it was given;
+//! - [`replacement`]: `{}` and the like; [`word`]: words with them; [`values`]: where values come from;
+//!   [`shell_line`]: lines for the shell; [`template`]: a command and its values;
+//! - [`names`]: the names of jobs, and their copies; [`list`]: a list of commands; [`mix_bounds`] and [`mix`]: mix files;
+//! - [`spec`]: machines and programs to simulate.
+
+mod command;
+mod job;
+pub(crate) mod list;
+pub mod mix;
+mod mix_bounds;
+mod names;
+pub mod near;
+mod read;
+mod replacement;
+mod shell_line;
+pub mod spec;
+pub(crate) mod template;
+mod values;
+mod word;
+
+/// The place of a job that is given on the command line.
+pub(crate) const COMMAND_LINE: &str = "the command line";
+
+pub(crate) use command::{Command, Shell};
+pub use command::{quote, told};
+pub(crate) use job::{Job, JobInput};
+pub(crate) use names::{expand, program_words};
+pub(crate) use read::{read_bytes, read_text};
+pub use read::{read_mix, read_spec};
+pub(crate) use values::files as value_files;
+pub use values::{Reading, Separator};

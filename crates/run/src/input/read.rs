@@ -1,0 +1,110 @@
+//! Reads the files that users name, and only as much of them as can make sense.
+
+use super::command::told;
+use crate::exit::usage;
+use std::io::Read;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+/// The largest list of commands or values, or record, that is read, in MiB: more than a million jobs need.
+const MOST_MIB: u64 = 512;
+
+/// The largest mix file that is read, in MiB: half a million jobs need less. Read, it takes thirty times as much memory.
+const MOST_MIX_MIB: u64 = 32;
+
+/// The largest machine, program or profile that is read, in MiB: people write them by hand.
+const MOST_SPEC_MIB: u64 = 16;
+
+/// Reads a whole file, or standard input for `-`.
+pub(crate) fn read_bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
+    read_at_most(path, MOST_MIB)
+}
+
+/// Reads a whole text file, or standard input for `-`.
+pub(crate) fn read_text(path: &Path) -> anyhow::Result<String> {
+    text(path, read_at_most(path, MOST_MIB)?)
+}
+
+/// Reads a mix file, or standard input for `-`.
+pub fn read_mix(path: &Path) -> anyhow::Result<String> {
+    text(path, read_at_most(path, MOST_MIX_MIB)?)
+}
+
+/// Reads a small file that describes a machine, a program or a profile.
+pub fn read_spec(path: &Path) -> anyhow::Result<String> {
+    text(path, read_at_most(path, MOST_SPEC_MIB)?)
+}
+
+fn text(path: &Path, bytes: Vec<u8>) -> anyhow::Result<String> {
+    String::from_utf8(bytes).map_err(|_| unreadable(path, "it is not UTF-8 text"))
+}
+
+fn unreadable(path: &Path, why: &str) -> anyhow::Error {
+    usage(format!("{}: can't be read: {why}", told(path.as_os_str())))
+}
+
+/// Reads only plain files and pipes, up to `most_mib`: a device or a mistyped path must not fill the memory.
+fn read_at_most(path: &Path, most_mib: u64) -> anyhow::Result<Vec<u8>> {
+    let input: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(std::io::stdin())
+    } else {
+        let metadata =
+            std::fs::metadata(path).map_err(|error| unreadable(path, &error.to_string()))?;
+        let kind = metadata.file_type();
+        if kind.is_dir() {
+            return Err(unreadable(path, "it is a folder"));
+        }
+        // The one device that ends at once: people give it where a file has nothing in it.
+        let is_null =
+            metadata.file_type().is_char_device() && metadata.rdev() == rustix::fs::makedev(1, 3);
+        if !kind.is_file() && !kind.is_fifo() && !is_null {
+            return Err(unreadable(path, "it is neither a plain file nor a pipe"));
+        }
+        Box::new(std::fs::File::open(path).map_err(|error| unreadable(path, &error.to_string()))?)
+    };
+    let mut bytes = Vec::new();
+    let read = input.take((most_mib << 20) + 1).read_to_end(&mut bytes);
+    read.map_err(|error| unreadable(path, &error.to_string()))?;
+    if bytes.len() as u64 > most_mib << 20 {
+        return Err(unreadable(
+            path,
+            &format!("it is larger than {most_mib} MiB"),
+        ));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_files_and_pipes_of_a_sound_size_are_read() {
+        let why = |path: &Path| read_spec(path).unwrap_err().to_string();
+        assert!(why(Path::new("/dev/zero")).contains("neither a plain file nor a pipe"));
+        assert!(why(Path::new("/")).contains("it is a folder"));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(MOST_SPEC_MIB << 20).unwrap();
+        assert_eq!(
+            read_spec(file.path()).unwrap().len() as u64,
+            MOST_SPEC_MIB << 20
+        );
+        file.as_file().set_len((MOST_SPEC_MIB << 20) + 1).unwrap();
+        assert!(
+            why(file.path()).ends_with("it is larger than 16 MiB"),
+            "{}",
+            why(file.path())
+        );
+        file.as_file().set_len((MOST_MIX_MIB << 20) + 1).unwrap();
+        assert!(
+            read_mix(file.path())
+                .unwrap_err()
+                .to_string()
+                .ends_with("it is larger than 32 MiB")
+        );
+        std::fs::write(file.path(), [0xff]).unwrap();
+        assert!(why(file.path()).ends_with("it is not UTF-8 text"));
+        assert_eq!(read_bytes(file.path()).unwrap(), [0xff]);
+    }
+}

@@ -1,0 +1,131 @@
+//! Simulated machines and programs: by the name of one that is built in, or from a file.
+
+use super::command::told;
+use super::near::did_you_mean;
+use super::read::read_spec;
+use crate::exit::usage;
+use cosched_core::POLICIES;
+use cosched_sim::{
+    MACHINES, MachineSpec, PROGRAMS, ProgramSpec, builtin_machine, builtin_program, parse_machine,
+    parse_program,
+};
+use std::path::{Path, PathBuf};
+
+/// The word for the best policy that the machine supports.
+pub const AUTO: &str = "auto";
+
+/// A machine or program with the text of its file, unless it is built in.
+pub struct Described<T> {
+    /// What it is.
+    pub spec: T,
+    /// The text of its file.
+    pub text: Option<String>,
+}
+
+impl<T> Described<T> {
+    fn built_in(spec: T) -> Described<T> {
+        Described { spec, text: None }
+    }
+}
+
+/// Whether `name` is the path of a file, not the name of something built in.
+pub fn is_path(name: &str) -> bool {
+    name.contains('/') || name.ends_with(".toml")
+}
+
+/// The file that a program is in, if it is not built in; its path counts from `folder`.
+pub fn program_file(name: &str, folder: &Path) -> Option<PathBuf> {
+    is_path(name).then(|| {
+        folder.join(
+            name.strip_prefix("./")
+                .filter(|rest| !rest.is_empty())
+                .unwrap_or(name),
+        )
+    })
+}
+
+/// The name of a built-in program, as an example in messages.
+pub fn example_program() -> &'static str {
+    PROGRAMS.first().map_or("mcf", |program| program.name)
+}
+
+/// The name of a machine with several types of core, as an example in messages.
+pub fn machine_with_core_types() -> Option<&'static str> {
+    MACHINES
+        .iter()
+        .map(|machine| machine.name)
+        .find(|name| has_core_types(name))
+}
+
+fn has_core_types(name: &str) -> bool {
+    builtin_machine(name).is_some_and(|machine| machine.machine().core_types.len() > 1)
+}
+
+/// The machine of `--on`.
+///
+/// # Errors
+/// There is no such machine, or its file can't be read. The message says what to write instead.
+pub fn machine(name: &str) -> anyhow::Result<Described<MachineSpec>> {
+    if is_path(name) {
+        let text = read_spec(Path::new(name)).map_err(|error| usage(format!("--on: {error}")))?;
+        let spec = parse_machine(&text, &told(name)).map_err(|error| usage(error.to_string()))?;
+        return Ok(Described {
+            spec,
+            text: Some(text),
+        });
+    }
+    builtin_machine(name).map(Described::built_in).ok_or_else(|| {
+        let known: Vec<&str> = MACHINES.iter().map(|machine| machine.name).collect();
+        usage(format!(
+            "--on: there is no machine `{name}`{}; there are host, {}, as in --on {}; a machine file is given by its path, \
+             as in --on ./{name}.toml",
+            did_you_mean(name, known.iter().copied().chain(["host"])),
+            known.join(", "),
+            known.first().unwrap_or(&"host"),
+        ))
+    })
+}
+
+/// The program of a job. The path of a file counts from `folder`; `place` says where the job was given, for messages.
+///
+/// # Errors
+/// There is no such program, or its file can't be read. The message says what to write instead.
+pub fn program(name: &str, folder: &Path, place: &str) -> anyhow::Result<Described<ProgramSpec>> {
+    if let Some(path) = program_file(name, folder) {
+        let text = read_spec(&path).map_err(|error| usage(format!("{place}: program {error}")))?;
+        let spec = parse_program(&text, &told(&path)).map_err(|error| usage(error.to_string()))?;
+        return Ok(Described {
+            spec,
+            text: Some(text),
+        });
+    }
+    builtin_program(name).map(Described::built_in).ok_or_else(|| {
+        let known: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
+        usage(format!(
+            "{place}: there is no program `{name}`{}; there are {}, as in program = \"{}\"; a program file is given by its \
+             path from the mix file, as in program = \"./{name}.toml\"",
+            did_you_mean(name, known.iter().copied()),
+            known.join(", "),
+            example_program(),
+        ))
+    })
+}
+
+/// The built-in machines, and this one.
+pub fn machine_names() -> Vec<&'static str> {
+    std::iter::once("host")
+        .chain(MACHINES.iter().map(|machine| machine.name))
+        .collect()
+}
+
+/// The built-in programs.
+pub fn program_names() -> Vec<&'static str> {
+    PROGRAMS.iter().map(|program| program.name).collect()
+}
+
+/// The policies, and the word for the best of them.
+pub fn policy_names() -> Vec<&'static str> {
+    std::iter::once(AUTO)
+        .chain(POLICIES.iter().map(|policy| policy.name))
+        .collect()
+}

@@ -1,0 +1,382 @@
+//! What a run takes from earlier runs, and what it keeps for later ones. Whatever goes wrong here costs nothing else: one
+//! warning, and the run goes on without.
+
+use cosched_core::{Exit, ExpectedFrom, TaskResult, TaskSpec};
+use cosched_memory::{Ended, Error, Key, Patience, Problem, Recalled, Run, Store};
+use cosched_report::RunWarning;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+/// What is noted is written so often: a run that is killed loses no more than this.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// Of a job that is shorter, what it does is kept for its program and not for its command, unless more was expected of
+/// it: thousands of such jobs would push out what is worth knowing, and nothing is gained by telling them apart.
+const SHORT_S: f64 = 0.1;
+
+/// What is known of commands, for one run.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    /// `None` where nothing is used or kept.
+    path: Option<PathBuf>,
+    noted: Vec<Ended>,
+    written: Instant,
+}
+
+impl Default for Memory {
+    /// Keeps nothing.
+    fn default() -> Memory {
+        Memory {
+            path: None,
+            noted: Vec::new(),
+            written: Instant::now(),
+        }
+    }
+}
+
+/// A job as it is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    key: Key,
+    recalled: Recalled,
+}
+
+impl Known {
+    /// What tells this job from all others: its folder, what it is given, and the files of its program.
+    pub(crate) fn identity(&self) -> String {
+        let Key {
+            folder,
+            given,
+            identity,
+            ..
+        } = &self.key;
+        [folder, given, identity]
+            .map(|part| part.to_string())
+            .join(" ")
+    }
+
+    /// Lets a task begin with what is known of it.
+    pub(crate) fn tell(&self, spec: &mut TaskSpec) {
+        spec.expected = self.recalled.expected;
+        spec.earlier.clone_from(&self.recalled.learnt);
+    }
+}
+
+impl Memory {
+    /// Looks up jobs by their keys.
+    pub(crate) fn recall(
+        path: Option<PathBuf>,
+        keys: Vec<Option<Key>>,
+    ) -> (Memory, Vec<Option<Known>>, Option<RunWarning>) {
+        let mut memory = Memory {
+            path,
+            ..Memory::default()
+        };
+        let (recalled, warning) = match memory.path.as_deref().map(|path| recalled(path, &keys)) {
+            None => (Vec::new(), None),
+            Some(Ok(recalled)) => (recalled, None),
+            // Another run writes. What this one does is kept all the same.
+            Some(Err(
+                error @ Error {
+                    problem: Problem::Busy,
+                    ..
+                },
+            )) => (
+                Vec::new(),
+                Some(RunWarning::HistoryBusy {
+                    lost: false,
+                    why: error.to_string(),
+                }),
+            ),
+            Some(Err(error)) => (Vec::new(), memory.give_up(error)),
+        };
+        let recalled = recalled
+            .into_iter()
+            .chain(std::iter::repeat_with(Recalled::default));
+        let known = |(key, recalled): (Option<Key>, Recalled)| {
+            Some(Known {
+                key: key?,
+                recalled,
+            })
+        };
+        (
+            memory,
+            keys.into_iter().zip(recalled).map(known).collect(),
+            warning,
+        )
+    }
+
+    fn give_up(&mut self, error: Error) -> Option<RunWarning> {
+        self.path = None;
+        self.noted.clear();
+        Some(RunWarning::NoHistory {
+            why: error.to_string(),
+        })
+    }
+
+    /// A job has ended.
+    pub(crate) fn ended(&mut self, known: &Known, result: &TaskResult) {
+        // What we ended ourselves, and what never began, tells nothing of the command.
+        if self.path.is_none()
+            || result.told_to_end
+            || matches!(result.exit, Some(Exit::NotStarted(_)) | None)
+        {
+            return;
+        }
+        let at = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |since| since.as_millis() as u64);
+        let is_whole = result.exit.as_ref().is_some_and(Exit::ok) && !result.timed_out;
+        let run = run(result, at).filter(|_| is_whole);
+        let is_short = result.ran.as_s() < SHORT_S;
+        let expects = known
+            .recalled
+            .expected
+            .filter(|expected| expected.from != ExpectedFrom::Program);
+        let is_known = expects.is_some_and(|expected| expected.time.as_s() >= SHORT_S);
+        let is_own = is_known || !is_short;
+        let key = if is_own {
+            known.key.clone()
+        } else {
+            known.key.of_program()
+        };
+        // What one command asks for tells nothing of the others with its program.
+        let learnt = result.learnt.clone().filter(|_| is_whole && is_own);
+        let mut exit = result
+            .exit
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        if result.timed_out {
+            exit.push_str(" (ran out of its time)");
+        }
+        self.noted.push(Ended {
+            key,
+            at,
+            exit,
+            run,
+            learnt,
+        });
+    }
+
+    /// Writes what was noted, if it is time. Jobs run meanwhile, so nobody is waited for.
+    pub(crate) fn pass(&mut self) -> Option<RunWarning> {
+        if self.noted.is_empty() || self.written.elapsed() < EVERY {
+            return None;
+        }
+        self.written = Instant::now();
+        self.write(Patience::None)
+    }
+
+    /// Writes what is left.
+    pub(crate) fn finish(&mut self) -> Option<RunWarning> {
+        if self.noted.is_empty() {
+            None
+        } else {
+            self.write(Patience::Some)
+        }
+    }
+
+    fn write(&mut self, patience: Patience) -> Option<RunWarning> {
+        let path = self.path.as_deref()?;
+        let written = Store::open(path, patience).and_then(|mut store| store.note(&self.noted));
+        match written {
+            Ok(()) => {
+                self.noted.clear();
+                None
+            }
+            Err(Error {
+                problem: Problem::Busy,
+                ..
+            }) if patience == Patience::None => None,
+            Err(
+                error @ Error {
+                    problem: Problem::Busy,
+                    ..
+                },
+            ) => {
+                self.noted.clear();
+                Some(RunWarning::HistoryBusy {
+                    lost: true,
+                    why: error.to_string(),
+                })
+            }
+            Err(error) => self.give_up(error),
+        }
+    }
+}
+
+/// What the file tells of each of these commands; nothing if there is no file.
+fn recalled(path: &Path, keys: &[Option<Key>]) -> Result<Vec<Recalled>, Error> {
+    Store::open_existing(path, Patience::Some)?
+        .map_or_else(|| Ok(Vec::new()), |store| store.recall(keys))
+}
+
+/// What a run of a job was like.
+fn run(result: &TaskResult, at: u64) -> Option<Run> {
+    // Microseconds are enough, and shorter.
+    let seconds = |s: f64| (s * 1e6).round() / 1e6;
+    let (started, finished) = (result.started?, result.finished?);
+    Some(Run {
+        at,
+        wall_s: seconds((finished - started).as_s()),
+        placed_s: seconds(result.ran.as_s()),
+        cpu_s: result.cpu_time.value().map(|time| seconds(time.as_s())),
+        width: result.width.value(),
+        max_rss: result.resources.max_rss.value(),
+        shared: result.shared,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_core::model::contention::Asks;
+    use cosched_core::{
+        Absence, Counts, Earlier, EarlierPhase, Nanos, ProgressBasis, Reading, Resources,
+    };
+    use rusqlite::Connection;
+    use std::sync::Arc;
+
+    fn key(folder: &str) -> Key {
+        Key {
+            machine: "m".into(),
+            program: "/bin/solve".into(),
+            command: "solve a".to_owned(),
+            folder: folder.into(),
+            given: "".into(),
+            identity: "v1".into(),
+        }
+    }
+
+    fn learnt(own: f64) -> Arc<Earlier> {
+        let asks = Asks {
+            own,
+            penalty: 60.0,
+            l1: 0.25,
+            llc: 0.02,
+            reads: 0.01,
+            steepness: 0.5,
+            ghz: 2.0,
+        };
+        Arc::new(Earlier {
+            phases: vec![EarlierPhase {
+                core_type: 0,
+                asks,
+                solo_cpi: 2.0 * own,
+            }],
+        })
+    }
+
+    /// A job that ran for so long.
+    fn result(ms: u64, exit: Exit, learnt: Option<Arc<Earlier>>) -> TaskResult {
+        let absent = Absence::NotTold;
+        TaskResult {
+            spec: TaskSpec::new(0, "solve"),
+            started: Some(Nanos::ZERO),
+            finished: Some(Nanos::from_ms(ms)),
+            exit: Some(exit),
+            timed_out: false,
+            told_to_end: false,
+            ended_by_user: false,
+            cpu_time: Reading::Absent(absent),
+            waited_max: Nanos::ZERO,
+            ran: Nanos::from_ms(ms),
+            shared: false,
+            counts: Counts::absent(absent),
+            multiplexed: false,
+            resources: Resources::absent(absent),
+            progress: Reading::Absent(absent),
+            progress_basis: ProgressBasis::Provisional,
+            progress_learnt: Reading::Absent(absent),
+            runs: 1,
+            width: Reading::Value(1),
+            learnt,
+        }
+    }
+
+    /// What the tasks of two jobs are told: one that ran before in this folder, and the same elsewhere.
+    fn told(path: &Path) -> [TaskSpec; 2] {
+        let (_, known, warning) = Memory::recall(
+            Some(path.to_owned()),
+            vec![Some(key("/here")), Some(key("/there"))],
+        );
+        assert_eq!(warning, None);
+        let mut specs = [TaskSpec::new(0, "here"), TaskSpec::new(1, "there")];
+        specs
+            .iter_mut()
+            .zip(&known)
+            .for_each(|(spec, known)| known.as_ref().unwrap().tell(spec));
+        specs
+    }
+
+    #[test]
+    fn what_was_learnt_of_a_job_is_told_to_the_next_run_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("history.sqlite");
+        let run = |result: TaskResult| {
+            let (mut memory, known, warning) =
+                Memory::recall(Some(path.clone()), vec![Some(key("/here"))]);
+            memory.ended(known[0].as_ref().unwrap(), &result);
+            assert_eq!((warning, memory.finish()), (None, None));
+            told(&path)
+        };
+        // What failed tells nothing, nor what is kept for all commands with its program.
+        assert_eq!(
+            run(result(900, Exit::Code(1), Some(learnt(0.5)))).map(|spec| spec.earlier),
+            [None, None]
+        );
+        assert_eq!(
+            run(result(9, Exit::Code(0), Some(learnt(0.5)))).map(|spec| spec.earlier),
+            [None, None]
+        );
+        let [here, there] = run(result(900, Exit::Code(0), Some(learnt(0.5))));
+        assert_eq!((here.earlier, there.earlier), (Some(learnt(0.5)), None));
+        assert!(here.expected.is_some() && there.expected.is_some());
+        // It is short now, and known by itself.
+        assert_eq!(
+            run(result(9, Exit::Code(0), None))[0].earlier,
+            Some(learnt(0.5))
+        );
+        assert_eq!(
+            run(result(900, Exit::Code(0), Some(learnt(0.75))))[0].earlier,
+            Some(learnt(0.75))
+        );
+    }
+
+    /// Nobody's run fails for it, and the next time is as good.
+    #[test]
+    fn while_others_use_the_file_nothing_is_known_and_what_comes_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("history.sqlite");
+        let all = || Memory::recall(Some(path.clone()), vec![Some(key("/here"))]);
+        let (mut memory, known, _) = all();
+        memory.ended(
+            known[0].as_ref().unwrap(),
+            &result(900, Exit::Code(0), None),
+        );
+        assert_eq!(memory.finish(), None);
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+        let (mut memory, known, warning) = all();
+        assert!(
+            matches!(&warning, Some(RunWarning::HistoryBusy { lost: false, .. })),
+            "{warning:?}"
+        );
+        let known = known[0].as_ref().unwrap();
+        assert_eq!(known.recalled, Recalled::default());
+        memory.ended(known, &result(900, Exit::Code(0), None));
+        let lost = memory.finish();
+        assert!(
+            matches!(&lost, Some(RunWarning::HistoryBusy { lost: true, .. })),
+            "{lost:?}"
+        );
+        other.execute_batch("ROLLBACK").unwrap();
+        memory.ended(known, &result(900, Exit::Code(0), None));
+        assert_eq!(memory.finish(), None);
+        let ends: i64 = other
+            .query_row("SELECT known ->> 'ends' FROM command", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(ends, 2);
+    }
+}

@@ -1,0 +1,392 @@
+//! Files that the user names beside the log folder (`--record`, `--events`, `--joblog`). Each may be a pipe, a device or a
+//! descriptor. Files that lie beside them are regular files.
+
+use super::options::RunOptions;
+use super::runs;
+use crate::exit::{Exit, Failure, usage};
+use crate::input::told;
+use crate::stderr;
+use crate::whole_file::{is_descriptor, resolve_links};
+use cosched_linux::{Interrupt, Interrupts, same_open_file};
+use rustix::fs::{FlockOperation, OFlags, fcntl_getfl, fcntl_setfl, flock};
+use rustix::io::Errno;
+use std::cell::RefCell;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Time between two tries to open or lock a file.
+const RETRY: Duration = Duration::from_millis(20);
+/// Tries after which the user is told that a pipe has no reader: a second.
+const TRIES_BEFORE_MESSAGE: usize = 50;
+/// Tries to lock a file. A process of an ended run may still hold the lock for a moment.
+const TRIES_TO_LOCK: usize = 10;
+
+/// A file that the user named.
+pub(crate) struct Named {
+    option: &'static str,
+    /// As the user wrote it.
+    pub(crate) path: PathBuf,
+    /// Where its links lead.
+    pub(crate) place: PathBuf,
+}
+
+/// The files that this run will write where the user says.
+pub(crate) struct AllNamed {
+    pub(crate) record: Option<Named>,
+    pub(crate) events: Option<Named>,
+    pub(crate) joblog: Option<Named>,
+}
+
+impl AllNamed {
+    /// Checks that the files differ, and that files beside them are regular files.
+    ///
+    /// # Errors
+    /// They can't be used as they are. Nothing has been made.
+    pub(crate) fn check(options: &RunOptions) -> anyhow::Result<AllNamed> {
+        let output = &options.output;
+        let all = AllNamed {
+            record: Named::resolve_given("--record", output.record.as_deref())?,
+            events: Named::resolve_given("--events", output.events.as_deref())?,
+            joblog: Named::resolve_given("--joblog", output.joblog.as_deref())?,
+        };
+        all.check_apart()?;
+        for named in all.iter() {
+            named.check_beside()?;
+        }
+        Ok(all)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Named> {
+        [&self.record, &self.events, &self.joblog]
+            .into_iter()
+            .flatten()
+    }
+
+    /// Refuses files that the run reads: they would be overwritten.
+    ///
+    /// # Errors
+    /// One of them is such a file, by whichever name.
+    pub(crate) fn check_inputs<I: Iterator<Item = PathBuf>>(
+        &self,
+        inputs: impl FnOnce() -> I,
+    ) -> anyhow::Result<()> {
+        let mut written = Vec::new();
+        for named in self.iter() {
+            let beside = named.beside().map(|(_, path)| path);
+            let files = beside.into_iter().chain([named.path.clone()]);
+            written.extend(files.filter_map(|file| Some((named, id_of_file(&file)?))));
+        }
+        if written.is_empty() {
+            return Ok(());
+        }
+        for input in inputs().filter_map(|input| id_of_file(&input)) {
+            if let Some((named, _)) = written.iter().find(|(_, id)| *id == input) {
+                let why = "this run reads this file, which would be overwritten; choose another";
+                return Err(named.fail(&io::Error::other(why)));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_apart(&self) -> anyhow::Result<()> {
+        let all = self.written();
+        for (ix, (option, path)) in all.iter().enumerate() {
+            if let Some((other, _)) = all[..ix].iter().find(|(_, earlier)| earlier == path) {
+                let why = io::Error::other(format!("{other} is the same file; choose another"));
+                return Err(fail(option, path, &why));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses files of these names in the log folder: the run writes them itself.
+    ///
+    /// # Errors
+    /// One of them is such a file.
+    pub(crate) fn check_logs(&self, logs: &Path, names: &[String]) -> anyhow::Result<()> {
+        let logs = resolve_links(logs).unwrap_or_else(|_| logs.to_owned());
+        for (option, path) in &self.written() {
+            let name = path.strip_prefix(&logs).ok().and_then(Path::to_str);
+            if let Some(name) = name.filter(|name| names.iter().any(|one| one == name)) {
+                let why = io::Error::other(format!(
+                    "the run writes {name} in its log folder, too; choose another"
+                ));
+                return Err(fail(option, path, &why));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is written, and where its links lead.
+    fn written(&self) -> Vec<(&'static str, PathBuf)> {
+        let mut all = Vec::new();
+        for named in self.iter().filter(|named| !named.is_special()) {
+            all.push((named.option, named.place.clone()));
+            if let Some((what, path)) = named.beside() {
+                all.push((what, resolve_links(&path).unwrap_or(path)));
+            }
+        }
+        all
+    }
+}
+
+/// The device and inode of a regular file.
+fn id_of_file(path: &Path) -> Option<(u64, u64)> {
+    let meta = path.metadata().ok().filter(Metadata::is_file)?;
+    Some((meta.dev(), meta.ino()))
+}
+
+impl Named {
+    fn resolve_given(option: &'static str, path: Option<&Path>) -> anyhow::Result<Option<Named>> {
+        path.map(|path| Named::resolve(option, path)).transpose()
+    }
+
+    fn resolve(option: &'static str, path: &Path) -> anyhow::Result<Named> {
+        let place = resolve_links(path).map_err(|error| fail(option, path, &error))?;
+        Ok(Named {
+            option,
+            path: path.to_owned(),
+            place,
+        })
+    }
+
+    /// Whether it is a pipe, a device or a descriptor: nothing can lie beside it or replace it.
+    pub(crate) fn is_special(&self) -> bool {
+        is_descriptor(&self.place) || self.place.metadata().is_ok_and(|meta| !meta.is_file())
+    }
+
+    /// The file that is written beside it, and what that is.
+    fn beside(&self) -> Option<(&'static str, PathBuf)> {
+        match self.option {
+            "--record" if !self.is_special() => Some(("the series beside --record", self.series())),
+            "--joblog" => {
+                runs::beside(&self.path).map(|path| ("the list of runs beside --joblog", path))
+            }
+            _ => None,
+        }
+    }
+
+    fn check_beside(&self) -> anyhow::Result<()> {
+        match self.beside() {
+            Some((_, path)) if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) => {
+                let why = "it lies beside the file, and is not a regular file; remove it first";
+                Err(fail(self.option, &path, &io::Error::other(why)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The series beside a record.
+    pub(crate) fn series(&self) -> PathBuf {
+        self.path.with_extension("series.jsonl")
+    }
+
+    pub(crate) fn fail(&self, error: &io::Error) -> anyhow::Error {
+        fail(self.option, &self.path, error)
+    }
+
+    /// Opens the file for writing at its end, and makes it if it is not there. With `reads`, a regular file can be read, too.
+    ///
+    /// # Errors
+    /// The file can't be opened, or a signal comes while a pipe has no reader.
+    pub(crate) fn open(&self, reads: bool, waiting: &Waiting) -> anyhow::Result<File> {
+        if let Some(number) = self.descriptor()
+            && self.place.is_file()
+        {
+            return open_descriptor(number).map_err(|error| self.fail(&error));
+        }
+        let mut how = OpenOptions::new();
+        let is_pipe = self
+            .place
+            .metadata()
+            .is_ok_and(|meta| meta.file_type().is_fifo());
+        // A pipe that is open for reading as well has a reader always.
+        how.write(true).read(reads && !is_pipe);
+        let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        flags.set(OFlags::NOFOLLOW, !is_descriptor(&self.place));
+        how.custom_flags(flags.bits() as i32);
+        let file = match how.clone().create_new(true).open(&self.place) {
+            Ok(file) => {
+                waiting.made(&self.place);
+                file
+            }
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(self.fail(&error)),
+            Err(_) if is_pipe => self.await_reader(&how, waiting)?,
+            Err(_) => how.open(&self.place).map_err(|error| self.fail(&error))?,
+        };
+        // From now on it blocks. A second run may write to it, too.
+        fcntl_setfl(&file, OFlags::APPEND).map_err(|error| self.fail(&error.into()))?;
+        Ok(file)
+    }
+
+    /// Opens a pipe as soon as it has a reader.
+    fn await_reader(&self, how: &OpenOptions, waiting: &Waiting) -> anyhow::Result<File> {
+        let no_reader = Some(Errno::NXIO.raw_os_error());
+        let mut tries = 0;
+        loop {
+            match how.open(&self.place) {
+                Err(error) if error.raw_os_error() == no_reader => {}
+                opened => return opened.map_err(|error| self.fail(&error)),
+            }
+            tries += 1;
+            if tries == TRIES_BEFORE_MESSAGE {
+                let path = told(&self.path);
+                waiting.say(&format!(
+                    "waiting until somebody reads {} {path}",
+                    self.option
+                ));
+            }
+            waiting.sleep()?;
+        }
+    }
+
+    /// The number of this process's own descriptor that it is, if it is one.
+    fn descriptor(&self) -> Option<i32> {
+        let folder = format!("/proc/{}/fd", std::process::id());
+        let number = self.place.strip_prefix(folder).ok()?;
+        number.to_str()?.parse().ok()
+    }
+
+    /// Locks the file as long as it stays open, against runs that begin at the same moment or know it by another name.
+    ///
+    /// # Errors
+    /// Another run has it, or has removed it.
+    pub(crate) fn claim(&self, file: &File, waiting: &Waiting) -> anyhow::Result<()> {
+        if self.is_special() {
+            return Ok(());
+        }
+        let mut tries = 0;
+        // A file system without locks gives another error.
+        while let Err(Errno::WOULDBLOCK) = flock(file, FlockOperation::NonBlockingLockExclusive) {
+            // Whoever made it, it is that run's by now.
+            waiting.not_made(&self.place);
+            tries += 1;
+            if tries > TRIES_TO_LOCK {
+                let why = "another run still goes on and writes to it; wait for its end, or choose another file";
+                return Err(self.fail(&io::Error::other(why)));
+            }
+            waiting.sleep()?;
+        }
+        let opened = file.metadata().map_err(|error| self.fail(&error))?;
+        if id_of_file(&self.place) == Some((opened.dev(), opened.ino())) {
+            return Ok(());
+        }
+        let why = "it was removed or replaced just now; try again";
+        Err(self.fail(&io::Error::other(why)))
+    }
+
+    /// Empties the file, unless it is a pipe, a device or a descriptor.
+    ///
+    /// # Errors
+    /// An error of the system.
+    pub(crate) fn empty(&self, file: &File) -> anyhow::Result<()> {
+        if self.is_special() {
+            return Ok(());
+        }
+        file.set_len(0).map_err(|error| self.fail(&error))
+    }
+}
+
+/// Duplicates a descriptor of this process, which shares its position in the file.
+fn open_descriptor(number: i32) -> io::Result<File> {
+    let file = File::from(same_open_file(number)?);
+    if fcntl_getfl(&file)? & OFlags::RWMODE == OFlags::RDONLY {
+        return Err(io::Error::other("it is not open for writing"));
+    }
+    Ok(file)
+}
+
+fn fail(option: &str, path: &Path, error: &io::Error) -> anyhow::Error {
+    usage(format!(
+        "{option} {}: {error}; nothing was started",
+        told(path)
+    ))
+}
+
+/// Holds signals back while files are opened, to remove new files if one ends the run.
+pub(crate) struct Waiting {
+    interrupts: Interrupts,
+    quiet: bool,
+    made: RefCell<Vec<PathBuf>>,
+}
+
+impl Waiting {
+    /// Holds signals back from now on.
+    ///
+    /// # Errors
+    /// An error of the kernel.
+    pub(crate) fn new(quiet: bool) -> io::Result<Waiting> {
+        Ok(Waiting {
+            interrupts: Interrupts::hold()?,
+            quiet,
+            made: RefCell::default(),
+        })
+    }
+
+    /// Notes a file that this run has made.
+    pub(crate) fn made(&self, path: &Path) {
+        self.made.borrow_mut().push(path.to_owned());
+    }
+
+    /// Notes that a file is not to be removed.
+    fn not_made(&self, path: &Path) {
+        self.made.borrow_mut().retain(|made| made != path);
+    }
+
+    /// Removes the files that were made.
+    pub(crate) fn unmake(&self) {
+        for path in self.made.take() {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    /// Takes signals that have come.
+    ///
+    /// # Errors
+    /// One of them ends the run.
+    pub(crate) fn look(&self) -> anyhow::Result<()> {
+        while let Some(interrupt) = self.interrupts.next_signal() {
+            if let Interrupt::End(signal) = interrupt {
+                let message = format!("signal {signal} came before anything was started");
+                let exit = Exit::Signal(signal);
+                return Err(Failure { exit, message }.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn sleep(&self) -> anyhow::Result<()> {
+        self.look()?;
+        std::thread::sleep(RETRY);
+        Ok(())
+    }
+
+    fn say(&self, what: &str) {
+        if !self.quiet {
+            stderr::say(format_args!("cosched: {what}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_link_that_appears_after_the_check_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (out, precious) = (dir.path().join("out"), dir.path().join("precious"));
+        std::fs::write(&precious, "kept").unwrap();
+        let waiting = Waiting::new(true).unwrap();
+        let named = Named::resolve("--joblog", &out).unwrap();
+        symlink(&precious, &out).unwrap();
+        assert!(named.open(false, &waiting).is_err() && named.open(true, &waiting).is_err());
+        std::fs::remove_file(&out).unwrap();
+        named.open(false, &waiting).unwrap();
+        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "kept");
+    }
+}

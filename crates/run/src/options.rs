@@ -1,0 +1,326 @@
+//! What a run is to do. `cosched run` fills this in from its command line. Messages name the options as they are called there.
+
+use crate::cpus::{CpuChoice, CpusPerJob};
+use crate::input::Reading;
+use crate::limits::{JobLimit, LoadLimit};
+use crate::metrics::MetricsAddress;
+use cosched_core::{Actuation, Halt, Nanos, Order, RunConfig, TimeLimit};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use strum::{Display, EnumIter, EnumMessage, EnumString, IntoStaticStr};
+
+/// All options of a run. The default runs no job, on this machine, under the best policy.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Where the jobs come from. An error if it can't be read, or holds no job.
+    pub jobs: Source,
+    /// Shell for lines: a path, or a name in `PATH`; by default `/bin/sh`. An error if it is no POSIX shell.
+    pub shell: Option<OsString>,
+    /// The machine, and how it is used.
+    pub machine: MachineOptions,
+    /// The policy.
+    pub policy: PolicyOptions,
+    /// Limits on the run and its jobs.
+    pub limits: LimitOptions,
+    /// What is printed, and which files are written.
+    pub output: OutputOptions,
+    /// Where solo times come from. A simulation always has them.
+    pub solo: SoloSource,
+    /// File with what earlier runs know of commands; by default nothing is known or kept.
+    pub history: Option<PathBuf>,
+    /// Skip jobs that succeeded before, by the job log; and what to do with jobs of a killed run that still run.
+    pub resume: Option<Orphans>,
+    /// Start nothing; print the plan.
+    pub dry_run: bool,
+}
+
+/// Where the jobs come from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A mix file (TOML); `-` for standard input.
+    Mix(PathBuf),
+    /// A file with a shell command on each line; `-` for standard input.
+    List(PathBuf),
+    /// A command and its arguments, with the reading of its values.
+    Command(Vec<OsString>, Reading),
+}
+
+impl Default for Source {
+    fn default() -> Source {
+        Source::Command(Vec::new(), Reading::default())
+    }
+}
+
+/// The machine, and how it is used.
+#[derive(Clone, Debug, Default)]
+pub struct MachineOptions {
+    /// Simulated machine: a built-in name, or the path of a file; by default the jobs run on this machine.
+    pub on: Option<String>,
+    /// CPUs to use; by default those that no other run of cosched uses. An error if one of them does not exist.
+    pub cpus: Option<CpuChoice>,
+    /// CPUs of a job without `cpus` in a mix file.
+    pub cpus_per_job: CpusPerJob,
+    /// Further counter events, as in `mm=0x4844`. An error if one can't be parsed.
+    pub events: Vec<String>,
+    /// How jobs are frozen.
+    pub freeze: Freeze,
+    /// What lets jobs run and wait.
+    pub actuator: Actuator,
+    /// How decisions are carried out. With a scheduler in the kernel always as plans.
+    pub actuation: Actuation,
+}
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct PolicyOptions {
+    /// Name in the table of policies; by default the best that the machine supports.
+    pub name: Option<String>,
+    /// Parameters: name and value. An error if the policy has no such parameter, or one is given twice.
+    pub params: Vec<(String, String)>,
+    /// TOML file with parameters for this machine.
+    pub profile: Option<PathBuf>,
+    /// Seed of everything random; 1 by default.
+    pub seed: u64,
+}
+
+impl Default for PolicyOptions {
+    fn default() -> PolicyOptions {
+        PolicyOptions {
+            name: None,
+            params: Vec::new(),
+            profile: None,
+            seed: 1,
+        }
+    }
+}
+
+/// Limits on the run and its jobs.
+#[derive(Clone, Debug)]
+pub struct LimitOptions {
+    /// Live jobs at once; by default as many as CPUs, or four times that where the policy shares time.
+    pub jobs: Option<JobLimit>,
+    /// Which jobs begin first.
+    pub order: Order,
+    /// Start no job while less memory than this is available, in bytes.
+    pub mem_keep: Option<u64>,
+    /// Start no job while the load average is above this.
+    pub load: Option<LoadLimit>,
+    /// Time between the starts of two jobs; 0 by default.
+    pub delay: Nanos,
+    /// Longest time that a job may run; by default there is no limit.
+    pub timeout: Option<TimeLimit>,
+    /// Attempts of a job that fails; 1 by default.
+    pub attempts: u32,
+    /// Time from SIGTERM to SIGKILL; 5 s by default.
+    pub grace: Nanos,
+    /// Longest pause of a started job; 30 s by default.
+    pub max_pause: Nanos,
+    /// When to give up early; never by default.
+    pub halt: Halt,
+}
+
+impl Default for LimitOptions {
+    fn default() -> LimitOptions {
+        let config = RunConfig::default();
+        LimitOptions {
+            jobs: None,
+            order: config.order,
+            mem_keep: None,
+            load: None,
+            delay: config.delay,
+            timeout: config.timeout,
+            attempts: config.attempts,
+            grace: config.grace,
+            max_pause: config.max_pause,
+            halt: config.halt,
+        }
+    }
+}
+
+/// What is printed, and which files are written. A file that can't be written is an error before any job starts.
+#[derive(Clone, Debug, Default)]
+pub struct OutputOptions {
+    /// Folder for the jobs' output, the record and the series.
+    pub logs: Logs,
+    /// Log folders to keep in `cosched-logs`; by default all.
+    pub keep_logs: Option<u32>,
+    /// How the jobs' output is shown; by default not at all, or in one piece where it is not kept or its order is.
+    pub show: Option<Show>,
+    /// Show the output in the order of the jobs.
+    pub keep_order: bool,
+    /// Size beyond which a job's files are cut, in bytes.
+    pub log_limit: Option<u64>,
+    /// Print the record (JSON) instead of a summary.
+    pub json: bool,
+    /// File for the record. The series is written beside it.
+    pub record: Option<PathBuf>,
+    /// File for every decision with its snapshot.
+    pub events: Option<PathBuf>,
+    /// File for the job log.
+    pub joblog: Option<PathBuf>,
+    /// Where metrics are served, as Prometheus reads them.
+    pub metrics: Option<MetricsAddress>,
+    /// Print no progress, no warnings and no summary.
+    pub quiet: bool,
+    /// Print each job's start, and more at the end.
+    pub verbose: bool,
+}
+
+/// The log folder of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Logs {
+    /// A new folder in `cosched-logs`.
+    #[default]
+    New,
+    /// This folder.
+    At(PathBuf),
+    /// None: the jobs' output is in a temporary folder while they run.
+    Nowhere,
+}
+
+/// Where solo times come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SoloSource {
+    /// None are needed.
+    #[default]
+    Nothing,
+    /// Each distinct job runs alone first.
+    Measured,
+    /// The same, and the jobs do not run together.
+    OnlyMeasured,
+    /// The record or the solo profiles of an earlier run.
+    File(PathBuf),
+}
+
+/// What to do with jobs of a killed run that still run.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, EnumIter, EnumMessage, IntoStaticStr,
+)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Orphans {
+    /// Start nothing, and list them
+    Refuse,
+    /// Wait until they have ended; how is not known, so they run again
+    Wait,
+    /// Wait until they have ended, and count them as done; how they ended is not known
+    Adopt,
+    /// End them (SIGTERM, after --grace SIGKILL), and run them again
+    Kill,
+    /// Leave them alone, and run their commands a second time
+    Ignore,
+}
+
+/// How jobs are frozen.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Display,
+    EnumString,
+    EnumIter,
+    EnumMessage,
+    IntoStaticStr,
+)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Freeze {
+    /// The cgroup freezer where it works, else signals
+    #[default]
+    Auto,
+    /// The cgroup freezer, or an error
+    Cgroup,
+    /// SIGSTOP and SIGCONT
+    Signals,
+}
+
+/// What lets jobs run and wait.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Display,
+    EnumString,
+    EnumIter,
+    EnumMessage,
+    IntoStaticStr,
+)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Actuator {
+    /// Jobs are frozen and bound to CPUs
+    #[default]
+    Freezer,
+    /// A scheduler in the kernel
+    SchedExt,
+    /// A scheduler in the kernel, for all ordinary processes of the machine
+    SchedExtAll,
+}
+
+/// How the jobs' output is shown.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Display,
+    EnumString,
+    EnumIter,
+    EnumMessage,
+    IntoStaticStr,
+    serde::Serialize,
+    serde::Deserialize,
+)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Show {
+    /// Each job's output in one piece when it ends
+    Group,
+    /// Lines as they come, each with its job's values, or its name without any
+    Tag,
+    /// Lines as they come
+    Live,
+}
+
+impl RunOptions {
+    /// Whether the machine is simulated.
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.machine.on.is_some()
+    }
+
+    /// The folder of the mix file, from which names of files in it count.
+    pub(crate) fn mix_folder(&self) -> &Path {
+        match &self.jobs {
+            Source::Mix(file) => file.parent().unwrap_or(Path::new("")),
+            _ => Path::new(""),
+        }
+    }
+
+    /// How the jobs' output is shown; `None` if it is not. Simulated jobs have none.
+    pub(crate) fn show(&self) -> Option<Show> {
+        let output = &self.output;
+        let is_shown = output.keep_order || !output.keeps_logs();
+        let show = output.show.or(is_shown.then_some(Show::Group));
+        show.filter(|_| !self.is_simulated())
+    }
+}
+
+impl OutputOptions {
+    /// Whether a log folder stays.
+    pub(crate) fn keeps_logs(&self) -> bool {
+        self.logs != Logs::Nowhere
+    }
+}
+
+impl MachineOptions {
+    /// How decisions are carried out.
+    pub(crate) fn actuation(&self) -> Actuation {
+        match self.actuator {
+            Actuator::Freezer => self.actuation,
+            Actuator::SchedExt | Actuator::SchedExtAll => Actuation::Plans,
+        }
+    }
+}

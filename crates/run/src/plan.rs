@@ -1,0 +1,453 @@
+//! What a run is going to do, checked as far as it can be before anything is started.
+
+use super::memory::{Known, Memory};
+use super::options::{Logs, RunOptions, SoloSource};
+use super::platform::Platform;
+use super::policy::{Choice, choose};
+use super::resume::{Resumed, Seen};
+use super::setting;
+use crate::exit::{incapable, usage};
+use crate::input::{Command, Job, told};
+use cosched_core::{
+    Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, SoloProfile, TaskSpec,
+};
+use cosched_report::{
+    EarlierJob, JobInfo, RECORD_SCHEMA, Record, RunInput, RunWarning, SOLO_SCHEMA, SettingFile,
+    SoloFile, SoloTimes, schema_of, solo_times,
+};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// A run that is ready to be started.
+pub(crate) struct Plan<P: Platform> {
+    pub(crate) choice: Choice,
+    /// The machine's capabilities, and those that solo runs or a file of solo profiles provide.
+    pub(crate) capabilities: Capabilities,
+    pub(crate) config: RunConfig,
+    /// The jobs with their numbers in the job log.
+    pub(crate) jobs: Vec<(u64, Job)>,
+    /// The jobs in the platform's own form.
+    pub(crate) tasks: Vec<P::Job>,
+    pub(crate) specs: Vec<TaskSpec>,
+    /// What is known of each job from earlier runs; `None` where nothing is kept of it.
+    pub(crate) known: Vec<Option<Known>>,
+    /// Takes what is to be kept of them.
+    pub(crate) memory: Memory,
+    pub(crate) logs: PathBuf,
+    pub(crate) solo: SoloWish,
+    /// Jobs that earlier runs did.
+    pub(crate) earlier: Vec<EarlierJob>,
+    /// Some of them were adopted just now.
+    pub(crate) newly_adopted: bool,
+    /// What the job log was, if this run resumes it.
+    pub(crate) seen: Seen,
+    /// What the user is to know of earlier runs, and of the file of solo times.
+    pub(crate) warnings: Vec<RunWarning>,
+    /// Where the jobs come from.
+    pub(crate) input: RunInput,
+    /// What else it reads: the files of the simulated machine, of programs, `--profile` and `--solo`.
+    pub(crate) files: Vec<SettingFile>,
+}
+
+/// Where solo times come from.
+pub(crate) struct SoloWish {
+    /// Whether each job runs alone first.
+    pub(crate) alone: bool,
+    /// Solo times of an earlier run. They replace those of solo runs.
+    pub(crate) known: Option<SoloTimes>,
+    /// Solo profiles of an earlier run.
+    pub(crate) profiles: Option<SoloFile>,
+    /// The file that they are from.
+    file: Option<SettingFile>,
+    /// Why the file's times may not be those of this run.
+    warnings: Vec<RunWarning>,
+}
+
+impl SoloWish {
+    /// The sources that the command line asks for, for a run on `machine`. With `by_default` jobs run alone first even if
+    /// it asks for nothing.
+    fn new(given: &SoloSource, by_default: bool, machine: &str) -> anyhow::Result<SoloWish> {
+        let is_measured = matches!(given, SoloSource::Measured | SoloSource::OnlyMeasured);
+        let alone = by_default || is_measured;
+        let SoloSource::File(name) = given else {
+            return Ok(SoloWish {
+                alone,
+                known: None,
+                profiles: None,
+                file: None,
+                warnings: Vec::new(),
+            });
+        };
+        let text = crate::input::read_text(name)?;
+        let fail = |problem: String| usage(format!("--solo {}: {problem}", told(name)));
+        let expected =
+            format!("expected solo profiles (`{SOLO_SCHEMA}`) or a run record (`{RECORD_SCHEMA}`)");
+        let schema = schema_of(&text).map_err(|error| fail(format!("{error}; {expected}")))?;
+        let (times, profiles, there) = match schema.as_deref() {
+            Some(schema) if schema.starts_with("cosched.solo/") => {
+                let profiles =
+                    SoloFile::from_json(&text).map_err(|error| fail(error.to_string()))?;
+                let there = profiles.machine.clone();
+                (profiles.times(), Some(profiles), there)
+            }
+            Some(schema) if schema.starts_with("cosched.run/") => {
+                let record = Record::from_json(&text).map_err(|error| fail(error.to_string()))?;
+                (solo_times(&record), None, record.machine)
+            }
+            Some(other) => return Err(fail(format!("{expected}; found `{other}`"))),
+            None => return Err(fail(format!("{expected}; found no `schema`"))),
+        };
+        if profiles.is_none() && times.is_empty() {
+            return Err(fail(
+                "the record has no solo time; make one with `cosched run --solo measure`, or by running the jobs with \
+                 `--policy fifo --jobs 1`"
+                    .to_owned(),
+            ));
+        }
+        let mut warnings = Vec::new();
+        if times.disturbed {
+            let why =
+                "others used the CPUs, or heat slowed them down, when the --solo file was made";
+            warnings.push(RunWarning::SoloDisturbed {
+                why: why.to_owned(),
+            });
+        }
+        if there != machine {
+            warnings.push(RunWarning::SoloOtherMachine {
+                there,
+                here: machine.to_owned(),
+            });
+        }
+        let file = Some(setting::file("solo", name, text.as_bytes()));
+        Ok(SoloWish {
+            alone,
+            known: Some(times),
+            profiles,
+            file,
+            warnings,
+        })
+    }
+
+    /// Sets the capabilities for solo bandwidths and solo traces. They are there if solo runs or a file of solo
+    /// profiles will supply them; whether they do so for every job is checked later.
+    fn capabilities(&self, capabilities: &mut Capabilities) {
+        // A backend knows nothing about earlier runs.
+        capabilities
+            .missing
+            .entry(Capability::SoloTrace)
+            .or_insert(Absence::NoSoloTrace);
+        for (capability, counted) in [
+            (
+                Capability::SoloBandwidth,
+                Capability::Counter(Counter::MmReads),
+            ),
+            (Capability::SoloTrace, Capability::Ipc),
+        ] {
+            match capabilities.why_missing(counted) {
+                _ if self.profiles.is_some() => {
+                    capabilities.missing.remove(&capability);
+                }
+                None if self.alone => {
+                    capabilities.missing.remove(&capability);
+                }
+                Some(why) if self.alone => {
+                    capabilities.missing.insert(capability, why);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Checks that the solo profile of each job has what the policy needs.
+pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> anyhow::Result<()> {
+    for need in (choice.entry.needs)(&choice.params) {
+        let lacks = |spec: &&TaskSpec| match need.capability {
+            Capability::SoloBandwidth => spec.solo.mm_reads.is_none(),
+            Capability::SoloTrace => spec.solo.trace.is_none(),
+            _ => false,
+        };
+        let lacking: Vec<&str> = specs
+            .iter()
+            .filter(lacks)
+            .map(|spec| spec.name.as_str())
+            .collect();
+        if need.importance == Importance::Required && !lacking.is_empty() {
+            let shown = lacking[..lacking.len().min(5)].join(", ");
+            let more = if lacking.len() > 5 {
+                format!(" and {} more", lacking.len() - 5)
+            } else {
+                String::new()
+            };
+            return Err(incapable(format!(
+                "policy {} needs the {}, and {shown}{more} {} none; make them with `cosched run --solo measure`, or give a \
+                 solo-profiles.json of an earlier run, as in --solo cosched-logs/RUN/solo-profiles.json",
+                choice.entry.name,
+                need.capability.text(),
+                if lacking.len() == 1 { "has" } else { "have" }
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What is to be known of jobs alone, what the machine can do then, and the policy; `crowded`: more jobs are wanted at once than
+/// there are CPUs.
+pub(crate) fn policy<P: Platform>(
+    options: &RunOptions,
+    platform: &P,
+    crowded: bool,
+) -> anyhow::Result<(SoloWish, Capabilities, Choice)> {
+    let view = platform.view();
+    let solo = SoloWish::new(&options.solo, P::SOLO_BY_DEFAULT, &view.machine.name)?;
+    let mut capabilities = view.capabilities.clone();
+    solo.capabilities(&mut capabilities);
+    let choice = choose(options, &capabilities, &view.params, crowded)?;
+    Ok((solo, capabilities, choice))
+}
+
+impl<P: Platform> Plan<P> {
+    pub(crate) fn new(
+        options: &RunOptions,
+        platform: &P,
+        resumed: Resumed,
+        input: RunInput,
+    ) -> anyhow::Result<Plan<P>> {
+        let Resumed {
+            left: jobs,
+            earlier,
+            newly_adopted,
+            seen,
+            mut warnings,
+        } = resumed;
+        let view = platform.view();
+        let machine = &view.machine;
+        let cpus = machine.cpus.len();
+        // `-j 8 sleep` means eight sleepers at once.
+        let asked = options
+            .limits
+            .jobs
+            .map(|limit| limit.on(cpus).min(jobs.len()));
+        let (mut solo, capabilities, choice) =
+            policy(options, platform, asked.is_some_and(|asked| asked > cpus))?;
+        warnings.append(&mut solo.warnings);
+        let mut files = view.files.clone();
+        if let (Some(path), Some(content)) = (&options.policy.profile, &choice.profile) {
+            files.push(setting::file("profile", path, content.as_bytes()));
+        }
+        files.extend(solo.file.clone());
+        let logs = log_folder(options)?;
+        let mut tasks = Vec::new();
+        let mut specs = Vec::new();
+        for (ix, (_, job)) in jobs.iter().enumerate() {
+            let given = &job.input;
+            let spec = options.machine.cpus_per_job.spec(
+                ix,
+                job,
+                &machine.all_cpus(),
+                view.measures_width,
+            )?;
+            tasks.push(platform.job(job, &logs)?);
+            specs.push(TaskSpec {
+                arrives: Nanos::from_s(given.start_s),
+                bus_use_milli: given.bus_use_milli,
+                solo: SoloProfile::default(),
+                ..spec
+            });
+        }
+        let remembers = options.history.as_deref().is_some();
+        let mut keys = Vec::new();
+        for ((_, job), task) in jobs.iter().zip(&tasks) {
+            let key = remembers.then(|| platform.key(job, task));
+            keys.push(key.flatten());
+        }
+        let (memory, known, no_history) = Memory::recall(options.history.clone(), keys);
+        warnings.extend(no_history);
+        for (spec, known) in specs.iter_mut().zip(&known) {
+            known.iter().for_each(|known| known.tell(spec));
+        }
+        let config = config(options, &choice, cpus, jobs.len());
+        Ok(Plan {
+            choice,
+            capabilities,
+            config,
+            jobs,
+            tasks,
+            specs,
+            known,
+            memory,
+            logs,
+            solo,
+            earlier,
+            newly_adopted,
+            seen,
+            warnings,
+            input,
+            files,
+        })
+    }
+
+    /// What is known about the jobs before the run.
+    pub(crate) fn infos(&self) -> Vec<JobInfo> {
+        let tasks = self.specs.iter().zip(&self.tasks);
+        let jobs = self.jobs.iter().zip(tasks);
+        jobs.map(|((seq, job), (spec, task))| info_of::<P>(*seq, job, spec, task))
+            .collect()
+    }
+}
+
+fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: usize) -> RunConfig {
+    let limits = &options.limits;
+    let live = match limits.jobs {
+        Some(limit) => limit.on(cpus),
+        None if choice.entry.time_shares => 4 * cpus,
+        None => cpus,
+    };
+    RunConfig {
+        quantum: Nanos::from_s(choice.params.number("quantum_s")),
+        // `--jobs 0` sets no limit.
+        jobs: if live == usize::MAX {
+            jobs.max(1)
+        } else {
+            live
+        },
+        order: limits.order,
+        max_pause: limits.max_pause,
+        halt: limits.halt,
+        timeout: limits.timeout,
+        delay: limits.delay,
+        attempts: limits.attempts,
+        grace: limits.grace,
+        seed: options.policy.seed,
+        actuation: options.machine.actuation(),
+        traffic: choice.entry.needs_traffic(&choice.params),
+        ..RunConfig::default()
+    }
+}
+
+/// The absolute path of the run's log folder.
+fn log_folder(options: &RunOptions) -> anyhow::Result<PathBuf> {
+    let stamp = stamp(SystemTime::now());
+    let logs = match &options.output.logs {
+        Logs::At(folder) => folder.clone(),
+        Logs::Nowhere => temporary()?.join(format!("cosched-{stamp}")),
+        Logs::New => Path::new(DEFAULT_LOGS).join(stamp),
+    };
+    Ok(std::path::absolute(&logs).unwrap_or(logs))
+}
+
+fn info_of<P: Platform>(seq: u64, job: &Job, spec: &TaskSpec, task: &P::Job) -> JobInfo {
+    let (log, log_stderr) = P::files(task).unzip();
+    JobInfo {
+        seq,
+        program: job.input.program.clone(),
+        command: job.input.command.as_ref().map(Command::line),
+        given: P::given(job),
+        tag: Some(job.tag()),
+        log: log.map(|path| path.display().to_string()),
+        log_stderr: log_stderr.map(|path| path.display().to_string()),
+        ..JobInfo::of(spec)
+    }
+}
+
+/// The folder for the log folders of runs that were given none.
+pub(crate) const DEFAULT_LOGS: &str = "cosched-logs";
+
+/// The temporary directory, which is nobody's to make.
+fn temporary() -> anyhow::Result<PathBuf> {
+    let folder = std::env::temp_dir();
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    Err(usage(format!(
+        "--no-logs: the temporary directory {} is not there; nothing was started; make it, or set TMPDIR to one that is",
+        told(&folder)
+    )))
+}
+
+/// Tells a run from all others by the time and its process.
+fn stamp(now: SystemTime) -> String {
+    let stamp = humantime::format_rfc3339_seconds(now).to_string();
+    let stamp: String = stamp
+        .chars()
+        .filter(|c| c.is_ascii_digit() || *c == 'T')
+        .collect();
+    format!("{}-{}", stamp.replace('T', "-"), std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosched_core::{Params, Rate, SoloTrace, find_policy};
+
+    fn choice(policy: &str) -> Choice {
+        let entry = find_policy(policy).expect("a policy of the table");
+        let params = Params::resolve(entry.name, entry.params, &[]).expect("its defaults");
+        Choice {
+            entry,
+            params,
+            origins: Default::default(),
+            profile: None,
+            shortfalls: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn jobs_without_a_solo_trace_are_named() {
+        let trace = SoloTrace::new(vec![(1_000, 1.0)]).expect("a trace");
+        let known = SoloProfile {
+            time: None,
+            mm_reads: Some(Rate(1)),
+            trace: Some(trace.into()),
+        };
+        let mut specs: Vec<TaskSpec> = (0..8)
+            .map(|id| TaskSpec::new(id, &format!("job-{id}")))
+            .collect();
+        specs.iter_mut().for_each(|spec| spec.solo = known.clone());
+        assert!(require_solo(&choice("oracle"), &specs).is_ok());
+        specs[5].solo.trace = None;
+        let error = require_solo(&choice("oracle"), &specs)
+            .expect_err("job-5 lacks it")
+            .to_string();
+        assert!(
+            error.contains("solo trace of each job, and job-5 has none"),
+            "{error}"
+        );
+        specs.iter_mut().for_each(|spec| spec.solo.trace = None);
+        let error = require_solo(&choice("oracle"), &specs)
+            .expect_err("all lack it")
+            .to_string();
+        assert!(error.contains("job-4 and 3 more have none"), "{error}");
+        // Another policy needs no trace.
+        assert!(require_solo(&choice("perf-fair"), &specs).is_ok());
+    }
+
+    #[test]
+    fn solo_runs_feed_what_can_be_counted() {
+        let capabilities = |missing: &[Capability], alone: bool| {
+            let mut capabilities = Capabilities::default();
+            for &capability in missing.iter().chain(&[Capability::SoloBandwidth]) {
+                capabilities.missing.insert(capability, Absence::NoCounters);
+            }
+            let given = match alone {
+                true => SoloSource::Measured,
+                false => SoloSource::Nothing,
+            };
+            SoloWish::new(&given, false, "m")
+                .expect("no file is read")
+                .capabilities(&mut capabilities);
+            (
+                capabilities.why_missing(Capability::SoloTrace),
+                capabilities.why_missing(Capability::SoloBandwidth),
+            )
+        };
+        let no = Some(Absence::NoCounters);
+        assert_eq!(capabilities(&[], false), (Some(Absence::NoSoloTrace), no));
+        assert_eq!(capabilities(&[], true), (None, None));
+        assert_eq!(capabilities(&[Capability::Ipc], true), (no, None));
+        assert_eq!(
+            capabilities(&[Capability::Counter(Counter::MmReads)], true),
+            (None, no)
+        );
+    }
+}

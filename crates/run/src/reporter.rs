@@ -1,0 +1,201 @@
+//! Reports on a running batch: to the screen, the history, the journal of starts, and the window.
+
+use super::memory::{Known, Memory};
+use super::options::OutputOptions;
+use super::runs::Journal;
+use super::screen::Screen;
+use super::watched;
+use super::window::Window;
+use cosched_core::{Exit, Nanos, TaskResult, TaskSpec};
+use cosched_report::{
+    JobInfo, LiveProgress, Notice, RunWarning, Status, ended_line, progress_line,
+};
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Where the reports go, and what they need to know of the batch.
+pub(super) struct Reporter<'a> {
+    pub(super) options: &'a OutputOptions,
+    /// Prefix of lines about jobs.
+    pub(super) mark: &'static str,
+    pub(super) screen: &'a Screen,
+    pub(super) memory: &'a RefCell<Memory>,
+    pub(super) window: Option<&'a Window>,
+    pub(super) journal: Journal,
+    /// What earlier runs know of each job.
+    pub(super) known: Vec<Option<Known>>,
+    /// The files of each job's output and error output.
+    pub(super) job_files: Vec<Option<(PathBuf, PathBuf)>>,
+    /// Start of the run's clock; `None` in a simulation.
+    pub(super) started_at: Option<SystemTime>,
+    /// When the loop began, in real time.
+    pub(super) began: Instant,
+}
+
+impl Reporter<'_> {
+    /// Passes a notice on to everyone concerned.
+    pub(super) fn report(&mut self, notice: Notice<'_>) {
+        match notice {
+            Notice::Starting { info, at } => self.starting(info, at),
+            Notice::Started { task, info, .. } => self.started(task, info),
+            Notice::Retried { result, info } => self.retried(result, info),
+            Notice::Ended {
+                result,
+                info,
+                progress,
+            } => self.ended(result, info, progress),
+            Notice::Progress(progress) => self.progress(progress),
+            Notice::Watched(status) => self.watched(status),
+            Notice::Status(lines) => {
+                for line in lines {
+                    self.screen.answer(&format!("cosched: {line}"));
+                }
+            }
+            Notice::Warning(warning) => self.screen.say(&format!("cosched: {}", warning.text())),
+        }
+    }
+
+    fn starting(&mut self, info: Option<&JobInfo>, at: Nanos) {
+        if let (Some(info), Some(began)) = (info, self.started_at) {
+            self.journal
+                .starting(info, began + Duration::from_nanos(at.0));
+            self.warn_of_journal();
+        }
+    }
+
+    fn started(&self, task: &TaskSpec, info: Option<&JobInfo>) {
+        if let Some((out, err)) = &self.job_files[task.id.0 as usize] {
+            let tag = info.and_then(|info| info.tag.as_ref());
+            let tag = tag.unwrap_or(&task.name);
+            self.screen.started(task.id.0, tag, [out, err]);
+        }
+        if self.options.verbose {
+            self.screen
+                .say(&format!("{}started {}", self.mark, what(task, info)));
+        }
+    }
+
+    fn retried(&self, result: &TaskResult, info: Option<&JobInfo>) {
+        let task = &result.spec;
+        if let Some((out, err)) = &self.job_files[task.id.0 as usize] {
+            self.screen.started_again(task.id.0, [out, err]);
+        }
+        let exit = result.exit.as_ref().map(Exit::to_string);
+        self.screen.say(&format!(
+            "{}{}: {} in attempt {}; retrying",
+            self.mark,
+            what(task, info),
+            exit.unwrap_or_default(),
+            result.runs
+        ));
+    }
+
+    fn ended(&self, result: &TaskResult, info: Option<&JobInfo>, progress: &LiveProgress) {
+        let job = result.spec.id.0;
+        if let Some(Some(known)) = self.known.get(job as usize) {
+            self.memory.borrow_mut().ended(known, result);
+        }
+        let failed = result.timed_out || !result.exit.as_ref().is_some_and(Exit::ok);
+        self.screen.ended(job, failed);
+        let line = ended_line(progress, result, info);
+        // A job that did not start cannot report that itself.
+        if self.options.quiet && matches!(result.exit, Some(Exit::NotStarted(_))) {
+            self.screen.answer(&format!("cosched: {line}"));
+        }
+        if failed || self.options.verbose || !self.screen.is_terminal() {
+            self.screen.say(&line);
+        }
+        if failed {
+            self.screen.last_error(job);
+        }
+    }
+
+    fn progress(&self, progress: &LiveProgress) {
+        self.screen
+            .progress(|width| self.progress_line(progress, width));
+        self.screen
+            .sign_of_life(|| self.progress_line(progress, 200));
+        let problem = self.memory.borrow_mut().pass();
+        self.warn_all(problem);
+        self.warn_of_window();
+    }
+
+    /// The progress line. A simulation's also has its speed relative to real time.
+    fn progress_line(&self, progress: &LiveProgress, width: usize) -> String {
+        let mut line = progress_line(progress, width);
+        let real = self.began.elapsed().as_secs_f64();
+        if progress.simulated && real > 0.0 {
+            let speed = format!(", {:.0} x real time", progress.elapsed.as_s() / real);
+            if line.chars().count() + speed.chars().count() <= width {
+                line.push_str(&speed);
+            }
+        }
+        line
+    }
+
+    fn watched(&self, status: Box<Status>) {
+        if let Some(window) = self.window {
+            watched::show(window, status);
+        }
+    }
+
+    fn warn_all(&self, warnings: impl IntoIterator<Item = RunWarning>) {
+        for warning in warnings {
+            self.screen.warn(warning);
+        }
+    }
+
+    fn warn_of_journal(&mut self) {
+        let problem = self.journal.take_warning();
+        self.warn_all(problem);
+    }
+
+    /// Warns that nobody can watch the run any more.
+    fn warn_of_window(&self) {
+        if let Some(why) = self.window.and_then(Window::take_lost) {
+            self.screen.warn(RunWarning::NoWindow { why });
+        }
+    }
+
+    /// Warns about output that was cut, rewritten or not shown, after the last job.
+    pub(super) fn leave_console(&self, specs: &[TaskSpec]) {
+        let shown = self.screen.leave_console();
+        let file_of = |job: u32, file: usize| {
+            let end = if file == 0 { "out" } else { "err" };
+            format!("{}.{end}", specs[job as usize].name)
+        };
+        for cut in shown.cuts {
+            self.screen.warn(RunWarning::LogCut {
+                file: file_of(cut.job, cut.file),
+                bytes: cut.bytes,
+            });
+        }
+        for (job, file) in shown.rewritten {
+            let file = file_of(job, file);
+            self.screen.warn(RunWarning::LogRewritten { file });
+        }
+        if let Some(why) = shown.lost {
+            let folder = self.output_folder();
+            self.screen.warn(RunWarning::OutputLost { why, folder });
+        }
+        self.warn_of_window();
+    }
+
+    fn output_folder(&self) -> String {
+        let first = self.job_files.iter().flatten().next();
+        let folder = first.and_then(|(out, _)| out.parent());
+        folder.map_or_else(String::new, |folder| folder.display().to_string())
+    }
+
+    /// Writes what still waits to be written to the journal.
+    pub(super) fn finish_journal(&mut self) {
+        self.journal.finish();
+        self.warn_of_journal();
+    }
+}
+
+/// What a job runs, in words.
+fn what(task: &TaskSpec, info: Option<&JobInfo>) -> String {
+    info.map_or_else(|| task.name.clone(), JobInfo::what)
+}

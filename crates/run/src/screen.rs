@@ -1,0 +1,224 @@
+//! What a run shows: a progress line, lines that stay, and the jobs' output. It goes to a console of its own while jobs run,
+//! else straight to the terminal.
+
+use super::console::{Console, Finished, Showing};
+use super::terminal::{Terminal, width_of};
+use cosched_report::RunWarning;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// What a run shows. Cheap to clone; all clones are one screen.
+#[derive(Clone)]
+pub struct Screen {
+    inner: Rc<RefCell<Inner>>,
+}
+
+struct Inner {
+    quiet: bool,
+    is_terminal: bool,
+    to: To,
+    last: Option<Instant>,
+    /// When a line that stays was written last.
+    said: Instant,
+    /// Kept until the record takes them, each once, with how often it came.
+    warnings: Vec<(RunWarning, u64)>,
+    /// Where each is in the list, by its text.
+    told: HashMap<String, usize>,
+}
+
+enum To {
+    Terminal(Terminal),
+    Console(Box<Console>),
+}
+
+/// Where no progress line can be drawn, one is written after so long a silence.
+const SILENCE: Duration = Duration::from_secs(300);
+/// The progress line is redrawn at most this often.
+const REDRAW: Duration = Duration::from_millis(100);
+
+impl Screen {
+    /// A screen on standard error. With `quiet` it shows only answers.
+    pub fn new(quiet: bool) -> Screen {
+        let terminal = Terminal::new();
+        let is_terminal = terminal.is_terminal();
+        let to = To::Terminal(terminal);
+        let inner = Inner {
+            quiet,
+            is_terminal,
+            to,
+            last: None,
+            said: Instant::now(),
+            warnings: Vec::new(),
+            told: HashMap::new(),
+        };
+        Screen {
+            inner: Rc::new(RefCell::new(inner)),
+        }
+    }
+
+    /// From now on everything goes to a console, until [`Screen::leave_console`].
+    pub(crate) fn use_console(&self, showing: &Showing) {
+        self.clear();
+        match Console::start(showing) {
+            Ok(console) => self.inner.borrow_mut().to = To::Console(Box::new(console)),
+            Err(error) => self.warn(RunWarning::NoConsole {
+                why: error.to_string(),
+            }),
+        }
+    }
+
+    /// Waits until the console has shown all, and goes back to the terminal. Returns what was cut off the jobs' files.
+    pub(crate) fn leave_console(&self) -> Finished {
+        let before = std::mem::replace(
+            &mut self.inner.borrow_mut().to,
+            To::Terminal(Terminal::new()),
+        );
+        match before {
+            To::Console(console) => console.finish(),
+            To::Terminal(mut terminal) => {
+                terminal.clear();
+                Finished::default()
+            }
+        }
+    }
+
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.inner.borrow().is_terminal
+    }
+
+    /// Columns that a line may have.
+    pub(crate) fn width(&self) -> usize {
+        width_of(std::io::stderr())
+    }
+
+    /// Redraws the progress line.
+    pub fn progress(&self, line: impl FnOnce(usize) -> String) {
+        let is_due = |inner: &Inner| {
+            !inner.quiet
+                && inner.is_terminal
+                && inner.last.is_none_or(|last| last.elapsed() >= REDRAW)
+        };
+        if !is_due(&self.inner.borrow()) {
+            return;
+        }
+        let width = self.width();
+        let mut inner = self.inner.borrow_mut();
+        inner.last = Some(Instant::now());
+        let line = line(width.saturating_sub(1));
+        match &mut inner.to {
+            To::Terminal(terminal) => terminal.progress(&line),
+            To::Console(console) => console.progress(line),
+        }
+    }
+
+    /// Where no progress line can be drawn, writes it now and then while nothing else is written: whoever looks into a
+    /// log wants to see that the run goes on.
+    pub fn sign_of_life(&self, line: impl FnOnce() -> String) {
+        let is_silent = {
+            let inner = self.inner.borrow();
+            !inner.quiet && !inner.is_terminal && inner.said.elapsed() >= SILENCE
+        };
+        if is_silent {
+            self.say(&format!("cosched: {}", line()));
+        }
+    }
+
+    /// Removes the progress line, so that something else can be written.
+    pub fn clear(&self) {
+        let mut inner = self.inner.borrow_mut();
+        inner.last = None;
+        match &mut inner.to {
+            To::Terminal(terminal) => terminal.clear(),
+            To::Console(console) => console.clear(),
+        }
+    }
+
+    /// Writes a line that stays.
+    pub fn say(&self, line: &str) {
+        if !self.inner.borrow().quiet {
+            self.answer(line);
+        }
+    }
+
+    /// Writes a line that the user has asked for, so that `--quiet` does not hide it.
+    pub fn answer(&self, line: &str) {
+        let mut inner = self.inner.borrow_mut();
+        inner.last = None;
+        inner.said = Instant::now();
+        let line = &cosched_report::visible_lines(line);
+        match &mut inner.to {
+            To::Terminal(terminal) => terminal.say(line),
+            To::Console(console) => console.say(line),
+        }
+    }
+
+    /// A job has started: its output is shown, if that was asked for.
+    pub(crate) fn started(&self, job: u32, tag: &str, files: [&Path; 2]) {
+        if let To::Console(console) = &mut self.inner.borrow_mut().to {
+            console.started(job, tag, files);
+        }
+    }
+
+    /// A job that failed is started again: where whole jobs are shown, its next attempt is.
+    pub(crate) fn started_again(&self, job: u32, files: [&Path; 2]) {
+        if let To::Console(console) = &mut self.inner.borrow_mut().to {
+            console.started_again(job, files);
+        }
+    }
+
+    /// A job has ended: the rest of its output is shown.
+    pub(crate) fn ended(&self, job: u32, failed: bool) {
+        if let To::Console(console) = &mut self.inner.borrow_mut().to {
+            console.ended(job, failed);
+        }
+    }
+
+    /// Shows the last line that a failed job wrote to its error output.
+    pub(crate) fn last_error(&self, job: u32) {
+        let mut inner = self.inner.borrow_mut();
+        if inner.quiet {
+            return;
+        }
+        if let To::Console(console) = &mut inner.to {
+            console.last_error(job);
+        }
+    }
+
+    /// Shows a warning on a line that stays, and keeps it for the record. One that comes again and again is shown ever more
+    /// rarely: at the second, fourth, eighth time and so on.
+    pub(crate) fn warn(&self, warning: RunWarning) {
+        let text = warning.text();
+        let times = self.inner.borrow_mut().count(warning, &text);
+        if times == 1 {
+            self.say(&format!("cosched: {text}"));
+        } else if times.is_power_of_two() {
+            self.say(&format!("cosched: {text} ({times} times so far)"));
+        }
+    }
+
+    /// Takes the warnings shown so far.
+    pub(crate) fn take_warnings(&self) -> Vec<RunWarning> {
+        let mut inner = self.inner.borrow_mut();
+        inner.told.clear();
+        std::mem::take(&mut inner.warnings)
+            .into_iter()
+            .map(|(warning, times)| warning.repeated(times))
+            .collect()
+    }
+}
+
+impl Inner {
+    /// Enters a warning, whose text is `text`; how often it has come.
+    fn count(&mut self, warning: RunWarning, text: &str) -> u64 {
+        if let Some(&at) = self.told.get(text) {
+            self.warnings[at].1 += 1;
+            return self.warnings[at].1;
+        }
+        self.told.insert(text.to_owned(), self.warnings.len());
+        self.warnings.push((warning, 1));
+        1
+    }
+}

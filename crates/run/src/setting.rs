@@ -1,0 +1,204 @@
+//! How a run was started, for its record: everything that tells it from another run of the same jobs.
+
+use super::options::{RunOptions, SoloSource};
+use super::platform::View;
+use super::policy::Origin;
+use crate::input::quote;
+use crate::input::spec::AUTO;
+use crate::sha256::sha256;
+use cosched_core::{
+    Absence, Actuation, Order, Params, Restart, RunConfig, TimeLimit, auto_shortfall,
+};
+use cosched_linux::identity::{host_name, kernel_release};
+use cosched_linux::root::Root;
+use cosched_report::{
+    Absences, ParamSetting, RunInput, RunOptions as RecordedOptions, RunSetting, SettingFile,
+};
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// Why an option is null.
+const NOT_GIVEN: &str = "not given";
+
+/// Where the jobs of a run come from, as it is noted when they are read. A simulation notes no path.
+pub(crate) fn input(kind: &str, file: Option<(&Path, &[u8])>, simulated: bool) -> RunInput {
+    let mut absent = Absences::default();
+    let no_file = "the jobs were given on the command line";
+    let path = match file {
+        None => Err(no_file),
+        Some(_) if simulated => Err(Absence::Simulated.text()),
+        Some((path, _)) if path == Path::new("-") => Err("standard input"),
+        Some((path, _)) => Ok(shown(
+            &std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+        )),
+    };
+    let hash = file.map(|(_, bytes)| sha256(bytes));
+    RunInput {
+        kind: kind.to_owned(),
+        path: absent.note_option("path", path.clone().ok(), path.err().unwrap_or_default()),
+        sha256: absent.note_option("sha256", hash, no_file),
+        absent,
+    }
+}
+
+/// A file that a run used, by its name as it was given and its content.
+pub(crate) fn file(kind: &str, name: &Path, content: &[u8]) -> SettingFile {
+    SettingFile {
+        kind: kind.to_owned(),
+        name: shown(name),
+        sha256: sha256(content),
+    }
+}
+
+/// A path as text: as it is, or as a shell reads it if it is no UTF-8.
+fn shown(path: &Path) -> String {
+    path.to_str()
+        .map_or_else(|| quote(path.as_os_str().as_bytes()), str::to_owned)
+}
+
+/// How a run with these parameters and this configuration was started, with its jobs from there and with these files.
+pub(crate) fn setting(
+    options: &RunOptions,
+    view: &View,
+    from: (&RunInput, &[SettingFile]),
+    params: (&Params, &BTreeMap<String, Origin>),
+    config: &RunConfig,
+) -> RunSetting {
+    let mut absent = Absences::default();
+    let simulated = view.is_simulated();
+    let root = Root::default();
+    let real = |value: Option<String>| value.filter(|_| !simulated);
+    let why = |absence: Absence| {
+        if simulated {
+            Absence::Simulated
+        } else {
+            absence
+        }
+        .text()
+    };
+    let words = || {
+        std::env::args_os()
+            .map(|word| quote(word.as_bytes()))
+            .collect()
+    };
+    let not_told = why(Absence::NotTold);
+    let origin = |name: &str| {
+        params
+            .1
+            .get(name)
+            .map_or("default", |origin| origin.code())
+            .to_owned()
+    };
+    let param = |(name, value): (&str, &cosched_core::ParamValue)| ParamSetting {
+        name: name.to_owned(),
+        value: value.clone(),
+        origin: origin(name),
+    };
+    RunSetting {
+        command_line: absent.note_option("command_line", (!simulated).then(words), not_told),
+        cwd: absent.note_option(
+            "cwd",
+            real(std::env::current_dir().ok().as_deref().map(shown)),
+            not_told,
+        ),
+        input: from.0.clone(),
+        files: from.1.to_vec(),
+        host: absent.note_option("host", real(host_name(&root)), not_told),
+        kernel: absent.note_option("kernel", real(kernel_release(&root)), not_told),
+        params: params.0.iter().map(param).collect(),
+        options: recorded_options(options, view, config),
+        absent,
+    }
+}
+
+/// Why `auto` does not take the policy that it would take where nothing is lacking; `None` if another policy was named, or
+/// nothing is lacking.
+pub(crate) fn auto_lacks(options: &RunOptions, view: &View) -> Option<String> {
+    auto_shortfall(&view.capabilities)
+        .filter(|_| options.policy.name.is_none())
+        .map(|lack| lack.why.to_string())
+}
+
+fn recorded_options(options: &RunOptions, view: &View, config: &RunConfig) -> RecordedOptions {
+    let mut absent = Absences::default();
+    let timeout = config.timeout.map(|limit| match limit {
+        TimeLimit::Fixed(time) => format!("{}s", time.as_s()),
+        TimeLimit::PercentOfMedian(share) => format!("{share}%"),
+    });
+    let solo = match options.solo {
+        // A simulation always measures them.
+        SoloSource::Nothing if !view.is_simulated() => None,
+        SoloSource::File(_) => Some("file".to_owned()),
+        _ => Some("measure".to_owned()),
+    };
+    let shell = options.shell.as_ref().map(|shell| quote(shell.as_bytes()));
+    let load = options
+        .limits
+        .load
+        .map(|load| load.on(view.machine.cpus.len()));
+    let lacks = auto_lacks(options, view);
+    let why_nothing = match &options.policy.name {
+        None => "nothing is lacking",
+        Some(_) => "the policy was named",
+    };
+    RecordedOptions {
+        policy: options.policy.name.clone().unwrap_or(AUTO.to_owned()),
+        policy_lacks: absent.note_option("policy_lacks", lacks, why_nothing),
+        jobs_at_once: config.jobs,
+        order: match config.order {
+            Order::Longest => "longest",
+            Order::Given => "given",
+        }
+        .to_owned(),
+        cpus: view.machine.all_cpus().to_string(),
+        cpus_per_job: options.machine.cpus_per_job.to_string(),
+        freeze: options.machine.freeze.to_string(),
+        actuator: options.machine.actuator.to_string(),
+        actuation: match config.actuation {
+            Actuation::Decisions => "decisions",
+            Actuation::Plans => "plans",
+        }
+        .to_owned(),
+        restart: match config.restart {
+            Restart::Never => "never",
+            Restart::UntilLast => "until-last",
+        }
+        .to_owned(),
+        attempts: config.attempts,
+        halt: config.halt.to_string(),
+        max_pause_s: config.max_pause.as_s(),
+        grace_s: config.grace.as_s(),
+        delay_s: config.delay.as_s(),
+        timeout: absent.note_option("timeout", timeout, NOT_GIVEN),
+        mem_keep_bytes: absent.note_option("mem_keep_bytes", options.limits.mem_keep, NOT_GIVEN),
+        load: absent.note_option("load", load, NOT_GIVEN),
+        log_limit_bytes: absent.note_option("log_limit_bytes", options.output.log_limit, NOT_GIVEN),
+        solo: absent.note_option("solo", solo, NOT_GIVEN),
+        shell: absent.note_option("shell", shell, NOT_GIVEN),
+        events: options.machine.events.clone(),
+        absent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_that_of_sha256sum() {
+        let input = |path: &str| input("list", Some((Path::new(path), b"abc")), false);
+        let from_file = input("/a/b");
+        let hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(
+            (from_file.path.as_deref(), from_file.sha256.as_deref()),
+            (Some("/a/b"), Some(hash))
+        );
+        assert_eq!(input("-").absent.why("path"), Some("standard input"));
+        assert_eq!(
+            super::input("mix", Some((Path::new("/a"), b"")), true).path,
+            None,
+            "no path in a simulation"
+        );
+    }
+}

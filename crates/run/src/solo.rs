@@ -1,0 +1,281 @@
+//! Solo profiles, learned before the run itself: from solo runs, from the platform, or from a file.
+
+use super::answer::exit_of;
+use super::batch::{Batch, BatchResult};
+use super::files::Files;
+use super::plan::{Plan, require_solo};
+use super::platform::{Platform, SoloWork};
+use super::screen::Screen;
+use super::session::Session;
+use super::setting::setting;
+use crate::exit::Exit;
+use crate::input::told;
+use crate::whole_file::write_whole;
+use anyhow::Context as _;
+use cosched_core::{
+    Actuation, Capability, Counter, EndedBy, Halt, Nanos, POLICIES, Params, PolicyEntry, Rate,
+    Restart, RunConfig, SoloProfile, TaskResult, TaskSpec,
+};
+use cosched_report::{
+    JobInfo, Record, RunWarning, SeriesReader, Solo, SoloFile, SoloSource, SoloTimes, record,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Learns the solo profile of each job and notes it in the plan and in `infos`. Returns an exit if the user interrupted
+/// it.
+///
+/// # Errors
+/// A solo run could not be made, or the policy needs more than could be learned.
+pub(crate) fn learn<P: Platform>(
+    session: &Session<'_, P>,
+    plan: &mut Plan<P>,
+    infos: &mut [JobInfo],
+) -> anyhow::Result<Option<Exit>> {
+    if plan.solo.alone {
+        match session.platform.solo_work(trace_step(plan))? {
+            SoloWork::Known { profiles, source } => {
+                for (ix, profile) in profiles.into_iter().enumerate() {
+                    infos[ix].solo = profile.time.map(|time| Solo { time, source });
+                    plan.specs[ix].solo = profile;
+                }
+            }
+            SoloWork::RunEach => {
+                if let Some(exit) = measure(session, plan, infos)? {
+                    return Ok(Some(exit));
+                }
+            }
+        }
+    }
+    if let Some(profiles) = &plan.solo.profiles {
+        for (spec, info) in plan.specs.iter_mut().zip(&*infos) {
+            let known = profiles.profile(&info.name, info.command.as_deref(), &info.given);
+            spec.solo = known.unwrap_or_else(|| spec.solo.clone());
+        }
+    }
+    if let Some(times) = &plan.solo.known {
+        for info in infos.iter_mut() {
+            use_known_time(session.screen, times, info);
+        }
+    }
+    for (spec, info) in plan.specs.iter_mut().zip(&*infos) {
+        spec.solo.time = info.solo.map(|solo| solo.time);
+    }
+    require_solo(&plan.choice, &plan.specs)?;
+    Ok(None)
+}
+
+fn use_known_time(screen: &Screen, times: &SoloTimes, info: &mut JobInfo) {
+    match times.get(&info.name, info.command.as_deref(), &info.given) {
+        Some(seconds) => {
+            info.solo = Some(Solo {
+                time: Nanos::from_s(seconds),
+                source: SoloSource::Record,
+            });
+        }
+        None => screen.warn(RunWarning::SoloMissing {
+            job: info.name.clone(),
+            simulated: info.solo.is_some(),
+        }),
+    }
+}
+
+/// The interval between the points of a solo trace; `None` if the policy needs no traces.
+fn trace_step<P: Platform>(plan: &Plan<P>) -> Option<Nanos> {
+    let needs = (plan.choice.entry.needs)(&plan.choice.params);
+    let traced = needs
+        .iter()
+        .any(|need| need.capability == Capability::SoloTrace);
+    traced.then_some(plan.config.quantum)
+}
+
+/// The position of each job's first copy, by the position of the job.
+fn first_copies<P: Platform>(plan: &Plan<P>) -> Vec<usize> {
+    let mut known = HashMap::new();
+    let jobs = plan.jobs.iter().enumerate();
+    jobs.map(|(ix, (_, job))| {
+        let job = &job.input;
+        let same = (&job.command, &job.env, &job.cwd, &job.stdin, job.cpus);
+        *known.entry(same).or_insert(ix)
+    })
+    .collect()
+}
+
+/// Jobs that run alone, one after the other.
+struct SoloJobs<J> {
+    /// Their positions in the plan.
+    positions: Vec<usize>,
+    jobs: Vec<J>,
+    specs: Vec<TaskSpec>,
+    infos: Vec<JobInfo>,
+}
+
+impl<J> SoloJobs<J> {
+    fn new<P: Platform<Job = J>>(
+        platform: &P,
+        plan: &Plan<P>,
+        infos: &[JobInfo],
+        positions: Vec<usize>,
+        folder: &Path,
+    ) -> anyhow::Result<SoloJobs<J>> {
+        let mut all = SoloJobs {
+            positions,
+            jobs: Vec::new(),
+            specs: Vec::new(),
+            infos: Vec::new(),
+        };
+        for (number, &ix) in all.positions.iter().enumerate() {
+            let job = platform.job(&plan.jobs[ix].1, folder)?;
+            let (log, log_stderr) = P::files(&job).unzip();
+            all.infos.push(JobInfo {
+                log: log.map(|path| path.display().to_string()),
+                log_stderr: log_stderr.map(|path| path.display().to_string()),
+                ..infos[ix].clone()
+            });
+            let spec = &plan.specs[ix];
+            all.specs.push(TaskSpec {
+                cpus: spec.cpus,
+                width: spec.width,
+                ..TaskSpec::new(number as u32, &spec.name)
+            });
+            all.jobs.push(job);
+        }
+        Ok(all)
+    }
+}
+
+/// Runs each distinct job alone and notes its solo profile. Returns an exit if the user interrupted it.
+fn measure<P: Platform>(
+    session: &Session<'_, P>,
+    plan: &mut Plan<P>,
+    infos: &mut [JobInfo],
+) -> anyhow::Result<Option<Exit>> {
+    let folder = plan.logs.join("solo");
+    std::fs::create_dir_all(&folder).with_context(|| told(&folder))?;
+    // Copies of a job share its solo time.
+    let first_of = first_copies(plan);
+    let positions: Vec<usize> = (0..first_of.len())
+        .filter(|&ix| first_of[ix] == ix)
+        .collect();
+    session.screen.say(&format!(
+        "cosched: {} solo runs first, one after the other",
+        positions.len()
+    ));
+    let solo = SoloJobs::new(session.platform, plan, infos, positions.clone(), &folder)?;
+    let series = plan.logs.join("solo.series.jsonl");
+    let BatchResult { result, mut info } = run_alone(session, plan, solo, &series)?;
+    for disturbed in info.disturbances(true) {
+        info.warnings.push(disturbed.clone());
+        session.screen.warn(disturbed);
+    }
+    let record = record(&result, &info);
+    write_whole(&plan.logs.join("solo.json"), record.to_json().as_bytes())?;
+    let profiles = profiles(&record, &series)?;
+    let file = plan.logs.join("solo-profiles.json");
+    write_whole(&file, profiles.to_json().as_bytes())?;
+    if let EndedBy::Signal(_) = result.ended_by {
+        return Ok(Some(exit_of(&result, &plan.config.halt, false)));
+    }
+    for (task, &first) in result.tasks.iter().zip(&positions) {
+        let profile = profile_of(task, &profiles);
+        if profile.is_none() {
+            let job = infos[first].name.clone();
+            session.screen.warn(RunWarning::SoloFailed { job });
+        }
+        for ix in (first..first_of.len()).filter(|&ix| first_of[ix] == first) {
+            match &profile {
+                Some(profile) => note(profile, &mut plan.specs[ix], &mut infos[ix]),
+                None => infos[ix].solo_failed = true,
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Runs jobs one after the other, with their series in a new file.
+fn run_alone<P: Platform>(
+    session: &Session<'_, P>,
+    plan: &Plan<P>,
+    solo: SoloJobs<P::Job>,
+    series: &Path,
+) -> anyhow::Result<BatchResult> {
+    let view = session.platform.view();
+    let entry = run_to_completion()?;
+    let params = Params::resolve(entry.name, entry.params, &[])?;
+    let config = RunConfig {
+        jobs: 1,
+        halt: Halt::default(),
+        restart: Restart::Never,
+        actuation: Actuation::Decisions,
+        traffic: false,
+        ..plan.config.clone()
+    };
+    // What an earlier run left has been put aside.
+    let file = File::create_new(series).with_context(|| told(series))?;
+    let known = solo.positions.iter().map(|&ix| plan.known[ix].clone());
+    let batch = Batch {
+        policy: entry.name,
+        params: &params,
+        config: &config,
+        capabilities: &view.capabilities,
+        record_as: setting(
+            session.options,
+            view,
+            (&plan.input, &plan.files),
+            (&params, &BTreeMap::new()),
+            &config,
+        ),
+        jobs: solo.jobs,
+        specs: &solo.specs,
+        infos: solo.infos,
+        known: known.collect(),
+        earlier: Vec::new(),
+        files: Files {
+            series: Some(file),
+            ..Files::default()
+        },
+        shows_output: false,
+    };
+    batch.run(session, &mut *(entry.build)(&params))
+}
+
+/// The policy that lets each job run to its end.
+fn run_to_completion() -> anyhow::Result<&'static PolicyEntry> {
+    let entry = POLICIES.iter().find(|entry| !entry.time_shares);
+    entry.context("each policy of the table shares time")
+}
+
+/// The solo profile of a job that ran alone; `None` if it failed.
+fn profile_of(task: &TaskResult, profiles: &SoloFile) -> Option<SoloProfile> {
+    let succeeded = task.exit.as_ref().is_some_and(cosched_core::Exit::ok) && !task.timed_out;
+    let time = task.finished.filter(|_| succeeded)? - task.started?;
+    let reads = task.counts[Counter::MmReads].value();
+    let jobs = &profiles.jobs;
+    let found = jobs.iter().find(|job| job.name == task.spec.name);
+    Some(SoloProfile {
+        time: Some(time),
+        mm_reads: reads.and_then(|reads| Rate::from_count(reads, time)),
+        trace: found.and_then(|job| job.trace.clone()).map(Arc::new),
+    })
+}
+
+fn note(profile: &SoloProfile, spec: &mut TaskSpec, info: &mut JobInfo) {
+    info.solo = profile.time.map(|time| Solo {
+        time,
+        source: SoloSource::Measured,
+    });
+    spec.solo = profile.clone();
+}
+
+/// The solo profiles, from the series of the solo runs.
+fn profiles(record: &Record, series: &Path) -> anyhow::Result<SoloFile> {
+    let name = told(series);
+    let file = File::open(series).with_context(|| name.clone())?;
+    Ok(SoloFile::of_run(
+        record,
+        SeriesReader::new(BufReader::new(file), &name)?,
+    )?)
+}

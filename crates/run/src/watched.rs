@@ -1,0 +1,78 @@
+//! Facts for the watchers of a run that its loop does not know.
+
+use super::gauge::own_cpu_time;
+use super::options::OutputOptions;
+use super::session::Session;
+use super::window::Window;
+use cosched_core::RunConfig;
+use cosched_report::{Absences, RunFacts, RunInfo, Status};
+use std::path::{Path, PathBuf};
+
+/// The facts about a run that do not change while jobs run. `alone`: jobs run one at a time.
+pub(crate) fn facts<P>(
+    session: &Session<'_, P>,
+    info: &RunInfo,
+    config: &RunConfig,
+    alone: bool,
+) -> RunFacts {
+    const NO_LOGS: &str = "--no-logs keeps none";
+    const UNKNOWN: &str = "not told";
+    let mut absent = Absences::default();
+    let (phase, series) = if alone {
+        ("alone", "solo.series.jsonl")
+    } else {
+        ("together", "series.jsonl")
+    };
+    let started_at = info
+        .started_at
+        .map(|at| humantime::format_rfc3339_millis(at).to_string());
+    let command_line = info.setting.command_line.clone();
+    let record = named_record(&session.options.output).or_else(|| session.kept("run.json"));
+    RunFacts {
+        run_id: info.run_id.clone().unwrap_or_default(),
+        pid: std::process::id(),
+        policy: info.policy.clone(),
+        phase: phase.to_owned(),
+        machine: info.machine.name.clone(),
+        cpus: info.machine.all_cpus().to_string(),
+        started_at: absent.note_option("started_at", started_at, UNKNOWN),
+        quantum_s: config.quantum.as_s(),
+        max_pause_s: config.max_pause.as_s(),
+        folder: absent.note_option("folder", session.kept(""), NO_LOGS),
+        record: absent.note_option("record", record, NO_LOGS),
+        series: absent.note_option("series", session.kept(series), NO_LOGS),
+        command_line: absent.note_option("command_line", command_line, UNKNOWN),
+        absent,
+    }
+}
+
+/// The file of `--record`.
+fn named_record(output: &OutputOptions) -> Option<String> {
+    let path = output.record.as_deref()?;
+    let path = std::path::absolute(path).unwrap_or(path.to_owned());
+    Some(path.display().to_string())
+}
+
+impl<P> Session<'_, P> {
+    /// The path of a file in the log folder, or of the folder itself; `None` with `--no-logs`.
+    fn kept(&self, name: &str) -> Option<String> {
+        let path: PathBuf = self.logs.iter().chain(Path::new(name)).collect();
+        self.options
+            .output
+            .keeps_logs()
+            .then(|| path.display().to_string())
+    }
+}
+
+/// Adds the run's own CPU time to a status, and sends it to the watchers.
+pub(crate) fn show(window: &Window, mut status: Box<Status>) {
+    let used = own_cpu_time().as_s();
+    status.own.figures.push("cpu_s", Ok(used));
+    let share = if status.elapsed_s > 0.0 {
+        Ok(used / status.elapsed_s)
+    } else {
+        Err("it has just begun")
+    };
+    status.own.figures.push("cpu_share", share);
+    window.show(&status);
+}
