@@ -1,6 +1,6 @@
 //! The progress of a run: counts, time left, and the line that shows them.
 
-use crate::forecast::{Forecast, Now};
+use crate::forecast::{Forecast, Left, Now};
 use crate::info::JobInfo;
 use crate::text::{clock, seconds, visible};
 use cosched_core::{Expected, ExpectedFrom, Nanos, Snapshot, TaskId, TaskResult, TaskView};
@@ -158,24 +158,12 @@ pub fn ended_line(progress: &LiveProgress, result: &TaskResult, info: Option<&Jo
 pub struct ProgressTracker {
     progress: LiveProgress,
     quantum: Nanos,
-    /// Solo times by the tasks' numbers, as far as they are known. All are looked at in each turn, so they are no map.
-    solo_s: Vec<Option<f64>>,
-    /// The sum of the solo times, if all are known.
-    all_solo_s: Option<f64>,
-    solo_done_s: f64,
-    /// What earlier runs let expect, if they do of most jobs.
-    forecast: Option<Forecast>,
-    /// Most of that comes from other commands.
-    is_by_program: bool,
+    /// Solo times in seconds, as far as they are known.
+    solo_s: BTreeMap<TaskId, f64>,
+    forecast: Forecast,
+    left_from: LeftFrom,
     started: usize,
     started_ended: usize,
-    /// Jobs that have not been let in.
-    pending: usize,
-    ended_well: usize,
-    ran_well_s: f64,
-    ran_ended_s: f64,
-    /// By the tasks' numbers.
-    ended: Vec<bool>,
 }
 
 impl ProgressTracker {
@@ -186,13 +174,6 @@ impl ProgressTracker {
         quantum: Nanos,
         solo_s: BTreeMap<TaskId, f64>,
     ) -> ProgressTracker {
-        let all_solo_s = (solo_s.len() == total).then(|| solo_s.values().sum());
-        let mut by_number = vec![None; total];
-        for (task, solo_s) in solo_s {
-            if let Some(known) = by_number.get_mut(task.0 as usize) {
-                *known = Some(solo_s);
-            }
-        }
         ProgressTracker {
             progress: LiveProgress {
                 simulated,
@@ -201,35 +182,41 @@ impl ProgressTracker {
                 ..LiveProgress::default()
             },
             quantum,
-            solo_s: by_number,
-            all_solo_s,
-            solo_done_s: 0.0,
-            forecast: None,
-            is_by_program: false,
+            solo_s,
+            forecast: Forecast::default(),
+            left_from: LeftFrom::Mean,
             started: 0,
             started_ended: 0,
-            pending: 0,
-            ended_well: 0,
-            ran_well_s: 0.0,
-            ran_ended_s: 0.0,
-            ended: vec![false; total],
         }
+        .expecting(std::iter::empty())
     }
 
-    /// Uses what is expected of each job, in the order of the tasks.
+    /// Uses what is expected of each job, in the order of the tasks. Solo times come first.
     pub fn expecting(
         mut self,
-        expected: impl Iterator<Item = Option<Expected>> + Clone,
+        expected: impl Iterator<Item = Option<Expected>>,
     ) -> ProgressTracker {
-        self.forecast = Forecast::new(
-            expected
-                .clone()
-                .map(|expected| expected.map(|expected| expected.time)),
-        );
-        let (of_others, own): (Vec<Expected>, Vec<Expected>) = expected
-            .flatten()
-            .partition(|expected| expected.from == ExpectedFrom::Program);
-        self.is_by_program = of_others.len() > own.len();
+        let total = self.progress.total;
+        let expected: Vec<Option<Expected>> = expected.collect();
+        let known = expected.iter().flatten();
+        let of_others = known.filter(|expected| expected.from == ExpectedFrom::Program);
+        let of_others = of_others.count();
+        let known = expected.iter().flatten().count();
+        self.left_from = if self.solo_s.len() == total {
+            LeftFrom::Solo
+        } else if known * 2 < total {
+            LeftFrom::Mean
+        } else if of_others * 2 > known {
+            LeftFrom::Program
+        } else {
+            LeftFrom::History
+        };
+        let expected_s = (0..total as u32).map(|id| {
+            let expected = expected.get(id as usize).copied().flatten();
+            let expected_s = expected.map(|expected| expected.time.as_s());
+            self.solo_s_of(TaskId(id)).or(expected_s)
+        });
+        self.forecast = Forecast::new(expected_s);
         self
     }
 
@@ -246,20 +233,11 @@ impl ProgressTracker {
 
     /// What the time left rests on.
     pub(crate) fn left_from(&self) -> LeftFrom {
-        match (self.all_solo_s, &self.forecast) {
-            (Some(_), _) => LeftFrom::Solo,
-            (None, Some(_)) if self.is_by_program => LeftFrom::Program,
-            (None, Some(_)) => LeftFrom::History,
-            (None, None) => LeftFrom::Mean,
-        }
+        self.left_from
     }
 
     pub(crate) fn solo_s_of(&self, task: TaskId) -> Option<f64> {
-        self.solo_s.get(task.0 as usize).copied().flatten()
-    }
-
-    fn has_ended(&self, task: TaskId) -> bool {
-        self.ended.get(task.0 as usize).is_some_and(|&ended| ended)
+        self.solo_s.get(&task).copied()
     }
 
     /// A job was started for the first time.
@@ -276,7 +254,7 @@ impl ProgressTracker {
 
     /// A job was started again. Once it has ended, nobody waits for it.
     pub fn started_again(&mut self, task: TaskId) {
-        if !self.has_ended(task) {
+        if !self.forecast.has_ended(task) {
             self.started();
         }
     }
@@ -285,21 +263,10 @@ impl ProgressTracker {
     pub fn ended(&mut self, now: Nanos, result: &TaskResult) {
         let ok = result.exit.as_ref().is_some_and(cosched_core::Exit::ok);
         self.progress.elapsed = now;
-        if let Some(ended) = self.ended.get_mut(result.spec.id.0 as usize) {
-            *ended = true;
-        }
         self.progress.done += 1;
         self.progress.failed += usize::from(!ok);
         self.started_ended += usize::from(result.started.is_some());
-        self.ran_ended_s += result.ran.as_s();
-        if ok {
-            self.ended_well += 1;
-            self.ran_well_s += result.ran.as_s();
-        }
-        if let Some(forecast) = &mut self.forecast {
-            forecast.ended(result.spec.id, result.ran, ok);
-        }
-        self.solo_done_s += self.solo_s_of(result.spec.id).unwrap_or(0.0);
+        self.forecast.ended(result.spec.id, result.ran, ok);
         self.count();
     }
 
@@ -311,108 +278,29 @@ impl ProgressTracker {
         progress.queued = progress.total.saturating_sub(progress.done + live);
     }
 
-    /// Time has passed. So many jobs, `pending`, have not been let in.
-    pub fn tick(&mut self, snapshot: &Snapshot, pending: usize) {
-        self.pending = pending;
+    /// Time has passed.
+    pub fn tick(&mut self, snapshot: &Snapshot) {
+        // Jobs that ended once and were started again don't count: the run does not wait for them.
+        let tasks = snapshot.tasks.iter();
+        let unfinished = tasks.filter(|task| !self.forecast.has_ended(task.id));
+        let unfinished: Vec<&TaskView> = unfinished.collect();
+        let running = unfinished.iter().filter(|task| task.running.is_some());
+        self.progress.running = running.count();
         self.progress.elapsed = snapshot.now;
-        self.progress.running = self
-            .unfinished(snapshot)
-            .filter(|task| task.running.is_some())
-            .count();
         self.count();
-        self.progress.is_overdue = self.is_overdue(snapshot);
-        // As much again as it has taken too long would be told as a time that is known.
-        let left = self.left_s(snapshot).filter(|_| !self.progress.is_overdue);
-        self.progress.left = left.map(Nanos::from_s);
-        self.progress.is_about = self.left_from() == LeftFrom::Program;
-    }
-
-    /// Whether all jobs that are left have taken longer than is known of them.
-    fn is_overdue(&self, snapshot: &Snapshot) -> bool {
-        match (&self.forecast, self.all_solo_s) {
-            (_, Some(all_s)) => {
-                self.unfinished(snapshot).next().is_some() && self.by_solo(snapshot, all_s).0 <= 0.0
-            }
-            (Some(forecast), None) => forecast.is_outlived(&self.live(snapshot)),
-            (None, None) => false,
-        }
-    }
-
-    /// The jobs that have begun and not ended, and for how long each was placed.
-    fn live(&self, snapshot: &Snapshot) -> Vec<(TaskId, Nanos)> {
-        self.unfinished(snapshot)
-            .map(|task| (task.id, task.estimates.ran))
-            .collect()
-    }
-
-    /// Tasks that have not ended yet. Tasks that were started again don't count: the run does not wait for them.
-    fn unfinished<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a TaskView> {
-        snapshot
-            .tasks
-            .iter()
-            .filter(|task| !self.has_ended(task.id))
-    }
-
-    /// The time left in seconds: from solo times and progress if all solo times are known; else from what earlier runs
-    /// let expect; else from the time of the jobs that have ended.
-    fn left_s(&self, snapshot: &Snapshot) -> Option<f64> {
-        let elapsed = snapshot.now.as_s();
-        if let (Some(forecast), None) = (&self.forecast, self.all_solo_s) {
-            let live = self.live(snapshot);
-            let cpus = snapshot.machine.cpus.len();
-            return forecast.left_s(&Now {
-                elapsed: snapshot.now,
-                cpus,
-                live: &live,
-            });
-        }
-        let (work, done, longest) = match self.all_solo_s {
-            Some(all_s) => self.by_solo(snapshot, all_s),
-            None => self.by_mean(snapshot)?,
+        let live = unfinished.iter().map(|task| (task.id, task.estimates.ran));
+        let live: Vec<(TaskId, Nanos)> = live.collect();
+        let left = self.forecast.left(&Now {
+            elapsed: snapshot.now,
+            cpus: snapshot.machine.cpus.len(),
+            live: &live,
+        });
+        self.progress.is_overdue = left == Left::Overdue && !live.is_empty();
+        self.progress.left = match left {
+            Left::Seconds(s) => Some(Nanos::from_s(s)),
+            Left::Unknown | Left::Overdue => None,
         };
-        // Too little is done to know the speed, or the remaining jobs take longer than any known time.
-        if done <= 0.0 || elapsed <= 0.0 || done < 0.02 * (work + done) || work <= 0.0 {
-            return None;
-        }
-        Some((work * elapsed / done).max(longest))
-    }
-
-    /// Solo seconds: still to do, done, and to do for the longest job.
-    fn by_solo(&self, snapshot: &Snapshot, total: f64) -> (f64, f64, f64) {
-        let (mut done, mut longest) = (self.solo_done_s, 0.0f64);
-        for task in self.unfinished(snapshot) {
-            let solo = self.solo_s_of(task.id).unwrap_or(0.0);
-            let quanta = task.estimates.progress.value().unwrap_or(0.0);
-            let one = (quanta * self.quantum.as_s()).min(solo);
-            done += one;
-            longest = longest.max(solo - one);
-        }
-        (total - done, done, longest)
-    }
-
-    /// The same in seconds on CPUs. Jobs are taken to need the mean time of those that ended well, and one that has run for
-    /// longer as much again as it has exceeded that by. Those tell of the others too: where short jobs end first, the mean of
-    /// the ends alone would be far too short.
-    fn by_mean(&self, snapshot: &Snapshot) -> Option<(f64, f64, f64)> {
-        if self.ended_well == 0 {
-            return None;
-        }
-        let mean = self.ran_well_s / self.ended_well as f64;
-        let (mut work, mut done, mut longest) = (0.0, self.ran_ended_s, 0.0f64);
-        let (mut whole_s, mut known) = (self.ran_well_s, self.ended_well);
-        for task in self.unfinished(snapshot) {
-            let ran = task.estimates.ran.as_s();
-            let left = (mean - ran).abs();
-            if ran > mean {
-                (whole_s, known) = (whole_s + ran + left, known + 1);
-            }
-            (work, done, longest) = (work + left, done + ran, longest.max(left));
-        }
-        Some((
-            work + self.pending as f64 * whole_s / known as f64,
-            done,
-            longest,
-        ))
+        self.progress.is_about = self.left_from == LeftFrom::Program;
     }
 }
 
@@ -420,7 +308,7 @@ impl ProgressTracker {
 mod tests {
     use super::*;
     use crate::testing::{finished, snapshot};
-    use cosched_core::{Exit, Reading};
+    use cosched_core::Exit;
 
     fn progress() -> LiveProgress {
         LiveProgress {
@@ -450,7 +338,7 @@ mod tests {
             snapshot.tasks.truncate(1);
             (snapshot.now, snapshot.tasks[0].estimates.ran) =
                 (Nanos::from_s(at), Nanos::from_s(at));
-            tracker.tick(&snapshot, 0);
+            tracker.tick(&snapshot);
             progress_line(tracker.progress(), 28)
         };
         let (mut own, mut other) = (tracker(ExpectedFrom::Same), tracker(ExpectedFrom::Program));
@@ -533,7 +421,7 @@ mod tests {
         let mut tracker = ProgressTracker::new(false, 5, Nanos::from_ms(200), BTreeMap::new());
         let mut snapshot = snapshot();
         (0..3).for_each(|_| tracker.started());
-        tracker.tick(&snapshot, 2);
+        tracker.tick(&snapshot);
         let LiveProgress {
             running,
             waiting,
@@ -552,7 +440,7 @@ mod tests {
             .tasks
             .iter_mut()
             .for_each(|task| task.estimates.ran = Nanos::from_s(2.0));
-        tracker.tick(&snapshot, 2);
+        tracker.tick(&snapshot);
         assert_eq!(tracker.progress().left, Some(Nanos::from_s(6.0)));
         assert_eq!(
             *tracker.progress(),
@@ -600,27 +488,6 @@ mod tests {
         );
     }
 
-    /// A short job ended, and two others have run for ten times as long: they, and one that has not begun, need more than
-    /// the short one did.
-    #[test]
-    fn jobs_that_outlast_the_others_need_as_much_again() {
-        let mut tracker = ProgressTracker::new(false, 2, Nanos::from_ms(200), BTreeMap::new());
-        tracker.ended(Nanos::from_s(4.0), &finished(1, "a", 8.0, 1.0));
-        let mut snapshot = snapshot();
-        snapshot.tasks.truncate(1);
-        snapshot.now = Nanos::from_s(60.0);
-        snapshot.tasks[0].estimates.ran = Nanos::from_s(60.0);
-        tracker.tick(&snapshot, 0);
-        assert_eq!(tracker.progress().left, Some(Nanos::from_s(56.0)));
-        // One more counts as the mean of 4 s and of the 116 s that the other is thought to need: 56 + 60 s, of which 64 s
-        // took 60 s.
-        tracker.tick(&snapshot, 1);
-        assert_eq!(
-            tracker.progress().left,
-            Some(Nanos::from_s(116.0 * 60.0 / 64.0))
-        );
-    }
-
     #[test]
     fn jobs_that_were_started_again_are_waited_for_by_nobody() {
         let solo = (0..3).map(|id| (TaskId(id), 10.0)).collect();
@@ -630,11 +497,10 @@ mod tests {
         let mut snapshot = snapshot();
         snapshot.now = Nanos::from_s(10.0);
         // The first task is in its second run and does not count.
-        snapshot
-            .tasks
-            .iter_mut()
-            .for_each(|task| task.estimates.progress = Reading::Value(25.0));
-        tracker.tick(&snapshot, 0);
+        for task in &mut snapshot.tasks {
+            task.estimates.ran = Nanos::from_s(2.5);
+        }
+        tracker.tick(&snapshot);
         let progress = tracker.progress();
         assert_eq!(
             (progress.done, progress.running, progress.waiting),
@@ -649,18 +515,18 @@ mod tests {
         let mut tracker = ProgressTracker::new(false, 3, Nanos::from_ms(200), solo);
         let mut snapshot = snapshot();
         snapshot.now = Nanos::from_s(10.0);
-        // 25, 10 and 0 quanta of 0.2 s: 7 of 30 s of work are done in 10 s.
-        for (task, quanta) in snapshot.tasks.iter_mut().zip([25.0, 10.0, 0.0]) {
-            task.estimates.progress = Reading::Value(quanta);
+        // 7 of 30 s of work are done in 10 s.
+        for (task, ran_s) in snapshot.tasks.iter_mut().zip([5.0, 2.0, 0.0]) {
+            task.estimates.ran = Nanos::from_s(ran_s);
         }
-        tracker.tick(&snapshot, 0);
+        tracker.tick(&snapshot);
         let left = tracker.progress().left.unwrap().as_s();
         assert!((left - 23.0 * 10.0 / 7.0).abs() < 1e-6, "{left}");
-        // Two jobs are done, so the third is alone: it can't end sooner than it would alone.
+        // Two jobs took half of what was expected, so the third is expected to take half as well.
         tracker.ended(Nanos::from_s(10.0), &finished(0, "a", 10.0, 10.0));
         tracker.ended(Nanos::from_s(10.0), &finished(1, "b", 10.0, 10.0));
         snapshot.tasks.drain(..2);
-        tracker.tick(&snapshot, 0);
-        assert_eq!(tracker.progress().left, Some(Nanos::from_s(10.0)));
+        tracker.tick(&snapshot);
+        assert_eq!(tracker.progress().left, Some(Nanos::from_s(5.0)));
     }
 }

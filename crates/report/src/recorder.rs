@@ -302,10 +302,10 @@ impl Recorder for FileRecorder<'_> {
         self.check_files();
     }
 
-    fn tick(&mut self, snapshot: &Snapshot, queued: usize) {
+    fn tick(&mut self, snapshot: &Snapshot, _queued: usize) {
         // The estimate is only for the listener.
         if let Some(listener) = &mut self.listener {
-            self.tracker.tick(snapshot, queued);
+            self.tracker.tick(snapshot);
             listener(Notice::Progress(self.tracker.progress()));
         }
     }
@@ -320,7 +320,7 @@ impl Recorder for FileRecorder<'_> {
 
     fn watched(&mut self, now: &RunNow<'_>) {
         if let Some(listener) = &mut self.listener {
-            self.tracker.tick(now.snapshot, now.pending.len());
+            self.tracker.tick(now.snapshot);
             listener(Notice::Watched(Box::new(self.live.status(
                 now,
                 &self.jobs,

@@ -69,47 +69,6 @@ pub fn bytes(bytes: f64) -> String {
     String::new()
 }
 
-/// Times in one unit, so that they can be compared at a glance.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TimeUnit {
-    /// The greatest of the times, in seconds.
-    largest: f64,
-}
-
-impl TimeUnit {
-    /// The unit that suits the greatest of these times, in seconds.
-    pub(crate) fn of(times: impl IntoIterator<Item = f64>) -> TimeUnit {
-        TimeUnit {
-            largest: times.into_iter().fold(0.0, f64::max),
-        }
-    }
-
-    /// A time in seconds with the unit, and with as many decimals as the greatest one.
-    pub(crate) fn show(self, s: f64) -> String {
-        let (scale, unit) = match self.largest {
-            l if l < 0.000_000_5 => (1.0, "s"),
-            l if l < 0.000_999_5 => (1e6, "us"),
-            l if l < 0.999_5 => (1e3, "ms"),
-            l if l < 299.5 => (1.0, "s"),
-            l if l >= MOST_SIZE => return seconds(s),
-            _ => {
-                let whole = (s + 0.5) as u64;
-                return match whole / 3600 {
-                    0 if self.largest < 3599.5 => format!("{} min {:02} s", whole / 60, whole % 60),
-                    h => format!("{} h {:02} min", grouped(h), whole / 60 % 60),
-                };
-            }
-        };
-        let decimals = match self.largest * scale {
-            l if scale == 1e6 || l < 0.000_000_5 => 0,
-            l if l < 9.995 => 2,
-            l if l < 99.95 => 1,
-            _ => 0,
-        };
-        format!("{:.decimals$} {unit}", s * scale)
-    }
-}
-
 /// A time as on a clock, `7:05` or `1:02:03`.
 pub fn clock(s: f64) -> String {
     let s = s as u64;
@@ -266,7 +225,6 @@ mod tests {
             (seconds(1e300), bytes(1e300)),
             ("1.00e300 s".to_owned(), "1.00e288 TB".to_owned())
         );
-        assert_eq!(TimeUnit::of([1e300]).show(1e300), "1.00e300 s");
     }
 
     #[test]
@@ -275,25 +233,6 @@ mod tests {
         let json = visible_json(&serde_json::to_string(name).unwrap());
         assert!(!json.chars().any(is_hidden), "{json:?}");
         assert_eq!(serde_json::from_str::<String>(&json).unwrap(), name);
-    }
-
-    #[test]
-    fn times_that_stand_together_have_one_unit() {
-        let shown = |times: &[f64]| {
-            let unit = TimeUnit::of(times.iter().copied());
-            times
-                .iter()
-                .map(|&s| unit.show(s))
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        assert_eq!(shown(&[0.0, 0.0]), "0 s, 0 s");
-        assert_eq!(shown(&[0.000_56, 0.0]), "560 us, 0 us");
-        assert_eq!(shown(&[0.013, 0.000_56]), "13.0 ms, 0.6 ms");
-        assert_eq!(shown(&[0.227, 0.001_31]), "227 ms, 1 ms");
-        assert_eq!(shown(&[12.34, 0.5]), "12.3 s, 0.5 s");
-        assert_eq!(shown(&[307.0, 8.0]), "5 min 07 s, 0 min 08 s");
-        assert_eq!(shown(&[7_500.0, 8.0]), "2 h 05 min, 0 h 00 min");
     }
 
     #[test]

@@ -114,7 +114,7 @@ fn status_of(ran: Nanos, expected: Option<Expected>, switches: &[Switch]) -> Sta
     });
     tracker.ended(Nanos::from_s(8.0), &ended);
     live.ended(Nanos::from_s(8.0), &ended);
-    tracker.tick(&snapshot, 1);
+    tracker.tick(&snapshot);
     let mut status = live.status(&now, &jobs, &tracker);
     status.own.figures.push("cpu_s", Ok(0.05));
     status.own.figures.push("cpu_share", Ok(0.05 / 12.0));

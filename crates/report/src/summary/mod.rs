@@ -7,10 +7,10 @@ mod page;
 #[cfg(test)]
 mod tests;
 
-use crate::record::{Missing, Record};
-use crate::source::{BackendKind, EnergySource};
+use crate::record::Record;
+use crate::source::BackendKind;
 use crate::text::{count, grouped, seconds, unbroken, visible};
-use cosched_core::{Capability, Counter, Params, find_policy, signal_name};
+use cosched_core::signal_name;
 use metrics::metrics;
 pub use metrics::{metric_name, metric_value};
 pub use overview::overview;
@@ -20,8 +20,8 @@ use std::collections::BTreeMap;
 
 /// The summary of a run, with a newline at its end.
 ///
-/// With many jobs, the copies of a job share a row with their least, median and greatest times. How the run ended comes
-/// last, where a terminal shows it. A simulated run says so in its first line and in its last.
+/// With many jobs, those that failed or took longest have a row. How the run ended comes last, where a terminal shows it.
+/// A simulated run says so in its first line and in its last.
 pub fn summary(record: &Record, options: &SummaryOptions) -> String {
     let mut page = Page {
         options: *options,
@@ -35,21 +35,7 @@ pub fn summary(record: &Record, options: &SummaryOptions) -> String {
         );
         page.gap();
     }
-    let jobs = jobs::jobs(record);
-    let styles = std::iter::once(Style::Title).chain(
-        jobs.failed
-            .iter()
-            .map(|&failed| if failed { Style::Bad } else { Style::Plain }),
-    );
-    for (line, style) in crate::table::lines(jobs.columns, options.width)
-        .iter()
-        .zip(styles)
-    {
-        page.line(line, style);
-    }
-    for line in jobs::failures(record, options.width) {
-        page.line(&line, Style::Bad);
-    }
+    push_jobs(record, &mut page);
     page.gap();
     metrics(record, &mut page);
     page.gap();
@@ -59,6 +45,23 @@ pub fn summary(record: &Record, options: &SummaryOptions) -> String {
     setting(record, &mut page);
     headline(record, &mut page);
     page.text
+}
+
+fn push_jobs(record: &Record, page: &mut Page) {
+    let width = page.options.width;
+    let jobs = jobs::jobs(record);
+    let mut lines = crate::table::lines(jobs.columns, width).into_iter();
+    page.line(&lines.next().unwrap_or_default(), Style::Title);
+    for (line, failed) in lines.zip(jobs.failed) {
+        page.line(&line, if failed { Style::Bad } else { Style::Plain });
+    }
+    if jobs.others > 0 {
+        let others = count(jobs.others as u64, "more job");
+        page.plain(&format!("and {others}; `cosched report --csv` lists all"));
+    }
+    for line in jobs::failures(record, width) {
+        page.line(&line, Style::Bad);
+    }
 }
 
 /// How the run ended, in a line.
@@ -88,22 +91,9 @@ pub fn headline_text(record: &Record) -> String {
             totals.adopted
         ));
     }
-    let turnaround = record
-        .metrics
-        .get("turnaround_s")
-        .map_or(String::new(), |s| format!(" in {}", seconds(*s)));
-    let by = match (record.finished_by.as_str(), record.signal) {
-        ("halt", _) => "; the halt rule ended the run".to_owned(),
-        ("killed", _) => {
-            "; the run left no record: it was killed, or could not write it".to_owned()
-        }
-        ("goes-on", _) => "; the run goes on".to_owned(),
-        (_, Some(signal)) => {
-            let name =
-                signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned);
-            format!("; {name} ended the run")
-        }
-        _ => String::new(),
+    let turnaround = match record.metrics.get("turnaround_s") {
+        Some(s) => format!(" in {}", seconds(*s)),
+        None => String::new(),
     };
     let jobs = count(totals.jobs as u64, "job");
     let simulated = if record.backend == BackendKind::Sim {
@@ -111,31 +101,36 @@ pub fn headline_text(record: &Record) -> String {
     } else {
         ""
     };
+    let by = ended_by(record);
     format!("{simulated}{jobs}{turnaround}: {}{by}", parts.join(", "))
+}
+
+/// What ended the run, if not its last job.
+fn ended_by(record: &Record) -> String {
+    match (record.finished_by.as_str(), record.signal) {
+        ("halt", _) => "; the halt rule ended the run".to_owned(),
+        ("killed", _) => {
+            "; the run left no record: it was killed, or could not write it".to_owned()
+        }
+        ("goes-on", _) => "; the run goes on".to_owned(),
+        (_, Some(signal)) => match signal_name(signal) {
+            Some(name) => format!("; {name} ended the run"),
+            None => format!("; signal {signal} ended the run"),
+        },
+        _ => String::new(),
+    }
 }
 
 /// How the run ended.
 fn headline(record: &Record, page: &mut Page) {
-    let again: Vec<u64> = record
-        .jobs
-        .iter()
-        .map(|job| u64::from(job.runs))
-        .filter(|&runs| runs > 1)
-        .collect();
-    if !again.is_empty() {
-        let (jobs, runs) = (
-            count(again.len() as u64, "job"),
-            grouped(again.iter().sum()),
-        );
-        let options = &record.setting.options;
-        let why = match (options.restart == "until-last", options.attempts > 1) {
-            (false, _) => "since they failed; above is the last attempt of each",
-            (true, false) => {
-                "started again until the last had ended once; above is the first run of each"
-            }
-            (true, true) => "started again after failures and until the last had ended once",
-        };
-        page.plain(&format!("{jobs} ran {runs} times, {why}"));
+    let restarted = record.jobs.iter().filter(|job| job.runs > 1);
+    let runs: Vec<u64> = restarted.map(|job| u64::from(job.runs)).collect();
+    if !runs.is_empty() {
+        let jobs = count(runs.len() as u64, "job");
+        let starts = grouped(runs.iter().sum());
+        page.plain(&format!(
+            "{jobs} ran more than once, {starts} times in all; the table has one run of each"
+        ));
     }
     let style = if record.totals.failed > 0 {
         Style::Bad
@@ -192,114 +187,62 @@ fn setting(record: &Record, page: &mut Page) {
     }
 }
 
-/// Of what the run lacked, what the reader can do something with: what the figures need, and what this policy needs. For
-/// other policies it is no defect that all cores are of one type, and modelled energy needs no meter.
-fn worth_telling(record: &Record) -> impl Iterator<Item = &Missing> {
-    let needs: Vec<String> = match find_policy(&record.policy) {
-        Some(entry) => {
-            let params = record.setting.params.iter();
-            let settings: Vec<(String, String)> = params
-                .map(|param| (param.name.clone(), param.value.to_string()))
-                .collect();
-            // A record of another version may hold parameters that this one has not.
-            let params = Params::resolve(entry.name, entry.params, &settings)
-                .or_else(|_| Params::resolve(entry.name, entry.params, &[]));
-            let needs = params
-                .map(|params| (entry.needs)(&params))
-                .unwrap_or_default();
-            needs
-                .into_iter()
-                .map(|need| need.capability.code())
-                .collect()
-        }
-        None => Vec::new(),
-    };
-    let of_figures = |code: &str| match code {
-        "energy" => record.energy.source != EnergySource::Modelled,
-        "cpu-time" | "ipc" => true,
-        code => Counter::ALL
-            .iter()
-            .any(|&counter| Capability::of(counter).code() == code),
-    };
-    record.missing.iter().filter(move |missing| {
-        of_figures(&missing.capability) || needs.contains(&missing.capability)
-    })
-}
-
 /// What was in use and what was not, and what cosched itself took.
 fn details(record: &Record, page: &mut Page) {
-    let with: Vec<String> = [
+    for (name, value) in [
         ("counters", &record.counters),
         ("freezing", &record.freezing),
-    ]
-    .iter()
-    .filter_map(|(name, what)| {
-        what.as_ref()
-            .map(|what| format!("{name}: {}", visible(what)))
-    })
-    .collect();
-    if !with.is_empty() {
-        page.paragraph(&with.join("; "), Style::Plain);
+    ] {
+        if let Some(value) = value {
+            page.plain(&format!("{name}: {}", visible(value)));
+        }
     }
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for missing in worth_telling(record) {
-        by_reason
-            .entry(&missing.why)
-            .or_default()
-            .push(&missing.what);
+    for missing in &record.missing {
+        let whats = by_reason.entry(&missing.why).or_default();
+        whats.push(&missing.what);
     }
-    if !by_reason.is_empty() {
-        let parts: Vec<String> = by_reason
-            .iter()
-            .map(|(why, what)| format!("{} ({why})", what.join(", ")))
-            .collect();
-        page.paragraph(&format!("off: {}", parts.join("; ")), Style::Plain);
+    for (why, what) in by_reason {
+        page.plain(&format!("off: {} ({why})", what.join(", ")));
     }
     if let Some(plans) = &record.plans {
-        let (installed, adopted) = (count(plans.installed, "plan"), grouped(plans.adopted));
-        let given_up = plans.given_up_s.map_or_else(String::new, |at| {
-            format!(
+        let installed = count(plans.installed, "plan");
+        let adopted = grouped(plans.adopted);
+        let given_up = match plans.given_up_s {
+            Some(at) => format!(
                 "; given up after {}, from then on decisions were carried out one by one",
                 seconds(at)
-            )
-        });
+            ),
+            None => String::new(),
+        };
         page.plain(&format!(
             "carried out as plans: {installed} installed, {adopted} adopted{given_up}"
         ));
     }
-    let overhead = &record.overhead;
-    let quanta = if overhead.quanta == 1 {
-        "1 quantum".to_owned()
-    } else {
-        format!("{} quanta", grouped(overhead.quanta))
-    };
-    let mut parts = vec![count(overhead.decisions, "decision"), quanta];
-    if let Some(share) = overhead.cpu_share {
-        parts.push(unbroken(&format!("{:.2} % of one CPU", share * 100.0)));
-    }
-    let named = [
-        ("decide", &overhead.decide_us),
-        ("observe", &overhead.observe_us),
-        ("apply", &overhead.apply_us),
-    ];
-    let times = named.iter().filter_map(|(name, times)| {
-        let (p50, p99) = (times.get("p50")?, times.get("p99")?);
-        let us = |us: &f64| {
-            if *us < 99.95 {
-                format!("{us:.1}")
-            } else {
-                grouped((us + 0.5) as u64)
-            }
-        };
-        Some(unbroken(&format!(
-            "{name} {} us (99 % within {} us)",
-            us(p50),
-            us(p99)
-        )))
-    });
-    parts.extend(times);
-    page.plain(&format!("cosched itself: {}", parts.join(", ")));
+    page.plain(&format!("cosched itself: {}", overhead(record)));
     for warning in &record.warnings {
         page.paragraph(&format!("warning: {}", visible(&warning.text)), Style::Bad);
     }
+}
+
+fn overhead(record: &Record) -> String {
+    let overhead = &record.overhead;
+    let mut parts = vec![
+        count(overhead.decisions, "decision"),
+        format!("{} quanta", grouped(overhead.quanta)),
+    ];
+    if let Some(share) = overhead.cpu_share {
+        parts.push(unbroken(&format!("{:.2} % of one CPU", share * 100.0)));
+    }
+    for (name, times) in [
+        ("decide", &overhead.decide_us),
+        ("observe", &overhead.observe_us),
+        ("apply", &overhead.apply_us),
+    ] {
+        if let (Some(p50), Some(p99)) = (times.get("p50"), times.get("p99")) {
+            let text = format!("{name} {p50:.1} us (99 % within {p99:.1} us)");
+            parts.push(unbroken(&text));
+        }
+    }
+    parts.join(", ")
 }

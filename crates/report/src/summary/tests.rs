@@ -1,8 +1,8 @@
 //! Summaries of runs of every kind.
 
 use super::*;
-use crate::info::RunInfo;
 use crate::record::record;
+use crate::source::EnergySource;
 use crate::testing::{finished, info, result, simulated};
 use cosched_core::metric::METRICS;
 use cosched_core::{
@@ -127,60 +127,6 @@ fn on_a_machine_without_counters_or_solo_times() {
     insta::assert_snapshot!(plain_summary(&record(&result, &info), 80));
 }
 
-/// The record names all that was lacking; the summary only what its figures or the policy need.
-#[test]
-fn only_what_matters_is_told_as_off() {
-    let (mut result, mut info) = simulated();
-    result.energy_j = Reading::Value(600.0);
-    info.energy_source = EnergySource::Modelled;
-    let missing = [
-        (Capability::Counter(Counter::MmWrites), Absence::NoSuchEvent),
-        (Capability::Energy, Absence::NoEnergyMeter),
-        (Capability::CoreTypes, Absence::OneCoreType),
-        (Capability::Traffic, Absence::NoSuchEvent),
-    ];
-    info.capabilities = Capabilities {
-        missing: missing.into(),
-    };
-    let off = |info: &RunInfo| {
-        let record = record(&result, info);
-        let codes: Vec<String> = record
-            .missing
-            .iter()
-            .map(|missing| missing.capability.clone())
-            .collect();
-        assert_eq!(codes, ["mm-writes", "energy", "traffic", "core-types"]);
-        let text = plain_summary(&record, 200);
-        text.lines()
-            .find(|line| line.starts_with("off: "))
-            .unwrap_or_default()
-            .to_owned()
-    };
-    assert_eq!(
-        off(&info),
-        "off: writes to memory (the counter hardware cannot count this event)"
-    );
-    info.policy = "lucky".to_owned();
-    let cores = "cores of two types (all cores are of one type)";
-    assert_eq!(
-        off(&info),
-        format!("off: {cores}; writes to memory (the counter hardware cannot count this event)")
-    );
-    info.policy = "efs".to_owned();
-    assert!(
-        off(&info).contains("traffic of each memory domain"),
-        "{}",
-        off(&info)
-    );
-    // A meter that is not there matters where nothing models the energy.
-    info.energy_source = EnergySource::Measured;
-    assert!(
-        off(&info).contains("package energy (no energy meter)"),
-        "{}",
-        off(&info)
-    );
-}
-
 #[test]
 fn whoever_asked_for_solo_times_is_told_why_metrics_are_missing() {
     let mut result = result();
@@ -226,23 +172,12 @@ fn time_in_the_queue() {
     );
     record.jobs[0].start_s = Some(2.5);
     record.jobs[1].start_s = Some(1.0);
-    record.setting.options.attempts = 3;
     record.jobs[1].runs = 2;
     insta::assert_snapshot!(plain_summary(&record, 100));
     assert!(
         !plain_summary(&record, 30).contains("QUEUED"),
         "it goes where there is no room"
     );
-    let mut many = many(100, 50);
-    assert!(!header(&many).contains("QUEUED"));
-    many.jobs[3].start_s = Some(1.5);
-    assert!(
-        header(&many).contains("QUEUED MAX  WAITED MAX"),
-        "{}",
-        header(&many)
-    );
-    let text = plain_summary(&many, 120);
-    assert!(text.lines().nth(1).unwrap().contains("1.50 s"), "{text}");
 }
 
 #[test]
@@ -267,7 +202,7 @@ fn of_a_thousand_jobs() {
 fn of_a_thousand_different_jobs() {
     let text = plain_summary(&many(1_000, 1), 100);
     assert!(text.lines().count() < 45, "{text}");
-    assert!(text.contains("(986 others)"), "{text}");
+    assert!(text.contains("and 985 more jobs;"), "{text}");
     insta::assert_snapshot!(text);
 }
 
@@ -317,21 +252,15 @@ fn names_do_not_drive_the_terminal() {
 }
 
 #[test]
-fn attempts_are_told_from_runs_that_keep_the_load() {
+fn jobs_that_ran_again_are_counted() {
     let mut record = host();
     record.jobs[0].runs = 3;
-    let mut told = |restart: &str, attempts| {
-        record.setting.options.restart = restart.to_owned();
-        record.setting.options.attempts = attempts;
-        plain_summary(&record, 200)
-    };
-    assert!(told("never", 3).contains("1 job ran 3 times, since they failed; above is the last"));
+    let text = plain_summary(&record, 200);
     assert!(
-        told("until-last", 1)
-            .contains("1 job ran 3 times, started again until the last had ended once; above")
-    );
-    assert!(
-        told("until-last", 3).contains("1 job ran 3 times, started again after failures and until")
+        text.contains(
+            "\n1 job ran more than once, 3 times in all; the table has one run of each\n"
+        ),
+        "{text}"
     );
 }
 
