@@ -210,7 +210,7 @@ fn a_run_that_goes_on_is_traced_up_to_now() {
 }
 
 #[test]
-fn a_series_is_enough_and_a_record_only_adds() {
+fn a_run_is_named_by_any_of_its_files() {
     let folder = with_mix();
     let run = cosched(
         &folder,
@@ -231,43 +231,8 @@ fn a_series_is_enough_and_a_record_only_adds() {
         std::fs::read(folder.path().join("out.json")).expect("the trace"),
         whole.stdout
     );
-    // The record beside a series of another name, and the same series without any.
     assert_eq!(trace("r.series.jsonl").stdout, whole.stdout);
     assert_eq!(trace("r.json").stdout, whole.stdout);
-    let slowdowns = |trace: &[u8]| {
-        checked(trace)
-            .events
-            .iter()
-            .filter(|event| event.args.iter().any(|(name, _)| name == "slowdown"))
-            .count()
-    };
-    std::fs::remove_file(folder.path().join("r.json")).expect("the record");
-    let alone = trace("r.series.jsonl");
-    assert!(
-        alone.status.success() && err(&alone).is_empty(),
-        "{}",
-        err(&alone)
-    );
-    assert_eq!(
-        (slowdowns(&whole.stdout), slowdowns(&alone.stdout)),
-        (10, 0)
-    );
-    // What can't be used is told, and the trace is as without it.
-    let mut other: Value = serde_json::from_str(&read(&folder, "L/run.json")).expect("a record");
-    other["seed"] = 7.into();
-    for (record, told) in [
-        ("{", "line 1: EOF"),
-        (&other.to_string(), "it is the record of another run"),
-    ] {
-        write(&folder, "r.json", record);
-        let output = trace("r.series.jsonl");
-        assert!(
-            err(&output).starts_with(&format!("cosched: the trace goes without r.json: {told}")),
-            "{}",
-            err(&output)
-        );
-        assert_eq!(output.stdout, alone.stdout);
-    }
     // A run that was killed while it wrote a line.
     let series = read(&folder, "L/series.jsonl");
     write(&folder, "K/series.jsonl", series.trim_end());

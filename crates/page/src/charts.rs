@@ -1,6 +1,6 @@
 //! The charts of reports.
 
-use crate::facts::{JobFacts, RunFacts};
+use crate::facts::RunFacts;
 use crate::view::ComparisonView;
 use cosched_core::metric::Better;
 use cosched_experiments::comparison::{Comparison, Judged};
@@ -57,60 +57,6 @@ fn slowdown_curve(name: &str, facts: &RunFacts) -> Curve {
         points.push((before as f64 + 1.0, slowdown));
     }
     Curve::line(name.to_owned(), points)
-}
-
-/// Draw estimated against true slowdowns, each estimate as a cloud of points.
-pub(crate) fn estimates(runs: &[(String, &RunFacts)], title: &str) -> Option<Chart> {
-    let mut curves = Vec::new();
-    for (name, facts) in runs {
-        for (kind, estimate) in ESTIMATES {
-            let name = if runs.len() == 1 {
-                kind.to_owned()
-            } else {
-                format!("{name}, {kind}")
-            };
-            let points = estimate_points(facts, estimate);
-            if !points.is_empty() {
-                curves.push(Curve::points(name, points));
-            }
-        }
-    }
-    if curves.is_empty() {
-        return None;
-    }
-    curves.insert(0, diagonal(&curves));
-    Some(Chart {
-        title: title.to_owned(),
-        subtitle: Some("on the line the estimate is right".to_owned()),
-        x: Axis::new("true slowdown", ""),
-        y: Axis::new("estimated slowdown", ""),
-        plot: Plot::Curves(curves),
-    })
-}
-
-/// An estimate of a job's slowdown.
-type SlowdownEstimate = fn(&JobFacts) -> Option<f64>;
-
-const ESTIMATES: [(&str, SlowdownEstimate); 2] = [
-    ("by progress", |job| job.by_progress),
-    ("learnt", |job| job.by_learning),
-];
-
-fn estimate_points(facts: &RunFacts, estimate: SlowdownEstimate) -> Vec<(f64, f64)> {
-    let jobs = facts.jobs.iter();
-    jobs.filter_map(|job| Some((job.slowdown?, estimate(job)?)))
-        .collect()
-}
-
-/// The line on which an estimate is right, as long as the curves.
-fn diagonal(curves: &[Curve]) -> Curve {
-    let (mut least, mut greatest) = (f64::INFINITY, 0.0_f64);
-    for (x, y) in curves.iter().flat_map(|curve| &curve.points) {
-        least = least.min(*x).min(*y);
-        greatest = greatest.max(*x).max(*y);
-    }
-    let ends = vec![(least, least), (greatest, greatest)];
-    Curve::line("right".to_owned(), ends)
 }
 
 /// Draw the memory traffic over the time of a run.

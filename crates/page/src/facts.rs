@@ -1,7 +1,6 @@
 //! What pages and pictures need of a run. It is far smaller than the record, so that those of thousands of runs can be kept.
 
-use cosched_core::ProgressBasis;
-use cosched_report::{EnergySource, Job, Record};
+use cosched_report::{EnergySource, Record};
 
 /// What is needed of a job.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,19 +11,11 @@ pub struct JobFacts {
     pub finish_s: Option<f64>,
     /// From its arrival to its end against its time alone.
     pub slowdown: Option<f64>,
-    /// The same, with the time alone estimated from progress against the estimated or traced IPC alone.
-    pub by_progress: Option<f64>,
-    /// The same, with what was learnt of it (the policy `even`).
-    pub by_learning: Option<f64>,
 }
 
 /// What is needed of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunFacts {
-    /// The policy that decided.
-    pub policy: String,
-    /// Launch to the end of the last job, in seconds.
-    pub turnaround_s: Option<f64>,
     /// Its jobs, as in the record.
     pub jobs: Vec<JobFacts>,
     /// Where the figures of energy come from.
@@ -34,37 +25,15 @@ pub struct RunFacts {
 impl RunFacts {
     /// The facts of a run record.
     pub fn of(record: &Record) -> RunFacts {
+        let jobs = record.jobs.iter().map(|job| JobFacts {
+            name: job.name.clone(),
+            finish_s: job.finish_s,
+            slowdown: job.slowdown,
+        });
         RunFacts {
-            policy: record.policy.clone(),
-            turnaround_s: record.metrics.get("turnaround_s").copied(),
-            jobs: record
-                .jobs
-                .iter()
-                .map(|job| job_facts(job, record.quantum_s))
-                .collect(),
+            jobs: jobs.collect(),
             energy: record.energy.source,
         }
-    }
-}
-
-fn job_facts(job: &Job, quantum_s: f64) -> JobFacts {
-    // Only jobs that did all their work have a slowdown.
-    let turnaround = job
-        .turnaround_s()
-        .filter(|_| job.exit == Some(0) && !job.timed_out);
-    let against = |quanta: Option<f64>| {
-        Some(turnaround? / (quanta.filter(|quanta| *quanta > 0.0)? * quantum_s))
-    };
-    let is_measured = matches!(
-        job.progress_basis,
-        ProgressBasis::Ipc | ProgressBasis::Trace
-    );
-    JobFacts {
-        name: job.name.clone(),
-        finish_s: job.finish_s,
-        slowdown: job.slowdown,
-        by_progress: against(job.progress.filter(|_| is_measured)),
-        by_learning: against(job.progress_learnt),
     }
 }
 

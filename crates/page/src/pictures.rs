@@ -1,6 +1,6 @@
 //! The charts of a report as single pictures.
 
-use crate::charts::{against, completion, estimates, fair_and_fast, memory, slowdowns};
+use crate::charts::{against, completion, fair_and_fast, memory, slowdowns};
 use crate::facts::RunFacts;
 use crate::timeline::timeline_chart;
 use crate::view::{ComparisonView, RunView};
@@ -30,11 +30,9 @@ pub fn run_pictures(view: &RunView<'_>) -> Vec<Picture> {
 pub(crate) fn run_charts(view: &RunView<'_>) -> Vec<Picture> {
     let facts = RunFacts::of(view.record);
     let named = [(view.record.policy.clone(), &facts)];
-    let title = "Estimated against true slowdown";
     let charts = [
         ("completion", completion(&named, "Jobs ended over time")),
         ("slowdowns", slowdowns(&named, "Slowdown of each job")),
-        ("estimates", estimates(&named, title)),
         ("memory", view.timeline.and_then(memory)),
     ];
     let mut pictures = Vec::new();
@@ -67,10 +65,6 @@ pub fn comparison_pictures(view: &ComparisonView<'_>) -> Vec<Picture> {
             (
                 "slowdowns",
                 slowdowns(&runs, &format!("Slowdown of each job of {mix}")),
-            ),
-            (
-                "estimates",
-                estimates(&runs, &format!("Estimated against true slowdown, {mix}")),
             ),
         ];
         for (name, chart) in charts {

@@ -104,7 +104,7 @@ fn the_page_of_a_run_shows_what_happened() {
         .into_iter()
         .map(|picture| picture.name)
         .collect();
-    assert_eq!(names, ["timeline", "completion", "slowdowns", "estimates"]);
+    assert_eq!(names, ["timeline", "completion", "slowdowns"]);
 }
 
 #[test]

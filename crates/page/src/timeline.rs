@@ -1,13 +1,15 @@
-//! The timeline of a run as a still chart: for each part of the run, the job that had a CPU longest.
+//! The timeline of a run as a still chart: who had each CPU at some hundred moments.
 
 use crate::facts::family;
 use crate::html::{charts, paragraph};
+use cosched_core::Nanos;
 use cosched_report::chart::{Axis, Chart, Plot, Span, Timeline as Rows};
 use cosched_report::{Mode, Record, Stay, Timeline};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-/// Number of parts that a run is cut into: about one per point of a chart.
-const PARTS: u64 = 600;
+/// Number of parts that a run is cut into: about one per point of a chart. Each shows its middle.
+const PARTS: usize = 600;
 /// Maximum number of rows that a reader can tell apart.
 const MAX_ROWS: usize = 64;
 /// Maximum number of job families with a colour of their own.
@@ -33,35 +35,34 @@ pub(crate) fn timeline_figure(label: &str, timeline: &Timeline, record: &Record)
 ///
 /// Rows are CPUs; or jobs, if jobs share CPUs most of the time.
 pub(crate) fn timeline_chart(label: &str, timeline: &Timeline, record: &Record) -> Option<Chart> {
-    let parts = Parts::of(timeline)?;
-    if timeline.stays.len() > record.jobs.len() {
+    if timeline.until.0 == 0 || timeline.stays.len() > record.jobs.len() {
         return None;
     }
     let is_by_job = is_mostly_shared(timeline);
-    let rows = if is_by_job {
+    let names = if is_by_job {
         job_names(record)
     } else {
         cpu_names(timeline)
     };
-    if rows.is_empty() || rows.len() > MAX_ROWS {
+    if names.is_empty() || names.len() > MAX_ROWS {
         return None;
     }
     let families = Families::of(record);
-    let mut times: Vec<FamilyTimes> = vec![FamilyTimes::new(); rows.len()];
+    let mut rows: Vec<Row> = vec![[None; PARTS]; names.len()];
     for (job, stay) in all_stays(timeline) {
         for row in rows_of(job, stay, timeline, is_by_job) {
-            parts.add(stay, families.of_job[job], &mut times[row]);
+            rows[row][parts_of(stay, timeline)].fill(Some(families.of_job[job]));
         }
     }
     let mut spans = Vec::new();
-    for (row, times) in times.iter().enumerate() {
-        spans.extend(parts.spans(row, times));
+    for (row, parts) in rows.iter().enumerate() {
+        add_spans(&mut spans, row, parts, timeline.until.as_s());
     }
     if spans.is_empty() {
         return None;
     }
     let rows = Rows {
-        rows,
+        rows: names,
         series: families.names,
         spans,
     };
@@ -72,7 +73,7 @@ fn chart(label: &str, is_by_job: bool, rows: Rows) -> Chart {
     let what = if is_by_job {
         "each job's time on CPUs"
     } else {
-        "in each moment the job that had the CPU for longest"
+        "the job that had each CPU"
     };
     Chart {
         title: format!("Who ran where: {label}"),
@@ -152,82 +153,35 @@ impl Families {
     }
 }
 
-/// Time on a row in ns, by part of the run and family.
-type FamilyTimes = BTreeMap<(u64, usize), u64>;
+/// The family that had a row in the middle of each part of the run.
+type Row = [Option<usize>; PARTS];
 
-/// Equal parts of a run.
-struct Parts {
-    length_ns: u64,
+/// The parts whose middle lies within a stay.
+fn parts_of(stay: &Stay, timeline: &Timeline) -> Range<usize> {
+    part_at(stay.from, timeline)..part_at(stay.to, timeline)
 }
 
-impl Parts {
-    fn of(timeline: &Timeline) -> Option<Parts> {
-        let length_ns = timeline.until.0;
-        (length_ns > 0).then_some(Parts { length_ns })
-    }
+/// The first part whose middle is not before a time.
+fn part_at(at: Nanos, timeline: &Timeline) -> usize {
+    let parts = u128::from(at.0) * PARTS as u128 / u128::from(timeline.until.0.max(1));
+    let middle_ns = (2 * parts + 1) * u128::from(timeline.until.0) / (2 * PARTS as u128);
+    let is_past = middle_ns < u128::from(at.0);
+    (parts as usize + usize::from(is_past)).min(PARTS)
+}
 
-    /// Length of a part.
-    fn width_ns(&self) -> u64 {
-        self.length_ns / PARTS
-    }
-
-    fn begin_ns(&self, part: u64) -> u64 {
-        self.width_ns() * part
-    }
-
-    fn begin_s(&self, part: u64) -> f64 {
-        part as f64 / PARTS as f64 * self.length_ns as f64 / 1e9
-    }
-
-    /// The part in which a time lies.
-    fn part_at(&self, at_ns: u64) -> u64 {
-        let part = u128::from(at_ns) * u128::from(PARTS) / u128::from(self.length_ns);
-        (part as u64).min(PARTS - 1)
-    }
-
-    /// Add the time of a stay to each part that it touches.
-    fn add(&self, stay: &Stay, family: usize, times: &mut FamilyTimes) {
-        for part in self.part_at(stay.from.0)..=self.part_at(stay.to.0) {
-            let from_ns = stay.from.0.max(self.begin_ns(part));
-            let to_ns = stay.to.0.min(self.begin_ns(part + 1));
-            *times.entry((part, family)).or_default() += to_ns.saturating_sub(from_ns);
+/// Add a span for each stretch of equal parts.
+fn add_spans(spans: &mut Vec<Span>, row: usize, parts: &Row, until_s: f64) {
+    let mut begin = 0;
+    for stretch in parts.chunk_by(|a, b| a == b) {
+        let end = begin + stretch.len();
+        if let Some(series) = stretch[0] {
+            spans.push(Span {
+                row,
+                series,
+                from: begin as f64 / PARTS as f64 * until_s,
+                to: end as f64 / PARTS as f64 * until_s,
+            });
         }
-    }
-
-    /// Return the spans of a row: each part shows its longest family, unless the row was idle for most of it.
-    fn spans(&self, row: usize, times: &FamilyTimes) -> Vec<Span> {
-        let mut spans: Vec<Span> = Vec::new();
-        let mut last: Option<(u64, usize)> = None;
-        for (part, series) in self.longest_families(times) {
-            let (from, to) = (self.begin_s(part), self.begin_s(part + 1));
-            let continues = last == Some((part.wrapping_sub(1), series));
-            match spans.last_mut() {
-                Some(span) if continues => span.to = to,
-                _ => spans.push(Span {
-                    row,
-                    series,
-                    from,
-                    to,
-                }),
-            }
-            last = Some((part, series));
-        }
-        spans
-    }
-
-    /// The family with the most time in each part, without parts that were idle for more than half.
-    fn longest_families(&self, times: &FamilyTimes) -> BTreeMap<u64, usize> {
-        let mut longest: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
-        let mut busy_ns: BTreeMap<u64, u64> = BTreeMap::new();
-        for (&(part, family), &time_ns) in times {
-            *busy_ns.entry(part).or_default() += time_ns;
-            let best = longest.entry(part).or_insert((time_ns, family));
-            if time_ns > best.0 {
-                *best = (time_ns, family);
-            }
-        }
-        longest.retain(|part, _| 2 * busy_ns[part] >= self.width_ns());
-        let families = longest.into_iter();
-        families.map(|(part, (_, family))| (part, family)).collect()
+        begin = end;
     }
 }

@@ -1,8 +1,9 @@
 //! Values that may be absent, in JSON: null, with the reason beside it under the same name and `_absent`.
 
 use cosched_core::Reading;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
@@ -61,40 +62,21 @@ impl Absences {
 
 impl Serialize for Absences {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.reasons.len()))?;
-        for (name, why) in &self.reasons {
-            map.serialize_entry(&format!("{name}{SUFFIX}"), why)?;
-        }
-        map.end()
+        let reasons = self.reasons.iter();
+        serializer.collect_map(reasons.map(|(name, why)| (format!("{name}{SUFFIX}"), why)))
     }
 }
 
 impl<'de> Deserialize<'de> for Absences {
     /// Takes the keys that end in `_absent` and ignores others: a later version may have more keys.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Absences, D::Error> {
-        struct Reasons;
-        impl<'de> Visitor<'de> for Reasons {
-            type Value = Absences;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Absences, A::Error> {
-                let mut absences = Absences::default();
-                while let Some(key) = map.next_key::<String>()? {
-                    match key.strip_suffix(SUFFIX) {
-                        Some(name) => {
-                            let why = map.next_value()?;
-                            absences.reasons.insert(name.to_owned(), why);
-                        }
-                        None => {
-                            map.next_value::<IgnoredAny>()?;
-                        }
-                    }
-                }
-                Ok(absences)
+        let mut absences = Absences::default();
+        for (key, why) in BTreeMap::<String, Value>::deserialize(deserializer)? {
+            if let (Some(name), Value::String(why)) = (key.strip_suffix(SUFFIX), why) {
+                absences.reasons.insert(name.to_owned(), why);
             }
         }
-        deserializer.deserialize_map(Reasons)
+        Ok(absences)
     }
 }
 

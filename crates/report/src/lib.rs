@@ -67,7 +67,7 @@ pub use record::{
 pub use recorder::{FileRecorder, Notice};
 pub use series::{
     EndedRow, KINDS as SERIES_KINDS, Kind, Mode, NoRecord, Row, SERIES_SCHEMA, SampleRow,
-    SeriesError, SeriesHeader, SeriesReader, SeriesTask, SeriesWriter, rebuild,
+    SeriesError, SeriesHeader, SeriesReader, SeriesTask, SeriesWriter, is_of_run, rebuild,
 };
 pub use setting::{ParamSetting, RunInput, RunOptions, RunSetting, SettingFile};
 pub use sink::LineSink;
@@ -83,7 +83,7 @@ pub use tidy::{
     samples,
 };
 pub use timeline::{Stay, Timeline, Traffic};
-pub use trace::{TraceDone, TraceError, is_of_run, is_trace, write_trace};
+pub use trace::{TraceDone, TraceError, is_trace, write_trace};
 pub use warning::{OrphansDone, RunFile, RunWarning, shortfall_text};
 pub use why::{
     Did, Held, Latest, Preferred, Seen, SeriesEnd, State, Step, WHY_SCHEMA, Why, why, why_text,

@@ -4,14 +4,14 @@ use crate::exit::usage;
 use crate::input::told;
 use crate::live::series_of;
 use crate::output::{Made, check_output};
-use crate::run_files::{open_file, record_beside};
+use crate::run_files::open_file;
 use crate::stderr::say;
 use crate::whole_file::stream_whole;
 use anyhow::Context as _;
 use clap::Args;
 use cosched_report::{
-    BackendKind, Record, SeriesError, SeriesHeader, SeriesReader, TraceDone, TraceError, count,
-    is_of_run, seconds, write_trace,
+    BackendKind, SeriesError, SeriesHeader, SeriesReader, TraceDone, TraceError, count, seconds,
+    write_trace,
 };
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, IsTerminal as _, Read as _, Write as _};
@@ -45,11 +45,10 @@ pub(crate) fn run(args: TraceArgs) -> anyhow::Result<ExitCode> {
         check_output("--perfetto", &args.perfetto, Made::Trace)?;
     }
     let mut reader = open_now(&path)?;
-    let record = record_of(&path, &reader);
     if to_stdout {
         // A damaged series leaves nothing on standard output.
         let mut trace = Vec::new();
-        let done = write_trace(&mut reader, record.as_ref(), &mut trace).map_err(refused)?;
+        let done = write_trace(&mut reader, &mut trace).map_err(refused)?;
         let mut out = io::stdout().lock();
         out.write_all(&trace)
             .and_then(|()| out.flush())
@@ -57,7 +56,7 @@ pub(crate) fn run(args: TraceArgs) -> anyhow::Result<ExitCode> {
         warn(&done, &told(&path));
     } else {
         let (done, bytes) = stream_whole(&args.perfetto, |out| {
-            let done = write_trace(&mut reader, record.as_ref(), BufWriter::new(out));
+            let done = write_trace(&mut reader, BufWriter::new(out));
             let done = done.map_err(refused)?;
             Ok((done, out.metadata()?.len()))
         })?;
@@ -81,23 +80,6 @@ fn open_now(path: &Path) -> anyhow::Result<SeriesReader<BufReader<io::Take<File>
     };
     let opened = SeriesReader::new(BufReader::new(input.take(length)), &file);
     opened.map_err(|error| refused(error.into()))
-}
-
-/// Return the record beside the series, if it is of the same run. The trace needs no record, so a bad one is no error.
-fn record_of<R: io::BufRead>(series: &Path, reader: &SeriesReader<R>) -> Option<Record> {
-    let path = record_beside(series).filter(|path| path.is_file())?;
-    let read = std::fs::read_to_string(&path).map_err(|error| error.to_string());
-    let record = read.and_then(|text| Record::from_json(&text).map_err(|error| error.to_string()));
-    let problem = match record {
-        Ok(record) if is_of_run(&record, reader.header()) => return Some(record),
-        Ok(_) => "it is the record of another run".to_owned(),
-        Err(problem) => problem,
-    };
-    say(format_args!(
-        "cosched: the trace goes without {}: {problem}",
-        told(&path)
-    ));
-    None
 }
 
 /// Add advice to an error.

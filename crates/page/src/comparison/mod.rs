@@ -5,7 +5,7 @@
 mod jobs;
 mod verdicts;
 
-use crate::charts::{against, completion, estimates, fair_and_fast, slowdowns};
+use crate::charts::{against, completion, fair_and_fast, slowdowns};
 use crate::frame::{Head, Section, document};
 use crate::html::{Cell, Table, charts, details, list, paragraph};
 use crate::run::machine;
@@ -41,7 +41,6 @@ pub fn comparison_page(view: &ComparisonView<'_>) -> String {
         Section::of("completion", "Jobs over time", completions(view)),
         Section::of("jobs", "Slowdown of each job", jobs::section(view)),
         Section::of("timelines", "Timelines", timelines(view)),
-        Section::of("estimates", "Estimate against truth", estimated(view)),
         Section::of("energy", "Energy", energy(view)),
         Section::of("runs", "Every run", runs_table(view)),
         Section::of("setting", "Machine and setting", setting(view)),
@@ -76,22 +75,6 @@ fn completions(view: &ComparisonView<'_>) -> String {
             slowdowns(&runs, &format!("Slowdown of each job of {name}")),
         ];
         charts(all.into_iter().flatten())
-    });
-    if parts.is_empty() {
-        parts
-    } else {
-        format!("{}{parts}", paragraph(MEDIAN_RUNS))
-    }
-}
-
-fn estimated(view: &ComparisonView<'_>) -> String {
-    let parts = by_mix(view, |mix| {
-        let runs = view.shown_runs(mix);
-        let name = &view.answer.manifest.design.mixes[mix].name;
-        let one_by_one = runs
-            .iter()
-            .map(|run| estimates(std::slice::from_ref(run), &format!("{}, {name}", run.0)));
-        charts(one_by_one.flatten())
     });
     if parts.is_empty() {
         parts

@@ -21,7 +21,7 @@ mod writer;
 
 use crate::given::Given;
 use crate::info::RunInfo;
-use crate::record::EarlierJob;
+use crate::record::{EarlierJob, Record};
 use crate::setting::RunSetting;
 use crate::source::BackendKind;
 use cosched_core::{Machine, Nanos, TaskSpec, Width};
@@ -143,4 +143,13 @@ impl SeriesHeader {
             tasks: tasks.into_iter().map(task).collect(),
         }
     }
+}
+
+/// Whether a record and a series are of the same run, as far as both say.
+pub fn is_of_run(record: &Record, header: &SeriesHeader) -> bool {
+    let names = record.jobs.iter().map(|job| &job.name);
+    record.run_id == header.run_id
+        && record.policy == header.policy
+        && record.seed == header.seed
+        && names.eq(header.tasks.iter().map(|task| &task.name))
 }

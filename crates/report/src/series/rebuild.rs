@@ -44,14 +44,6 @@ impl NoRecord {
         }
     }
 
-    /// Return why the signal that ended the run is absent.
-    fn no_signal(self) -> &'static str {
-        match self {
-            NoRecord::Killed => "the run left no record, and its series does not say why",
-            NoRecord::GoesOn => "the run goes on",
-        }
-    }
-
     /// Return why a value is absent that only the run itself could record.
     fn not_kept(self) -> &'static str {
         match self {
@@ -153,8 +145,7 @@ fn amend(rebuilt: &mut Record, why: NoRecord) {
     }
     rebuilt.finished_by = why.finished_by().to_owned();
     let absent = &mut rebuilt.absent;
-    absent.note_option("signal", None::<()>, why.no_signal());
-    for name in ["counters", "freezing", "plans"] {
+    for name in ["signal", "counters", "freezing", "plans"] {
         absent.note_option(name, None::<()>, why.not_kept());
     }
     absent.forget("rebuilt");
@@ -519,7 +510,7 @@ mod tests {
         );
         assert_eq!(
             record.absent.why("signal"),
-            Some(NoRecord::Killed.no_signal())
+            Some(NoRecord::Killed.not_kept())
         );
         let totals = &record.totals;
         assert_eq!((totals.earlier, totals.adopted), (1, 1));

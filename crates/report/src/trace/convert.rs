@@ -7,14 +7,12 @@ use super::names::{
 };
 use super::sums::Sums;
 use crate::reason::trigger_text;
-use crate::record::{Job, Record};
 use crate::series::measured::Measured;
 use crate::series::replay::{Activity, Replay, Span};
 use crate::series::{EndedRow, Mode, Row, SampleRow, SeriesHeader};
 use crate::text::visible;
 use cosched_core::{Basis, Counter, Nanos, Rate, TaskId, Trigger};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// Values of a job that go into its next slice or instant.
@@ -36,8 +34,6 @@ pub(super) struct Converter<'a, W> {
     replay: Replay,
     sums: Sums,
     pending: Vec<Pending>,
-    /// The jobs of the record, by name.
-    recorded: BTreeMap<&'a str, &'a Job>,
 }
 
 impl<'a, W: Write> Converter<'a, W> {
@@ -45,25 +41,16 @@ impl<'a, W: Write> Converter<'a, W> {
     ///
     /// # Errors
     /// An error of the system.
-    pub(super) fn new(
-        out: W,
-        header: &'a SeriesHeader,
-        record: Option<&'a Record>,
-    ) -> io::Result<Converter<'a, W>> {
+    pub(super) fn new(out: W, header: &'a SeriesHeader) -> io::Result<Converter<'a, W>> {
         let mut trace = Trace::new(out, header)?;
         let title = Title::new("run begins", "run");
         trace.instant(Track::Decisions, Nanos::ZERO, &title, &run_args(header))?;
-        let mut recorded = BTreeMap::new();
-        for job in record.iter().flat_map(|record| &record.jobs) {
-            recorded.insert(job.name.as_str(), job);
-        }
         Ok(Converter {
             header,
             trace,
             replay: Replay::new(header),
             sums: Sums::default(),
             pending: header.tasks.iter().map(|_| Pending::default()).collect(),
-            recorded,
         })
     }
 
@@ -186,8 +173,7 @@ impl<'a, W: Write> Converter<'a, W> {
         } else {
             "failed"
         };
-        let name = self.header.tasks[job].name.as_str();
-        let args = end_args(row, self.recorded.get(name).copied());
+        let args = end_args(row);
         let how = format!("ended: {}", visible(&row.text));
         self.job_instant(job, &how, category, &args)
     }

@@ -340,35 +340,25 @@ impl<W: Write> Trace<W> {
     }
 }
 
-/// Return a CPU's name with its core, core type, cache and memory domain, where the machine has several.
+/// Return a CPU's name, with its core type where the machine has several.
 fn cpu_name(machine: &Machine, ix: usize) -> String {
     let cpu = &machine.cpus[ix];
-    let mut name = format!("CPU {}", cpu.id.0);
-    if machine.cores.len() < machine.cpus.len() {
-        name.push_str(&format!(", core {}", cpu.core));
-    }
     if machine.core_types.len() > 1 {
         let core_type = &machine.core_types[cpu.core_type];
-        name.push_str(&format!(", {}", visible(&core_type.name)));
+        format!("CPU {}, {}", cpu.id.0, visible(&core_type.name))
+    } else {
+        format!("CPU {}", cpu.id.0)
     }
-    if machine.llcs.len() > 1 {
-        name.push_str(&format!(", cache {}", cpu.llc));
-    }
-    if machine.memory_domains.len() > 1 {
-        name.push_str(&format!(", node {}", cpu.memory_domain));
-    }
-    name
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosched_core::{CoreType, Cpu};
+    use cosched_core::CoreType;
 
     #[test]
     fn a_cpu_is_named_with_what_sets_it_apart() {
         assert_eq!(cpu_name(&Machine::uniform("two", 2, 1), 1), "CPU 1");
-        assert_eq!(cpu_name(&Machine::uniform("smt", 2, 2), 3), "CPU 3, core 1");
         let kind = |name: &str| CoreType {
             name: name.to_owned(),
             capacity: None,
@@ -376,14 +366,7 @@ mod tests {
         };
         let mut machine = Machine::uniform("two kinds", 2, 1);
         machine.core_types = vec![kind("big"), kind("small")];
-        machine.llcs.push("1".parse().unwrap());
-        machine.memory_domains.push("1".parse().unwrap());
-        machine.cpus[1] = Cpu {
-            llc: 1,
-            memory_domain: 1,
-            core_type: 1,
-            ..machine.cpus[1].clone()
-        };
-        assert_eq!(cpu_name(&machine, 1), "CPU 1, small, cache 1, node 1");
+        machine.cpus[1].core_type = 1;
+        assert_eq!(cpu_name(&machine, 1), "CPU 1, small");
     }
 }

@@ -1,7 +1,7 @@
 //! A run as a trace for Perfetto: who had which CPU, what each job did and why it waited, and counters over time.
 //!
-//! A trace is in the Trace Event Format, JSON that Perfetto and other viewers open. It comes from a series, row by row, and
-//! from the record if there is one. [`event`] writes events, [`convert`] turns rows into them, with [`names`] for their
+//! A trace is in the Trace Event Format, JSON that Perfetto and other viewers open. It comes from a series, row by row.
+//! [`event`] writes events, [`convert`] turns rows into them, with [`names`] for their
 //! names and values and [`sums`] for sums over all jobs. `docs/formats.md` describes the contents.
 
 mod convert;
@@ -11,9 +11,8 @@ mod sums;
 #[cfg(test)]
 mod tests;
 
-use crate::record::Record;
 use crate::series::in_order::RowsInOrder;
-use crate::series::{SeriesError, SeriesHeader, SeriesReader};
+use crate::series::{SeriesError, SeriesReader};
 use convert::Converter;
 use cosched_core::Nanos;
 use std::io::{self, BufRead, Write};
@@ -38,28 +37,16 @@ pub struct TraceDone {
     pub cut_off: bool,
 }
 
-/// Whether a record and a series are of the same run, as far as both say.
-pub fn is_of_run(record: &Record, header: &SeriesHeader) -> bool {
-    let names = record.jobs.iter().map(|job| &job.name);
-    record.run_id == header.run_id
-        && record.policy == header.policy
-        && record.seed == header.seed
-        && names.eq(header.tasks.iter().map(|task| &task.name))
-}
-
 /// Write the trace of a run from its series, in one pass.
-///
-/// The record, if there is one, adds slowdowns and solo times to the ends of jobs; see [`is_of_run`].
 ///
 /// # Errors
 /// The series cannot be read, or the trace cannot be written. The output is then no whole trace.
 pub fn write_trace<R: BufRead, W: Write>(
     series: &mut SeriesReader<R>,
-    record: Option<&Record>,
     out: W,
 ) -> Result<TraceDone, TraceError> {
     let header = series.header().clone();
-    let mut converter = Converter::new(out, &header, record)?;
+    let mut converter = Converter::new(out, &header)?;
     for row in RowsInOrder::new(series) {
         let (at, row) = row?;
         converter.row(at, &row)?;

@@ -2,7 +2,6 @@
 
 use super::event::{Args, Title};
 use crate::reason::{wait_code, wait_text};
-use crate::record::Job;
 use crate::series::measured::Measured;
 use crate::series::replay::{Activity, Placed};
 use crate::series::{EndedRow, Mode, SeriesHeader};
@@ -188,9 +187,9 @@ pub(super) fn start_args(command: Option<&str>) -> Args {
     )])
 }
 
-/// Return the values of a job's end, with those that only the record has.
-pub(super) fn end_args(row: &EndedRow, record: Option<&Job>) -> Args {
-    let mut all = args([
+/// Return the values of a job's end.
+pub(super) fn end_args(row: &EndedRow) -> Args {
+    args([
         ("exit", json!(row.exit)),
         ("timed_out", json!(row.timed_out)),
         ("max_rss_bytes", json!(row.max_rss)),
@@ -199,17 +198,7 @@ pub(super) fn end_args(row: &EndedRow, record: Option<&Job>) -> Args {
         ("read_bytes", json!(row.read_bytes)),
         ("written_bytes", json!(row.written_bytes)),
         ("progress_quanta", json!(row.progress_milli.map(quanta))),
-    ]);
-    if let Some(job) = record {
-        all.extend(args([
-            ("slowdown", json!(job.slowdown)),
-            ("slowdown_estimate", json!(job.slowdown_estimate)),
-            ("solo_s", json!(job.solo_s)),
-            ("turnaround_s", json!(job.turnaround_s())),
-            ("waited_max_s", json!(job.waited_max_s)),
-        ]));
-    }
-    all
+    ])
 }
 
 #[cfg(test)]

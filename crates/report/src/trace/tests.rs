@@ -1,7 +1,7 @@
 pub(crate) mod decoded;
 
 use super::*;
-use crate::series::{EndedRow, Mode, Row, SampleRow, SeriesTask};
+use crate::series::{EndedRow, Mode, Row, SampleRow, SeriesHeader, SeriesTask};
 use crate::testing::{FullDisk, info, result};
 use cosched_core::{
     Absence, Basis, Counter, CpuId, CpuSet, Machine, PerCounter, Purpose, Rate, RunResult,
@@ -41,10 +41,10 @@ fn series_of(header: &SeriesHeader, lines: &[u8]) -> Vec<u8> {
     text
 }
 
-fn try_trace(series: &[u8], record: Option<&Record>) -> Result<(Decoded, TraceDone), TraceError> {
+fn try_trace(series: &[u8]) -> Result<(Decoded, TraceDone), TraceError> {
     let mut out = Vec::new();
     let mut reader = SeriesReader::new(series, "s.jsonl")?;
-    let done = write_trace(&mut reader, record, &mut out)?;
+    let done = write_trace(&mut reader, &mut out)?;
     let decoded = decode(&out).unwrap_or_else(|problem| panic!("{problem}"));
     decoded
         .check()
@@ -53,13 +53,13 @@ fn try_trace(series: &[u8], record: Option<&Record>) -> Result<(Decoded, TraceDo
 }
 
 fn trace_of_lines(lines: &str) -> (Decoded, TraceDone) {
-    try_trace(&series_of(&header(), lines.as_bytes()), None).unwrap()
+    try_trace(&series_of(&header(), lines.as_bytes())).unwrap()
 }
 
 fn trace_of_rows(header: &SeriesHeader, rows: &[(Nanos, Row)]) -> Decoded {
     let mut lines = Vec::new();
     rows.iter().for_each(|(at, row)| row.write(*at, &mut lines));
-    try_trace(&series_of(header, &lines), None).unwrap().0
+    try_trace(&series_of(header, &lines)).unwrap().0
 }
 
 /// Two jobs that take turns on one CPU beside a third, which is measured alone for a while, fails and ends; then all that a
@@ -109,7 +109,6 @@ fn a_trace_is_told_from_other_files() {
         let text = series_of(header, LINES.as_bytes());
         write_trace(
             &mut SeriesReader::new(&text[..], "s.jsonl").unwrap(),
-            None,
             &mut out,
         )
         .unwrap();
@@ -128,35 +127,6 @@ fn a_trace_is_told_from_other_files() {
     ] {
         assert!(!is_trace(other), "{other:?}");
     }
-}
-
-#[test]
-fn a_record_adds_what_a_series_does_not_tell() {
-    let result = result();
-    let mut info = info(&result);
-    let record = crate::record(&result, &info);
-    assert!(is_of_run(&record, &header()));
-    info.run_id = Some("11-77-4026531836".to_owned());
-    assert!(!is_of_run(&crate::record(&result, &info), &header()));
-    let line = b"[\"b\",0,0]\n[\"e\",15000000000,0,0,\"exit 0\",0,null,null,null,null,null,null]\n";
-    let of = |record| {
-        let (decoded, _) = try_trace(&series_of(&header(), line), record).unwrap();
-        let end = decoded
-            .events
-            .iter()
-            .find(|event| event.name == "ended: exit 0")
-            .unwrap();
-        end.args
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
-    assert_eq!(of(None), "exit=0 timed_out=false");
-    assert_eq!(
-        of(Some(&record)),
-        "exit=0 slowdown=1.5 solo_s=10.0 timed_out=false turnaround_s=15.0 waited_max_s=0.4"
-    );
 }
 
 fn sample(task: u32, interval: Nanos, reads: Option<u64>) -> Row {
@@ -358,7 +328,7 @@ fn errors_name_file_and_line_and_what_is_wrong() {
             &header(),
             format!("[\"b\",1,0]\n{line}\n[\"b\",2,1]\n").as_bytes(),
         );
-        try_trace(&series, None).unwrap_err().to_string()
+        try_trace(&series).unwrap_err().to_string()
     };
     let cases = [
         ("[\"b\",1,4]", "column `task`: 4, but the header has 4"),
@@ -396,18 +366,14 @@ fn errors_name_file_and_line_and_what_is_wrong() {
     }
     let mut odd = header();
     odd.tasks.swap(0, 1);
-    let told = try_trace(&series_of(&odd, b""), None)
-        .unwrap_err()
-        .to_string();
+    let told = try_trace(&series_of(&odd, b"")).unwrap_err().to_string();
     assert_eq!(
         told,
         "s.jsonl, line 1: key `tasks`: found task 1 in place of 0"
     );
     let mut odd = header();
     odd.machine.cpus.clear();
-    let told = try_trace(&series_of(&odd, b""), None)
-        .unwrap_err()
-        .to_string();
+    let told = try_trace(&series_of(&odd, b"")).unwrap_err().to_string();
     assert!(
         told.starts_with("s.jsonl, line 1: key `machine`: "),
         "{told}"
@@ -418,7 +384,7 @@ fn errors_name_file_and_line_and_what_is_wrong() {
 fn a_full_disk_is_an_error() {
     let series = series_of(&header(), LINES.as_bytes());
     let mut reader = SeriesReader::new(series.as_slice(), "s.jsonl").unwrap();
-    let error = write_trace(&mut reader, None, FullDisk::after(2_000)).unwrap_err();
+    let error = write_trace(&mut reader, FullDisk::after(2_000)).unwrap_err();
     assert!(matches!(error, TraceError::Write(_)), "{error}");
 }
 
@@ -427,7 +393,7 @@ fn a_full_disk_is_an_error() {
 fn a_run_of_nothing_is_a_trace() {
     let RunResult { tasks, .. } = result();
     assert!(!tasks.is_empty());
-    let (decoded, done) = try_trace(&series_of(&header_of(0, 1), b""), None).unwrap();
+    let (decoded, done) = try_trace(&series_of(&header_of(0, 1), b"")).unwrap();
     assert_eq!((decoded.events.len(), done.until), (1, Nanos::ZERO));
 }
 
