@@ -62,22 +62,22 @@ fn told(clang: &str, asked: &[&str]) -> String {
         .unwrap_or_default()
 }
 
-/// The compiler, with BPF among its targets.
+/// Whether this is clang 16 or later with BPF among its targets.
+fn is_usable(name: &str) -> bool {
+    let macros = told(name, &["-dM", "-E", "-xc", "/dev/null"]);
+    let version = macros
+        .lines()
+        .find_map(|line| line.strip_prefix("#define __clang_major__ "));
+    let version: Option<u32> = version.and_then(|version| version.trim().parse().ok());
+    version.is_some_and(|version| version >= 16) && told(name, &["--print-targets"]).contains("bpf")
+}
+
+/// The compiler.
 fn clang() -> String {
     if let Ok(named) = std::env::var("CLANG") {
         return named;
     }
-    let works = |name: &&&str| {
-        let macros = told(name, &["-dM", "-E", "-xc", "/dev/null"]);
-        let version = macros
-            .lines()
-            .find_map(|line| line.strip_prefix("#define __clang_major__ "));
-        let is_new = version
-            .and_then(|version| version.trim().parse().ok())
-            .is_some_and(|version: u32| version >= 16);
-        is_new && told(name, &["--print-targets"]).contains("bpf")
-    };
-    match CLANGS.iter().find(works) {
+    match CLANGS.iter().find(|name| is_usable(name)) {
         Some(name) => (*name).to_owned(),
         None => panic!(
             "the feature for sched_ext needs clang 16 or later with BPF among its targets (as the Debian package clang-19); \

@@ -3,7 +3,9 @@
 use crate::intf::{CPUS, Image, NONE, call, total};
 use cosched_core::{Counter, PerCounter};
 use cosched_linux::counters::{Counted, CpuEvents};
-use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, OpenObject, ProgramInput};
+use libbpf_rs::{
+    Link, Map, MapCore as _, MapFlags, MapHandle, Object, OpenObject, ProgramInput, ProgramMut,
+};
 use std::io;
 use std::os::fd::AsRawFd as _;
 
@@ -39,14 +41,7 @@ impl Counting {
 
     /// Counts these events from now on.
     pub(crate) fn begin(object: &Object, events: CpuEvents) -> libbpf_rs::Result<Counting> {
-        let missing = || libbpf_rs::Error::from(io::Error::from(io::ErrorKind::NotFound));
-        let map = |name: &str| {
-            object
-                .maps()
-                .find(|map| map.name() == name)
-                .ok_or_else(missing)
-        };
-        let table = map("events")?;
+        let table = map(object, "events")?;
         for (cpu, counter, event) in events.iter() {
             let key = (counter as usize * CPUS + cpu.0 as usize) as u32;
             table.update(
@@ -55,30 +50,22 @@ impl Counting {
                 MapFlags::ANY,
             )?;
         }
-        let bits = events
-            .counters()
-            .fold(0_u64, |bits, counter| bits | 1 << counter as u32);
+        let mut bits = 0_u64;
+        for counter in events.counters() {
+            bits |= 1 << counter as u32;
+        }
         let mut told = Image::new(call::SIZE);
         told.put_u64(call::SPAN, bits);
-        run(object, "cosched_use_counters", &mut told).map_err(libbpf_rs::Error::from)?;
-        let attach = |name: &&str| {
-            object
-                .progs_mut()
-                .find(|program| program.name() == *name)
-                .ok_or_else(missing)?
-                .attach()
-        };
-        let mut links = ATTACHED
-            .iter()
-            .map(attach)
-            .collect::<libbpf_rs::Result<Vec<Link>>>()?;
-        let tick = object
-            .progs_mut()
-            .find(|program| program.name() == TICK && program.autoload());
+        run(object, "cosched_use_counters", &mut told)?;
+        let mut links = Vec::new();
+        for name in ATTACHED {
+            links.push(program(object, name)?.attach()?);
+        }
         // Without it what goes on is measured when it ends.
+        let tick = program(object, TICK).ok().filter(|tick| tick.autoload());
         links.extend(tick.and_then(|tick| tick.attach().ok()));
         Ok(Counting {
-            totals: MapHandle::try_from(&map("totals")?)?,
+            totals: MapHandle::try_from(&map(object, "totals")?)?,
             events,
             _links: links,
         })
@@ -90,26 +77,7 @@ impl Counting {
         object: &Object,
         slot: u16,
     ) -> io::Result<PerCounter<Option<Counted>>> {
-        let mut from = 0;
-        loop {
-            let mut told = Image::new(call::SIZE);
-            told.put_u32(call::SLOT, u32::from(slot));
-            told.put_u32(call::ANSWER, from);
-            run(object, "cosched_where", &mut told)?;
-            let cpu = told.u32(call::ANSWER);
-            if cpu == u32::from(NONE) {
-                break;
-            }
-            let here = object.progs_mut().find(|program| program.name() == HERE);
-            let here = here.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-            // A CPU that was taken offline has no process that counts.
-            let _ = here.test_run(ProgramInput {
-                cpu,
-                flags: ON_CPU,
-                ..ProgramInput::default()
-            });
-            from = cpu + 1;
-        }
+        self.update(object, slot)?;
         let told = self
             .totals
             .lookup(&u32::from(slot).to_ne_bytes(), MapFlags::ANY)
@@ -126,6 +94,28 @@ impl Counting {
         }))
     }
 
+    /// Brings what is counted for a slot up to date on each CPU where it is.
+    fn update(&self, object: &Object, slot: u16) -> io::Result<()> {
+        let mut from = 0;
+        loop {
+            let mut told = Image::new(call::SIZE);
+            told.put_u32(call::SLOT, u32::from(slot));
+            told.put_u32(call::ANSWER, from);
+            run(object, "cosched_where", &mut told)?;
+            let cpu = told.u32(call::ANSWER);
+            if cpu == u32::from(NONE) {
+                return Ok(());
+            }
+            // A CPU that was taken offline has no process that counts.
+            let _ = program(object, HERE)?.test_run(ProgramInput {
+                cpu,
+                flags: ON_CPU,
+                ..ProgramInput::default()
+            });
+            from = cpu + 1;
+        }
+    }
+
     /// The slot is given to another task.
     pub(crate) fn forget(&self, slot: u16) {
         let zero = Image::new(total::SIZE);
@@ -137,16 +127,31 @@ impl Counting {
 
 /// Calls one of the programs; what it was told comes back as it left it.
 pub(crate) fn run(object: &Object, name: &str, told: &mut Image) -> io::Result<()> {
-    let program = object.progs_mut().find(|program| program.name() == name);
-    let program = program
-        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("no program {name}")))?;
     // The kernel writes the answer over what it was told.
     let input = ProgramInput {
         context_in: Some(&mut told.0),
         ..ProgramInput::default()
     };
-    program.test_run(input).map_err(io::Error::other)?;
+    program(object, name)?
+        .test_run(input)
+        .map_err(io::Error::other)?;
     Ok(())
+}
+
+pub(crate) fn missing() -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, "the compiled program lacks a part")
+}
+
+pub(crate) fn map<'a>(object: &'a Object, name: &str) -> io::Result<Map<'a>> {
+    let mut maps = object.maps();
+    maps.find(|map| map.name() == name).ok_or_else(missing)
+}
+
+fn program<'a>(object: &'a Object, name: &str) -> io::Result<ProgramMut<'a>> {
+    let mut programs = object.progs_mut();
+    programs
+        .find(|program| program.name() == name)
+        .ok_or_else(missing)
 }
 
 /// Counting alone needs no `sched_ext`: any recent kernel loads it for root.

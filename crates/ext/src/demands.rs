@@ -52,13 +52,11 @@ pub(crate) fn image(admission: &Admission, slot: impl Fn(TaskId) -> Option<u16>)
 
 /// The demands that were measured, of the tasks in these slots, in ascending order of the tasks.
 pub(crate) fn measured(told: &Image, slots: impl Iterator<Item = (TaskId, u16)>) -> Vec<Demand> {
-    let of = |(task, slot): (TaskId, u16)| {
-        let class = told
-            .u16(measured::WORD + 2 * usize::from(slot))
-            .checked_sub(1)?;
-        Some(Demand { task, class })
-    };
-    let mut demands: Vec<Demand> = slots.filter_map(of).collect();
+    let mut demands = Vec::new();
+    for (task, slot) in slots {
+        let word = told.u16(measured::WORD + 2 * usize::from(slot));
+        demands.extend(word.checked_sub(1).map(|class| Demand { task, class }));
+    }
     demands.sort_unstable_by_key(|demand| demand.task);
     demands
 }

@@ -1,7 +1,7 @@
 //! A schedule in the form that the kernel carries out.
 
 use crate::intf::{CPUS, Image, MASKS, NONE, SEAT_FILL, SEAT_SPARE, SLOTS, plan};
-use cosched_core::{CpuSet, Filler, Nanos, Placement, Schedule, TaskId};
+use cosched_core::{CpuId, CpuSet, Filler, Nanos, Placement, Schedule, TaskId};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
@@ -44,86 +44,122 @@ pub(crate) fn image(
     mut slot: impl FnMut(TaskId) -> Option<u16>,
     at: impl Fn(Nanos) -> u64,
 ) -> Result<Image, Misfit> {
-    let mut image = Image::new(plan::SIZE);
-    let mut masks = Masks::default();
-    image.put_u64(plan::GENERATION, generation);
-    for cpu in 0..CPUS {
-        image.put_u16(plan::SEATS + cpu * plan::SEAT + plan::SLOT, NONE);
-    }
-    for slot in 0..SLOTS {
-        image.put_u16(plan::PLACES + slot * plan::PLACE + plan::CPU, NONE);
-        image.put_u16(plan::PLACES + slot * plan::PLACE + plan::MASK, NONE);
-    }
+    let mut made = PlanImage::empty(generation);
     for seat in &schedule.seats {
-        let Placement::Exclusive { cpus, .. } = &seat.placement else {
-            continue;
-        };
-        let slot = slot(seat.task).ok_or(Misfit::Slots)?;
-        let place = plan::PLACES + usize::from(slot) * plan::PLACE;
-        match cpus.iter().next().filter(|_| cpus.len() == 1) {
-            Some(cpu) => image.put_u16(place + plan::CPU, number(cpu.0)?),
-            None => image.put_u16(place + plan::MASK, masks.number(cpus)?),
-        }
-        for cpu in cpus.iter() {
-            let at_cpu = plan::SEATS + usize::from(number(cpu.0)?) * plan::SEAT;
-            image.put_u64(at_cpu + plan::UNTIL, seat.until.map_or(0, &at));
-            image.put_u16(at_cpu + plan::SLOT, slot);
-            image.put_u16(
-                at_cpu + plan::FLAGS,
-                if Schedule::can_be_filled(seat) {
-                    SEAT_FILL
-                } else {
-                    0
-                },
-            );
+        if let Placement::Exclusive { cpus, .. } = &seat.placement {
+            let slot = slot(seat.task).ok_or(Misfit::Slots)?;
+            let until = seat.until.map_or(0, &at);
+            made.put_seat(slot, cpus, until, Schedule::can_be_filled(seat))?;
         }
     }
-    let mut list = |from: usize, fillers: &[Filler], image: &mut Image| {
-        for (ix, filler) in fillers.iter().enumerate() {
-            let at = from + ix * plan::OF;
-            image.put_u16(at, slot(filler.task).ok_or(Misfit::Slots)?);
-            let mask = filler
-                .allowed
-                .as_ref()
-                .map_or(Ok(NONE), |allowed| masks.number(allowed))?;
-            image.put_u16(at + 2, mask);
-        }
-        Ok(fillers.len() as u32)
-    };
     // The kernel can't judge yet who fits the memory bus beside the others, so nobody fills in where that matters.
-    let fillers = if schedule.admission.is_none() {
-        &schedule.fillers[..]
-    } else {
-        &[]
-    };
-    let fillers = list(plan::FILLER, fillers, &mut image)?;
-    image.put_u32(plan::FILLERS, fillers);
+    if schedule.admission.is_none() {
+        made.put_list(plan::FILLER, &schedule.fillers, &mut slot)?;
+        let count = schedule.fillers.len() as u32;
+        made.image.put_u32(plan::FILLERS, count);
+    }
     if let Some(spare) = &schedule.spare {
-        let loose = list(plan::SPARE, &spare.tasks, &mut image)?;
-        image.put_u32(plan::LOOSE, loose);
+        made.put_list(plan::SPARE, &spare.tasks, &mut slot)?;
+        made.image.put_u32(plan::LOOSE, spare.tasks.len() as u32);
         for cpu in spare.cpus.iter() {
-            let at_cpu = plan::SEATS + usize::from(number(cpu.0)?) * plan::SEAT;
-            image.put_u16(at_cpu + plan::FLAGS, SEAT_SPARE);
+            made.image.put_u16(seat_of(cpu)? + plan::FLAGS, SEAT_SPARE);
         }
-        for task in &spare.tasks {
-            if let Some(slot) = slot(task.task) {
-                image.put_u16(
-                    plan::PLACES + usize::from(slot) * plan::PLACE + plan::IS_LOOSE,
-                    1,
-                );
+        for slot in spare.tasks.iter().filter_map(|task| slot(task.task)) {
+            made.image.put_u16(place_of(slot) + plan::IS_LOOSE, 1);
+        }
+    }
+    made.put_masks()?;
+    Ok(made.image)
+}
+
+/// A plan whose bytes are being written.
+struct PlanImage {
+    image: Image,
+    masks: Masks,
+}
+
+impl PlanImage {
+    /// A plan in which nobody has a CPU.
+    fn empty(generation: u64) -> PlanImage {
+        let mut image = Image::new(plan::SIZE);
+        image.put_u64(plan::GENERATION, generation);
+        for cpu in 0..CPUS {
+            image.put_u16(plan::SEATS + cpu * plan::SEAT + plan::SLOT, NONE);
+        }
+        for slot in 0..SLOTS as u16 {
+            image.put_u16(place_of(slot) + plan::CPU, NONE);
+            image.put_u16(place_of(slot) + plan::MASK, NONE);
+        }
+        PlanImage {
+            image,
+            masks: Masks::default(),
+        }
+    }
+
+    fn put_seat(
+        &mut self,
+        slot: u16,
+        cpus: &CpuSet,
+        until: u64,
+        can_be_filled: bool,
+    ) -> Result<(), Misfit> {
+        let place = place_of(slot);
+        match cpus.first().filter(|_| cpus.len() == 1) {
+            Some(cpu) => self.image.put_u16(place + plan::CPU, number(cpu.0)?),
+            None => {
+                let mask = self.masks.number(cpus)?;
+                self.image.put_u16(place + plan::MASK, mask);
             }
         }
-    }
-    for (cpus, &mask) in &masks.0 {
-        let at_mask = plan::MASK_WORDS + usize::from(mask) * plan::MASK_SIZE;
-        for &cpu in cpus {
-            let cpu = usize::from(number(cpu)?);
-            let at_word = at_mask + cpu / 64 * 8;
-            let word = image.u64(at_word) | 1 << (cpu % 64);
-            image.put_u64(at_word, word);
+        for cpu in cpus.iter() {
+            let seat = seat_of(cpu)?;
+            self.image.put_u64(seat + plan::UNTIL, until);
+            self.image.put_u16(seat + plan::SLOT, slot);
+            let flags = if can_be_filled { SEAT_FILL } else { 0 };
+            self.image.put_u16(seat + plan::FLAGS, flags);
         }
+        Ok(())
     }
-    Ok(image)
+
+    fn put_list(
+        &mut self,
+        from: usize,
+        fillers: &[Filler],
+        slot: &mut impl FnMut(TaskId) -> Option<u16>,
+    ) -> Result<(), Misfit> {
+        for (ix, filler) in fillers.iter().enumerate() {
+            let at = from + ix * plan::OF;
+            let slot = slot(filler.task).ok_or(Misfit::Slots)?;
+            let mask = match &filler.allowed {
+                Some(allowed) => self.masks.number(allowed)?,
+                None => NONE,
+            };
+            self.image.put_u16(at, slot);
+            self.image.put_u16(at + 2, mask);
+        }
+        Ok(())
+    }
+
+    fn put_masks(&mut self) -> Result<(), Misfit> {
+        for (cpus, &mask) in &self.masks.0 {
+            let at_mask = plan::MASK_WORDS + usize::from(mask) * plan::MASK_SIZE;
+            for &cpu in cpus {
+                let cpu = usize::from(number(cpu)?);
+                let at_word = at_mask + cpu / 64 * 8;
+                let word = self.image.u64(at_word) | 1 << (cpu % 64);
+                self.image.put_u64(at_word, word);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn place_of(slot: u16) -> usize {
+    plan::PLACES + usize::from(slot) * plan::PLACE
+}
+
+fn seat_of(cpu: CpuId) -> Result<usize, Misfit> {
+    Ok(plan::SEATS + usize::from(number(cpu.0)?) * plan::SEAT)
 }
 
 /// The number of a CPU, if there can be one with it.

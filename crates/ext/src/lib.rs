@@ -8,7 +8,7 @@
 //! compiled, and [`SUPPORTED`] is false.
 
 #[cfg(all(test, feature = "bpf"))]
-mod cost;
+mod cost_tests;
 #[cfg(feature = "bpf")]
 mod counting;
 // Without the program nothing calls them, and their tests do.

@@ -1,6 +1,6 @@
 //! A program in the kernel, loaded.
 
-use crate::counting::{Counting, run};
+use crate::counting::{Counting, map, missing, run};
 use crate::demands;
 use crate::image::{Misfit, image};
 use crate::intf::{
@@ -11,16 +11,18 @@ use crate::switches::Switches;
 use crate::tables;
 use cosched_core::model::admission_table::AdmissionTable;
 use cosched_core::{
-    Absence, CpuId, CpuSet, Demand, Machine, Nanos, Occupation, PerCounter, Reading, Residency,
-    Schedule, Switch, Switched, TaskId,
+    Absence, Admission, CpuId, CpuSet, Demand, Machine, Nanos, Occupation, PerCounter, Reading,
+    Residency, Schedule, Switch, Switched, TaskId,
 };
 use cosched_linux::counters::{Counted, CpuEvents};
 use cosched_linux::{Clock, KernelScheduler};
-use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, PrintLevel};
+use libbpf_rs::{
+    Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel,
+};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 use thiserror::Error;
 
 /// The compiled programs.
@@ -56,8 +58,12 @@ pub enum ExtError {
 /// What libbpf has said, for errors.
 static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
+fn said() -> MutexGuard<'static, Vec<String>> {
+    SAID.lock().unwrap_or_else(|broken| broken.into_inner())
+}
+
 fn listen(_level: PrintLevel, text: String) {
-    let mut said = SAID.lock().unwrap_or_else(|broken| broken.into_inner());
+    let mut said = said();
     if said.len() < 400 {
         said.push(text.trim_end().to_owned());
     }
@@ -66,12 +72,14 @@ fn listen(_level: PrintLevel, text: String) {
 /// An error with the lines of libbpf that tell most.
 fn refused(what: &'static str) -> impl Fn(libbpf_rs::Error) -> ExtError {
     move |error| {
-        let said = SAID.lock().unwrap_or_else(|broken| broken.into_inner());
         // The verifier tells all that it has looked at. The last lines of that say what was wrong.
-        let lines = said.iter().flat_map(|text| text.lines()).map(str::trim);
-        let lines: Vec<&str> = lines
-            .filter(|line| !line.is_empty() && !line.starts_with("processed "))
+        let said = said();
+        let mut lines: Vec<&str> = said
+            .iter()
+            .flat_map(|text| text.lines())
+            .map(str::trim)
             .collect();
+        lines.retain(|line| !line.is_empty() && !line.starts_with("processed "));
         let last = lines[lines.len().saturating_sub(5)..].join("; ");
         ExtError::Refused {
             what,
@@ -116,6 +124,17 @@ impl Work {
             (Work::Efs { .. }, false) => "cosched_efs",
             (Work::Efs { .. }, true) => "cosched_efs_all",
         }
+    }
+
+    /// It measures demands.
+    fn measures(self) -> bool {
+        matches!(
+            self,
+            Work::Efs {
+                lines_per_us: Some(_),
+                ..
+            }
+        )
     }
 
     /// It admits tasks by itself.
@@ -170,6 +189,77 @@ struct Maps {
     bell: MapHandle,
 }
 
+impl Maps {
+    fn find(object: &Object, work: Work) -> libbpf_rs::Result<Maps> {
+        Ok(Maps {
+            told: handle(object, work.map())?,
+            tasks: handle(object, "tasks")?,
+            wishes: handle(object, "wishes")?,
+            escapes: handle(object, "escapes")?,
+            answers: handle(object, "answers")?,
+            occupation: handle(object, "occupation")?,
+            switches: Switches::of(&handle(object, "switches")?)?,
+            measured: match work.admits() {
+                true => Some(handle(object, "measured")?),
+                false => None,
+            },
+            exits: handle(object, "exits")?,
+            bell: handle(object, "bell")?,
+        })
+    }
+}
+
+fn handle(object: &Object, name: &str) -> libbpf_rs::Result<MapHandle> {
+    MapHandle::try_from(&map(object, name)?)
+}
+
+/// What a map has for a key, if it can be read.
+fn look_up(map: &MapHandle, key: u32) -> Option<Image> {
+    let found = map.lookup(&key.to_ne_bytes(), MapFlags::ANY);
+    found.ok().flatten().map(Image)
+}
+
+/// Writes what the program knows from the beginning, and leaves out the operations that are not `ops`.
+fn set_up(
+    open: &mut OpenObject,
+    machine: &Machine,
+    work: Work,
+    ops: &str,
+    settings: &Image,
+) -> libbpf_rs::Result<()> {
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        match (name.as_str(), work) {
+            (".rodata.config", _) => map.set_initial_value(&settings.0)?,
+            (".rodata.tables", Work::Efs { .. }) => {
+                let tables = tables::image(&AdmissionTable::new());
+                map.set_initial_value(&tables.0)?;
+            }
+            (
+                ".rodata.efs",
+                Work::Efs {
+                    local,
+                    global,
+                    lines_per_us,
+                },
+            ) => {
+                let efs = demands::settings(machine, local, global, lines_per_us);
+                map.set_initial_value(&efs.0)?;
+            }
+            (other, _) if other.starts_with("cosched_") && other != ops => {
+                map.set_autocreate(false)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn attach(object: &mut Object, ops: &str) -> libbpf_rs::Result<Link> {
+    let found = object.maps_mut().find(|map| map.name() == ops);
+    found.ok_or_else(missing)?.attach_struct_ops()
+}
+
 impl Scheduler {
     /// Loads the program and makes it the scheduler: of the processes that are given to it, or of all ordinary ones. It counts
     /// `events`, if there are any.
@@ -183,9 +273,7 @@ impl Scheduler {
         work: Work,
         events: Option<CpuEvents>,
     ) -> Result<Scheduler, ExtError> {
-        SAID.lock()
-            .unwrap_or_else(|broken| broken.into_inner())
-            .clear();
+        said().clear();
         libbpf_rs::set_print(Some((PrintLevel::Warn, listen)));
         let slots = Slots::new(tasks);
         let settings = settings(machine, last_cpu(machine), slots.count(), takes_all)?;
@@ -193,78 +281,18 @@ impl Scheduler {
             .open_memory(work.program())
             .map_err(refused("reading the program"))?;
         let ops = work.name(takes_all);
-        for mut map in open.maps_mut() {
-            let name = map.name().to_string_lossy().into_owned();
-            let set_up = match (name.as_str(), work) {
-                (".rodata.config", _) => map.set_initial_value(&settings.0),
-                (".rodata.tables", Work::Efs { .. }) => {
-                    map.set_initial_value(&tables::image(&AdmissionTable::new()).0)
-                }
-                (
-                    ".rodata.efs",
-                    Work::Efs {
-                        local,
-                        global,
-                        lines_per_us,
-                    },
-                ) => map
-                    .set_initial_value(&demands::settings(machine, local, global, lines_per_us).0),
-                (other, _) if other.starts_with("cosched_") && other != ops => {
-                    map.set_autocreate(false)
-                }
-                _ => Ok(()),
-            };
-            set_up.map_err(refused("setting up the program"))?;
-        }
-        let measures = matches!(
-            work,
-            Work::Efs {
-                lines_per_us: Some(_),
-                ..
-            }
-        );
-        Counting::leave_out(&mut open, events.is_some(), measures);
+        set_up(&mut open, machine, work, ops, &settings)
+            .map_err(refused("setting up the program"))?;
+        Counting::leave_out(&mut open, events.is_some(), work.measures());
         let mut object = open
             .load()
             .map_err(refused("loading the program into the kernel"))?;
         let counting = events
             .map(|events| Counting::begin(&object, events))
-            .transpose();
-        let counting = counting.map_err(refused("counting in the kernel"))?;
-        let maps = {
-            let handle = |name: &str| {
-                let found = object.maps().find(|map| map.name() == name);
-                let found = found.ok_or_else(|| {
-                    libbpf_rs::Error::from(io::Error::from(io::ErrorKind::NotFound))
-                });
-                found
-                    .and_then(|map| MapHandle::try_from(&map))
-                    .map_err(refused("finding the program's data"))
-            };
-            Maps {
-                told: handle(work.map())?,
-                tasks: handle("tasks")?,
-                wishes: handle("wishes")?,
-                escapes: handle("escapes")?,
-                answers: handle("answers")?,
-                occupation: handle("occupation")?,
-                switches: Switches::of(&handle("switches")?)
-                    .map_err(refused("reading the program's news"))?,
-                measured: work.admits().then(|| handle("measured")).transpose()?,
-                exits: handle("exits")?,
-                bell: handle("bell")?,
-            }
-        };
-        let mut ops = object
-            .maps_mut()
-            .find(|map| map.name() == ops)
-            .ok_or_else(|| ExtError::Refused {
-                what: "finding the scheduler",
-                why: "the compiled program has none".to_owned(),
-            })?;
-        let link = ops
-            .attach_struct_ops()
-            .map_err(refused("making it the scheduler"))?;
+            .transpose()
+            .map_err(refused("counting in the kernel"))?;
+        let maps = Maps::find(&object, work).map_err(refused("finding the program's data"))?;
+        let link = attach(&mut object, ops).map_err(refused("making it the scheduler"))?;
         Ok(Scheduler {
             work,
             object,
@@ -286,6 +314,13 @@ impl Scheduler {
     /// Calls one of the programs; what it was told comes back as it left it.
     fn run(&self, name: &str, told: &mut Image) -> io::Result<()> {
         run(&self.object, name, told)
+    }
+
+    /// Calls one of the programs for a slot.
+    fn run_for(&self, name: &str, slot: u16) -> io::Result<()> {
+        let mut told = Image::new(call::SIZE);
+        told.put_u32(call::SLOT, u32::from(slot));
+        self.run(name, &mut told)
     }
 
     fn mark_free(&self, slot: u16, free: bool) -> io::Result<()> {
@@ -311,9 +346,7 @@ impl Scheduler {
                 .update(&u32::from(given.slot).to_ne_bytes(), &none.0, MapFlags::ANY);
         if let Some(before) = given.before {
             self.keep_meetings(before, given.slot);
-            let mut told = Image::new(call::SIZE);
-            told.put_u32(call::SLOT, u32::from(given.slot));
-            let _ = self.run("cosched_forget", &mut told);
+            let _ = self.run_for("cosched_forget", given.slot);
             if let Some(counting) = &self.counting {
                 counting.forget(given.slot);
             }
@@ -340,24 +373,35 @@ impl Scheduler {
     }
 
     fn ask(&self, slot: u16) -> io::Result<Image> {
-        let mut told = Image::new(call::SIZE);
-        told.put_u32(call::SLOT, u32::from(slot));
-        self.run("cosched_read", &mut told)?;
-        let answer = self
-            .maps
-            .answers
-            .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
-            .map_err(io::Error::other)?;
-        answer
-            .map(Image)
-            .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+        self.run_for("cosched_read", slot)?;
+        look_up(&self.maps.answers, 0).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }
 
     fn let_out(&self, slot: u16) {
-        let mut told = Image::new(call::SIZE);
-        told.put_u32(call::SLOT, u32::from(slot));
         // Where it fails the next rescue finds them.
-        let _ = self.run("cosched_let_out", &mut told);
+        let _ = self.run_for("cosched_let_out", slot);
+    }
+
+    /// Puts a plan into force.
+    fn install(&mut self, which: u32) -> io::Result<()> {
+        let mut told = Image::new(install::SIZE);
+        told.put_u32(install::WHICH, which);
+        self.run("cosched_install", &mut told)?;
+        self.which = which;
+        Ok(())
+    }
+
+    fn demands_image(
+        &mut self,
+        schedule: &Schedule,
+        admission: &Admission,
+    ) -> Result<Image, String> {
+        for seat in &schedule.seats {
+            if self.slot(seat.task).is_none() {
+                return Err(Misfit::Slots.to_string());
+            }
+        }
+        Ok(demands::image(admission, |task| self.slots.of(task)))
     }
 }
 
@@ -411,12 +455,10 @@ impl KernelScheduler for Scheduler {
     }
 
     fn demands(&mut self) -> Vec<Demand> {
-        let told = self.maps.measured.as_ref().and_then(|map| {
-            map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
-                .ok()
-                .flatten()
-        });
-        told.map(|told| demands::measured(&Image(told), self.slots.tasks()))
+        let measured = self.maps.measured.as_ref();
+        measured
+            .and_then(|map| look_up(map, 0))
+            .map(|told| demands::measured(&told, self.slots.tasks()))
             .unwrap_or_default()
     }
 
@@ -453,39 +495,20 @@ impl KernelScheduler for Scheduler {
     fn adopt(&mut self, generation: u64, schedule: &Schedule, clock: &Clock) -> Result<(), String> {
         let (which, bytes) = match (self.work, &schedule.admission) {
             (Work::Plans, _) => {
-                let bytes = image(
-                    generation,
-                    schedule,
-                    |task| self.slot(task),
-                    |at| clock.kernel(at),
-                );
-                (
-                    if self.which == 0 { 1 } else { 0 },
-                    bytes.map_err(|misfit| misfit.to_string())?,
-                )
+                let at = |at| clock.kernel(at);
+                let bytes = image(generation, schedule, |task| self.slot(task), at);
+                let which = u32::from(self.which == 0);
+                (which, bytes.map_err(|misfit| misfit.to_string())?)
             }
-            (Work::Efs { .. }, Some(admission)) => {
-                let seated: Vec<TaskId> = schedule.seats.iter().map(|seat| seat.task).collect();
-                if seated.into_iter().any(|task| self.slot(task).is_none()) {
-                    return Err(Misfit::Slots.to_string());
-                }
-                (0, demands::image(admission, |task| self.slots.of(task)))
-            }
+            (Work::Efs { .. }, Some(admission)) => (0, self.demands_image(schedule, admission)?),
             (Work::Efs { .. }, None) => return Err("it has no demands".to_owned()),
         };
-        let written = self
-            .maps
-            .told
-            .update(&u32::to_ne_bytes(which), &bytes.0, MapFlags::ANY);
-        written.map_err(|error| error.to_string())?;
-        if self.work.admits() && self.which == which {
-            return Ok(());
-        }
-        let mut told = Image::new(install::SIZE);
-        told.put_u32(install::WHICH, which);
-        self.run("cosched_install", &mut told)
+        let told = &self.maps.told;
+        told.update(&u32::to_ne_bytes(which), &bytes.0, MapFlags::ANY)
             .map_err(|error| error.to_string())?;
-        self.which = which;
+        if !self.work.admits() || self.which != which {
+            self.install(which).map_err(|error| error.to_string())?;
+        }
         Ok(())
     }
 
@@ -493,10 +516,7 @@ impl KernelScheduler for Scheduler {
         if self.which == NO_PLAN {
             return;
         }
-        let mut told = Image::new(install::SIZE);
-        told.put_u32(install::WHICH, NO_PLAN);
-        if self.run("cosched_install", &mut told).is_ok() {
-            self.which = NO_PLAN;
+        if self.install(NO_PLAN).is_ok() {
             let all: Vec<u16> = self.slots.tasks().map(|(_, slot)| slot).collect();
             all.into_iter().for_each(|slot| self.let_out(slot));
         }
@@ -541,49 +561,30 @@ impl KernelScheduler for Scheduler {
     }
 
     fn switches(&mut self, clock: &Clock, out: &mut Vec<Switch>) {
-        let told = self
-            .maps
-            .occupation
-            .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
-            .ok()
-            .flatten()
-            .map(Image);
+        let told = look_up(&self.maps.occupation, 0);
         let lost = told.is_some_and(|told| told.u64(occupation::LOST) > 0);
-        let last = &mut self.last_switch;
-        self.maps
-            .switches
-            .take(lost || self.untold, |at, cpu, slot| {
-                *last = clock.run(at);
-                // A process may have chosen a CPU for itself that is not the run's.
-                if self.cpus.contains(CpuId(cpu)) {
-                    let task = (slot < crate::intf::SLOTS as u32)
-                        .then(|| self.slots.owner(slot as usize))
-                        .flatten();
-                    out.push(Switch {
-                        at: *last,
-                        what: Switched::To {
-                            cpu: CpuId(cpu),
-                            task,
-                        },
-                    });
-                }
-            });
+        for (at, cpu, slot) in self.maps.switches.take(lost || self.untold) {
+            self.last_switch = clock.run(at);
+            // A process may have chosen a CPU for itself that is not the run's.
+            if self.cpus.contains(CpuId(cpu)) {
+                let cpu = CpuId(cpu);
+                let task = self.slots.owner(slot as usize);
+                out.push(Switch {
+                    at: self.last_switch,
+                    what: Switched::To { cpu, task },
+                });
+            }
+        }
         if (lost || self.link.is_none()) && !std::mem::replace(&mut self.untold, true) {
             out.push(Switch {
-                at: *last,
+                at: self.last_switch,
                 what: Switched::Untold,
             });
         }
     }
 
     fn occupation(&mut self) -> Option<Occupation> {
-        let told = self
-            .maps
-            .occupation
-            .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
-            .ok()
-            .flatten()
-            .map(Image)?;
+        let told = look_up(&self.maps.occupation, 0)?;
         Some(Occupation {
             at_once: std::array::from_fn(|count| Nanos(told.u64(occupation::TIMES + 8 * count))),
             longest_wait: Nanos(told.u64(occupation::LONGEST)),
@@ -591,26 +592,24 @@ impl KernelScheduler for Scheduler {
     }
 
     fn tend(&mut self) {
+        let longest = if self.which == NO_PLAN {
+            1
+        } else {
+            LONGEST_WAIT.0
+        };
         let mut told = Image::new(call::SIZE);
-        told.put_u64(
-            call::SPAN,
-            if self.which == NO_PLAN {
-                1
-            } else {
-                LONGEST_WAIT.0
-            },
-        );
+        told.put_u64(call::SPAN, longest);
         let is_there = self.run("cosched_rescue", &mut told).is_ok();
         if is_there && told.u64(call::SPAN) > STARVED.0 && self.why_removed.is_none() {
             // The kernel's watchdog would remove it as faulty.
+            let hint = if self.takes_all {
+                ""
+            } else {
+                "; --all shares the CPUs with them"
+            };
             self.why_removed = Some(format!(
-                "ordinary processes, which come first, have left a job no CPU for {} s{}",
-                STARVED.0 / 1_000_000_000,
-                if self.takes_all {
-                    ""
-                } else {
-                    "; --all shares the CPUs with them"
-                }
+                "ordinary processes, which come first, have left a job no CPU for {} s{hint}",
+                STARVED.0 / 1_000_000_000
             ));
         }
     }
@@ -625,13 +624,7 @@ impl KernelScheduler for Scheduler {
 
     fn removed(&mut self) -> Option<String> {
         if self.why_removed.is_none() {
-            let told = self
-                .maps
-                .exits
-                .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
-                .ok()
-                .flatten()
-                .map(Image)?;
+            let told = look_up(&self.maps.exits, 0)?;
             if told.u32(exit::KIND) == 0 {
                 return None;
             }
@@ -650,15 +643,7 @@ impl KernelScheduler for Scheduler {
         let mut news = Vec::new();
         let all: Vec<(TaskId, u16)> = self.slots.tasks().collect();
         for (task, slot) in all {
-            let key = u32::from(slot).to_ne_bytes();
-            let Some(count) = self
-                .maps
-                .escapes
-                .lookup(&key, MapFlags::ANY)
-                .ok()
-                .flatten()
-                .map(Image)
-            else {
+            let Some(count) = look_up(&self.maps.escapes, slot.into()) else {
                 continue;
             };
             let now = count.u32(0);

@@ -52,12 +52,9 @@ impl Slots {
     /// Gives a task without a slot one; `None` if all are taken.
     pub(crate) fn give(&mut self, task: TaskId) -> Option<Given> {
         let count = self.owners.len();
-        let is_taken = |slot: usize| {
-            self.owners[slot].is_some_and(|owner| self.of.get(&owner) == Some(&(slot as u16)))
-        };
         let slot = (0..count)
             .map(|step| (self.next + step) % count)
-            .find(|&slot| !is_taken(slot))?;
+            .find(|&slot| !self.is_taken(slot))?;
         self.next = (slot + 1) % count;
         let before = self.owners[slot].replace(task);
         self.of.insert(task, slot as u16);
@@ -65,6 +62,11 @@ impl Slots {
             slot: slot as u16,
             before,
         })
+    }
+
+    fn is_taken(&self, slot: usize) -> bool {
+        let owner = self.owners[slot];
+        owner.is_some_and(|owner| self.of(owner) == Some(slot as u16))
     }
 
     /// Takes a slot back.

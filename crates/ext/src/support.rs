@@ -78,11 +78,9 @@ pub fn lack(root: &Root) -> Option<Lack> {
 
 /// What the machine lacks, whatever this program was built with.
 fn lack_of_machine(root: &Root) -> Option<Lack> {
-    let read =
-        |path: &str| std::fs::read_to_string(root.path(path)).map(|text| text.trim().to_owned());
-    let release = || read("/proc/sys/kernel/osrelease").unwrap_or_else(|_| "?".to_owned());
-    let Ok(state) = read("/sys/kernel/sched_ext/state") else {
-        return Some(Lack::NoClass { release: release() });
+    let release = text(root, "/proc/sys/kernel/osrelease").unwrap_or_else(|| "?".to_owned());
+    let Some(state) = text(root, "/sys/kernel/sched_ext/state") else {
+        return Some(Lack::NoClass { release });
     };
     let Ok(types) = std::fs::read(root.path("/sys/kernel/btf/vmlinux")) else {
         return Some(Lack::NoTypes);
@@ -90,30 +88,35 @@ fn lack_of_machine(root: &Root) -> Option<Lack> {
     // Names stand between zeros there.
     let call = [b"\0", CALL.as_bytes(), b"\0"].concat();
     if !types.windows(call.len()).any(|part| part == call) {
-        return Some(Lack::TooOld { release: release() });
+        return Some(Lack::TooOld { release });
     }
     if state != "disabled" {
         // The scheduler in charge is called the root there.
-        let name = read(&["/sys/kernel/sched_ext", "root", "ops"].join("/"))
-            .ok()
-            .filter(|name| !name.is_empty());
+        let name = text(root, &["/sys/kernel/sched_ext", "root", "ops"].join("/"));
+        let name = name.filter(|name| !name.is_empty());
         return Some(Lack::Other {
             name: name.unwrap_or_else(|| format!("its state is {state}")),
         });
     }
-    let may = |status: String| {
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("CapEff:"))?;
-        let caps = u64::from_str_radix(line.trim(), 16).ok()?;
-        let has = |cap: u32| caps >> cap & 1 == 1;
-        Some(has(CAP_SYS_ADMIN) || has(CAP_BPF) && has(CAP_PERFMON))
-    };
-    (!read("/proc/self/status")
-        .ok()
-        .and_then(may)
-        .unwrap_or(false))
-    .then_some(Lack::NoPermission)
+    (!may_load(root)).then_some(Lack::NoPermission)
+}
+
+/// Whether this process has the capabilities to load a scheduler.
+fn may_load(root: &Root) -> bool {
+    let status = text(root, "/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let caps = line.and_then(|line| u64::from_str_radix(line.trim(), 16).ok());
+    caps.is_some_and(|caps| {
+        has(caps, CAP_SYS_ADMIN) || has(caps, CAP_BPF) && has(caps, CAP_PERFMON)
+    })
+}
+
+fn has(caps: u64, cap: u32) -> bool {
+    caps >> cap & 1 == 1
+}
+
+fn text(root: &Root, path: &str) -> Option<String> {
+    root.text(path, "sched_ext").ok()?
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::intf::{Image, switch};
 use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// What the kernel has told and nobody has asked for.
 pub(crate) struct Switches {
@@ -24,9 +24,7 @@ impl Switches {
         let mut builder = RingBufferBuilder::new();
         builder.add(map, move |bytes| {
             if bytes.len() >= switch::SIZE {
-                keep.lock()
-                    .unwrap_or_else(|broken| broken.into_inner())
-                    .push(Image(bytes.to_vec()));
+                lock(&keep).push(Image(bytes.to_vec()));
             }
             0
         })?;
@@ -36,28 +34,28 @@ impl Switches {
         })
     }
 
-    /// Tells all that came since this was last called, in the order of time: when, which CPU, which slot. With `lost`, some are
-    /// missing, and nothing is told.
-    pub(crate) fn take(&self, lost: bool, mut tell: impl FnMut(u64, u32, u32)) {
+    /// What came since this was last called, in the order of time: when, which CPU, which slot. With `lost`, some are
+    /// missing, and there is nothing.
+    pub(crate) fn take(&self, lost: bool) -> Vec<(u64, u32, u32)> {
         // What can't be read now is there the next time.
         let _ = self.ring.consume();
-        let mut told = std::mem::take(
-            &mut *self
-                .told
-                .lock()
-                .unwrap_or_else(|broken| broken.into_inner()),
-        );
-        if lost {
-            return;
+        let told = std::mem::take(&mut *lock(&self.told));
+        let mut switches = Vec::new();
+        if !lost {
+            for image in told {
+                switches.push((
+                    image.u64(switch::AT),
+                    image.u32(switch::CPU),
+                    image.u32(switch::SLOT),
+                ));
+            }
         }
         // Each CPU tells for itself.
-        told.sort_by_key(|image| image.u64(switch::AT));
-        for image in told {
-            tell(
-                image.u64(switch::AT),
-                image.u32(switch::CPU),
-                image.u32(switch::SLOT),
-            );
-        }
+        switches.sort_by_key(|(at, ..)| *at);
+        switches
     }
+}
+
+fn lock(told: &Mutex<Vec<Image>>) -> MutexGuard<'_, Vec<Image>> {
+    told.lock().unwrap_or_else(|broken| broken.into_inner())
 }

@@ -11,26 +11,17 @@ pub(crate) fn image(table: &AdmissionTable) -> Image {
     let numbers = table.numbers();
     let mut bytes = Vec::new();
     for row in numbers.computing {
-        let padding = std::iter::repeat_n(0, COLUMNS - row.len());
-        row.iter()
-            .copied()
-            .chain(padding)
-            .for_each(|h: u32| bytes.extend(h.to_ne_bytes()));
+        let padding = vec![0_u32; COLUMNS - row.len()];
+        for number in row.iter().chain(&padding) {
+            bytes.extend(number.to_ne_bytes());
+        }
     }
-    numbers
-        .octave
-        .iter()
-        .for_each(|power| bytes.extend(power.to_ne_bytes()));
-    numbers
-        .free
-        .iter()
-        .for_each(|free| bytes.extend(free.to_ne_bytes()));
-    numbers
-        .log
-        .iter()
-        .for_each(|log| bytes.extend(log.to_ne_bytes()));
-    let classes = (0..=DemandClass::HIGHEST.number()).filter_map(DemandClass::from_number);
-    classes.for_each(|class| bytes.extend(table.demand_share(class).to_ne_bytes()));
+    bytes.extend(numbers.octave.iter().flat_map(|power| power.to_ne_bytes()));
+    bytes.extend(numbers.free.iter().flat_map(|free| free.to_ne_bytes()));
+    bytes.extend(numbers.log.iter().flat_map(|log| log.to_ne_bytes()));
+    for class in (0..=DemandClass::HIGHEST.number()).filter_map(DemandClass::from_number) {
+        bytes.extend(table.demand_share(class).to_ne_bytes());
+    }
     Image(bytes)
 }
 
