@@ -2,7 +2,7 @@
 //! the hypervisor. Read before and after a run, it says how far the run had its CPUs for itself.
 
 use crate::root::Root;
-use cosched_core::{CpuSet, Nanos};
+use cosched_core::{CpuId, CpuSet, Nanos};
 
 /// CPU time since the machine was started, at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,21 +34,11 @@ pub fn read(root: &Root, cpus: &CpuSet) -> Option<CpuAccounts> {
     let stat = root.text("/proc/stat", "CPU time").ok()??;
     let (mut all, mut found) = ([0; FIELDS], 0);
     for line in stat.lines() {
-        let Some((number, rest)) = line
-            .strip_prefix("cpu")
-            .and_then(|line| line.split_once(' '))
-        else {
-            continue;
-        };
-        let Ok(number) = number.parse::<u32>() else {
-            continue;
-        };
-        if !cpus.contains(cosched_core::CpuId(number)) {
-            continue;
-        }
-        found += 1;
-        for (sum, ticks) in all.iter_mut().zip(rest.split_ascii_whitespace()) {
-            *sum += ticks.parse::<u64>().ok()?;
+        if let Some(ticks) = ticks_of(line, cpus) {
+            found += 1;
+            for (sum, ticks) in all.iter_mut().zip(ticks.split_ascii_whitespace()) {
+                *sum += ticks.parse::<u64>().ok()?;
+            }
         }
     }
     let [user, nice, system, idle, iowait, irq, softirq, stolen] = all;
@@ -65,6 +55,13 @@ pub fn read(root: &Root, cpus: &CpuSet) -> Option<CpuAccounts> {
         stolen: time(stolen),
         own: time(own(root)?),
     })
+}
+
+/// The numbers in the line of one of these CPUs; `None` for any other line.
+fn ticks_of<'a>(line: &'a str, cpus: &CpuSet) -> Option<&'a str> {
+    let (number, ticks) = line.strip_prefix("cpu")?.split_once(' ')?;
+    let cpu = CpuId(number.parse().ok()?);
+    cpus.contains(cpu).then_some(ticks)
 }
 
 /// Numbers of a line of `/proc/stat` that do not count twice: guests are part of the user's time.

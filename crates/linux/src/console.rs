@@ -3,24 +3,13 @@
 
 use crate::sys;
 use rustix::thread::set_name;
+use std::ffi::CStr;
 
-/// Makes this process a run's console: it has a name of its own in `ps`, and no signal but SIGKILL and SIGSTOP ends or stops
-/// it. Signals from the terminal are meant for the run; a console that outlives the run ends by itself.
-pub fn become_console() {
+/// Makes this process a helper of a run: it has a name of its own in `ps`, and no signal but SIGKILL and SIGSTOP ends or
+/// stops it. Signals from the terminal are meant for the run; a helper that outlives the run ends by itself.
+///
+/// A name that does not contain that of cosched keeps `pkill cosched` from ending both at once.
+pub fn become_helper(name: &CStr) {
     sys::ignore_signals();
-    let _ = set_name(c"cosched-console");
-}
-
-/// Makes this process a run's window, in the same way.
-pub fn become_window() {
-    sys::ignore_signals();
-    let _ = set_name(c"cosched-window");
-}
-
-/// Makes this process the keeper of a program that a comparison runs: no signal but SIGKILL and SIGSTOP ends or stops it. Its name
-/// does not contain that of cosched, so that `pkill cosched` does not end both at once. Call it when the signals are held that its
-/// program is to have as they were.
-pub fn become_keeper() {
-    sys::ignore_signals();
-    let _ = set_name(c"run-keeper");
+    let _ = set_name(name);
 }

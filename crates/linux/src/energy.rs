@@ -3,41 +3,11 @@
 //! The kernel offers it through powercap's files (`intel-rapl`, AMD's processors included), mostly for administrators
 //! only. A package's meter counts everything that runs on it, whoever started it.
 
-use crate::root::{ReadError, Root};
+use crate::root::{NoMeter, ReadError, Root};
 use cosched_core::{Absence, Reading};
-use std::fmt;
 
 const POWERCAP: &str = "/sys/class/powercap";
 const ITEM: &str = "energy meter";
-
-/// Why there is no energy meter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoEnergy {
-    /// The reason that reports show.
-    pub reason: Absence,
-    /// The details in words.
-    pub detail: String,
-}
-
-impl fmt::Display for NoEnergy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.reason, self.detail)
-    }
-}
-
-impl From<ReadError> for NoEnergy {
-    fn from(error: ReadError) -> NoEnergy {
-        let reason = if error.is_permission() {
-            Absence::NoPermission
-        } else {
-            Absence::NoEnergyMeter
-        };
-        NoEnergy {
-            reason,
-            detail: error.to_string(),
-        }
-    }
-}
 
 /// The energy that all packages have used since the meter was opened.
 ///
@@ -91,14 +61,14 @@ impl EnergyMeter {
     /// Opens the meters of all packages.
     ///
     /// # Errors
-    /// [`NoEnergy`]: the machine has no meter, like most virtual machines, or only administrators may read it.
-    pub fn open(root: &Root) -> Result<EnergyMeter, NoEnergy> {
+    /// [`NoMeter`]: the machine has no meter, like most virtual machines, or only administrators may read it.
+    pub fn open(root: &Root) -> Result<EnergyMeter, NoMeter> {
         let zones = zones(root)?;
         if zones.is_empty() {
-            return Err(NoEnergy {
-                reason: Absence::NoEnergyMeter,
-                detail: format!("no package under {POWERCAP}"),
-            });
+            return Err(NoMeter::new(
+                Absence::NoEnergyMeter,
+                format!("no package under {POWERCAP}"),
+            ));
         }
         Ok(EnergyMeter {
             root: root.clone(),

@@ -17,14 +17,15 @@
 
 use crate::cgroup;
 use crate::claim::Claim;
-use crate::ledger::{Head, Ledger};
+use crate::ledger::{Head, Ledger, Record};
+use crate::look::Look;
 use crate::process::{self, Process};
 use crate::root::Root;
 use crate::sys::{self, RawPid, Side};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, geteuid};
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd, RawFd};
 use std::time::{Duration, Instant};
@@ -62,6 +63,21 @@ pub(crate) struct Charge {
     pub(crate) head: Head,
     /// The run's processes, now and later.
     pub(crate) ledger: Ledger,
+}
+
+impl Charge {
+    fn run_lives(&self) -> bool {
+        process::lives(&self.root, self.head.run.pid, self.head.run.start)
+    }
+
+    fn claim<'a>(&'a self, record: Option<&'a Record>) -> Claim<'a> {
+        Claim {
+            run: self.head.run,
+            record,
+            group: self.head.group.as_deref(),
+            owner: geteuid().as_raw(),
+        }
+    }
 }
 
 /// The guardian's name in `ps`.
@@ -125,7 +141,7 @@ fn guard(charge: &Charge, line: OwnedFd) {
     listen(charge, &line, &mut beats);
     // The pipe closes a little before the process is gone. A run that lives on has another guardian, or will have one.
     let mut pause = Duration::from_millis(1);
-    while charge.head.run.is_seen(&charge.root) {
+    while charge.run_lives() {
         if beats.tends {
             // Its end may wait for one of them.
             give_back(&charge.root);
@@ -143,15 +159,12 @@ fn listen(charge: &Charge, line: &OwnedFd, beats: &mut Beats) {
     // not answer. So the run's process is watched as well.
     let run = Process::find(&charge.root, charge.head.run.pid, charge.head.run.start);
     let run = run.and_then(|run| run.handle(&charge.root));
-    while charge.head.run.is_seen(&charge.root) {
+    while charge.run_lives() {
         let mut watched = vec![PollFd::new(line, PollFlags::IN)];
         watched.extend(run.as_ref().map(|run| PollFd::new(run, PollFlags::IN)));
         let left = beats
             .left(Instant::now())
-            .map(|left| rustix::time::Timespec {
-                tv_sec: left.as_secs() as i64,
-                tv_nsec: i64::from(left.subsec_nanos()),
-            });
+            .and_then(|left| left.try_into().ok());
         match poll(&mut watched, left.as_ref()) {
             Err(Errno::INTR) => continue,
             Err(_) => return,
@@ -160,20 +173,27 @@ fn listen(charge: &Charge, line: &OwnedFd, beats: &mut Beats) {
         if watched.get(1).is_some_and(|run| !run.revents().is_empty()) {
             return;
         }
-        if !watched[0].revents().is_empty() {
-            let mut told = [0; 64];
-            match rustix::io::read(line.as_fd(), &mut told) {
-                Ok(0) => return,
-                Ok(count) => beats.hear(&told[..count], Instant::now()),
-                Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(_) => return,
-            }
+        if !watched[0].revents().is_empty() && !hear(line, beats) {
+            return;
         }
         if beats.left(Instant::now()) == Some(Duration::ZERO) {
             give_back(&charge.root);
             // Until the run is heard again.
             beats.last = None;
         }
+    }
+}
+
+/// Reads what the run has said; returns whether the pipe is still open.
+fn hear(line: &OwnedFd, beats: &mut Beats) -> bool {
+    let mut told = [0; 64];
+    match rustix::io::read(line.as_fd(), &mut told) {
+        Ok(0) => false,
+        Ok(count) => {
+            beats.hear(&told[..count], Instant::now());
+            true
+        }
+        Err(error) => matches!(error, Errno::INTR | Errno::AGAIN),
     }
 }
 
@@ -231,15 +251,9 @@ fn free(charge: &Charge) {
             let _ = sys::kill(-job.pid, libc::SIGCONT);
         }
     }
-    let claim = Claim {
-        run: head.run,
-        record: record.as_ref(),
-        is_here: true,
-        group,
-        owner: None,
-    };
+    let claim = charge.claim(record.as_ref());
     for look in 0..LOOKS {
-        let claimed = claim.processes(root);
+        let claimed = claim.processes(&Look::new(root));
         for member in &claimed {
             // A stop that is on its way is called off by the signal as well.
             if member.process.is_stopped() || (look == 0 && member.sure) {
@@ -264,14 +278,8 @@ fn stay(charge: &Charge) {
         let record = ledger.read();
         // Looking at all processes is left for the time when those in the list have gone.
         if gone && !record.as_ref().is_some_and(|record| record.any_lives(root)) {
-            let claim = Claim {
-                run: head.run,
-                record: record.as_ref(),
-                is_here: true,
-                group: None,
-                owner: None,
-            };
-            if claim.processes(root).is_empty() {
+            let claim = charge.claim(record.as_ref());
+            if claim.processes(&Look::new(root)).is_empty() {
                 return ledger.remove_file();
             }
         }

@@ -3,7 +3,7 @@
 
 use crate::sys::{self, SignalMask};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 
 /// Signals that end a run in good order, unless they were ignored when cosched was started. SIGPIPE means that nobody
@@ -104,7 +104,8 @@ impl Interrupts {
         Interrupts::of(&held())
     }
 
-    fn of(held: &[i32]) -> io::Result<Interrupts> {
+    /// Holds back these signals.
+    pub(crate) fn of(held: &[i32]) -> io::Result<Interrupts> {
         let (signals, mask) = sys::take_signals(held)?;
         Ok(Interrupts { signals, mask })
     }
@@ -114,10 +115,14 @@ impl Interrupts {
         self.mask
     }
 
+    /// The number of a signal that has arrived; `None` if there is none. Does not wait.
+    pub(crate) fn next_number(&self) -> Option<i32> {
+        sys::pending_signals::<1>(self.signals.as_fd()).pop()
+    }
+
     /// A signal that has arrived; `None` if there is none. Does not wait.
     pub fn next_signal(&self) -> Option<Interrupt> {
-        let signal = sys::pending_signals::<1>(self.signals.as_fd()).pop()?;
-        Some(match signal {
+        Some(match self.next_number()? {
             ASKING => Interrupt::Ask,
             libc::SIGTSTP => Interrupt::Suspend,
             signal => Interrupt::End(signal),
@@ -125,10 +130,16 @@ impl Interrupts {
     }
 }
 
+impl AsFd for Interrupts {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.signals.as_fd()
+    }
+}
+
 impl Drop for Interrupts {
     fn drop(&mut self) {
         // A signal that nobody asked for was meant for this run. It must not end what follows.
-        while self.next_signal().is_some() {}
+        while self.next_number().is_some() {}
         sys::restore_mask(&self.mask);
     }
 }

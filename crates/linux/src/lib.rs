@@ -44,13 +44,13 @@ mod window;
 
 pub use cgroup::{GroupError, freezer_problem};
 pub use child::{Leftovers, adopt_orphans, settle_child};
-pub use console::{become_console, become_keeper, become_window};
+pub use console::become_helper;
 pub use host::{
     Clock, Freezing, Host, HostConfig, HostError, HostJob, KernelScheduler, Notice, capabilities,
 };
 pub use inbox::Inbox;
 pub use interrupts::{Interrupt, Interrupts, settle_signals};
-pub use limits::{TooLow, check_file_size, check_open_files};
+pub use limits::{TooLow, check_open_files};
 pub use neighbours::{Chosen, Neighbour, Seat, Share, choose_cpus};
 pub use resident::Residents;
 pub use run_id::{Fate, fate_of, own_run};

@@ -2,7 +2,6 @@
 
 use crate::cgroup;
 use crate::root::{ReadError, Root};
-use std::time::{Duration, Instant};
 
 /// Memory that can be used without swapping, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,35 +56,10 @@ fn line_bytes(root: &Root, text: &str, name: &str) -> Result<u64, ReadError> {
     })
 }
 
-/// How many processes the kernel has killed since boot because memory ran out.
-#[derive(Debug, Default)]
-pub(crate) struct OomKills {
-    last: Option<(Instant, Option<u64>)>,
-}
-
-impl OomKills {
-    /// The number as it was at most a second ago: the file is long, and this is asked at every start of a job.
-    pub(crate) fn recent(&mut self, root: &Root) -> Option<u64> {
-        match self.last {
-            Some((when, kills)) if when.elapsed() < Duration::from_secs(1) => kills,
-            _ => self.read(root),
-        }
-    }
-
-    /// The number as it is now; `None` where the kernel does not tell.
-    pub(crate) fn read(&mut self, root: &Root) -> Option<u64> {
-        let text = root
-            .text("/proc/vmstat", "out-of-memory kills")
-            .ok()
-            .flatten();
-        let kills = text.as_deref().and_then(oom_kills);
-        self.last = Some((Instant::now(), kills));
-        kills
-    }
-}
-
-fn oom_kills(vmstat: &str) -> Option<u64> {
-    let line = vmstat
+/// How many processes the kernel has killed since boot because memory ran out; `None` where it does not tell.
+pub(crate) fn oom_kills(root: &Root) -> Option<u64> {
+    let text = root.text("/proc/vmstat", "out-of-memory kills").ok()??;
+    let line = text
         .lines()
         .find_map(|line| line.strip_prefix("oom_kill "))?;
     line.trim().parse().ok()

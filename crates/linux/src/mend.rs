@@ -1,13 +1,13 @@
 //! Frees what a dead run left behind: frozen groups and stopped processes. Used by every start, and by `cosched thaw`.
 
-use crate::cgroup;
+use crate::cgroup::{self, Stale};
 use crate::claim::Claim;
 use crate::ledger::{self, Found, Record};
 use crate::look::Look;
 use crate::neighbours;
-use crate::process::{self, Process};
+use crate::process::Process;
 use crate::root::Root;
-use crate::run_id::{Fate, Fates, RunId, marked_run};
+use crate::run_id::{Fate, RunId};
 use crate::runtime::Folder;
 use crate::sys::RawPid;
 use crate::window;
@@ -31,19 +31,12 @@ pub struct Mended {
     pub unknown: Vec<PathBuf>,
     /// Those of them in which something is frozen. Their run may have died, or may go on and continue it soon.
     pub unknown_frozen: Vec<PathBuf>,
-    /// Runs with a list and without a group that can't be seen from here.
-    pub unknown_runs: Vec<String>,
 }
 
 impl Mended {
     /// Whether nothing was freed.
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty() && self.continued.is_empty()
-    }
-
-    /// Whether there are runs that can't be seen from here. Something of them may be frozen or stopped.
-    pub fn is_part(&self) -> bool {
-        !self.unknown.is_empty() || !self.unknown_runs.is_empty()
     }
 }
 
@@ -54,23 +47,17 @@ pub enum Reach {
     Near,
     /// The whole hierarchy.
     Everywhere,
-    /// The whole hierarchy, and only what is left of these runs, as in the variable `COSCHED_RUN`.
-    Runs(Vec<String>),
-    /// As `Runs`, and of them only what is this user's: who names a run may have nothing to say about it. The superuser may
-    /// name anybody's.
-    RunsOf(Vec<String>, u32),
+    /// The whole hierarchy, and only what is left of these runs, as in the variable `COSCHED_RUN`; of that only what is
+    /// this user's. The superuser may name anybody's runs.
+    Runs(Vec<String>, u32),
 }
 
 impl Reach {
-    fn covers(&self, run: &RunId) -> bool {
+    fn covers(&self, run: &RunId, owner: u32) -> bool {
         match self {
             Reach::Near | Reach::Everywhere => true,
-            Reach::Runs(runs) | Reach::RunsOf(runs, _) => runs.contains(&run.to_string()),
+            Reach::Runs(runs, user) => [0, owner].contains(user) && runs.contains(&run.to_string()),
         }
-    }
-
-    fn covers_user(&self, owner: u32) -> bool {
-        !matches!(self, Reach::RunsOf(_, user) if ![0, owner].contains(user))
     }
 }
 
@@ -84,16 +71,9 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
     let stale = stale_groups(root, reach);
     thaw_and_remove(&stale, &mut mended);
     let mut look = Look::new(root);
-    if *reach != Reach::Near {
-        mended.unknown_runs = unknown_runs(root, &look, reach, &stale);
-    }
-    let mut dead = dead_runs(root, &look, &stale);
-    dead.retain(|dead| reach.covers(&dead.run) && reach.covers_user(dead.owner));
+    let dead = dead_runs(&look, reach, &stale);
     for _ in 0..ROUNDS {
-        let now: Vec<RawPid> = dead
-            .iter()
-            .flat_map(|dead| dead.go_on(root, &look))
-            .collect();
+        let now: Vec<RawPid> = dead.iter().flat_map(|dead| dead.go_on(&look)).collect();
         if now.is_empty() {
             break;
         }
@@ -103,12 +83,12 @@ pub fn mend(root: &Root, reach: &Reach) -> Mended {
     }
     mended.continued.sort_unstable();
     mended.continued.dedup();
-    remove_files(root, reach, &look, &dead);
+    remove_files(&look, &dead);
     mended
 }
 
 /// Thaws the groups of dead runs, and removes those without processes.
-fn thaw_and_remove(stale: &[cgroup::Stale], mended: &mut Mended) {
+fn thaw_and_remove(stale: &[Stale], mended: &mut Mended) {
     let (dead, unknown): (Vec<_>, Vec<_>) = stale.iter().partition(|group| group.dead);
     for group in unknown {
         mended.unknown.push(group.dir.clone());
@@ -133,56 +113,29 @@ fn thaw_and_remove(stale: &[cgroup::Stale], mended: &mut Mended) {
 }
 
 /// Removes the files of dead runs that have no process left.
-fn remove_files(root: &Root, reach: &Reach, look: &Look<'_>, dead: &[DeadRun]) {
-    let mut folders = Folder::all(root);
+fn remove_files(look: &Look<'_>, dead: &[DeadRun]) {
+    let folders = Folder::all(look.root);
     for dead in dead {
-        dead.claim().wake_guardian(root);
-        if dead.record.is_some() && dead.claim().processes_in(root, look).is_empty() {
+        dead.claim().wake_guardian(look);
+        if dead.record.is_some() && dead.claim().processes(look).is_empty() {
             ledger::forget(&folders, &dead.run, dead.owner);
         }
     }
-    folders.retain(|folder| reach.covers_user(folder.owner()));
-    ledger::forget_empty(&folders, |run| {
-        reach.covers(run) && look.fates.of(run) == Fate::Dead
-    });
-    window::forget_dead(root, |run| reach.covers(run));
-    // Each start does this before it chooses its CPUs.
-    if *reach != Reach::Near {
-        neighbours::forget_dead(root, |run| reach.covers(run));
-    }
+    window::forget_dead(look.root);
+    neighbours::forget_dead(look.root);
 }
 
-/// The runs whose list is here, that have no group, and that can't be seen from here.
-fn unknown_runs(
-    root: &Root,
-    look: &Look<'_>,
-    reach: &Reach,
-    stale: &[cgroup::Stale],
-) -> Vec<String> {
-    let lists = ledger::found(root, |run| {
-        reach.covers(run) && look.fates.of(run) == Fate::Unknown
-    });
-    let mut runs: Vec<RunId> = lists
-        .into_iter()
-        .map(|found| found.record.head.run)
-        .collect();
-    runs.retain(|run| stale.iter().all(|group| group.run != *run));
-    runs.sort_unstable();
-    runs.dedup();
-    runs.iter().map(ToString::to_string).collect()
-}
-
-fn stale_groups(root: &Root, reach: &Reach) -> Vec<cgroup::Stale> {
-    let dir = match reach {
-        Reach::Near => cgroup::own_directory(root).ok(),
-        Reach::Everywhere | Reach::Runs(_) | Reach::RunsOf(..) => cgroup::top_directory(root),
+fn stale_groups(root: &Root, reach: &Reach) -> Vec<Stale> {
+    let is_near = *reach == Reach::Near;
+    let dir = if is_near {
+        cgroup::own_directory(root).ok()
+    } else {
+        cgroup::top_directory(root)
     };
     let mut stale = dir
-        .map(|dir| cgroup::stale(&Fates::new(root), &dir, *reach != Reach::Near))
+        .map(|dir| cgroup::stale(root, &dir, !is_near))
         .unwrap_or_default();
-    stale.retain(|group| {
-        reach.covers(&group.run) && owner_of(&group.dir).is_some_and(|user| reach.covers_user(user))
-    });
+    stale.retain(|group| owner_of(&group.dir).is_some_and(|owner| reach.covers(&group.run, owner)));
     stale
 }
 
@@ -192,17 +145,15 @@ pub(crate) struct DeadRun {
     pub(crate) run: RunId,
     pub(crate) record: Option<Record>,
     pub(crate) group: Option<PathBuf>,
-    is_here: bool,
     owner: u32,
 }
 
 impl DeadRun {
-    fn new(root: &Root, run: RunId, owner: u32) -> DeadRun {
+    fn new(run: RunId, owner: u32) -> DeadRun {
         DeadRun {
             run,
             record: None,
             group: None,
-            is_here: run.is_here(root),
             owner,
         }
     }
@@ -212,71 +163,71 @@ impl DeadRun {
         Claim {
             run: self.run,
             record: self.record.as_ref(),
-            is_here: self.is_here,
             group: self.group.as_deref(),
-            owner: Some(self.owner),
+            owner: self.owner,
         }
     }
 
     /// Continues those of its processes that were seen stopped; returns them.
-    fn go_on(&self, root: &Root, look: &Look<'_>) -> Vec<RawPid> {
-        let claimed = self.claim().processes_in(root, look);
-        let stopped = claimed
-            .iter()
-            .map(|member| member.process)
-            .filter(Process::is_stopped);
-        stopped
-            .filter(|process| process.signal(root, Signal::CONT))
-            .map(|process| process.pid)
-            .collect()
+    fn go_on(&self, look: &Look<'_>) -> Vec<RawPid> {
+        let claimed = self.claim().processes(look).into_iter();
+        let mut stopped: Vec<Process> = claimed.map(|member| member.process).collect();
+        stopped.retain(|process| process.is_stopped() && process.signal(look.root, Signal::CONT));
+        stopped.iter().map(|process| process.pid).collect()
     }
 }
 
-/// All dead runs that left a list, a group, or a process that bears their mark.
-fn dead_runs(root: &Root, look: &Look<'_>, stale: &[cgroup::Stale]) -> Vec<DeadRun> {
+/// The covered dead runs that left a list, a group, or a process with their variable.
+fn dead_runs(look: &Look<'_>, reach: &Reach, stale: &[Stale]) -> Vec<DeadRun> {
     let mut runs: BTreeMap<(RunId, u32), DeadRun> = BTreeMap::new();
-    for Found { record, owner } in ledger::found(root, |run| look.fates.of(run) == Fate::Dead) {
-        let mut dead = DeadRun::new(root, record.head.run, owner);
-        // All that is in a group is ended with it, so it must be theirs as well.
-        dead.group = record.head.group.clone().filter(|group| {
-            cgroup::is_group_of(root, group, &dead.run)
-                && (owner == 0 || owner_of(group) == Some(owner))
-        });
-        dead.record = Some(record);
-        runs.insert((dead.run, owner), dead);
+    for found in ledger::found(look.root, |run| run.fate(look.root) == Fate::Dead) {
+        let dead = listed(look.root, found);
+        runs.insert((dead.run, dead.owner), dead);
     }
     for group in stale.iter().filter(|group| group.dead) {
         // It has gone if nobody owns it.
-        let Some(owner) = owner_of(&group.dir) else {
-            continue;
-        };
-        let entry = runs
-            .entry((group.run, owner))
-            .or_insert_with(|| DeadRun::new(root, group.run, owner));
-        entry.group.get_or_insert_with(|| group.dir.clone());
-    }
-    for pid in process::all_pids(root) {
-        let Some(run) = marked_run(root, pid).filter(|run| look.fates.of(run) == Fate::Dead) else {
-            continue;
-        };
-        // The superuser's runs may have processes of anybody.
-        let users = look.users(pid);
-        let is_known = users
-            .iter()
-            .chain([&0])
-            .any(|&user| runs.contains_key(&(run, user)));
-        if let Some(&user) = users.first().filter(|_| !is_known) {
-            runs.insert((run, user), DeadRun::new(root, run, user));
+        if let Some(owner) = owner_of(&group.dir) {
+            let entry = runs
+                .entry((group.run, owner))
+                .or_insert_with(|| DeadRun::new(group.run, owner));
+            entry.group.get_or_insert_with(|| group.dir.clone());
         }
     }
-    runs.into_values().collect()
+    for (pid, run) in look.marked() {
+        if run.fate(look.root) != Fate::Dead {
+            continue;
+        }
+        let users = look.users(pid);
+        // The superuser's runs may have processes of anybody.
+        let is_known = |user: &u32| runs.contains_key(&(run, *user));
+        if !users.iter().chain([&0]).any(is_known)
+            && let Some(&user) = users.first()
+        {
+            runs.insert((run, user), DeadRun::new(run, user));
+        }
+    }
+    let all = runs.into_values();
+    all.filter(|dead| reach.covers(&dead.run, dead.owner))
+        .collect()
 }
 
-/// All dead runs that can be found from here, for those who look for orphans.
-pub(crate) fn all_dead_runs(root: &Root, look: &Look<'_>, reach: &Reach) -> Vec<DeadRun> {
-    let mut all = dead_runs(root, look, &stale_groups(root, reach));
-    all.retain(|dead| reach.covers(&dead.run) && reach.covers_user(dead.owner));
-    all
+/// A dead run by its list. All that is in a group is ended with it, so the group must be the owner's as well.
+fn listed(root: &Root, Found { record, owner }: Found) -> DeadRun {
+    let run = record.head.run;
+    let group = record.head.group.clone().filter(|group| {
+        cgroup::is_group_of(root, group, &run) && (owner == 0 || owner_of(group) == Some(owner))
+    });
+    DeadRun {
+        run,
+        record: Some(record),
+        group,
+        owner,
+    }
+}
+
+/// All dead runs that can be found from here, for the search for orphans.
+pub(crate) fn all_dead_runs(look: &Look<'_>, reach: &Reach) -> Vec<DeadRun> {
+    dead_runs(look, reach, &stale_groups(look.root, reach))
 }
 
 /// Whose a group is; `None` if it has gone.
@@ -294,7 +245,7 @@ mod tests {
 
     fn tree() -> (tempfile::TempDir, Root) {
         let dir = tempfile::tempdir().unwrap();
-        link_namespace(dir.path(), "self", 500);
+        link_namespace(dir.path(), 500);
         write_stat(dir.path(), 1, 'S', 0);
         std::fs::write(
             dir.path().join("proc/self/mountinfo"),
@@ -352,7 +303,7 @@ mod tests {
             (&real, Some(&real)),
         ] {
             write_list(dir.path(), user, listed).unwrap();
-            let found = dead_runs(&root, &Look::new(&root), &[]);
+            let found = dead_runs(&Look::new(&root), &Reach::Everywhere, &[]);
             assert_eq!(
                 (found.len(), found[0].group.as_ref()),
                 (1, expected),
@@ -394,13 +345,13 @@ mod tests {
         };
         write_process(dir.path(), 2_000_000_000, one);
         let found = |root: &Root| -> Vec<(u32, bool, usize)> {
-            let all = dead_runs(root, &Look::new(root), &[]);
+            let all = dead_runs(&Look::new(root), &Reach::Everywhere, &[]);
             all.iter()
                 .map(|dead| {
                     (
                         dead.owner,
                         dead.record.is_some(),
-                        dead.claim().processes(root).len(),
+                        dead.claim().processes(&Look::new(root)).len(),
                     )
                 })
                 .collect()
@@ -434,15 +385,15 @@ mod tests {
         let group = dir.path().join(format!("groups/cosched-{RUN}"));
         std::fs::create_dir_all(group.join("job0")).unwrap();
         std::fs::write(group.join("cgroup.events"), "populated 1\nfrozen 1\n").unwrap();
-        let found = |reach: &Reach| all_dead_runs(&root, &Look::new(&root), reach).len();
-        let of = |user| Reach::RunsOf(vec![RUN.to_owned()], user);
+        let found = |reach: &Reach| all_dead_runs(&Look::new(&root), reach).len();
+        let of = |user| Reach::Runs(vec![RUN.to_owned()], user);
         if chown(&group, Some(one), None).is_err() {
             std::fs::remove_dir_all(&group).unwrap();
             eprintln!("skipped in part, because only root may give groups away");
         }
         assert_eq!((found(&of(two)), found(&of(one)), found(&of(0))), (0, 1, 1));
         assert_eq!(
-            found(&Reach::RunsOf(vec!["11-78-500".to_owned()], one)),
+            found(&Reach::Runs(vec!["11-78-500".to_owned()], one)),
             0,
             "it is another run"
         );
@@ -455,7 +406,7 @@ mod tests {
             assert_eq!(stale_groups(&root, &of(one)).len(), 1);
             // A list of another user that names this group as its own.
             write_list(dir.path(), two, &group).unwrap();
-            let all = all_dead_runs(&root, &Look::new(&root), &of(two));
+            let all = all_dead_runs(&Look::new(&root), &of(two));
             assert_eq!((all.len(), all[0].group.as_ref()), (1, None));
         }
     }
@@ -471,16 +422,19 @@ mod tests {
             std::fs::write(environ, format!("COSCHED_RUN={}-78-500\0", 10 + number)).unwrap();
         }
         let look = Look::new(&root);
-        let found = dead_runs(&root, &look, &[]);
+        let found = dead_runs(&look, &Reach::Everywhere, &[]);
         let claimed = |dead: &DeadRun| -> Vec<RawPid> {
             dead.claim()
-                .processes_in(&root, &look)
+                .processes(&look)
                 .iter()
                 .map(|claimed| claimed.process.pid)
                 .collect()
         };
         assert_eq!(claimed(&found[0]), [first]);
-        std::fs::remove_dir_all(dir.path().join("proc")).unwrap();
+        for number in 0..100 {
+            let process = dir.path().join(format!("proc/{}", first + number));
+            std::fs::remove_file(process.join("stat")).unwrap();
+        }
         let others: Vec<RawPid> = found.iter().flat_map(claimed).collect();
         assert_eq!(
             others,

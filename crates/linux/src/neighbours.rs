@@ -6,9 +6,9 @@
 //! everybody knows of them. Runs of two ordinary users do not know of each other: a folder in which each can write would
 //! let each keep the other off all CPUs.
 
-use crate::process::{self, Process, RUN_VARIABLE};
+use crate::process::Process;
 use crate::root::Root;
-use crate::run_id::{Fate, Fates, RunId};
+use crate::run_id::RunId;
 use crate::runtime::Folder;
 use crate::sys::RawPid;
 use cosched_core::CpuSet;
@@ -20,7 +20,6 @@ use std::time::{Duration, Instant};
 
 /// The beginning of the names of the files.
 const PREFIX: &str = "cpus-";
-const FIRST_LINE: &str = "cosched cpus 1";
 /// Longer files are none of ours.
 const MOST_BYTES: u64 = 64 << 10;
 /// Longest wait for runs that choose their CPUs at the same moment. They hold the lock for less than a millisecond;
@@ -75,98 +74,68 @@ pub struct Chosen {
 /// Chooses CPUs from `given`, beside the runs that go on. With `publish` others know of it from now on. Of two runs that
 /// choose at the same moment the second sees the first.
 pub fn choose_cpus(root: &Root, given: &CpuSet, share: Share, publish: bool) -> Chosen {
-    let outer = std::env::var(RUN_VARIABLE)
-        .ok()
-        .and_then(|token| RunId::parse(&token));
-    let choice = Choice {
-        root,
-        family: ancestors(root),
-        outer,
-    };
-    choice.choose(given, share, publish.then(|| RunId::own(root)).flatten())
+    let publish_as = publish.then(|| RunId::own(root)).flatten();
+    choose(root, &ancestors(root), given, share, publish_as)
 }
 
-struct Choice<'a> {
-    root: &'a Root,
-    /// The processes above this one, and this one, with their start times.
-    family: Vec<(RawPid, u64)>,
-    /// The run that this process is a job of.
-    outer: Option<RunId>,
+/// As [`choose_cpus`]. `family` are this process and the processes above it, with their start times.
+fn choose(
+    root: &Root,
+    family: &[(RawPid, u64)],
+    given: &CpuSet,
+    share: Share,
+    publish_as: Option<RunId>,
+) -> Chosen {
+    // The own folder is made if needed, so that there is something to lock.
+    let _ = Folder::own(root);
+    let folders = folders(root);
+    // Held until the choice is published.
+    let _locks = lock_all(&folders);
+    let mut others = Vec::new();
+    let mut cpus = given.clone();
+    for (run, its_cpus) in live_runs(&folders) {
+        let is_in_the_way = !its_cpus.intersection(given).is_empty();
+        if is_in_the_way && !family.contains(&(run.pid, run.start)) {
+            cpus.remove_all(&its_cpus);
+            others.push(Neighbour {
+                pid: run.pid,
+                cpus: its_cpus,
+            });
+        }
+    }
+    if share == Share::All || cpus.is_empty() {
+        cpus = given.clone();
+    }
+    let seat = publish_as.and_then(|run| Seat::take(root, &run, &cpus));
+    Chosen { cpus, others, seat }
 }
 
-impl Choice<'_> {
-    fn choose(&self, given: &CpuSet, share: Share, publish_as: Option<RunId>) -> Chosen {
-        let folders = folders(self.root);
-        // Held until the choice is published.
-        let _locks = lock_all(&folders);
-        let mut others: Vec<Neighbour> = {
-            let fates = Fates::new(self.root);
-            folders
-                .iter()
-                .flat_map(|folder| self.neighbours(folder, &fates))
-                .collect()
-        };
-        others.retain(|other| !other.cpus.intersection(given).is_empty());
-        let mut cpus = given.clone();
-        others.iter().for_each(|other| cpus.remove_all(&other.cpus));
-        if share == Share::All || cpus.is_empty() {
-            cpus = given.clone();
-        }
-        let seat = publish_as.and_then(|run| Seat::take(self.root, &run, &cpus));
-        Chosen { cpus, others, seat }
+/// The runs that have a file in these folders. The files of dead runs are removed.
+fn live_runs(folders: &[Folder]) -> Vec<(RunId, CpuSet)> {
+    let mut found = Vec::new();
+    for folder in folders {
+        let names = folder.names(PREFIX).into_iter();
+        found.extend(names.filter_map(|name| live(folder, &name)));
     }
-
-    /// The runs that have a file in a folder. The files of dead runs are removed.
-    fn neighbours(&self, folder: &Folder, fates: &Fates<'_>) -> Vec<Neighbour> {
-        let mut found = Vec::new();
-        for name in folder.names(PREFIX) {
-            let Some((run, cpus)) = live(folder, &name, fates) else {
-                continue;
-            };
-            // Whoever writes such a file can name any process. That of another user is no run of theirs.
-            let users = process::users(self.root, run.pid);
-            let is_theirs = folder.is_public()
-                || folder.is_own()
-                || users.is_empty()
-                || users.contains(&folder.owner());
-            let is_above = Some(run) == self.outer || self.family.contains(&(run.pid, run.start));
-            if is_theirs && !is_above {
-                found.push(Neighbour { pid: run.pid, cpus });
-            }
-        }
-        found
-    }
+    found
 }
 
 /// The run that a file is of, and its CPUs. `None` if it is dead, or can't be told; the file of a dead one is removed.
-fn live(folder: &Folder, name: &OsStr, fates: &Fates<'_>) -> Option<(RunId, CpuSet)> {
+fn live(folder: &Folder, name: &OsStr) -> Option<(RunId, CpuSet)> {
+    let run = RunId::in_name(name, PREFIX)?;
     let file = folder.open_file(name)?;
     if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
         folder.remove(name);
         return None;
     }
-    let (run, cpus) = read(&file, name)?;
-    // Whoever may read a file can lock it. So a lock does not bring a run back to life that is seen to be dead.
-    if fates.of(&run) == Fate::Dead {
-        folder.remove(name);
-        return None;
-    }
-    Some((run, cpus))
+    let mut text = String::new();
+    file.take(MOST_BYTES).read_to_string(&mut text).ok()?;
+    Some((run, text.trim_end().parse().ok()?))
 }
 
-/// Removes the files of dead runs, as far as they are covered and the caller may.
-pub(crate) fn forget_dead(root: &Root, covers: impl Fn(&RunId) -> bool) {
-    let fates = Fates::new(root);
-    for folder in Folder::public(root).into_iter().chain(Folder::all(root)) {
-        for name in folder.names(PREFIX) {
-            let run = name
-                .to_str()
-                .and_then(|name| RunId::parse(name.strip_prefix(PREFIX)?));
-            if run.is_some_and(|run| covers(&run)) {
-                live(&folder, &name, &fates);
-            }
-        }
-    }
+/// Removes the files of dead runs, as far as the caller may.
+pub(crate) fn forget_dead(root: &Root) {
+    live_runs(&folders(root));
 }
 
 impl Seat {
@@ -175,29 +144,21 @@ impl Seat {
             .filter(Folder::is_own)
             .or_else(|| Folder::own(root).ok())?;
         let name = format!("{PREFIX}{run}");
-        // Under another name first: a file that nobody has locked counts as that of a dead run.
-        let draft = format!("new-{name}");
-        let mut file = folder.create(&draft).ok()?;
-        let text = format!("{FIRST_LINE}\nrun {run}\ncpus {cpus}\n");
+        let mut file = folder.create(&name).ok()?;
         let is_done = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
-            && file.write_all(text.as_bytes()).is_ok()
-            && folder.rename(&draft, &name);
-        if !is_done {
-            folder.remove(&draft);
-        }
-        is_done.then_some(Seat {
+            && file.write_all(format!("{cpus}\n").as_bytes()).is_ok();
+        let seat = Seat {
             folder,
             name,
             _file: file,
-        })
+        };
+        is_done.then_some(seat)
     }
 }
 
 /// The folders with files of runs, in an order that is the same for all, each once.
 fn folders(root: &Root) -> Vec<Folder> {
     let mut all: Vec<Folder> = Folder::public(root).into_iter().collect();
-    // The own one is made if needed, so that there is something to lock.
-    let _ = Folder::own(root);
     all.extend(Folder::all(root));
     Folder::each_once(&mut all);
     all
@@ -232,18 +193,6 @@ impl Drop for Lock<'_> {
     }
 }
 
-fn read(file: &File, name: &OsStr) -> Option<(RunId, CpuSet)> {
-    let mut text = String::new();
-    file.take(MOST_BYTES).read_to_string(&mut text).ok()?;
-    let mut lines = text.lines();
-    if lines.next()? != FIRST_LINE {
-        return None;
-    }
-    let run = RunId::parse(lines.next()?.strip_prefix("run ")?)?;
-    let cpus: CpuSet = lines.next()?.strip_prefix("cpus ")?.parse().ok()?;
-    (name.to_str()? == format!("{PREFIX}{run}")).then_some((run, cpus))
-}
-
 /// This process and those that it descends from.
 fn ancestors(root: &Root) -> Vec<(RawPid, u64)> {
     let mut all: Vec<(RawPid, u64)> = Vec::new();
@@ -261,8 +210,6 @@ fn ancestors(root: &Root) -> Vec<(RawPid, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run_id::tests::{link_namespace, write_stat};
-    use std::os::unix::fs::{PermissionsExt as _, chown};
 
     fn tree() -> (tempfile::TempDir, Root) {
         let dir = tempfile::tempdir().unwrap();
@@ -279,28 +226,20 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn stranger(root: &Root) -> Choice<'_> {
-        Choice {
-            root,
-            family: Vec::new(),
-            outer: None,
-        }
-    }
-
     #[test]
     fn cpus_are_shared_out_until_there_are_none() {
         let (_dir, root) = tree();
-        let first = stranger(&root).choose(&set("0-1"), Share::Free, Some(run("10-1-5")));
+        let first = choose(&root, &[], &set("0-1"), Share::Free, Some(run("10-1-5")));
         assert_eq!(
             (first.cpus.to_string(), first.others.len()),
             ("0-1".to_owned(), 0)
         );
-        let second = stranger(&root).choose(&set("0-3"), Share::Free, Some(run("11-1-5")));
+        let second = choose(&root, &[], &set("0-3"), Share::Free, Some(run("11-1-5")));
         assert_eq!(
             (second.cpus.to_string(), second.others[0].pid),
             ("2-3".to_owned(), 10)
         );
-        let third = stranger(&root).choose(&set("0-3"), Share::Free, Some(run("12-1-5")));
+        let third = choose(&root, &[], &set("0-3"), Share::Free, Some(run("12-1-5")));
         assert_eq!(third.cpus, set("0-3"), "they collide");
         assert_eq!(
             third
@@ -311,12 +250,12 @@ mod tests {
             [10, 11]
         );
         drop((first, third));
-        let fourth = stranger(&root).choose(&set("0-3"), Share::Free, None);
+        let fourth = choose(&root, &[], &set("0-3"), Share::Free, None);
         assert_eq!(fourth.cpus, set("0-1"), "what ended gave its CPUs back");
         assert!(fourth.seat.is_none());
-        let stubborn = stranger(&root).choose(&set("2-3"), Share::All, None);
+        let stubborn = choose(&root, &[], &set("2-3"), Share::All, None);
         assert_eq!((stubborn.cpus, stubborn.others.len()), (set("2-3"), 1));
-        let elsewhere = stranger(&root).choose(&set("0-1"), Share::All, None);
+        let elsewhere = choose(&root, &[], &set("0-1"), Share::All, None);
         assert!(
             elsewhere.others.is_empty(),
             "only those that are in the way"
@@ -326,8 +265,7 @@ mod tests {
     #[test]
     fn files_of_dead_runs_are_removed_and_nonsense_is_ignored() {
         let (dir, root) = tree();
-        let seat = stranger(&root)
-            .choose(&set("0-3"), Share::Free, Some(run("10-1-5")))
+        let seat = choose(&root, &[], &set("0-3"), Share::Free, Some(run("10-1-5")))
             .seat
             .unwrap();
         let own = dir.path().join(format!(
@@ -341,16 +279,12 @@ mod tests {
         };
         let dead = own.join("cpus-9-1-5");
         std::fs::copy(own.join("cpus-10-1-5"), &dead).unwrap();
-        for (name, text) in [
-            ("cpus-11-1-5", "cosched cpus 1\nrun 12-1-5\ncpus 0\n"),
-            ("cpus-x", ""),
-            ("run-1-1-1", ""),
-        ] {
+        for (name, text) in [("cpus-11-1-5", "many\n"), ("cpus-x", ""), ("run-1-1-1", "")] {
             std::fs::write(own.join(name), text).unwrap();
         }
         let held = File::open(own.join("cpus-11-1-5")).unwrap();
         flock(&held, FlockOperation::LockExclusive).unwrap();
-        let chosen = stranger(&root).choose(&set("0-3"), Share::Free, None);
+        let chosen = choose(&root, &[], &set("0-3"), Share::Free, None);
         assert_eq!(
             chosen.others,
             [Neighbour {
@@ -367,85 +301,19 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_by_somebody_else_does_not_bring_a_run_back_to_life() {
-        let (dir, root) = tree();
-        link_namespace(dir.path(), "self", 5);
-        write_stat(dir.path(), 1, 'S', 0);
-        write_stat(dir.path(), 10, 'S', 1);
-        let seats: Vec<Chosen> = ["10-1-5", "11-1-5", "12-1-6"]
-            .into_iter()
-            .map(|text| stranger(&root).choose(&set("0-3"), Share::All, Some(run(text))))
-            .collect();
-        let others = stranger(&root)
-            .choose(&set("0-3"), Share::Free, None)
-            .others;
-        let pids: Vec<i32> = others.iter().map(|other| other.pid).collect();
-        assert_eq!(pids, [10, 12], "what lives, and what can't be seen");
-        drop(seats);
-    }
-
-    /// Whoever writes a file can name any process.
-    #[test]
-    fn a_user_can_not_take_cpus_in_the_name_of_others() {
-        let (dir, root) = tree();
-        link_namespace(dir.path(), "self", 5);
-        write_stat(dir.path(), 1, 'S', 0);
-        let (user, folder) = (2_000_001, dir.path().join("tmp/cosched-2000001"));
-        std::fs::create_dir(&folder).unwrap();
-        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
-        let mut held = Vec::new();
-        for (pid, owner) in [(10, user), (11, 0)] {
-            write_stat(dir.path(), pid, 'S', 1);
-            let status = format!("Uid:\t{owner}\t{owner}\t{owner}\t{owner}\n");
-            std::fs::write(dir.path().join(format!("proc/{pid}/status")), status).unwrap();
-            let file = folder.join(format!("cpus-{pid}-1-5"));
-            std::fs::write(
-                &file,
-                format!("cosched cpus 1\nrun {pid}-1-5\ncpus {}\n", pid - 10),
-            )
-            .unwrap();
-            held.push(File::open(&file).unwrap());
-            if let Err(error) = chown(&file, Some(user), None) {
-                return eprintln!("skipped, because only root may give files away: {error}");
-            }
-        }
-        chown(&folder, Some(user), None).unwrap();
-        held.iter()
-            .for_each(|file| flock(file, FlockOperation::LockExclusive).unwrap());
-        let chosen = stranger(&root).choose(&set("0-3"), Share::Free, None);
-        assert_eq!(
-            chosen.others,
-            [Neighbour {
-                pid: 10,
-                cpus: set("0")
-            }],
-            "process 11 is somebody else's"
-        );
-    }
-
-    #[test]
-    fn files_of_dead_runs_are_forgotten_as_far_as_they_are_covered() {
-        let (dir, root) = tree();
-        link_namespace(dir.path(), "self", 5);
-        write_stat(dir.path(), 1, 'S', 0);
-        write_stat(dir.path(), 10, 'S', 1);
+    fn files_of_dead_runs_are_forgotten() {
+        let (_dir, root) = tree();
         let folder = Folder::public(&root)
             .filter(Folder::is_own)
             .or_else(|| Folder::own(&root).ok())
             .unwrap();
-        let seat = stranger(&root)
-            .choose(&set("0-3"), Share::All, Some(run("10-1-5")))
+        let seat = choose(&root, &[], &set("0-3"), Share::All, Some(run("10-1-5")))
             .seat
             .unwrap();
         for name in ["cpus-11-1-5", "cpus-12-1-5", "cpus-x"] {
             folder.create(name).unwrap();
         }
-        forget_dead(&root, |dead| *dead == run("11-1-5"));
-        assert_eq!(
-            folder.names(PREFIX),
-            ["cpus-10-1-5", "cpus-12-1-5", "cpus-x"]
-        );
-        forget_dead(&root, |_| true);
+        forget_dead(&root);
         assert_eq!(
             folder.names(PREFIX),
             ["cpus-10-1-5", "cpus-x"],
@@ -457,29 +325,17 @@ mod tests {
     #[test]
     fn a_run_among_the_jobs_does_not_collide_with_those_around_it() {
         let (_dir, root) = tree();
-        let _outer = stranger(&root).choose(&set("0-3"), Share::Free, Some(run("10-1-5")));
-        let _inner = stranger(&root).choose(&set("0-3"), Share::Free, Some(run("20-7-5")));
-        let choice = Choice {
-            root: &root,
-            family: vec![(30, 9), (20, 7)],
-            outer: Some(run("10-1-5")),
-        };
-        assert!(
-            choice
-                .choose(&set("0-3"), Share::Free, None)
+        let _outer = choose(&root, &[], &set("0-3"), Share::Free, Some(run("10-1-5")));
+        let _inner = choose(&root, &[], &set("0-3"), Share::Free, Some(run("20-7-5")));
+        let family = [(30, 9), (20, 7), (10, 1)];
+        let others = |family: &[(RawPid, u64)]| {
+            choose(&root, family, &set("0-3"), Share::Free, None)
                 .others
-                .is_empty()
-        );
-        // Another process may have had the number before.
-        let choice = Choice {
-            root: &root,
-            family: vec![(20, 8)],
-            outer: None,
+                .len()
         };
-        assert_eq!(
-            choice.choose(&set("0-3"), Share::Free, None).others.len(),
-            2
-        );
+        assert_eq!(others(&family), 0);
+        // Another process may have had the number before.
+        assert_eq!(others(&[(20, 8)]), 2);
         assert!(ancestors(&Root::default()).len() > 1);
     }
 
@@ -490,7 +346,9 @@ mod tests {
             let start = |number: u32| {
                 let root = &root;
                 scope.spawn(move || {
-                    stranger(root).choose(
+                    choose(
+                        root,
+                        &[],
                         &set("0-7"),
                         Share::Free,
                         Some(run(&format!("{number}-1-5"))),
@@ -513,9 +371,7 @@ mod tests {
         let folder = Folder::own(&root).unwrap();
         flock(&folder, FlockOperation::LockExclusive).unwrap();
         assert_eq!(
-            stranger(&root)
-                .choose(&set("0"), Share::Free, Some(run("10-1-5")))
-                .cpus,
+            choose(&root, &[], &set("0"), Share::Free, Some(run("10-1-5"))).cpus,
             set("0")
         );
     }

@@ -1,7 +1,7 @@
 //! Jobs that run on although their run was killed: nobody schedules them, and nobody waits for them.
 
 use crate::cgroup;
-use crate::claim::{Claimed, job_groups, task_of};
+use crate::claim::job_groups;
 use crate::look::Look;
 use crate::mend::{DeadRun, Reach, all_dead_runs, mend};
 use crate::process::{self, Process};
@@ -9,8 +9,8 @@ use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sys::RawPid;
 use rustix::process::Signal;
-use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// A job of a dead run that still has processes.
@@ -49,8 +49,9 @@ impl OrphanState {
         }
     }
 
-    fn of(groups: &[&Path], members: &[Process]) -> OrphanState {
-        if groups.iter().any(|group| cgroup::is_frozen(group)) {
+    /// `is_frozen` if a group of the job is frozen.
+    fn of(is_frozen: bool, members: &[Process]) -> OrphanState {
+        if is_frozen {
             OrphanState::Frozen
         } else if members.iter().any(Process::is_stopped) {
             OrphanState::Stopped
@@ -68,21 +69,22 @@ const SCAN_PAUSE: Duration = Duration::from_millis(200);
 const POLL_PAUSE: Duration = Duration::from_millis(10);
 
 /// The jobs of dead runs that still have processes, in the order of runs and names: by the runs' lists, their groups,
-/// and the marks in the environment of processes.
+/// and the variables in the environment of processes.
 pub fn orphans(root: &Root) -> Vec<Orphan> {
     orphans_within(root, &Reach::Everywhere)
 }
 
 /// As [`orphans`], of the runs that `reach` covers.
 pub fn orphans_within(root: &Root, reach: &Reach) -> Vec<Orphan> {
-    without_members(scan(root, &all_dead_runs(root, &Look::new(root), reach)))
+    let look = Look::new(root);
+    without_members(scan(&look, &all_dead_runs(&look, reach)))
 }
 
-/// The orphans of these runs that exist now.
-fn scan(root: &Root, dead: &[DeadRun]) -> Vec<FoundOrphan> {
-    let look = Look::new(root);
-    let orphans = dead.iter().flat_map(|dead| orphans_of(root, &look, dead));
-    orphans.collect()
+/// The orphans of these runs.
+fn scan(look: &Look<'_>, dead: &[DeadRun]) -> Vec<FoundOrphan> {
+    dead.iter()
+        .flat_map(|dead| orphans_of(look, dead))
+        .collect()
 }
 
 fn without_members(found: Vec<FoundOrphan>) -> Vec<Orphan> {
@@ -114,69 +116,58 @@ struct FoundOrphan {
     members: Vec<Process>,
 }
 
-fn orphans_of(root: &Root, look: &Look<'_>, dead: &DeadRun) -> Vec<FoundOrphan> {
+fn orphans_of(look: &Look<'_>, dead: &DeadRun) -> Vec<FoundOrphan> {
     let mut jobs: BTreeMap<String, Vec<Process>> = BTreeMap::new();
-    for Claimed { process, job, .. } in dead.claim().processes_in(root, look) {
-        jobs.entry(job.unwrap_or_default())
-            .or_default()
-            .push(process);
+    for member in dead.claim().processes(look) {
+        let job = jobs.entry(member.job.unwrap_or_default()).or_default();
+        job.push(member.process);
     }
-    // The list tells whose a group is; if not, the processes in it do.
     let groups = dead.group.as_deref().map(job_groups).unwrap_or_default();
-    let (mut by_name, mut by_process) = (HashMap::new(), HashMap::new());
-    for (ix, group) in groups.iter().enumerate() {
-        match dead
-            .record
-            .as_ref()
-            .zip(task_of(group))
-            .and_then(|(record, task)| record.name_of(task))
-        {
-            Some(name) => drop(by_name.entry(name).or_insert(ix)),
-            None => by_process.extend(cgroup::processes(group).into_iter().map(|pid| (pid, ix))),
-        }
-    }
-    let found = jobs.into_iter().map(|(job, members)| {
+    let groups: Vec<(PathBuf, Vec<RawPid>)> = groups
+        .into_iter()
+        .map(|group| (group.clone(), cgroup::processes(&group)))
+        .collect();
+    let mut found = Vec::new();
+    for (job, members) in jobs {
         let processes: Vec<RawPid> = members.iter().map(|member| member.pid).collect();
-        let place = by_name
-            .get(&*job)
-            .or_else(|| processes.iter().find_map(|pid| by_process.get(pid)));
-        let group = place.map(|&ix| groups[ix].clone());
-        let both: Vec<&Path> = [group.as_deref(), dead.group.as_deref()]
+        let group = groups
+            .iter()
+            .find(|(_, its)| processes.iter().any(|pid| its.contains(pid)))
+            .map(|(group, _)| group.clone());
+        let is_frozen = [&group, &dead.group]
             .into_iter()
             .flatten()
-            .collect();
-        let state = OrphanState::of(&both, &members);
-        FoundOrphan {
-            orphan: Orphan {
-                job,
-                run: dead.run.to_string(),
-                processes,
-                group,
-                state,
-            },
-            members,
-        }
-    });
-    found.collect()
+            .any(|group| cgroup::is_frozen(group));
+        let orphan = Orphan {
+            job,
+            run: dead.run.to_string(),
+            processes,
+            group,
+            state: OrphanState::of(is_frozen, &members),
+        };
+        found.push(FoundOrphan { orphan, members });
+    }
+    found
 }
 
 /// Ends the orphans of the runs that `reach` covers: sends SIGTERM, and after `grace` kills those that have not ended.
 /// Returns those that could be signalled, and those that are left.
 pub fn end_orphans(root: &Root, reach: &Reach, grace: Duration) -> (Vec<Orphan>, Vec<Orphan>) {
-    let dead = all_dead_runs(root, &Look::new(root), reach);
-    let mut asked = scan(root, &dead);
+    let look = Look::new(root);
+    let dead = all_dead_runs(&look, reach);
+    let mut asked = scan(&look, &dead);
     asked.retain(|orphan| orphan.terminate(root));
     if !asked.is_empty() {
         await_ends(root, &asked, grace);
     }
-    let mut left = scan(root, &dead);
+    let mut left = scan(&Look::new(root), &dead);
     for _ in 0..KILLS {
         if left.is_empty() || asked.is_empty() {
             break;
         }
         left.iter().for_each(|orphan| orphan.kill(root));
         await_ends(root, &left, 10 * POLL_PAUSE);
-        left = scan(root, &dead);
+        left = scan(&Look::new(root), &dead);
     }
     (without_members(asked), without_members(left))
 }
@@ -227,7 +218,7 @@ pub fn end_left_by(root: &Root, child: RawPid, grace: Duration) -> (Vec<Orphan>,
     let Some(run) = run_led_by(root, child) else {
         return Default::default();
     };
-    let reach = Reach::Runs(vec![run]);
+    let reach = Reach::Runs(vec![run], 0);
     mend(root, &reach);
     let ended = end_orphans(root, &reach, grace);
     // Their groups are empty now.

@@ -1,4 +1,4 @@
-//! Processes as `/proc` shows them: state, family, start time, and the mark of their run.
+//! Processes as `/proc` shows them: state, family, start time, and the variables of their run.
 
 use crate::root::Root;
 use crate::sys::{self, RawPid};
@@ -6,7 +6,7 @@ use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 
 /// Environment variable in every process of a run; its value is the run's token.
 pub(crate) const RUN_VARIABLE: &str = "COSCHED_RUN";
@@ -207,15 +207,6 @@ pub(crate) fn descendants(root: &Root, of: RawPid) -> Vec<Process> {
     found
 }
 
-/// Whether a process has a single thread and no child, and therefore no descendant that can be reached from it.
-pub(crate) fn is_alone(root: &Root, pid: RawPid) -> bool {
-    // A folder has a link for itself, one in its parent, and one for each folder in it.
-    let threads = std::fs::metadata(root.path(&format!("/proc/{pid}/task")));
-    threads.is_ok_and(|folder| folder.nlink() == 3)
-        && open_children(root, pid, pid)
-            .is_some_and(|children| matches!(children.read_at(&mut [0u8; 16], 0), Ok(0)))
-}
-
 /// Resident memory of a process in bytes; `None` if it cannot be read.
 pub(crate) fn resident(root: &Root, pid: RawPid) -> Option<u64> {
     let text = std::fs::read_to_string(root.path(&format!("/proc/{pid}/statm"))).ok()?;
@@ -235,37 +226,12 @@ pub(crate) fn variable(root: &Root, pid: RawPid, name: &str) -> Option<String> {
 /// The users that a process runs for: its real and its saved one.
 pub(crate) fn users(root: &Root, pid: RawPid) -> Vec<u32> {
     let status = std::fs::read(root.path(&format!("/proc/{pid}/status"))).unwrap_or_default();
-    let line = status
-        .split(|&byte| byte == b'\n')
-        .find_map(|line| line.strip_prefix(b"Uid:"));
-    let all = line
-        .map(|line| String::from_utf8_lossy(line).into_owned())
-        .unwrap_or_default();
-    let all: Vec<u32> = all
-        .split_whitespace()
-        .filter_map(|user| user.parse().ok())
-        .collect();
-    [all.first(), all.get(2)]
-        .into_iter()
-        .flatten()
-        .copied()
-        .collect()
-}
-
-/// The mark that a process inherited, see [`sys::set_mark`].
-pub(crate) fn mark(root: &Root, pid: RawPid) -> Option<u64> {
-    let limits = std::fs::read(root.path(&format!("/proc/{pid}/limits"))).ok()?;
-    let line = limits
-        .split(|&byte| byte == b'\n')
-        .find_map(|line| line.strip_prefix(b"Max realtime timeout"))?;
-    let soft = line
-        .split(u8::is_ascii_whitespace)
-        .find(|word| !word.is_empty())?;
-    std::str::from_utf8(soft)
-        .ok()?
-        .parse()
-        .ok()
-        .filter(|&mark| mark >= sys::LEAST_MARK)
+    // The name of the program, in a line of its own, may be cut inside a character.
+    let status = String::from_utf8_lossy(&status);
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    // The first and the third number; the second is the effective user.
+    let words = line.unwrap_or_default().split_whitespace().step_by(2);
+    words.take(2).filter_map(|user| user.parse().ok()).collect()
 }
 
 /// Binds all threads of these processes, also those that start meanwhile.
@@ -361,17 +327,6 @@ mod tests {
         assert_eq!(pids, [10, 11, 12, 13]);
         assert_eq!(all_pids(&root), [10, 11, 12, 13, 20]);
         assert_eq!(variable(&root, 13, RUN_VARIABLE).as_deref(), Some("10-77"));
-        let limits = "Limit Soft Hard Units\nMax realtime timeout      4611686018427387905  unlimited    us\n";
-        std::fs::write(dir.path().join("proc/13/limits"), limits).unwrap();
-        std::fs::write(
-            dir.path().join("proc/12/limits"),
-            limits.replace("4611686018427387905", "unlimited"),
-        )
-        .unwrap();
-        assert_eq!(
-            (mark(&root, 13), mark(&root, 12)),
-            (Some(sys::LEAST_MARK + 1), None)
-        );
         assert_eq!(variable(&root, 13, "B"), None);
         assert!(descendants(&root, 99).is_empty());
         assert!(lives(&root, 13, 77) && !lives(&root, 13, 78) && !lives(&root, 14, 77));
@@ -408,33 +363,5 @@ mod tests {
             Some(9)
         );
         assert!(!process.signal(&root, Signal::KILL), "it has gone");
-    }
-
-    #[test]
-    fn a_process_with_a_child_or_a_second_thread_is_not_alone() {
-        let root = Root::default();
-        let mut command = std::process::Command::new("sh");
-        command
-            .args(["-c", "read x; sleep 60 & read y"])
-            .stdin(std::process::Stdio::piped());
-        let mut shell = command.spawn().unwrap();
-        let pid = shell.id() as RawPid;
-        assert!(is_alone(&root, pid));
-        io::Write::write_all(shell.stdin.as_mut().unwrap(), b"x\n").unwrap();
-        while descendants(&root, pid).len() < 2 {
-            std::thread::sleep(std::time::Duration::from_millis(2));
-        }
-        assert!(!is_alone(&root, pid));
-        for process in descendants(&root, pid) {
-            process.signal(&root, Signal::KILL);
-        }
-        shell.wait().unwrap();
-        assert!(!is_alone(&root, pid), "it has gone");
-        // Tests have several threads.
-        std::thread::spawn(|| {
-            assert!(!is_alone(&Root::default(), std::process::id() as RawPid));
-        })
-        .join()
-        .unwrap();
     }
 }

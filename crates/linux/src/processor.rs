@@ -4,46 +4,34 @@ use crate::root::{ReadError, Root};
 use cosched_core::{CpuId, CpuSet};
 use std::fmt;
 
-/// A kind of processor, as far as counters depend on it.
+/// A kind of processor, as far as counters depend on it: on x86 the numbers of CPUID leaf 1, on Arm those of the MIDR
+/// register.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Processor {
-    /// An x86 processor, by the numbers of its CPUID leaf 1.
-    X86 {
-        /// Vendor, for example `GenuineIntel`.
-        vendor: String,
-        /// Family, including the extended family.
-        family: u32,
-        /// Model, including the extended model.
-        model: u32,
-        /// Stepping; 0 if the file does not tell it.
-        stepping: u32,
-    },
-    /// An Arm core, by its MIDR register.
-    Arm {
-        /// Implementer, 0x41 for Arm's own cores.
-        implementer: u32,
-        /// Part number.
-        part: u32,
-    },
+pub struct Processor {
+    /// Vendor, for example `GenuineIntel`; on Arm `Arm` and the implementer, 0x41 for Arm's own cores.
+    pub vendor: String,
+    /// Family, including the extended family; 0 on Arm.
+    pub family: u32,
+    /// Model, including the extended model; on Arm the part number.
+    pub model: u32,
+    /// Stepping; 0 if the file does not tell it.
+    pub stepping: u32,
 }
 
 impl fmt::Display for Processor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Processor::X86 {
-                vendor,
-                family,
-                model,
-                stepping,
-            } => {
-                write!(
-                    f,
-                    "{vendor} family {family} model 0x{model:x} stepping {stepping}"
-                )
-            }
-            Processor::Arm { implementer, part } => {
-                write!(f, "Arm implementer 0x{implementer:x} part 0x{part:x}")
-            }
+        let Processor {
+            vendor,
+            family,
+            model,
+            stepping,
+        } = self;
+        match family {
+            0 => write!(f, "{vendor} part 0x{model:x}"),
+            _ => write!(
+                f,
+                "{vendor} family {family} model 0x{model:x} stepping {stepping}"
+            ),
         }
     }
 }
@@ -87,19 +75,26 @@ impl<'a> Block<'a> {
 
     /// The kind of this CPU; `None` if the block does not say it.
     fn kind(&self) -> Result<Option<Processor>, ReadError> {
-        let Some(vendor) = self.field("vendor_id") else {
-            let ids = (self.number("CPU implementer")?, self.number("CPU part")?);
-            let (Some(implementer), Some(part)) = ids else {
-                return Ok(None);
-            };
-            return Ok(Some(Processor::Arm { implementer, part }));
+        let (vendor, family, model) = match self.field("vendor_id") {
+            Some(vendor) => (
+                vendor.to_owned(),
+                self.number("cpu family")?,
+                self.number("model")?,
+            ),
+            None => {
+                let implementer = self.field("CPU implementer").unwrap_or_default();
+                (
+                    format!("Arm {implementer}"),
+                    Some(0),
+                    self.number("CPU part")?,
+                )
+            }
         };
-        let (Some(family), Some(model)) = (self.number("cpu family")?, self.number("model")?)
-        else {
+        let (Some(family), Some(model)) = (family, model) else {
             return Ok(None);
         };
-        Ok(Some(Processor::X86 {
-            vendor: vendor.to_owned(),
+        Ok(Some(Processor {
+            vendor,
             family,
             model,
             // A hypervisor may hide the stepping and print `unknown`.
@@ -167,7 +162,7 @@ impl Processors {
 }
 
 /// Decimal, or hexadecimal with `0x`.
-fn parse_number(text: &str) -> Option<u32> {
+pub(crate) fn parse_number(text: &str) -> Option<u32> {
     match text.strip_prefix("0x") {
         Some(hex) => u32::from_str_radix(hex, 16).ok(),
         None => text.parse().ok(),
@@ -196,7 +191,7 @@ mod tests {
         let found = read(&format!("{}\n{}", block(0), block(1))).unwrap();
         assert_eq!(found.name(), "AMD EPYC");
         assert!(found.virtual_machine);
-        let kind = Processor::X86 {
+        let kind = Processor {
             vendor: "AuthenticAMD".into(),
             family: 26,
             model: 2,
@@ -217,7 +212,7 @@ mod tests {
             Some(&found.kinds[1].0)
         );
         assert_eq!(found.kind_of(None), Some(&found.kinds[0].0));
-        assert_eq!(found.name(), "Arm implementer 0x41 part 0xd03");
+        assert_eq!(found.name(), "Arm 0x41 part 0xd03");
         assert!(!found.virtual_machine);
     }
 

@@ -90,7 +90,7 @@ mod tests {
         std::fs::create_dir_all(at("proc/sys/kernel/random")).unwrap();
         std::fs::write(at("proc/sys/kernel/random/boot_id"), "one\n").unwrap();
         std::fs::create_dir(at("tmp")).unwrap();
-        link_namespace(dir.path(), "self", 5);
+        link_namespace(dir.path(), 5);
         let root = Root::new(dir.path());
         let run = RunId::parse("10-1-5").unwrap();
         assert_eq!(

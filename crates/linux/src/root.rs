@@ -1,6 +1,7 @@
 //! Reads the kernel's files under a root, so that every reader can be tested on a small tree.
 
-use cosched_core::CpuSet;
+use cosched_core::{Absence, CpuSet};
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -58,6 +59,41 @@ impl ReadError {
     /// Whether the kernel refused the file to this user.
     pub fn is_permission(&self) -> bool {
         matches!(self, ReadError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+    }
+}
+
+/// Why something can't be measured here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoMeter {
+    /// The reason that reports show.
+    pub reason: Absence,
+    /// The details in words.
+    pub detail: String,
+}
+
+impl NoMeter {
+    pub(crate) fn new(reason: Absence, detail: impl Into<String>) -> NoMeter {
+        NoMeter {
+            reason,
+            detail: detail.into(),
+        }
+    }
+}
+
+impl fmt::Display for NoMeter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.reason, self.detail)
+    }
+}
+
+impl From<ReadError> for NoMeter {
+    fn from(error: ReadError) -> NoMeter {
+        let reason = if error.is_permission() {
+            Absence::NoPermission
+        } else {
+            Absence::NotTold
+        };
+        NoMeter::new(reason, error.to_string())
     }
 }
 

@@ -7,12 +7,11 @@
 use crate::root::Root;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
-use rustix::fs::{chmodat, fchmod, fstat, mkdirat, openat, renameat, statat, unlinkat};
+use rustix::fs::{chmodat, fchmod, fstat, mkdirat, openat, statat, unlinkat};
 use rustix::process::geteuid;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::ErrorKind::NotFound;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -40,27 +39,13 @@ impl AsFd for Folder {
 /// Why there is no folder for the files of the caller's runs, or no such file in it.
 #[derive(Debug, thiserror::Error)]
 pub enum NoFolder {
-    /// Somebody else's is in its place.
-    #[error("{} belongs to user {owner}", path.display())]
-    Foreign {
+    /// Something else is in its place, or others can use it.
+    #[error("{} {why}", path.display())]
+    Taken {
         /// Its place.
         path: PathBuf,
-        /// The user.
-        owner: u32,
-    },
-    /// Others may read it or write to it.
-    #[error("{} is open to others (mode {mode:o})", path.display())]
-    Open {
-        /// Its place.
-        path: PathBuf,
-        /// Its mode.
-        mode: u32,
-    },
-    /// Something else is in its place.
-    #[error("{} is no folder", path.display())]
-    NotFolder {
-        /// Its place.
-        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
     },
     /// An error of the system.
     #[error("{}: {source}", path.display())]
@@ -75,30 +60,9 @@ pub enum NoFolder {
     Missing,
 }
 
-/// Why the caller's runs have no folder for their files; `None` if they have one, or can make it. Nothing is made.
+/// Why the caller's runs have no folder for their files; `None` if they have one. It is made if needed.
 pub fn folder_problem(root: &Root) -> Option<NoFolder> {
-    Folder::find(root, check_folder).err()
-}
-
-/// Checks that a user's folder is there and private, or can be made.
-fn check_folder(dir: &Path, user: u32) -> Result<(), NoFolder> {
-    match Folder::open(dir, user) {
-        Ok(_) => Ok(()),
-        Err(NoFolder::System { source, .. }) if source.kind() == NotFound && can_be_made(dir) => {
-            Ok(())
-        }
-        Err(problem) => Err(problem),
-    }
-}
-
-/// Whether this process may make such a folder.
-fn can_be_made(dir: &Path) -> bool {
-    let parent = dir.parent().unwrap_or(dir);
-    rustix::fs::access(
-        parent,
-        rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK,
-    )
-    .is_ok()
+    Folder::own(root).err()
 }
 
 fn system(dir: &Path, error: rustix::io::Errno) -> NoFolder {
@@ -108,12 +72,13 @@ fn system(dir: &Path, error: rustix::io::Errno) -> NoFolder {
     }
 }
 
-fn check_owner(dir: &Path, owner: u32, user: u32) -> Result<(), NoFolder> {
-    if owner == user {
+/// The folder can't be used unless `is_good`.
+fn check(dir: &Path, is_good: bool, why: impl FnOnce() -> String) -> Result<(), NoFolder> {
+    if is_good {
         return Ok(());
     }
-    let path = dir.to_owned();
-    Err(NoFolder::Foreign { path, owner })
+    let (path, why) = (dir.to_owned(), why());
+    Err(NoFolder::Taken { path, why })
 }
 
 const NAME: &str = "cosched";
@@ -123,35 +88,23 @@ const TEMPORARY: &str = "cosched-";
 const MOST_ENTRIES: usize = 2_000;
 
 impl Folder {
-    /// The caller's own folder; it is made if needed.
+    /// The caller's own folder, in the first place that is good; it is made if needed.
     ///
     /// # Errors
     /// There is no place for it: why the last one is none.
     pub(crate) fn own(root: &Root) -> Result<Folder, NoFolder> {
-        Folder::find(root, |dir, user| {
-            let _ = mkdirat(CWD, dir, Mode::RWXU);
-            Folder::open(dir, user)
-        })
-    }
-
-    /// Asks for each place in turn, until one is good.
-    fn find<T>(
-        root: &Root,
-        ask: impl Fn(&Path, u32) -> Result<T, NoFolder>,
-    ) -> Result<T, NoFolder> {
         let user = geteuid().as_raw();
-        // The last place is below no folder that could be refused.
-        let mut found = Err(NoFolder::Missing);
+        let mut problem = NoFolder::Missing;
         for place in places(root, user) {
-            if !place.is_usable(user) {
-                continue;
-            }
-            found = ask(&place.dir, user);
-            if found.is_ok() {
-                break;
+            if place.is_usable(user) {
+                let _ = mkdirat(CWD, &place.dir, Mode::RWXU);
+                match Folder::open(&place.dir, user) {
+                    Ok(folder) => return Ok(folder),
+                    Err(why) => problem = why,
+                }
             }
         }
-        found
+        Err(problem)
     }
 
     /// The folder in which root publishes what all may read. Root makes it if needed. `None` if there is none, or if
@@ -177,16 +130,6 @@ impl Folder {
             path: self.path.clone(),
             ..*self
         })
-    }
-
-    /// Whose it is.
-    pub(crate) fn owner(&self) -> u32 {
-        self.owner
-    }
-
-    /// Whether it is the one of all users.
-    pub(crate) fn is_public(&self) -> bool {
-        self.is_public
     }
 
     /// Whether it belongs to the caller.
@@ -227,21 +170,16 @@ impl Folder {
         // Somebody else's may not even be opened. Whose it is says more.
         let there =
             statat(CWD, dir, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| system(dir, error))?;
-        if FileType::from_raw_mode(there.st_mode) != FileType::Directory {
-            let path = dir.to_owned();
-            return Err(NoFolder::NotFolder { path });
-        }
+        let is_folder = FileType::from_raw_mode(there.st_mode) == FileType::Directory;
+        check(dir, is_folder, || "is no folder".to_owned())?;
         check_owner(dir, there.st_uid, user)?;
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
         let fd = openat(CWD, dir, flags, Mode::empty()).map_err(|error| system(dir, error))?;
         let stat = fstat(&fd).map_err(|error| system(dir, error))?;
         check_owner(dir, stat.st_uid, user)?;
-        if stat.st_mode & bits != 0 {
-            return Err(NoFolder::Open {
-                path: dir.to_owned(),
-                mode: stat.st_mode & 0o7777,
-            });
-        }
+        check(dir, stat.st_mode & bits == 0, || {
+            format!("is open to others (mode {:o})", stat.st_mode & 0o7777)
+        })?;
         Ok(Folder {
             fd,
             path: dir.to_owned(),
@@ -293,11 +231,6 @@ impl Folder {
         std::os::fd::AsRawFd::as_raw_fd(&self.fd)
     }
 
-    /// Gives a file another name, whatever had it; `false` if that can't be done.
-    pub(crate) fn rename(&self, from: &str, to: &str) -> bool {
-        renameat(&self.fd, from, &self.fd, to).is_ok()
-    }
-
     pub(crate) fn remove(&self, name: impl AsRef<OsStr>) {
         let _ = unlinkat(&self.fd, name.as_ref(), AtFlags::empty());
     }
@@ -321,6 +254,10 @@ impl Folder {
         names.sort();
         names
     }
+}
+
+fn check_owner(dir: &Path, owner: u32, user: u32) -> Result<(), NoFolder> {
+    check(dir, owner == user, || format!("belongs to user {owner}"))
 }
 
 struct Place {
@@ -446,14 +383,14 @@ mod tests {
         std::fs::create_dir(&elsewhere).unwrap();
         std::os::unix::fs::symlink(&elsewhere, &own).unwrap();
         assert!(
-            matches!(Folder::own(&root), Err(NoFolder::NotFolder { .. })),
+            matches!(Folder::own(&root), Err(NoFolder::Taken { .. })),
             "a link"
         );
         std::fs::remove_file(&own).unwrap();
         std::fs::create_dir(&own).unwrap();
         std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o777)).unwrap();
         assert!(
-            matches!(Folder::own(&root), Err(NoFolder::Open { mode: 0o777, .. })),
+            matches!(Folder::own(&root), Err(NoFolder::Taken { .. })),
             "open to all"
         );
         assert!(Folder::all(&root).is_empty());
@@ -478,10 +415,6 @@ mod tests {
     #[test]
     fn what_is_in_the_place_of_the_folder_is_told() {
         let (_dir, root, own) = tree();
-        assert!(
-            folder_problem(&root).is_none() && !own.exists(),
-            "it can be made, and is not"
-        );
         std::fs::write(&own, "").unwrap();
         assert_eq!(
             folder_problem(&root).unwrap().to_string(),

@@ -1,17 +1,15 @@
 //! Signals that concern a program which has the whole terminal, and must leave it as it was.
 
-use crate::sys::{self, SignalMask};
+use crate::interrupts::Interrupts;
+use crate::sys;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// Signals after which such a program leaves.
 const LEAVING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 /// The signals, held back until they are asked for. Dropping it lets them act again.
-pub struct ScreenSignals {
-    signals: OwnedFd,
-    mask: SignalMask,
-}
+pub struct ScreenSignals(Interrupts);
 
 /// What a signal means to such a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,14 +42,12 @@ impl ScreenSignals {
     /// An error of the kernel.
     pub fn hold() -> io::Result<ScreenSignals> {
         let others = [libc::SIGTSTP, libc::SIGCONT, libc::SIGWINCH];
-        let (signals, mask) = sys::take_signals(&[&LEAVING[..], &others].concat())?;
-        Ok(ScreenSignals { signals, mask })
+        Interrupts::of(&[&LEAVING[..], &others].concat()).map(ScreenSignals)
     }
 
     /// The signals that have arrived. Does not wait.
     pub fn take(&self) -> Vec<ScreenSignal> {
-        sys::pending_signals::<8>(self.signals.as_fd())
-            .into_iter()
+        std::iter::from_fn(|| self.0.next_number())
             .map(ScreenSignal::of)
             .collect()
     }
@@ -64,12 +60,6 @@ impl ScreenSignals {
 
 impl AsFd for ScreenSignals {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.signals.as_fd()
-    }
-}
-
-impl Drop for ScreenSignals {
-    fn drop(&mut self) {
-        sys::restore_mask(&self.mask);
+        self.0.as_fd()
     }
 }

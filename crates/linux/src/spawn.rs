@@ -72,12 +72,11 @@ impl Environment {
     }
 }
 
-/// What a child needs from the run: the signal mask and the file limit to restore, and its mark.
+/// What a child restores: the signal mask and the limit on open files of the run's caller.
+#[derive(Clone, Copy)]
 pub(crate) struct Surroundings {
     pub(crate) mask: SignalMask,
     pub(crate) files: Option<rustix::process::Rlimit>,
-    /// The mark of the job.
-    pub(crate) mark: u64,
 }
 
 /// Finds a program as a shell would: a name with a slash is a path relative to `cwd`; any other name is looked up in
@@ -295,7 +294,6 @@ extern "C" fn become_program(image: *mut libc::c_void) -> libc::c_int {
         {
             sys::exit_now(127);
         }
-        sys::set_mark(around.mark);
         for (&file, target) in image.files.iter().zip(0..) {
             if file == target {
                 libc::fcntl(target, libc::F_SETFD, 0);

@@ -3,7 +3,7 @@
 //! One signal stops the job's own process group. None of its processes can escape by forking: the kernel also delivers
 //! a signal for a group to a child that is just being made. Processes that have left the group are found and stopped
 //! one by one. Such a process may be in the middle of a fork, and a process of the group in the middle of leaving it.
-//! So a job of several processes is looked at again later, until all stand still and none is new.
+//! So a job is looked at again later, until all stand still and none is new.
 
 use crate::process::Process;
 use crate::sys;
@@ -18,19 +18,10 @@ const LOOKS: u32 = 16;
 pub(crate) struct SignalStop {
     /// Processes outside the job's process group that were stopped, to be continued one by one.
     stopped: Vec<Process>,
-    /// Processes seen outside the group since the last stop began.
-    strays: Vec<Process>,
-    /// The strays of the previous stop.
-    strays_before: Vec<Process>,
-    /// No process can have escaped: there is only one, or a second look found that all stand still.
+    /// No process can have escaped: a second look found that all stand still.
     complete: bool,
     /// How many orphans the job had adopted at the last look.
     adopted: u32,
-}
-
-fn has(list: &[Process], process: &Process) -> bool {
-    list.iter()
-        .any(|known| known.pid == process.pid && known.start == process.start)
 }
 
 impl SignalStop {
@@ -38,15 +29,11 @@ impl SignalStop {
     pub(crate) fn stop(&mut self, tree: &Tree) {
         stop_group(tree);
         self.stopped.clear();
-        self.strays_before = std::mem::take(&mut self.strays);
         self.adopted = tree.adopted();
-        // The job's own process leads its session and its group, and can leave neither.
-        self.complete = tree.is_main_only();
-        if !self.complete {
-            self.stop_strays(tree);
-            // One that was outside may have joined the group since the first signal.
-            stop_group(tree);
-        }
+        self.complete = false;
+        self.stop_strays(tree);
+        // One that was outside may have joined the group since the first signal.
+        stop_group(tree);
     }
 
     /// Looks at a stopped job again if a process may have escaped its stop, or if an orphan came back to the job.
@@ -91,30 +78,34 @@ impl SignalStop {
             let mut any_new = false;
             for process in &members {
                 let in_group = process.group == tree.main.pid && !tree.main_gone;
-                if in_group || has(&self.stopped, process) {
-                    continue;
+                if !in_group && !self.has_stopped(process) {
+                    any_new |= self.stop_stray(tree, process);
                 }
-                if !has(&self.strays, process) {
-                    self.strays.push(*process);
-                }
-                // The guardian must know of it before it is stopped.
-                tree.note(process);
-                if !process.is_stopped() {
-                    if process.signal(tree.root(), Signal::STOP) {
-                        self.stopped.push(*process);
-                        any_new = true;
-                    }
-                } else if !has(&self.strays_before, process) {
-                    // It stands still and was in the group before: our signal stopped it on its way out.
-                    self.stopped.push(*process);
-                }
-                // Otherwise it stood still before: somebody else stopped it, and will continue it.
             }
             if !any_new {
                 break;
             }
         }
         members
+    }
+
+    fn has_stopped(&self, process: &Process) -> bool {
+        self.stopped
+            .iter()
+            .any(|known| known.pid == process.pid && known.start == process.start)
+    }
+
+    /// Stops a process outside the group; returns whether it ran. One that stands still already may have left the group
+    /// with our signal on its way, so it is continued with the others.
+    fn stop_stray(&mut self, tree: &Tree, process: &Process) -> bool {
+        // The guardian must know of it before it is stopped.
+        tree.note(process);
+        let ran = !process.is_stopped();
+        if ran && !process.signal(tree.root(), Signal::STOP) {
+            return false;
+        }
+        self.stopped.push(*process);
+        ran
     }
 }
 
@@ -247,25 +238,6 @@ mod tests {
         shell.stands_still(&mut stop);
         stop.go_on(&shell.tree, false);
         shell.runs();
-    }
-
-    #[test]
-    fn one_that_somebody_else_stopped_stays_stopped() {
-        let shell = Shell::start(LEAVES);
-        shell.let_one_leave();
-        let mut stop = SignalStop::default();
-        stop.stop(&shell.tree);
-        shell.stands_still(&mut stop);
-        stop.go_on(&shell.tree, false);
-        shell.runs();
-        let stray = shell.strays()[0];
-        stray.signal(&Root::default(), Signal::STOP);
-        until("it stands still", || shell.strays()[0].state == 'T');
-        stop.stop(&shell.tree);
-        shell.stands_still(&mut stop);
-        stop.go_on(&shell.tree, false);
-        until("the others run", || shell.tree.members()[0].state != 'T');
-        assert_eq!(shell.strays()[0].state, 'T');
     }
 
     #[test]

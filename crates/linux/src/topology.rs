@@ -3,6 +3,7 @@
 use crate::processor::Processors;
 use crate::root::{ReadError, Root};
 use cosched_core::{Absence, CoreType, Cpu, CpuId, CpuSet, Machine, MachineError, Reading};
+use std::collections::BTreeSet;
 
 const CPU_DIR: &str = "/sys/devices/system/cpu";
 const NODE_DIR: &str = "/sys/devices/system/node";
@@ -10,42 +11,14 @@ const NODE_DIR: &str = "/sys/devices/system/node";
 /// The machine, and why some of its CPUs are left out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
-    /// The CPUs that may be used, with the cores, caches and domains that they belong to.
+    /// The CPUs that are used, with the cores, caches and domains that they belong to.
     pub machine: Machine,
-    /// All CPUs, including those that are not used.
-    pub facts: CpuFacts,
-}
-
-/// Which CPUs there are, which are used, and why the others are not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CpuFacts {
     /// All CPUs of the machine.
     pub present: CpuSet,
-    /// CPUs that are switched off.
-    pub offline: CpuSet,
-    /// CPUs that are online, but not in the affinity of this process (a container, `taskset`, a batch system).
-    pub not_allowed: CpuSet,
-    /// CPUs that are allowed, but not among the CPUs that were asked for.
-    pub not_asked_for: CpuSet,
-    /// The CPUs that are used.
-    pub used: CpuSet,
+    /// Each set of CPUs that is not used, with the reason in words; no empty sets.
+    pub left_out: Vec<(CpuSet, &'static str)>,
     /// Whether the processor reports a hypervisor below it.
     pub virtual_machine: bool,
-}
-
-impl CpuFacts {
-    /// Each set of CPUs that is left out, with the reason in words; no empty sets.
-    pub fn left_out(&self) -> Vec<(CpuSet, &'static str)> {
-        let all = [
-            (&self.offline, "offline"),
-            (&self.not_allowed, "not in the affinity of this process"),
-            (&self.not_asked_for, "not asked for"),
-        ];
-        all.into_iter()
-            .filter(|(cpus, _)| !cpus.is_empty())
-            .map(|(cpus, why)| (cpus.clone(), why))
-            .collect()
-    }
 }
 
 /// Why a machine can't be described or used.
@@ -56,75 +29,16 @@ pub enum TopologyError {
     Read(#[from] ReadError),
     /// The list of CPUs that was asked for names some that can't be used.
     #[error(
-        "the CPUs {asked} can't be used: {}",
-        unusable_text(absent, offline, not_allowed)
+        "the CPUs {0} do not exist, are offline, or are not in the affinity of this process (see `taskset -p`, or the \
+         container's cpuset)"
     )]
-    Unusable {
-        /// The list that was asked for.
-        asked: CpuSet,
-        /// CPUs of the list that the machine does not have.
-        absent: CpuSet,
-        /// CPUs of the list that are switched off.
-        offline: CpuSet,
-        /// CPUs of the list that are not in the affinity of this process.
-        not_allowed: CpuSet,
-    },
+    Unusable(CpuSet),
     /// The list of CPUs that was asked for is empty.
     #[error("the list of CPUs is empty; give at least one, as in `0-3,8`")]
     EmptyList,
-    /// No CPU is both online and in the affinity of this process.
-    #[error("none of the CPUs {affinity} that this process may use is online; online are {online}")]
-    NoneAllowed {
-        /// The affinity of this process.
-        affinity: CpuSet,
-        /// The CPUs that are online.
-        online: CpuSet,
-    },
     /// The files contradict each other.
     #[error(transparent)]
     Machine(#[from] MachineError),
-}
-
-fn unusable_text(absent: &CpuSet, offline: &CpuSet, not_allowed: &CpuSet) -> String {
-    let affinity =
-        "not in the affinity of this process (see `taskset -p`, or the container's cpuset)";
-    let parts = [
-        cpus_text(absent, "does not exist", "do not exist"),
-        cpus_text(offline, "is offline", "are offline"),
-        cpus_text(
-            not_allowed,
-            &format!("is {affinity}"),
-            &format!("are {affinity}"),
-        ),
-    ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
-}
-
-fn cpus_text(cpus: &CpuSet, one: &str, several: &str) -> Option<String> {
-    match cpus.len() {
-        0 => None,
-        1 => Some(format!("CPU {cpus} {one}")),
-        _ => Some(format!("CPUs {cpus} {several}")),
-    }
-}
-
-/// The CPUs that this process may run on, by `/proc/self/status`.
-///
-/// # Errors
-/// [`ReadError`] when the file lacks that line or can't be read.
-pub fn own_affinity(root: &Root) -> Result<CpuSet, ReadError> {
-    const STATUS: &str = "/proc/self/status";
-    const ITEM: &str = "affinity of this process";
-    const EXPECTED: &str = "a line `Cpus_allowed_list:` with a list of CPUs, as in `0-3,8`";
-    let text = root
-        .text(STATUS, ITEM)?
-        .ok_or_else(|| root.missing(STATUS, ITEM, EXPECTED))?;
-    let list = text
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    let list = list.ok_or_else(|| root.malformed(STATUS, ITEM, EXPECTED, "no such line"))?;
-    list.parse()
-        .map_err(|_| root.malformed(STATUS, ITEM, EXPECTED, list.trim()))
 }
 
 /// Describes the machine under `root`, restricted to `affinity` and, if given, to the CPUs `asked`.
@@ -143,97 +57,76 @@ pub fn read(
     asked: Option<&CpuSet>,
 ) -> Result<Topology, TopologyError> {
     let processors = Processors::read(root)?;
-    let facts = select(root, affinity, asked, processors.virtual_machine)?;
-    let used: Vec<CpuId> = facts.used.iter().collect();
-
-    let mut core_sets = Vec::new();
-    let mut llc_sets = Vec::new();
-    let mut llc_bytes = Vec::new();
-    for &cpu in &used {
-        core_sets.push(siblings(root, cpu)?.unwrap_or_else(|| CpuSet::from_iter([cpu])));
-        let cache = last_level_cache(root, cpu)?;
-        llc_bytes.push(cache.as_ref().and_then(|cache| cache.bytes));
-        llc_sets.push(match cache {
-            Some(cache) => cache.cpus,
-            None => package(root, cpu)?.unwrap_or_else(|| facts.present.clone()),
-        });
-    }
-    let (core_of, cores) = number(&used, &core_sets);
-    let (llc_of, llcs) = number(&used, &llc_sets);
-    let (domain_of, memory_domains) = number(&used, &node_sets(root, &used)?);
-    let (type_of, core_types) = core_types(root, &used)?;
-    // Caches of unequal size exist (a die with stacked cache beside one without). The smallest size is safe to plan
-    // with.
-    let llc_bytes = llc_bytes
-        .into_iter()
-        .collect::<Option<Vec<u64>>>()
-        .and_then(|all| all.into_iter().min());
-
-    let cpus = (0..used.len())
-        .map(|ix| Cpu {
-            id: used[ix],
-            core: core_of[ix],
-            llc: llc_of[ix],
-            memory_domain: domain_of[ix],
-            core_type: type_of[ix],
-        })
-        .collect();
-    let llc_bytes = Reading::from_option(llc_bytes, Absence::NotTold);
+    let (present, used) = choose(root, affinity, asked)?;
+    let cpus: Vec<CpuId> = used.cpus.iter().collect();
+    let caches = caches(root, &cpus, &present)?;
+    let llc_sets: Vec<CpuSet> = caches.iter().map(|cache| cache.cpus.clone()).collect();
+    let (core_of, cores) = number(&cpus, &core_sets(root, &cpus)?);
+    let (llc_of, llcs) = number(&cpus, &llc_sets);
+    let (domain_of, memory_domains) = number(&cpus, &node_sets(root, &cpus)?);
+    let (type_of, core_types) = core_types(root, &cpus)?;
     let machine = Machine {
         name: processors.name(),
-        cpus,
+        cpus: (0..cpus.len())
+            .map(|ix| Cpu {
+                id: cpus[ix],
+                core: core_of[ix],
+                llc: llc_of[ix],
+                memory_domain: domain_of[ix],
+                core_type: type_of[ix],
+            })
+            .collect(),
         cores,
         llcs,
         memory_domains,
         core_types,
-        llc_bytes,
+        llc_bytes: smallest(&caches),
     };
     machine.validate()?;
-    Ok(Topology { machine, facts })
+    Ok(Topology {
+        machine,
+        present,
+        left_out: used.left_out,
+        virtual_machine: processors.virtual_machine,
+    })
 }
 
-/// Which CPUs are used, and why the others are not.
-fn select(
+/// The CPUs that are used, and why the others are not.
+struct Used {
+    cpus: CpuSet,
+    left_out: Vec<(CpuSet, &'static str)>,
+}
+
+/// Chooses the CPUs to use from those of the machine, which come first.
+fn choose(
     root: &Root,
     affinity: &CpuSet,
     asked: Option<&CpuSet>,
-    virtual_machine: bool,
-) -> Result<CpuFacts, TopologyError> {
-    let online_path = format!("{CPU_DIR}/online");
-    let online = root.cpus(&online_path, "online CPUs")?.ok_or_else(|| {
-        root.missing(&online_path, "online CPUs", "a list of CPUs, as in `0-3,8`")
-    })?;
-    let present = root
-        .cpus(&format!("{CPU_DIR}/present"), "CPUs")?
-        .unwrap_or_else(|| online.clone());
+) -> Result<(CpuSet, Used), TopologyError> {
+    let path = format!("{CPU_DIR}/online");
+    let online = root.cpus(&path, "online CPUs")?;
+    let online = online
+        .ok_or_else(|| root.missing(&path, "online CPUs", "a list of CPUs, as in `0-3,8`"))?;
+    let present = root.cpus(&format!("{CPU_DIR}/present"), "CPUs")?;
+    let present = present.unwrap_or_else(|| online.clone());
     let allowed = online.intersection(affinity);
-    if allowed.is_empty() {
-        return Err(TopologyError::NoneAllowed {
-            affinity: affinity.clone(),
-            online,
-        });
+    let cpus = asked.unwrap_or(&allowed).clone();
+    if asked.is_some_and(CpuSet::is_empty) {
+        return Err(TopologyError::EmptyList);
     }
-    let used = match asked {
-        None => allowed.clone(),
-        Some(asked) if asked.is_empty() => return Err(TopologyError::EmptyList),
-        Some(asked) if asked.is_subset(&allowed) => asked.clone(),
-        Some(asked) => {
-            return Err(TopologyError::Unusable {
-                asked: asked.clone(),
-                absent: minus(asked, &present),
-                offline: minus(&asked.intersection(&present), &online),
-                not_allowed: minus(&asked.intersection(&online), affinity),
-            });
-        }
-    };
-    Ok(CpuFacts {
-        offline: minus(&present, &online),
-        not_allowed: minus(&online, affinity),
-        not_asked_for: minus(&allowed, &used),
-        present,
-        used,
-        virtual_machine,
-    })
+    if !cpus.is_subset(&allowed) {
+        return Err(TopologyError::Unusable(minus(&cpus, &allowed)));
+    }
+    let mut left_out = vec![
+        (minus(&present, &online), "offline"),
+        (
+            minus(&online, affinity),
+            "not in the affinity of this process",
+        ),
+        (minus(&allowed, &cpus), "not asked for"),
+    ];
+    left_out.retain(|(cpus, _)| !cpus.is_empty());
+    Ok((present, Used { cpus, left_out }))
 }
 
 fn minus(all: &CpuSet, without: &CpuSet) -> CpuSet {
@@ -261,38 +154,34 @@ fn number(used: &[CpuId], sets: &[CpuSet]) -> (Vec<usize>, Vec<CpuSet>) {
     (of, groups)
 }
 
-/// The CPUs of a CPU's core; `thread_siblings_list` is the name before Linux 5.3.
-fn siblings(root: &Root, cpu: CpuId) -> Result<Option<CpuSet>, ReadError> {
-    first_list(
-        root,
-        cpu,
-        ["core_cpus_list", "thread_siblings_list"],
-        "SMT siblings",
-    )
+/// The CPUs of each CPU's core.
+fn core_sets(root: &Root, used: &[CpuId]) -> Result<Vec<CpuSet>, ReadError> {
+    used.iter()
+        .map(|&cpu| {
+            let siblings = cpu_list(root, cpu, "topology/core_cpus_list", "SMT siblings")?;
+            Ok(siblings.unwrap_or_else(|| CpuSet::from_iter([cpu])))
+        })
+        .collect()
 }
 
-/// The CPUs of a CPU's package; `core_siblings_list` is the name before Linux 5.3.
+/// The CPUs of a CPU's package.
 pub(crate) fn package(root: &Root, cpu: CpuId) -> Result<Option<CpuSet>, ReadError> {
-    first_list(
+    cpu_list(
         root,
         cpu,
-        ["package_cpus_list", "core_siblings_list"],
+        "topology/package_cpus_list",
         "CPUs of the package",
     )
 }
 
-fn first_list(
+/// A list of CPUs in a file of a CPU.
+fn cpu_list(
     root: &Root,
     cpu: CpuId,
-    names: [&str; 2],
+    file: &str,
     item: &'static str,
 ) -> Result<Option<CpuSet>, ReadError> {
-    for name in names {
-        if let Some(cpus) = root.cpus(&format!("{CPU_DIR}/cpu{}/topology/{name}", cpu.0), item)? {
-            return Ok(Some(cpus));
-        }
-    }
-    Ok(None)
+    root.cpus(&format!("{CPU_DIR}/cpu{}/{file}", cpu.0), item)
 }
 
 struct Cache {
@@ -300,15 +189,36 @@ struct Cache {
     bytes: Option<u64>,
 }
 
+/// The last-level cache of each CPU; without cache files that of its package, and without packages that of the machine.
+fn caches(root: &Root, used: &[CpuId], present: &CpuSet) -> Result<Vec<Cache>, ReadError> {
+    let mut caches = Vec::new();
+    for &cpu in used {
+        caches.push(match last_level_cache(root, cpu)? {
+            Some(cache) => cache,
+            None => Cache {
+                cpus: package(root, cpu)?.unwrap_or_else(|| present.clone()),
+                bytes: None,
+            },
+        });
+    }
+    Ok(caches)
+}
+
+/// The smallest size, if all are known. Caches of unequal size exist (a die with stacked cache beside one without). The
+/// smallest size is safe to plan with.
+fn smallest(caches: &[Cache]) -> Reading<u64> {
+    let sizes: Option<Vec<u64>> = caches.iter().map(|cache| cache.bytes).collect();
+    let smallest = sizes.and_then(|sizes| sizes.into_iter().min());
+    Reading::from_option(smallest, Absence::NotTold)
+}
+
 /// The data or unified cache of the highest level that sysfs lists for a CPU.
 fn last_level_cache(root: &Root, cpu: CpuId) -> Result<Option<Cache>, ReadError> {
     let dir = format!("{CPU_DIR}/cpu{}/cache", cpu.0);
     let mut best: Option<(u64, Cache)> = None;
-    for index in root
-        .names(&dir, "caches")?
-        .iter()
-        .filter(|name| name.starts_with("index"))
-    {
+    let mut indices = root.names(&dir, "caches")?;
+    indices.retain(|name| name.starts_with("index"));
+    for index in indices {
         let dir = format!("{dir}/{index}");
         if root.text(&format!("{dir}/type"), "cache type")?.as_deref() == Some("Instruction") {
             continue;
@@ -385,13 +295,8 @@ fn node_sets(root: &Root, used: &[CpuId]) -> Result<Vec<CpuSet>, ReadError> {
         .collect())
 }
 
-/// What distinguishes core types: the rank of the hybrid kind, and the capacity.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct TypeKey {
-    hybrid_rank: usize,
-    /// Capacity, negated so that the fastest sorts first.
-    slowness: i64,
-}
+/// What distinguishes core types: the rank of the hybrid kind, and the capacity, negated so that the fastest sorts first.
+type TypeKey = (usize, i64);
 
 /// Names of `count` types, from the fastest to the slowest.
 fn type_names(count: usize) -> Vec<String> {
@@ -404,59 +309,66 @@ fn type_names(count: usize) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
-fn core_types(root: &Root, used: &[CpuId]) -> Result<(Vec<usize>, Vec<CoreType>), ReadError> {
-    // Fastest first. On some hybrid parts `cpu_lowpower` are the cores outside the shared cache.
-    let mut hybrid = Vec::new();
-    for pmu in ["cpu_core", "cpu_atom", "cpu_lowpower"] {
-        hybrid.extend(root.cpus(&format!("/sys/devices/{pmu}/cpus"), "CPUs of a core type")?);
-    }
-    let mut keys = Vec::new();
-    let mut capacities = Vec::new();
-    let mut frequencies = Vec::new();
-    for &cpu in used {
+/// What tells the type of a CPU's core.
+struct Kind {
+    key: TypeKey,
+    capacity: Option<u32>,
+    max_khz: Option<u64>,
+}
+
+impl Kind {
+    /// `hybrid` are the CPUs of each hybrid kind, the fastest first.
+    fn read(root: &Root, cpu: CpuId, hybrid: &[CpuSet]) -> Result<Kind, ReadError> {
         let dir = format!("{CPU_DIR}/cpu{}", cpu.0);
         let capacity = root.parse::<u32>(
             &format!("{dir}/cpu_capacity"),
             "CPU capacity",
             "a whole number",
         )?;
-        let frequency = format!("{dir}/cpufreq/cpuinfo_max_freq");
-        frequencies.push(root.number(&frequency, "highest frequency")?);
+        let max_khz = root.number(
+            &format!("{dir}/cpufreq/cpuinfo_max_freq"),
+            "highest frequency",
+        )?;
+        let rank = hybrid.iter().position(|kind| kind.contains(cpu));
         // Where the kernel tells hybrid kinds, capacities within a kind differ only by favoured cores.
         let slowness = if hybrid.is_empty() {
             -capacity.map_or(0, i64::from)
         } else {
             0
         };
-        let hybrid_rank = hybrid
-            .iter()
-            .position(|kind| kind.contains(cpu))
-            .unwrap_or(hybrid.len());
-        keys.push(TypeKey {
-            hybrid_rank,
-            slowness,
-        });
-        capacities.push(capacity);
-    }
-    let mut distinct = keys.clone();
-    distinct.sort_unstable();
-    distinct.dedup();
-    let of: Vec<usize> = keys
-        .iter()
-        .map(|key| distinct.binary_search(key).unwrap_or(0))
-        .collect();
-    let types = type_names(distinct.len())
-        .into_iter()
-        .enumerate()
-        .map(|(ix, name)| {
-            let members = || (0..used.len()).filter(|&cpu| of[cpu] == ix);
-            CoreType {
-                name,
-                capacity: members().filter_map(|cpu| capacities[cpu]).max(),
-                max_khz: members().filter_map(|cpu| frequencies[cpu]).max(),
-            }
+        Ok(Kind {
+            key: (rank.unwrap_or(hybrid.len()), slowness),
+            capacity,
+            max_khz,
         })
+    }
+}
+
+fn core_types(root: &Root, used: &[CpuId]) -> Result<(Vec<usize>, Vec<CoreType>), ReadError> {
+    // Fastest first. On some hybrid parts `cpu_lowpower` are the cores outside the shared cache.
+    let mut hybrid = Vec::new();
+    for pmu in ["cpu_core", "cpu_atom", "cpu_lowpower"] {
+        hybrid.extend(root.cpus(&format!("/sys/devices/{pmu}/cpus"), "CPUs of a core type")?);
+    }
+    let mut kinds = Vec::new();
+    for &cpu in used {
+        kinds.push(Kind::read(root, cpu, &hybrid)?);
+    }
+    let keys: BTreeSet<TypeKey> = kinds.iter().map(|kind| kind.key).collect();
+    let keys: Vec<TypeKey> = keys.into_iter().collect();
+    let of = kinds
+        .iter()
+        .map(|kind| keys.binary_search(&kind.key).unwrap_or(0))
         .collect();
+    let mut types = Vec::new();
+    for (key, name) in keys.iter().zip(type_names(keys.len())) {
+        let members: Vec<&Kind> = kinds.iter().filter(|kind| kind.key == *key).collect();
+        types.push(CoreType {
+            name,
+            capacity: members.iter().filter_map(|kind| kind.capacity).max(),
+            max_khz: members.iter().filter_map(|kind| kind.max_khz).max(),
+        });
+    }
     Ok((of, types))
 }
 
@@ -487,16 +399,5 @@ mod tests {
         assert_eq!(parse_size("512"), Some(512));
         assert_eq!(parse_size("big"), None);
         assert_eq!(parse_size("99999999999999999999K"), None);
-    }
-
-    #[test]
-    fn every_unusable_cpu_is_named() {
-        let text = unusable_text(&cpus("99"), &cpus("3-4"), &cpus("7"));
-        assert!(
-            text.starts_with(
-                "CPU 99 does not exist; CPUs 3-4 are offline; CPU 7 is not in the affinity"
-            ),
-            "{text}"
-        );
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::process;
 use crate::root::Root;
-use crate::run_id::{Fate, Fates, RunId};
+use crate::run_id::{Fate, RunId};
 use crate::runtime::{Folder, NoFolder};
 use rustix::fs::{AtFlags, Mode, chmodat};
 use rustix::net::sockopt::socket_peercred;
@@ -107,17 +107,15 @@ impl LiveRun {
 /// The runs that go on and that the caller knows of, by their identities: its own, root's, and for root those of all
 /// users. Sockets of dead runs are removed.
 pub fn live_runs(root: &Root) -> Vec<LiveRun> {
-    let fates = Fates::new(root);
     let mut runs: BTreeMap<String, LiveRun> = BTreeMap::new();
     for folder in Folder::all(root).into_iter().chain(Folder::public(root)) {
-        let owner = folder.owner();
+        let owner = folder.owner;
         for prefix in PREFIXES {
             for name in folder.names(prefix) {
-                let run = name
-                    .to_str()
-                    .and_then(|name| RunId::parse(name.strip_prefix(prefix)?));
-                let Some(run) = run else { continue };
-                let fate = fates.of(&run);
+                let Some(run) = RunId::in_name(&name, prefix) else {
+                    continue;
+                };
+                let fate = run.fate(root);
                 if fate == Fate::Dead {
                     if prefix == PREFIX {
                         folder.remove(&name);
@@ -146,15 +144,11 @@ pub fn live_runs(root: &Root) -> Vec<LiveRun> {
     runs.into_values().collect()
 }
 
-/// Removes the sockets of dead runs, as far as they are covered and the caller may.
-pub(crate) fn forget_dead(root: &Root, covers: impl Fn(&RunId) -> bool) {
-    let fates = Fates::new(root);
+/// Removes the sockets of dead runs, as far as the caller may.
+pub(crate) fn forget_dead(root: &Root) {
     for folder in Folder::all(root) {
         for name in folder.names(PREFIX) {
-            let run = name
-                .to_str()
-                .and_then(|name| RunId::parse(name.strip_prefix(PREFIX)?));
-            if run.is_some_and(|run| covers(&run) && fates.of(&run) == Fate::Dead) {
+            if RunId::in_name(&name, PREFIX).is_some_and(|run| run.fate(root) == Fate::Dead) {
                 folder.remove(&name);
             }
         }
@@ -172,7 +166,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("tmp")).unwrap();
         let root = Root::new(dir.path());
-        link_namespace(dir.path(), "self", 5);
+        link_namespace(dir.path(), 5);
         write_stat(dir.path(), 1, 'S', 0);
         drop(Folder::own(&root).unwrap());
         let own = dir
@@ -219,7 +213,7 @@ mod tests {
         let (dir, root, own) = tree();
         write_stat(dir.path(), 10, 'S', 1);
         let _held = ["9-1-5", "10-1-5", "8-1-5", "7-1-6"].map(|run| listen(&own, run));
-        forget_dead(&root, |run| run.pid == 9);
+        forget_dead(&root);
         let names = || {
             let mut names: Vec<String> = std::fs::read_dir(&own)
                 .unwrap()
@@ -228,7 +222,7 @@ mod tests {
             names.sort();
             names
         };
-        assert_eq!(names(), ["window-10-1-5", "window-7-1-6", "window-8-1-5"]);
+        assert_eq!(names(), ["window-10-1-5", "window-7-1-6"]);
         let runs: Vec<(String, bool)> = live_runs(&root)
             .into_iter()
             .map(|run| (run.run, run.is_seen))
@@ -272,7 +266,7 @@ mod tests {
         std::fs::write(&own, "").unwrap();
         assert!(matches!(
             WindowPlace::make(&root),
-            Err(NoFolder::NotFolder { .. })
+            Err(NoFolder::Taken { .. })
         ));
     }
 }

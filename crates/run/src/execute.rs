@@ -30,7 +30,6 @@ pub(crate) fn execute<P: Platform>(
     mut plan: Plan<P>,
 ) -> anyhow::Result<Outcome> {
     let at_once = plan.config.jobs.min(plan.jobs.len());
-    platform.check(at_once)?;
     let metrics = options.output.metrics.as_ref();
     let metrics = metrics.map(MetricsSocket::bind).transpose()?;
     // A file that can't be written is an error before anything is started.

@@ -20,7 +20,7 @@ use cosched_linux::root::Root;
 use cosched_linux::topology;
 use cosched_linux::{
     Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Inbox, Notice,
-    Program, Seat, Share, check_file_size, check_open_files, find_program, own_run,
+    Program, Seat, Share, check_open_files, find_program, own_run,
 };
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, Given, RunWarning};
@@ -241,14 +241,6 @@ impl Platform for HostPlatform {
         Ok(())
     }
 
-    fn check(&self, at_once: usize) -> anyhow::Result<()> {
-        check_file_size(at_once).map_err(|limit| {
-            incapable(format!(
-                "{limit}; nothing was started; raise the limit, as in `ulimit -f unlimited`"
-            ))
-        })
-    }
-
     fn job(&self, job: &Job, logs: &Path) -> anyhow::Result<HostJob> {
         Ok(HostJob {
             name: job.name.clone(),
@@ -356,13 +348,10 @@ fn event_warnings(
     let is_given = |counter: Counter| given.iter().any(|own| own.counter == counter);
     let counted = |counter: &Counter| counters.of(*counter).is_value();
     for entry in events.pmus.iter().filter(|entry| entry.is_of_kernel()) {
-        let told = entry
-            .table
-            .events
-            .iter()
-            .filter(|event| counted(&event.counter));
-        let told: Vec<String> = told
-            .map(|event| format!("{}: {}", event.counter, event.name))
+        let events = entry.table.events.iter();
+        let told: Vec<String> = events
+            .filter(|(counter, _)| counted(counter))
+            .map(|(counter, event)| format!("{counter}: {}", event.name()))
             .collect();
         if !told.is_empty() {
             warnings.push(RunWarning::StandIn { events: told });

@@ -56,7 +56,7 @@ fn reach_of(root: &Root, runs: &[EarlierRun], owner: Option<u32>) -> Option<Reac
     // All lines are from one file, whoever may have written into it.
     owner
         .filter(|_| !ids.is_empty())
-        .map(|user| Reach::RunsOf(ids, user))
+        .map(|user| Reach::Runs(ids, user))
 }
 
 /// What was found of earlier runs, and done about it.

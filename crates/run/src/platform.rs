@@ -113,12 +113,6 @@ pub(crate) trait Platform {
     /// The user interrupted it.
     fn prepare(&self) -> anyhow::Result<()>;
 
-    /// Looks whether a run with so many jobs at once can be made at all.
-    ///
-    /// # Errors
-    /// What is too little for it.
-    fn check(&self, at_once: usize) -> anyhow::Result<()>;
-
     /// Makes the platform's own form of a job, and checks it as far as possible before anything is started. The job's
     /// output goes to files in `logs`.
     ///

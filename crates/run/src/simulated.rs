@@ -381,10 +381,6 @@ impl Platform for SimPlatform {
             .map_err(|_| anyhow::anyhow!("a simulation is prepared only once"))
     }
 
-    fn check(&self, _at_once: usize) -> anyhow::Result<()> {
-        Ok(())
-    }
-
     fn job(&self, _job: &Job, _logs: &Path) -> anyhow::Result<()> {
         Ok(())
     }

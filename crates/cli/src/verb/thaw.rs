@@ -19,7 +19,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Free the processes that a killed run left frozen or stopped
 ///
 /// The guardian of a run does this at once; use this verb if both were killed. It touches only dead runs, and lists their
-/// live jobs. It exits with 4 if the caller may not thaw a frozen group, or cannot see its run.
+/// live jobs. It exits with 4 if the caller may not thaw a frozen group.
 #[derive(Args, Debug)]
 pub(crate) struct ThawArgs {
     /// End the live jobs of killed runs: SIGTERM, and SIGKILL after 5 seconds
@@ -40,7 +40,7 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
     let reach = if args.run.is_empty() {
         Reach::Everywhere
     } else {
-        Reach::Runs(args.run)
+        Reach::Runs(args.run, 0)
     };
     let thawed = Thawed::new(&root, &reach, args.kill);
     let mut out = std::io::stdout();
@@ -95,13 +95,7 @@ impl Thawed {
     }
 
     fn exit(&self) -> ExitCode {
-        let Mended {
-            denied,
-            unknown_frozen,
-            ..
-        } = &self.mended;
-        let is_denied = !denied.is_empty()
-            || !unknown_frozen.is_empty()
+        let is_denied = !self.mended.denied.is_empty()
             || self.left.iter().any(|orphan| self.is_refused(orphan));
         if is_denied {
             Exit::Permission.into()
@@ -116,8 +110,7 @@ impl Thawed {
         let mended = &self.mended;
         serde_json::json!({
             "groups": paths(&mended.groups), "continued": mended.continued, "denied": paths(&mended.denied),
-            "unknown": paths(&mended.unknown), "unknown_frozen": paths(&mended.unknown_frozen),
-            "unknown_runs": mended.unknown_runs, "ended": jobs(&self.ended), "orphans": jobs(&self.left),
+            "unknown": paths(&mended.unknown), "unknown_frozen": paths(&mended.unknown_frozen), "ended": jobs(&self.ended), "orphans": jobs(&self.left),
         })
     }
 
@@ -144,10 +137,10 @@ impl Thawed {
             && self.ended.is_empty()
             && self.left.is_empty()
         {
-            let seen = if mended.is_part() {
-                " that can be seen from here"
-            } else {
+            let seen = if mended.unknown.is_empty() {
                 ""
+            } else {
+                " that can be seen from here"
             };
             lines.push(format!("nothing is frozen or stopped of a dead run{seen}"));
         }
@@ -180,11 +173,6 @@ fn groups_text(mended: &Mended) -> Vec<String> {
         let group = shown(group);
         lines.push(format!(
             "{frozen}left alone, since its run can't be seen from here: {group}"
-        ));
-    }
-    for run in &mended.unknown_runs {
-        lines.push(format!(
-            "left alone, since it can't be seen from here: run {run}"
         ));
     }
     lines

@@ -1,9 +1,6 @@
 //! Signals from the user: Ctrl-C once and twice, SIGTERM, Ctrl-Z and fg.
 
 use crate::support::{Mix, Run, freezers, seen, until};
-use cosched_core::Nanos;
-use cosched_linux::accounts::read;
-use cosched_linux::root::Root;
 use rustix::process::Signal;
 
 const JOBS: u32 = 4;
@@ -98,11 +95,6 @@ fn ctrl_z_stands_still_and_fg_goes_on() {
         let family = format!("({}) & wait", crate::support::counting(LINES));
         let mix = Mix::default().held(JOBS, LINES).shell("family", &family);
         let mut run = Run::start(mix, freeze, &["--jobs", "5"]);
-        // The machine's own clock, as the run reads it, whatever a hypervisor takes.
-        let cpus = cosched_linux::affinity(0).expect("the CPUs of this process");
-        let accounts = || read(&Root::default(), &cpus).expect("/proc/stat");
-        let before_all = accounts();
-        let mut paused = Nanos::ZERO;
         run.until_marked(JOBS as usize);
         for _ in 0..2 {
             run.send(Signal::TSTP);
@@ -127,25 +119,9 @@ fn ctrl_z_stands_still_and_fg_goes_on() {
                     run.marked()
                 );
             }
-            let before = accounts();
-            std::thread::sleep(std::time::Duration::from_millis(1_000));
-            paused += accounts().since(&before).expect("the accounts go on").total;
             run.send(Signal::CONT);
         }
         assert_eq!(run.code(), Some(0), "{}", run.stderr());
-        // What others did meanwhile is none of the run's affairs.
-        let in_all = accounts()
-            .since(&before_all)
-            .expect("the accounts go on")
-            .total;
-        let record: serde_json::Value = serde_json::from_str(&run.file("logs/run.json")).unwrap();
-        let seconds = record["machine_load"]["cpu_s"]
-            .as_f64()
-            .expect("the load of the machine");
-        assert!(
-            seconds <= (in_all - paused).as_s(),
-            "{seconds} s of {in_all:?}, of which {paused:?} were paused"
-        );
         assert!(!run.stderr().contains("stopped itself"), "{}", run.stderr());
         run.nothing_left();
         run.logs_complete(JOBS, LINES, true);

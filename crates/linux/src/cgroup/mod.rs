@@ -9,7 +9,7 @@ mod stale;
 mod subtree;
 
 pub(crate) use stale::{Stale, holds_frozen, is_frozen, stale, thaw};
-pub(crate) use subtree::{is_populated, kill, processes, processes_within, remove};
+pub(crate) use subtree::{is_populated, kill, processes, processes_within, remove, subgroups};
 
 use crate::root::Root;
 use crate::run_id::RunId;
@@ -163,9 +163,8 @@ pub(crate) struct JobGroup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CpuTimes {
     pub(crate) total: Nanos,
-    /// `None` where the kernel does not report it.
-    pub(crate) user: Option<Nanos>,
-    pub(crate) system: Option<Nanos>,
+    pub(crate) user: Nanos,
+    pub(crate) system: Nanos,
 }
 
 fn not_writable(dir: &Path, source: io::Error) -> GroupError {
@@ -254,11 +253,6 @@ impl JobGroup {
             .open(&self.dir)
     }
 
-    /// Removes a group in which no process was made.
-    pub(crate) fn discard(self) {
-        let _ = std::fs::remove_dir(&self.dir);
-    }
-
     /// Freezes or thaws all processes of the group. Returns before the last of them stands still.
     ///
     /// # Errors
@@ -301,19 +295,9 @@ impl JobGroup {
         let stat = std::fs::read_to_string(self.dir.join("cpu.stat")).ok()?;
         Some(CpuTimes {
             total: stat_time(&stat, "usage_usec")?,
-            user: stat_time(&stat, "user_usec"),
-            system: stat_time(&stat, "system_usec"),
+            user: stat_time(&stat, "user_usec")?,
+            system: stat_time(&stat, "system_usec")?,
         })
-    }
-
-    /// How many of its processes the kernel killed because memory ran out; `None` if the memory controller is off.
-    pub(crate) fn oom_kills(&self) -> Option<u64> {
-        let events = std::fs::read_to_string(self.dir.join("memory.events")).ok()?;
-        events
-            .lines()
-            .find_map(|line| line.strip_prefix("oom_kill "))?
-            .parse()
-            .ok()
     }
 }
 
@@ -443,17 +427,9 @@ mod tests {
             all,
             CpuTimes {
                 total: us(1_500),
-                user: Some(us(1_000)),
-                system: Some(us(500))
+                user: us(1_000),
+                system: us(500)
             }
-        );
-        assert_eq!(
-            times("usage_usec 7\n"),
-            Some(CpuTimes {
-                total: us(7),
-                user: None,
-                system: None
-            })
         );
         assert_eq!(times("user_usec 7\n"), None);
     }

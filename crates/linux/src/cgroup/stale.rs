@@ -3,8 +3,9 @@
 //! A group is a run's if its name is `cosched-` and the identity of the run, to the letter. All others are left alone,
 //! and so are groups of runs that go on, or that can't be judged from here.
 
-use super::{FREEZE, control, run_of};
-use crate::run_id::{Fate, Fates, RunId};
+use super::{FREEZE, control, run_of, subgroups};
+use crate::root::Root;
+use crate::run_id::{Fate, RunId};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -19,30 +20,22 @@ pub(crate) struct Stale {
 
 /// The groups of dead runs in a directory, with those inside them, and of runs that can't be judged. When `deep`, all
 /// directories below are searched, groups of live runs among them.
-pub(crate) fn stale(fates: &Fates<'_>, dir: &Path, deep: bool) -> Vec<Stale> {
+pub(crate) fn stale(root: &Root, dir: &Path, deep: bool) -> Vec<Stale> {
     let mut found = Vec::new();
     let mut todo = vec![(dir.to_owned(), deep)];
     while let Some((dir, search)) = todo.pop() {
-        let Ok(entries) = std::fs::read_dir(&dir) else {
-            continue;
-        };
-        let below = entries
-            .filter_map(Result::ok)
-            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        for entry in below {
-            let (path, run) = (entry.path(), run_of(&entry.file_name()));
-            let fate = run.map(|run| fates.of(&run));
-            let is_stale = matches!(fate, Some(Fate::Dead | Fate::Unknown));
-            if let Some(run) = run.filter(|_| is_stale) {
-                found.push(Stale {
-                    dir: path.clone(),
-                    run,
-                    dead: fate == Some(Fate::Dead),
-                });
-            }
+        for dir in subgroups(&dir) {
+            let run = dir.file_name().and_then(run_of);
+            let fate = run.map(|run| run.fate(root));
+            let dead = fate == Some(Fate::Dead);
             // Its jobs may have been runs themselves.
-            if search || fate == Some(Fate::Dead) {
-                todo.push((path, true));
+            if search || dead {
+                todo.push((dir.clone(), true));
+            }
+            if let Some(run) = run
+                && fate != Some(Fate::Alive)
+            {
+                found.push(Stale { dir, run, dead });
             }
         }
     }
@@ -74,20 +67,9 @@ pub(crate) fn holds_frozen(dir: &Path) -> bool {
     own_groups(dir).any(|group| is_frozen(&group))
 }
 
-/// The groups of the jobs of a run, and its own.
+/// The groups of a run: its own and those directly in it.
 fn own_groups(dir: &Path) -> impl Iterator<Item = PathBuf> {
-    let entries = std::fs::read_dir(dir)
-        .into_iter()
-        .flatten()
-        .filter_map(Result::ok);
-    let jobs = entries.filter(|entry| {
-        let is_job = entry
-            .file_name()
-            .to_str()
-            .is_some_and(|name| name.starts_with("job"));
-        is_job && entry.file_type().is_ok_and(|kind| kind.is_dir())
-    });
-    jobs.map(|entry| entry.path()).chain([dir.to_owned()])
+    subgroups(dir).into_iter().chain([dir.to_owned()])
 }
 
 /// Whether this group was told to freeze.
@@ -105,7 +87,7 @@ mod tests {
     fn only_groups_of_the_dead_are_stale() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::new(dir.path());
-        link_namespace(dir.path(), "self", 500);
+        link_namespace(dir.path(), 500);
         write_stat(dir.path(), 1, 'S', 0);
         write_stat(dir.path(), 10, 'S', 77);
         let own = dir.path().join("groups");
@@ -131,7 +113,7 @@ mod tests {
             std::fs::create_dir_all(own.join(name)).unwrap();
         }
         let found = |deep| {
-            let found = stale(&Fates::new(&root), &own, deep).into_iter();
+            let found = stale(&root, &own, deep).into_iter();
             found
                 .map(|s| {
                     (

@@ -5,12 +5,22 @@ use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// All groups below one, and itself, each before those below it.
-pub(crate) fn groups(dir: &Path) -> Vec<PathBuf> {
-    groups_within(dir, |_| true)
+/// The groups directly below one, sorted.
+pub(crate) fn subgroups(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok);
+    let mut groups: Vec<PathBuf> = entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .collect();
+    groups.sort();
+    groups
 }
 
-/// All groups below one, and itself, without those that `enters` refuses by their names, and what is below them.
+/// All groups below one, and itself, each before those below it. Leaves out those that `enters` refuses by their names,
+/// and what is below them.
 fn groups_within(dir: &Path, enters: impl Fn(&OsStr) -> bool) -> Vec<PathBuf> {
     let mut all = vec![dir.to_owned()];
     let mut next = 0;
@@ -18,15 +28,10 @@ fn groups_within(dir: &Path, enters: impl Fn(&OsStr) -> bool) -> Vec<PathBuf> {
         // A folder has a link for itself and one in its parent, and its groups have one in it. Most groups have none, and
         // looking through all the files of a group takes long.
         let has_none = std::fs::metadata(&all[next]).is_ok_and(|folder| folder.nlink() == 2);
-        if !has_none && let Ok(entries) = std::fs::read_dir(&all[next]) {
-            let below = entries
-                .filter_map(Result::ok)
-                .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-            all.extend(
-                below
-                    .filter(|entry| enters(&entry.file_name()))
-                    .map(|entry| entry.path()),
-            );
+        if !has_none {
+            let mut below = subgroups(&all[next]);
+            below.retain(|group| group.file_name().is_some_and(&enters));
+            all.append(&mut below);
         }
         next += 1;
     }
@@ -63,7 +68,7 @@ pub(crate) fn kill(dir: &Path) -> bool {
 pub(crate) fn remove(dir: &Path) -> bool {
     // Most groups have none below them.
     if std::fs::remove_dir(dir).is_err() && !is_populated(dir) {
-        for group in groups(dir).iter().rev() {
+        for group in groups_within(dir, |_| true).iter().rev() {
             let _ = std::fs::remove_dir(group);
         }
     }
@@ -79,7 +84,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().join("job0");
         std::fs::create_dir_all(top.join("a/b")).unwrap();
-        assert!(groups(&top).len() == 3 && processes(&top).is_empty());
+        assert!(groups_within(&top, |_| true).len() == 3 && processes(&top).is_empty());
         std::fs::write(top.join("cgroup.procs"), "41\n").unwrap();
         std::fs::write(top.join("a/b/cgroup.procs"), "42\n43\n").unwrap();
         assert_eq!(processes(&top), [41, 42, 43]);

@@ -12,8 +12,8 @@ mod probe;
 pub(crate) mod sys;
 
 pub use group::Counted;
+pub use open::CounterProblem;
 pub(crate) use open::absence_of;
-pub use open::{CounterProblem, ProblemCause};
 pub use per_cpu::CpuEvents;
 pub use probe::{CounterSupport, probe};
 pub use sys::Start;

@@ -6,19 +6,6 @@ use cosched_core::{Absence, Counter, PerCounter};
 use std::fmt;
 use std::io;
 
-/// Why a counter is not counted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ProblemCause {
-    /// The machine exposes no counters of its cores.
-    NoPmu,
-    /// It has no event to open; the reason in words.
-    NotInTable(String),
-    /// The hardware can't count it beside the events that are needed more.
-    DoesNotFit,
-    /// The kernel refuses its event; the error number.
-    Refused(i32),
-}
-
 /// A counter that is not counted, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterProblem {
@@ -30,8 +17,8 @@ pub struct CounterProblem {
     pub event: Option<String>,
     /// The reason in the counter's readings.
     pub reason: Absence,
-    /// What prevented it.
-    pub cause: ProblemCause,
+    /// What prevented it, in words.
+    pub why: String,
 }
 
 impl fmt::Display for CounterProblem {
@@ -43,21 +30,7 @@ impl fmt::Display for CounterProblem {
         if let Some(pmu) = &self.pmu {
             write!(f, " on {pmu}")?;
         }
-        match &self.cause {
-            ProblemCause::NoPmu => write!(f, ": {}", self.reason),
-            ProblemCause::NotInTable(why) => write!(f, ": {why}"),
-            ProblemCause::DoesNotFit => {
-                f.write_str(": no hardware counter is left for it beside the other events")
-            }
-            ProblemCause::Refused(errno) => {
-                write!(
-                    f,
-                    ": {} ({})",
-                    self.reason,
-                    io::Error::from_raw_os_error(*errno)
-                )
-            }
-        }
+        write!(f, ": {}", self.why)
     }
 }
 
@@ -87,28 +60,21 @@ pub(crate) fn attributes(
     hybrid: bool,
     start: Option<Start>,
 ) -> Attributes {
-    let (type_id, config, config1, config2) = match event.encoding {
+    let (type_id, config, config1) = match event.encoding {
         Encoding::Kernel(event) => {
-            let (type_id, config) = event.type_and_config();
-            let of_pmu = if hybrid {
-                u64::from(pmu.type_id) << 32
-            } else {
-                0
-            };
-            (type_id, of_pmu | config, 0, 0)
+            let of_pmu = if hybrid { pmu.type_id } else { 0 };
+            let config = u64::from(of_pmu) << 32 | event.config;
+            (event.type_id, config, 0)
         }
         Encoding::Raw {
-            config,
-            config1,
-            config2,
-            ..
-        } => (pmu.type_id, config, config1, config2),
+            config, config1, ..
+        } => (pmu.type_id, config, config1),
     };
     Attributes {
         type_id,
         config,
         config1,
-        config2,
+        config2: 0,
         scope: Scope::Job,
         start,
         read: ReadFormat::Group,
@@ -187,7 +153,7 @@ pub(crate) fn open_all<O: Opener>(
                 pmu: None,
                 event: None,
                 reason: Absence::NoCounters,
-                cause: ProblemCause::NoPmu,
+                why: Absence::NoCounters.to_string(),
             }));
     }
     for entry in &events.pmus {
@@ -204,40 +170,30 @@ pub(super) fn open_pmu<O: Opener>(
     start: Start,
     opened: &mut Opened<O::Handle>,
 ) {
-    for absent in &table.absent {
-        opened.problems.push(CounterProblem {
-            counter: absent.counter,
+    let mut group: Group<O::Handle> = Vec::new();
+    for counter in Counter::BY_NEED {
+        let absent = table.absent.get(&counter);
+        opened.problems.extend(absent.map(|absent| CounterProblem {
+            counter,
             pmu: Some(pmu.name.clone()),
             event: None,
             reason: absent.reason,
-            cause: ProblemCause::NotInTable(absent.why.clone()),
-        });
-    }
-    let mut group: Group<O::Handle> = Vec::new();
-    for event in &table.events {
-        let leader = group.first().map(|(_, handle)| handle);
-        let own_start = leader.is_none().then_some(start);
-        match opener.open(&attributes(event, pmu, hybrid, own_start), leader) {
-            Ok(handle) => group.push((event.counter, handle)),
+            why: absent.why.clone(),
+        }));
+        let Some(event) = table.event(counter) else {
+            continue;
+        };
+        let ask = |start| attributes(event, pmu, hybrid, start);
+        match open_event(opener, ask, &group, start) {
+            Ok(handle) => group.push((counter, handle)),
             Err(error) => {
-                let errno = error.raw_os_error().unwrap_or(0);
-                let alone = attributes(event, pmu, hybrid, Some(start));
-                let does_not_fit =
-                    errno == libc::EINVAL && leader.is_some() && opener.open(&alone, None).is_ok();
-                let (reason, cause) = if does_not_fit {
-                    (Absence::DoesNotFit, ProblemCause::DoesNotFit)
-                } else {
-                    (
-                        absence_of(errno, event.counter),
-                        ProblemCause::Refused(errno),
-                    )
-                };
+                let (reason, why) = why_not_opened(error, counter);
                 opened.problems.push(CounterProblem {
-                    counter: event.counter,
+                    counter,
                     pmu: Some(pmu.name.clone()),
-                    event: Some(event.name.clone()),
+                    event: Some(event.name()),
                     reason,
-                    cause,
+                    why,
                 });
             }
         }
@@ -245,6 +201,35 @@ pub(super) fn open_pmu<O: Opener>(
     if !group.is_empty() {
         opened.groups.push(group);
     }
+}
+
+/// Opens an event in a group; it leads the group if that is empty.
+///
+/// # Errors
+/// The kernel refuses it; `None` if only in the group, where the hardware has no room for it.
+fn open_event<O: Opener>(
+    opener: &mut O,
+    ask: impl Fn(Option<Start>) -> Attributes,
+    group: &Group<O::Handle>,
+    start: Start,
+) -> Result<O::Handle, Option<io::Error>> {
+    let leader = group.first().map(|(_, handle)| handle);
+    let error = match opener.open(&ask(leader.is_none().then_some(start)), leader) {
+        Ok(handle) => return Ok(handle),
+        Err(error) => error,
+    };
+    let may_lack_room = leader.is_some() && error.raw_os_error() == Some(libc::EINVAL);
+    let fits_alone = may_lack_room && opener.open(&ask(Some(start)), None).is_ok();
+    Err((!fits_alone).then_some(error))
+}
+
+fn why_not_opened(error: Option<io::Error>, counter: Counter) -> (Absence, String) {
+    let Some(error) = error else {
+        let why = "no hardware counter is left for it beside the other events";
+        return (Absence::DoesNotFit, why.to_owned());
+    };
+    let reason = absence_of(error.raw_os_error().unwrap_or(0), counter);
+    (reason, format!("{reason} ({error})"))
 }
 
 #[cfg(test)]
@@ -298,7 +283,7 @@ mod tests {
         let pmus = pmus
             .iter()
             .map(|&(name, type_id, model)| {
-                let processor = Processor::X86 {
+                let processor = Processor {
                     vendor: "GenuineIntel".to_owned(),
                     family: 6,
                     model,
@@ -364,13 +349,9 @@ mod tests {
             let lost: Vec<&CounterProblem> = opened
                 .problems
                 .iter()
-                .filter(|problem| problem.cause == ProblemCause::DoesNotFit)
+                .filter(|problem| problem.reason == Absence::DoesNotFit)
                 .collect();
             assert_eq!(lost.len(), 5 - counters);
-            assert!(
-                lost.iter()
-                    .all(|problem| problem.reason == Absence::DoesNotFit)
-            );
         }
     }
 
@@ -387,8 +368,8 @@ mod tests {
             counters_of(&opened.groups[0]),
             [Counter::Cycles, Counter::L1Accesses]
         );
-        // The table's own gaps come first.
-        let refused = &opened.problems[without_event(&westmere())..];
+        let mut refused = opened.problems;
+        refused.retain(|problem| problem.event.is_some());
         let reasons: Vec<(Counter, Absence)> =
             refused.iter().map(|p| (p.counter, p.reason)).collect();
         let expected = [

@@ -94,27 +94,7 @@ fn open_each<O: Opener>(
     let mut problem = None;
     let mut everywhere: BTreeSet<Counter> = Counter::ALL.into_iter().collect();
     for cpu in cpus {
-        let mut opened = Opened {
-            groups: Vec::new(),
-            problems: Vec::new(),
-            pmus: 1,
-        };
-        let counts = events.pmus.iter().find(|entry| {
-            entry
-                .pmu
-                .cpus
-                .as_ref()
-                .is_none_or(|cpus| cpus.contains(cpu))
-        });
-        if let Some(entry) = counts {
-            open_pmu(
-                &mut opener(cpu),
-                entry,
-                events.is_hybrid(),
-                Start::WhenEnabled,
-                &mut opened,
-            );
-        }
+        let opened = open_on(cpu, events, opener(cpu));
         let members = opened.groups.into_iter().flatten();
         let here: Vec<OnCpu<O::Handle>> = members
             .map(|(counter, handle)| (cpu, counter, handle))
@@ -125,6 +105,30 @@ fn open_each<O: Opener>(
     }
     all.retain(|(_, counter, _)| everywhere.contains(counter));
     (all, problem)
+}
+
+/// The events of one CPU.
+fn open_on<O: Opener>(cpu: CpuId, events: &MachineEvents, mut opener: O) -> Opened<O::Handle> {
+    let mut opened = Opened {
+        groups: Vec::new(),
+        problems: Vec::new(),
+        pmus: 1,
+    };
+    let entry = events.pmus.iter().find(|entry| {
+        let cpus = entry.pmu.cpus.as_ref();
+        cpus.is_none_or(|cpus| cpus.contains(cpu))
+    });
+    if let Some(entry) = entry {
+        let is_hybrid = events.is_hybrid();
+        open_pmu(
+            &mut opener,
+            entry,
+            is_hybrid,
+            Start::WhenEnabled,
+            &mut opened,
+        );
+    }
+    opened
 }
 
 #[cfg(test)]
@@ -158,7 +162,7 @@ mod tests {
     }
 
     fn machine(pmus: &[(&str, u32, Option<&str>)]) -> MachineEvents {
-        let processor = Processor::X86 {
+        let processor = Processor {
             vendor: "GenuineIntel".to_owned(),
             family: 6,
             model: 0x97,

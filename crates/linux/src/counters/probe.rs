@@ -1,7 +1,7 @@
 //! What this machine can count now, for this user, and why not the rest.
 
 use super::group::Counted;
-use super::open::{CounterProblem, Group, Opener, ProblemCause, open_all};
+use super::open::{CounterProblem, Group, Opener, open_all};
 use super::sys::{Start, Target};
 use super::{JobCounters, KernelOpener, read_group};
 use crate::events::MachineEvents;
@@ -100,16 +100,11 @@ struct Tried {
 /// group also runs for a moment. As long as it gets no counter, the least needed event is given up.
 fn try_out<T: Trial>(trial: &mut T, events: &MachineEvents) -> Tried {
     let mut usable = events.clone();
-    let mut given_up: Vec<Counter> = Vec::new();
     loop {
         let opened = open_all(trial, &usable, Start::Now);
         if let Some(counter) = starved(trial, &opened.groups) {
-            given_up.push(counter);
-            usable.give_up(
-                counter,
-                Absence::DoesNotFit,
-                "other users of the counters leave no room for it",
-            );
+            let why = "other users of the counters leave no room for it";
+            usable.give_up(counter, Absence::DoesNotFit, why);
             continue;
         }
         let states = opened
@@ -120,16 +115,9 @@ fn try_out<T: Trial>(trial: &mut T, events: &MachineEvents) -> Tried {
                 usable.give_up(counter, why, "can't be counted here");
             }
         }
-        let mut problems = opened.problems;
-        for problem in problems
-            .iter_mut()
-            .filter(|problem| given_up.contains(&problem.counter))
-        {
-            problem.cause = ProblemCause::DoesNotFit;
-        }
         return Tried {
             states,
-            problems,
+            problems: opened.problems,
             usable,
         };
     }
@@ -237,12 +225,9 @@ mod tests {
 
     fn usable(tried: &Tried) -> Vec<Vec<Counter>> {
         let counters = |entry: &PmuEvents| {
-            entry
-                .table
-                .events
-                .iter()
-                .map(|event| event.counter)
-                .collect()
+            let mut counters = Counter::BY_NEED.to_vec();
+            counters.retain(|&counter| entry.table.event(counter).is_some());
+            counters
         };
         tried.usable.pmus.iter().map(counters).collect()
     }
@@ -273,12 +258,8 @@ mod tests {
                     .problems
                     .iter()
                     .find(|problem| problem.counter == counter);
-                let told = problem.map(|problem| (problem.reason, &problem.cause));
-                assert_eq!(
-                    told,
-                    (!fits).then_some((Absence::DoesNotFit, &ProblemCause::DoesNotFit)),
-                    "{counter}"
-                );
+                let told = problem.map(|problem| problem.reason);
+                assert_eq!(told, (!fits).then_some(Absence::DoesNotFit), "{counter}");
             }
             // One trial for each event that is given up, and one that succeeds if any event is left.
             assert_eq!(trial.worked, Counter::COUNT - kept + usize::from(kept > 0));
@@ -317,7 +298,7 @@ mod tests {
         assert!(matches!(
             tried.problems[..],
             [CounterProblem {
-                cause: ProblemCause::Refused(libc::EACCES),
+                reason: Absence::NoPermission,
                 ..
             }]
         ));
@@ -374,9 +355,7 @@ mod tests {
         let (mut counters, problems) =
             JobCounters::open_target(Target::Itself, &support.usable, Start::Now);
         assert!(
-            !problems
-                .iter()
-                .any(|problem| matches!(problem.cause, ProblemCause::Refused(_))),
+            !problems.iter().any(|problem| problem.event.is_some()),
             "{problems:?}"
         );
         KernelOpener(Target::Itself).work();

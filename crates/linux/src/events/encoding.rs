@@ -1,6 +1,7 @@
 //! How an event is described to the kernel, and how a user writes it.
 
 use cosched_core::Counter;
+use serde::Deserialize;
 use std::fmt;
 use std::str::FromStr;
 
@@ -16,73 +17,43 @@ pub fn short_name(counter: Counter) -> &'static str {
 }
 
 /// An event that the kernel knows by a name of its own, on every processor that has a similar event.
-///
-/// Numbers: Linux, `include/uapi/linux/perf_event.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KernelEvent {
-    /// Core clock cycles.
-    CpuCycles,
-    /// Instructions retired.
-    Instructions,
-    /// Accesses to a cache that the kernel chooses, mostly the last-level one.
-    CacheReferences,
-    /// Misses of that cache.
-    CacheMisses,
-    /// Loads that reach the first-level data cache.
-    L1DcacheLoads,
-    /// Loads that reach the last-level cache.
-    LlcLoads,
-    /// Loads that miss the last-level cache.
-    LlcLoadMisses,
-    /// Loads from memory.
-    NodeLoads,
+pub struct KernelEvent {
+    /// The name, as in `perf list`.
+    pub name: &'static str,
+    /// `type` in `perf_event_attr`.
+    pub type_id: u32,
+    /// `config` in `perf_event_attr`.
+    pub config: u64,
 }
 
-/// `PERF_TYPE_HARDWARE`.
-const TYPE_HARDWARE: u32 = 0;
-/// `PERF_TYPE_HW_CACHE`.
-const TYPE_HW_CACHE: u32 = 3;
+/// The kernel's events. Numbers: Linux, `include/uapi/linux/perf_event.h`.
+const KERNEL_EVENTS: [KernelEvent; 8] = [
+    hardware("cpu-cycles", 0),
+    hardware("instructions", 1),
+    hardware("cache-references", 2),
+    hardware("cache-misses", 3),
+    loads("L1-dcache-loads", 0, 0),
+    loads("LLC-loads", 2, 0),
+    loads("LLC-load-misses", 2, 1),
+    loads("node-loads", 6, 0),
+];
 
-impl KernelEvent {
-    const ALL: [KernelEvent; 8] = [
-        KernelEvent::CpuCycles,
-        KernelEvent::Instructions,
-        KernelEvent::CacheReferences,
-        KernelEvent::CacheMisses,
-        KernelEvent::L1DcacheLoads,
-        KernelEvent::LlcLoads,
-        KernelEvent::LlcLoadMisses,
-        KernelEvent::NodeLoads,
-    ];
-
-    /// The name, as in `perf list`.
-    pub fn name(self) -> &'static str {
-        match self {
-            KernelEvent::CpuCycles => "cpu-cycles",
-            KernelEvent::Instructions => "instructions",
-            KernelEvent::CacheReferences => "cache-references",
-            KernelEvent::CacheMisses => "cache-misses",
-            KernelEvent::L1DcacheLoads => "L1-dcache-loads",
-            KernelEvent::LlcLoads => "LLC-loads",
-            KernelEvent::LlcLoadMisses => "LLC-load-misses",
-            KernelEvent::NodeLoads => "node-loads",
-        }
+/// An event of `PERF_TYPE_HARDWARE`.
+const fn hardware(name: &'static str, config: u64) -> KernelEvent {
+    KernelEvent {
+        name,
+        type_id: 0,
+        config,
     }
+}
 
-    /// `type` and `config` in `perf_event_attr`.
-    pub fn type_and_config(self) -> (u32, u64) {
-        // A cache event is cache | operation << 8 | result << 16; loads are operation 0, accesses result 0.
-        const MISS: u64 = 1 << 16;
-        match self {
-            KernelEvent::CpuCycles => (TYPE_HARDWARE, 0),
-            KernelEvent::Instructions => (TYPE_HARDWARE, 1),
-            KernelEvent::CacheReferences => (TYPE_HARDWARE, 2),
-            KernelEvent::CacheMisses => (TYPE_HARDWARE, 3),
-            KernelEvent::L1DcacheLoads => (TYPE_HW_CACHE, 0),
-            KernelEvent::LlcLoads => (TYPE_HW_CACHE, 2),
-            KernelEvent::LlcLoadMisses => (TYPE_HW_CACHE, 2 | MISS),
-            KernelEvent::NodeLoads => (TYPE_HW_CACHE, 6),
-        }
+/// An event of `PERF_TYPE_HW_CACHE`: cache | operation << 8 | result << 16. Loads are operation 0, misses result 1.
+const fn loads(name: &'static str, cache: u64, result: u64) -> KernelEvent {
+    KernelEvent {
+        name,
+        type_id: 3,
+        config: cache | result << 16,
     }
 }
 
@@ -95,7 +66,8 @@ impl KernelEvent {
 /// assert_eq!("r4844".parse::<Encoding>().unwrap().to_string(), "0x4844");
 /// assert!("cache-references".parse::<Encoding>().is_ok());
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub enum Encoding {
     /// By the kernel's own name.
     Kernel(KernelEvent),
@@ -107,8 +79,6 @@ pub enum Encoding {
         config: u64,
         /// A further register, for example Intel's off-core response.
         config1: u64,
-        /// A second further register.
-        config2: u64,
     },
 }
 
@@ -119,7 +89,6 @@ impl Encoding {
             pmu: None,
             config,
             config1: 0,
-            config2: 0,
         }
     }
 }
@@ -127,24 +96,20 @@ impl Encoding {
 impl fmt::Display for Encoding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Encoding::Kernel(event) => f.write_str(event.name()),
+            Encoding::Kernel(event) => f.write_str(event.name),
             Encoding::Raw {
                 pmu: None,
                 config,
                 config1: 0,
-                config2: 0,
             } => write!(f, "0x{config:04x}"),
             Encoding::Raw {
                 pmu,
                 config,
                 config1,
-                config2,
             } => {
                 write!(f, "{}/config=0x{config:04x}", pmu.as_deref().unwrap_or(""))?;
-                for (name, value) in [("config1", config1), ("config2", config2)] {
-                    if *value != 0 {
-                        write!(f, ",{name}=0x{value:x}")?;
-                    }
+                if *config1 != 0 {
+                    write!(f, ",config1=0x{config1:x}")?;
                 }
                 f.write_str("/")
             }
@@ -199,6 +164,14 @@ fn names() -> String {
         .join(", ")
 }
 
+impl TryFrom<String> for Encoding {
+    type Error = EventError;
+
+    fn try_from(text: String) -> Result<Encoding, EventError> {
+        text.parse()
+    }
+}
+
 impl FromStr for Encoding {
     type Err = EventError;
 
@@ -213,11 +186,8 @@ impl FromStr for Encoding {
 
 /// Parses an encoding, or says what is wrong with it.
 fn parse_encoding(text: &str) -> Result<Encoding, String> {
-    if let Some(event) = KernelEvent::ALL
-        .into_iter()
-        .find(|event| event.name() == text)
-    {
-        return Ok(Encoding::Kernel(event));
+    if let Some(event) = KERNEL_EVENTS.iter().find(|event| event.name == text) {
+        return Ok(Encoding::Kernel(*event));
     }
     if let Some((pmu, rest)) = text.split_once('/') {
         let terms = rest.strip_suffix('/').ok_or("the closing `/` is missing")?;
@@ -248,30 +218,24 @@ pub(crate) fn parse_value(text: &str) -> Option<u64> {
     }
 }
 
+const TERMS: [&str; 4] = ["config", "config1", "event", "umask"];
+
 fn parse_terms(pmu: Option<String>, terms: &str) -> Result<Encoding, String> {
-    let (mut config, mut config1, mut config2, mut event, mut umask) =
-        (None, None, None, None, None);
+    let mut values = [None; TERMS.len()];
     for term in terms.split(',') {
         let (name, value) = term
             .split_once('=')
             .ok_or_else(|| format!("`{term}` has no value"))?;
         let value = parse_value(value).ok_or_else(|| format!("`{value}` is not a number"))?;
-        let slot = match name {
-            "config" => &mut config,
-            "config1" | "offcore_rsp" => &mut config1,
-            "config2" => &mut config2,
-            "event" => &mut event,
-            "umask" => &mut umask,
-            _ => {
-                return Err(format!(
-                    "`{name}` is none of config, config1, config2, event, umask, offcore_rsp"
-                ));
-            }
-        };
-        if slot.replace(value).is_some() {
+        let at = TERMS
+            .iter()
+            .position(|known| *known == name)
+            .ok_or_else(|| format!("`{name}` is none of {}", TERMS.join(", ")))?;
+        if values[at].replace(value).is_some() {
             return Err(format!("`{name}` occurs twice"));
         }
     }
+    let [config, config1, event, umask] = values;
     let config = match (config, event, umask) {
         (Some(config), None, None) => config,
         (None, Some(event), None) if event <= 0xffff => event,
@@ -286,7 +250,6 @@ fn parse_terms(pmu: Option<String>, terms: &str) -> Result<Encoding, String> {
         pmu,
         config,
         config1: config1.unwrap_or(0),
-        config2: config2.unwrap_or(0),
     })
 }
 
@@ -337,45 +300,44 @@ impl fmt::Display for EventOverride {
 mod tests {
     use super::*;
 
-    fn raw(text: &str) -> (Option<String>, u64, u64, u64) {
+    fn raw(text: &str) -> (Option<String>, u64, u64) {
         match text.parse().unwrap() {
             Encoding::Raw {
                 pmu,
                 config,
                 config1,
-                config2,
-            } => (pmu, config, config1, config2),
+            } => (pmu, config, config1),
             Encoding::Kernel(event) => panic!("{event:?}"),
         }
     }
 
     #[test]
     fn every_form_is_read_and_printed_alike() {
-        assert_eq!(raw("0x4844"), (None, 0x4844, 0, 0));
-        assert_eq!(raw(" r412e "), (None, 0x412e, 0, 0));
+        assert_eq!(raw("0x4844"), (None, 0x4844, 0));
+        assert_eq!(raw(" r412e "), (None, 0x412e, 0));
         assert_eq!(
             raw("cpu/event=0x44,umask=0x48/"),
-            (Some("cpu".into()), 0x4844, 0, 0)
+            (Some("cpu".into()), 0x4844, 0)
         );
-        assert_eq!(raw("/event=55/"), (None, 55, 0, 0));
+        assert_eq!(raw("/event=55/"), (None, 55, 0));
         assert_eq!(
             raw("cpu_core/config=0x1b7,config1=0x3004003f7/").2,
             0x3_0040_03f7
         );
         assert_eq!(
-            raw("cpu/event=0xb7,umask=1,offcore_rsp=0x10,config2=3/"),
-            (Some("cpu".into()), 0x1b7, 0x10, 3)
+            raw("cpu/event=0xb7,umask=1,config1=0x10/"),
+            (Some("cpu".into()), 0x1b7, 0x10)
         );
         for text in [
             "0x0040",
             "/config=0x01b7,config1=0x7033/",
-            "a/config=0x0001,config2=0x2/",
+            "a/config=0x0001,config1=0x2/",
             "LLC-loads",
         ] {
             assert_eq!(text.parse::<Encoding>().unwrap().to_string(), text);
         }
-        for event in KernelEvent::ALL {
-            assert_eq!(event.name().parse(), Ok(Encoding::Kernel(event)));
+        for event in KERNEL_EVENTS {
+            assert_eq!(event.name.parse(), Ok(Encoding::Kernel(event)));
         }
     }
 

@@ -9,9 +9,9 @@ mod table;
 
 pub(crate) use encoding::parse_value;
 pub use encoding::{Encoding, EventError, EventOverride, KernelEvent, short_name};
-pub use table::{AbsentEvent, Event, EventTable, TableError, table_for, tables};
+pub use table::{AbsentEvent, Event, EventTable, table_for, tables};
 
-use crate::processor::{Processor, Processors};
+use crate::processor::Processors;
 use crate::root::{ReadError, Root};
 use cosched_core::{Absence, Counter, CpuSet};
 
@@ -89,34 +89,38 @@ impl MachineEvents {
             let table = EventTable::empty(SOFTWARE, "events of the kernel");
             pmus.extend(core_pmu(root, SOFTWARE)?.map(|pmu| PmuEvents { pmu, table }));
         }
+        let mut events = MachineEvents { pmus };
         for own in overrides {
-            let wanted = match &own.encoding {
-                Encoding::Raw { pmu, .. } => pmu.as_deref(),
-                Encoding::Kernel(_) => None,
-            };
-            let mut found = wanted.is_none();
-            for entry in pmus
-                .iter_mut()
-                .filter(|entry| wanted.is_none_or(|name| name == entry.pmu.name))
-            {
+            events.replace(own)?;
+        }
+        Ok(events)
+    }
+
+    /// Replaces the event of a counter on the PMUs that the user's own event is for.
+    fn replace(&mut self, own: &EventOverride) -> Result<(), EventError> {
+        let wanted = match &own.encoding {
+            Encoding::Raw { pmu, .. } => pmu.as_deref(),
+            Encoding::Kernel(_) => None,
+        };
+        let mut found = wanted.is_none();
+        for entry in &mut self.pmus {
+            if wanted.is_none_or(|name| name == entry.pmu.name) {
                 entry.table.replace(own.counter, own.encoding.clone());
                 found = true;
             }
-            if let (false, Some(pmu)) = (found, wanted) {
-                let names: Vec<&str> = pmus.iter().map(|entry| entry.pmu.name.as_str()).collect();
-                let known = if names.is_empty() {
-                    "none".to_owned()
-                } else {
-                    names.join(", ")
-                };
-                return Err(EventError::UnknownPmu {
-                    pmu: pmu.to_owned(),
-                    known,
-                }
-                .into());
-            }
         }
-        Ok(MachineEvents { pmus })
+        if found {
+            return Ok(());
+        }
+        let names: Vec<&str> = self.pmus.iter().map(|entry| &*entry.pmu.name).collect();
+        Err(EventError::UnknownPmu {
+            pmu: wanted.unwrap_or_default().to_owned(),
+            known: if names.is_empty() {
+                "none".to_owned()
+            } else {
+                names.join(", ")
+            },
+        })
     }
 
     /// Whether the machine has cores of several kinds, each with a PMU of its own.
@@ -127,14 +131,12 @@ impl MachineEvents {
     /// Removes the counter's event on every PMU that has one.
     pub(crate) fn give_up(&mut self, counter: Counter, reason: Absence, why: &str) {
         for entry in &mut self.pmus {
-            let before = entry.table.events.len();
-            entry.table.events.retain(|event| event.counter != counter);
-            if entry.table.events.len() < before {
-                entry.table.absent.push(AbsentEvent {
-                    counter,
-                    reason,
-                    why: why.to_owned(),
-                });
+            if entry.table.events.remove(&counter).is_some() {
+                let why = why.to_owned();
+                entry
+                    .table
+                    .absent
+                    .insert(counter, AbsentEvent { reason, why });
             }
         }
     }
@@ -185,60 +187,21 @@ fn core_pmu(root: &Root, name: &str) -> Result<Option<CorePmu>, ReadError> {
     }))
 }
 
-/// One line of the list of all events.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventListing {
-    /// The table, for example `zen5`.
-    pub table: &'static str,
-    /// The microarchitecture in words.
-    pub title: &'static str,
-    /// Where the table's encodings come from.
-    pub source: &'static str,
-    /// The counter that the event is for.
-    pub counter: Counter,
-    /// The event, or why there is none.
-    pub event: Result<&'static Event, &'static str>,
-    /// Whether this machine would use the table.
-    pub this_machine: bool,
-}
-
-/// Every event of every table. A table is marked if this machine's processors use it, even if the machine exposes no
-/// counters.
+/// The tables that this machine's processors use, even if the machine exposes no counters.
 ///
 /// # Errors
 /// [`ReadError`] when the files that describe the processors and PMUs can't be used.
-pub fn listing(root: &Root) -> Result<Vec<EventListing>, ReadError> {
+pub fn own_tables(root: &Root) -> Result<Vec<&'static EventTable>, ReadError> {
     let processors = Processors::read(root)?;
     let mut own: Vec<&EventTable> = core_pmus(root)?
         .iter()
         .map(|pmu| table_for(processors.kind_of(pmu.cpus.as_ref()), &pmu.name))
         .collect();
     if own.is_empty() {
-        own.extend(
-            processors
-                .kinds
-                .iter()
-                .map(|(kind, _): &(Processor, CpuSet)| table_for(Some(kind), "cpu")),
-        );
+        let kinds = processors.kinds.iter();
+        own.extend(kinds.map(|(kind, _)| table_for(Some(kind), "cpu")));
     }
-    let mut lines = Vec::new();
-    for table in tables() {
-        let this_machine = own.iter().any(|own| own.name == table.name);
-        for counter in Counter::BY_NEED {
-            let event = table
-                .event(counter)
-                .ok_or_else(|| table.why_absent(counter));
-            lines.push(EventListing {
-                table: &table.name,
-                title: &table.title,
-                source: &table.source,
-                counter,
-                event,
-                this_machine,
-            });
-        }
-    }
-    Ok(lines)
+    Ok(own)
 }
 
 #[cfg(test)]
@@ -276,28 +239,9 @@ mod tests {
             MachineEvents::detect(&root, &overrides(&["mm=0x1"])).unwrap(),
             MachineEvents::default()
         );
-        let own: Vec<EventListing> = listing(&root)
-            .unwrap()
-            .into_iter()
-            .filter(|line| line.this_machine)
-            .collect();
-        assert_eq!(own.len(), Counter::COUNT);
-        assert!(own.iter().all(|line| line.table == "zen5"));
-        let event = |counter| {
-            own.iter()
-                .find(|line| line.counter == counter)
-                .unwrap()
-                .event
-        };
-        assert_eq!(
-            event(Counter::MmReads).unwrap().encoding,
-            Encoding::raw(0x4844)
-        );
-        assert!(
-            event(Counter::MmWrites)
-                .unwrap_err()
-                .contains("writes back")
-        );
+        let own = own_tables(&root).unwrap();
+        assert_eq!(own.len(), 1);
+        assert_eq!(own[0].name, "zen5");
     }
 
     #[test]
@@ -317,7 +261,7 @@ mod tests {
             ("software", 1, 1)
         );
         assert_eq!(
-            table.event(Counter::MmReads).unwrap().name,
+            table.event(Counter::MmReads).unwrap().name(),
             "software/config=0x0002/"
         );
         assert_eq!(table.absent.len(), Counter::COUNT - 1);
@@ -387,7 +331,7 @@ mod tests {
             Encoding::raw(0x412e)
         );
         assert_eq!(
-            of("cpu_atom").table.event(Counter::MmReads).unwrap().name,
+            of("cpu_atom").table.event(Counter::MmReads).unwrap().name(),
             "cpu_atom/config=0x0003/"
         );
         let error = MachineEvents::detect(&root, &overrides(&["mm=cpu/config=0x2/"]))
@@ -434,22 +378,19 @@ mod tests {
             table.event(Counter::MmWrites).unwrap().encoding,
             Encoding::raw(1)
         );
-        assert!(
-            !table
-                .absent
-                .iter()
-                .any(|absent| absent.counter == Counter::MmWrites)
-        );
+        assert!(!table.absent.contains_key(&Counter::MmWrites));
         let mut left = found.clone();
         left.give_up(Counter::Cycles, Absence::DoesNotFit, "no room");
         let table = &left.pmus[0].table;
         let expected = AbsentEvent {
-            counter: Counter::Cycles,
             reason: Absence::DoesNotFit,
             why: "no room".to_owned(),
         };
         assert_eq!(
-            (table.event(Counter::Cycles), table.absent.last()),
+            (
+                table.event(Counter::Cycles),
+                table.absent.get(&Counter::Cycles)
+            ),
             (None, Some(&expected))
         );
         assert_eq!(table.events.len(), found.pmus[0].table.events.len() - 1);

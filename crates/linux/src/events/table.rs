@@ -1,44 +1,60 @@
 //! The event tables: one file of data per microarchitecture, in `tables/`.
 //!
 //! A file has `name`, `title` and `source`, any number of `[[match]]`, and something for each counter. A `[[match]]`
-//! has `vendor`, `family`, `models` and perhaps `steppings` (numbers or ranges as text) for x86, or `implementer` and
-//! `parts` for Arm; it may have `pmus`, the kernel's names of the PMUs that it is for. A counter has either
-//! `[events.COUNTER]` with an `encoding`, the vendor's `name` and a `note` on what the event counts in addition or
-//! leaves out, or a reason under `[absent]`. An event that no public source gives is absent: it is never guessed.
+//! has `vendor`, `family` (not on Arm), `models` and perhaps `steppings` (numbers or ranges as text); it may have `pmus`,
+//! the kernel's names of the PMUs that it is for. A counter has either `[events.COUNTER]` with an `encoding`, the
+//! vendor's `name` and a `note` on what the event counts in addition or leaves out, or a reason under `[absent]`. An
+//! event that no public source gives is absent: it is never guessed.
 
 use super::encoding::Encoding;
-use crate::processor::Processor;
+use crate::processor::{Processor, parse_number};
 use cosched_core::{Absence, Counter};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// One event of a microarchitecture.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Event {
-    /// The counter that it is for.
-    pub counter: Counter,
-    /// The vendor's name, or the kernel's where its own encoding is used.
-    pub name: String,
     /// How it is described to the kernel.
     pub encoding: Encoding,
+    /// The vendor's name; `None` where the kernel's own encoding is used.
+    name: Option<String>,
     /// What it counts in addition to what is meant, or leaves out; `None` if nothing.
     pub note: Option<String>,
 }
 
-/// A counter without an event, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+impl Event {
+    /// The vendor's name, or the encoding.
+    pub fn name(&self) -> String {
+        let name = self.name.clone();
+        name.unwrap_or_else(|| self.encoding.to_string())
+    }
+}
+
+/// Why a counter has no event.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
 pub struct AbsentEvent {
-    /// The counter that has no event.
-    pub counter: Counter,
     /// The reason in its readings.
     pub reason: Absence,
     /// The reason in words, with details.
     pub why: String,
 }
 
-/// The events of one microarchitecture.
-#[derive(Clone, Debug, PartialEq, Eq)]
+impl From<String> for AbsentEvent {
+    fn from(why: String) -> AbsentEvent {
+        AbsentEvent {
+            reason: Absence::NoSuchEvent,
+            why,
+        }
+    }
+}
+
+/// The events of one microarchitecture. Each counter has an event, or is absent.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EventTable {
     /// Short name, for example `zen5`.
     pub name: String,
@@ -46,281 +62,108 @@ pub struct EventTable {
     pub title: String,
     /// Where the encodings come from.
     pub source: String,
-    /// Its events, the most needed first.
-    pub events: Vec<Event>,
-    /// The counters without an event.
-    pub absent: Vec<AbsentEvent>,
+    #[serde(default, rename = "match")]
     matches: Vec<Match>,
+    /// Its events.
+    pub events: BTreeMap<Counter, Event>,
+    /// The counters without an event.
+    #[serde(default)]
+    pub absent: BTreeMap<Counter, AbsentEvent>,
 }
 
 /// The processors, and their PMUs, that a table is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Match {
-    id: MatchId,
+    vendor: String,
+    #[serde(default)]
+    family: u32,
+    models: Vec<Range>,
+    /// Empty for all.
+    #[serde(default)]
+    steppings: Vec<Range>,
     /// Empty for a PMU of any name.
+    #[serde(default)]
     pmus: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum MatchId {
-    X86 {
-        vendor: String,
-        family: u32,
-        models: Vec<Range>,
-        steppings: Vec<Range>,
-    },
-    Arm {
-        implementer: u32,
-        parts: Vec<u32>,
-    },
-}
-
 /// First and last number, both included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 struct Range(u32, u32);
 
-/// Why a table can't be read.
-#[derive(Debug, thiserror::Error)]
-pub enum TableError {
-    /// The text is not TOML, or not of the table's form.
-    #[error("event table: {0}")]
-    Toml(#[from] toml::de::Error),
-    /// A value has no meaning.
-    #[error("event table `{table}`: {what}")]
-    Value {
-        /// The table's name.
-        table: String,
-        /// What is wrong.
-        what: String,
-    },
+impl TryFrom<String> for Range {
+    type Error = String;
+
+    /// Parses `0x1a`, `5` or `0x10-0x1f`.
+    fn try_from(text: String) -> Result<Range, String> {
+        let (first, last) = text.split_once('-').unwrap_or((&text, &text));
+        match (parse_number(first), parse_number(last)) {
+            (Some(first), Some(last)) if first <= last => Ok(Range(first, last)),
+            _ => Err(format!("`{text}` is not a range of numbers")),
+        }
+    }
+}
+
+impl Range {
+    fn contains(&self, number: u32) -> bool {
+        (self.0..=self.1).contains(&number)
+    }
 }
 
 impl EventTable {
-    /// Reads a table from its file's text.
-    ///
-    /// # Errors
-    /// [`TableError`] when the text is not a table, or lacks an entry for some counter.
-    pub fn parse(text: &str) -> Result<EventTable, TableError> {
-        let file: File = toml::from_str(text)?;
-        let bad = |what: String| TableError::Value {
-            table: file.name.clone(),
-            what,
-        };
-        let mut events = Vec::new();
-        let mut absent = Vec::new();
-        for counter in Counter::BY_NEED {
-            match (file.events.get(&counter), file.absent.get(&counter)) {
-                (Some(event), None) => {
-                    let encoding = event
-                        .encoding
-                        .parse()
-                        .map_err(|error| bad(format!("{counter}: {error}")))?;
-                    let name = event.name.clone().unwrap_or_else(|| event.encoding.clone());
-                    events.push(Event {
-                        counter,
-                        name,
-                        encoding,
-                        note: event.note.clone(),
-                    });
-                }
-                (None, Some(why)) => {
-                    absent.push(AbsentEvent {
-                        counter,
-                        reason: Absence::NoSuchEvent,
-                        why: why.clone(),
-                    });
-                }
-                _ => {
-                    return Err(bad(format!(
-                        "{counter} must be under [events] or under [absent]"
-                    )));
-                }
-            }
-        }
-        let matches = file
-            .matches
-            .iter()
-            .map(|m| m.check().map_err(bad))
-            .collect::<Result<_, _>>()?;
-        Ok(EventTable {
-            name: file.name.clone(),
-            title: file.title,
-            source: file.source,
-            events,
-            absent,
-            matches,
-        })
-    }
-
     /// Whether the table is for the PMU called `pmu` of this processor.
     pub fn is_for(&self, processor: &Processor, pmu: &str) -> bool {
-        self.matches.iter().any(|m| {
-            (m.pmus.is_empty() || m.pmus.iter().any(|name| name == pmu)) && m.fits(processor)
-        })
+        self.matches.iter().any(|m| m.fits(processor, pmu))
     }
 
     /// The counter's event, if there is one.
     pub fn event(&self, counter: Counter) -> Option<&Event> {
-        self.events.iter().find(|event| event.counter == counter)
+        self.events.get(&counter)
     }
 
     /// Why there is no event for a counter.
-    pub(crate) fn why_absent(&self, counter: Counter) -> &str {
-        self.absent
-            .iter()
-            .find(|absent| absent.counter == counter)
-            .map_or("", |absent| &absent.why)
+    pub fn why_absent(&self, counter: Counter) -> &str {
+        self.absent.get(&counter).map_or("", |absent| &absent.why)
     }
 
     /// A table without any event.
     pub(crate) fn empty(name: &str, title: &str) -> EventTable {
+        let absent = AbsentEvent {
+            reason: Absence::NoCounters,
+            why: "this machine has no core PMU, and no other event was given".to_owned(),
+        };
         EventTable {
             name: name.to_owned(),
             title: title.to_owned(),
             source: "given by the user".to_owned(),
-            events: Vec::new(),
-            absent: Counter::BY_NEED
-                .map(|counter| AbsentEvent {
-                    counter,
-                    reason: Absence::NoCounters,
-                    why: "this machine has no core PMU, and no other event was given".to_owned(),
-                })
-                .to_vec(),
             matches: Vec::new(),
+            events: BTreeMap::new(),
+            absent: Counter::ALL.map(|counter| (counter, absent.clone())).into(),
         }
     }
 
     /// Replaces or adds an event with a user's own encoding.
     pub(crate) fn replace(&mut self, counter: Counter, encoding: Encoding) {
-        self.absent.retain(|absent| absent.counter != counter);
-        self.events.retain(|event| event.counter != counter);
-        let note = Some("given by the user".to_owned());
-        self.events.push(Event {
-            counter,
-            name: encoding.to_string(),
+        let event = Event {
             encoding,
-            note,
-        });
-        self.events.sort_by_key(|event| event.counter.need());
+            name: None,
+            note: Some("given by the user".to_owned()),
+        };
+        self.absent.remove(&counter);
+        self.events.insert(counter, event);
     }
 }
 
 impl Match {
-    fn fits(&self, processor: &Processor) -> bool {
-        let within =
-            |ranges: &[Range], n: u32| ranges.iter().any(|range| (range.0..=range.1).contains(&n));
-        match (&self.id, processor) {
-            (
-                MatchId::X86 {
-                    vendor,
-                    family,
-                    models,
-                    steppings,
-                },
-                Processor::X86 {
-                    vendor: v,
-                    family: f,
-                    model,
-                    stepping,
-                },
-            ) => {
-                vendor == v
-                    && family == f
-                    && within(models, *model)
-                    && (steppings.is_empty() || within(steppings, *stepping))
-            }
-            (
-                MatchId::Arm { implementer, parts },
-                Processor::Arm {
-                    implementer: i,
-                    part,
-                },
-            ) => implementer == i && parts.contains(part),
-            _ => false,
-        }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    name: String,
-    title: String,
-    source: String,
-    #[serde(default, rename = "match")]
-    matches: Vec<FileMatch>,
-    events: BTreeMap<Counter, FileEvent>,
-    #[serde(default)]
-    absent: BTreeMap<Counter, String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileEvent {
-    encoding: String,
-    name: Option<String>,
-    note: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileMatch {
-    vendor: Option<String>,
-    family: Option<u32>,
-    #[serde(default)]
-    models: Vec<String>,
-    #[serde(default)]
-    steppings: Vec<String>,
-    implementer: Option<u32>,
-    #[serde(default)]
-    parts: Vec<u32>,
-    #[serde(default)]
-    pmus: Vec<String>,
-}
-
-impl FileMatch {
-    fn check(&self) -> Result<Match, String> {
-        let id = match (&self.vendor, self.family, self.implementer) {
-            (Some(vendor), Some(family), None) if !self.models.is_empty() => MatchId::X86 {
-                vendor: vendor.clone(),
-                family,
-                models: parse_ranges(&self.models)?,
-                steppings: parse_ranges(&self.steppings)?,
-            },
-            (None, None, Some(implementer)) if !self.parts.is_empty() => MatchId::Arm {
-                implementer,
-                parts: self.parts.clone(),
-            },
-            _ => {
-                return Err(
-                    "a match needs vendor, family and models, or implementer and parts".to_owned(),
-                );
-            }
-        };
-        Ok(Match {
-            id,
-            pmus: self.pmus.clone(),
-        })
-    }
-}
-
-fn parse_ranges(list: &[String]) -> Result<Vec<Range>, String> {
-    list.iter()
-        .map(|text| parse_range(text).ok_or_else(|| format!("`{text}` is not a range of numbers")))
-        .collect()
-}
-
-/// Parses `0x1a`, `5` or `0x10-0x1f`.
-fn parse_range(text: &str) -> Option<Range> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let range = Range(parse_number(first)?, parse_number(last)?);
-    (range.0 <= range.1).then_some(range)
-}
-
-fn parse_number(text: &str) -> Option<u32> {
-    match text.strip_prefix("0x") {
-        Some(hex) => u32::from_str_radix(hex, 16).ok(),
-        None => text.parse().ok(),
+    fn fits(&self, processor: &Processor, pmu: &str) -> bool {
+        let is_pmu = self.pmus.is_empty() || self.pmus.iter().any(|name| name == pmu);
+        let is_model = self.models.iter().any(|of| of.contains(processor.model));
+        let mut steppings = self.steppings.iter();
+        let is_stepping =
+            self.steppings.is_empty() || steppings.any(|of| of.contains(processor.stepping));
+        let is_kind = (&self.vendor, self.family) == (&processor.vendor, processor.family);
+        is_kind && is_model && is_stepping && is_pmu
     }
 }
 
@@ -365,7 +208,7 @@ pub fn tables() -> &'static [EventTable] {
     TABLES.get_or_init(|| {
         FILES
             .iter()
-            .map(|text| EventTable::parse(text).expect("a bundled table is valid"))
+            .map(|text| toml::from_str(text).expect("a bundled table is valid"))
             .collect()
     })
 }
@@ -383,7 +226,7 @@ mod tests {
     use super::*;
 
     fn x86(vendor: &str, family: u32, model: u32, stepping: u32) -> Processor {
-        Processor::X86 {
+        Processor {
             vendor: vendor.to_owned(),
             family,
             model,
@@ -397,38 +240,24 @@ mod tests {
             Encoding::Raw {
                 config, config1, ..
             } => (config, config1),
-            Encoding::Kernel(event) => (event.type_and_config().1, 0),
+            Encoding::Kernel(event) => (event.config, 0),
         }
     }
 
     #[test]
     fn every_bundled_table_is_whole() {
         let mut names: Vec<&str> = tables().iter().map(|table| table.name.as_str()).collect();
-        for (table, file) in tables().iter().zip(FILES) {
-            assert_eq!(EventTable::parse(file).unwrap(), *table);
-            assert!(
-                table.source.len() > 10 && !table.title.is_empty(),
-                "{}",
-                table.name
-            );
-            assert_eq!(
-                table.events.len() + table.absent.len(),
-                Counter::COUNT,
-                "{}",
-                table.name
-            );
-            assert!(
-                table.events.is_sorted_by_key(|event| event.counter.need()),
-                "{}",
-                table.name
-            );
+        for table in tables() {
+            let name = &table.name;
+            assert!(table.source.len() > 10 && !table.title.is_empty(), "{name}");
+            for counter in Counter::ALL {
+                let has_event = table.event(counter).is_some();
+                assert_ne!(has_event, table.absent.contains_key(&counter), "{name}");
+            }
             assert_eq!(table.matches.is_empty(), table.name == "generic");
-            for event in &table.events {
-                assert!(
-                    !matches!(event.encoding, Encoding::Raw { pmu: Some(_), .. }),
-                    "{}",
-                    table.name
-                );
+            for event in table.events.values() {
+                let is_raw = matches!(event.encoding, Encoding::Raw { pmu: Some(_), .. });
+                assert!(!is_raw, "{name}");
             }
         }
         assert_eq!(names.last(), Some(&"generic"));
@@ -462,30 +291,9 @@ mod tests {
             (x86("AuthenticAMD", 25, 0x11, 1), "cpu", "zen4"),
             (x86("AuthenticAMD", 25, 0x61, 2), "cpu", "zen4"),
             (x86("AuthenticAMD", 26, 0x02, 1), "cpu", "zen5"),
-            (
-                Processor::Arm {
-                    implementer: 0x41,
-                    part: 0xd0c,
-                },
-                "armv8_pmuv3_0",
-                "neoverse-n1",
-            ),
-            (
-                Processor::Arm {
-                    implementer: 0x41,
-                    part: 0xd4f,
-                },
-                "armv8_pmuv3_0",
-                "neoverse-v2",
-            ),
-            (
-                Processor::Arm {
-                    implementer: 0x48,
-                    part: 0xd0c,
-                },
-                "armv8_pmuv3_0",
-                "generic",
-            ),
+            (x86("Arm 0x41", 0, 0xd0c, 0), "armv8_pmuv3_0", "neoverse-n1"),
+            (x86("Arm 0x41", 0, 0xd4f, 0), "armv8_pmuv3_0", "neoverse-v2"),
+            (x86("Arm 0x48", 0, 0xd0c, 0), "armv8_pmuv3_0", "generic"),
         ];
         for (processor, pmu, table) in cases {
             assert_eq!(
@@ -557,16 +365,12 @@ mod tests {
         let cases = [
             (
                 good.replace("LLC-loads", "LLC-lots"),
-                "llc_accesses: `LLC-lots` is not an event",
+                "`LLC-lots` is not an event",
             ),
             (good.replace("mm_writes =", "mm_rites ="), "mm_rites"),
             (
-                good.replace("[absent]\n", "[absent]\ncycles = \"no\"\n"),
-                "cycles must be under",
-            ),
-            (
                 format!("{good}\n[[match]]\nvendor = \"x\"\n"),
-                "a match needs",
+                "missing field `models`",
             ),
             (
                 format!("{good}\n[[match]]\nvendor = \"x\"\nfamily = 1\nmodels = [\"9-3\"]\n"),
@@ -574,7 +378,7 @@ mod tests {
             ),
         ];
         for (text, what) in cases {
-            let error = EventTable::parse(&text).unwrap_err().to_string();
+            let error = toml::from_str::<EventTable>(&text).unwrap_err().to_string();
             assert!(error.contains(what), "{error}");
         }
     }

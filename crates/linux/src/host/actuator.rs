@@ -49,8 +49,12 @@ impl Reins {
                     return Ok(());
                 };
                 // Nothing is frozen in a group that has gone.
-                self.owes_thaw = !frozen && tree.group().is_some_and(JobGroup::exists);
-                self.frozen = frozen || self.owes_thaw;
+                if !tree.group().is_some_and(JobGroup::exists) {
+                    self.frozen = false;
+                    return Ok(());
+                }
+                self.owes_thaw = !frozen;
+                self.frozen = true;
                 return Err(error);
             }
             Freezer::Signals(stop) if frozen => stop.stop(tree),
@@ -128,17 +132,6 @@ impl Actuator {
             }) => Hold::Signalled,
             _ => Hold::Free,
         }
-    }
-
-    /// Freezes a job. One that somebody has moved out of its group is stopped by signals from now on.
-    pub(crate) fn freeze(&mut self, life: &mut Lifecycle, task: TaskId) {
-        if !self.is_frozen(task) && life.tree(task).is_some_and(has_left_group) {
-            life.lose_group(task);
-            if let Some(reins) = self.jobs.get_mut(&task) {
-                reins.by = Freezer::Signals(SignalStop::default());
-            }
-        }
-        self.set_frozen(life, task, true);
     }
 
     /// Freezes or thaws a job; warns when that fails. [`Actuator::thaw_owed`] retries a failed thaw.
@@ -229,13 +222,6 @@ impl Actuator {
     }
 }
 
-/// Whether somebody has moved a job out of its group. A process that has ended leaves its group before it is reaped: only
-/// one that lives can have been moved.
-fn has_left_group(tree: &Tree) -> bool {
-    let has_left = !tree.main_gone && tree.group().is_some_and(|group| !group.is_populated());
-    has_left && process::lives(tree.root(), tree.main.pid, tree.main.start)
-}
-
 /// Gives a thread to the loaded scheduler or back. A thread that has gone needs nothing. One with a policy of real time
 /// keeps it.
 fn give_thread(tid: RawPid, loaded: bool) {
@@ -311,7 +297,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "0");
         reins.set_frozen(&tree, true, false).unwrap();
         std::fs::remove_dir_all(&group).unwrap();
-        assert!(reins.set_frozen(&tree, false, false).is_err());
+        reins.set_frozen(&tree, false, false).unwrap();
         assert!(!reins.frozen && !reins.owes_thaw, "nothing is left to thaw");
     }
 }

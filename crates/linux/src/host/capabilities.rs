@@ -5,7 +5,7 @@ use crate::counters::CounterSupport;
 use crate::energy::EnergyMeter;
 use crate::root::Root;
 use crate::traffic::TrafficMeter;
-use cosched_core::{Absence, Capabilities, Capability, Counter, Machine, Reading};
+use cosched_core::{Absence, Capabilities, Capability, Counter, Machine};
 
 /// The capabilities that this machine lacks, and why. Solo bandwidths and traces come from elsewhere, so they count as
 /// missing.
@@ -15,47 +15,33 @@ pub fn capabilities(
     counters: &CounterSupport,
     freezing: Freezing,
 ) -> Capabilities {
-    let mut capabilities = Capabilities::default();
-    let grouped = freezing == Freezing::Cgroup;
+    let mut missing = vec![
+        (Capability::SoloBandwidth, Absence::NoSoloEstimate),
+        (Capability::SoloTrace, Absence::NoSoloTrace),
+        (Capability::Plans, Absence::NotOffered),
+    ];
     // A cgroup's own statistics give CPU time where perf events are refused.
-    let cpu_time = (
-        Capability::CpuTime,
-        if grouped {
-            Reading::Value(())
-        } else {
-            counters.cpu_time
-        },
-    );
-    let counted = Counter::ALL.map(|counter| (Capability::of(counter), counters.of(counter)));
-    for (capability, state) in counted.into_iter().chain([cpu_time]) {
-        if let Some(why) = state.absence() {
-            capabilities.missing.entry(capability).or_insert(why);
-        }
+    if let (Some(why), Freezing::Signals | Freezing::Auto) = (counters.cpu_time.absence(), freezing)
+    {
+        missing.push((Capability::CpuTime, why));
+    }
+    for counter in Counter::ALL {
+        let why = counters.of(counter).absence();
+        missing.extend(why.map(|why| (Capability::of(counter), why)));
     }
     if let Err(problem) = EnergyMeter::open(root) {
-        capabilities
-            .missing
-            .insert(Capability::Energy, problem.reason);
+        missing.push((Capability::Energy, problem.reason));
     }
     // Where some memory domains can be counted, those that can't are absent one by one.
     if let Err(problem) = TrafficMeter::open(root, machine) {
-        capabilities
-            .missing
-            .insert(Capability::Traffic, problem.reason);
+        missing.push((Capability::Traffic, problem.reason));
     }
     if machine.core_types.len() < 2 {
-        capabilities
-            .missing
-            .insert(Capability::CoreTypes, Absence::OneCoreType);
+        missing.push((Capability::CoreTypes, Absence::OneCoreType));
     }
-    capabilities
-        .missing
-        .insert(Capability::SoloBandwidth, Absence::NoSoloEstimate);
-    capabilities
-        .missing
-        .insert(Capability::SoloTrace, Absence::NoSoloTrace);
-    capabilities
-        .missing
-        .insert(Capability::Plans, Absence::NotOffered);
+    let mut capabilities = Capabilities::default();
+    for (capability, why) in missing {
+        capabilities.missing.entry(capability).or_insert(why);
+    }
     capabilities
 }

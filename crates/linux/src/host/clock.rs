@@ -1,6 +1,5 @@
 //! The run's clock.
 
-use super::kernel::Clock;
 use cosched_core::Nanos;
 
 /// The machine's monotonic clock.
@@ -38,5 +37,24 @@ impl RunClock {
     /// Does not count the time since `began`, an instant of [`monotonic`].
     pub(crate) fn leave_out_since(&mut self, began: Nanos) {
         self.suspended += monotonic() - began;
+    }
+}
+
+/// The clock of a run, as the kernel's monotonic clock shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// The kernel's time at the instant zero of the run, if it was never suspended since.
+    zero: Nanos,
+}
+
+impl Clock {
+    /// The kernel's time at an instant of the run.
+    pub fn kernel(&self, at: Nanos) -> u64 {
+        self.zero.0 + at.0
+    }
+
+    /// The instant of the run at a time of the kernel; the first one for a time before it.
+    pub fn run(&self, at: u64) -> Nanos {
+        Nanos(at.saturating_sub(self.zero.0))
     }
 }

@@ -12,9 +12,6 @@ pub enum HostError {
     /// The process has several threads, so it can't fork safely.
     #[error("the run must be the only thread of its process")]
     Threads,
-    /// A plan was installed, and there is no scheduler in the kernel to carry it out.
-    #[error("jobs are frozen and bound by decisions; no plan can be carried out")]
-    NoPlans,
     /// A call to the kernel failed.
     #[error("{what}: {source}")]
     System {

@@ -1,9 +1,8 @@
 //! A scheduler in the kernel that carries out plans, as a [`Host`](super::Host) sees it.
 
+use super::clock::Clock;
 use crate::counters::Counted;
-use cosched_core::{
-    Demand, Nanos, Occupation, PerCounter, Reading, Residency, Schedule, Switch, TaskId,
-};
+use cosched_core::{Demand, Occupation, PerCounter, Reading, Residency, Schedule, Switch, TaskId};
 use std::io;
 use std::os::fd::BorrowedFd;
 
@@ -75,23 +74,4 @@ pub trait KernelScheduler {
     /// The task and the number of its processes that have left the scheduler since this was last asked, by choosing a
     /// scheduling policy of their own.
     fn escaped(&mut self) -> Vec<(TaskId, u32)>;
-}
-
-/// The clock of a run, as the kernel's monotonic clock shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clock {
-    /// The kernel's time at the instant zero of the run, if it was never suspended since.
-    pub(super) zero: Nanos,
-}
-
-impl Clock {
-    /// The kernel's time at an instant of the run.
-    pub fn kernel(&self, at: Nanos) -> u64 {
-        self.zero.0 + at.0
-    }
-
-    /// The instant of the run at a time of the kernel; the first one for a time before it.
-    pub fn run(&self, at: u64) -> Nanos {
-        Nanos(at.saturating_sub(self.zero.0))
-    }
 }

@@ -7,25 +7,26 @@ use super::config::HostJob;
 use super::error::{HostError, system};
 use super::guard::Guard;
 use super::notice::{Notice, Notices};
-use super::orphanage::{Found, Orphanage};
+use super::orphanage::Orphanage;
 use crate::cgroup::{CpuTimes, JobGroup, RunGroup};
 use crate::guardian::{Beat, Charge};
 use crate::interrupts;
 use crate::ledger::{Head, Ledger};
-use crate::meminfo::OomKills;
+use crate::meminfo;
 use crate::mend::{self, Reach};
-use crate::process::{JOB_VARIABLE, Process, RUN_VARIABLE};
+use crate::process::{self, JOB_VARIABLE, Process, RUN_VARIABLE};
 use crate::root::Root;
 use crate::run_id::RunId;
-use crate::spawn::{self, Program, Surroundings};
-use crate::sys::{self, RawPid, SignalMask, Status, Used};
-use crate::tree::{Orphan, Tree};
+use crate::spawn::{self, Program, Surroundings, Waiting};
+use crate::sys::{self, RawPid, Status, Used};
+use crate::tree::Tree;
 use cosched_core::{Absence, CpuSet, Event, Exit, Nanos, Reading, Resources, TaskId};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Rlimit, getpid, set_child_subreaper};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{getpid, set_child_subreaper};
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 /// What keeps a job from running, beside itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,14 +67,14 @@ pub(crate) struct News {
 /// All jobs, started or not.
 pub(crate) struct Lifecycle {
     root: Root,
-    run: RunId,
     token: String,
     jobs: Vec<Job>,
     /// Those of them that have started and not ended: a few, where `jobs` may be many thousands.
     live: BTreeSet<TaskId>,
     /// The own processes of those of them whose own process has not been reaped.
     mains: HashMap<RawPid, TaskId>,
-    oom_kills: OomKills,
+    /// How many processes the kernel had killed for want of memory when that was last asked.
+    oom_kills: Option<u64>,
     /// Makes a cgroup for each job; without it a job's processes are found by family.
     group: Option<RunGroup>,
     guard: Guard,
@@ -83,8 +84,7 @@ pub(crate) struct Lifecycle {
     /// The kernel counts what processes read from storage and write for it. Where it does not, its counts are zero.
     counts_io: bool,
     signals: OwnedFd,
-    mask: SignalMask,
-    files: Option<Rlimit>,
+    around: Surroundings,
     notices: Notices,
 }
 
@@ -101,7 +101,6 @@ struct Live {
     /// Since when it has been stopped, by itself or by others, but not by us.
     stopped_itself: Option<Nanos>,
     told_to_end: bool,
-    oom_kills_before: Option<u64>,
     /// What this process held at most when it started the job.
     own_max_rss: u64,
 }
@@ -127,22 +126,10 @@ impl Lifecycle {
         max_pause: Nanos,
         notices: Notices,
     ) -> Result<Lifecycle, HostError> {
-        if !sys::is_single_threaded() {
-            return Err(HostError::Threads);
-        }
-        // Before the first child, whose end must be reported.
-        interrupts::settle_signals();
-        let mended = mend::mend(&root, &Reach::Near);
-        if !mended.is_empty() {
-            notices.tell(Notice::Mended(mended));
-        }
-        set_child_subreaper(Some(getpid()))
-            .map_err(io::Error::from)
-            .map_err(system("becoming the reaper of orphans"))?;
-        let group_dir = group.as_ref().map(|group| group.dir().to_owned());
+        settle_process(&root, &notices)?;
         let head = Head {
             run,
-            group: group_dir,
+            group: group.as_ref().map(|group| group.dir().to_owned()),
             cpus: home,
         };
         let ledger = Ledger::begin(&root, &head)
@@ -157,18 +144,14 @@ impl Lifecycle {
         let guard = Guard::start(charge, notices.clone());
         let taken = [interrupts::held(), vec![libc::SIGCHLD]].concat();
         let (signals, mask) = sys::take_signals(&taken).map_err(system("taking signals"))?;
-        let jobs = jobs.into_iter().map(|job| Job {
-            name: job.name,
-            program: job.program,
-            live: None,
-        });
+        // Without a higher limit fewer jobs can be counted at once, which is told where it happens.
+        let files = sys::raise_file_limit();
         Ok(Lifecycle {
-            run,
             token: run.to_string(),
-            jobs: jobs.collect(),
+            jobs: jobs.into_iter().map(Job::new).collect(),
             live: BTreeSet::new(),
             mains: HashMap::new(),
-            oom_kills: OomKills::default(),
+            oom_kills: meminfo::oom_kills(&root),
             group,
             guard,
             ledger,
@@ -176,9 +159,7 @@ impl Lifecycle {
             max_pause,
             counts_io: root.exists("/proc/self/io"),
             signals,
-            mask,
-            // Without a higher limit fewer jobs can be counted at once, which is told where it happens.
-            files: sys::raise_file_limit(),
+            around: Surroundings { mask, files },
             notices,
             root,
         })
@@ -195,6 +176,10 @@ impl Lifecycle {
 
     fn live(&self, task: TaskId) -> Option<&Live> {
         self.jobs.get(task.0 as usize)?.live.as_ref()
+    }
+
+    fn live_mut(&mut self, task: TaskId) -> Option<&mut Live> {
+        self.jobs.get_mut(task.0 as usize)?.live.as_mut()
     }
 
     /// The processes of a job that has started and not ended.
@@ -230,59 +215,14 @@ impl Lifecycle {
         task: TaskId,
         ready: impl FnOnce(&str, &Tree),
     ) -> io::Result<()> {
-        let ix = task.0 as usize;
-        let job = &self.jobs[ix];
-        let marks = [
-            (RUN_VARIABLE, self.token.as_str()),
-            (JOB_VARIABLE, job.name.as_str()),
-        ];
-        let mark = self.run.mark(task.0);
-        let around = Surroundings {
-            mask: self.mask,
-            files: self.files,
-            mark,
-        };
-        let made = self.group.as_ref().map(|group| group.job(task.0));
-        let directory = made
-            .as_ref()
-            .and_then(|made| made.as_ref().ok()?.directory().ok());
-        let waiting = match spawn::prepare(
-            &job.program,
-            &marks,
-            around,
-            directory.as_ref().map(|at| at.as_fd()),
-        ) {
-            Ok(waiting) => waiting,
-            Err(error) => {
-                if let Some(Ok(group)) = made {
-                    group.discard();
-                }
-                return Err(error);
-            }
-        };
-        drop(directory);
-        self.jobs[ix].program.again = true;
-        let process = waiting.process(&self.root)?;
-        let group = made.and_then(|made| {
-            self.join_group(task, made, (!waiting.is_in_group).then_some(process.pid))
-        });
-        let live = Live {
-            tree: Tree::new(self.root.clone(), process, group).with_ledger(
-                self.ledger.clone(),
-                task.0,
-                mark,
-            ),
-            main_end: None,
-            stopped_itself: None,
-            told_to_end: false,
-            oom_kills_before: self.oom_kills.recent(&self.root),
-            own_max_rss: sys::own_max_rss(),
-        };
-        let job = &mut self.jobs[ix];
+        let (waiting, process, group) = self.spawn(task)?;
+        let tree =
+            Tree::new(self.root.clone(), process, group).with_ledger(self.ledger.clone(), task.0);
+        let job = &mut self.jobs[task.0 as usize];
         // The guardian must know of the job before anything can stop it.
         let entered = self.ledger.job(task.0, &job.name, &process);
         tell_lost(&self.ledger, &self.notices);
-        ready(&job.name, &job.live.insert(live).tree);
+        ready(&job.name, &job.live.insert(Live::new(tree)).tree);
         self.live.insert(task);
         self.mains.insert(process.pid, task);
         let started = entered.and_then(|()| waiting.start(&job.program));
@@ -296,37 +236,49 @@ impl Lifecycle {
         started
     }
 
-    /// The group of a job, into which a process is moved that was not made in it.
-    fn join_group(
-        &mut self,
-        task: TaskId,
-        made: io::Result<JobGroup>,
-        moved: Option<RawPid>,
-    ) -> Option<JobGroup> {
-        made.and_then(|group| moved.map_or(Ok(()), |pid| group.add(pid)).map(|()| group))
-            .map_err(|error| {
-                let job = self.name(task).to_owned();
-                self.notices.tell(Notice::NoGroup {
-                    job,
-                    why: error.to_string(),
-                });
-            })
-            .ok()
+    /// Makes the process of a job, in a group of its own if possible.
+    fn spawn(&mut self, task: TaskId) -> io::Result<(Waiting, Process, Option<JobGroup>)> {
+        let group = self.make_group(task);
+        let directory = group.as_ref().and_then(|group| group.directory().ok());
+        let job = &mut self.jobs[task.0 as usize];
+        let variables = [
+            (RUN_VARIABLE, self.token.as_str()),
+            (JOB_VARIABLE, job.name.as_str()),
+        ];
+        let waiting = spawn::prepare(
+            &job.program,
+            &variables,
+            self.around,
+            directory.as_ref().map(AsFd::as_fd),
+        )?;
+        job.program.again = true;
+        let process = waiting.process(&self.root)?;
+        let group = group.filter(|group| waiting.is_in_group || self.moves(task, group, &process));
+        Ok((waiting, process, group))
     }
 
-    /// Gives up the group of a job that somebody has moved out of it; from now on the job is frozen by signals.
-    pub(crate) fn lose_group(&mut self, task: TaskId) {
-        let Some(job) = self.jobs.get_mut(task.0 as usize) else {
-            return;
-        };
-        if let Some(live) = &mut job.live {
-            live.tree.lose_group();
-            let why = "it was moved out of its group, or the group was removed".to_owned();
-            self.notices.tell(Notice::NoGroup {
-                job: job.name.clone(),
-                why,
-            });
+    fn make_group(&self, task: TaskId) -> Option<JobGroup> {
+        match self.group.as_ref()?.job(task.0) {
+            Ok(group) => Some(group),
+            Err(error) => {
+                self.tell_no_group(task, error.to_string());
+                None
+            }
         }
+    }
+
+    /// Moves a process that was not made in its group; `false` if that fails.
+    fn moves(&self, task: TaskId, group: &JobGroup, process: &Process) -> bool {
+        let moved = group.add(process.pid);
+        if let Err(error) = &moved {
+            self.tell_no_group(task, error.to_string());
+        }
+        moved.is_ok()
+    }
+
+    fn tell_no_group(&self, task: TaskId, why: String) {
+        let job = self.name(task).to_owned();
+        self.notices.tell(Notice::NoGroup { job, why });
     }
 
     /// Waits until a signal comes, or something can be read from one of `lines`, at most for `timeout`.
@@ -338,10 +290,7 @@ impl Lifecycle {
         timeout: Option<Nanos>,
         lines: &[BorrowedFd<'_>],
     ) -> Result<News, HostError> {
-        let timeout = timeout.map(|time| Timespec {
-            tv_sec: (time.0 / 1_000_000_000) as i64,
-            tv_nsec: (time.0 % 1_000_000_000) as i64,
-        });
+        let timeout = timeout.and_then(|time| Duration::from_nanos(time.0).try_into().ok());
         let signals = self.signals.as_fd();
         let all = std::iter::once(&signals).chain(lines);
         let mut fds: Vec<PollFd<'_>> = all.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
@@ -372,29 +321,20 @@ impl Lifecycle {
         while let Some(waited) = sys::wait_any() {
             changed = true;
             let is_gone = matches!(waited.status, Status::Exited(_) | Status::Signaled(_));
+            let is_stopped = waited.status == Status::Stopped;
             if is_gone {
-                // Its number may be given to another child now.
-                self.orphanage.forget();
+                self.orphanage.reaped(waited.pid);
             }
             if self.guard.is(waited.pid) {
-                if is_gone || waited.status == Status::Stopped {
+                if is_gone || is_stopped {
                     self.guard.replace(is_gone);
                 }
-                continue;
-            }
-            let Some(&task) = self.mains.get(&waited.pid) else {
-                continue;
-            };
-            if is_gone {
-                self.main_ended(task, waited, events);
-            } else {
-                self.main_paused(
-                    task,
-                    waited.status == Status::Stopped,
-                    now,
-                    hold(task),
-                    events,
-                );
+            } else if let Some(&task) = self.mains.get(&waited.pid) {
+                if is_gone {
+                    self.main_ended(task, waited, events);
+                } else {
+                    self.main_paused(task, is_stopped, now, hold(task), events);
+                }
             }
         }
         if changed { self.settle() } else { Vec::new() }
@@ -426,31 +366,15 @@ impl Lifecycle {
 
     fn main_ended(&mut self, task: TaskId, waited: sys::Waited, events: &mut Vec<Event>) {
         self.mains.remove(&waited.pid);
-        let Some(live) = &mut self.jobs[task.0 as usize].live else {
+        let exit = self.exit(waited.status);
+        let Some(live) = self.live_mut(task) else {
             return;
         };
         live.tree.main_gone = true;
+        live.main_end = Some((exit, waited.used));
         if live.stopped_itself.take().is_some() {
             events.push(Event::Woke(task));
         }
-        let exit = match waited.status {
-            Status::Exited(code) => Exit::Code(code),
-            Status::Signaled(signal) => {
-                let by_group = live
-                    .tree
-                    .group()
-                    .and_then(JobGroup::oom_kills)
-                    .map(|kills| kills > 0);
-                let before = live.oom_kills_before;
-                let oom = signal == libc::SIGKILL
-                    && by_group
-                        .or_else(|| Some(self.oom_kills.read(&self.root)? > before?))
-                        .unwrap_or(false);
-                Exit::Signal { signal, oom }
-            }
-            Status::Stopped | Status::Continued => Exit::Unknown,
-        };
-        live.main_end = Some((exit, waited.used));
         self.adopt_orphans();
         let job = &mut self.jobs[task.0 as usize];
         if let Some(live) = &mut job.live
@@ -458,11 +382,28 @@ impl Lifecycle {
             // A job that was told to end ends with all of its processes, one after the other.
             && !live.told_to_end
         {
-            let processes = live.tree.members().len();
             self.notices.tell(Notice::Lingers {
                 job: job.name.clone(),
-                processes,
+                processes: live.tree.members().len(),
             });
+        }
+    }
+
+    /// How a process ended. A kill is put down to want of memory if the kernel has killed anything for that since the
+    /// last kill.
+    fn exit(&mut self, status: Status) -> Exit {
+        match status {
+            Status::Exited(code) => Exit::Code(code),
+            Status::Signaled(libc::SIGKILL) => {
+                let before = self.oom_kills;
+                self.oom_kills = meminfo::oom_kills(&self.root);
+                Exit::Signal {
+                    signal: libc::SIGKILL,
+                    oom: self.oom_kills > before,
+                }
+            }
+            Status::Signaled(signal) => Exit::Signal { signal, oom: false },
+            Status::Stopped | Status::Continued => Exit::Unknown,
         }
     }
 
@@ -487,60 +428,31 @@ impl Lifecycle {
         } = self;
         orphanage.look(
             |pid| guard.is(pid) || mains.contains_key(&pid),
-            |process| match owner_of(jobs, live, process, &Orphan::read(root, process), token)
-                .and_then(|task| jobs[task.0 as usize].live.as_mut())
-            {
-                Some(live) => {
-                    live.tree.adopt(*process);
-                    Found::Own
-                }
-                None => Found::Unclear,
+            |orphan| {
+                let owner = owner_of(root, jobs, live, orphan, token);
+                let owner = owner.and_then(|task| jobs[task.0 as usize].live.as_mut());
+                owner.map(|live| live.tree.adopt(*orphan)).is_some()
             },
         );
     }
 
     /// Takes out the jobs that have no process left.
     fn settle(&mut self) -> Vec<Ended> {
-        let is_any_main_gone = self
-            .tasks()
-            .filter_map(|task| self.live(task))
-            .any(|live| live.main_end.is_some());
-        if !is_any_main_gone {
+        let mut ending: Vec<TaskId> = self.tasks().collect();
+        ending.retain(|&task| self.live(task).is_some_and(|live| live.main_end.is_some()));
+        if ending.is_empty() {
             return Vec::new();
         }
         self.adopt_orphans();
         let mut ended = Vec::new();
-        let Lifecycle {
-            jobs,
-            live,
-            ledger,
-            counts_io,
-            ..
-        } = self;
-        live.retain(|&task| {
-            let slot = &mut jobs[task.0 as usize].live;
-            let Some(live) = slot.take_if(|live| live.main_end.is_some() && !live.tree.is_alive())
-            else {
-                return true;
-            };
-            let Some((exit, used)) = live.main_end else {
-                return false;
-            };
-            let group = live.tree.group().and_then(JobGroup::cpu_times);
-            let cpu_time = Some(CpuAccount {
-                time: group.map_or_else(|| used.cpu_time(), |times| times.total),
-                is_whole: group.is_some(),
-            });
-            let resources = resources(&used, live.own_max_rss, group, *counts_io);
-            ended.push(Ended {
-                task,
-                exit,
-                cpu_time,
-                resources,
-            });
-            ledger.ended(task.0);
-            false
-        });
+        for task in ending {
+            let live = &mut self.jobs[task.0 as usize].live;
+            if let Some(live) = live.take_if(|live| !live.tree.is_alive()) {
+                self.live.remove(&task);
+                self.ledger.ended(task.0);
+                ended.extend(live.end(task, self.counts_io));
+            }
+        }
         ended
     }
 
@@ -589,30 +501,54 @@ impl Lifecycle {
 
     /// A job is told to end, and continued if it has stopped itself.
     pub(crate) fn telling_to_end(&mut self, task: TaskId) {
-        if let Some(live) = self
-            .jobs
-            .get_mut(task.0 as usize)
-            .and_then(|job| job.live.as_mut())
-        {
+        if let Some(live) = self.live_mut(task) {
             (live.stopped_itself, live.told_to_end) = (None, true);
         }
     }
 }
 
-/// The job that an orphan belongs to.
+impl Job {
+    fn new(HostJob { name, program }: HostJob) -> Job {
+        Job {
+            name,
+            program,
+            live: None,
+        }
+    }
+}
+
+/// Prepares this process for a run: frees what dead runs left, and makes it the parent of orphans.
+fn settle_process(root: &Root, notices: &Notices) -> Result<(), HostError> {
+    if !sys::is_single_threaded() {
+        return Err(HostError::Threads);
+    }
+    // Before the first child, whose end must be reported.
+    interrupts::settle_signals();
+    let mended = mend::mend(root, &Reach::Near);
+    if !mended.is_empty() {
+        notices.tell(Notice::Mended(mended));
+    }
+    set_child_subreaper(Some(getpid()))
+        .map_err(io::Error::from)
+        .map_err(system("becoming the reaper of orphans"))
+}
+
+/// The job that an orphan belongs to, by its session or its variables.
 fn owner_of(
+    root: &Root,
     jobs: &[Job],
     live: &BTreeSet<TaskId>,
-    process: &Process,
-    orphan: &Orphan,
+    orphan: &Process,
     token: &str,
 ) -> Option<TaskId> {
+    let run = process::variable(root, orphan.pid, RUN_VARIABLE);
+    let name = run
+        .filter(|run| run == token)
+        .and_then(|_| process::variable(root, orphan.pid, JOB_VARIABLE));
     for &task in live {
         let job = &jobs[task.0 as usize];
-        let Some(Live { tree, .. }) = &job.live else {
-            continue;
-        };
-        if tree.knows(process) || tree.owns(orphan, token, &job.name) {
+        let session = job.live.as_ref().map(|live| live.tree.main.pid);
+        if session == Some(orphan.session) || name.as_ref() == Some(&job.name) {
             return Some(task);
         }
     }
@@ -621,6 +557,29 @@ fn owner_of(
 }
 
 impl Live {
+    fn new(tree: Tree) -> Live {
+        Live {
+            tree,
+            main_end: None,
+            stopped_itself: None,
+            told_to_end: false,
+            own_max_rss: sys::own_max_rss(),
+        }
+    }
+
+    /// What is known of the job after its end.
+    fn end(self, task: TaskId, counts_io: bool) -> Option<Ended> {
+        let cpu_time = self.cpu_time();
+        let (exit, used) = self.main_end?;
+        let group = self.tree.group().and_then(JobGroup::cpu_times);
+        Some(Ended {
+            task,
+            exit,
+            cpu_time,
+            resources: resources(&used, self.own_max_rss, group, counts_io),
+        })
+    }
+
     fn cpu_time(&self) -> Option<CpuAccount> {
         if let Some(times) = self.tree.group().and_then(JobGroup::cpu_times) {
             return Some(CpuAccount {
@@ -648,7 +607,7 @@ fn resources(used: &Used, own_max_rss: u64, group: Option<CpuTimes>, counts_io: 
     };
     let (user_time, system_time) = match group {
         Some(times) => (times.user, times.system),
-        None => (Some(used.user), Some(used.system)),
+        None => (used.user, used.system),
     };
     let max_rss = match used.max_rss {
         // A process that ran held memory: a kernel that says otherwise does not count it.
@@ -658,8 +617,8 @@ fn resources(used: &Used, own_max_rss: u64, group: Option<CpuTimes>, counts_io: 
     };
     Resources {
         max_rss,
-        user_time: Reading::from_option(user_time, Absence::NotTold),
-        system_time: Reading::from_option(system_time, Absence::NotTold),
+        user_time: Reading::Value(user_time),
+        system_time: Reading::Value(system_time),
         read_bytes: io.map(|()| used.read_bytes),
         written_bytes: io.map(|()| used.written_bytes),
     }
@@ -672,8 +631,8 @@ impl Drop for Lifecycle {
         self.group = None;
         // Before signals act again, one of which may end this process.
         self.guard.dismiss();
-        sys::restore_mask(&self.mask);
-        if let Some(limit) = &self.files {
+        sys::restore_mask(&self.around.mask);
+        if let Some(limit) = &self.around.files {
             sys::restore_file_limit(limit);
         }
     }
@@ -705,8 +664,8 @@ mod tests {
         assert_eq!(own.written_bytes, Reading::Value(0), "it wrote nothing");
         let group = CpuTimes {
             total: ms(50),
-            user: Some(ms(35)),
-            system: None,
+            user: ms(35),
+            system: ms(15),
         };
         let in_group = resources(&used, 0, Some(group), false);
         assert_eq!(
@@ -717,7 +676,7 @@ mod tests {
         let not_told = Reading::Absent(Absence::NotTold);
         assert_eq!(
             (in_group.system_time, in_group.max_rss),
-            (Reading::Absent(Absence::NotTold), Reading::Value(40 << 20))
+            (Reading::Value(ms(15)), Reading::Value(40 << 20))
         );
         assert_eq!(
             (in_group.read_bytes, in_group.written_bytes),

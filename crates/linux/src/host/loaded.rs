@@ -1,7 +1,8 @@
-//! A scheduler that was loaded into the kernel, with the jobs that it has.
+//! A scheduler that was loaded into the kernel, with the jobs that it has. After it was removed it goes on counting for them.
 
 use super::actuator::Actuator;
-use super::kernel::{Clock, KernelScheduler};
+use super::clock::Clock;
+use super::kernel::KernelScheduler;
 use super::lifecycle::Lifecycle;
 use super::notice::{Notice, Notices};
 use crate::counters::Counted;
@@ -18,14 +19,6 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 /// Time between two calls of `tend`.
 const TENDING: Nanos = Nanos::from_ms(1000);
 
-/// How long after a job was given to the scheduler its processes are given to it again. A process that was in the middle of being
-/// made at first has its parent's old policy, and was not to be seen yet.
-const AGAIN: [Nanos; 3] = [
-    Nanos::from_ms(100),
-    Nanos::from_ms(1000),
-    Nanos::from_ms(5000),
-];
-
 /// After so long without that the guardian may have given the jobs back: a little less than [`HELD`](crate::guardian::HELD).
 const GIVEN_BACK: Nanos = Nanos(HELD.as_nanos() as u64 - TENDING.0);
 
@@ -35,37 +28,24 @@ pub(crate) struct Loaded {
     generation: u64,
     /// All CPUs of the run.
     cpus: CpuSet,
-    /// Jobs that have shared seats and that the ordinary scheduler has, on these CPUs.
-    shared: BTreeMap<TaskId, CpuSet>,
+    /// Jobs that have shared seats and that the ordinary scheduler has.
+    shared: BTreeSet<TaskId>,
     /// The jobs that it has taken charge of and that have not ended.
     taken: BTreeSet<TaskId>,
-    /// Jobs that were given to it a short time ago.
-    recent: BTreeMap<TaskId, Recent>,
+    /// Jobs that were given to it since the last `tend`. Then their processes are given to it again: one that was in the
+    /// middle of being made has its parent's old policy, and was not to be seen yet.
+    recent: BTreeSet<TaskId>,
     /// Residency of ended jobs.
     last: BTreeMap<TaskId, Residency>,
     /// Time of the last `tend`; `None` if it is due at once.
     tended: Option<Nanos>,
     /// Why it must be removed.
     failed: Option<String>,
+    /// It was removed.
+    is_retired: bool,
     /// Switches that nobody has read yet.
     switches: Vec<Switch>,
     notices: Notices,
-}
-
-/// A job whose processes are to be given to the scheduler again.
-#[derive(Default)]
-struct Recent {
-    /// When that was first looked at, shortly after it was given.
-    since: Option<Nanos>,
-    /// How often it was done since.
-    again: usize,
-}
-
-impl Recent {
-    /// When it is to be done next; `None` if it is over.
-    fn due(&mut self, now: Nanos) -> Option<Nanos> {
-        Some(*self.since.get_or_insert(now) + *AGAIN.get(self.again)?)
-    }
 }
 
 impl Loaded {
@@ -74,12 +54,13 @@ impl Loaded {
             kernel,
             generation: 0,
             cpus,
-            shared: BTreeMap::new(),
+            shared: BTreeSet::new(),
             taken: BTreeSet::new(),
-            recent: BTreeMap::new(),
+            recent: BTreeSet::new(),
             last: BTreeMap::new(),
             tended: None,
             failed: None,
+            is_retired: false,
             switches: Vec::new(),
             notices,
         }
@@ -143,10 +124,10 @@ impl Loaded {
         has_begun: bool,
     ) {
         if has_begun {
-            let is_shared = self.shared.contains_key(&task);
+            let is_shared = self.shared.contains(&task);
             if self.taken.contains(&task) && !is_shared {
                 actuator.give(life, task, true);
-                self.recent.insert(task, Recent::default());
+                self.recent.insert(task);
             }
             self.kernel.set_free(task, is_shared);
         } else {
@@ -210,28 +191,25 @@ impl Loaded {
                 masks.insert(seat.task, mask.clone());
             }
         }
-        let now = if self.kernel.admits() {
-            BTreeMap::new()
-        } else {
-            masks.clone()
-        };
         let live: Vec<TaskId> = life.tasks().collect();
         for task in live.into_iter().filter(|task| self.taken.contains(task)) {
-            let was_shared = self.shared.contains_key(&task);
-            let is_shared = now.contains_key(&task);
-            if is_shared != was_shared {
+            let is_shared = masks.contains_key(&task) && !self.kernel.admits();
+            if is_shared != self.shared.contains(&task) {
                 actuator.give(life, task, !is_shared);
                 self.kernel.set_free(task, is_shared);
                 if is_shared {
                     self.recent.remove(&task);
                 } else {
-                    self.recent.insert(task, Recent::default());
+                    self.recent.insert(task);
                 }
             }
             actuator.bind(life, task, masks.get(&task).unwrap_or(&self.cpus));
             actuator.set_frozen(life, task, false);
         }
-        self.shared = now;
+        if self.kernel.admits() {
+            masks.clear();
+        }
+        self.shared = masks.into_keys().collect();
     }
 
     /// The CPUs that a job is bound to under a plan: those of a shared seat, else all, since the plan says where it runs.
@@ -248,10 +226,13 @@ impl Loaded {
 
     /// Where the time of a job went. That of a job under the ordinary scheduler is not seen.
     pub(crate) fn residency(&mut self, task: TaskId, clock: &Clock) -> Reading<Residency> {
+        if self.is_retired {
+            return Reading::Absent(Absence::NotTold);
+        }
         if let Some(last) = self.last.get(&task) {
             return Reading::Value(last.clone());
         }
-        if self.taken.contains(&task) && !self.shared.contains_key(&task) {
+        if self.taken.contains(&task) && !self.shared.contains(&task) {
             return self.kernel.residency(task, clock);
         }
         Reading::Absent(Absence::NotTold)
@@ -273,10 +254,10 @@ impl Loaded {
         now: Nanos,
         clock: &Clock,
     ) -> Nanos {
-        let before = self.tended;
-        if before.is_none_or(|before| now >= before + TENDING) {
-            let silent = before.map_or(Nanos::ZERO, |before| now - before);
+        let before = self.tended.unwrap_or(now);
+        if self.tended.is_none() || now >= before + TENDING {
             self.beat(life, now);
+            let silent = now - before;
             if silent > GIVEN_BACK && !self.kernel.takes_all() {
                 self.failed = Some(format!(
                     "cosched itself could not go on for {} s, so its jobs were given back to the ordinary scheduler",
@@ -288,10 +269,11 @@ impl Loaded {
             // The kernel has room for some only.
             self.kernel.switches(clock, &mut self.switches);
             self.look_who_left(life);
+            for task in std::mem::take(&mut self.recent) {
+                actuator.give(life, task, true);
+            }
         }
-        let again = self.give_again(life, actuator, now);
-        let next = self.tended.unwrap_or(now) + TENDING;
-        again.map_or(next, |again| next.min(again))
+        self.tended.unwrap_or(now) + TENDING
     }
 
     /// Tells of processes that have chosen a policy of their own. What they have chosen is left to them.
@@ -299,7 +281,7 @@ impl Loaded {
         for (task, processes) in self.kernel.escaped() {
             self.recent.remove(&task);
             // Those that we have given back to the ordinary scheduler have not left by themselves.
-            if !self.shared.contains_key(&task) {
+            if !self.shared.contains(&task) {
                 self.notices.tell(Notice::LeftScheduler {
                     job: life.name(task).to_owned(),
                     processes,
@@ -308,39 +290,31 @@ impl Loaded {
         }
     }
 
-    /// Gives those processes of recent jobs to the scheduler that were not to be seen before; when to do so again.
-    fn give_again(&mut self, life: &Lifecycle, actuator: &Actuator, now: Nanos) -> Option<Nanos> {
-        if self
-            .recent
-            .values_mut()
-            .any(|recent| recent.due(now).is_some_and(|due| now >= due))
-        {
-            self.look_who_left(life);
-        }
-        let mut next: Option<Nanos> = None;
-        self.recent.retain(|&task, recent| {
-            if recent.due(now).is_some_and(|due| now >= due) {
-                actuator.give(life, task, true);
-                recent.again += 1;
-            }
-            let due = recent.due(now);
-            next = next.into_iter().chain(due).min();
-            due.is_some()
-        });
-        next
-    }
-
     /// Nobody looks after the scheduler until the next time: the run is about to be suspended, or goes on without it.
     pub(crate) fn rest(&mut self, life: &Lifecycle) {
         self.tended = None;
         life.tell_guardian(Beat::Rests);
     }
 
+    /// Why it was removed or must be, if so.
     pub(crate) fn removed(&mut self) -> Option<String> {
         self.failed.clone().or_else(|| self.kernel.removed())
     }
 
-    pub(crate) fn unload(&mut self) {
-        self.kernel.unload();
+    /// Whether it was not removed.
+    pub(crate) fn is_in_charge(&self) -> bool {
+        !self.is_retired
     }
+
+    /// Removes it from the kernel.
+    pub(crate) fn retire(&mut self, life: &Lifecycle) {
+        self.rest(life);
+        self.kernel.unload();
+        self.is_retired = true;
+    }
+}
+
+/// The scheduler, unless there is none or it was removed.
+pub(crate) fn in_charge(loaded: &mut Option<Loaded>) -> Option<&mut Loaded> {
+    loaded.as_mut().filter(|loaded| loaded.is_in_charge())
 }

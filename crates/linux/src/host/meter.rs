@@ -3,22 +3,23 @@
 use super::lifecycle::CpuAccount;
 use super::notice::{Notice, Notices};
 use crate::counters::group::Total;
-use crate::counters::{Counted, CounterProblem, CounterSupport, JobCounters, ProblemCause, Start};
-use crate::energy::{EnergyMeter, NoEnergy};
+use crate::counters::{Counted, CounterSupport, JobCounters, Start};
+use crate::energy::EnergyMeter;
 use crate::events::MachineEvents;
-use crate::root::Root;
+use crate::root::{NoMeter, Root};
 use crate::sys::{self, RawPid};
-use crate::traffic::{NoTraffic, TrafficMeter};
+use crate::traffic::TrafficMeter;
 use cosched_core::{
     Absence, Counter, Counts, Machine, PerCounter, Reading, TaskId, Traffic, Usage,
 };
+use rustix::process::Pid;
 
 /// Counts each job, and the energy and the traffic of all.
 pub(crate) struct Meter {
     support: CounterSupport,
-    energy: Result<EnergyMeter, NoEnergy>,
+    energy: Result<EnergyMeter, NoMeter>,
     /// Opened when it is first asked for: most policies never ask.
-    traffic: Option<Result<TrafficMeter, NoTraffic>>,
+    traffic: Option<Result<TrafficMeter, NoMeter>>,
     jobs: Vec<Metered>,
     /// Already warned that there are too few descriptors to count all jobs.
     told_no_room: bool,
@@ -70,29 +71,31 @@ impl Meter {
     pub(crate) fn attach(&mut self, task: TaskId, name: &str, pid: RawPid, in_kernel: bool) {
         let counters = rustix::process::Pid::from_raw(pid)
             .filter(|_| self.has_room(name))
-            .map(|pid| {
-                let none = MachineEvents::default();
-                let events = if in_kernel {
-                    &none
-                } else {
-                    &self.support.usable
-                };
-                let (counters, problems) = JobCounters::open(pid, events, Start::OnExec);
-                let refused =
-                    |problem: &&CounterProblem| matches!(problem.cause, ProblemCause::Refused(_));
-                if let Some(problem) = problems.iter().find(refused) {
-                    self.notices.tell(Notice::CountersFailed {
-                        job: name.to_owned(),
-                        why: problem.to_string(),
-                    });
-                }
-                Box::new(counters)
-            });
+            .map(|pid| self.open(name, pid, in_kernel));
         let in_kernel = in_kernel.then(|| Box::new(PerCounter::from_fn(|_| Total::default())));
         self.jobs[task.0 as usize] = Metered::Live {
             counters,
             in_kernel,
         };
+    }
+
+    fn open(&self, name: &str, pid: Pid, in_kernel: bool) -> Box<JobCounters> {
+        let none = MachineEvents::default();
+        let events = if in_kernel {
+            &none
+        } else {
+            &self.support.usable
+        };
+        let (counters, problems) = JobCounters::open(pid, events, Start::OnExec);
+        if let Some(problem) = problems.iter().find(|problem| problem.event.is_some()) {
+            self.tell_failed(name, problem.to_string());
+        }
+        Box::new(counters)
+    }
+
+    fn tell_failed(&self, name: &str, why: String) {
+        let job = name.to_owned();
+        self.notices.tell(Notice::CountersFailed { job, why });
     }
 
     /// Whether there are descriptors for the counters of one more job. What the run can't do without comes first.
@@ -103,10 +106,7 @@ impl Meter {
                 "{}; the same holds for further jobs while as many run",
                 Absence::TooManyFiles.text()
             );
-            self.notices.tell(Notice::CountersFailed {
-                job: name.to_owned(),
-                why,
-            });
+            self.tell_failed(name, why);
         }
         room
     }
@@ -128,29 +128,17 @@ impl Meter {
                 in_kernel,
             } => (counters, in_kernel),
         };
-        let mut usage = match counters {
-            Some(counters) => Usage {
-                task,
-                cpu_time: match account.filter(|account| account.is_whole) {
-                    Some(account) => Reading::Value(account.time),
-                    None => counters.read_cpu_time(),
-                },
-                counts: counters.read(),
-                multiplexed: counters.multiplexed(),
-                residency: Reading::Absent(Absence::NotTold),
-            },
-            None => unread(task, Absence::TooManyFiles),
-        };
+        let mut usage = unread(task, Absence::TooManyFiles);
+        if let Some(counters) = counters {
+            usage.cpu_time = match account {
+                Some(account) if account.is_whole => Reading::Value(account.time),
+                _ => counters.read_cpu_time(),
+            };
+            usage.counts = counters.read();
+            usage.multiplexed = counters.multiplexed();
+        }
         if let Some(totals) = in_kernel {
-            usage.counts = Counts::from_fn(|counter| {
-                match counted.as_ref().and_then(|counted| counted[counter]) {
-                    Some(now) => totals[counter].update(&[now]),
-                    None => {
-                        let why = self.support.of(counter).absence();
-                        Reading::Absent(why.unwrap_or(Absence::CountersLost))
-                    }
-                }
-            });
+            usage.counts = counts_in_kernel(&self.support, totals, counted);
             usage.multiplexed = totals.iter().any(|(_, total)| total.multiplexed);
         }
         if !usage.cpu_time.is_value()
@@ -204,6 +192,23 @@ impl Meter {
             ),
         }
     }
+}
+
+/// What the scheduler in the kernel has counted for a job.
+fn counts_in_kernel(
+    support: &CounterSupport,
+    totals: &mut PerCounter<Total>,
+    counted: Option<PerCounter<Option<Counted>>>,
+) -> Counts {
+    Counts::from_fn(
+        |counter| match counted.as_ref().and_then(|counted| counted[counter]) {
+            Some(now) => totals[counter].update(&[now]),
+            None => {
+                let why = support.of(counter).absence();
+                Reading::Absent(why.unwrap_or(Absence::CountersLost))
+            }
+        },
+    )
 }
 
 fn unread(task: TaskId, why: Absence) -> Usage {

@@ -5,7 +5,6 @@
 
 mod actuator;
 mod capabilities;
-mod children;
 mod clock;
 mod config;
 mod error;
@@ -19,9 +18,10 @@ mod orphanage;
 mod room;
 
 pub use capabilities::capabilities;
+pub use clock::Clock;
 pub use config::{Freezing, HostConfig, HostJob};
 pub use error::HostError;
-pub use kernel::{Clock, KernelScheduler};
+pub use kernel::KernelScheduler;
 pub use notice::Notice;
 
 use crate::cgroup::{GroupError, RunGroup};
@@ -39,8 +39,8 @@ use cosched_core::{
     TaskId, TaskSpec, Traffic, Usage,
 };
 use error::system;
-use lifecycle::Lifecycle;
-use loaded::Loaded;
+use lifecycle::{Lifecycle, News};
+use loaded::{Loaded, in_charge};
 use meter::Meter;
 use notice::Notices;
 use room::Room;
@@ -58,10 +58,8 @@ pub struct Host {
     lifecycle: Lifecycle,
     actuator: Actuator,
     meter: Meter,
-    /// The scheduler in the kernel, until it is removed.
+    /// The scheduler in the kernel, also after it was removed.
     loaded: Option<Loaded>,
-    /// The one that was removed: it goes on counting for the jobs that it had.
-    retired: Option<Loaded>,
     /// What jobs that have ended had used.
     resources: BTreeMap<TaskId, Resources>,
     /// When jobs that have not ended became their programs.
@@ -79,68 +77,47 @@ impl Host {
     /// # Errors
     /// What is missing for a safe run.
     pub fn new(config: HostConfig) -> Result<Host, HostError> {
-        let HostConfig {
-            root,
-            machine,
-            jobs,
-            freezing,
-            counters,
-            mem_keep,
-            most_load,
-            max_pause,
-            kernel,
-            inbox,
-            notice,
-        } = config;
-        let notices = Notices::new(notice);
-        const NO_PROC: &str = "/proc is not mounted, or belongs to another PID namespace (`unshare --mount-proc` mounts its own)";
+        let HostConfig { root, machine, .. } = config;
+        let notices = Notices::new(config.notice);
         let run = RunId::own(&root)
             .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, NO_PROC))
             .map_err(system("finding this process in /proc"))?;
-        let (group, group_problem) = match freezing {
-            Freezing::Signals => (None, None),
-            Freezing::Cgroup => (Some(RunGroup::create(&root, &run)?), None),
-            Freezing::Auto => match RunGroup::create(&root, &run) {
-                Ok(group) => (Some(group), None),
-                Err(problem) => (None, Some(problem)),
-            },
-        };
-        let freezing = if group.is_some() {
-            Freezing::Cgroup
-        } else {
-            Freezing::Signals
+        let (group, group_problem) = run_group(&root, &run, config.freezing)?;
+        let freezing = match group {
+            Some(_) => Freezing::Cgroup,
+            None => Freezing::Signals,
         };
         let home = sys::affinity(0).map_err(system("reading the CPUs of this process"))?;
-        let count = jobs.len();
+        let meter = Meter::new(&root, config.jobs.len(), config.counters, notices.clone());
         let lifecycle = Lifecycle::new(
             root.clone(),
             run,
-            jobs,
+            config.jobs,
             group,
             home.clone(),
-            max_pause,
+            config.max_pause,
             notices.clone(),
         )?;
         let clock = RunClock::start();
-        let mut loaded =
-            kernel.map(|kernel| Loaded::new(kernel, machine.all_cpus(), notices.clone()));
-        if let Some(loaded) = &mut loaded {
+        let kernel = config.kernel;
+        let loaded = kernel.map(|kernel| {
+            let mut loaded = Loaded::new(kernel, machine.all_cpus(), notices.clone());
             // The first job may be what it hangs at.
             loaded.beat(&lifecycle, clock.now());
-        }
+            loaded
+        });
         Ok(Host {
             loaded,
-            retired: None,
             machine: Arc::new(machine),
             freezing,
             group_problem,
             lifecycle,
-            actuator: Actuator::new(home, notices.clone()),
-            meter: Meter::new(&root, count, counters, notices),
+            actuator: Actuator::new(home, notices),
+            meter,
             resources: BTreeMap::new(),
             began: BTreeMap::new(),
-            room: Room::new(mem_keep, most_load),
-            inbox,
+            room: Room::new(config.mem_keep, config.most_load),
+            inbox: config.inbox,
             queued: Vec::new(),
             clock,
             root,
@@ -171,7 +148,7 @@ impl Host {
         } = self;
         let started = lifecycle.start(task, |name, tree| {
             actuator.take(task, tree, cpus);
-            if let Some(loaded) = loaded {
+            if let Some(loaded) = in_charge(loaded) {
                 loaded.take(task, name, tree);
             }
             let in_kernel = loaded.as_ref().is_some_and(|loaded| loaded.counts(task));
@@ -179,7 +156,7 @@ impl Host {
             // What comes before is our work, and on a busy machine it takes long.
             began.insert(task, clock.now());
         });
-        if let Some(loaded) = loaded {
+        if let Some(loaded) = in_charge(loaded) {
             loaded.began(lifecycle, actuator, task, started.is_ok());
         }
         if let Err(error) = started {
@@ -204,18 +181,15 @@ impl Host {
             clock,
             began,
             loaded,
-            retired,
             ..
         } = self;
         for ended in lifecycle.reap(clock.now(), |task| actuator.hold(task), events) {
-            let counted = loaded
-                .iter_mut()
-                .chain(&mut *retired)
-                .find_map(|kernel| kernel.counted(ended.task));
-            meter.close(ended.task, ended.cpu_time, counted);
-            for loaded in loaded.iter_mut().chain(&mut *retired) {
+            let mut counted = None;
+            if let Some(loaded) = loaded {
+                counted = loaded.counted(ended.task);
                 loaded.ended(ended.task, &clock.relation());
             }
+            meter.close(ended.task, ended.cpu_time, counted);
             actuator.forget(ended.task);
             began.remove(&ended.task);
             room.ended(ended.task, &ended.resources);
@@ -229,19 +203,17 @@ impl Host {
 
     /// Goes on without the scheduler in the kernel, if it was removed.
     fn look_for_ejection(&mut self, events: &mut Vec<Event>) {
-        if let Some(why) = self.loaded.as_mut().and_then(Loaded::removed) {
-            // Or another one that is loaded later would have them; and one that waits for a CPU within the kernel may keep the
-            // scheduler from being removed.
-            let live: Vec<TaskId> = self.lifecycle.tasks().collect();
-            live.into_iter()
-                .for_each(|task| self.actuator.give(&self.lifecycle, task, false));
-            if let Some(mut loaded) = self.loaded.take() {
-                loaded.rest(&self.lifecycle);
-                loaded.unload();
-                self.retired = Some(loaded);
-            }
-            events.push(Event::SchedulerEjected { why });
+        let Some(loaded) = in_charge(&mut self.loaded) else {
+            return;
+        };
+        let Some(why) = loaded.removed() else { return };
+        // Or another one that is loaded later would have them; and one that waits for a CPU within the kernel may keep the
+        // scheduler from being removed.
+        for task in self.lifecycle.tasks() {
+            self.actuator.give(&self.lifecycle, task, false);
         }
+        loaded.retire(&self.lifecycle);
+        events.push(Event::SchedulerEjected { why });
     }
 
     /// Freezes all jobs, stops this process until it is continued, and goes on as before.
@@ -254,10 +226,10 @@ impl Host {
             .collect();
         self.lifecycle.adopt_orphans();
         for &task in &running {
-            self.actuator.freeze(&mut self.lifecycle, task);
+            self.actuator.set_frozen(&self.lifecycle, task, true);
         }
         self.actuator.settle(&mut self.lifecycle);
-        if let Some(loaded) = &mut self.loaded {
+        if let Some(loaded) = in_charge(&mut self.loaded) {
             loaded.rest(&self.lifecycle);
         }
         let _ = sys::kill(std::process::id() as RawPid, libc::SIGSTOP);
@@ -265,6 +237,84 @@ impl Host {
             self.actuator.set_frozen(&self.lifecycle, task, false);
         }
         self.clock.leave_out_since(began);
+    }
+
+    /// Does what is due beside events: a job may have to be continued or thawed, for one. Returns when to do so again,
+    /// at the latest `until`.
+    fn do_what_is_due(&mut self, until: Option<Nanos>) -> Option<Nanos> {
+        let now = self.clock.now();
+        let stopped = self
+            .lifecycle
+            .continue_stopped(now, |task| self.actuator.hold(task));
+        let owed = self.actuator.thaw_owed(&self.lifecycle, now);
+        let unguarded = self.lifecycle.keep_guard(now);
+        let clock = self.clock.relation();
+        let tended = in_charge(&mut self.loaded)
+            .map(|loaded| loaded.tend(&self.lifecycle, &self.actuator, now, &clock));
+        let due = [until, stopped, owed, unguarded, tended];
+        due.into_iter().flatten().min()
+    }
+
+    /// Waits for a signal, for what asks from outside, or for the scheduler in the kernel.
+    fn listen(&mut self, timeout: Option<Nanos>) -> Result<News, HostError> {
+        let inbox = self.inbox.as_ref();
+        let mut lines = inbox.map(|inbox| inbox.lines()).unwrap_or_default();
+        lines.extend(in_charge(&mut self.loaded).map(|loaded| loaded.line()));
+        self.lifecycle.wait(timeout, &lines)
+    }
+
+    fn take_news(&mut self, news: News, events: &mut Vec<Event>) {
+        // Whatever else there is: where time is short, every wait begins with news of the plan.
+        self.look_for_ejection(events);
+        if let Some(inbox) = self.inbox.as_mut().filter(|_| news.from_outside) {
+            inbox.take(events);
+        }
+        for &signal in &news.signals {
+            match signal {
+                libc::SIGCHLD => {}
+                libc::SIGTSTP => self.suspend(),
+                interrupts::ASKING => events.push(Event::Asked),
+                signal => events.push(Event::Interrupt { signal }),
+            }
+        }
+        if news.signals.contains(&libc::SIGCHLD) {
+            self.reap(events);
+        }
+    }
+}
+
+const NO_PROC: &str = "/proc is not mounted, or belongs to another PID namespace (`unshare --mount-proc` mounts its own)";
+
+/// The group of a run, or why there is none although it was wanted.
+fn run_group(
+    root: &Root,
+    run: &RunId,
+    freezing: Freezing,
+) -> Result<(Option<RunGroup>, Option<GroupError>), GroupError> {
+    if freezing == Freezing::Signals {
+        return Ok((None, None));
+    }
+    match RunGroup::create(root, run) {
+        Ok(group) => Ok((Some(group), None)),
+        Err(problem) if freezing == Freezing::Auto => Ok((None, Some(problem))),
+        Err(problem) => Err(problem),
+    }
+}
+
+/// The jobs that are to be placed and their CPUs.
+fn placed(changes: &[Change]) -> impl Iterator<Item = (TaskId, &CpuSet)> {
+    changes.iter().filter_map(|change| match change {
+        Change::Place {
+            task, placement, ..
+        } => Some((*task, cpus_of(placement))),
+        Change::Stop { .. } => None,
+    })
+}
+
+fn cpus_of(placement: &Placement) -> &CpuSet {
+    match placement {
+        Placement::Exclusive { cpus, .. } => cpus,
+        Placement::Shared { mask } => mask,
     }
 }
 
@@ -282,7 +332,7 @@ impl Backend for Host {
             self.meter.support(),
             self.freezing,
         );
-        if self.loaded.is_some() {
+        if self.loaded.as_ref().is_some_and(Loaded::is_in_charge) {
             capabilities.missing.remove(&Capability::Plans);
         }
         capabilities
@@ -301,52 +351,14 @@ impl Backend for Host {
         let before = events.len();
         loop {
             events.append(&mut self.queued);
-            // A job may have to be continued in the meantime; the wait goes on after that.
-            let now = self.clock.now();
-            let stopped = self
-                .lifecycle
-                .continue_stopped(now, |task| self.actuator.hold(task));
-            let owed = self.actuator.thaw_owed(&self.lifecycle, now);
-            let unguarded = self.lifecycle.keep_guard(now);
-            let clock = self.clock.relation();
-            let tended = self
-                .loaded
-                .as_mut()
-                .map(|loaded| loaded.tend(&self.lifecycle, &self.actuator, now, &clock));
-            let wake = [until, stopped, owed, unguarded, tended]
-                .into_iter()
-                .flatten()
-                .min();
-            let timeout = match wake {
-                _ if events.len() > before => Some(Nanos::ZERO),
-                Some(wake) => Some(wake - self.clock.now()),
-                None => None,
+            let wake = self.do_what_is_due(until);
+            let timeout = if events.len() > before {
+                Some(Nanos::ZERO)
+            } else {
+                wake.map(|wake| wake - self.clock.now())
             };
-            let mut children = false;
-            let mut lines = self
-                .inbox
-                .as_ref()
-                .map(|inbox| inbox.lines())
-                .unwrap_or_default();
-            lines.extend(self.loaded.as_ref().map(Loaded::line));
-            let news = self.lifecycle.wait(timeout, &lines)?;
-            drop(lines);
-            // Whatever else there is: where time is short, every wait begins with news of the plan.
-            self.look_for_ejection(events);
-            if let Some(inbox) = self.inbox.as_mut().filter(|_| news.from_outside) {
-                inbox.take(events);
-            }
-            for signal in news.signals {
-                match signal {
-                    libc::SIGCHLD => children = true,
-                    libc::SIGTSTP => self.suspend(),
-                    interrupts::ASKING => events.push(Event::Asked),
-                    signal => events.push(Event::Interrupt { signal }),
-                }
-            }
-            if children {
-                self.reap(events);
-            }
+            let news = self.listen(timeout)?;
+            self.take_news(news, events);
             if events.len() > before || until.is_some_and(|until| self.clock.now() >= until) {
                 return Ok(());
             }
@@ -354,17 +366,13 @@ impl Backend for Host {
     }
 
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
+        let clock = self.clock.relation();
         for &task in tasks {
-            let counted = self
-                .loaded
-                .iter_mut()
-                .chain(&mut self.retired)
-                .find_map(|kernel| kernel.counted(task));
-            let mut usage = self
-                .meter
-                .read(task, self.lifecycle.cpu_time(task), counted);
+            let counted = self.loaded.as_mut().and_then(|loaded| loaded.counted(task));
+            let account = self.lifecycle.cpu_time(task);
+            let mut usage = self.meter.read(task, account, counted);
             if let Some(loaded) = &mut self.loaded {
-                usage.residency = loaded.residency(task, &self.clock.relation());
+                usage.residency = loaded.residency(task, &clock);
             }
             out.push(usage);
         }
@@ -382,7 +390,7 @@ impl Backend for Host {
     }
 
     fn apply(&mut self, changes: &[Change]) -> Result<(), HostError> {
-        if let Some(loaded) = &mut self.loaded {
+        if let Some(loaded) = in_charge(&mut self.loaded) {
             loaded.withdraw();
         }
         let Host {
@@ -396,33 +404,17 @@ impl Backend for Host {
         // Whatever stands still, or is about to, has to hold all processes of its job.
         lifecycle.adopt_orphans();
         actuator.look_again(lifecycle);
-        for change in changes
-            .iter()
-            .filter(|change| matches!(change, Change::Stop { .. }))
-        {
-            actuator.freeze(lifecycle, change.task());
-        }
-        let mut new = Vec::new();
-        let mut thaw = Vec::new();
         for change in changes {
-            let Change::Place {
-                task, placement, ..
-            } = change
-            else {
-                continue;
-            };
-            let cpus = match placement {
-                Placement::Exclusive { cpus, .. } => cpus,
-                Placement::Shared { mask } => mask,
-            };
-            if lifecycle.can_start(*task) {
-                new.push((*task, cpus));
-            } else {
-                actuator.bind(lifecycle, *task, cpus);
-                thaw.push(*task);
+            if matches!(change, Change::Stop { .. }) {
+                actuator.set_frozen(lifecycle, change.task(), true);
             }
         }
-        for task in thaw {
+        let (new, old): (Vec<_>, Vec<_>) =
+            placed(changes).partition(|(task, _)| lifecycle.can_start(*task));
+        for (task, cpus) in &old {
+            actuator.bind(lifecycle, *task, cpus);
+        }
+        for (task, _) in old {
             actuator.set_frozen(lifecycle, task, false);
         }
         for (task, cpus) in new {
@@ -436,14 +428,11 @@ impl Backend for Host {
     }
 
     fn planner(&mut self) -> Option<&mut dyn Planner<HostError>> {
-        if self.loaded.is_none() && self.retired.is_none() {
-            return None;
-        }
-        Some(self)
+        self.loaded.is_some().then_some(self as _)
     }
 
     fn kill(&mut self, task: TaskId, how: Kill) {
-        if let Some(loaded) = &mut self.loaded {
+        if let Some(loaded) = in_charge(&mut self.loaded) {
             // It must get a CPU to end.
             loaded.release(task);
         }
@@ -453,26 +442,24 @@ impl Backend for Host {
             ..
         } = self;
         lifecycle.adopt_orphans();
-        match (lifecycle.tree(task), how) {
-            (None, _) => {}
-            (Some(tree), Kill::Term) => {
+        let Some(tree) = lifecycle.tree(task) else {
+            return;
+        };
+        match how {
+            Kill::Term => {
                 // First the signal, then the thaw: the job must do nothing else before it hears.
                 tree.signal(Signal::TERM);
                 lifecycle.telling_to_end(task);
                 actuator.release(lifecycle, task);
                 // Also one that had stopped itself must hear it.
-                lifecycle
-                    .tree(task)
-                    .into_iter()
-                    .for_each(|tree| tree.signal(Signal::CONT));
+                go_on(lifecycle, task);
             }
-            (Some(tree), Kill::Kill) => {
-                if !tree.kill_group() {
-                    actuator.set_frozen(lifecycle, task, true);
-                    tree.kill_each();
-                    // Where the kernel lacks `cgroup.kill`, a frozen group holds even the killed.
-                    actuator.set_frozen(lifecycle, task, false);
-                }
+            Kill::Kill if tree.kill_group() => {}
+            Kill::Kill => {
+                actuator.set_frozen(lifecycle, task, true);
+                tree.kill_each();
+                // Where the kernel lacks `cgroup.kill`, a frozen group holds even the killed.
+                actuator.set_frozen(lifecycle, task, false);
             }
         }
     }
@@ -482,9 +469,9 @@ impl Backend for Host {
         let can = self.lifecycle.can_start(task);
         if can {
             self.meter.reset(task);
-            self.loaded
-                .iter_mut()
-                .for_each(|loaded| loaded.forget(task));
+            if let Some(loaded) = &mut self.loaded {
+                loaded.forget(task);
+            }
         }
         can
     }
@@ -528,14 +515,16 @@ impl Planner<HostError> for Host {
             queued,
             ..
         } = self;
-        let Some(loaded) = loaded else {
-            return Err(HostError::NoPlans);
-        };
         let Plan {
             generation,
             payload: Payload::Schedule(schedule),
         } = plan;
         let generation = *generation;
+        let Some(loaded) = in_charge(loaded) else {
+            let why = "the scheduler was removed from the kernel".to_owned();
+            queued.push(Event::PlanRefused { generation, why });
+            return Ok(());
+        };
         if let Err(why) = loaded.adopt(generation, schedule, &clock.relation()) {
             queued.push(Event::PlanRefused { generation, why });
             return Ok(());
@@ -544,12 +533,10 @@ impl Planner<HostError> for Host {
         // What was stopped or bound one by one is the plan's from now on.
         loaded.share_out(schedule, lifecycle, actuator);
         let mut new = Vec::new();
-        for seat in schedule
-            .seats
-            .iter()
-            .filter(|seat| lifecycle.can_start(seat.task))
-        {
-            new.push((seat.task, loaded.cpus_of(seat)));
+        for seat in &schedule.seats {
+            if lifecycle.can_start(seat.task) {
+                new.push((seat.task, loaded.cpus_of(seat)));
+            }
         }
         for (task, cpus) in new {
             self.start(task, &cpus);
@@ -560,20 +547,18 @@ impl Planner<HostError> for Host {
 
     fn switches(&mut self, out: &mut Vec<Switch>) {
         // One that was removed tells what it saw until then.
-        for loaded in self.loaded.iter_mut().chain(&mut self.retired) {
+        if let Some(loaded) = &mut self.loaded {
             loaded.switches(&self.clock.relation(), out);
         }
     }
 
     fn occupation(&mut self) -> Option<Occupation> {
-        self.loaded.as_mut().and_then(Loaded::occupation)
+        in_charge(&mut self.loaded)?.occupation()
     }
 
     fn admits(&mut self) -> Option<Vec<Demand>> {
-        self.loaded
-            .as_mut()
-            .filter(|loaded| loaded.admits())
-            .map(Loaded::demands)
+        let loaded = in_charge(&mut self.loaded)?;
+        loaded.admits().then(|| loaded.demands())
     }
 }
 
@@ -581,10 +566,14 @@ impl Drop for Host {
     fn drop(&mut self) {
         for task in self.lifecycle.tasks() {
             self.actuator.set_frozen(&self.lifecycle, task, false);
-            self.lifecycle
-                .tree(task)
-                .into_iter()
-                .for_each(|tree| tree.signal(Signal::CONT));
+            go_on(&self.lifecycle, task);
         }
+    }
+}
+
+/// Continues all processes of a job.
+fn go_on(lifecycle: &Lifecycle, task: TaskId) {
+    if let Some(tree) = lifecycle.tree(task) {
+        tree.signal(Signal::CONT);
     }
 }

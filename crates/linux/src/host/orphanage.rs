@@ -1,107 +1,105 @@
 //! Orphans: processes whose parents have ended. They become children of the run, which is a subreaper, and have to be
-//! given back to the jobs that they belong to.
+//! given back to the jobs that they belong to. No signal tells of them, only the kernel's list of children.
 //!
 //! What a process shows may be unclear for a moment: while it executes a program, its environment is empty. So such a
 //! process is looked at again before it counts as nobody's.
 
-use super::children::OwnChildren;
-use crate::process::Process;
+use crate::process::{self, Process};
 use crate::root::Root;
 use crate::sys::RawPid;
 use std::collections::HashSet;
+use std::fs::File;
 use std::time::Duration;
 
 /// Rescans of an orphan that seems to be nobody's.
 const LOOKS: u32 = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+/// Rereads of a list that changes while it is read.
+const REREADS: u32 = 8;
 
 /// Finds orphans among the children of this process.
 pub(crate) struct Orphanage {
     root: Root,
-    children: OwnChildren,
+    /// The kernel's list of this process's children, open all the time. The process has a single thread, so one list
+    /// has all of them.
+    list: Option<File>,
     /// The session of this process. Jobs have others, and no process can join a session.
     session: Option<RawPid>,
-    /// Children that are no jobs of ours: those that this process had before the run, by a program that it was before.
-    strangers: HashSet<(RawPid, u64)>,
-    /// Orphans that nothing connects with any job, as of the last look. They are neither frozen nor waited for.
-    nobodys: HashSet<(RawPid, u64)>,
-}
-
-/// What is known of a child of this process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// It belongs to a job.
-    Own,
-    /// Nothing connects it with a job.
-    Unclear,
+    /// Children whose place is clear: those of jobs, those that were there before the run, and those that nothing
+    /// connects with any job. The last are neither frozen nor waited for.
+    known: HashSet<RawPid>,
 }
 
 impl Orphanage {
     /// Children that this process has already are not taken for orphans.
     pub(crate) fn of_this_process(root: &Root) -> Orphanage {
-        let mut children = OwnChildren::of_this_process(root);
-        let before = children.news().unwrap_or_default();
-        let strangers = before
-            .into_iter()
-            .filter_map(|pid| Process::read(root, pid))
-            .map(|p| (p.pid, p.start))
-            .collect();
-        let session = Process::read(root, std::process::id() as RawPid).map(|own| own.session);
-        Orphanage {
-            session,
+        let pid = std::process::id();
+        let mut orphanage = Orphanage {
             root: root.clone(),
-            children,
-            strangers,
-            nobodys: HashSet::new(),
-        }
+            list: File::open(root.path(&format!("/proc/{pid}/task/{pid}/children"))).ok(),
+            session: Process::read(root, pid as RawPid).map(|own| own.session),
+            known: HashSet::new(),
+        };
+        orphanage.known.extend(orphanage.children());
+        orphanage
     }
 
-    /// Makes the next look complete, whether or not there seems to be news.
-    pub(crate) fn forget(&mut self) {
-        self.children.forget();
+    /// A child was waited for: its number may be given to another one now.
+    pub(crate) fn reaped(&mut self, pid: RawPid) {
+        self.known.remove(&pid);
     }
 
-    /// Asks `place` about every child but those that are `own`, if there are others than at the last look.
+    /// Asks `adopt` about every new child but those that are `own`; it says whether the child is a job's now.
     pub(crate) fn look(
         &mut self,
         own: impl Fn(RawPid) -> bool,
-        mut place: impl FnMut(&Process) -> Found,
+        mut adopt: impl FnMut(&Process) -> bool,
     ) {
-        for look in 0.. {
-            let Some(children) = self.children.news() else {
-                return;
-            };
+        for look in 0..=LOOKS {
             let mut unclear = Vec::new();
-            let nobodys = std::mem::take(&mut self.nobodys);
-            // A run may have thousands of jobs, and their numbers are theirs until they are reaped.
-            for pid in children.into_iter().filter(|&pid| !own(pid)) {
-                // A zombie is about to be reaped.
-                let Some(process) =
-                    Process::read(&self.root, pid).filter(|process| !process.is_dead())
-                else {
-                    continue;
-                };
-                let key = (process.pid, process.start);
-                if Some(process.session) == self.session || self.strangers.contains(&key) {
+            for pid in self.children() {
+                if own(pid) || self.known.contains(&pid) {
                     continue;
                 }
-                // Those that are no children any more have ended, and are forgotten.
-                if nobodys.contains(&key) {
-                    self.nobodys.insert(key);
-                } else if place(&process) == Found::Unclear {
-                    unclear.push(key);
+                let Some(process) = Process::read(&self.root, pid) else {
+                    continue;
+                };
+                // A zombie is about to be reaped.
+                if process.is_dead() {
+                    continue;
+                }
+                if Some(process.session) == self.session || adopt(&process) {
+                    self.known.insert(pid);
+                } else {
+                    unclear.push(pid);
                 }
             }
             if unclear.is_empty() {
                 return;
             }
             if look == LOOKS {
-                self.nobodys.extend(unclear);
-                return;
+                self.known.extend(unclear);
+            } else {
+                std::thread::sleep(BETWEEN_LOOKS);
             }
-            self.children.forget();
-            std::thread::sleep(BETWEEN_LOOKS);
         }
+    }
+
+    fn children(&self) -> Vec<RawPid> {
+        let Some(list) = &self.list else {
+            return Vec::new();
+        };
+        let mut text = Vec::new();
+        // The kernel may leave out a child when another one ends meanwhile. Then a second look differs.
+        for _ in 0..REREADS {
+            let mut now = Vec::new();
+            // What was read before an error is valid too.
+            let _ = process::read_all(list, &mut now);
+            if std::mem::replace(&mut text, now) == text {
+                break;
+            }
+        }
+        process::numbers(&text)
     }
 }
 
@@ -111,42 +109,46 @@ mod tests {
     use crate::run_id::tests::write_stat;
 
     #[test]
-    fn what_is_nobodys_is_asked_about_until_that_is_clear_and_then_forgotten() {
+    fn what_is_nobodys_is_asked_about_until_it_is_known() {
         let dir = tempfile::tempdir().unwrap();
         let pid = std::process::id();
         let task = dir.path().join(format!("proc/{pid}/task/{pid}"));
         std::fs::create_dir_all(&task).unwrap();
         let children = |text: &str| std::fs::write(task.join("children"), text).unwrap();
-        children("");
+        children("10 ");
         let mut orphanage = Orphanage::of_this_process(&Root::new(dir.path()));
-        let mut asked = Vec::new();
-        for child in [11, 12, 13] {
+        for child in [10, 11, 12, 13] {
             write_stat(dir.path(), child, 'S', 70);
         }
-        children("11 12 13 ");
-        let mut look = |orphanage: &mut Orphanage| {
-            asked.clear();
+        children("10 11 12 13 ");
+        let look = |orphanage: &mut Orphanage| {
+            let mut asked = Vec::new();
             orphanage.look(
                 |pid| pid == 11,
                 |process| {
                     asked.push(process.pid);
-                    if process.pid == 12 {
-                        Found::Own
-                    } else {
-                        Found::Unclear
-                    }
+                    process.pid == 12
                 },
             );
-            (
-                asked.iter().filter(|&&pid| pid == 12).count(),
-                asked.iter().filter(|&&pid| pid == 13).count(),
-            )
+            [10, 11, 12, 13].map(|child| asked.iter().filter(|&&pid| pid == child).count())
         };
         let all = LOOKS as usize + 1;
-        assert_eq!(look(&mut orphanage), (all, all), "never about what is own");
-        orphanage.forget();
-        assert_eq!(look(&mut orphanage), (1, 0));
-        children("11 12 ");
-        assert_eq!((look(&mut orphanage), orphanage.nobodys.len()), ((1, 0), 0));
+        assert_eq!(look(&mut orphanage), [0, 0, 1, all]);
+        assert_eq!(look(&mut orphanage), [0, 0, 0, 0]);
+        orphanage.reaped(12);
+        assert_eq!(look(&mut orphanage), [0, 0, 1, 0]);
+    }
+
+    #[test]
+    fn long_lists_are_read_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let pid = std::process::id();
+        let task = dir.path().join(format!("proc/{pid}/task/{pid}"));
+        std::fs::create_dir_all(&task).unwrap();
+        let many: Vec<RawPid> = (100_000..103_000).collect();
+        let text: String = many.iter().map(|pid| format!("{pid} ")).collect();
+        std::fs::write(task.join("children"), text).unwrap();
+        let orphanage = Orphanage::of_this_process(&Root::new(dir.path()));
+        assert_eq!(orphanage.children(), many);
     }
 }

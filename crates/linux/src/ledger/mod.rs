@@ -12,7 +12,7 @@
 
 mod record;
 
-pub(crate) use record::{Found, Record, forget, forget_empty, found};
+pub(crate) use record::{Found, Record, forget, found};
 
 use crate::identity;
 use crate::process::Process;
@@ -44,12 +44,6 @@ const GUARDIAN: u64 = 0;
 /// Members of one job that are kept before those that have gone are looked for.
 const PRUNE: usize = 256;
 
-/// How long the list gets with so many jobs at once, each of which stays in its process group.
-pub(crate) fn bytes_of(jobs: usize) -> u64 {
-    let slots = GUARDIAN + 1 + jobs as u64;
-    HEAD_BYTES as u64 + slots * SLOT_BYTES as u64
-}
-
 /// What does not change in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Head {
@@ -58,6 +52,22 @@ pub(crate) struct Head {
     pub(crate) group: Option<PathBuf>,
     /// The CPUs that the run was given; its jobs get them back.
     pub(crate) cpus: CpuSet,
+}
+
+impl Head {
+    fn bytes(&self, root: &Root) -> Vec<u8> {
+        let Head { run, group, cpus } = self;
+        let boot = identity::boot(root).unwrap_or_default();
+        let text = format!("{FIRST_LINE}\nrun {run}\nboot {boot}\ncpus {cpus}\n");
+        let mut bytes = text.into_bytes();
+        if let Some(group) = group {
+            bytes.extend_from_slice(b"group ");
+            bytes.extend_from_slice(group.as_os_str().as_bytes());
+            bytes.push(b'\n');
+        }
+        bytes.resize(HEAD_BYTES, b' ');
+        bytes
+    }
 }
 
 /// The list of a run that goes on. Clones are the same list. The last of them removes the file.
@@ -84,6 +94,15 @@ struct Kept {
     file: File,
 }
 
+impl Kept {
+    fn create(root: &Root, run: &RunId) -> Result<Kept, NoFolder> {
+        let folder = Folder::own(root)?;
+        let name = format!("{PREFIX}{run}");
+        let file = folder.create(&name)?;
+        Ok(Kept { folder, name, file })
+    }
+}
+
 #[derive(Debug)]
 struct Entry {
     slot: u64,
@@ -98,27 +117,11 @@ impl Ledger {
     /// No memory can be had for it. Where there is no place for the file, there is none.
     pub(crate) fn begin(root: &Root, head: &Head) -> io::Result<Ledger> {
         let memory = File::from(memfd_create("cosched", MemfdFlags::CLOEXEC)?);
-        let kept = Folder::own(root).and_then(|folder| {
-            let name = format!("{PREFIX}{}", head.run);
-            let file = folder.create(&name)?;
-            Ok(Kept { folder, name, file })
-        });
-        let (kept, lost) = match kept {
+        let (kept, lost) = match Kept::create(root, &head.run) {
             Ok(kept) => (Some(kept), None),
             Err(why) => (None, Some(why)),
         };
-        let boot = identity::boot(root).unwrap_or_default();
-        let mut bytes = format!(
-            "{FIRST_LINE}\nrun {}\nboot {boot}\ncpus {}\n",
-            head.run, head.cpus
-        )
-        .into_bytes();
-        if let Some(group) = &head.group {
-            bytes.extend_from_slice(b"group ");
-            bytes.extend_from_slice(group.as_os_str().as_bytes());
-            bytes.push(b'\n');
-        }
-        bytes.resize(HEAD_BYTES.max(bytes.len()), b' ');
+        let head = head.bytes(root);
         let mut inner = Inner {
             root: root.clone(),
             memory,
@@ -128,8 +131,8 @@ impl Ledger {
             fresh: GUARDIAN + 1,
             jobs: BTreeMap::new(),
         };
-        inner.memory.write_all_at(&bytes[..HEAD_BYTES], 0)?;
-        inner.write_kept(&bytes[..HEAD_BYTES], 0);
+        inner.memory.write_all_at(&head, 0)?;
+        inner.write_kept(&head, 0);
         Ok(Ledger(Rc::new(RefCell::new(inner))))
     }
 
@@ -268,10 +271,9 @@ impl Inner {
         };
         if entry.members.len() >= entry.prune_at {
             // One that has ended and keeps its number may lead a session that goes on.
-            let gone =
-                |&(pid, start): &(RawPid, u64)| Process::find(&self.root, pid, start).is_none();
-            let old: Vec<(RawPid, u64)> = entry.members.keys().copied().filter(gone).collect();
-            for key in old {
+            let mut gone: Vec<(RawPid, u64)> = entry.members.keys().copied().collect();
+            gone.retain(|&(pid, start)| Process::find(&self.root, pid, start).is_none());
+            for key in gone {
                 if let Some(slot) = entry.members.remove(&key) {
                     self.strike(slot);
                 }

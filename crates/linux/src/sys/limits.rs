@@ -1,4 +1,4 @@
-//! Resource limits: open files, and the mark of a job.
+//! The limit on open files.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::OnceLock;
@@ -35,18 +35,4 @@ pub(crate) fn spare_descriptors() -> usize {
         size => size as usize,
     };
     (most as usize).saturating_sub(open + SPARE_DESCRIPTORS)
-}
-
-/// The least value of a mark, far above any limit that somebody could mean.
-pub(crate) const LEAST_MARK: u64 = 1 << 62;
-
-/// Marks this process and all that it will ever start. The mark is the soft limit on the time for which a realtime process
-/// may run without a pause, which has no effect on others, and none at this size. A program keeps it when it clears its
-/// environment, leaves its session, closes its files and loses its parent. A limit that somebody has set is left as it is.
-pub(crate) fn set_mark(mark: u64) {
-    let limit = getrlimit(Resource::Rttime);
-    if limit.maximum.is_none() && limit.current.is_none_or(|soft| soft >= LEAST_MARK) {
-        let current = Some(mark);
-        let _ = setrlimit(Resource::Rttime, Rlimit { current, ..limit });
-    }
 }

@@ -7,9 +7,7 @@ mod sched;
 mod signals;
 
 pub(crate) use clone::{Side, Stack, clone_into, fork};
-pub(crate) use limits::{
-    LEAST_MARK, raise_file_limit, restore_file_limit, set_mark, spare_descriptors,
-};
+pub(crate) use limits::{raise_file_limit, restore_file_limit, spare_descriptors};
 pub use sched::affinity;
 pub(crate) use sched::{is_loaded, is_ordinary, set_affinity, set_loaded_scheduler};
 pub(crate) use signals::{

@@ -1,53 +1,35 @@
 //! Which PMUs count what the memory controllers move, and what to open on them for each memory domain.
 
+use super::ITEM;
 use super::encoding::{Registers, encode};
 use super::places::Places;
-use super::{ITEM, NoTraffic};
-use crate::root::{ReadError, Root};
+use crate::root::{NoMeter, ReadError, Root};
 use cosched_core::{Absence, CpuId, CpuSet, Machine};
 
 const PMUS: &str = "/sys/bus/event_source/devices";
 const MIB: f64 = 1_048_576.0;
 const LINE: f64 = 64.0;
 
-/// The counters that the lines come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TrafficSource {
-    /// Commands to the memory of Intel servers: `cas_count_read` and `cas_count_write` of `uncore_imc_N`.
-    IntelCas,
-    /// Counters of Intel clients since Tiger Lake that always run: `data_read` and `data_write` of
-    /// `uncore_imc_free_running_N`.
-    IntelFreeRunning,
-    /// Counters of earlier Intel clients: `data_reads` and `data_writes` of `uncore_imc`.
-    IntelClient,
-    /// The memory controller of Nehalem and Westmere: `qmc_normal_reads_any` and `qmc_writes_full_any` of `uncore`.
-    /// Writes of a part of a line are not counted.
-    IntelQmc,
-    /// Commands to the memory of AMD processors since Zen 4: event 0x0a of `amd_umc_N`, for reads and for writes.
-    AmdUmc,
-}
-
 /// PMUs of one kind, and how they count.
 struct Family {
-    source: TrafficSource,
     /// The name of its PMU. Where there are several, a number follows behind `_`.
     pmu: &'static str,
-    events: Events,
+    /// The names of its events: files under `events` have these names, or the names with `_sch` and the number of a
+    /// subchannel. Where the unit is [`Unit::Terms`], these are the terms of the events.
+    reads: &'static str,
+    writes: &'static str,
+    unit: Unit,
 }
 
-enum Events {
-    /// Files under `events` have these names, or the names with `_sch` and the number of a subchannel.
-    Named {
-        reads: &'static str,
-        writes: &'static str,
-        /// Whether a count without a file `.scale` is a line. The command CAS moves a line.
-        counts_lines: bool,
-    },
-    /// The kernel has no files for them. A count is a line.
-    Terms {
-        reads: &'static str,
-        writes: &'static str,
-    },
+/// What a count is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    /// A line, unless a file `.scale` says otherwise. The command CAS moves a line.
+    Line,
+    /// What the file `.scale` says.
+    Scaled,
+    /// A line. The kernel has no files for the events.
+    Terms,
 }
 
 /// In the order in which they are looked for. The first that the machine has is used alone, so that nothing is counted
@@ -56,49 +38,40 @@ enum Events {
 /// Sources: Linux, `arch/x86/events/intel/uncore_snb.c` (clients, Nehalem), `uncore_snbep.c` (servers) and
 /// `arch/x86/events/amd/uncore.c`; for the numbers of AMD, `tools/perf/pmu-events/arch/x86/amdzen4/memory-controller.json`.
 const FAMILIES: [Family; 5] = [
+    // Commands to the memory of Intel servers.
     Family {
-        source: TrafficSource::IntelCas,
         pmu: "uncore_imc",
-        events: Events::Named {
-            reads: "cas_count_read",
-            writes: "cas_count_write",
-            counts_lines: true,
-        },
+        reads: "cas_count_read",
+        writes: "cas_count_write",
+        unit: Unit::Line,
     },
+    // Counters of Intel clients since Tiger Lake that always run.
     Family {
-        source: TrafficSource::IntelFreeRunning,
         pmu: "uncore_imc_free_running",
-        events: Events::Named {
-            reads: "data_read",
-            writes: "data_write",
-            counts_lines: false,
-        },
+        reads: "data_read",
+        writes: "data_write",
+        unit: Unit::Scaled,
     },
+    // Earlier Intel clients.
     Family {
-        source: TrafficSource::IntelClient,
         pmu: "uncore_imc",
-        events: Events::Named {
-            reads: "data_reads",
-            writes: "data_writes",
-            counts_lines: false,
-        },
+        reads: "data_reads",
+        writes: "data_writes",
+        unit: Unit::Scaled,
     },
+    // Nehalem and Westmere. Writes of a part of a line are not counted.
     Family {
-        source: TrafficSource::IntelQmc,
         pmu: "uncore",
-        events: Events::Named {
-            reads: "qmc_normal_reads_any",
-            writes: "qmc_writes_full_any",
-            counts_lines: true,
-        },
+        reads: "qmc_normal_reads_any",
+        writes: "qmc_writes_full_any",
+        unit: Unit::Line,
     },
+    // Commands to the memory of AMD processors since Zen 4.
     Family {
-        source: TrafficSource::AmdUmc,
         pmu: "amd_umc",
-        events: Events::Terms {
-            reads: "event=0xa,rdwrmask=0x1",
-            writes: "event=0xa,rdwrmask=0x2",
-        },
+        reads: "event=0xa,rdwrmask=0x1",
+        writes: "event=0xa,rdwrmask=0x2",
+        unit: Unit::Terms,
     },
 ];
 
@@ -129,105 +102,98 @@ pub(super) struct Planned {
 }
 
 /// What to open for each memory domain of the machine, or why it can't be counted.
-#[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) source: TrafficSource,
-    pub(super) domains: Vec<Result<Vec<Planned>, NoTraffic>>,
-}
+pub(super) type Plan = Vec<Result<Vec<Planned>, NoMeter>>;
 
 /// Looks for the machine's memory controllers.
 ///
 /// # Errors
-/// [`NoTraffic`]: there are none that are known here, or a file does not say which sockets they belong to.
-pub(super) fn discover(root: &Root, machine: &Machine) -> Result<Plan, NoTraffic> {
+/// [`NoMeter`]: there are none that are known here, or a file does not say which sockets they belong to.
+pub(super) fn discover(root: &Root, machine: &Machine) -> Result<Plan, NoMeter> {
     let names = root.names(PMUS, ITEM)?;
     for family in &FAMILIES {
-        let mut pmus = Vec::new();
+        let mut found = Vec::new();
         for name in names.iter().filter(|name| family.has(name)) {
-            pmus.push(Pmu {
-                dir: format!("{PMUS}/{name}"),
-                name,
-                events: family.find(root, name)?,
-            });
+            found.push((name.as_str(), family.find(root, name)?));
         }
         // Clients since Alder Lake have an `uncore_imc_N` without events beside the counters that always run.
-        if pmus
-            .iter()
-            .any(|pmu| pmu.events.iter().any(|names| !names.is_empty()))
-        {
-            return plan(root, machine, family, &pmus);
+        if found.iter().any(|(_, events)| !events.is_empty()) {
+            let pmus: Result<Vec<Pmu<'_>>, _> = found
+                .into_iter()
+                .map(|(name, events)| Pmu::read(root, family, name, &events))
+                .collect();
+            return plan(root, machine, &pmus?);
         }
     }
-    let known: Vec<String> = FAMILIES.iter().map(Family::text).collect();
-    let mut problem = NoTraffic::new(
-        Absence::NotTold,
-        format!("{PMUS} has none of {}", known.join(", ")),
-    );
-    if names.iter().any(|name| name == "amd_df") {
-        problem.details.push(
-            "of AMD processors without amd_umc, reads and writes can't be told apart".to_owned(),
-        );
-    }
-    Err(problem)
+    Err(unknown(&names))
 }
 
-/// A PMU of a family, and the names or terms of its events for reads and for writes.
+/// Why none of the machine's PMUs, with these names, counts traffic.
+fn unknown(names: &[String]) -> NoMeter {
+    let known: Vec<String> = FAMILIES.iter().map(Family::text).collect();
+    let hint = if names.iter().any(|name| name == "amd_df") {
+        "; of AMD processors without amd_umc, reads and writes can't be told apart"
+    } else {
+        ""
+    };
+    let detail = format!("{PMUS} has none of {}{hint}", known.join(", "));
+    NoMeter::new(Absence::NotTold, detail)
+}
+
+/// A PMU of a family.
 struct Pmu<'a> {
     name: &'a str,
-    dir: String,
-    events: [Vec<String>; 2],
+    /// The CPUs on which its counters are opened, one for each socket.
+    cpus: CpuSet,
+    /// Its number and its events.
+    counts: Result<(u32, Vec<PlannedEvent>), NoMeter>,
 }
 
-fn plan(
-    root: &Root,
-    machine: &Machine,
-    family: &Family,
-    pmus: &[Pmu<'_>],
-) -> Result<Plan, NoTraffic> {
-    let mut all = Vec::new();
-    let mut named = CpuSet::new();
-    for pmu in pmus {
+impl<'a> Pmu<'a> {
+    fn read(
+        root: &Root,
+        family: &Family,
+        name: &'a str,
+        events: &[(Direction, String)],
+    ) -> Result<Pmu<'a>, ReadError> {
         const MASK: &str = "a list of CPUs, as in `0,18`";
-        let file = format!("{}/cpumask", pmu.dir);
-        let cpus = root
-            .cpus(&file, ITEM)?
-            .ok_or_else(|| root.missing(&file, ITEM, MASK))?;
-        named.extend(cpus.iter());
-        all.push((cpus, family.events_of(root, pmu)));
+        let file = format!("{PMUS}/{name}/cpumask");
+        let cpus = root.cpus(&file, ITEM)?;
+        Ok(Pmu {
+            name,
+            cpus: cpus.ok_or_else(|| root.missing(&file, ITEM, MASK))?,
+            counts: family.events_of(root, name, events),
+        })
     }
+}
+
+fn plan(root: &Root, machine: &Machine, pmus: &[Pmu<'_>]) -> Result<Plan, NoMeter> {
+    let named = pmus.iter().flat_map(|pmu| pmu.cpus.iter()).collect();
     let places = Places::read(root, &named)?;
-    let of_domain = |domain| {
-        let sockets = places.of_domain(machine, domain)?;
-        let mut planned = Vec::new();
-        for (pmu, (cpus, found)) in pmus.iter().zip(&all) {
-            for cpu in cpus.intersection(&sockets).iter() {
-                // What one PMU does not count would be missing in the sum, so the whole domain is absent.
-                let (type_id, events) = found.clone()?;
-                planned.push(Planned {
-                    pmu: pmu.name.to_owned(),
-                    type_id,
-                    cpu,
-                    events,
-                });
-            }
+    Ok((0..machine.memory_domains.len())
+        .map(|domain| plan_domain(pmus, &places.of_domain(machine, domain)?))
+        .collect())
+}
+
+/// What to open for a memory domain, the sockets of which these CPUs stand for. What one PMU does not count would be
+/// missing in the sum, so the whole domain is absent then.
+fn plan_domain(pmus: &[Pmu<'_>], sockets: &CpuSet) -> Result<Vec<Planned>, NoMeter> {
+    let mut planned = Vec::new();
+    for pmu in pmus {
+        for cpu in pmu.cpus.intersection(sockets).iter() {
+            let (type_id, events) = pmu.counts.clone()?;
+            planned.push(Planned {
+                pmu: pmu.name.to_owned(),
+                type_id,
+                cpu,
+                events,
+            });
         }
-        Ok(planned)
-    };
-    Ok(Plan {
-        source: family.source,
-        domains: (0..machine.memory_domains.len()).map(of_domain).collect(),
-    })
+    }
+    Ok(planned)
 }
 
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
-}
-
-fn subchannels(names: &[String], base: &str) -> Vec<Option<String>> {
-    names
-        .iter()
-        .map(|name| subchannel(name, base).map(str::to_owned))
-        .collect()
 }
 
 impl Family {
@@ -239,74 +205,57 @@ impl Family {
     }
 
     fn text(&self) -> String {
-        match self.events {
-            Events::Named { reads, writes, .. } => format!("{} ({reads}, {writes})", self.pmu),
-            Events::Terms { .. } => self.pmu.to_owned(),
+        match self.unit {
+            Unit::Terms => self.pmu.to_owned(),
+            _ => format!("{} ({}, {})", self.pmu, self.reads, self.writes),
         }
     }
 
-    /// The names or terms of a PMU's events for reads and for writes.
-    fn find(&self, root: &Root, pmu: &str) -> Result<[Vec<String>; 2], ReadError> {
-        let (reads, writes) = match self.events {
-            Events::Terms { reads, writes } => {
-                return Ok([reads, writes].map(|terms| vec![terms.to_owned()]));
-            }
-            Events::Named { reads, writes, .. } => (reads, writes),
-        };
+    /// The names or terms of a PMU's events.
+    fn find(&self, root: &Root, pmu: &str) -> Result<Vec<(Direction, String)>, ReadError> {
         let names = root.names(&format!("{PMUS}/{pmu}/events"), ITEM)?;
-        Ok([reads, writes].map(|base| {
+        let mut found = Vec::new();
+        for (direction, base) in [
+            (Direction::Reads, self.reads),
+            (Direction::Writes, self.writes),
+        ] {
             // The event of the whole controller includes those of its subchannels.
-            if names.iter().any(|name| name == base) {
-                return vec![base.to_owned()];
+            if self.unit == Unit::Terms || names.iter().any(|name| name == base) {
+                found.push((direction, base.to_owned()));
+                continue;
             }
-            names
-                .iter()
-                .filter(|name| subchannel(name, base).is_some())
-                .cloned()
-                .collect()
-        }))
+            let parts = names.iter().filter(|name| is_subchannel(name, base));
+            found.extend(parts.map(|name| (direction, name.clone())));
+        }
+        Ok(found)
     }
 
-    /// The PMU's number and its events.
-    fn events_of(&self, root: &Root, pmu: &Pmu<'_>) -> Result<(u32, Vec<PlannedEvent>), NoTraffic> {
+    /// A PMU's number and its events.
+    fn events_of(
+        &self,
+        root: &Root,
+        pmu: &str,
+        events: &[(Direction, String)],
+    ) -> Result<(u32, Vec<PlannedEvent>), NoMeter> {
         const TYPE: &str = "the PMU's number";
-        let file = format!("{}/type", pmu.dir);
+        let file = format!("{PMUS}/{pmu}/type");
         let type_id = root
             .parse(&file, ITEM, TYPE)?
             .ok_or_else(|| root.missing(&file, ITEM, TYPE))?;
-        let [reads, writes] = &pmu.events;
-        for (direction, events) in [("reads", reads), ("writes", writes)] {
-            if events.is_empty() {
-                let why = format!(
-                    "{} has no event for {direction} that is known here",
-                    pmu.name
-                );
-                return Err(NoTraffic::new(Absence::NoSuchEvent, why));
+        for (direction, text) in [(Direction::Reads, "reads"), (Direction::Writes, "writes")] {
+            if events.iter().all(|(of, _)| *of != direction) {
+                let why = format!("{pmu} has no event for {text} that is known here");
+                return Err(NoMeter::new(Absence::NoSuchEvent, why));
             }
-        }
-        if let Events::Named {
-            reads: of_reads,
-            writes: of_writes,
-            ..
-        } = self.events
-            && subchannels(reads, of_reads) != subchannels(writes, of_writes)
-        {
-            let why = format!(
-                "{} counts reads and writes of different subchannels",
-                pmu.name
-            );
-            return Err(NoTraffic::new(Absence::NoSuchEvent, why));
         }
         let mut planned = Vec::new();
-        for (direction, events) in [(Direction::Reads, reads), (Direction::Writes, writes)] {
-            for event in events {
-                let (registers, lines_per_count) = self.event(root, &pmu.dir, event)?;
-                planned.push(PlannedEvent {
-                    direction,
-                    registers,
-                    lines_per_count,
-                });
-            }
+        for (direction, event) in events {
+            let (registers, lines_per_count) = self.event(root, &format!("{PMUS}/{pmu}"), event)?;
+            planned.push(PlannedEvent {
+                direction: *direction,
+                registers,
+                lines_per_count,
+            });
         }
         Ok((type_id, planned))
     }
@@ -315,13 +264,14 @@ impl Family {
     fn event(&self, root: &Root, dir: &str, event: &str) -> Result<(Registers, f64), ReadError> {
         const TERMS: &str = "the terms of an event, as in `event=0x04,umask=0x03`";
         let file = format!("{dir}/events/{event}");
-        let (terms, lines) = match self.events {
-            Events::Terms { .. } => (event.to_owned(), 1.0),
-            Events::Named { counts_lines, .. } => (
-                root.text(&file, ITEM)?
-                    .ok_or_else(|| root.missing(&file, ITEM, TERMS))?,
-                lines_per_count(root, &file, counts_lines)?,
-            ),
+        let (terms, lines) = if self.unit == Unit::Terms {
+            (event.to_owned(), 1.0)
+        } else {
+            let terms = root.text(&file, ITEM)?;
+            (
+                terms.ok_or_else(|| root.missing(&file, ITEM, TERMS))?,
+                lines_per_count(root, &file, self.unit)?,
+            )
         };
         let registers =
             encode(root, dir, &terms)?.ok_or_else(|| root.malformed(&file, ITEM, TERMS, terms))?;
@@ -329,25 +279,28 @@ impl Family {
     }
 }
 
-/// The number of the subchannel that the event `name` belongs to.
-fn subchannel<'a>(name: &'a str, base: &str) -> Option<&'a str> {
-    let number = name.strip_prefix(base)?.strip_prefix("_sch")?;
-    (!number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())).then_some(number)
+/// Whether the event `name` is the part of the event `base` for a subchannel.
+fn is_subchannel(name: &str, base: &str) -> bool {
+    let number = name
+        .strip_prefix(base)
+        .and_then(|rest| rest.strip_prefix("_sch"));
+    number.is_some_and(is_number)
 }
 
-/// Lines per count, by the files `.scale` and `.unit` beside an event. Without them a count is a line, if `counts_lines`.
-fn lines_per_count(root: &Root, event: &str, counts_lines: bool) -> Result<f64, ReadError> {
+/// Lines per count, by the files `.scale` and `.unit` beside an event.
+fn lines_per_count(root: &Root, event: &str, unit: Unit) -> Result<f64, ReadError> {
     const SCALE: &str = "MiB per count, more than 0";
     const UNIT: &str = "`MiB`";
     let (scale_file, unit_file) = (format!("{event}.scale"), format!("{event}.unit"));
-    let scale: Option<f64> = root.parse(&scale_file, ITEM, SCALE)?;
-    let unit = root.text(&unit_file, ITEM)?;
-    match (scale, unit) {
-        (None, None) if counts_lines => Ok(1.0),
-        (None, _) => Err(root.missing(&scale_file, ITEM, SCALE)),
-        (Some(_), None) => Err(root.missing(&unit_file, ITEM, UNIT)),
-        (Some(_), Some(unit)) if unit != "MiB" => Err(root.malformed(&unit_file, ITEM, UNIT, unit)),
-        (Some(scale), Some(_)) if scale.is_finite() && scale > 0.0 => Ok(scale * MIB / LINE),
-        (Some(scale), Some(_)) => Err(root.malformed(&scale_file, ITEM, SCALE, scale.to_string())),
+    let scale: f64 = match root.parse(&scale_file, ITEM, SCALE)? {
+        Some(scale) => scale,
+        None if unit == Unit::Line => return Ok(1.0),
+        None => return Err(root.missing(&scale_file, ITEM, SCALE)),
+    };
+    match root.text(&unit_file, ITEM)? {
+        None => Err(root.missing(&unit_file, ITEM, UNIT)),
+        Some(unit) if unit != "MiB" => Err(root.malformed(&unit_file, ITEM, UNIT, unit)),
+        Some(_) if scale.is_finite() && scale > 0.0 => Ok(scale * MIB / LINE),
+        Some(_) => Err(root.malformed(&scale_file, ITEM, SCALE, scale.to_string())),
     }
 }

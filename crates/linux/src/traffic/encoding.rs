@@ -14,10 +14,9 @@ pub(super) struct Registers(pub(super) [u64; 3]);
 /// The registers for an event of the PMU whose folder is `pmu`. `None`: the text is not a list of terms.
 ///
 /// # Errors
-/// A file under `format` that is missing, can't be read, or gives a term other bits than its value needs.
+/// A file under `format` that is missing, can't be read, or gives a term fewer bits than its value needs.
 pub(super) fn encode(root: &Root, pmu: &str, terms: &str) -> Result<Option<Registers>, ReadError> {
     let mut registers = Registers::default();
-    let mut taken = Registers::default();
     for term in terms.split(',') {
         // A term without a value stands for 1.
         let (name, value) = term
@@ -34,24 +33,11 @@ pub(super) fn encode(root: &Root, pmu: &str, terms: &str) -> Result<Option<Regis
             .ok_or_else(|| root.missing(&file, ITEM, FIELD))?;
         let field =
             Field::parse(&text).ok_or_else(|| root.malformed(&file, ITEM, FIELD, text.clone()))?;
-        let (bits, set) = field.spread(value).ok_or_else(|| {
-            root.malformed(
-                &file,
-                ITEM,
-                "a field that is wide enough for the value of the event",
-                text.clone(),
-            )
+        let bits = field.spread(value).ok_or_else(|| {
+            let wide = "a field that is wide enough for the value of the event";
+            root.malformed(&file, ITEM, wide, text)
         })?;
-        if taken.0[field.register] & bits != 0 {
-            return Err(root.malformed(
-                &file,
-                ITEM,
-                "bits that no other term of the event has",
-                text,
-            ));
-        }
-        taken.0[field.register] |= bits;
-        registers.0[field.register] |= set;
+        registers.0[field.register] |= bits;
     }
     Ok(Some(registers))
 }
@@ -82,15 +68,14 @@ impl Field {
         })
     }
 
-    /// All bits of the field, and those that are set for this value. `None`: it is too large.
-    fn spread(&self, value: u64) -> Option<(u64, u64)> {
-        let (mut bits, mut set, mut rest) = (0, 0, value);
+    /// The bits of the field that are set for this value. `None`: it is too large.
+    fn spread(&self, value: u64) -> Option<u64> {
+        let (mut set, mut rest) = (0, value);
         for bit in self.ranges.iter().flat_map(|&(first, last)| first..=last) {
-            bits |= 1 << bit;
             set |= (rest & 1) << bit;
             rest >>= 1;
         }
-        (rest == 0).then_some((bits, set))
+        (rest == 0).then_some(set)
     }
 }
 
@@ -138,7 +123,6 @@ mod tests {
             ("event", "config:0-7"),
             ("far", "config9:0"),
             ("odd", "config:9-8"),
-            ("same", "config:7"),
         ]);
         for terms in [
             "",
@@ -172,8 +156,6 @@ mod tests {
                 "format/event",
                 "says `config:0-7`; expected a field that is wide enough",
             ),
-            ("event=1,event=2", "format/event", "no other term"),
-            ("event=1,same=1", "format/same", "no other term"),
         ] {
             let error = encode(&root, PMU, terms).unwrap_err().to_string();
             assert!(

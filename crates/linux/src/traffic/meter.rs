@@ -1,11 +1,10 @@
 //! Reads the counters of memory controllers.
 
-use super::NoTraffic;
-use super::discovery::{Direction, Plan, Planned, PlannedEvent, TrafficSource, discover};
+use super::discovery::{Direction, Plan, Planned, PlannedEvent, discover};
 use crate::counters::group::{Total, decode_group};
 use crate::counters::sys::{Attributes, ReadFormat, Scope, Start, Target};
 use crate::counters::{absence_of, read_words, sys};
-use crate::root::Root;
+use crate::root::{NoMeter, Root};
 use cosched_core::{Absence, Counter, Machine, Reading, Traffic};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,9 +14,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// It takes two file descriptors per memory controller, on some processors four.
 #[derive(Debug)]
 pub struct TrafficMeter {
-    source: TrafficSource,
     /// In the order of the machine's memory domains.
-    domains: Vec<Result<Vec<Controller>, NoTraffic>>,
+    domains: Vec<Result<Vec<Controller>, NoMeter>>,
     /// Kept between reads.
     words: Vec<u64>,
 }
@@ -43,8 +41,8 @@ impl TrafficMeter {
     /// the whole machine, so this works as well where the run may use a few CPUs only.
     ///
     /// # Errors
-    /// [`NoTraffic`]: no memory domain can be counted, for want of permission or of known counters.
-    pub fn open(root: &Root, machine: &Machine) -> Result<TrafficMeter, NoTraffic> {
+    /// [`NoMeter`]: no memory domain can be counted, for want of permission or of known counters.
+    pub fn open(root: &Root, machine: &Machine) -> Result<TrafficMeter, NoMeter> {
         TrafficMeter::open_by(sys::open, discover(root, machine)?)
     }
 
@@ -52,25 +50,27 @@ impl TrafficMeter {
     pub(super) fn open_by(
         mut open: impl FnMut(&Attributes, Target, Option<BorrowedFd<'_>>) -> io::Result<OwnedFd>,
         plan: Plan,
-    ) -> Result<TrafficMeter, NoTraffic> {
+    ) -> Result<TrafficMeter, NoMeter> {
         let domains: Vec<_> = plan
-            .domains
             .into_iter()
             .map(|planned| Controller::open_all(&mut open, &planned?))
             .collect();
-        let problems: Vec<NoTraffic> = domains
+        let problems: Vec<&NoMeter> = domains
             .iter()
-            .filter_map(|domain| domain.as_ref().err().cloned())
+            .filter_map(|domain: &Result<_, _>| domain.as_ref().err())
             .collect();
-        let all_failed = problems.len() == domains.len();
-        match NoTraffic::merge(problems) {
-            Some(problem) if all_failed => Err(problem),
-            _ => Ok(TrafficMeter {
-                source: plan.source,
-                domains,
-                words: Vec::new(),
-            }),
+        // What permission would mend comes first, because the user can do something about it.
+        let is_denied = |problem: &&&NoMeter| problem.reason == Absence::NoPermission;
+        let first = problems.iter().find(is_denied).or(problems.first());
+        if let Some(&first) = first
+            && problems.len() == domains.len()
+        {
+            return Err(first.clone());
         }
+        Ok(TrafficMeter {
+            domains,
+            words: Vec::new(),
+        })
     }
 
     /// Appends what each memory domain has moved since the meter was opened, in the order of
@@ -85,13 +85,8 @@ impl TrafficMeter {
         }
     }
 
-    /// The counters that the lines come from.
-    pub fn source(&self) -> TrafficSource {
-        self.source
-    }
-
     /// Why a memory domain of the machine is not counted; `None` for each that is.
-    pub fn problems(&self) -> impl ExactSizeIterator<Item = Option<&NoTraffic>> {
+    pub fn problems(&self) -> impl ExactSizeIterator<Item = Option<&NoMeter>> {
         self.domains.iter().map(|domain| domain.as_ref().err())
     }
 }
@@ -110,7 +105,7 @@ impl Controller {
     fn open_all(
         open: &mut impl FnMut(&Attributes, Target, Option<BorrowedFd<'_>>) -> io::Result<OwnedFd>,
         planned: &[Planned],
-    ) -> Result<Vec<Controller>, NoTraffic> {
+    ) -> Result<Vec<Controller>, NoMeter> {
         planned
             .iter()
             .map(|planned| Controller::open(open, planned))
@@ -120,7 +115,7 @@ impl Controller {
     fn open(
         open: &mut impl FnMut(&Attributes, Target, Option<BorrowedFd<'_>>) -> io::Result<OwnedFd>,
         planned: &Planned,
-    ) -> Result<Controller, NoTraffic> {
+    ) -> Result<Controller, NoMeter> {
         let mut members: Vec<OwnedFd> = Vec::new();
         for event in &planned.events {
             let leader = members.first().map(AsFd::as_fd);
@@ -137,7 +132,7 @@ impl Controller {
             let opened = open(&attributes, Target::Cpu(planned.cpu.0), leader);
             members.push(opened.map_err(|error| {
                 let reason = absence_of(error.raw_os_error().unwrap_or(0), Counter::MmReads);
-                NoTraffic::new(
+                NoMeter::new(
                     reason,
                     format!("{} on CPU {}: {error}", planned.pmu, planned.cpu.0),
                 )

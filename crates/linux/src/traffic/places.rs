@@ -4,37 +4,37 @@
 //! memory of all its NUMA nodes, and the kernel does not say which serves which. So counts can be put down to a memory
 //! domain only if it is the only one of its sockets.
 
-use super::{ITEM, NoTraffic};
-use crate::root::{ReadError, Root};
+use super::ITEM;
+use crate::root::{NoMeter, ReadError, Root};
 use crate::topology::{node_of, nodes, package};
 use cosched_core::{Absence, CpuId, CpuSet, Machine};
+use std::collections::BTreeSet;
 
 /// The sockets that PMUs name, and the NUMA nodes of all CPUs.
 pub(super) struct Places {
     /// CPUs of each NUMA node, whoever may use them.
     nodes: Vec<CpuSet>,
-    /// For each CPU that a PMU names, the CPUs of its socket; `None` if the kernel does not tell them.
-    sockets: Vec<(CpuId, Option<CpuSet>)>,
+    /// For each CPU that a PMU names, the CPUs of its socket; those of all nodes if the kernel does not tell them.
+    sockets: Vec<(CpuId, CpuSet)>,
 }
 
 impl Places {
     /// Reads where the CPUs are that the PMUs name.
     pub(super) fn read(root: &Root, named: &CpuSet) -> Result<Places, ReadError> {
+        let nodes = nodes(root, ITEM)?;
+        let all: CpuSet = nodes.iter().flat_map(CpuSet::iter).collect();
         let mut sockets = Vec::new();
         for cpu in named.iter() {
-            sockets.push((cpu, package(root, cpu)?));
+            sockets.push((cpu, package(root, cpu)?.unwrap_or_else(|| all.clone())));
         }
-        Ok(Places {
-            nodes: nodes(root, ITEM)?,
-            sockets,
-        })
+        Ok(Places { nodes, sockets })
     }
 
     /// Of the CPUs that PMUs name, those that stand for the sockets of this memory domain.
     ///
     /// # Errors
-    /// [`NoTraffic`]: a socket has other memory domains as well, or some of the domain's CPUs are on no named socket.
-    pub(super) fn of_domain(&self, machine: &Machine, domain: usize) -> Result<CpuSet, NoTraffic> {
+    /// [`NoMeter`]: a socket has other memory domains as well, or some of the domain's CPUs are on no named socket.
+    pub(super) fn of_domain(&self, machine: &Machine, domain: usize) -> Result<CpuSet, NoMeter> {
         let members = &machine.memory_domains[domain];
         let node = members.first().and_then(|cpu| node_of(&self.nodes, cpu));
         // Without a node the domain is the whole machine, of which only the usable CPUs are known.
@@ -42,44 +42,34 @@ impl Places {
         let mut named = CpuSet::new();
         let mut reached = CpuSet::new();
         for (cpu, socket) in &self.sockets {
-            let Some(socket) = socket else {
-                if self.nodes.len() > 1 {
-                    let why = format!(
-                        "the kernel does not say which CPUs share a socket with CPU {}",
-                        cpu.0
-                    );
-                    return Err(NoTraffic::new(Absence::NotTold, why));
-                }
+            if !socket.intersection(cpus).is_empty() {
+                self.check_socket(*cpu, socket)?;
                 named.insert(*cpu);
-                reached.extend(cpus.iter());
-                continue;
-            };
-            if socket.intersection(cpus).is_empty() {
-                continue;
+                reached.extend(socket.iter());
             }
-            let mut of_socket: Vec<Option<usize>> =
-                socket.iter().map(|cpu| node_of(&self.nodes, cpu)).collect();
-            of_socket.sort_unstable();
-            of_socket.dedup();
-            if of_socket.len() > 1 {
-                let why = format!(
-                    "the socket of CPU {} has {} memory domains, and the kernel does not say which of its memory \
-                     controllers serves which",
-                    cpu.0,
-                    of_socket.len()
-                );
-                return Err(NoTraffic::new(Absence::NotTold, why));
-            }
-            named.insert(*cpu);
-            reached.extend(socket.iter());
         }
         let mut missed = cpus.clone();
         missed.remove_all(&reached);
         if !missed.is_empty() {
             let why =
                 format!("no PMU of memory controllers names a CPU of the socket of CPUs {missed}");
-            return Err(NoTraffic::new(Absence::NotTold, why));
+            return Err(NoMeter::new(Absence::NotTold, why));
         }
         Ok(named)
+    }
+
+    /// Checks that a socket has one memory domain.
+    fn check_socket(&self, cpu: CpuId, socket: &CpuSet) -> Result<(), NoMeter> {
+        let of_socket: BTreeSet<Option<usize>> =
+            socket.iter().map(|cpu| node_of(&self.nodes, cpu)).collect();
+        if of_socket.len() == 1 {
+            return Ok(());
+        }
+        let why = format!(
+            "the socket of CPU {} has {} memory domains, and the kernel does not say which of its memory controllers              serves which",
+            cpu.0,
+            of_socket.len()
+        );
+        Err(NoMeter::new(Absence::NotTold, why))
     }
 }

@@ -32,7 +32,7 @@ const MOST_OF_ERROR: usize = 200;
 pub fn main(showing: &str) -> anyhow::Result<()> {
     let showing = serde_json::from_str(showing)?;
     // Signals are meant for the run. When it ends, it closes the line.
-    cosched_linux::become_console();
+    cosched_linux::become_helper(c"cosched-console");
     let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut answers = stream.try_clone()?;
     let mut orders = BufReader::new(stream);

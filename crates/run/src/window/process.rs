@@ -29,7 +29,7 @@ const MOST_STATE: u64 = 256 << 20;
 /// The run did not start this process, or the line to it is broken.
 pub fn main() -> anyhow::Result<()> {
     // Signals are meant for the run. When it ends, it closes the line.
-    cosched_linux::become_window();
+    cosched_linux::become_helper(c"cosched-window");
     let line = Line::on(io::stdin().as_fd().try_clone_to_owned()?);
     let Came::Message(Told::Serve(doors), fds) = line.take() else {
         anyhow::bail!(

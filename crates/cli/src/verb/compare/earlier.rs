@@ -83,7 +83,7 @@ pub(super) fn end(folder: &Path) -> anyhow::Result<()> {
         std::thread::sleep(LOOK);
     }
     // Its name is from a file.
-    let reach = Reach::RunsOf(vec![run], geteuid().as_raw());
+    let reach = Reach::Runs(vec![run], geteuid().as_raw());
     let found = orphans_within(&root, &reach);
     if found.is_empty() {
         return Ok(());

@@ -82,7 +82,7 @@ pub(super) const STOPS: Duration = Duration::from_secs(30);
 pub(crate) fn main(args: KeepArgs) -> anyhow::Result<ExitCode> {
     cosched_linux::settle_signals();
     let signals = Interrupts::hold_all()?;
-    cosched_linux::become_keeper();
+    cosched_linux::become_helper(c"run-keeper");
     cosched_linux::adopt_orphans();
     let lock = earlier::let_others_wait(&args.folder);
     let leftovers = Leftovers::before();

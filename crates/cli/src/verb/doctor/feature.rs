@@ -63,7 +63,7 @@ impl Feature {
 pub(super) fn all(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<Feature> {
     let mut features: Vec<Feature> = Counter::BY_NEED
         .into_iter()
-        .map(|counter| counting(counter, counters, topology.facts.virtual_machine))
+        .map(|counter| counting(counter, counters, topology.virtual_machine))
         .collect();
     features.extend([
         cpu_time(root, counters),
@@ -157,11 +157,7 @@ fn freezer(root: &Root) -> Feature {
 fn list_of_processes(root: &Root) -> Feature {
     let problem = folder_problem(root);
     let remedy = match &problem {
-        Some(
-            NoFolder::Foreign { path, .. }
-            | NoFolder::Open { path, .. }
-            | NoFolder::NotFolder { path },
-        ) => Some(format!(
+        Some(NoFolder::Taken { path, .. }) => Some(format!(
             "ask its owner or root to remove {}",
             path.display()
         )),
@@ -171,20 +167,16 @@ fn list_of_processes(root: &Root) -> Feature {
         "list of a run's processes",
         yes_unless(problem),
         "a folder that is the caller's alone, in $XDG_RUNTIME_DIR, in /run/user/UID or in /tmp",
-        "`cosched thaw` finds what killed runs left by groups and marks alone",
+        "`cosched thaw` finds what killed runs left by groups and variables alone",
     )
     .or_remedy(remedy)
 }
 
 fn binding(topology: &Topology) -> Feature {
-    let facts = &topology.facts;
+    let (used, present) = (topology.machine.cpus.len(), topology.present.len());
     Feature::new(
         "bind to CPUs",
-        Ok(format!(
-            "{} of {} CPUs",
-            facts.used.len(),
-            facts.present.len()
-        )),
+        Ok(format!("{used} of {present} CPUs")),
         "nothing; a container or cpuset may leave fewer CPUs",
         "the kernel chooses the CPU of each job that runs",
     )

@@ -19,7 +19,7 @@ pub(super) fn machine(topology: &Topology) -> String {
         count(machine.llcs.len() as u64, "last-level cache"),
         count(machine.memory_domains.len() as u64, "memory domain"),
     );
-    for (cpus, why) in topology.facts.left_out() {
+    for (cpus, why) in &topology.left_out {
         let _ = writeln!(out, "left out: CPUs {cpus}, {why}");
     }
     out

@@ -9,8 +9,8 @@ use crate::input::spec;
 use crate::verb::run::Offered;
 use clap::{Args, ValueEnum};
 use cosched_core::metric::METRICS;
-use cosched_core::{Importance, POLICIES, ParamKind, Params};
-use cosched_linux::events::listing;
+use cosched_core::{Counter, Importance, POLICIES, ParamKind, Params};
+use cosched_linux::events::{Event, own_tables, tables};
 use cosched_linux::root::Root;
 use cosched_report::wrap;
 use cosched_run::width_of;
@@ -200,43 +200,34 @@ fn metrics() -> (String, Value) {
 }
 
 fn events() -> anyhow::Result<(String, Value)> {
-    let mut text = String::new();
+    let own = own_tables(&Root::default())?;
+    let mut text = Vec::new();
     let mut list = Vec::new();
-    let mut table = "";
-    let all = listing(&Root::default())?;
-    for event in &all {
-        if event.table != table {
-            let here = if event.this_machine {
-                "  <- this machine"
-            } else {
-                ""
+    for table in tables() {
+        let this_machine = own.iter().any(|own| own.name == table.name);
+        let here = if this_machine {
+            "  <- this machine"
+        } else {
+            ""
+        };
+        let mut lines = format!("{}{here}\n  source: {}\n", table.title, table.source);
+        for counter in Counter::BY_NEED {
+            let event = table.event(counter);
+            let encoding = event.map(|event| event.encoding.to_string());
+            let name = event.map(Event::name);
+            let absent = event.is_none().then(|| table.why_absent(counter));
+            let shown = match (&encoding, &name) {
+                (Some(encoding), Some(name)) => format!("{encoding:<28} {name}"),
+                _ => format!("- ({})", absent.unwrap_or_default()),
             };
-            let _ = writeln!(
-                text,
-                "{}{}{here}",
-                if table.is_empty() { "" } else { "\n" },
-                event.title
-            );
-            let _ = writeln!(text, "  source: {}", event.source);
-            table = event.table;
+            let _ = writeln!(lines, "  {:<13} {shown}", counter.name());
+            list.push(json!({
+                "table": table.name, "event": counter.name(), "encoding": encoding, "name": name, "absent": absent,
+                "source": table.source, "this_machine": this_machine,
+            }));
         }
-        let (encoding, name, absent) = match &event.event {
-            Ok(found) => (
-                Some(found.encoding.to_string()),
-                Some(found.name.as_str()),
-                None,
-            ),
-            Err(why) => (None, None, Some(*why)),
-        };
-        let shown = match (&encoding, name) {
-            (Some(encoding), Some(name)) => format!("{encoding:<28} {name}"),
-            _ => format!("- ({})", absent.unwrap_or_default()),
-        };
-        let _ = writeln!(text, "  {:<13} {shown}", event.counter.name());
-        list.push(json!({
-            "table": event.table, "event": event.counter.name(), "encoding": encoding, "name": name, "absent": absent,
-            "source": event.source, "this_machine": event.this_machine,
-        }));
+        text.push(lines);
     }
+    let text = text.join("\n");
     Ok((text, json!({ "events": list })))
 }
