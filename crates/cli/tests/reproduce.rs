@@ -37,28 +37,23 @@ fn threads_change_nothing_and_seeds_do() {
 }
 
 #[test]
-fn a_folder_gets_the_document_its_data_and_its_figures() {
+fn a_folder_gets_the_document_and_its_figures() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("new/folder");
     let printed = small(&["--out", out.to_str().unwrap()]).stdout;
-    let beside = out.join("reproduction");
     let read = |path: &Path| {
         std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     };
     assert!(text(&printed).contains("## Bandwidth-aware"));
-    // Each figure that the document shows is there, with its numbers.
+    // Each figure that the document shows is there.
     let document = read(&out.join("reproduction.md"));
     let mut figures = 0;
     for line in document.lines().filter(|line| line.starts_with("![")) {
         let path = line.rsplit_once('(').unwrap().1.trim_end_matches(')');
         assert!(read(&out.join(path)).starts_with("<svg "), "{path}");
-        let numbers = read(&out.join(path.replace(".svg", ".csv")));
-        let columns = numbers.lines().next().unwrap().split(',').count();
-        assert!(columns > 1 && numbers.lines().count() > 4, "{numbers}");
         figures += 1;
     }
     assert_eq!(figures, 2);
-    assert!(read(&beside.join("bandwidth-verdicts.csv")).contains("95 % from"));
 }
 
 #[test]

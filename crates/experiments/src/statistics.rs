@@ -105,7 +105,6 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
 
 /// The positive `n`-th root of a positive number, by halving the interval that it lies in.
 fn root(value: f64, n: usize) -> f64 {
-    let power = |base: f64| (0..n).fold(1.0, |product, _| product * base);
     let (mut low, mut high) = if value < 1.0 {
         (value, 1.0)
     } else {
@@ -116,7 +115,7 @@ fn root(value: f64, n: usize) -> f64 {
         if middle <= low || middle >= high {
             break;
         }
-        if power(middle) > value {
+        if (0..n).fold(1.0, |product, _| product * middle) > value {
             high = middle
         } else {
             low = middle

@@ -7,9 +7,9 @@ use crate::whole_file::write_whole;
 use anyhow::Context as _;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use cosched_experiments::reproduction::findings::{csv, markdown};
+use cosched_experiments::reproduction::findings::markdown::markdown;
 use cosched_experiments::reproduction::{
-    Experiment, Findings, Pool, ReproduceError, Request, reproduce,
+    EXPERIMENTS, Experiment, Findings, Pool, ReproduceError, Request, reproduce,
 };
 use cosched_linux::{Interrupt, Interrupts};
 use cosched_run::Screen;
@@ -25,20 +25,18 @@ use std::time::Duration;
 ///
 /// Prints a Markdown document. Each chapter has a table of verdicts: the published figure, ours with its 95 % interval, and
 /// their ratio. Experiments follow that show what causes the difference. The same request gives the same bytes on every
-/// machine, with any number of threads. `even` is no paper's: it measures our own policy.
-/// All papers take six to twelve minutes on two CPUs, `even` eight to fourteen; either takes less than one with --quick.
+/// machine, with any number of threads. All papers take six to twelve minutes on two CPUs, and less than one with --quick.
 #[derive(Args, Debug)]
 pub(crate) struct ReproduceArgs {
-    /// Experiments to repeat [default: those of the four papers]
-    #[arg(value_name = "EXPERIMENT", value_parser = PossibleValuesParser::new(Experiment::ALL.map(Experiment::name)))]
+    /// Experiments to repeat [default: all]
+    #[arg(value_name = "EXPERIMENT", value_parser = PossibleValuesParser::new(EXPERIMENTS.iter().map(|one| one.name)))]
     experiments: Vec<String>,
 
     /// Shorter jobs and fewer seeds: a first look. Short jobs pay more for measurements
     #[arg(long)]
     quick: bool,
 
-    /// Repetitions, each with its own seed [default: 20, with --quick 3]; `even` takes at most the first four, with --quick
-    /// two
+    /// Repetitions, each with its own seed [default: 20, with --quick 3]
     #[arg(long, value_name = "N")]
     seeds: Option<NonZeroUsize>,
 
@@ -50,7 +48,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(short, long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 
-    /// Also write reproduction.md into this folder, with each figure as SVG and each table as CSV beside it
+    /// Also write reproduction.md into this folder, with each figure as SVG beside it
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
@@ -61,13 +59,11 @@ pub(crate) struct ReproduceArgs {
 
 impl ReproduceArgs {
     /// The experiments to repeat, each once, in the order of the document.
-    fn experiments(&self) -> Vec<Experiment> {
-        if self.experiments.is_empty() {
-            return Experiment::PAPERS.to_vec();
-        }
-        Experiment::ALL
-            .into_iter()
-            .filter(|one| self.experiments.iter().any(|name| name == one.name()))
+    fn experiments(&self) -> Vec<&'static Experiment> {
+        let names = &self.experiments;
+        EXPERIMENTS
+            .iter()
+            .filter(|one| names.is_empty() || names.iter().any(|name| name == one.name))
             .collect()
     }
 
@@ -95,7 +91,7 @@ pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<ExitCode> {
         write_all(&findings, folder)?;
     }
     let mut out = std::io::stdout().lock();
-    out.write_all(markdown::markdown(&findings, None).as_bytes())?;
+    out.write_all(markdown(&findings, None).as_bytes())?;
     out.flush()?;
     Ok(Exit::Success.into())
 }
@@ -155,23 +151,17 @@ fn reproduce_on_screen(
 /// Name of the document, and of the folder beside it.
 const NAME: &str = "reproduction";
 
-/// Writes the document, and beside it a folder with its tables and figures.
+/// Writes the document, and beside it a folder with its figures.
 fn write_all(findings: &Findings, folder: &Path) -> anyhow::Result<()> {
     let beside = folder.join(NAME);
     std::fs::create_dir_all(&beside).with_context(|| format!("cannot create {}", told(&beside)))?;
     for (table, chart) in findings.tables() {
-        let file = beside.join(format!("{}.csv", table.id));
-        write_whole(&file, csv::csv(table).as_bytes())?;
         if let Some(chart) = chart {
             let file = beside.join(format!("{}.svg", table.id));
             write_whole(&file, chart.svg().as_bytes())?;
         }
     }
-    for verdicts in findings.verdicts().filter(|table| !table.rows.is_empty()) {
-        let file = beside.join(format!("{}.csv", verdicts.id));
-        write_whole(&file, csv::csv(&verdicts).as_bytes())?;
-    }
     // The document comes last: it refers to the other files.
-    let document = markdown::markdown(findings, Some(NAME));
+    let document = markdown(findings, Some(NAME));
     write_whole(&folder.join(format!("{NAME}.md")), document.as_bytes())
 }

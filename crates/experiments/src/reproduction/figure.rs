@@ -1,11 +1,10 @@
 //! Figures and the numbers that they show, from one set of data.
 
-use crate::reproduction::findings::{Cell, Figure, Part, Table};
-use crate::reproduction::trial::Stay;
+use super::findings::{Cell, Figure, Table};
+use super::watch::Stay;
 use crate::statistics::Estimate;
-pub(crate) use cosched_report::chart::Curve;
 use cosched_report::chart::{
-    Axis, BarSeries, Bars, Chart, Estimate as Drawable, Plot, Span, Timeline,
+    Axis, BarSeries, Bars, Chart, Curve, Estimate as Drawable, Plot, Span, Timeline,
 };
 
 /// What the axes mean.
@@ -24,8 +23,8 @@ fn axis(label: &str) -> Axis {
     Axis::new(label, unit)
 }
 
-/// Rows of a table that can still be read beside a figure.
-const FEW: usize = 31;
+/// Bars of one colour: a name, and the values of each group by repetition.
+pub(crate) type Series = (String, Vec<Vec<f64>>);
 
 /// Bars in groups, one of each series, and perhaps a further column of the table.
 pub(crate) fn bars(
@@ -33,147 +32,139 @@ pub(crate) fn bars(
     caption: String,
     axes: Axes,
     groups: Vec<String>,
-    series: Vec<(String, Vec<Option<Estimate>>)>,
-    column: Option<(String, Vec<f64>)>,
-) -> Part {
+    series: Vec<Series>,
+    column: Option<(&str, Vec<f64>)>,
+) -> Figure {
     let mut columns = vec![axes.x.to_owned()];
-    columns.extend(series.iter().map(|(name, _)| name.clone()));
-    columns.extend(column.iter().map(|(name, _)| name.clone()));
-    let rows = groups.iter().enumerate().map(|(at, group)| {
-        let mut row = vec![Cell::text(group.clone())];
-        row.extend(series.iter().map(|(_, values)| {
-            Cell::estimate(values.get(at).copied().flatten(), axes.decimals, false)
-        }));
-        row.extend(
-            column
-                .iter()
-                .map(|(_, values)| Cell::number(values.get(at).copied().unwrap_or(f64::NAN), 0)),
-        );
-        row
-    });
-    let table = Table {
-        id,
-        caption: caption.clone(),
-        columns,
-        rows: rows.collect(),
-    };
-    let drawable = |estimate: &Option<Estimate>| {
-        estimate.map(|estimate| Drawable {
-            value: estimate.mean,
-            interval: estimate.half_width.is_some().then(|| estimate.interval()),
-        })
-    };
+    let mut rows: Vec<Vec<Cell>> = groups.iter().map(|group| vec![Cell::text(group)]).collect();
+    let mut drawn = Vec::new();
+    for (name, by_group) in series {
+        let estimates: Vec<_> = by_group.iter().map(|values| Estimate::of(values)).collect();
+        for (row, estimate) in rows.iter_mut().zip(&estimates) {
+            row.push(Cell::estimate(*estimate, axes.decimals));
+        }
+        columns.push(name.clone());
+        drawn.push(BarSeries {
+            name,
+            values: estimates.into_iter().map(drawable).collect(),
+        });
+    }
+    if let Some((name, values)) = column {
+        columns.push(name.to_owned());
+        for (row, value) in rows.iter_mut().zip(values) {
+            row.push(Cell::number(value, 0));
+        }
+    }
     let plot = Plot::Bars(Bars {
         groups,
-        series: (series.iter())
-            .map(|(name, values)| BarSeries {
-                name: name.clone(),
-                values: values.iter().map(drawable).collect(),
-            })
-            .collect(),
+        series: drawn,
     });
-    part(table, chart(&caption, axes, plot))
+    figure(id, caption, axes, columns, rows, plot)
+}
+
+fn drawable(estimate: Option<Estimate>) -> Option<Drawable> {
+    let estimate = estimate?;
+    Some(Drawable {
+        value: estimate.mean,
+        interval: estimate.half_width.map(|_| estimate.interval()),
+    })
 }
 
 /// Curves over a number.
-pub(crate) fn curves(id: String, caption: String, axes: Axes, curves: Vec<Curve>) -> Part {
-    let rows = curves.iter().flat_map(|curve| {
-        curve.points.iter().map(|&(x, y)| {
-            vec![
+pub(crate) fn curves(id: String, caption: String, axes: Axes, curves: Vec<Curve>) -> Figure {
+    let mut rows = Vec::new();
+    for curve in &curves {
+        for (x, y) in &curve.points {
+            rows.push(vec![
                 Cell::text(curve.name.clone()),
-                Cell::number(x, axes.decimals),
-                Cell::number(y, axes.decimals),
-            ]
-        })
-    });
-    let columns = vec!["curve".to_owned(), axes.x.to_owned(), axes.y.to_owned()];
-    let table = Table {
-        id,
-        caption: caption.clone(),
-        columns,
-        rows: rows.collect(),
-    };
-    part(table, chart(&caption, axes, Plot::Curves(curves)))
+                Cell::number(*x, axes.decimals),
+                Cell::number(*y, axes.decimals),
+            ]);
+        }
+    }
+    let columns = ["curve", axes.x, axes.y].map(str::to_owned).to_vec();
+    figure(id, caption, axes, columns, rows, Plot::Curves(curves))
 }
 
 /// Who had which of so many CPUs.
-pub(crate) fn timeline(id: String, caption: String, cpus: usize, stays: &[Stay]) -> Part {
+pub(crate) fn timeline(id: String, caption: String, cpus: usize, stays: &[Stay]) -> Figure {
     let axes = Axes {
         x: "time, s",
         y: "CPU",
         decimals: 2,
     };
-    let s = |ns: u64| ns as f64 / 1e9;
-    // A stay that goes on after a decision is one.
+    let mut rows = Vec::new();
+    let mut spans = Vec::new();
+    for stay in joined(stays) {
+        let [from, to] = [stay.from, stay.to].map(|ns| ns as f64 / 1e9);
+        rows.push(vec![
+            Cell::number(f64::from(stay.cpu), 0),
+            Cell::number(f64::from(stay.task), 0),
+            Cell::number(from, 3),
+            Cell::number(to, 3),
+        ]);
+        spans.push(Span {
+            row: stay.cpu as usize,
+            series: stay.task as usize,
+            from,
+            to,
+        });
+    }
+    let jobs = spans.iter().map(|span| span.series + 1).max().unwrap_or(0);
+    let plot = Plot::Timeline(Timeline {
+        rows: (0..cpus).map(|cpu| format!("CPU {cpu}")).collect(),
+        series: (0..jobs).map(|job| format!("job {job}")).collect(),
+        spans,
+    });
+    let columns = ["CPU", "job", "from, s", "to, s"].map(str::to_owned);
+    figure(id, caption, axes, columns.to_vec(), rows, plot)
+}
+
+/// The stays, with those in one that go on after a decision.
+fn joined(stays: &[Stay]) -> Vec<Stay> {
     let mut joined: Vec<Stay> = Vec::new();
     for stay in stays {
-        match joined
+        let before = joined
             .iter_mut()
-            .find(|one| one.cpu == stay.cpu && one.task == stay.task && one.to == stay.from)
-        {
-            Some(one) => one.to = stay.to,
+            .find(|one| one.cpu == stay.cpu && one.task == stay.task && one.to == stay.from);
+        match before {
+            Some(before) => before.to = stay.to,
             None => joined.push(*stay),
         }
     }
-    let rows = joined.iter().map(|stay| {
-        let (cpu, task) = (f64::from(stay.cpu), f64::from(stay.task));
-        vec![
-            Cell::number(cpu, 0),
-            Cell::number(task, 0),
-            Cell::number(s(stay.from), 3),
-            Cell::number(s(stay.to), 3),
-        ]
-    });
-    let columns = ["CPU", "job", "from, s", "to, s"]
-        .map(str::to_owned)
-        .to_vec();
-    let table = Table {
-        id,
-        caption: caption.clone(),
-        columns,
-        rows: rows.collect(),
-    };
-    let tasks = joined
-        .iter()
-        .map(|stay| stay.task as usize + 1)
-        .max()
-        .unwrap_or(0);
-    let plot = Plot::Timeline(Timeline {
-        rows: (0..cpus).map(|cpu| format!("CPU {cpu}")).collect(),
-        series: (0..tasks).map(|task| format!("job {task}")).collect(),
-        spans: (joined.iter())
-            .map(|stay| Span {
-                row: stay.cpu as usize,
-                series: stay.task as usize,
-                from: s(stay.from),
-                to: s(stay.to),
-            })
-            .collect(),
-    });
-    part(table, chart(&caption, axes, plot))
+    joined
 }
 
-fn chart(caption: &str, axes: Axes, plot: Plot) -> Chart {
-    // What stands behind a colon or in brackets is for the caption.
-    let words = caption.replace('`', "");
-    let end = [": ", " ("]
-        .iter()
-        .filter_map(|mark| words.find(mark))
-        .min()
-        .unwrap_or(words.len());
-    let title = words[..end].trim_end_matches('.').to_owned();
-    Chart {
-        title,
+fn figure(
+    id: String,
+    caption: String,
+    axes: Axes,
+    columns: Vec<String>,
+    rows: Vec<Vec<Cell>>,
+    plot: Plot,
+) -> Figure {
+    let chart = Chart {
+        title: title(&caption),
         subtitle: None,
         x: axis(axes.x),
         y: axis(axes.y),
         plot,
-    }
+    };
+    let table = Table {
+        id,
+        caption,
+        columns,
+        rows,
+    };
+    Figure { table, chart }
 }
 
-fn part(table: Table, chart: Chart) -> Part {
-    let few = table.rows.len() <= FEW;
-    Part::Figure(Box::new(Figure { table, few, chart }))
+/// The caption as far as a colon or bracket.
+fn title(caption: &str) -> String {
+    let words = caption.replace('`', "");
+    let ends = [": ", " ("].iter().filter_map(|mark| words.find(mark));
+    let end = ends.min().unwrap_or(words.len());
+    words[..end].trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]
@@ -194,9 +185,7 @@ mod tests {
             stay(0, 1, 200, 400),
             stay(1, 3, 200, 400),
         ];
-        let Part::Figure(figure) = timeline("t".into(), "Who".into(), 2, &stays) else {
-            panic!("a figure")
-        };
+        let figure = timeline("t".into(), "Who".into(), 2, &stays);
         assert_eq!(figure.table.rows.len(), 3);
         let Plot::Timeline(drawn) = figure.chart.plot else {
             panic!("a timeline")
@@ -207,7 +196,7 @@ mod tests {
 
     #[test]
     fn units_stand_behind_a_comma() {
-        assert_eq!(axis("time, s"), Axis::new("time", "s"));
-        assert_eq!(axis("mix"), Axis::new("mix", ""));
+        assert_eq!(axis("time, s").unit, "s");
+        assert_eq!(axis("mix").unit, "");
     }
 }

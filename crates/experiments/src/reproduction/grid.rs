@@ -1,157 +1,72 @@
 //! Trials over mixes, candidates and seeds, and what is computed over them.
 
-use crate::reproduction::error::ReproduceError;
-use crate::reproduction::mixes::Mix;
-use crate::reproduction::pool::Pool;
-use crate::reproduction::trial::{Measured, Trial};
-use crate::statistics::geometric_mean;
+use super::error::ReproduceError;
+use super::lab::Lab;
+use super::measured::{Figure, Measured};
+use super::mixes::Mix;
+use super::trial::{Candidate, simulate};
+use crate::statistics::{geometric_mean, mean, over};
 use cosched_sim::MachineSpec;
 use std::sync::Arc;
 
-/// A policy with parameters of its own.
-#[derive(Clone, Debug)]
-pub(crate) struct Candidate {
-    /// Its name in tables.
-    pub(crate) label: String,
-    pub(crate) policy: &'static str,
-    pub(crate) params: Vec<(&'static str, String)>,
-    /// Whether its estimates are compared with the truth.
-    pub(crate) truth: bool,
-    /// Whether the policy is shown true progress in place of estimated progress.
-    pub(crate) knows_progress: bool,
-    /// Whether solo traces are of other runs.
-    pub(crate) others_traces: bool,
-    /// Whether it knows what another run of the same jobs took and learnt.
-    pub(crate) remembers: bool,
-}
-
-impl Candidate {
-    /// A policy as it is.
-    pub(crate) fn new(policy: &'static str) -> Candidate {
-        Candidate {
-            label: policy.to_owned(),
-            policy,
-            params: Vec::new(),
-            truth: false,
-            knows_progress: false,
-            others_traces: false,
-            remembers: false,
-        }
-    }
-
-    /// Its estimates are compared with the truth.
-    pub(crate) fn compared(mut self) -> Candidate {
-        self.truth = true;
-        self
-    }
-
-    /// It is shown true progress in place of estimated progress.
-    pub(crate) fn knowing_progress(mut self) -> Candidate {
-        self.knows_progress = true;
-        self
-    }
-
-    /// It knows what another run of the same jobs took and learnt.
-    pub(crate) fn remembering(mut self) -> Candidate {
-        self.remembers = true;
-        self
-    }
-
-    /// One more value of a parameter.
-    pub(crate) fn and(mut self, name: &'static str, value: impl ToString) -> Candidate {
-        self.params.push((name, value.to_string()));
-        self
-    }
-
-    /// The policy with this value of a parameter.
-    pub(crate) fn with(
-        policy: &'static str,
-        name: &'static str,
-        value: impl ToString,
-    ) -> Candidate {
-        let value = value.to_string();
-        Candidate {
-            label: format!("{policy}, {name} {value}"),
-            params: vec![(name, value)],
-            ..Candidate::new(policy)
-        }
-    }
-}
-
-/// Simulates lists of jobs, each with some variants and all seeds: by list, then by variant, then by seed. `variants` makes the
-/// trials of a list with a seed; they have the same jobs and machine, and share their solo runs.
-pub(crate) fn simulate(
-    pool: &Pool<'_>,
-    what: &str,
-    lists: usize,
-    seeds: &[u64],
-    variants: impl Fn(usize, u64) -> Vec<Trial> + Sync,
-) -> Result<Vec<Vec<Vec<Measured>>>, ReproduceError> {
-    let cells: Vec<(usize, u64)> = (0..lists)
-        .flat_map(|list| seeds.iter().map(move |&seed| (list, seed)))
-        .collect();
-    let found = pool.map(what, &cells, |&(list, seed)| {
-        Trial::simulate_all(&variants(list, seed))
-    })?;
-    let mut results: Vec<Vec<Vec<Measured>>> = vec![Vec::new(); lists];
-    for ((list, _), of_variants) in cells.into_iter().zip(found) {
-        results[list].resize_with(of_variants.len(), Vec::new);
-        for (of_seeds, run) in results[list].iter_mut().zip(of_variants) {
-            of_seeds.push(run);
-        }
-    }
-    Ok(results)
-}
-
 /// The results: for each mix and candidate one for each seed.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Grid {
     results: Vec<Vec<Vec<Measured>>>,
     pub(crate) mixes: usize,
     pub(crate) seeds: usize,
 }
 
+/// How a figure compares with that of the base: ours, then the base's.
+type Change = fn(f64, f64) -> f64;
+
+/// Ours as a share of the base's.
+pub(crate) fn share(ours: f64, base: f64) -> f64 {
+    ours / base
+}
+
+/// By how many per cent the base has more: how much faster ours is, where the figure is a time.
+pub(crate) fn gain(ours: f64, base: f64) -> f64 {
+    100.0 * (base / ours - 1.0)
+}
+
+/// By how many per cent ours has less.
+pub(crate) fn saved(ours: f64, base: f64) -> f64 {
+    100.0 * (1.0 - ours / base)
+}
+
+/// By how many per cent ours has more.
+pub(crate) fn lost(ours: f64, base: f64) -> f64 {
+    100.0 * (ours / base - 1.0)
+}
+
 impl Grid {
     /// Simulates all of them. The same seed means the same jobs for every candidate, so that their results are pairs.
     pub(crate) fn simulate(
-        pool: &Pool<'_>,
+        lab: &Lab<'_>,
         what: &str,
         machine: &Arc<MachineSpec>,
         mixes: &[Mix],
         candidates: &[Candidate],
         seeds: &[u64],
     ) -> Result<Grid, ReproduceError> {
-        let variants = |mix: usize, seed: u64| {
-            let of = |candidate: &Candidate| Trial {
-                restart: mixes[mix].restart,
-                params: candidate.params.clone(),
-                truth: candidate.truth,
-                knows_progress: candidate.knows_progress,
-                others_traces: candidate.others_traces,
-                remembers: candidate.remembers,
-                ..Trial::new(machine, &mixes[mix].jobs, candidate.policy, seed)
-            };
-            candidates.iter().map(of).collect()
-        };
-        let results = simulate(pool, what, mixes.len(), seeds, variants)?;
-        Ok(Grid::of_results(results, seeds.len()))
-    }
-
-    /// Results by mix, candidate and seed, of so many seeds.
-    pub(crate) fn of_results(results: Vec<Vec<Vec<Measured>>>, seeds: usize) -> Grid {
-        Grid {
-            mixes: results.len(),
-            seeds,
-            results,
+        let cells: Vec<(usize, u64)> = (0..mixes.len())
+            .flat_map(|mix| seeds.iter().map(move |&seed| (mix, seed)))
+            .collect();
+        let runs = lab.pool.map(what, &cells, |&(mix, seed)| {
+            simulate(machine, &mixes[mix], candidates, seed)
+        })?;
+        let mut results = vec![vec![Vec::new(); candidates.len()]; mixes.len()];
+        for ((mix, _), by_candidate) in cells.into_iter().zip(runs) {
+            for (candidate, run) in by_candidate.into_iter().enumerate() {
+                results[mix][candidate].push(run);
+            }
         }
-    }
-
-    /// The results of these mixes alone.
-    pub(crate) fn only(&self, mixes: &[usize]) -> Grid {
-        Grid::of_results(
-            mixes.iter().map(|&mix| self.results[mix].clone()).collect(),
-            self.seeds,
-        )
+        Ok(Grid {
+            results,
+            mixes: mixes.len(),
+            seeds: seeds.len(),
+        })
     }
 
     /// The results of a mix under a candidate, by seed.
@@ -160,71 +75,80 @@ impl Grid {
     }
 
     /// A figure of a mix under a candidate, by seed.
-    pub(crate) fn values(
-        &self,
-        mix: usize,
-        candidate: usize,
-        of: impl Fn(&Measured) -> Option<f64>,
-    ) -> Vec<f64> {
-        self.of(mix, candidate).iter().filter_map(of).collect()
+    pub(crate) fn values(&self, mix: usize, candidate: usize, figure: Figure) -> Vec<f64> {
+        self.of(mix, candidate).iter().filter_map(figure).collect()
     }
 
-    /// For each seed, the base's figure over the candidate's, less 1, in per cent: how much less the candidate has.
-    pub(crate) fn gains(
-        &self,
-        mix: usize,
-        candidate: usize,
-        base: &[Measured],
-        of: impl Fn(&Measured) -> Option<f64>,
-    ) -> Vec<f64> {
-        let pairs = self.of(mix, candidate).iter().zip(base);
-        pairs
-            .filter_map(|(ours, base)| Some(100.0 * (of(base)? / of(ours)? - 1.0)))
+    /// A figure of each mix under a candidate, by seed.
+    pub(crate) fn by_mix(&self, candidate: usize, figure: Figure) -> Vec<Vec<f64>> {
+        (0..self.mixes)
+            .map(|mix| self.values(mix, candidate, figure))
             .collect()
     }
 
-    /// For each seed, the geometric mean over the mixes of a figure that is positive.
-    pub(crate) fn geometric(&self, of: impl Fn(usize, usize) -> Option<f64>) -> Vec<f64> {
-        let of_seed = |seed: usize| {
-            let values: Option<Vec<f64>> = (0..self.mixes).map(|mix| of(mix, seed)).collect();
-            values.and_then(|values| geometric_mean(&values))
-        };
-        (0..self.seeds).filter_map(of_seed).collect()
+    /// For each seed, the mean over the mixes of a figure; only of seeds in which each mix has it.
+    pub(crate) fn means(&self, candidate: usize, figure: Figure) -> Vec<f64> {
+        let mut means = Vec::new();
+        for seed in 0..self.seeds {
+            let mixes = self.results.iter();
+            let values: Option<Vec<f64>> = mixes.map(|mix| figure(&mix[candidate][seed])).collect();
+            means.extend(values.and_then(|values| mean(&values)));
+        }
+        means
     }
 
-    /// For each seed, the geometric mean over the mixes of how much faster the candidate is than the base, in per cent:
-    /// by turnaround.
+    /// How a figure compares with that of another candidate in the same grid: by mix, then by seed.
+    pub(crate) fn compared(
+        &self,
+        candidate: usize,
+        base: usize,
+        figure: Figure,
+        change: Change,
+    ) -> Vec<Vec<f64>> {
+        self.compared_with((self, base), candidate, figure, change)
+    }
+
+    /// How a figure compares with that of a candidate of another grid with the same mixes: by mix, then by seed.
+    pub(crate) fn compared_with(
+        &self,
+        (grid, base): (&Grid, usize),
+        candidate: usize,
+        figure: Figure,
+        change: Change,
+    ) -> Vec<Vec<f64>> {
+        let mut by_mix = Vec::new();
+        for mix in 0..self.mixes {
+            let mut changes = Vec::new();
+            for (ours, base) in self.of(mix, candidate).iter().zip(grid.of(mix, base)) {
+                let both = figure(ours).zip(figure(base));
+                changes.extend(both.map(|(ours, base)| change(ours, base)));
+            }
+            by_mix.push(changes);
+        }
+        by_mix
+    }
+
+    /// For each seed, the geometric mean over the mixes of how much faster the candidate is than the base, in per cent.
     pub(crate) fn speed_up(&self, candidate: usize, base: (&Grid, usize)) -> Vec<f64> {
-        let (grid, base) = base;
-        let ratio = |mix: usize, seed: usize| {
-            Some(
-                grid.of(mix, base).get(seed)?.turnaround_s
-                    / self.of(mix, candidate).get(seed)?.turnaround_s,
-            )
-        };
-        self.geometric(ratio)
-            .into_iter()
-            .map(|ratio| 100.0 * (ratio - 1.0))
-            .collect()
+        let inverse: Change = |ours, base| base / ours;
+        let ratios = self.compared_with(base, candidate, Measured::time, inverse);
+        over(&ratios, |ratios| {
+            Some(100.0 * (geometric_mean(ratios)? - 1.0))
+        })
     }
 
     /// For each seed, the geometric mean over the mixes of the unfairness, in per cent above 1.
     pub(crate) fn unfairness(&self, candidate: usize) -> Vec<f64> {
-        self.geometric(|mix, seed| self.of(mix, candidate)[seed].unfair_percent())
+        over(
+            &self.by_mix(candidate, Measured::unfair_percent),
+            geometric_mean,
+        )
     }
 
-    /// For each seed, the mean over the mixes of a figure.
-    pub(crate) fn means(
-        &self,
-        candidate: usize,
-        of: impl Fn(&Measured) -> Option<f64>,
-    ) -> Vec<f64> {
-        let of_seed = |seed: usize| {
-            let values: Option<Vec<f64>> = (0..self.mixes)
-                .map(|mix| of(&self.of(mix, candidate)[seed]))
-                .collect();
-            values.map(|values| values.iter().sum::<f64>() / values.len() as f64)
-        };
-        (0..self.seeds).filter_map(of_seed).collect()
+    /// For each seed, in how many mixes a test holds.
+    pub(crate) fn count(&self, test: impl Fn(usize, usize) -> bool) -> Vec<f64> {
+        (0..self.seeds)
+            .map(|seed| (0..self.mixes).filter(|&mix| test(mix, seed)).count() as f64)
+            .collect()
     }
 }

@@ -1,6 +1,6 @@
 //! How much is simulated: seeds, the length of jobs, and who carries it out.
 
-use crate::reproduction::pool::Pool;
+use super::pool::Pool;
 use cosched_core::Nanos;
 use cosched_sim::Work;
 
@@ -9,29 +9,33 @@ pub(crate) struct Lab<'a> {
     pub(crate) pool: Pool<'a>,
     /// The seeds of the repetitions.
     pub(crate) seeds: Vec<u64>,
-    /// The work of jobs that have no length of their own.
-    pub(crate) work: Work,
+    /// What jobs without a length of their own take alone.
+    pub(crate) solo: Nanos,
     /// Whether this is the short form.
     pub(crate) quick: bool,
-    /// Seeds of the experiments on causes.
-    pub(crate) few: usize,
 }
 
 impl Lab<'_> {
-    /// The first seeds, for experiments that need fewer repetitions.
+    /// The work of jobs without a length of their own.
+    pub(crate) fn work(&self) -> Work {
+        Work::SoloTime(self.solo)
+    }
+
+    /// The first seeds, for experiments on causes.
     pub(crate) fn few_seeds(&self) -> &[u64] {
-        &self.seeds[..self.few.clamp(1, self.seeds.len())]
+        self.first_seeds(if self.quick { 2 } else { 4 })
     }
 
     /// The first two fifths of the seeds, and two at least: for experiments whose differences are large.
     pub(crate) fn fewer_seeds(&self) -> &[u64] {
-        &self.seeds[..(2 * self.seeds.len())
-            .div_ceil(5)
-            .max(2)
-            .min(self.seeds.len())]
+        self.first_seeds((2 * self.seeds.len()).div_ceil(5).max(2))
     }
 
-    /// How many repetitions experiments on causes have.
+    fn first_seeds(&self, most: usize) -> &[u64] {
+        &self.seeds[..most.min(self.seeds.len())]
+    }
+
+    /// The introduction of experiments on causes.
     pub(crate) fn of_causes(&self) -> String {
         format!(
             "Each experiment changes one thing, with {}.",
@@ -39,35 +43,22 @@ impl Lab<'_> {
         )
     }
 
-    /// What each job takes alone in s, if jobs have no length of their own.
-    pub(crate) fn solo_s(&self) -> Option<f64> {
-        match self.work {
-            Work::SoloTime(time) => Some(time.as_s()),
-            Work::Instructions(_) => None,
-        }
-    }
-
     pub(crate) fn seeds_in_words(&self) -> String {
         in_words(&self.seeds)
     }
 
     pub(crate) fn work_in_words(&self) -> String {
-        match self.work {
-            Work::SoloTime(time) => format!("each job as much as it does in {} s alone", s(time)),
-            Work::Instructions(instructions) => format!("each job of {instructions} instructions"),
-        }
+        format!(
+            "each job as much as it does in {} s alone",
+            self.solo.as_s()
+        )
     }
 }
 
-/// How many seeds these are.
+/// The number of seeds.
 pub(crate) fn in_words(seeds: &[u64]) -> String {
     match seeds.len() {
         1 => "one seed".to_owned(),
         n => format!("{n} seeds"),
     }
-}
-
-/// Seconds without decimals that say nothing.
-pub(crate) fn s(time: Nanos) -> String {
-    format!("{}", time.as_s())
 }

@@ -25,16 +25,19 @@ static MIXES: &[(&str, &str)] = mixes! {
 /// A mix: its jobs, and whether they start again.
 #[derive(Clone, Debug)]
 pub(crate) struct Mix {
-    /// Its folder and name, as in `perf-fair/mix01`.
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) jobs: Vec<SimJob>,
     pub(crate) restart: Restart,
 }
 
 impl Mix {
-    /// Its name without its folder.
-    pub(crate) fn short(&self) -> &'static str {
-        self.name.rsplit('/').next().unwrap_or_default()
+    /// So many copies of a program, each with the same work.
+    pub(crate) fn of_copies(program: &Arc<ProgramSpec>, number: usize, work: Work) -> Mix {
+        Mix {
+            name: program.name.clone(),
+            jobs: copies(program, number, work),
+            restart: Restart::Never,
+        }
     }
 }
 
@@ -60,21 +63,18 @@ fn one() -> usize {
 /// Tests read every mix and find every program.
 const SOUND: &str = "a mix that comes with the project is sound";
 
-/// The mixes of a folder, in the order of their names. Jobs without work of their own do what they do alone in the time
-/// `work`.
+/// The mixes of a folder, in the order of their names. Jobs without work of their own have `work`.
 pub(crate) fn of_folder(folder: &str, work: Work) -> Vec<Mix> {
-    let inside = |name: &str| {
-        name.strip_prefix(folder)
-            .is_some_and(|rest| rest.starts_with('/'))
-    };
-    MIXES
-        .iter()
-        .filter(|(name, _)| inside(name))
-        .map(|&(name, text)| read(name, text, work))
-        .collect()
+    let mut mixes = Vec::new();
+    for (path, text) in MIXES {
+        if let Some((_, name)) = path.split_once('/').filter(|(of, _)| *of == folder) {
+            mixes.push(read(name, text, work));
+        }
+    }
+    mixes
 }
 
-fn read(name: &'static str, text: &str, work: Work) -> Mix {
+fn read(name: &str, text: &str, work: Work) -> Mix {
     let file: MixFile = toml::from_str(text).expect(SOUND);
     let mut jobs: Vec<SimJob> = Vec::new();
     for entry in &file.job {
@@ -83,13 +83,12 @@ fn read(name: &'static str, text: &str, work: Work) -> Mix {
             .map_or(work, |instructions| Work::Instructions(instructions as u64));
         jobs.extend(copies(&program(&entry.program), entry.copies, work));
     }
-    let restart = if file.restart.is_some() {
-        Restart::UntilLast
-    } else {
-        Restart::Never
+    let restart = match file.restart {
+        Some(_) => Restart::UntilLast,
+        None => Restart::Never,
     };
     Mix {
-        name,
+        name: name.to_owned(),
         jobs,
         restart,
     }
@@ -102,15 +101,11 @@ pub(crate) fn program(name: &str) -> Arc<ProgramSpec> {
 
 /// The programs of SPEC CPU2006, by name.
 pub(crate) fn spec_programs() -> Vec<Arc<ProgramSpec>> {
-    spec_names().map(program).collect()
-}
-
-/// Their names.
-pub(crate) fn spec_names() -> impl Iterator<Item = &'static str> {
     PROGRAMS
         .iter()
         .filter(|file| file.file.contains("/spec-cpu2006/"))
-        .map(|file| file.name)
+        .map(|file| program(file.name))
+        .collect()
 }
 
 /// Copies of a program, each with the same work.

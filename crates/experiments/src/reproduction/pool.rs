@@ -1,24 +1,24 @@
 //! Independent trials on all CPUs.
 
-use crate::reproduction::error::ReproduceError;
+use super::error::ReproduceError;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Runs trials on so many threads, tells how far it is, and stops when it is asked to.
+/// Threads that run trials, with progress and cancellation.
 pub struct Pool<'a> {
     /// Threads; at least one is used.
     pub threads: usize,
-    /// Called after each trial, from any thread, with the name of what is being done, the trials done and all trials.
+    /// Called after each trial, from any thread: the name of the experiment, the trials done and all trials.
     pub progress: &'a (dyn Fn(&str, usize, usize) + Sync),
     /// Set from outside: no further trial begins.
     pub stop: &'a AtomicBool,
 }
 
 impl Pool<'_> {
-    /// The results of `trial` for each of `inputs`, in their order. So the order in which trials end can't be seen.
+    /// The results of `trial` for each of `inputs`, in their order.
     ///
     /// # Errors
-    /// The error of the first input, in their order, whose trial failed; or [`ReproduceError::Interrupted`].
+    /// The error of the first failed input, in their order; or [`ReproduceError::Interrupted`].
     pub fn map<I: Sync, O: Send>(
         &self,
         what: &str,
@@ -30,36 +30,32 @@ impl Pool<'_> {
         let failed = AtomicBool::new(false);
         let results: Vec<Mutex<Option<Result<O, ReproduceError>>>> =
             inputs.iter().map(|_| Mutex::new(None)).collect();
-        let work = || {
-            while !self.stop.load(Ordering::Relaxed) && !failed.load(Ordering::Relaxed) {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some(input) = inputs.get(at) else { return };
-                let result = trial(input);
-                failed.fetch_or(result.is_err(), Ordering::Relaxed);
-                if let Ok(mut slot) = results[at].lock() {
-                    *slot = Some(result);
-                }
-                (self.progress)(what, done.fetch_add(1, Ordering::Relaxed) + 1, inputs.len());
-            }
-        };
         std::thread::scope(|scope| {
             for _ in 0..self.threads.clamp(1, inputs.len().max(1)) {
-                scope.spawn(work);
+                scope.spawn(|| {
+                    while !self.stop.load(Ordering::Relaxed) && !failed.load(Ordering::Relaxed) {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(input) = inputs.get(at) else { return };
+                        let result = trial(input);
+                        failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                        if let Ok(mut slot) = results[at].lock() {
+                            *slot = Some(result);
+                        }
+                        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                        (self.progress)(what, done, inputs.len());
+                    }
+                });
             }
         });
+        // After a failure some inputs have no result; the failure itself counts, not the gap.
         let mut ended = Vec::with_capacity(inputs.len());
-        let mut is_short = false;
         for slot in results {
-            match slot.into_inner().ok().flatten() {
-                Some(result) => ended.push(result?),
-                None => is_short = true,
-            }
+            ended.extend(slot.into_inner().ok().flatten().transpose()?);
         }
-        if is_short {
-            Err(ReproduceError::Interrupted)
-        } else {
-            Ok(ended)
+        if ended.len() < inputs.len() {
+            return Err(ReproduceError::Interrupted);
         }
+        Ok(ended)
     }
 }
 
@@ -109,10 +105,7 @@ mod tests {
         let inputs: Vec<usize> = (0..50).collect();
         let failing = |&at: &usize| {
             if at >= 20 {
-                Err(ReproduceError::Failed {
-                    what: at.to_string(),
-                    tasks: 1,
-                })
+                Err(ReproduceError::trial(&at.to_string(), "it failed"))
             } else {
                 Ok(at)
             }
@@ -120,7 +113,7 @@ mod tests {
         let error = pool(1, &stop, &|_, _, _| ())
             .map("failing", &inputs, failing)
             .unwrap_err();
-        assert_eq!(error.to_string(), "20: 1 tasks did not end well");
+        assert_eq!(error.to_string(), "20: it failed");
         let stopping = |_: &str, done: usize, _: usize| stop.store(done >= 10, Ordering::Relaxed);
         let error = pool(2, &stop, &stopping)
             .map("stopped", &inputs, |&at| Ok(at))

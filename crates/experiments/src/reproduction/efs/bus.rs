@@ -1,28 +1,28 @@
 //! The memory bus: what one program needs of it alone, and what four of them get (section 3, Figure 4).
 
-use super::effects::{CORES, linux, runs};
-use crate::reproduction::error::ReproduceError;
-use crate::reproduction::figure::{Axes, Curve, curves};
-use crate::reproduction::findings::{Cell, Part, Table, Verdict, plain};
-use crate::reproduction::lab::Lab;
-use crate::reproduction::mixes::{copies, program};
-use crate::reproduction::paper::efs as paper;
-use crate::reproduction::trial::Measured;
+use super::super::error::ReproduceError;
+use super::super::figure::{Axes, curves};
+use super::super::findings::{Cell, Chapter, Verdict};
+use super::super::grid::Grid;
+use super::super::lab::Lab;
+use super::super::measured::Measured;
+use super::super::mixes::program;
+use super::super::number::plain;
+use super::super::paper::efs as paper;
+use super::super::trial::Candidate;
+use super::{CORES, LINUX, fours};
 use crate::statistics::{deviation, mean, over};
 use cosched_core::model::bus;
+use cosched_report::chart::Curve;
 use cosched_sim::program::Stall;
-use cosched_sim::{FIT_LENGTH, MachineSpec, ProgramSpec, SimJob, rates};
+use cosched_sim::{FIT_LENGTH, MachineSpec, ProgramSpec, rates};
 use std::sync::Arc;
 
 /// Transactions per us that the machine's bus serves, as its file says.
 pub(super) fn mu(machine: &MachineSpec) -> f64 {
-    let value = machine
-        .params
-        .iter()
-        .find(|(name, _)| name == "mu_trans_per_us");
-    value
-        .and_then(|(_, value)| value.parse().ok())
-        .unwrap_or(paper::MU)
+    let mut params = machine.params.iter();
+    let found = params.find(|(name, _)| name == "mu_trans_per_us");
+    found.map_or(paper::MU, |(_, value)| value.parse().unwrap_or(paper::MU))
 }
 
 /// The share of time for which a program keeps the bus busy when it is alone.
@@ -30,35 +30,36 @@ pub(super) fn solo_utilisation(machine: &Arc<MachineSpec>, program: &Arc<Program
     (rates(machine, program, 1, FIT_LENGTH).lines_per_ns * 1e3 / mu(machine)).min(0.999)
 }
 
-/// A synthetic program like `bus-60` that uses such a share of the bus alone, with so many misses at once. `None` if it can't
-/// use as much.
+/// The program `bus-60` with so many misses at once, and so many times the cycles in the core.
+fn like_bus_60(factor: f64, at_once: f64, name: String) -> Arc<ProgramSpec> {
+    let mut made = (*program("bus-60")).clone();
+    made.name = name;
+    made.core.cpi *= factor;
+    made.memory.stall = Stall::Overlap { mlp: at_once };
+    Arc::new(made)
+}
+
+/// A synthetic program that uses such a share of the bus alone, with so many misses at once. `None` if it can't use as much.
 pub(super) fn synthetic(
     machine: &Arc<MachineSpec>,
     demand: f64,
     at_once: f64,
 ) -> Option<Arc<ProgramSpec>> {
-    let base = program("bus-60");
-    let with = |factor: f64| {
-        let mut made = (*base).clone();
-        made.name = format!("bus-{}-{}", plain(100.0 * demand, 0), plain(at_once, 0));
-        made.core.cpi *= factor;
-        made.memory.stall = Stall::Overlap { mlp: at_once };
-        Arc::new(made)
-    };
+    let name = format!("bus-{}-{}", plain(100.0 * demand, 0), plain(at_once, 0));
     // More time in the core between two reads means less use of the bus.
     let (mut low, mut high) = (0.02, 64.0);
-    if solo_utilisation(machine, &with(low)) < demand {
+    if solo_utilisation(machine, &like_bus_60(low, at_once, name.clone())) < demand {
         return None;
     }
     for _ in 0..40 {
         let middle = 0.5 * (low + high);
-        if solo_utilisation(machine, &with(middle)) > demand {
+        if solo_utilisation(machine, &like_bus_60(middle, at_once, name.clone())) > demand {
             low = middle
         } else {
             high = middle
         }
     }
-    Some(with(0.5 * (low + high)))
+    Some(like_bus_60(0.5 * (low + high), at_once, name))
 }
 
 /// Misses at once of the synthetic programs, as many as it takes to fill the bus alone.
@@ -68,165 +69,139 @@ pub(super) const AT_ONCE: f64 = 40.0;
 pub(super) const FEWER_AT_ONCE: [f64; 4] = [AT_ONCE, 20.0, 12.0, 8.0];
 
 /// Work of the four together in the time that one would take alone: the sum of their speeds.
-fn throughput(run: &Measured) -> f64 {
-    run.slowdowns.iter().map(|slowdown| 1.0 / slowdown).sum()
+fn throughput(run: &Measured) -> Option<f64> {
+    Some(run.slowdowns.iter().map(|slowdown| 1.0 / slowdown).sum())
+}
+
+/// EFS's model of the throughput of four identical tasks.
+fn model(demand: f64) -> f64 {
+    bus::throughput(&[demand; CORES]).unwrap_or(f64::NAN)
+}
+
+/// By how many per cent the model is above each throughput.
+fn off(model: f64, throughputs: &[f64]) -> Vec<f64> {
+    let values = throughputs.iter();
+    values.map(|value| 100.0 * (model / value - 1.0)).collect()
 }
 
 /// Throughput of four identical tasks against what one needs of the bus alone.
 pub(super) fn figure_4(
+    chapter: &mut Chapter,
     lab: &Lab<'_>,
     machine: &Arc<MachineSpec>,
     programs: &[Arc<ProgramSpec>],
-    parts: &mut Vec<Part>,
-    verdicts: &mut Vec<Verdict>,
 ) -> Result<(), ReproduceError> {
-    let synthetic: Vec<Arc<ProgramSpec>> = (1..=10)
-        .map(|tenth| program(&format!("bus-{}", 10 * tenth)))
-        .collect();
-    let all: Vec<&Arc<ProgramSpec>> = synthetic.iter().chain(programs).collect();
-    let lists: Vec<Vec<SimJob>> = all
-        .iter()
-        .map(|program| copies(program, CORES, lab.work))
-        .collect();
-    let results = runs(
-        lab,
-        "efs: Figure 4",
-        machine,
-        &lists,
-        &[&linux],
-        lab.few_seeds(),
-    )?;
-    let (mut rows, mut made, mut real) = (Vec::new(), Vec::new(), Vec::new());
-    let mut off: Vec<Vec<f64>> = Vec::new();
-    let mut below = 0;
+    let made = (1..=10).map(|tenth| program(&format!("bus-{}", 10 * tenth)));
+    let made: Vec<Arc<ProgramSpec>> = made.collect();
+    let all = [&made, programs].concat();
+    let (linux, seeds) = ([Candidate::new("linux")], lab.few_seeds());
+    let mixes = fours(lab, &all);
+    let grid = Grid::simulate(lab, "efs: Figure 4", machine, &mixes, &linux, seeds)?;
+    let (mut rows, mut points, mut differences, mut below) = (vec![], vec![], vec![], 0);
     for (at, program) in all.iter().enumerate() {
         let demand = solo_utilisation(machine, program);
-        let model = bus::throughput(&[demand; CORES]).unwrap_or(f64::NAN);
-        let values: Vec<f64> = results[at][0].iter().map(throughput).collect();
-        let point = (100.0 * demand, mean(&values).unwrap_or(0.0));
+        let values = grid.values(at, LINUX, throughput);
         rows.push(vec![
             Cell::text(program.name.clone()),
             Cell::number(100.0 * demand, 1),
-            Cell::number(model, 2),
+            Cell::number(model(demand), 2),
             Cell::mean(&values, 2),
         ]);
-        if at < synthetic.len() {
-            made.push(point);
-            off.push(
-                values
-                    .iter()
-                    .map(|value| 100.0 * (model / value - 1.0))
-                    .collect(),
-            );
+        let here = mean(&values).unwrap_or(0.0);
+        points.push((100.0 * demand, here));
+        if at < made.len() {
+            differences.push(off(model(demand), &values));
         } else {
-            real.push(point);
-            below += usize::from(point.1 < 0.99 * model);
+            below += usize::from(here < 0.99 * model(demand));
         }
     }
-    let model: Vec<(f64, f64)> = (0..100)
-        .filter_map(|percent| {
-            let demand = f64::from(percent) / 100.0;
-            bus::throughput(&[demand; CORES])
-                .ok()
-                .map(|throughput| (f64::from(percent), throughput))
-        })
-        .collect();
-    parts.push(Part::Heading(
-        "Figure 4: throughput of four identical tasks".to_owned(),
+    let real = points.split_off(made.len());
+    draw_figure_4(chapter, points, real);
+    chapter.table(
+        "efs-figure-4-points",
+        "The points of Figure 4: solo utilisation in per cent, throughput by the model, throughput here.",
+        ["program", "solo utilisation, %", "model", "here"],
+        rows,
+    );
+    chapter.text(format!(
+        "Of {} SPEC programs {below} lie more than 1 % below the model.",
+        programs.len()
     ));
-    parts.push(curves(
+    let most = over(&differences, |values| {
+        values.iter().map(|off| off.abs()).reduce(f64::max)
+    });
+    let spread = over(&differences, deviation);
+    let what = "Figure 4: greatest difference of the synthetic program from the model, %";
+    let verdict = Verdict::at_most(what, paper::FIGURE_4_MOST, 1, &most);
+    chapter.verdicts.push(verdict);
+    let what = "Figure 4: standard deviation of that difference, %";
+    let verdict = Verdict::size(what, paper::FIGURE_4_DEVIATION, 1, &spread);
+    chapter.verdicts.push(verdict);
+    Ok(())
+}
+
+fn draw_figure_4(chapter: &mut Chapter, made: Vec<(f64, f64)>, real: Vec<(f64, f64)>) {
+    let percent = (0..100).map(f64::from);
+    let modelled = percent.map(|percent| (percent, model(percent / 100.0)));
+    let modelled = modelled.filter(|(_, throughput)| throughput.is_finite());
+    chapter.heading("Figure 4: throughput of four identical tasks");
+    chapter.figure(curves(
         "efs-figure-4".to_owned(),
-        "Throughput of four identical tasks, against the share of the bus that one uses alone: EFS's model, synthetic \
-         programs that only miss, and SPEC CPU2006 programs, which also destroy each other's cache."
+        "Throughput of four identical tasks, against the share of the bus that one uses alone: EFS's model, synthetic programs \
+         that only miss, and SPEC CPU2006 programs, which also destroy each other's cache."
             .to_owned(),
-        Axes { x: "solo utilisation of the bus, %", y: "throughput", decimals: 2 },
+        Axes {
+            x: "solo utilisation of the bus, %",
+            y: "throughput",
+            decimals: 2,
+        },
         vec![
-            Curve::line("model (Eqs. 10-12)".to_owned(), model),
+            Curve::line("model (Eqs. 10-12)".to_owned(), modelled.collect()),
             Curve::line("synthetic".to_owned(), made),
             Curve::points("SPEC CPU2006".to_owned(), real),
         ],
     ));
-    parts.push(Part::Table(Table {
-        id: "efs-figure-4-points".to_owned(),
-        caption: "The points of Figure 4: solo utilisation in per cent, throughput by the model, throughput here."
-            .to_owned(),
-        columns: ["program", "solo utilisation, %", "model", "here"].map(str::to_owned).to_vec(),
-        rows,
-    }));
-    let most = over(&off, |values| {
-        values.iter().map(|off| off.abs()).reduce(f64::max)
-    });
-    let what = "Figure 4: greatest difference of the synthetic program from the model, %";
-    verdicts.push(Verdict::at_most(what, paper::FIGURE_4_MOST, 1, &most));
-    let what = "Figure 4: standard deviation of that difference, %";
-    verdicts.push(Verdict::size(
-        what,
-        paper::FIGURE_4_DEVIATION,
-        1,
-        &over(&off, deviation),
-    ));
-    parts.push(Part::Text(format!(
-        "Of {} SPEC programs {below} lie more than 1 % below the model.",
-        programs.len()
-    )));
-    Ok(())
 }
 
 /// Figure 4 with programs that wait for fewer misses at once.
 pub(super) fn causes(
+    chapter: &mut Chapter,
     lab: &Lab<'_>,
     machine: &Arc<MachineSpec>,
-) -> Result<Vec<Part>, ReproduceError> {
-    let tenths = [10u32, 20, 30, 40];
+) -> Result<(), ReproduceError> {
+    let (linux, seeds) = ([Candidate::new("linux")], lab.few_seeds());
+    let demands = [0.1, 0.2, 0.3, 0.4];
     let mut rows = Vec::new();
     for at_once in FEWER_AT_ONCE {
-        let programs: Vec<_> = tenths
-            .iter()
-            .map(|&percent| synthetic(machine, f64::from(percent) / 100.0, at_once))
-            .collect();
-        let lists: Vec<Vec<SimJob>> = programs
-            .iter()
-            .flatten()
-            .map(|program| copies(program, CORES, lab.work))
-            .collect();
         let what = format!("efs: Figure 4, {} misses at once", plain(at_once, 0));
-        let mut results =
-            runs(lab, &what, machine, &lists, &[&linux], lab.few_seeds())?.into_iter();
         let mut row = vec![Cell::number(at_once, 0)];
-        for program in &programs {
-            let found = program
-                .as_ref()
-                .and_then(|program| Some((program, results.next()?)));
-            row.push(found.map_or_else(
-                || Cell::Absent("it can't use as much".to_owned()),
-                |(program, by_change)| {
-                    let model = bus::throughput(&[solo_utilisation(machine, program); CORES])
-                        .unwrap_or(f64::NAN);
-                    let off = |run: &Measured| 100.0 * (model / throughput(run) - 1.0);
-                    Cell::signed(&by_change[0].iter().map(off).collect::<Vec<_>>(), 1)
-                },
-            ));
+        for demand in demands {
+            let Some(program) = synthetic(machine, demand, at_once) else {
+                row.push(Cell::absent());
+                continue;
+            };
+            let model = model(solo_utilisation(machine, &program));
+            let mixes = fours(lab, &[program]);
+            let grid = Grid::simulate(lab, &what, machine, &mixes, &linux, seeds)?;
+            let off = off(model, &grid.values(0, LINUX, throughput));
+            row.push(Cell::signed(&off, 1));
         }
         rows.push(row);
     }
-    let mut columns = vec!["misses at once".to_owned()];
-    columns.extend(tenths.iter().map(|percent| format!("{percent} % alone")));
-    Ok(vec![
-        Part::Text(
-            "**Figure 4.** EFS's model takes every access that finds the bus busy for lost time, also where the bus is mostly \
-             free. Programs that have many misses under way at once hide such short waits, so that four of them get more than \
-             the model says, most of all where each uses a fifth of the bus. With fewer misses under way at once, the \
-             synthetic program comes nearer to the model. The paper's program filled the bus alone, which here takes 40 misses at \
-             once; so it can't have had fewer, but its waits overlapped less than those of the simulated one."
-                .to_owned(),
-        ),
-        Part::Table(Table {
-            id: "efs-figure-4-causes".to_owned(),
-            caption: "The model against the throughput of four copies, in per cent, by the misses that a program has under way at \
-                      once and by what one copy uses of the bus alone."
-                .to_owned(),
-            columns,
-            rows,
-        }),
-    ])
+    chapter.text(
+        "**Figure 4.** EFS's model counts every access that finds the bus busy as lost time, also where the bus is mostly free. \
+         Programs with many misses under way at once hide such short waits, so four of them get more than the model says, most \
+         of all where each uses a fifth of the bus. With fewer misses at once the synthetic program comes nearer to the model. \
+         The paper's program filled the bus alone, which here takes 40 misses at once. So it can't have had fewer, but its waits \
+         overlapped less.",
+    );
+    let columns = demands.map(|demand| format!("{} % alone", plain(100.0 * demand, 0)));
+    chapter.table(
+        "efs-figure-4-causes",
+        "The model against the throughput of four copies, in per cent, by the misses that a program has under way at once and by \
+         what one copy uses of the bus alone.",
+        [&["misses at once".to_owned()], &columns[..]].concat(),
+        rows,
+    );
+    Ok(())
 }

@@ -1,198 +1,206 @@
 //! Solo utilisation of the bus, estimated beside another program (section 5.2, Figure 6).
 
+use super::super::error::ReproduceError;
+use super::super::figure::{Axes, curves};
+use super::super::findings::{Cell, Chapter, Verdict};
+use super::super::grid::Grid;
+use super::super::lab::Lab;
+use super::super::measured::Measured;
+use super::super::mixes::Mix;
+use super::super::number::plain;
+use super::super::paper::efs as paper;
+use super::super::trial::Candidate;
+use super::LINUX;
 use super::bus::{AT_ONCE, FEWER_AT_ONCE, mu, solo_utilisation, synthetic};
-use super::effects::runs;
-use crate::reproduction::error::ReproduceError;
-use crate::reproduction::figure::{Axes, Curve, curves};
-use crate::reproduction::findings::{Cell, Part, Table, Verdict, plain};
-use crate::reproduction::lab::Lab;
-use crate::reproduction::mixes::copies;
-use crate::reproduction::paper::efs as paper;
-use crate::reproduction::trial::Trial;
 use crate::statistics::{mean, over};
 use cosched_core::model::bus;
 use cosched_core::{Nanos, TaskId};
+use cosched_report::chart::Curve;
 use cosched_sim::{MachineSpec, Work};
 use std::sync::Arc;
 
-/// The other's utilisation, and estimates by Eq. 9 and by the additive model, by seed; all in per cent.
-type Row = (f64, Vec<f64>, Vec<f64>);
+/// Estimates of the solo utilisation of a program beside another one, by seed; all in per cent.
+struct Estimates {
+    /// Solo utilisation of the other.
+    other: f64,
+    by_eq_9: Vec<f64>,
+    /// By the additive model, which ignores waiting.
+    additive: Vec<f64>,
+}
 
 /// Estimates of the solo utilisation of a program beside others.
 struct Beside {
     truth: f64,
-    rows: Vec<Row>,
+    estimates: Vec<Estimates>,
 }
 
-/// Estimates for a program that uses 57 % of the bus alone beside one of varying use, from simulated counters.
-fn beside(
-    lab: &Lab<'_>,
-    machine: &Arc<MachineSpec>,
-    at_once: f64,
-    others: &[u32],
-) -> Result<Option<Beside>, ReproduceError> {
-    let Some(observed) = synthetic(machine, paper::FIGURE_6_SOLO, at_once) else {
-        return Ok(None);
-    };
-    let truth = solo_utilisation(machine, &observed);
-    let work = Work::SoloTime(Nanos::from_ms(20_000));
-    let mut lists = Vec::new();
-    let mut used = Vec::new();
-    for &percent in others {
-        let mut jobs = copies(&observed, 1, work);
-        if percent > 0 {
-            // The greatest is as great as one program alone can be.
-            let Some(other) = synthetic(machine, f64::from(percent.min(99)) / 100.0, at_once)
-            else {
-                continue;
-            };
-            jobs.extend(copies(&other, 1, work));
+/// What a job used of the bus while it was watched.
+fn used(run: &Measured, job: u32, mu: f64) -> f64 {
+    let counted = run.watch.lines.get(&TaskId(job));
+    counted.map_or(0.0, |&(lines, ns)| {
+        lines as f64 * 1e3 / ns.max(1) as f64 / mu
+    })
+}
+
+impl Beside {
+    /// Estimates for a program that uses 57 % of the bus alone, from simulated counters. `None` if no program can use as much.
+    fn simulate(
+        lab: &Lab<'_>,
+        machine: &Arc<MachineSpec>,
+        at_once: f64,
+        others: &[u32],
+    ) -> Result<Option<Beside>, ReproduceError> {
+        let Some(observed) = synthetic(machine, paper::FIGURE_6_SOLO, at_once) else {
+            return Ok(None);
+        };
+        let work = Work::SoloTime(Nanos::from_ms(20_000));
+        let (mut mixes, mut demands) = (Vec::new(), Vec::new());
+        for &percent in others {
+            let mut mix = Mix::of_copies(&observed, 1, work);
+            if percent > 0 {
+                // The greatest is as great as one program alone can be.
+                let demand = f64::from(percent.min(99)) / 100.0;
+                let Some(other) = synthetic(machine, demand, at_once) else {
+                    continue;
+                };
+                mix.jobs.extend(Mix::of_copies(&other, 1, work).jobs);
+            }
+            mixes.push(mix);
+            demands.push(f64::from(percent));
         }
-        lists.push(jobs);
-        used.push(f64::from(percent));
+        // Both run for at least as long as one takes alone.
+        let watched = [Candidate {
+            noted: Nanos::from_ms(10_000),
+            ..Candidate::new("linux")
+        }];
+        let what = format!("efs: Figure 6, {} misses at once", plain(at_once, 0));
+        let grid = Grid::simulate(lab, &what, machine, &mixes, &watched, lab.few_seeds())?;
+        let of_mixes = demands.into_iter().enumerate();
+        let estimates = of_mixes
+            .map(|(mix, other)| Estimates::of(other, grid.of(mix, LINUX), mu(machine)))
+            .collect();
+        let truth = 100.0 * solo_utilisation(machine, &observed);
+        Ok(Some(Beside { truth, estimates }))
     }
-    // Both run for at least as long as one takes alone.
-    let watched = |trial: Trial| Trial {
-        noted: Nanos::from_ms(10_000),
-        ..trial
-    };
-    let what = format!("efs: Figure 6, {} misses at once", plain(at_once, 0));
-    let results = runs(lab, &what, machine, &lists, &[&watched], lab.few_seeds())?;
-    let mu = mu(machine);
-    let mut rows = Vec::new();
-    for (percent, by_policy) in used.into_iter().zip(&results) {
-        let (mut models, mut sums) = (Vec::new(), Vec::new());
-        for run in &by_policy[0] {
-            let used = |task: u32| {
-                run.watch
-                    .lines
-                    .get(&TaskId(task))
-                    .map_or(0.0, |&(lines, ns)| {
-                        lines as f64 * 1e3 / ns.max(1) as f64 / mu
-                    })
-            };
-            let (mine, other) = (used(0), used(1));
-            sums.push(100.0 * mine);
-            if let Ok(solo) = bus::solo_utilisation(mine, (1.0 - mine - other).max(1e-6)) {
-                models.push(100.0 * solo);
+
+    /// The mean size of the error of estimates beside all others, by seed.
+    fn errors(&self, of: impl Fn(&Estimates) -> &Vec<f64>) -> Vec<f64> {
+        let mut sizes = Vec::new();
+        for beside in &self.estimates {
+            let values = of(beside).iter();
+            sizes.push(values.map(|value| (value - self.truth).abs()).collect());
+        }
+        over(&sizes, mean)
+    }
+
+    fn points(&self, of: impl Fn(&Estimates) -> &Vec<f64>) -> Vec<(f64, f64)> {
+        let estimates = self.estimates.iter();
+        estimates
+            .filter_map(|beside| Some((beside.other, mean(of(beside))?)))
+            .collect()
+    }
+}
+
+impl Estimates {
+    fn of(other: f64, runs: &[Measured], mu: f64) -> Estimates {
+        let (mut by_eq_9, mut additive) = (Vec::new(), Vec::new());
+        for run in runs {
+            let (mine, theirs) = (used(run, 0, mu), used(run, 1, mu));
+            additive.push(100.0 * mine);
+            if let Ok(solo) = bus::solo_utilisation(mine, (1.0 - mine - theirs).max(1e-6)) {
+                by_eq_9.push(100.0 * solo);
             }
         }
-        rows.push((percent, models, sums));
+        Estimates {
+            other,
+            by_eq_9,
+            additive,
+        }
     }
-    Ok(Some(Beside {
-        truth: 100.0 * truth,
-        rows,
-    }))
-}
-
-/// The mean size of the error of estimates over the rows, by seed.
-fn errors(beside: &Beside, of: impl Fn(&Row) -> &Vec<f64>) -> Vec<f64> {
-    let sizes = |row| {
-        of(row)
-            .iter()
-            .map(|value| (value - beside.truth).abs())
-            .collect()
-    };
-    over(
-        &beside.rows.iter().map(sizes).collect::<Vec<Vec<f64>>>(),
-        mean,
-    )
 }
 
 /// Solo utilisation estimated beside another program, by Eq. 9 and by the additive model.
 pub(super) fn figure_6(
+    chapter: &mut Chapter,
     lab: &Lab<'_>,
     machine: &Arc<MachineSpec>,
-    parts: &mut Vec<Part>,
-    verdicts: &mut Vec<Verdict>,
 ) -> Result<(), ReproduceError> {
-    let tenths: Vec<u32> = (0..=10).map(|tenth| 10 * tenth).collect();
-    let Some(found) = beside(lab, machine, AT_ONCE, &tenths)? else {
+    let others = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
+    let Some(found) = Beside::simulate(lab, machine, AT_ONCE, &others)? else {
         return Ok(());
     };
-    let of = |values: fn(&Row) -> &Vec<f64>| {
-        found
-            .rows
-            .iter()
-            .filter_map(|row| Some((row.0, mean(values(row))?)))
-            .collect()
-    };
-    parts.push(Part::Heading(
-        "Figure 6: solo utilisation, estimated beside another program".to_owned(),
-    ));
-    parts.push(curves(
+    let truth = vec![(0.0, found.truth), (100.0, found.truth)];
+    chapter.heading("Figure 6: solo utilisation, estimated beside another program");
+    chapter.figure(curves(
         "efs-figure-6".to_owned(),
-        "Estimates of a solo utilisation of 57 % beside another program: from simulated counters, by the other's use of \
-         the bus."
+        "Estimates of a solo utilisation of 57 % beside another program: from simulated counters, by the other's use of the bus."
             .to_owned(),
-        Axes { x: "solo utilisation of the other, %", y: "estimate, %", decimals: 1 },
+        Axes {
+            x: "solo utilisation of the other, %",
+            y: "estimate, %",
+            decimals: 1,
+        },
         vec![
-            Curve::line("by Eq. 9".to_owned(), of(|row| &row.1)),
-            Curve::line("truth".to_owned(), vec![(0.0, found.truth), (100.0, found.truth)]),
-            Curve::line("additive model".to_owned(), of(|row| &row.2)),
+            Curve::line("by Eq. 9".to_owned(), found.points(|one| &one.by_eq_9)),
+            Curve::line("truth".to_owned(), truth),
+            Curve::line("additive model".to_owned(), found.points(|one| &one.additive)),
         ],
     ));
-    let row = |(x, models, sums): &Row| {
+    let rows = found.estimates.iter().map(|one| {
         vec![
-            Cell::number(*x, 0),
+            Cell::number(one.other, 0),
             Cell::number(found.truth, 1),
-            Cell::mean(models, 1),
-            Cell::mean(sums, 1),
+            Cell::mean(&one.by_eq_9, 1),
+            Cell::mean(&one.additive, 1),
         ]
-    };
-    parts.push(Part::Table(Table {
-        id: "efs-figure-6-numbers".to_owned(),
-        caption: "The estimates of Figure 6, in per cent.".to_owned(),
-        columns: ["other, %", "truth", "by Eq. 9", "additive"]
-            .map(str::to_owned)
-            .to_vec(),
-        rows: found.rows.iter().map(row).collect(),
-    }));
-    verdicts.push(Verdict::order(
-        "error of the estimate of a solo utilisation of 57 % (Figure 6)",
-        &["additive", "Eq. 9"],
-        &[
-            ("additive", errors(&found, |row| &row.2)),
-            ("Eq. 9", errors(&found, |row| &row.1)),
-        ],
-    ));
+    });
+    chapter.table(
+        "efs-figure-6-numbers",
+        "The estimates of Figure 6, in per cent.",
+        ["other, %", "truth", "by Eq. 9", "additive"],
+        rows.collect(),
+    );
+    let errors = [
+        ("additive", found.errors(|one| &one.additive)),
+        ("Eq. 9", found.errors(|one| &one.by_eq_9)),
+    ];
+    let what = "error of the estimate of a solo utilisation of 57 % (Figure 6)";
+    let verdict = Verdict::order(what, &["additive", "Eq. 9"], &errors);
+    chapter.verdicts.push(verdict);
     Ok(())
 }
 
 /// Figure 6 with programs that wait for fewer misses at once.
 pub(super) fn causes(
+    chapter: &mut Chapter,
     lab: &Lab<'_>,
     machine: &Arc<MachineSpec>,
-) -> Result<Vec<Part>, ReproduceError> {
+) -> Result<(), ReproduceError> {
     // With few misses at once a program can't use much more.
     let others = [10, 20, 30, 40, 50];
     let mut rows = Vec::new();
     for at_once in FEWER_AT_ONCE {
-        let Some(found) = beside(lab, machine, at_once, &others)? else {
+        let Some(found) = Beside::simulate(lab, machine, at_once, &others)? else {
             continue;
         };
         rows.push(vec![
             Cell::number(at_once, 0),
-            Cell::mean(&errors(&found, |row| &row.1), 1),
-            Cell::mean(&errors(&found, |row| &row.2), 1),
+            Cell::mean(&found.errors(|one| &one.by_eq_9), 1),
+            Cell::mean(&found.errors(|one| &one.additive), 1),
         ]);
     }
-    Ok(vec![
-        Part::Text(
-            "**Figure 6.** Eq. 9 takes every access that finds the bus busy for lost time. The synthetic program here has as \
-             many misses under way at once as it takes to fill the bus alone; such a program hardly waits until the bus is \
-             full, and then the bus has no free share left from which its demand could be told. The less waits overlap, the \
-             nearer Eq. 9 comes, and the worse the additive model. So the difference is due to how waits overlap, as in \
-             Figure 4."
-                .to_owned(),
-        ),
-        Part::Table(Table {
-            id: "efs-figure-6-causes".to_owned(),
-            caption: "Mean size of the error of the estimates of Figure 6 in percentage points, by the misses that programs \
-                      have under way at once, beside others that use 10 to 50 % alone."
-                .to_owned(),
-            columns: ["misses at once", "Eq. 9", "additive"].map(str::to_owned).to_vec(),
-            rows,
-        }),
-    ])
+    chapter.text(
+        "**Figure 6.** Eq. 9 counts every access that finds the bus busy as lost time. The synthetic program here has enough \
+         misses under way at once to fill the bus alone. It hardly waits until the bus is full, and then no free share is left \
+         that shows its demand. The less waits overlap, the nearer Eq. 9 comes, and the worse the additive model. So the \
+         difference is due to how waits overlap, as in Figure 4.",
+    );
+    chapter.table(
+        "efs-figure-6-causes",
+        "Mean size of the error of the estimates of Figure 6 in percentage points, by the misses that programs have under way at \
+         once, beside others that use 10 to 50 % alone.",
+        ["misses at once", "Eq. 9", "additive"],
+        rows,
+    );
+    Ok(())
 }

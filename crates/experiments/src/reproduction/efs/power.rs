@@ -1,53 +1,45 @@
 //! Power by the number of cores in use: the calibration of P_k (section 5.1, Eq. 25).
 
-use super::effects::{CORES, POWER, linux, runs};
-use crate::reproduction::error::ReproduceError;
-use crate::reproduction::findings::{Cell, Part, Table, Verdict};
-use crate::reproduction::lab::Lab;
-use crate::reproduction::mixes::copies;
-use crate::reproduction::paper::efs as paper;
-use crate::reproduction::trial::Measured;
+use super::super::error::ReproduceError;
+use super::super::findings::{Cell, Chapter, Verdict};
+use super::super::grid::Grid;
+use super::super::lab::Lab;
+use super::super::measured::Measured;
+use super::super::mixes::Mix;
+use super::super::paper::efs as paper;
+use super::super::trial::Candidate;
+use super::{CORES, LINUX, POWER};
 use crate::statistics::{deviation, mean, over};
-use cosched_sim::{MachineSpec, ProgramSpec, SimJob};
+use cosched_sim::{MachineSpec, ProgramSpec};
 use std::sync::Arc;
 
-/// Power by the number of cores in use (section 5.1).
+/// The standard deviation in per cent of the mean.
+fn relative_deviation(values: &[f64]) -> Option<f64> {
+    Some(100.0 * deviation(values)? / mean(values)?)
+}
+
+/// Power by the number of cores in use.
 pub(super) fn calibration(
+    chapter: &mut Chapter,
     lab: &Lab<'_>,
     machine: &Arc<MachineSpec>,
     programs: &[Arc<ProgramSpec>],
-    parts: &mut Vec<Part>,
-    verdicts: &mut Vec<Verdict>,
 ) -> Result<(), ReproduceError> {
-    let lists: Vec<Vec<SimJob>> = (1..=CORES)
-        .flat_map(|cores| programs.iter().map(move |program| (program, cores)))
-        .map(|(program, cores)| copies(program, cores, lab.work))
-        .collect();
-    let results = runs(
-        lab,
-        "efs: power by cores in use",
-        machine,
-        &lists,
-        &[&linux],
-        lab.few_seeds(),
-    )?;
+    let (linux, seeds) = ([Candidate::new("linux")], lab.few_seeds());
     let mut rows = Vec::new();
-    let mut last = vec![paper::POWER_W[0]; lab.few_seeds().len()];
+    let mut last = vec![paper::POWER_W[0]; seeds.len()];
     for cores in 1..=CORES {
-        let of_programs: Vec<Vec<f64>> = results
-            [(cores - 1) * programs.len()..cores * programs.len()]
+        let mixes: Vec<Mix> = programs
             .iter()
-            .map(|by_policy| by_policy[0].iter().filter_map(Measured::power_w).collect())
+            .map(|program| Mix::of_copies(program, cores, lab.work()))
             .collect();
-        let means = over(&of_programs, mean);
-        let deviation = over(&of_programs, |power| {
-            Some(100.0 * deviation(power)? / mean(power)?)
-        });
-        let step: Vec<f64> = means
-            .iter()
-            .zip(&last)
-            .map(|(now, before)| now - before)
-            .collect();
+        let what = format!("efs: power with {cores} cores in use");
+        let power = Grid::simulate(lab, &what, machine, &mixes, &linux, seeds)?
+            .by_mix(LINUX, Measured::power);
+        let means = over(&power, mean);
+        let deviation = over(&power, relative_deviation);
+        let steps = means.iter().zip(&last).map(|(now, before)| now - before);
+        let step: Vec<f64> = steps.collect();
         rows.push(vec![
             Cell::number(cores as f64, 0),
             Cell::mean(&means, 1),
@@ -56,28 +48,35 @@ pub(super) fn calibration(
             Cell::mean(&deviation, 1),
             Cell::number(paper::POWER_DEVIATION[cores - 1], 1),
         ]);
-        verdicts
-            .push(Verdict::size(format!("P_{cores}, W"), paper::POWER_W[cores], 1, &step).fitted());
+        let what = format!("P_{cores}, W");
+        let of_step = Verdict::size(what, paper::POWER_W[cores], 1, &step);
         let what = format!("deviation of power between programs, {cores} cores in use, %");
-        let verdict = Verdict::size(what, paper::POWER_DEVIATION[cores - 1], 1, &deviation);
-        verdicts.push(if cores == CORES {
-            verdict.fitted()
-        } else {
-            verdict.resting_on(POWER)
-        });
+        let spread = Verdict::size(what, paper::POWER_DEVIATION[cores - 1], 1, &deviation);
+        chapter.verdicts.extend([
+            of_step.fitted(),
+            if cores == CORES {
+                spread.fitted()
+            } else {
+                spread.resting_on(POWER)
+            },
+        ]);
         last = means;
     }
-    parts.push(Part::Heading("Calibration of P_k".to_owned()));
-    parts.push(Part::Table(Table {
-        id: "efs-power".to_owned(),
-        caption: "Power of the system by the number of cores that run copies of one program; means over 29 programs, and \
-                  the standard deviation between them (Eq. 25). The parts of the machine's power are fitted to the paper's \
-                  means and to its deviation with four cores."
-            .to_owned(),
-        columns: ["cores", "power, W", "P_k, W", "paper's P_k", "deviation, %", "paper's deviation"]
-            .map(str::to_owned)
-            .to_vec(),
+    chapter.heading("Calibration of P_k");
+    chapter.table(
+        "efs-power",
+        "Power of the system by the number of cores that run copies of one program; means over 29 programs, and the standard \
+         deviation between them (Eq. 25). The parts of the machine's power are fitted to the paper's means and to its deviation \
+         with four cores.",
+        [
+            "cores",
+            "power, W",
+            "P_k, W",
+            "paper's P_k",
+            "deviation, %",
+            "paper's deviation",
+        ],
         rows,
-    }));
+    );
     Ok(())
 }

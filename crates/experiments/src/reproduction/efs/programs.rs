@@ -1,349 +1,267 @@
 //! Four copies of each program, on all cores and on fewer, and mixes of high demand (section 5.3, Figures 8 to 10).
 
-use super::bus::solo_utilisation;
-use super::effects::{CORES, Change, Effects, POWER, STREAMS, runs};
-use crate::reproduction::error::ReproduceError;
-use crate::reproduction::findings::{Cell, Part, Table, Verdict};
-use crate::reproduction::lab::Lab;
-use crate::reproduction::mixes::{copies, of_folder};
-use crate::reproduction::paper::efs as paper;
-use crate::reproduction::trial::Trial;
+use super::super::error::ReproduceError;
+use super::super::figure::{Axes, bars};
+use super::super::findings::{Cell, Chapter, Verdict};
+use super::super::grid::{Grid, lost, saved};
+use super::super::lab::Lab;
+use super::super::measured::Measured;
+use super::super::mixes::of_folder;
+use super::super::paper::efs as paper;
+use super::super::trial::Candidate;
+use super::{CORES, EFS, LINUX, POWER, STREAMS, fours, linux_and_efs};
 use crate::statistics::{mean, over};
-use cosched_core::CpuSet;
-use cosched_sim::{MachineSpec, ProgramSpec, SimJob};
+use cosched_sim::{MachineSpec, ProgramSpec};
 use std::sync::Arc;
 
-/// Four copies of each program.
-pub(super) fn fours(lab: &Lab<'_>, programs: &[Arc<ProgramSpec>]) -> Vec<Vec<SimJob>> {
-    programs
-        .iter()
-        .map(|program| copies(program, CORES, lab.work))
-        .collect()
+/// A program is affected when its energy changes by more than this, in per cent (section 5.3).
+pub(super) const AFFECTED: f64 = 3.0;
+
+/// What a candidate changes against `linux` in per cent: by program or mix, then by seed.
+pub(super) struct Effects {
+    pub(super) energy_saved: Vec<Vec<f64>>,
+    pub(super) time_lost: Vec<Vec<f64>>,
 }
 
-/// A program is affected when its energy changes by more than this, in per cent (section 5.3).
-const AFFECTED: f64 = 3.0;
+impl Effects {
+    pub(super) fn of(grid: &Grid, candidate: usize) -> Effects {
+        Effects {
+            energy_saved: grid.compared(candidate, LINUX, Measured::energy, saved),
+            time_lost: grid.compared(candidate, LINUX, Measured::time, lost),
+        }
+    }
 
-/// The programs that are affected, by their position.
-fn affected(effects: &Effects) -> Vec<usize> {
-    let changes = effects.energy_saved();
-    (0..changes.len())
-        .filter(|&at| mean(&changes[at]).unwrap_or(0.0).abs() > AFFECTED)
-        .collect()
+    pub(super) fn mean_energy_saved(&self) -> Vec<f64> {
+        over(&self.energy_saved, mean)
+    }
+
+    pub(super) fn mean_time_lost(&self) -> Vec<f64> {
+        over(&self.time_lost, mean)
+    }
+
+    /// Time that the best program gains.
+    pub(super) fn best_time_gained(&self) -> Vec<f64> {
+        over(&self.time_lost, |lost| {
+            lost.iter().map(|lost| -lost).reduce(f64::max)
+        })
+    }
+
+    fn draw(
+        &self,
+        chapter: &mut Chapter,
+        id: &str,
+        caption: &str,
+        x: &'static str,
+        names: Vec<String>,
+    ) {
+        let axes = Axes {
+            x,
+            y: "%",
+            decimals: 1,
+        };
+        let series = vec![
+            ("energy saved".to_owned(), self.energy_saved.clone()),
+            ("time lost".to_owned(), self.time_lost.clone()),
+        ];
+        let figure = bars(id.to_owned(), caption.to_owned(), axes, names, series, None);
+        chapter.figure(figure);
+    }
+}
+
+/// A verdict on energy.
+fn energy(what: impl Into<String>, figure: f64, ours: &[f64]) -> Verdict {
+    Verdict::gain(what, figure, 1, ours).resting_on(POWER)
+}
+
+/// A verdict on time.
+fn time(what: impl Into<String>, figure: f64, ours: &[f64]) -> Verdict {
+    Verdict::gain(what, figure, 1, ours).resting_on(STREAMS)
+}
+
+/// The mean over the affected programs, by seed.
+fn of_affected(effects: &Effects, values: &[Vec<f64>]) -> Vec<f64> {
+    let mut affected = Vec::new();
+    for (saved, values) in effects.energy_saved.iter().zip(values) {
+        if mean(saved).unwrap_or(0.0).abs() > AFFECTED {
+            affected.push(values.clone());
+        }
+    }
+    over(&affected, mean)
+}
+
+/// Affected programs in per cent of all.
+fn share_of_affected(saved: &[f64]) -> Option<f64> {
+    let affected = saved.iter().filter(|saved| saved.abs() > AFFECTED).count();
+    Some(100.0 * affected as f64 / saved.len() as f64)
 }
 
 /// Four copies of each program under `linux` and `efs`.
 pub(super) fn figure_8(
+    chapter: &mut Chapter,
     lab: &Lab<'_>,
     machine: &Arc<MachineSpec>,
     programs: &[Arc<ProgramSpec>],
-    parts: &mut Vec<Part>,
-    verdicts: &mut Vec<Verdict>,
 ) -> Result<Effects, ReproduceError> {
-    let effects = Effects::simulate(
-        lab,
-        "efs: Figure 8",
-        machine,
-        &fours(lab, programs),
-        &lab.seeds,
-    )?;
-    let names: Vec<String> = programs
-        .iter()
-        .map(|program| program.name.clone())
-        .collect();
-    parts.push(Part::Heading(
-        "Figure 8: four copies of each program".to_owned(),
-    ));
+    let (mixes, both) = (fours(lab, programs), linux_and_efs());
+    let grid = Grid::simulate(lab, "efs: Figure 8", machine, &mixes, &both, &lab.seeds)?;
+    let effects = Effects::of(&grid, EFS);
+    let names: Vec<String> = mixes.into_iter().map(|mix| mix.name).collect();
+    chapter.heading("Figure 8: four copies of each program");
     let caption = "What `efs` changes for four copies of each program, against `linux`.";
-    parts.push(effects.figure("efs-figure-8", caption, "program", names.clone()));
-    let (savings, slowdowns, products) = (
-        effects.energy_saved(),
-        effects.time_lost(),
-        effects.product_saved(),
+    effects.draw(chapter, "efs-figure-8", caption, "program", names.clone());
+    let chip = over(
+        &grid.compared(EFS, LINUX, Measured::chip_energy, saved),
+        mean,
     );
-    let affected = affected(&effects);
-    let pick = |of: &[Vec<f64>]| {
-        over(
-            &affected
-                .iter()
-                .map(|&at| of[at].clone())
-                .collect::<Vec<_>>(),
-            mean,
-        )
-    };
-    let time = |what: String, figure: f64, ours: &[f64]| {
-        Verdict::gain(what, figure, 1, ours).resting_on(STREAMS)
-    };
-    let energy = |what: String, figure: f64, ours: &[f64]| {
-        Verdict::gain(what, figure, 1, ours).resting_on(POWER)
-    };
-    let chip_mean = over(&effects.chip_energy_saved(), mean);
-    let (energy_mean, slow_mean, product_mean) = paper::FIGURE_8;
-    let is_affected = |saved: &[f64]| saved.iter().filter(|saved| saved.abs() > AFFECTED).count();
-    let share = over(&savings, |saved| {
-        Some(100.0 * is_affected(saved) as f64 / names.len() as f64)
-    });
+    let product = over(
+        &grid.compared(EFS, LINUX, Measured::energy_delay, saved),
+        mean,
+    );
+    let share = over(&effects.energy_saved, share_of_affected);
+    let affected_energy = of_affected(&effects, &effects.energy_saved);
+    let affected_time = of_affected(&effects, &effects.time_lost);
+    let (of_energy, of_time, of_product) = paper::FIGURE_8;
+    let (number, less, longer) = paper::AFFECTED;
     let what = "Figure 8: affected programs, whose energy changes by more than 3 %, % of all";
-    verdicts.extend([
+    chapter.verdicts.extend([
         energy(
-            "Figure 8: energy saved, mean over the programs, %".to_owned(),
-            energy_mean,
-            &over(&savings, mean),
+            "Figure 8: energy saved, mean over the programs, %",
+            of_energy,
+            &effects.mean_energy_saved(),
         ),
         energy(
-            "Figure 8: energy of the CPU saved, mean, %".to_owned(),
+            "Figure 8: energy of the CPU saved, mean, %",
             paper::FIGURE_8_CPU,
-            &chip_mean,
+            &chip,
         ),
         time(
-            "Figure 8: time lost, mean, %".to_owned(),
-            slow_mean,
-            &over(&slowdowns, mean),
+            "Figure 8: time lost, mean, %",
+            of_time,
+            &effects.mean_time_lost(),
         ),
         energy(
-            "Figure 8: energy-delay product saved, mean, %".to_owned(),
-            product_mean,
-            &over(&products, mean),
+            "Figure 8: energy-delay product saved, mean, %",
+            of_product,
+            &product,
         ),
-        Verdict::size(what, 100.0 * paper::AFFECTED.0 / paper::PROGRAMS, 0, &share)
-            .resting_on(POWER),
+        Verdict::size(what, 100.0 * number / paper::PROGRAMS, 0, &share).resting_on(POWER),
         energy(
-            "Figure 8: energy saved by the affected, mean, %".to_owned(),
-            paper::AFFECTED.1,
-            &pick(&savings),
+            "Figure 8: energy saved by the affected, mean, %",
+            less,
+            &affected_energy,
         ),
         time(
-            "Figure 8: time lost by the affected, mean, %".to_owned(),
-            paper::AFFECTED.2,
-            &pick(&slowdowns),
+            "Figure 8: time lost by the affected, mean, %",
+            longer,
+            &affected_time,
+        ),
+        time(
+            "Figure 8: time gained by the best program, %",
+            paper::BEST_GAIN,
+            &effects.best_time_gained(),
         ),
     ]);
-    let best = over(&slowdowns, |lost| {
-        lost.iter().copied().reduce(f64::min).map(|lost| -lost)
-    });
-    verdicts.push(time(
-        "Figure 8: time gained by the best program, %".to_owned(),
-        paper::BEST_GAIN,
-        &best,
-    ));
     for (name, less, longer) in paper::NAMED {
         if let Some(at) = names.iter().position(|one| one == name) {
-            verdicts.push(energy(
-                format!("Figure 8: energy saved by {name}, %"),
-                less,
-                &savings[at],
-            ));
-            verdicts.push(time(
-                format!("Figure 8: time lost by {name}, %"),
-                longer,
-                &slowdowns[at],
-            ));
+            let (saved, lost) = (&effects.energy_saved[at], &effects.time_lost[at]);
+            let what = format!("Figure 8: energy saved by {name}, %");
+            chapter.verdicts.push(energy(what, less, saved));
+            let what = format!("Figure 8: time lost by {name}, %");
+            chapter.verdicts.push(time(what, longer, lost));
         }
     }
     Ok(effects)
 }
 
-/// Energy saved and time lost in per cent, means over the programs by seed.
-struct Means {
-    name: String,
-    energy: Vec<f64>,
-    time: Vec<f64>,
-}
-
-/// Fewer cores for the same copies: one, two and three of them. `full` are the runs of Figure 8.
+/// Fewer cores for the same copies. Returns the effects of one, two and three cores.
 pub(super) fn figure_9(
+    chapter: &mut Chapter,
     lab: &Lab<'_>,
     machine: &Arc<MachineSpec>,
     programs: &[Arc<ProgramSpec>],
-    full: &Effects,
-    parts: &mut Vec<Part>,
-    verdicts: &mut Vec<Verdict>,
 ) -> Result<Vec<Effects>, ReproduceError> {
-    let all = machine.machine().all_cpus();
-    let first = |cores: usize| -> CpuSet { all.iter().take(cores).collect() };
-    let on = |cores: usize| {
-        move |trial: Trial| Trial {
-            usable: Some(first(cores)),
-            ..trial
-        }
-    };
-    let (one, two, three) = (on(1), on(2), on(3));
-    let fewer: [&Change<'_>; 3] = [&one, &two, &three];
-    let seeds = lab.few_seeds();
-    let results = runs(
-        lab,
-        "efs: Figure 9",
-        machine,
-        &fours(lab, programs),
-        &fewer,
-        seeds,
-    )?;
-    let full = full.first(seeds.len());
-    let means = |name: String, effects: &Effects| Means {
-        name,
-        energy: over(&effects.energy_saved(), mean),
-        time: over(&effects.time_lost(), mean),
-    };
-    let of_cores = |cores: usize| {
-        let ours = results
-            .iter()
-            .map(|by_cores| by_cores[cores - 1].clone())
-            .collect();
-        Effects {
-            base: full.base.clone(),
-            ours,
-        }
-    };
-    let fixed: Vec<Effects> = (1..=fewer.len()).map(of_cores).collect();
-    let named = |(at, effects)| means(format!("linux, {} of {CORES} cores", at + 1), effects);
-    let mut values: Vec<Means> = fixed.iter().enumerate().map(named).collect();
-    values.push(means("efs".to_owned(), &full));
-    let row = |of: &Means| {
-        vec![
-            Cell::text(of.name.clone()),
-            Cell::signed(&of.energy, 1),
-            Cell::signed(&of.time, 1),
-        ]
-    };
-    parts.push(Part::Heading("Figure 9: fewer cores, fixed".to_owned()));
-    parts.push(Part::Table(Table {
-        id: "efs-figure-9".to_owned(),
-        caption: format!(
-            "Means over {} programs with four copies each, against `linux` on four cores: `linux` on one, two and three \
-             cores, and `efs`.",
+    let cpus = machine.machine().all_cpus();
+    let mut candidates = linux_and_efs().to_vec();
+    for cores in 1..CORES {
+        candidates.push(Candidate {
+            usable: Some(cpus.iter().take(cores).collect()),
+            ..Candidate::new("linux").named(&format!("linux, {cores} of {CORES} cores"))
+        });
+    }
+    let (mixes, seeds) = (fours(lab, programs), lab.few_seeds());
+    let grid = Grid::simulate(lab, "efs: Figure 9", machine, &mixes, &candidates, seeds)?;
+    let efs = Effects::of(&grid, EFS);
+    let fewer = EFS + 1..candidates.len();
+    let fixed: Vec<Effects> = fewer.map(|at| Effects::of(&grid, at)).collect();
+    let labels = candidates[EFS + 1..].iter().chain([&candidates[EFS]]);
+    let rows = labels
+        .zip(fixed.iter().chain([&efs]))
+        .map(|(one, effects)| {
+            vec![
+                Cell::text(&one.label),
+                Cell::signed(&effects.mean_energy_saved(), 1),
+                Cell::signed(&effects.mean_time_lost(), 1),
+            ]
+        });
+    chapter.heading("Figure 9: fewer cores, fixed");
+    chapter.table(
+        "efs-figure-9",
+        format!(
+            "Means over {} programs with four copies each, against `linux` on four cores: `linux` on one, two and three cores, \
+             and `efs`.",
             programs.len()
         ),
-        columns: ["how", "energy saved, %", "time lost, %"].map(str::to_owned).to_vec(),
-        rows: values.iter().map(row).collect(),
-    }));
+        ["how", "energy saved, %", "time lost, %"],
+        rows.collect(),
+    );
     // The paper says that EFS is better than all of them, and does not order them.
-    let energy_of = |at: usize| mean(&values[at].energy).unwrap_or(0.0);
-    let best = (0..fewer.len())
-        .max_by(|&a, &b| energy_of(a).total_cmp(&energy_of(b)))
-        .unwrap_or(0);
-    let both = [
-        ("efs", values[fewer.len()].energy.clone()),
-        ("fewer cores", values[best].energy.clone()),
+    let energies = fixed.iter().map(Effects::mean_energy_saved);
+    let most = energies.max_by(|a, b| mean(a).unwrap_or(0.0).total_cmp(&mean(b).unwrap_or(0.0)));
+    let times = fixed.iter().map(Effects::mean_time_lost);
+    let least = times.min_by(|a, b| mean(a).unwrap_or(0.0).total_cmp(&mean(b).unwrap_or(0.0)));
+    let of_energy = [
+        ("efs", efs.mean_energy_saved()),
+        ("fewer cores", most.unwrap_or_default()),
+    ];
+    let of_time = [
+        ("fewer cores", least.unwrap_or_default()),
+        ("efs", efs.mean_time_lost()),
     ];
     let what = "Figure 9: energy saved, against the best of fewer cores";
-    verdicts.push(Verdict::order(what, &["efs", "fewer cores"], &both).resting_on(POWER));
-    let time_of = |at: usize| mean(&values[at].time).unwrap_or(0.0);
-    let fastest = (0..fewer.len())
-        .min_by(|&a, &b| time_of(a).total_cmp(&time_of(b)))
-        .unwrap_or(0);
-    let both = [
-        ("fewer cores", values[fastest].time.clone()),
-        ("efs", values[fewer.len()].time.clone()),
-    ];
+    let verdict = Verdict::order(what, &["efs", "fewer cores"], &of_energy);
+    chapter.verdicts.push(verdict.resting_on(POWER));
     let what = "Figure 9: time lost, against the fastest of fewer cores";
-    verdicts.push(Verdict::order(what, &["fewer cores", "efs"], &both).resting_on(STREAMS));
+    let verdict = Verdict::order(what, &["fewer cores", "efs"], &of_time);
+    chapter.verdicts.push(verdict.resting_on(STREAMS));
     Ok(fixed)
 }
 
 /// Mixes of high demand.
 pub(super) fn figure_10(
+    chapter: &mut Chapter,
     lab: &Lab<'_>,
     machine: &Arc<MachineSpec>,
-    parts: &mut Vec<Part>,
-    verdicts: &mut Vec<Verdict>,
 ) -> Result<(), ReproduceError> {
-    let mixes = of_folder("efs", lab.work);
-    let lists: Vec<Vec<SimJob>> = mixes.iter().map(|mix| mix.jobs.clone()).collect();
-    let effects = Effects::simulate(lab, "efs: Figure 10", machine, &lists, &lab.seeds)?;
+    let (mixes, both) = (of_folder("efs", lab.work()), linux_and_efs());
+    let grid = Grid::simulate(lab, "efs: Figure 10", machine, &mixes, &both, &lab.seeds)?;
+    let effects = Effects::of(&grid, EFS);
     let names = mixes
         .iter()
-        .map(|mix| format!("{} ({} jobs)", mix.short(), mix.jobs.len()))
-        .collect();
-    parts.push(Part::Heading("Figure 10: mixes of high demand".to_owned()));
+        .map(|mix| format!("{} ({} jobs)", mix.name, mix.jobs.len()));
+    chapter.heading("Figure 10: mixes of high demand");
     let caption =
         "What `efs` changes for mixes of programs that ask for much of the bus, against `linux`.";
-    parts.push(effects.figure("efs-figure-10", caption, "mix", names));
-    let savings = over(&effects.energy_saved(), mean);
-    let faster: Vec<f64> = over(&effects.time_lost(), mean)
-        .iter()
-        .map(|lost| -lost)
-        .collect();
-    let what = "Figure 10: energy saved, mean over the mixes, %";
-    verdicts.push(Verdict::gain(what, paper::FIGURE_10.0, 1, &savings).resting_on(POWER));
-    verdicts.push(
-        Verdict::gain(
-            "Figure 10: speed-up, mean, %",
-            paper::FIGURE_10.1,
-            1,
-            &faster,
-        )
-        .resting_on(STREAMS),
-    );
+    effects.draw(chapter, "efs-figure-10", caption, "mix", names.collect());
+    let lost = effects.mean_time_lost();
+    let faster: Vec<f64> = lost.iter().map(|lost| -lost).collect();
+    let (of_energy, of_speed) = paper::FIGURE_10;
+    chapter.verdicts.extend([
+        energy(
+            "Figure 10: energy saved, mean over the mixes, %",
+            of_energy,
+            &effects.mean_energy_saved(),
+        ),
+        time("Figure 10: speed-up, mean, %", of_speed, &faster),
+    ]);
     Ok(())
-}
-
-/// Which programs EFS leaves as they are, and what fewer cores would have brought them. `effects` are the runs of Figure 8,
-/// `fixed` those of Figure 9.
-pub(super) fn left_alone(
-    machine: &Arc<MachineSpec>,
-    programs: &[Arc<ProgramSpec>],
-    effects: &Effects,
-    fixed: &[Effects],
-) -> [Part; 2] {
-    let (savings, lost) = (effects.energy_saved(), effects.time_lost());
-    let (fixed_savings, fixed_lost): (Vec<_>, Vec<_>) = fixed
-        .iter()
-        .map(|effects| (effects.energy_saved(), effects.time_lost()))
-        .unzip();
-    let (mut rows, mut missed, mut hopeless) = (Vec::new(), Vec::new(), 0);
-    for (at, program) in programs.iter().enumerate() {
-        let saved = |cores: usize| mean(&fixed_savings[cores][at]).unwrap_or(0.0);
-        let best = (0..fixed.len())
-            .max_by(|&a, &b| saved(a).total_cmp(&saved(b)))
-            .unwrap_or(0);
-        let ours = mean(&savings[at]).unwrap_or(0.0);
-        if saved(best) <= AFFECTED {
-            hopeless += 1;
-        } else if ours <= AFFECTED {
-            missed.push(program.name.clone());
-        }
-        rows.push(vec![
-            Cell::text(program.name.clone()),
-            Cell::number(100.0 * solo_utilisation(machine, program), 0),
-            Cell::signed(&savings[at], 1),
-            Cell::signed(&lost[at], 1),
-            Cell::number(best as f64 + 1.0, 0),
-            Cell::signed(&fixed_savings[best][at], 1),
-            Cell::signed(&fixed_lost[best][at], 1),
-        ]);
-    }
-    let missed = if missed.is_empty() {
-        "There is no program that fewer cores would help as much and that `efs` leaves alone."
-            .to_owned()
-    } else {
-        format!(
-            "Fewer cores would save more than 3 %, and `efs` does not, with {}.",
-            missed.join(", ")
-        )
-    };
-    [
-        Part::Text(format!(
-            "**Where EFS can't gain.** Of {hopeless} of the {} programs no number of cores saves more than 3 % of the energy: they \
-             hardly disturb each other, and a core that is left idle saves less than the time that it costs. {missed}",
-            programs.len()
-        )),
-        Part::Table(Table {
-            id: "efs-left-alone".to_owned(),
-            caption: "Four copies of each program: what one uses of the bus alone, what `efs` changes, and the fixed number of \
-                      cores that saves most energy of one, two and three; all against `linux` on four cores, in per cent."
-                .to_owned(),
-            columns: [
-                "program",
-                "bus alone, %",
-                "efs saves",
-                "efs loses time",
-                "best fixed cores",
-                "they save",
-                "they lose time",
-            ]
-            .map(str::to_owned)
-            .to_vec(),
-            rows,
-        }),
-    ]
 }

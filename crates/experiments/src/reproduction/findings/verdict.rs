@@ -1,6 +1,7 @@
 //! A published result held against ours.
 
-use super::{Cell, Table, plain};
+use super::super::number::plain;
+use super::table::{Cell, Table};
 use crate::statistics::{Estimate, mean, quantile};
 
 /// A figure that was fitted to the paper itself proves nothing.
@@ -17,47 +18,19 @@ pub struct Verdict {
     pub agreement: Agreement,
     /// What ours rests on that was fitted to the paper or chosen by it.
     pub rests_on: Option<&'static str>,
-    /// The two.
-    pub result: Published,
-}
-
-/// The published result beside ours.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Published {
-    /// A figure.
-    Figure {
-        /// What the published figure says.
-        kind: Kind,
-        /// The published figure.
-        paper: f64,
-        /// Decimals that are shown.
-        decimals: usize,
-        /// Ours; `None` if it was not measured.
-        ours: Option<Estimate>,
-    },
-    /// A figure that depends on what was drawn, which the paper does not tell.
-    Draws {
-        /// The published figure.
-        paper: f64,
-        /// Decimals that are shown.
-        decimals: usize,
-        /// The mean over our draws.
-        mean: f64,
-        /// The 10th and the 90th percentile.
-        range: (f64, f64),
-    },
-    /// An order, from the greatest to the least.
-    Order {
-        /// The published order.
-        paper: Vec<String>,
-        /// Ours; names whose intervals overlap stand in one string with `~` between them.
-        ours: Vec<String>,
-    },
+    /// The published result.
+    pub paper: Cell,
+    /// Ours.
+    pub ours: Cell,
+    /// Whether ours has the paper's sign, where that is a result.
+    sign: &'static str,
+    /// Ours / the paper's, where both have the same sign.
+    ratio: Option<f64>,
 }
 
 /// What a published figure says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+enum Kind {
     /// A figure that can only be positive.
     Size,
     /// A figure that can be gained or lost, so that its sign is a result.
@@ -86,8 +59,7 @@ pub enum Agreement {
 }
 
 impl Agreement {
-    /// It in a few words.
-    pub fn text(self) -> &'static str {
+    fn text(self) -> &'static str {
         match self {
             Agreement::Agrees => "agrees",
             Agreement::Roughly => "within a factor of two",
@@ -100,16 +72,6 @@ impl Agreement {
 }
 
 impl Verdict {
-    fn new(what: impl Into<String>, agreement: Agreement, result: Published) -> Verdict {
-        Verdict {
-            what: what.into(),
-            on: None,
-            agreement,
-            rests_on: None,
-            result,
-        }
-    }
-
     /// A figure that can only be positive.
     pub fn size(what: impl Into<String>, paper: f64, decimals: usize, ours: &[f64]) -> Verdict {
         Verdict::figure(what, Kind::Size, paper, decimals, ours)
@@ -120,12 +82,12 @@ impl Verdict {
         Verdict::figure(what, Kind::Gain, paper, decimals, ours)
     }
 
-    /// A figure of which the paper tells only what it does not exceed.
+    /// A figure of which the paper states only an upper bound.
     pub fn at_most(what: impl Into<String>, paper: f64, decimals: usize, ours: &[f64]) -> Verdict {
         Verdict::figure(what, Kind::AtMost, paper, decimals, ours)
     }
 
-    /// A figure of which the paper tells only what it reaches.
+    /// A figure of which the paper states only a lower bound.
     pub fn at_least(what: impl Into<String>, paper: f64, decimals: usize, ours: &[f64]) -> Verdict {
         Verdict::figure(what, Kind::AtLeast, paper, decimals, ours)
     }
@@ -139,40 +101,62 @@ impl Verdict {
     ) -> Verdict {
         let ours = Estimate::of(ours);
         let agreement = ours.map_or(Agreement::NotMeasured, |ours| agreement(kind, paper, &ours));
-        Verdict::new(
-            what,
+        let bound = match kind {
+            Kind::AtMost => "at most ",
+            Kind::AtLeast => "at least ",
+            Kind::Size | Kind::Gain => "",
+        };
+        let sign = match ours {
+            Some(_) if kind == Kind::Gain && agreement == Agreement::NotShown => "not shown",
+            Some(ours) if kind == Kind::Gain && have_same_sign(ours.mean, paper) => "same",
+            Some(_) if kind == Kind::Gain => "other",
+            _ => "-",
+        };
+        Verdict {
+            what: what.into(),
+            on: None,
             agreement,
-            Published::Figure {
-                kind,
-                paper,
-                decimals,
-                ours,
-            },
-        )
+            rests_on: None,
+            paper: Cell::text(format!("{bound}{}", plain(paper, decimals))),
+            ours: Cell::estimate(ours, decimals),
+            sign,
+            ratio: ours.and_then(|ours| ratio(ours.mean, paper)),
+        }
     }
 
-    /// A figure of something that was drawn, in the paper once, here many times: it agrees where the paper's lies among eight of
+    /// A figure of something that was drawn, in the paper once, here many times: it agrees if the paper's lies among eight of
     /// ten of ours.
     pub fn draws(what: impl Into<String>, paper: f64, decimals: usize, ours: &[f64]) -> Verdict {
-        let range = quantile(ours, 0.1).zip(quantile(ours, 0.9));
-        let Some((mean, range)) = mean(ours).zip(range) else {
-            return Verdict::figure(what, Kind::Gain, paper, decimals, &[]);
+        let agreement = match quantile(ours, 0.1).zip(quantile(ours, 0.9)) {
+            None => Agreement::NotMeasured,
+            Some((low, high)) if (low..=high).contains(&paper) => Agreement::Agrees,
+            Some(_) => Agreement::Differs,
         };
-        let agreement = if (range.0..=range.1).contains(&paper) {
-            Agreement::Agrees
-        } else {
-            Agreement::Differs
-        };
-        Verdict::new(
-            what,
+        Verdict {
+            what: what.into(),
+            on: None,
             agreement,
-            Published::Draws {
-                paper,
-                decimals,
-                mean,
-                range,
-            },
-        )
+            rests_on: None,
+            paper: Cell::text(plain(paper, decimals)),
+            ours: Cell::text(Cell::draws(ours, decimals).text),
+            sign: "-",
+            ratio: mean(ours).and_then(|ours| ratio(ours, paper)),
+        }
+    }
+
+    /// An order from the greatest to the least. `values` holds each name with a value for each repetition, the same for all.
+    /// Names without a significant difference stand in one place, with ` ~ ` between them; in the paper's order likewise.
+    pub fn order(what: impl Into<String>, paper: &[&str], values: &[(&str, Vec<f64>)]) -> Verdict {
+        Verdict {
+            what: what.into(),
+            on: None,
+            agreement: order_agreement(paper, values),
+            rests_on: None,
+            paper: Cell::text(paper.join(" > ")),
+            ours: Cell::text(order(values)),
+            sign: "-",
+            ratio: None,
+        }
     }
 
     /// It was fitted to the paper itself.
@@ -194,134 +178,19 @@ impl Verdict {
         self.on = Some(machine);
         self
     }
+}
 
-    /// An order from the greatest to the least. In ours, neighbours of which it is not shown which is greater stand in one
-    /// place. `values` holds each name with a value for each repetition; the repetitions of all are the same. Names that the
-    /// paper does not order stand in one place as well, with ` ~ ` between them.
-    pub fn order(what: impl Into<String>, paper: &[&str], values: &[(&str, Vec<f64>)]) -> Verdict {
-        let mut ours: Vec<(&str, &[f64])> = values
-            .iter()
-            .map(|(name, values)| (*name, values.as_slice()))
-            .collect();
-        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
-        ours.sort_by(|a, b| mean(b.1).total_cmp(&mean(a.1)));
-        let mut places: Vec<String> = Vec::new();
-        for (at, (name, these)) in ours.iter().enumerate() {
-            let is_less = at == 0 || sign(ours[at - 1].1, these) == Some(Sign::Greater);
-            match places.last_mut() {
-                Some(place) if !is_less => {
-                    place.push_str(" ~ ");
-                    place.push_str(name);
-                }
-                _ => places.push((*name).to_owned()),
-            }
-        }
-        let of = |name: &str| {
-            values
-                .iter()
-                .find(|(one, _)| *one == name)
-                .map(|(_, values)| values.as_slice())
-        };
-        let (mut contradicted, mut shown) = (false, false);
-        for (at, place) in paper.iter().enumerate() {
-            let below = paper[at + 1..].iter().flat_map(|place| place.split(" ~ "));
-            for (greater, less) in
-                below.flat_map(|less| place.split(" ~ ").map(move |greater| (greater, less)))
-            {
-                let Some((greater, less)) = of(greater).zip(of(less)) else {
-                    continue;
-                };
-                let sign = sign(greater, less);
-                shown |= sign == Some(Sign::Greater);
-                contradicted |= sign == Some(Sign::Less);
-            }
-        }
-        let paper = paper.iter().map(|name| (*name).to_owned()).collect();
-        let agreement = match (contradicted, shown) {
-            (true, _) => Agreement::Differs,
-            (false, true) => Agreement::Agrees,
-            (false, false) => Agreement::NotShown,
-        };
-        Verdict::new(
-            what,
-            agreement,
-            Published::Order {
-                paper,
-                ours: places,
-            },
-        )
-    }
+fn have_same_sign(ours: f64, paper: f64) -> bool {
+    (ours > 0.0) == (paper > 0.0)
+}
 
-    /// The published result, ours, whether the sign is the same, and the ratio.
-    fn cells(&self) -> [Cell; 4] {
-        let no_sign = || Cell::text("-");
-        let ratio = |ours: f64, paper: f64| {
-            if (ours > 0.0) == (paper > 0.0) && paper != 0.0 {
-                Cell::number(ours / paper, 2)
-            } else {
-                Cell::Absent("no common sign".to_owned())
-            }
-        };
-        match &self.result {
-            Published::Figure {
-                kind,
-                paper,
-                decimals,
-                ours,
-            } => {
-                let bound = match kind {
-                    Kind::AtMost => "at most ",
-                    Kind::AtLeast => "at least ",
-                    Kind::Size | Kind::Gain => "",
-                };
-                let sign = match ours {
-                    Some(_) if *kind != Kind::Gain => "-",
-                    Some(_) if self.agreement == Agreement::NotShown => "not shown",
-                    Some(ours) if (ours.mean > 0.0) == (*paper > 0.0) => "same",
-                    Some(_) => "other",
-                    None => "-",
-                };
-                let absent = || Cell::Absent("not measured".to_owned());
-                [
-                    Cell::text(format!("{bound}{}", plain(*paper, *decimals))),
-                    Cell::estimate(*ours, *decimals, false),
-                    Cell::text(sign),
-                    ours.map_or_else(absent, |ours| ratio(ours.mean, *paper)),
-                ]
-            }
-            Published::Draws {
-                paper,
-                decimals,
-                mean,
-                range,
-            } => {
-                let [low, high] = [range.0, range.1].map(|end| plain(end, *decimals));
-                let ours = Cell::text(format!("{} ({low} to {high})", plain(*mean, *decimals)));
-                [
-                    Cell::text(plain(*paper, *decimals)),
-                    ours,
-                    no_sign(),
-                    ratio(*mean, *paper),
-                ]
-            }
-            Published::Order { paper, ours } => {
-                let ratio = Cell::Absent("an order".to_owned());
-                [
-                    Cell::text(paper.join(" > ")),
-                    Cell::text(ours.join(" > ")),
-                    no_sign(),
-                    ratio,
-                ]
-            }
-        }
-    }
+fn ratio(ours: f64, paper: f64) -> Option<f64> {
+    (have_same_sign(ours, paper) && paper != 0.0).then_some(ours / paper)
 }
 
 /// How well a figure agrees with a published one.
 fn agreement(kind: Kind, paper: f64, ours: &Estimate) -> Agreement {
     let (low, high) = ours.interval();
-    let same_sign = (ours.mean > 0.0) == (paper > 0.0);
-    let ratio = ours.mean / paper;
     match kind {
         // One repetition shows no sign.
         Kind::Gain if ours.half_width.is_none() || (low <= 0.0 && high >= 0.0) => {
@@ -332,11 +201,58 @@ fn agreement(kind: Kind, paper: f64, ours: &Estimate) -> Agreement {
         Kind::AtLeast if low >= paper => Agreement::Agrees,
         Kind::AtLeast if high < paper => Agreement::Differs,
         Kind::AtMost | Kind::AtLeast => Agreement::NotShown,
-        Kind::Gain | Kind::Size if !same_sign => Agreement::Differs,
-        Kind::Gain | Kind::Size if (0.8..=1.25).contains(&ratio) => Agreement::Agrees,
-        Kind::Gain | Kind::Size if (0.5..=2.0).contains(&ratio) => Agreement::Roughly,
-        Kind::Gain | Kind::Size => Agreement::SameSign,
+        Kind::Gain | Kind::Size => match ours.mean / paper {
+            _ if !have_same_sign(ours.mean, paper) => Agreement::Differs,
+            0.8..=1.25 => Agreement::Agrees,
+            0.5..=2.0 => Agreement::Roughly,
+            _ => Agreement::SameSign,
+        },
     }
+}
+
+/// The names in the order of their means. Neighbours without a significant difference share a place.
+fn order(values: &[(&str, Vec<f64>)]) -> String {
+    let mut sorted: Vec<&(&str, Vec<f64>)> = values.iter().collect();
+    sorted.sort_by(|a, b| {
+        mean(&b.1)
+            .unwrap_or(0.0)
+            .total_cmp(&mean(&a.1).unwrap_or(0.0))
+    });
+    let mut text = String::new();
+    for (at, (name, these)) in sorted.iter().enumerate() {
+        if at > 0 {
+            let is_less = difference(&sorted[at - 1].1, these) == Some(Sign::Greater);
+            text.push_str(if is_less { " > " } else { " ~ " });
+        }
+        text.push_str(name);
+    }
+    text
+}
+
+/// Whether some pairs of the paper's order are significant here, and none is reversed.
+fn order_agreement(paper: &[&str], values: &[(&str, Vec<f64>)]) -> Agreement {
+    let mut is_shown = false;
+    for (at, place) in paper.iter().enumerate() {
+        for greater in place.split(" ~ ") {
+            for less in paper[at + 1..].iter().flat_map(|place| place.split(" ~ ")) {
+                match difference(values_of(greater, values), values_of(less, values)) {
+                    Some(Sign::Greater) => is_shown = true,
+                    Some(Sign::Less) => return Agreement::Differs,
+                    None => {}
+                }
+            }
+        }
+    }
+    if is_shown {
+        Agreement::Agrees
+    } else {
+        Agreement::NotShown
+    }
+}
+
+fn values_of<'a>(name: &str, values: &'a [(&str, Vec<f64>)]) -> &'a [f64] {
+    let found = values.iter().find(|(one, _)| *one == name);
+    found.map_or(&[], |(_, values)| values)
 }
 
 /// Which of two is shown to be greater.
@@ -347,38 +263,23 @@ enum Sign {
 }
 
 /// Whether the one is shown to be greater or less than the other, repetition by repetition. One repetition shows nothing.
-fn sign(one: &[f64], other: &[f64]) -> Option<Sign> {
+fn difference(one: &[f64], other: &[f64]) -> Option<Sign> {
     let differences: Vec<f64> = one
         .iter()
         .zip(other)
         .map(|(one, other)| one - other)
         .collect();
-    let difference =
-        Estimate::of(&differences).filter(|difference| difference.half_width.is_some())?;
-    let (low, high) = difference.interval();
-    if low > 0.0 {
-        Some(Sign::Greater)
-    } else if high < 0.0 {
-        Some(Sign::Less)
-    } else {
-        None
+    let estimate = Estimate::of(&differences).filter(|found| found.half_width.is_some())?;
+    match estimate.interval() {
+        (low, _) if low > 0.0 => Some(Sign::Greater),
+        (_, high) if high < 0.0 => Some(Sign::Less),
+        _ => None,
     }
 }
 
 /// The verdicts of a chapter as a table.
 pub(super) fn table(chapter: &str, verdicts: &[Verdict]) -> Table {
     let several = verdicts.iter().any(|verdict| verdict.on.is_some());
-    let row = |verdict: &Verdict| {
-        let mut row = vec![Cell::text(verdict.what.clone())];
-        row.extend(several.then(|| Cell::text(verdict.on.unwrap_or("-"))));
-        row.extend(verdict.cells());
-        let judged = verdict.agreement.text();
-        row.push(Cell::text(match verdict.rests_on {
-            Some(what) => format!("{judged} ({what})"),
-            None => judged.to_owned(),
-        }));
-        row
-    };
     let mut columns = vec!["what"];
     columns.extend(several.then_some("memory"));
     columns.extend(["paper", "here", "sign", "here / paper", "verdict"]);
@@ -386,8 +287,30 @@ pub(super) fn table(chapter: &str, verdicts: &[Verdict]) -> Table {
         id: format!("{chapter}-verdicts"),
         caption: "The published figures, and ours with 95 % intervals.".to_owned(),
         columns: columns.into_iter().map(str::to_owned).collect(),
-        rows: verdicts.iter().map(row).collect(),
+        rows: verdicts
+            .iter()
+            .map(|verdict| row(verdict, several))
+            .collect(),
     }
+}
+
+fn row(verdict: &Verdict, several_machines: bool) -> Vec<Cell> {
+    let mut row = vec![Cell::text(verdict.what.clone())];
+    row.extend(several_machines.then(|| Cell::text(verdict.on.unwrap_or("-"))));
+    let judged = verdict.agreement.text();
+    row.extend([
+        verdict.paper.clone(),
+        verdict.ours.clone(),
+        Cell::text(verdict.sign),
+        verdict
+            .ratio
+            .map_or_else(Cell::absent, |ratio| Cell::number(ratio, 2)),
+        Cell::text(match verdict.rests_on {
+            Some(what) => format!("{judged} ({what})"),
+            None => judged.to_owned(),
+        }),
+    ]);
+    row
 }
 
 #[cfg(test)]
@@ -454,10 +377,7 @@ mod tests {
             ("c", vec![2.01, 2.0, 1.99]),
         ];
         let of = |paper: &[&str]| Verdict::order("speed", paper, &values);
-        let Published::Order { ours, .. } = of(&["a", "b", "c"]).result else {
-            panic!("an order")
-        };
-        assert_eq!(ours, ["a", "b ~ c"]);
+        assert_eq!(of(&["a", "b", "c"]).ours, Cell::text("a > b ~ c"));
         assert_eq!(of(&["a", "b", "c"]).agreement, Agreement::Agrees);
         assert_eq!(of(&["a", "c", "b"]).agreement, Agreement::Agrees);
         assert_eq!(of(&["b", "a", "c"]).agreement, Agreement::Differs);

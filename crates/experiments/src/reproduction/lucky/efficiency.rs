@@ -1,147 +1,86 @@
 //! Where each program is more efficient, and how well performance on the other type of core is predicted (sections 2 and 3).
 
-use crate::reproduction::error::ReproduceError;
-use crate::reproduction::figure::{Axes, bars};
-use crate::reproduction::findings::{Cell, Part, Table, Verdict};
-use crate::reproduction::lab::Lab;
-use crate::reproduction::mixes::{copies, spec_programs};
-use crate::reproduction::paper::lucky as paper;
-use crate::reproduction::trial::{Measured, Trial, fitted};
-use crate::statistics::{Estimate, mean};
+use super::super::error::ReproduceError;
+use super::super::figure::{Axes, bars};
+use super::super::findings::{Cell, Chapter, Verdict};
+use super::super::machines::fitted;
+use super::super::paper::lucky as paper;
+use super::alone::Alone;
+use crate::statistics::mean;
 use cosched_core::model::cross_core::{CoreType, benefit};
-use cosched_core::{CpuSet, Nanos};
-use cosched_sim::{CoreTypeFit, CoreTypesFit, MachineSpec, ProgramSpec, Work};
+use cosched_sim::{CoreTypeFit, CoreTypesFit, MachineSpec};
 use std::sync::Arc;
 
-/// A program alone on each type of core, by seed.
-pub(super) struct Alone {
-    pub(super) program: Arc<ProgramSpec>,
-    big: Vec<Measured>,
-    small: Vec<Measured>,
-}
-
-impl Alone {
-    /// Million lines read a second on the big core, mean over the seeds.
-    pub(super) fn misses(&self) -> f64 {
-        let values: Vec<f64> = self.big.iter().map(|run| run.reads_per_us).collect();
-        mean(&values).unwrap_or(0.0)
-    }
-
-    /// Million instructions a second on the small core, mean over the seeds.
-    pub(super) fn small_mips(&self) -> f64 {
-        mean(&self.small.iter().map(mips).collect::<Vec<_>>()).unwrap_or(0.0)
-    }
-}
-
-fn mips(run: &Measured) -> f64 {
-    run.instructions as f64 / run.turnaround_s / 1e6
-}
-
-/// Work of a program alone.
-const WORK: Work = Work::SoloTime(Nanos::from_ms(20_000));
-
-/// Every program alone on each type of core.
-pub(super) fn alone(lab: &Lab<'_>, spec: &Arc<MachineSpec>) -> Result<Vec<Alone>, ReproduceError> {
-    let seeds = lab.few_seeds();
-    lab.pool
-        .map("lucky: programs alone", &spec_programs(), |program| {
-            alone_with(spec, program, seeds)
-        })
-}
-
-/// A program alone on each type of core.
-pub(super) fn alone_with(
-    spec: &Arc<MachineSpec>,
-    program: &Arc<ProgramSpec>,
-    seeds: &[u64],
-) -> Result<Alone, ReproduceError> {
-    let machine = spec.machine();
-    let on_type = |core_type: usize| -> Result<Vec<Measured>, ReproduceError> {
-        let cpus = machine.cpus.iter().filter(|cpu| cpu.core_type == core_type);
-        let usable: CpuSet = cpus.map(|cpu| cpu.id).take(1).collect();
-        let jobs = copies(program, 1, WORK);
-        let trial = |&seed: &u64| {
-            Trial {
-                usable: Some(usable.clone()),
-                ..Trial::new(spec, &jobs, "linux", seed)
-            }
-            .simulate()
-        };
-        seeds.iter().map(trial).collect()
-    };
-    Ok(Alone {
-        program: program.clone(),
-        big: on_type(0)?,
-        small: on_type(1)?,
-    })
-}
-
-/// A program: the big core's efficiency over the small one's, and its million misses a second on the big core, by seed.
-pub(super) struct Found {
+/// What a program gains from the big core.
+pub(super) struct Benefit {
     pub(super) name: String,
+    /// The big core's efficiency over the small one's, by seed.
     pub(super) ratio: Vec<f64>,
-    misses: Vec<f64>,
 }
 
-/// Fits the types of core, and finds what each program gains from the big one.
-pub(super) fn benefits(
-    spec: &Arc<MachineSpec>,
-    alone: &[Alone],
-) -> Result<Option<(CoreTypesFit, Vec<Found>)>, ReproduceError> {
-    let Some(types) = fitted(spec)?.core_types else {
-        return Ok(None);
-    };
-    let core = |of: &CoreTypeFit| CoreType::new(of.capacity_mips, of.busy_w, of.idle_w).ok();
-    let (Some(big), Some(small)) = (core(&types.big), core(&types.small)) else {
-        return Ok(None);
-    };
-    let found = |one: &Alone| {
-        // The highest MIPS are the capacity; noise of the counters may lift one slightly above.
-        let at_most = |mips: f64, core: &CoreType| mips.min(core.capacity_mips());
-        let pairs = one.big.iter().zip(&one.small);
-        let ratio = pairs.filter_map(|(on_big, on_small)| {
-            benefit(
-                &big,
-                at_most(mips(on_big), &big),
-                &small,
-                at_most(mips(on_small), &small),
-            )
-            .ok()
+/// The types of core, fitted to a machine.
+pub(super) struct CoreTypes {
+    pub(super) fit: CoreTypesFit,
+    big: CoreType,
+    small: CoreType,
+}
+
+fn core_type(fit: &CoreTypeFit) -> Option<CoreType> {
+    CoreType::new(fit.capacity_mips, fit.busy_w, fit.idle_w).ok()
+}
+
+impl CoreTypes {
+    /// Fits them.
+    pub(super) fn fit(spec: &Arc<MachineSpec>) -> Result<CoreTypes, ReproduceError> {
+        let types = fitted(spec)?.core_types.and_then(|fit| {
+            Some(CoreTypes {
+                big: core_type(&fit.big)?,
+                small: core_type(&fit.small)?,
+                fit,
+            })
         });
-        Found {
-            name: one.program.name.clone(),
-            ratio: ratio.collect(),
-            misses: one.big.iter().map(|run| run.reads_per_us).collect(),
+        types.ok_or_else(|| ReproduceError::trial(&spec.name, "its types of core cannot be fitted"))
+    }
+
+    pub(super) fn benefit(&self, alone: &Alone) -> Benefit {
+        let mut ratio = Vec::new();
+        for (on_big, on_small) in alone.big.iter().zip(&alone.small) {
+            // The highest MIPS are the capacity; noise of the counters may lift one slightly above.
+            let on_big = on_big.mips.min(self.big.capacity_mips());
+            let on_small = on_small.mips.min(self.small.capacity_mips());
+            ratio.extend(benefit(&self.big, on_big, &self.small, on_small));
         }
-    };
-    let found = alone.iter().map(found).collect();
-    Ok(Some((types, found)))
+        Benefit {
+            name: alone.program.name.clone(),
+            ratio,
+        }
+    }
+
+    pub(super) fn benefits(&self, alone: &[Alone]) -> Vec<Benefit> {
+        alone.iter().map(|one| self.benefit(one)).collect()
+    }
 }
 
-/// A figure of the program of this name; none if there is no such program.
-pub(super) fn of<'a>(found: &'a [Found], name: &str, figure: fn(&Found) -> &Vec<f64>) -> &'a [f64] {
-    found
-        .iter()
-        .find(|one| one.name == name)
-        .map_or(&[], |one| figure(one))
+/// The ratios of the program of this name; none if there is no such program.
+pub(super) fn ratio_of<'a>(benefits: &'a [Benefit], name: &str) -> &'a [f64] {
+    let found = benefits.iter().find(|one| one.name == name);
+    found.map_or(&[], |one| &one.ratio)
 }
 
 /// The big core's efficiency over the small one's for each program alone, and how well one is predicted from the other.
 pub(super) fn figure_2(
+    chapter: &mut Chapter,
     spec: &Arc<MachineSpec>,
     alone: &[Alone],
-    parts: &mut Vec<Part>,
-    verdicts: &mut Vec<Verdict>,
 ) -> Result<(), ReproduceError> {
-    let Some((types, mut found)) = benefits(spec, alone)? else {
-        return Ok(());
-    };
-    let mean_of = |one: &Found| mean(&one.ratio).unwrap_or(0.0);
-    found.sort_by(|a, b| mean_of(b).total_cmp(&mean_of(a)));
-    parts.push(Part::Heading(
-        "Figure 2: where each program is more efficient".to_owned(),
-    ));
-    parts.push(bars(
+    let types = CoreTypes::fit(spec)?;
+    let mut benefits = types.benefits(alone);
+    benefits.sort_by(|a, b| {
+        let [a, b] = [a, b].map(|one| mean(&one.ratio).unwrap_or(0.0));
+        b.total_cmp(&a)
+    });
+    chapter.heading("Figure 2: where each program is more efficient");
+    chapter.figure(bars(
         "lucky-figure-2".to_owned(),
         "MIPS squared per watt on the big core over that on the small one, each program alone."
             .to_owned(),
@@ -150,31 +89,32 @@ pub(super) fn figure_2(
             y: "big / small",
             decimals: 2,
         },
-        found.iter().map(|one| one.name.clone()).collect(),
+        benefits.iter().map(|one| one.name.clone()).collect(),
         vec![(
             "big / small".to_owned(),
-            found.iter().map(|one| Estimate::of(&one.ratio)).collect(),
+            benefits.iter().map(|one| one.ratio.clone()).collect(),
         )],
         None,
     ));
     for gains in ["zeusmp", "bwaves"] {
-        let ratio = |name: &str| of(&found, name, |one| &one.ratio).to_vec();
-        let values = [(gains, ratio(gains)), ("astar", ratio("astar"))];
-        verdicts.push(Verdict::order(
-            "Figure 2: efficiency of the big core",
-            &[gains, "astar"],
-            &values,
-        ));
+        let order = [gains, "astar"];
+        let values = order.map(|name| (name, ratio_of(&benefits, name).to_vec()));
+        let what = "Figure 2: efficiency of the big core";
+        let verdict = Verdict::order(what, &order, &values);
+        chapter.verdicts.push(verdict);
     }
     for (name, figure) in paper::MISSES {
-        let what = format!("million misses a second of {name} on the big core");
-        verdicts.push(Verdict::size(
-            what,
-            figure,
-            0,
-            of(&found, name, |one| &one.misses),
-        ));
+        if let Some(one) = alone.iter().find(|one| one.program.name == name) {
+            let what = format!("million misses a second of {name} on the big core");
+            let verdict = Verdict::size(what, figure, 0, &one.misses_by_seed());
+            chapter.verdicts.push(verdict);
+        }
     }
+    regression(chapter, &types.fit);
+    Ok(())
+}
+
+fn regression(chapter: &mut Chapter, types: &CoreTypesFit) {
     let mut rows = Vec::new();
     for (name, regression) in [
         ("to the big core", &types.to_big),
@@ -190,16 +130,18 @@ pub(super) fn figure_2(
         // Correlations near 1 differ by what they leave unexplained.
         let left = 100.0 * (1.0 - paper::CORRELATION * paper::CORRELATION);
         let what = format!("variance that the prediction {name} leaves unexplained, %");
-        verdicts.push(Verdict::size(what, left, 0, &[100.0 * (1.0 - r2)]));
+        let verdict = Verdict::size(what, left, 0, &[100.0 * (1.0 - r2)]);
+        chapter.verdicts.push(verdict);
     }
-    parts.push(Part::Table(Table {
-        id: "lucky-regression".to_owned(),
-        caption:
-            "The regression that predicts MIPS on the other type of core from MIPS and misses (section 2.2), over all \
-                  programs."
-                .to_owned(),
-        columns: ["prediction", "correlation", "R squared", "paper's correlation"].map(str::to_owned).to_vec(),
+    chapter.table(
+        "lucky-regression",
+        "The regression that predicts MIPS on the other type of core from MIPS and misses (section 2.2), over all programs.",
+        [
+            "prediction",
+            "correlation",
+            "R squared",
+            "paper's correlation",
+        ],
         rows,
-    }));
-    Ok(())
+    );
 }

@@ -1,43 +1,68 @@
 //! What was simulated: tables and figures as the paper has them.
 
-use super::{Bench, FAIR, GROUPS, LINUX, NINTH, PERF_FAIR};
-use crate::reproduction::figure::{Axes, Curve, bars, curves};
-use crate::reproduction::findings::{Cell, Part, Table, plain};
-use crate::reproduction::mixes::Mix;
-use crate::reproduction::paper::perf_fair as paper;
-use crate::reproduction::trial::Measured;
-use crate::statistics::{Estimate, mean, quantile};
+use super::super::figure::{Axes, Series, bars, curves};
+use super::super::findings::{Cell, Chapter};
+use super::super::measured::Measured;
+use super::super::mixes::Mix;
+use super::super::number::plain;
+use super::super::paper::perf_fair as paper;
+use super::{Bench, FAIR, GROUPS, LINUX, NINTH, PERF_FAIR, POLICIES, bandwidth};
+use crate::statistics::{mean, quantile};
+use cosched_report::chart::Curve;
+
+/// All tables and figures.
+pub(super) fn all(chapter: &mut Chapter, benches: &[Bench], mixes: &[Mix]) {
+    for bench in benches {
+        let mut channels = bench.channels.to_owned();
+        channels[..1].make_ascii_uppercase();
+        chapter.heading(format!("{channels}: `{}`", bench.name));
+        summary(chapter, bench);
+    }
+    let ends = [&benches[0], &benches[benches.len() - 1]];
+    let names: Vec<String> = mixes.iter().map(|mix| mix.name.clone()).collect();
+    for bench in ends {
+        chapter.heading(format!("Figures 1 and 2 with {}", bench.channels));
+        figure_1(chapter, bench, &names);
+        figure_2(chapter, bench, &names);
+    }
+    chapter.heading("Figure 3: how jobs of mix 9 end");
+    for bench in ends {
+        figure_3(chapter, bench);
+    }
+    by_group(chapter, benches);
+    estimates(chapter, benches);
+}
+
+fn published(policy: &str, figures: &[(&str, f64)]) -> Cell {
+    let found = figures.iter().find(|(name, _)| *name == policy);
+    found.map_or_else(Cell::absent, |(_, value)| Cell::number(*value, 1))
+}
 
 /// Unfairness and speed of each policy over all mixes.
-pub(super) fn summary(bench: &Bench) -> Table {
-    let rows = bench.candidates.iter().enumerate().map(|(at, candidate)| {
-        let published =
-            |of: &[(&str, f64)]| match of.iter().find(|(name, _)| *name == candidate.policy) {
-                Some((_, value)) => Cell::number(*value, 1),
-                None => Cell::Absent("not published".to_owned()),
-            };
-        let speed: Vec<f64> = (0..bench.grid.mixes)
-            .filter_map(|mix| mean(&bench.speed_up(mix, at)))
-            .collect();
-        let range = [0.0, 1.0]
-            .map(|share| quantile(&speed, share).map_or(String::new(), |value| plain(value, 1)));
-        vec![
-            Cell::text(format!("`{}`", candidate.label)),
+fn summary(chapter: &mut Chapter, bench: &Bench) {
+    let mut rows = Vec::new();
+    for (at, policy) in POLICIES.iter().enumerate() {
+        let speed_ups = bench.speed_ups(at);
+        let speed: Vec<f64> = speed_ups.iter().filter_map(|mix| mean(mix)).collect();
+        let [least, greatest] =
+            [0.0, 1.0].map(|share| plain(quantile(&speed, share).unwrap_or(f64::NAN), 1));
+        rows.push(vec![
+            Cell::text(format!("`{policy}`")),
             Cell::mean(&bench.grid.unfairness(at), 1),
-            published(&paper::UNFAIRNESS),
+            published(policy, &paper::UNFAIRNESS),
             Cell::signed(&bench.overall(at), 1),
-            published(&paper::SPEED_UP),
-            Cell::text(format!("{} to {}", range[0], range[1])),
-            Cell::mean(&bench.grid.means(at, |run| Some(run.reads_per_us)), 0),
-        ]
-    });
-    Table {
-        id: format!("perf-fair-summary-{}", bench.name),
-        caption: format!(
+            published(policy, &paper::SPEED_UP),
+            Cell::text(format!("{least} to {greatest}")),
+            Cell::mean(&bench.grid.means(at, Measured::reads), 0),
+        ]);
+    }
+    chapter.table(
+        format!("perf-fair-summary-{}", bench.name),
+        format!(
             "Unfairness and speed-up of turnaround over `linux` with {}.",
             bench.channels
         ),
-        columns: [
+        [
             "policy",
             "unfairness, %",
             "paper's",
@@ -45,24 +70,18 @@ pub(super) fn summary(bench: &Bench) -> Table {
             "paper's speed-up",
             "least and greatest mix, %",
             "lines read per us",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
-        rows: rows.collect(),
-    }
+        ],
+        rows,
+    );
 }
 
-/// The names of the mixes without their folder.
-fn names(mixes: &[Mix]) -> Vec<String> {
-    mixes.iter().map(|mix| mix.short().to_owned()).collect()
-}
-
-pub(super) fn figure_1(bench: &Bench, mixes: &[Mix]) -> Part {
-    let series = bench.candidates.iter().enumerate().map(|(at, candidate)| {
-        let of = |mix| Estimate::of(&bench.grid.values(mix, at, Measured::unfair_percent));
-        (candidate.label.clone(), (0..mixes.len()).map(of).collect())
+fn figure_1(chapter: &mut Chapter, bench: &Bench, mixes: &[String]) {
+    let policies = POLICIES.iter().enumerate();
+    let series = policies.map(|(at, policy)| -> Series {
+        let unfairness = bench.grid.by_mix(at, Measured::unfair_percent);
+        ((*policy).to_owned(), unfairness)
     });
-    bars(
+    chapter.figure(bars(
         format!("perf-fair-figure-1-{}", bench.name),
         format!(
             "Unfairness of each mix with {} (the paper's Figure 1).",
@@ -73,24 +92,18 @@ pub(super) fn figure_1(bench: &Bench, mixes: &[Mix]) -> Part {
             y: "unfairness, %",
             decimals: 1,
         },
-        names(mixes),
+        mixes.to_vec(),
         series.collect(),
         None,
-    )
+    ));
 }
 
-pub(super) fn figure_2(bench: &Bench, mixes: &[Mix]) -> Part {
-    let policies = bench
-        .candidates
-        .iter()
-        .enumerate()
-        .filter(|&(at, _)| at != LINUX);
-    let series = policies.map(|(at, candidate)| {
-        let of = |mix| Estimate::of(&bench.speed_up(mix, at));
-        (candidate.label.clone(), (0..mixes.len()).map(of).collect())
-    });
-    let line = (0..mixes.len()).map(|mix| bench.bandwidth(mix)).collect();
-    bars(
+fn figure_2(chapter: &mut Chapter, bench: &Bench, mixes: &[String]) {
+    let policies = POLICIES.iter().enumerate().skip(LINUX + 1);
+    let series =
+        policies.map(|(at, policy)| -> Series { ((*policy).to_owned(), bench.speed_ups(at)) });
+    let read = (0..mixes.len()).map(|mix| bandwidth(&bench.grid, mix));
+    chapter.figure(bars(
         format!("perf-fair-figure-2-{}", bench.name),
         format!(
             "Speed-up of turnaround over `linux` of each mix with {}, and its mean bandwidth under `linux` (the paper's \
@@ -102,25 +115,25 @@ pub(super) fn figure_2(bench: &Bench, mixes: &[Mix]) -> Part {
             y: "speed-up, %",
             decimals: 1,
         },
-        names(mixes),
+        mixes.to_vec(),
         series.collect(),
-        Some(("lines read per us".to_owned(), line)),
-    )
+        Some(("lines read per us", read.collect())),
+    ));
 }
 
 /// The paper's curves: jobs of mix 9 that have not ended, for the first seed.
-pub(super) fn figure_3(bench: &Bench) -> Part {
-    let lines = bench.candidates.iter().enumerate().map(|(at, candidate)| {
+fn figure_3(chapter: &mut Chapter, bench: &Bench) {
+    let lines = POLICIES.iter().enumerate().map(|(at, policy)| {
         let ends = &bench.grid.of(NINTH, at)[0].ends_s;
-        let mut points = vec![(0.0, ends.len() as f64)];
-        points.extend(
-            ends.iter()
-                .enumerate()
-                .map(|(ended, &end)| (end, (ends.len() - ended - 1) as f64)),
-        );
-        Curve::steps(candidate.label.clone(), points)
+        let mut left = ends.len() as f64;
+        let mut points = vec![(0.0, left)];
+        for end in ends {
+            left -= 1.0;
+            points.push((*end, left));
+        }
+        Curve::steps((*policy).to_owned(), points)
     });
-    curves(
+    chapter.figure(curves(
         format!("perf-fair-figure-3-{}", bench.name),
         format!(
             "Jobs of mix 9 that have not ended, with {}, first seed (the paper's Figure 3).",
@@ -132,11 +145,11 @@ pub(super) fn figure_3(bench: &Bench) -> Part {
             decimals: 1,
         },
         lines.collect(),
-    )
+    ));
 }
 
 /// Speed-up by group.
-pub(super) fn by_group(benches: &[Bench]) -> Table {
+fn by_group(chapter: &mut Chapter, benches: &[Bench]) {
     let mut rows = Vec::new();
     for bench in benches {
         for (group, name) in GROUPS.iter().enumerate() {
@@ -146,95 +159,74 @@ pub(super) fn by_group(benches: &[Bench]) -> Table {
                 Cell::text(*name),
                 Cell::number(mixes as f64, 0),
             ];
-            row.extend(
-                (1..bench.candidates.len())
-                    .map(|candidate| Cell::signed(&bench.of_group(group, candidate), 1)),
-            );
+            for at in LINUX + 1..POLICIES.len() {
+                row.push(Cell::signed(&bench.of_group(group, at), 1));
+            }
             rows.push(row);
         }
     }
-    let mut columns = vec!["memory".to_owned(), "group".to_owned(), "mixes".to_owned()];
+    let mut columns = ["memory", "group", "mixes"].map(str::to_owned).to_vec();
     columns.extend(
-        benches[0]
-            .candidates
+        POLICIES[LINUX + 1..]
             .iter()
-            .skip(1)
-            .map(|candidate| format!("`{}`", candidate.label)),
+            .map(|policy| format!("`{policy}`")),
     );
-    Table {
-        id: "perf-fair-groups".to_owned(),
-        caption: "Mean speed-up over `linux` in per cent, by the lines that a mix reads per us under `linux` with three channels: \
-                  low demand below 80, middle demand 80 to 120, high demand above \
-                  (the paper's section 7.2). With fewer channels the same mixes ask for as much, and get less."
-            .to_owned(),
+    chapter.heading("Groups of mixes by bandwidth");
+    chapter.table(
+        "perf-fair-groups",
+        "Mean speed-up over `linux` in per cent, by the lines that a mix reads per us under `linux` with three channels: low \
+         demand below 80, middle demand 80 to 120, high demand above (the paper's section 7.2). With fewer channels the same \
+         mixes ask for as much, and get less.",
         columns,
         rows,
-    }
+    );
 }
 
-/// CPUs that are idle while something is measured; `None` if nothing is.
-pub(super) fn idle_while_measuring(run: &Measured) -> Option<f64> {
-    let measuring = run.watch.measuring.as_s();
-    (measuring > 0.0).then(|| run.watch.idle_measuring_s / measuring)
+/// The value below which a share of the sizes of the errors of estimated IPC lies, in per cent.
+fn size_of_error(run: &Measured, share: f64) -> Option<f64> {
+    let errors = run.watch.solo_errors.iter();
+    let sizes: Vec<f64> = errors.map(|error| 100.0 * error.abs()).collect();
+    quantile(&sizes, share)
+}
+
+fn mean_size_of_progress_error(run: &Measured) -> Option<f64> {
+    let errors = run.progress_errors();
+    mean(&errors.iter().map(|error| error.abs()).collect::<Vec<_>>())
+}
+
+fn spread_of_progress_errors(run: &Measured) -> Option<f64> {
+    let errors = run.progress_errors();
+    Some(quantile(&errors, 1.0)? - quantile(&errors, 0.0)?)
 }
 
 /// Errors of the estimates, and their price.
-pub(super) fn estimates(benches: &[Bench]) -> Table {
+fn estimates(chapter: &mut Chapter, benches: &[Bench]) {
     let mut rows = Vec::new();
     for bench in benches {
         for at in [FAIR, PERF_FAIR] {
-            let of = |run: &Measured, share: f64| {
-                let sizes: Vec<f64> = run
-                    .watch
-                    .solo_errors
-                    .iter()
-                    .map(|error| 100.0 * error.abs())
-                    .collect();
-                quantile(&sizes, share)
-            };
-            let progress = |run: &Measured| {
-                let sizes: Vec<f64> = run
-                    .progress_errors
-                    .iter()
-                    .map(|error| 100.0 * error.abs())
-                    .collect();
-                mean(&sizes)
-            };
-            let spread = |run: &Measured| {
-                let errors = &run.progress_errors;
-                Some(100.0 * (quantile(errors, 1.0)? - quantile(errors, 0.0)?))
-            };
             let grid = &bench.grid;
+            let bias = grid.means(at, |run| Some(100.0 * mean(&run.watch.solo_errors)?));
             rows.push(vec![
                 Cell::text(bench.channels),
-                Cell::text(format!("`{}`", bench.candidates[at].label)),
-                Cell::signed(
-                    &grid.means(at, |run| Some(100.0 * mean(&run.watch.solo_errors)?)),
-                    1,
-                ),
-                Cell::mean(&grid.means(at, |run| of(run, 0.5)), 1),
-                Cell::mean(&grid.means(at, |run| of(run, 0.9)), 1),
-                Cell::mean(&grid.means(at, progress), 1),
-                Cell::mean(&grid.means(at, spread), 1),
-                Cell::mean(
-                    &grid.means(at, |run| {
-                        Some(100.0 * run.watch.measuring.as_s() / run.turnaround_s)
-                    }),
-                    1,
-                ),
-                Cell::mean(&grid.means(at, idle_while_measuring), 1),
+                Cell::text(format!("`{}`", POLICIES[at])),
+                Cell::signed(&bias, 1),
+                Cell::mean(&grid.means(at, |run| size_of_error(run, 0.5)), 1),
+                Cell::mean(&grid.means(at, |run| size_of_error(run, 0.9)), 1),
+                Cell::mean(&grid.means(at, mean_size_of_progress_error), 1),
+                Cell::mean(&grid.means(at, spread_of_progress_errors), 1),
+                Cell::mean(&grid.means(at, Measured::measuring_percent), 1),
+                Cell::mean(&grid.means(at, Measured::idle_while_measuring), 1),
             ]);
         }
     }
-    Table {
-        id: "perf-fair-estimates".to_owned(),
-        caption:
-            "Estimates against the truth. IPC alone: estimate / truth - 1 at each new estimate, its mean, and median \
-                  and nine tenths of its size. Progress: estimate / truth - 1 at the end of each job, mean size, and \
-                  distance between the greatest and the least in a mix. Price: share of the time \
-                  in which something is measured alone, and CPUs out of twelve that are idle meanwhile."
-                .to_owned(),
-        columns: [
+    chapter.heading("What estimates are worth");
+    chapter.table(
+        "perf-fair-estimates",
+        "Estimates against the truth. IPC alone: estimate / truth - 1 at each new estimate, its mean, and median and nine \
+         tenths of its size. Progress: estimate / truth - 1 at the end of each job, mean size, and distance between the \
+         greatest and the least in a mix. Price: share of the time in which something is measured alone, and CPUs out of \
+         twelve that are idle meanwhile.",
+        [
             "memory",
             "policy",
             "IPC alone, mean, %",
@@ -244,9 +236,7 @@ pub(super) fn estimates(benches: &[Bench]) -> Table {
             "greatest - least",
             "time measuring, %",
             "idle CPUs",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
+        ],
         rows,
-    }
+    );
 }

@@ -1,20 +1,21 @@
 //! The paper's figures and orders held against ours.
 
+use super::super::findings::Verdict;
+use super::super::lab::Lab;
+use super::super::measured::{Figure, Measured};
+use super::super::paper::perf_fair as paper;
 use super::{BANDWIDTH, Bench, FAIR, GROUPS, LINUX, NINTH, PERF_FAIR, POLICIES};
-use crate::reproduction::findings::Verdict;
-use crate::reproduction::lab::Lab;
-use crate::reproduction::paper::perf_fair as paper;
-use crate::reproduction::trial::Measured;
 use crate::statistics::over;
+
+/// As many jobs as there are hardware threads.
+const HALF: usize = 12;
 
 /// A figure of each of some policies, by name.
 type Named = Vec<(&'static str, Vec<f64>)>;
 
 fn position(name: &str) -> usize {
-    POLICIES
-        .iter()
-        .position(|policy| *policy == name)
-        .unwrap_or(LINUX)
+    let found = POLICIES.iter().position(|policy| *policy == name);
+    found.expect("the paper's policies are simulated")
 }
 
 /// A figure of these policies.
@@ -26,11 +27,11 @@ fn of<const N: usize>(names: [&'static str; N], figure: impl Fn(usize) -> Vec<f6
 pub(super) fn judge(lab: &Lab<'_>, bench: &Bench) -> Vec<Verdict> {
     let mut verdicts = unfairness(bench);
     verdicts.extend(speed(bench));
-    verdicts.extend(ninth(lab, bench));
-    verdicts
-        .into_iter()
-        .map(|verdict| verdict.on(bench.channels))
-        .collect()
+    verdicts.extend(speed_by_group(bench));
+    verdicts.extend(orders_of_ninth(bench));
+    verdicts.extend(times_of_ninth(lab, bench));
+    let on_machine = verdicts.into_iter().map(|one| one.on(bench.channels));
+    on_machine.collect()
 }
 
 /// Section 7.1.
@@ -39,73 +40,51 @@ fn unfairness(bench: &Bench) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for (name, figure) in paper::UNFAIRNESS {
         let what = format!("unfairness of `{name}`, %");
-        verdicts.push(Verdict::size(
-            what,
-            figure,
-            1,
-            &grid.unfairness(position(name)),
-        ));
+        let ours = grid.unfairness(position(name));
+        verdicts.push(Verdict::size(what, figure, 1, &ours));
     }
-    let values = of(paper::UNFAIRNESS.map(|(name, _)| name), |at| {
-        grid.unfairness(at)
-    });
     let order = ["bandwidth", "linux", "perf-fair", "fair", "oracle"];
+    let values = of(order, |at| grid.unfairness(at));
     verdicts.push(Verdict::order("unfairness", &order, &values));
     for (name, figure) in paper::MIXES_ABOVE_20 {
-        let above = |seed: usize| {
-            let is_above =
-                |mix: &usize| grid.of(*mix, position(name))[seed].unfair_percent() > Some(20.0);
-            (0..grid.mixes).filter(is_above).count() as f64
-        };
-        let counts: Vec<f64> = (0..grid.seeds).map(above).collect();
+        let at = position(name);
+        let above = grid.count(|mix, seed| grid.of(mix, at)[seed].unfair_percent() > Some(20.0));
         let what = format!("mixes of 13 above 20 % under `{name}`");
-        verdicts.push(Verdict::size(what, figure, 1, &counts));
+        verdicts.push(Verdict::size(what, figure, 1, &above));
     }
     verdicts
 }
 
 /// Section 7.2.
 fn speed(bench: &Bench) -> Vec<Verdict> {
-    let grid = &bench.grid;
     let mut verdicts = Vec::new();
     for (name, figure) in paper::SPEED_UP {
         let what = format!("speed-up of `{name}`, %");
-        verdicts.push(Verdict::gain(
-            what,
-            figure,
-            1,
-            &bench.overall(position(name)),
-        ));
+        let ours = bench.overall(position(name));
+        verdicts.push(Verdict::gain(what, figure, 1, &ours));
     }
     let order = ["oracle", "perf-fair", "bandwidth", "fair", "linux"];
-    verdicts.push(Verdict::order(
-        "speed",
-        &order,
-        &of(order, |at| bench.overall(at)),
-    ));
-    let wins = |seed: usize| {
-        let is_faster = |mix: &usize| {
-            grid.of(*mix, PERF_FAIR)[seed].turnaround_s < grid.of(*mix, FAIR)[seed].turnaround_s
-        };
-        (0..grid.mixes).filter(is_faster).count() as f64
-    };
-    let wins: Vec<f64> = (0..grid.seeds).map(wins).collect();
-    verdicts.push(Verdict::at_least(
-        "mixes of 13 in which `perf-fair` is faster than `fair`",
-        13.0,
-        1,
-        &wins,
-    ));
+    let values = of(order, |at| bench.overall(at));
+    verdicts.push(Verdict::order("speed", &order, &values));
+    let grid = &bench.grid;
+    let wins = grid.count(|mix, seed| {
+        grid.of(mix, PERF_FAIR)[seed].turnaround_s < grid.of(mix, FAIR)[seed].turnaround_s
+    });
+    let what = "mixes of 13 in which `perf-fair` is faster than `fair`";
+    verdicts.push(Verdict::at_least(what, 13.0, 1, &wins));
+    verdicts
+}
+
+fn speed_by_group(bench: &Bench) -> Vec<Verdict> {
     let orders: [&[&str]; 3] = [
         &["oracle", "perf-fair", "bandwidth ~ fair", "linux"],
         &["oracle", "perf-fair ~ bandwidth", "fair", "linux"],
         &["bandwidth", "oracle", "perf-fair", "fair", "linux"],
     ];
+    let mut verdicts = Vec::new();
     for (group, order) in orders.iter().enumerate() {
-        let values = of(
-            ["oracle", "perf-fair", "bandwidth", "fair", "linux"],
-            |at| bench.of_group(group, at),
-        );
+        let names = ["oracle", "perf-fair", "bandwidth", "fair", "linux"];
+        let values = of(names, |at| bench.of_group(group, at));
         if values.iter().all(|(_, values)| !values.is_empty()) {
             let what = format!("speed in mixes of {}", GROUPS[group]);
             verdicts.push(Verdict::order(what, order, &values));
@@ -114,63 +93,56 @@ fn speed(bench: &Bench) -> Vec<Verdict> {
     verdicts
 }
 
-/// Section 7.3: mix 9. The paper gives its orders and two times.
-fn ninth(lab: &Lab<'_>, bench: &Bench) -> Vec<Verdict> {
-    let grid = &bench.grid;
-    let mut verdicts = Vec::new();
-    let by_time = ["linux", "fair", "perf-fair", "bandwidth"];
-    let of_ninth =
-        |figure: fn(&Measured) -> Option<f64>| of(by_time, |at| grid.values(NINTH, at, figure));
-    let times = of_ninth(|run| Some(run.turnaround_s));
-    verdicts.push(Verdict::order("turnaround of mix 9", &by_time, &times));
-    let order = ["bandwidth", "linux", "perf-fair", "fair"];
-    let unfairness = of_ninth(Measured::unfair_percent);
-    verdicts.push(Verdict::order("unfairness of mix 9", &order, &unfairness));
-    // When the first, and half of the 24, have ended.
-    let ends = |candidate: usize, ended: usize| -> Vec<f64> {
-        grid.values(NINTH, candidate, |run| run.ends_s.get(ended - 1).copied())
-    };
-    let others: Vec<Vec<f64>> = [BANDWIDTH, FAIR, PERF_FAIR]
-        .map(|at| ends(at, HALF))
-        .to_vec();
-    let first_of_others = over(&others, |ends| ends.iter().copied().reduce(f64::min));
-    let values = [("linux", ends(LINUX, HALF)), ("others", first_of_others)];
-    verdicts.push(Verdict::order(
-        "time until 12 jobs of mix 9 have ended",
-        &["others", "linux"],
-        &values,
-    ));
-    if let Some(solo_s) = lab.solo_s() {
-        let in_solo_times =
-            |ends: Vec<f64>| -> Vec<f64> { ends.iter().map(|end| end / solo_s).collect() };
-        for (name, what, candidate, ended, quanta) in [
-            (
-                "bandwidth",
-                "the first job of mix 9 ends",
-                BANDWIDTH,
-                1,
-                paper::FIRST_END_QUANTA,
-            ),
-            (
-                "linux",
-                "12 jobs of mix 9 have ended",
-                LINUX,
-                HALF,
-                paper::HALF_END_QUANTA,
-            ),
-        ] {
-            let what = format!("`{name}`: {what}, in solo times");
-            let figure = quanta * paper::QUANTUM_S / paper::SOLO_S;
-            verdicts.push(Verdict::size(
-                what,
-                figure,
-                2,
-                &in_solo_times(ends(candidate, ended)),
-            ));
-        }
-    }
-    verdicts
+/// When so many jobs of mix 9 have ended, in s, by seed.
+fn ends(bench: &Bench, candidate: usize, ended: usize) -> Vec<f64> {
+    let runs = bench.grid.of(NINTH, candidate).iter();
+    runs.filter_map(|run| run.ends_s.get(ended - 1).copied())
+        .collect()
 }
 
-/// As many jobs as there are hardware threads.
-const HALF: usize = 12;
+fn order_of_ninth(bench: &Bench, what: &str, order: [&'static str; 4], figure: Figure) -> Verdict {
+    let values = of(order, |at| bench.grid.values(NINTH, at, figure));
+    Verdict::order(format!("{what} of mix 9"), &order, &values)
+}
+
+/// Section 7.3: mix 9.
+fn orders_of_ninth(bench: &Bench) -> [Verdict; 3] {
+    let by_time = ["linux", "fair", "perf-fair", "bandwidth"];
+    let by_unfairness = ["bandwidth", "linux", "perf-fair", "fair"];
+    let others = [BANDWIDTH, FAIR, PERF_FAIR].map(|at| ends(bench, at, HALF));
+    let first_of_others = over(&others, |ends| ends.iter().copied().reduce(f64::min));
+    let half = [
+        ("linux", ends(bench, LINUX, HALF)),
+        ("others", first_of_others),
+    ];
+    let what = "time until 12 jobs of mix 9 have ended";
+    [
+        order_of_ninth(bench, "turnaround", by_time, Measured::time),
+        order_of_ninth(bench, "unfairness", by_unfairness, Measured::unfair_percent),
+        Verdict::order(what, &["others", "linux"], &half),
+    ]
+}
+
+/// The two times that the paper gives of mix 9.
+fn times_of_ninth(lab: &Lab<'_>, bench: &Bench) -> [Verdict; 2] {
+    let first = ends(bench, BANDWIDTH, 1);
+    let half = ends(bench, LINUX, HALF);
+    let solo_s = lab.solo.as_s();
+    [
+        (
+            "`bandwidth`: the first job of mix 9 ends, in solo times",
+            paper::FIRST_END_QUANTA,
+            first,
+        ),
+        (
+            "`linux`: 12 jobs of mix 9 have ended, in solo times",
+            paper::HALF_END_QUANTA,
+            half,
+        ),
+    ]
+    .map(|(what, quanta, ends)| {
+        let ours: Vec<f64> = ends.iter().map(|end| end / solo_s).collect();
+        let figure = quanta * paper::QUANTUM_S / paper::SOLO_S;
+        Verdict::size(what, figure, 2, &ours)
+    })
+}

@@ -1,22 +1,15 @@
-//! A policy that is shown true progress in place of estimated progress: what wrong estimates cost is found by replacing
-//! them alone.
+//! A policy that is shown true progress instead of its estimate, to find the price of wrong estimates.
 
 use cosched_core::{Decision, Policy, Rng, Snapshot};
 
 /// A policy that knows the true progress of its jobs, where there are solo traces.
-pub(crate) struct Knowing(pub(crate) Box<dyn Policy>);
+pub(crate) struct KnowsProgress(pub(crate) Box<dyn Policy>);
 
-impl Policy for Knowing {
+impl Policy for KnowsProgress {
     fn decide(&mut self, snapshot: &Snapshot, rng: &mut Rng) -> Decision {
         let mut known = snapshot.clone();
         for task in &mut known.tasks {
             task.estimates.progress = task.estimates.trace_progress;
-            if let (cosched_core::Reading::Value(learnt), Some(truth)) = (
-                &mut task.estimates.learnt,
-                task.estimates.trace_progress.value(),
-            ) {
-                learnt.progress = truth;
-            }
         }
         self.0.decide(&known, rng)
     }

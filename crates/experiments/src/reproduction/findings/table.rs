@@ -1,0 +1,87 @@
+//! Tables and their cells.
+
+use super::super::number::{plain, shown};
+use crate::statistics::{Estimate, mean, quantile};
+
+/// A table.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// Its name, unique among all tables and figures.
+    pub id: String,
+    /// What it shows, in a sentence.
+    pub caption: String,
+    /// The heads of its columns, with units.
+    pub columns: Vec<String>,
+    /// Its rows, each with as many cells as there are columns.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// A cell of a table, as people read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// Its text.
+    pub text: String,
+    /// Whether it is a number or its absence, which stand at the right of their column.
+    pub is_number: bool,
+}
+
+impl Cell {
+    /// Words.
+    pub fn text(words: impl Into<String>) -> Cell {
+        Cell {
+            text: words.into(),
+            is_number: false,
+        }
+    }
+
+    /// No number.
+    pub fn absent() -> Cell {
+        Cell::of_number("-".to_owned())
+    }
+
+    fn of_number(text: String) -> Cell {
+        Cell {
+            text,
+            is_number: true,
+        }
+    }
+
+    /// A number with so many decimals; absent if it is not finite.
+    pub fn number(value: f64, decimals: usize) -> Cell {
+        if value.is_finite() {
+            Cell::of_number(plain(value, decimals))
+        } else {
+            Cell::absent()
+        }
+    }
+
+    /// A mean with its interval; absent if there are no values.
+    pub fn mean(values: &[f64], decimals: usize) -> Cell {
+        Cell::estimate(Estimate::of(values), decimals)
+    }
+
+    /// The same with its sign: for what can be gained and lost.
+    pub fn signed(values: &[f64], decimals: usize) -> Cell {
+        let estimate = Estimate::of(values);
+        estimate.map_or_else(Cell::absent, |estimate| {
+            Cell::of_number(shown(&estimate, decimals, true))
+        })
+    }
+
+    /// An estimate; absent if there is none.
+    pub fn estimate(estimate: Option<Estimate>, decimals: usize) -> Cell {
+        estimate.map_or_else(Cell::absent, |estimate| {
+            Cell::of_number(shown(&estimate, decimals, false))
+        })
+    }
+
+    /// What was drawn many times: the mean, and from the 10th to the 90th percentile; absent if it was not.
+    pub fn draws(values: &[f64], decimals: usize) -> Cell {
+        let ends = quantile(values, 0.1).zip(quantile(values, 0.9));
+        let Some((mean, (low, high))) = mean(values).zip(ends) else {
+            return Cell::absent();
+        };
+        let [mean, low, high] = [mean, low, high].map(|value| plain(value, decimals));
+        Cell::of_number(format!("{mean} ({low} to {high})"))
+    }
+}

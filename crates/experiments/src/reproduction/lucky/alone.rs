@@ -1,0 +1,87 @@
+//! What programs do alone on each type of core.
+
+use super::super::error::ReproduceError;
+use super::super::lab::Lab;
+use super::super::measured::Measured;
+use super::super::mixes::{Mix, spec_programs};
+use super::super::trial::{Candidate, simulate};
+use crate::statistics::mean;
+use cosched_core::Nanos;
+use cosched_sim::{MachineSpec, ProgramSpec, Work};
+use std::sync::Arc;
+
+/// Work of a program alone.
+const WORK: Work = Work::SoloTime(Nanos::from_ms(20_000));
+
+/// A program alone on each type of core, by seed.
+pub(super) struct Alone {
+    pub(super) program: Arc<ProgramSpec>,
+    pub(super) big: Vec<Measured>,
+    pub(super) small: Vec<Measured>,
+}
+
+impl Alone {
+    /// The program alone with these seeds.
+    pub(super) fn simulate(
+        spec: &Arc<MachineSpec>,
+        program: &Arc<ProgramSpec>,
+        seeds: &[u64],
+    ) -> Result<Alone, ReproduceError> {
+        Ok(Alone {
+            program: program.clone(),
+            big: on_core_type(spec, program, seeds, 0)?,
+            small: on_core_type(spec, program, seeds, 1)?,
+        })
+    }
+
+    /// Million lines read a second on the big core, by seed.
+    pub(super) fn misses_by_seed(&self) -> Vec<f64> {
+        self.big.iter().map(|run| run.reads_per_us).collect()
+    }
+
+    /// The same, mean over the seeds.
+    pub(super) fn misses(&self) -> f64 {
+        mean(&self.misses_by_seed()).unwrap_or(0.0)
+    }
+
+    /// Million instructions a second on the small core, mean over the seeds.
+    pub(super) fn small_mips(&self) -> f64 {
+        let mips = self.small.iter().map(|run| run.mips);
+        mean(&mips.collect::<Vec<_>>()).unwrap_or(0.0)
+    }
+}
+
+/// Every program alone.
+pub(super) fn all(lab: &Lab<'_>, spec: &Arc<MachineSpec>) -> Result<Vec<Alone>, ReproduceError> {
+    let seeds = lab.few_seeds();
+    lab.pool
+        .map("lucky: programs alone", &spec_programs(), |program| {
+            Alone::simulate(spec, program, seeds)
+        })
+}
+
+fn on_core_type(
+    spec: &Arc<MachineSpec>,
+    program: &Arc<ProgramSpec>,
+    seeds: &[u64],
+    core_type: usize,
+) -> Result<Vec<Measured>, ReproduceError> {
+    let machine = spec.machine();
+    let mut cpus = machine.cpus.iter();
+    let cpu = cpus.find(|cpu| cpu.core_type == core_type);
+    let candidate = Candidate {
+        usable: Some(cpu.map(|cpu| cpu.id).into_iter().collect()),
+        ..Candidate::new("linux")
+    };
+    let mix = Mix::of_copies(program, 1, WORK);
+    let mut runs = Vec::new();
+    for &seed in seeds {
+        runs.extend(simulate(
+            spec,
+            &mix,
+            std::slice::from_ref(&candidate),
+            seed,
+        )?);
+    }
+    Ok(runs)
+}
