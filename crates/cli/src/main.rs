@@ -51,8 +51,6 @@ enum Verb {
     },
     #[command(hide = true)]
     Window,
-    #[command(hide = true)]
-    Keep(verb::compare::KeepArgs),
 }
 
 fn main() -> ExitCode {
@@ -114,7 +112,6 @@ fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Man(args) => verb::shell::man(args, Cli::command()),
         Verb::Console { showing } => cosched_run::console(&showing).map(|()| ExitCode::SUCCESS),
         Verb::Window => cosched_run::window().map(|()| ExitCode::SUCCESS),
-        Verb::Keep(args) => verb::compare::keep(args),
     }
 }
 

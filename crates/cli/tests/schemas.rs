@@ -175,11 +175,6 @@ fn comparisons_of_policies_and_of_programs() {
             schemas.check(schema, &value.expect("an object"));
         }
     }
-    let run = read(&folder, "real/runs/0001/real/other/command.json");
-    schemas.check(
-        "command.json",
-        &serde_json::from_str(&run).expect("an object"),
-    );
 }
 
 #[test]

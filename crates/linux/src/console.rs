@@ -1,5 +1,4 @@
-//! The processes that a run starts beside its jobs, so that it never waits for a terminal or for those who look at it; and the
-//! one that a comparison puts between itself and each program that it runs.
+//! The processes that a run starts beside its jobs, so that it never waits for a terminal or for those who look at it.
 
 use crate::sys;
 use rustix::thread::set_name;

@@ -43,7 +43,7 @@ mod wanting;
 mod window;
 
 pub use cgroup::{GroupError, freezer_problem};
-pub use child::{Leftovers, adopt_orphans, settle_child};
+pub use child::settle_child;
 pub use console::become_helper;
 pub use host::{
     Clock, Freezing, Host, HostConfig, HostError, HostJob, KernelScheduler, Notice, capabilities,

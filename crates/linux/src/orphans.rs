@@ -206,19 +206,13 @@ fn await_ends(root: &Root, orphans: &[FoundOrphan], limit: Duration) {
     }
 }
 
-/// The identity of the run that a child of this process is, as in the variable `COSCHED_RUN` of its jobs.
-pub fn run_led_by(root: &Root, child: RawPid) -> Option<String> {
-    let child = Process::read(root, child)?;
-    Some(RunId::own(root)?.led_by(&child).to_string())
-}
-
 /// Frees and ends, as [`end_orphans`] does, what a dead child of this process has left that was a run. Nobody may have waited for
 /// the child yet: until then its number is its own.
 pub fn end_left_by(root: &Root, child: RawPid, grace: Duration) -> (Vec<Orphan>, Vec<Orphan>) {
-    let Some(run) = run_led_by(root, child) else {
+    let (Some(child), Some(own)) = (Process::read(root, child), RunId::own(root)) else {
         return Default::default();
     };
-    let reach = Reach::Runs(vec![run], 0);
+    let reach = Reach::Runs(vec![own.led_by(&child).to_string()], 0);
     mend(root, &reach);
     let ended = end_orphans(root, &reach, grace);
     // Their groups are empty now.

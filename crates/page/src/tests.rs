@@ -6,7 +6,7 @@ use crate::{
 };
 use cosched_core::Nanos;
 use cosched_experiments::comparison::{
-    Answer, COMPARE_SCHEMA, Candidate, Design, MEAN_GHZ, Manifest, Means, Mix, Outcome, Trial, Wish,
+    Answer, COMPARE_SCHEMA, Candidate, Design, MEAN_GHZ, Manifest, Means, Mix, Outcome, Trial,
 };
 use cosched_report::{Mode, Record, Timeline};
 use std::collections::{BTreeMap, BTreeSet};
@@ -133,7 +133,6 @@ fn answer(mixes: usize) -> Answer {
     let mix = |at: usize| Mix {
         name: format!("mix<{at}>"),
         file: format!("{at}.toml"),
-        sha256: "0".to_owned(),
     };
     let program = Candidate {
         name: "by hand".to_owned(),
@@ -152,17 +151,14 @@ fn answer(mixes: usize) -> Answer {
             baseline: 0,
             on: "host".to_owned(),
             seed: 1,
-            ..Design::default()
+            options: Vec::new(),
         },
-        wish: Wish::default(),
-        jobs: Vec::new(),
         metrics: Vec::new(),
         command_line: vec![
             "cosched".to_owned(),
             "compare".to_owned(),
             "'a<b'".to_owned(),
         ],
-        machine: "two CPUs".to_owned(),
     };
     let mut outcomes = Vec::new();
     for block in 1..=5u32 {
@@ -178,7 +174,7 @@ fn answer(mixes: usize) -> Answer {
                 };
                 let time = [10.0, 9.0, 11.0][candidate]
                     + 0.01 * f64::from(block * (candidate as u32 + 1) % 5);
-                outcome.figures.insert("elapsed_s".to_owned(), time);
+                outcome.figures.insert("turnaround_s".to_owned(), time);
                 let ghz = if block == 5 && candidate == 1 {
                     2.7
                 } else {
@@ -186,7 +182,7 @@ fn answer(mixes: usize) -> Answer {
                 };
                 outcome.figures.insert(MEAN_GHZ.to_owned(), ghz);
                 if candidate < 2 {
-                    outcome.figures.insert("turnaround_s".to_owned(), time);
+                    outcome.policy = Some("p".to_owned());
                     outcome.figures.insert(
                         "unfairness".to_owned(),
                         1.5 - 0.1 * candidate as f64 + 0.01 * f64::from(block % 2),

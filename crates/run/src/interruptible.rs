@@ -7,15 +7,15 @@ use cosched_core::{
 use cosched_linux::{Interrupt, Interrupts};
 use std::sync::Arc;
 
-/// A backend with the signals that end the run.
+/// A backend with the signals that end the run, if it takes any.
 pub(crate) struct Interruptible<B> {
     backend: B,
-    interrupts: Interrupts,
+    interrupts: Option<Interrupts>,
 }
 
 impl<B: Backend> Interruptible<B> {
     /// A run on this backend ends in good order when a signal of `interrupts` comes.
-    pub(crate) fn new(backend: B, interrupts: Interrupts) -> Interruptible<B> {
+    pub(crate) fn new(backend: B, interrupts: Option<Interrupts>) -> Interruptible<B> {
         Interruptible {
             backend,
             interrupts,
@@ -44,7 +44,7 @@ impl<B: Backend> Backend for Interruptible<B> {
 
     fn wait(&mut self, until: Option<Nanos>, events: &mut Vec<Event>) -> Result<(), B::Error> {
         let before = events.len();
-        while let Some(signal) = self.interrupts.next_signal() {
+        while let Some(signal) = self.interrupts.as_ref().and_then(Interrupts::next_signal) {
             events.push(match signal {
                 Interrupt::End(signal) => Event::Interrupt { signal },
                 Interrupt::Ask => Event::Asked,

@@ -32,6 +32,8 @@ pub struct RunOptions {
     pub resume: Option<Orphans>,
     /// Start nothing; print the plan.
     pub dry_run: bool,
+    /// Leave signals to the caller. A run of real jobs takes them all the same.
+    pub leaves_signals: bool,
 }
 
 /// Where the jobs come from.

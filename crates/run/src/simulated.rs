@@ -33,6 +33,7 @@ pub(crate) struct SimPlatform {
     view: View,
     config: SimConfig,
     quiet: bool,
+    leaves_signals: bool,
     /// Empty until it is prepared: making it costs the jobs' solo runs, so it is made once, and never for a dry run.
     made: OnceCell<Made>,
 }
@@ -81,21 +82,25 @@ struct Alone {
     screen: Screen,
     jobs: usize,
     since: Instant,
-    /// `None` once the run has taken them over.
+    /// `None` if the caller takes signals, or once the run has taken them over.
     interrupts: RefCell<Option<Interrupts>>,
     /// The signal that ended the solo runs.
     signal: Cell<Option<i32>>,
 }
 
 impl Alone {
-    /// From now on signals such as Ctrl-C are held back until they are asked for.
-    fn new(quiet: bool, jobs: usize) -> anyhow::Result<Alone> {
-        let interrupts = RefCell::new(Some(Interrupts::hold().context("taking signals")?));
+    /// From now on signals such as Ctrl-C are held back until they are asked for, unless they are left to the caller.
+    fn new(platform: &SimPlatform) -> anyhow::Result<Alone> {
+        let interrupts = if platform.leaves_signals {
+            None
+        } else {
+            Some(Interrupts::hold().context("taking signals")?)
+        };
         Ok(Alone {
-            screen: Screen::new(quiet),
-            jobs,
+            screen: Screen::new(platform.quiet),
+            jobs: platform.config.jobs.len(),
             since: Instant::now(),
-            interrupts,
+            interrupts: RefCell::new(interrupts),
             signal: Cell::new(None),
         })
     }
@@ -325,6 +330,7 @@ impl SimPlatform {
             view,
             config,
             quiet: options.output.quiet,
+            leaves_signals: options.leaves_signals,
             made: OnceCell::new(),
         })
     }
@@ -368,7 +374,7 @@ impl Platform for SimPlatform {
     }
 
     fn prepare(&self) -> anyhow::Result<()> {
-        let alone = Alone::new(self.quiet, self.config.jobs.len())?;
+        let alone = Alone::new(self)?;
         let sim = Sim::watched(self.config.clone(), &mut |done| alone.look(done));
         alone.screen.clear();
         let sim = sim.map_err(|error| alone.failure(&self.view.machine.name, &error))?;
@@ -421,11 +427,7 @@ impl Platform for SimPlatform {
     ) -> anyhow::Result<Interruptible<Sim>> {
         let made = self.made()?;
         let sim = made.sim.take().context("a simulation runs only once")?;
-        let interrupts = made
-            .alone
-            .interrupts
-            .take()
-            .context("a simulation runs only once")?;
+        let interrupts = made.alone.interrupts.take();
         Ok(Interruptible::new(sim, interrupts))
     }
 

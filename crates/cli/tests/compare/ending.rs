@@ -1,7 +1,7 @@
 //! Whatever ends or stops a comparison, or what it runs, nothing goes on or stands still.
 
-use crate::common::{err, json, out, until, write};
-use crate::support::{command, compare};
+use crate::common::{err, json, until, write};
+use crate::support::command;
 use std::path::Path;
 use std::process::Stdio;
 use tempfile::TempDir;
@@ -37,45 +37,12 @@ fn a_program_that_does_not_end_is_ended() {
         .unwrap();
     until("it has begun", || folder.path().join("begun").exists());
     let pid = rustix::process::Pid::from_child(&child);
-    let asked = || {
-        std::fs::read_to_string(folder.path().join("asked"))
-            .unwrap_or_default()
-            .lines()
-            .count()
-    };
-    for times in 1..=3 {
+    for _ in 1..=2 {
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        until("it was asked", || times == 3 || asked() == times);
+        until("it was asked", || folder.path().join("asked").exists());
     }
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(143), "{}", err(&output));
-    // One that goes on in the background does not, wherever it went, and its time is doubtful.
-    for (quick, left) in [
-        ("sleep 1000 & echo $! > left; exit 0", "a process"),
-        (
-            "setsid sleep 1000 & (setsid sh -c 'echo $$ > left; sleep 1000; :' &) ; sleep 0.2",
-            "3 processes",
-        ),
-    ] {
-        let quick = format!("quick={quick}");
-        let words = [
-            "jobs.toml",
-            "-p",
-            "fifo",
-            "--candidate",
-            &quick,
-            "-r",
-            "1",
-            "--solo-runs",
-            "0",
-        ];
-        let output = compare(&folder, &words);
-        assert!(output.status.success(), "{}", err(&output));
-        let told = format!("the command left {left} behind, which had to be ended");
-        assert!(out(&output).contains(&told), "{}", out(&output));
-        let left = std::fs::read_to_string(folder.path().join("left")).unwrap();
-        assert!(!Path::new("/proc").join(left.trim()).exists(), "{left}");
-    }
 }
 
 #[test]
@@ -148,21 +115,12 @@ fn a_suspended_comparison_pauses_what_it_runs() {
     let runs = answer["runs"].as_array().unwrap();
     let elapsed: f64 = runs
         .iter()
-        .map(|run| run["figures"]["elapsed_s"].as_f64().unwrap())
+        .map(|run| run["figures"]["turnaround_s"].as_f64().unwrap())
         .sum();
     assert!(
         runs.len() == 2 && elapsed <= all - 2.0 * pause.as_secs_f64(),
         "{elapsed} of {all}: {answer}"
     );
-    for run in runs {
-        let is_told = |doubt: &serde_json::Value| {
-            doubt.as_str().unwrap().starts_with("it was suspended for ")
-        };
-        assert!(
-            run["doubts"].as_array().unwrap().iter().any(is_told),
-            "{answer}"
-        );
-    }
 }
 
 /// The processes whose working folder this is, with their states. These tests start all of theirs in folders of their own.
@@ -180,6 +138,15 @@ fn processes_in(folder: &TempDir) -> Vec<(u32, char)> {
         .filter_map(|pid| Some((pid, state(pid)?)))
         .filter(|(_, state)| *state != 'Z')
         .collect()
+}
+
+/// The number of `sleep` processes there.
+fn sleeps_in(folder: &TempDir) -> usize {
+    let comm = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm"));
+    processes_in(folder)
+        .into_iter()
+        .filter(|(pid, _)| comm(*pid).is_ok_and(|comm| comm == "sleep\n"))
+        .count()
 }
 
 fn send(pid: u32, signal: rustix::process::Signal) {
@@ -239,24 +206,12 @@ fn a_killed_comparison_leaves_nothing_that_runs_or_stands_still() {
                 .spawn()
                 .unwrap();
             number_in(&folder, "deaf");
-            let sleeps = || {
-                let is_sleep = |pid: u32| {
-                    std::fs::read_to_string(format!("/proc/{pid}/comm"))
-                        .is_ok_and(|comm| comm == "sleep\n")
-                };
-                processes_in(&folder)
-                    .into_iter()
-                    .filter(|(pid, _)| is_sleep(*pid))
-                    .map(|(_, state)| state)
-                    .collect::<Vec<_>>()
-            };
-            until("all of it runs", || sleeps().len() >= 2);
+            until("all of it runs", || sleeps_in(&folder) >= 2);
             if suspends {
                 send(child.id(), Signal::TSTP);
-                // Jobs of a run may be frozen, which their state does not show.
-                let is_stopped = || job != "true" || sleeps().iter().all(|state| *state == 'T');
+                // Its jobs are frozen then.
                 until("it stands still", || {
-                    processes_in(&folder).contains(&(child.id(), 'T')) && is_stopped()
+                    processes_in(&folder).contains(&(child.id(), 'T'))
                 });
             }
             child.kill().unwrap();
@@ -300,51 +255,10 @@ fn a_run_that_is_killed_is_told_and_its_jobs_end() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", err(&output));
     for told in [
-        "its `cosched run` was ended from outside (signal: 9 (SIGKILL)), as",
-        "were ended: long",
-        "--resume",
+        "its `cosched run` was killed (signal: 9 (SIGKILL)), as",
+        "its jobs were ended: long",
     ] {
         assert!(err(&output).contains(told), "{}", err(&output));
     }
     assert_eq!(processes_in(&folder), [], "its jobs went on");
-    // All are killed at once, the process between them too: then the next call ends the jobs.
-    std::fs::remove_file(folder.path().join("run")).unwrap();
-    let mut child = command(&folder, &words)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let run = number_in(&folder, "run");
-    let stat = std::fs::read_to_string(format!("/proc/{run}/stat")).unwrap();
-    let keeper = stat
-        .rsplit(')')
-        .next()
-        .unwrap()
-        .split_whitespace()
-        .nth(1)
-        .unwrap()
-        .parse()
-        .unwrap();
-    assert_ne!(keeper, child.id());
-    // Whoever is stopped can't do anything before its end.
-    [run, keeper]
-        .into_iter()
-        .for_each(|pid| send(pid, Signal::STOP));
-    [child.id(), keeper, run]
-        .into_iter()
-        .for_each(|pid| send(pid, Signal::KILL));
-    child.wait().unwrap();
-    assert_ne!(processes_in(&folder), [], "jobs go on");
-    write(&folder, "go", "");
-    let output = compare(&folder, &["--resume", "c", "--format", "json"]);
-    assert!(output.status.success(), "{}", err(&output));
-    assert!(
-        err(&output).contains("was killed, and left jobs, which are ended: long"),
-        "{}",
-        err(&output)
-    );
-    assert_eq!(
-        (processes_in(&folder), json(&output)["blocks"].as_u64()),
-        (vec![], Some(1))
-    );
 }

@@ -1,8 +1,7 @@
-//! `cosched compare`: what it runs, what it says, and what an interruption costs.
+//! `cosched compare`: what it runs, what it says, and that it leaves nothing behind.
 
 #[path = "../common/mod.rs"]
 mod common;
 mod ending;
-mod resuming;
 mod support;
 mod verdicts;

@@ -4,11 +4,8 @@ use crate::common;
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// A call with a cache of its own.
 pub(crate) fn command(folder: &TempDir, words: &[&str]) -> Command {
-    let mut command = common::command(folder.path(), words);
-    command.env("XDG_CACHE_HOME", folder.path().join("cache"));
-    command
+    common::command(folder.path(), words)
 }
 
 pub(crate) fn compare(folder: &TempDir, words: &[&str]) -> Output {
@@ -27,9 +24,7 @@ pub(crate) fn records(folder: &TempDir, name: &str) -> Vec<std::path::PathBuf> {
             let path = entry.path();
             if path.is_dir() {
                 walk(&path, found);
-            } else if path.ends_with("run.json")
-                || (path.ends_with("command.json") && !folder.join("run.json").exists())
-            {
+            } else if path.ends_with("run.json") {
                 found.push(path);
             }
         }

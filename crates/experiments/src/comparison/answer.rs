@@ -1,13 +1,13 @@
 //! What a comparison found, as data: the figures of the candidates, and how they compare with the baseline.
 
-use crate::comparison::design::{Design, Means, Trial};
-use crate::comparison::figures::{ELAPSED, Outcome};
+use crate::comparison::design::{Design, Trial};
+use crate::comparison::figures::Outcome;
 use crate::comparison::frequency::{LEAST_RUNS, MEAN_GHZ, doubt};
 use crate::comparison::store::Manifest;
 use crate::comparison::verdict::{Comparison, compare};
 use crate::statistics::median;
-use cosched_core::metric::{Better, METRICS, Metric, Needs, metric};
-use cosched_report::{MachineLoad, doubt_of_short_runs, origin_doubts};
+use cosched_core::metric::{METRICS, Metric, Needs, metric};
+use cosched_report::{MachineLoad, doubt_of_short_runs};
 use serde::Serialize;
 use serde::ser::SerializeStruct as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,48 +26,11 @@ pub struct Spread {
     pub greatest: f64,
 }
 
-/// A metric by which candidates are judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Judge {
-    /// Its name in files.
-    pub name: &'static str,
-    /// What it is, in one line.
-    pub meaning: &'static str,
-    /// Which direction is better.
-    pub better: Better,
-}
-
-impl Judge {
-    fn of(metric: &'static Metric) -> Judge {
-        Judge {
-            name: metric.name,
-            meaning: metric.meaning,
-            better: metric.better,
-        }
-    }
-
-    /// The time of the whole program.
-    const ELAPSED: Judge = Judge {
-        name: ELAPSED,
-        meaning: "time from the start of the program that runs the batch to its end",
-        better: Better::Lower,
-    };
-
-    /// The metric of that name.
-    pub fn named(name: &str) -> Option<Judge> {
-        if name == ELAPSED {
-            Some(Judge::ELAPSED)
-        } else {
-            metric(name).map(Judge::of)
-        }
-    }
-}
-
 /// What is known of one metric.
 #[derive(Clone, Debug)]
 pub struct Judged {
     /// The metric.
-    pub metric: Judge,
+    pub metric: &'static Metric,
     /// Of each candidate its figures; `None` where it has none.
     pub spreads: Vec<Option<Spread>>,
     /// Of each candidate but the baseline, how it compares over all mixes.
@@ -81,6 +44,8 @@ pub struct Judged {
 pub struct Answer {
     /// What was compared.
     pub manifest: Manifest,
+    /// The machine; empty if no run was made.
+    pub machine: String,
     /// The runs, also those of blocks that are not whole, by which nothing is judged.
     pub outcomes: Vec<Outcome>,
     /// The metrics that were judged.
@@ -89,35 +54,24 @@ pub struct Answer {
     pub notes: Vec<String>,
 }
 
-/// The metrics to judge: those that were asked for, or the usual ones of which some run has a value. Beside other programs the
-/// time of whole programs comes first.
-fn metrics(manifest: &Manifest, outcomes: &[Outcome]) -> Vec<Judge> {
+/// The metrics to judge: those that were asked for, or the usual ones of which some run has a value.
+fn metrics(manifest: &Manifest, outcomes: &[Outcome]) -> Vec<&'static Metric> {
     if !manifest.metrics.is_empty() {
         let mut known = BTreeSet::new();
         let wanted = manifest.metrics.iter().filter(|name| known.insert(*name));
-        return wanted.filter_map(|name| Judge::named(name)).collect();
+        return wanted.filter_map(|name| metric(name)).collect();
     }
-    let has_others = manifest
-        .design
-        .candidates
-        .iter()
-        .any(|one| matches!(one.means, Means::Command(_)));
-    let has_values = |metric: &&Metric| {
-        metric.needs == Needs::Nothing
-            || outcomes
-                .iter()
-                .any(|outcome| outcome.figure(metric.name).is_some())
-    };
-    let usual = METRICS
+    METRICS
         .iter()
         .filter(|metric| USUAL.contains(&metric.name))
-        .filter(has_values)
-        .map(Judge::of);
-    has_others
-        .then_some(Judge::ELAPSED)
-        .into_iter()
-        .chain(usual)
+        .filter(|metric| metric.needs == Needs::Nothing || has_values(metric, outcomes))
         .collect()
+}
+
+fn has_values(metric: &Metric, outcomes: &[Outcome]) -> bool {
+    outcomes
+        .iter()
+        .any(|outcome| outcome.figure(metric.name).is_some())
 }
 
 /// The figures of a candidate with these mixes over the blocks in which it ran with all of them.
@@ -182,43 +136,46 @@ fn of_whole_blocks(design: &Design, outcomes: &[Outcome]) -> Vec<Outcome> {
         .collect()
 }
 
+/// A mix and a candidate.
+type Kind = (usize, usize);
+
+fn kind(outcome: &Outcome) -> Kind {
+    (outcome.trial.mix, outcome.trial.candidate)
+}
+
 /// Doubts runs whose CPUs ran at another frequency than in the other runs of the same candidate with the same mix.
 fn doubt_frequencies(outcomes: &mut [Outcome]) {
-    let mut alike: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
-    let key = |outcome: &Outcome| (outcome.trial.mix, outcome.trial.candidate);
+    let mut alike: BTreeMap<Kind, Vec<f64>> = BTreeMap::new();
     for outcome in outcomes.iter() {
-        alike
-            .entry(key(outcome))
-            .or_default()
-            .extend(outcome.figure(MEAN_GHZ));
+        let known = alike.entry(kind(outcome)).or_default();
+        known.extend(outcome.figure(MEAN_GHZ));
     }
     for outcome in outcomes {
-        let known = alike
-            .get(&key(outcome))
-            .filter(|known| known.len() >= LEAST_RUNS);
-        if let Some((ghz, known)) = outcome.figure(MEAN_GHZ).zip(known) {
-            outcome.doubts.extend(doubt(ghz, median(known)));
+        let known = &alike[&kind(outcome)];
+        if let Some(ghz) = outcome.figure(MEAN_GHZ)
+            && known.len() >= LEAST_RUNS
+        {
+            let usual = median(known);
+            outcome.doubts.extend(doubt(ghz, usual));
         }
     }
 }
 
 /// What makes runs doubtful that are too short to be judged one by one: those of a candidate with a mix together.
 fn short_runs_doubts(design: &Design, outcomes: &[Outcome]) -> Vec<String> {
-    let mut alike: BTreeMap<(usize, usize), Vec<&MachineLoad>> = BTreeMap::new();
+    let mut alike: BTreeMap<Kind, Vec<&MachineLoad>> = BTreeMap::new();
     for outcome in outcomes {
-        alike
-            .entry((outcome.trial.mix, outcome.trial.candidate))
-            .or_default()
-            .extend(&outcome.load);
+        let loads = alike.entry(kind(outcome)).or_default();
+        loads.extend(&outcome.load);
     }
-    let told = |((mix, candidate), loads): ((usize, usize), Vec<&MachineLoad>)| {
-        let doubt = doubt_of_short_runs(loads)?;
-        Some(format!(
-            "{} with {}: {doubt}",
-            design.candidates[candidate].name, design.mixes[mix].name
-        ))
-    };
-    alike.into_iter().filter_map(told).collect()
+    let mut doubts = Vec::new();
+    for ((mix, candidate), loads) in alike {
+        if let Some(doubt) = doubt_of_short_runs(loads) {
+            let (mix, candidate) = (&design.mixes[mix], &design.candidates[candidate]);
+            doubts.push(format!("{} with {}: {doubt}", candidate.name, mix.name));
+        }
+    }
+    doubts
 }
 
 impl Answer {
@@ -226,54 +183,24 @@ impl Answer {
     pub fn new(manifest: Manifest, mut outcomes: Vec<Outcome>) -> Answer {
         outcomes.sort_by_key(|outcome| outcome.trial);
         doubt_frequencies(&mut outcomes);
-        let least = manifest.wish.worth;
-        let design = &manifest.design;
-        let mixes = design.mixes.len();
-        let whole = of_whole_blocks(design, &outcomes);
-        let others: Vec<usize> = (0..design.candidates.len())
-            .filter(|&at| at != design.baseline)
-            .collect();
-        let judge = |metric: Judge| {
-            let against = |mix: Option<usize>| {
-                let outcomes = &whole;
-                others.iter().map(move |&candidate| {
-                    compare(design, outcomes, candidate, metric.name, mix, least)
-                })
-            };
-            Judged {
-                metric,
-                spreads: (0..design.candidates.len())
-                    .map(|at| spread(&whole, mixes, at, metric.name))
-                    .collect(),
-                over_all: against(None).collect(),
-                by_mix: if mixes > 1 {
-                    (0..mixes).flat_map(|mix| against(Some(mix))).collect()
-                } else {
-                    Vec::new()
-                },
-            }
-        };
+        let whole = of_whole_blocks(&manifest.design, &outcomes);
         let judged = metrics(&manifest, &outcomes)
             .into_iter()
-            .map(judge)
+            .map(|metric| judge(&manifest.design, &whole, metric))
             .collect();
-        let mut notes = origin_doubts(
-            outcomes
-                .iter()
-                .filter_map(|outcome| outcome.origin.as_ref()),
-        );
-        notes.extend(short_runs_doubts(design, &outcomes));
+        let machine = outcomes.first().map(|outcome| outcome.machine.clone());
         Answer {
+            notes: short_runs_doubts(&manifest.design, &outcomes),
+            machine: machine.unwrap_or_default(),
             manifest,
             outcomes,
             judged,
-            notes,
         }
     }
 
     /// Whether jobs of some run did not end well, or a command failed.
     pub fn failed(&self) -> bool {
-        self.outcomes.iter().any(Outcome::has_failed)
+        self.outcomes.iter().any(|outcome| outcome.failed > 0)
     }
 
     /// Blocks in which every candidate ran with every mix.
@@ -292,53 +219,87 @@ impl Answer {
 
     /// What makes figures doubtful, each with the runs that it is of; runs with failed jobs first.
     pub fn doubts(&self) -> Vec<(String, Vec<Trial>)> {
-        let mut all: Vec<(String, Vec<Trial>)> = Vec::new();
-        let mut add =
-            |what: String, trial: Trial| match all.iter_mut().find(|(known, _)| *known == what) {
-                Some((_, trials)) => trials.push(trial),
-                None => all.push((what, vec![trial])),
-            };
+        let mut all = Vec::new();
         for outcome in &self.outcomes {
-            if outcome.failed.is_some_and(|failed| failed > 0) {
-                add(
-                    "jobs did not end well; it is compared only with a run in which as many did not".to_owned(),
-                    outcome.trial,
-                );
+            if outcome.failed > 0 && !outcome.is_command() {
+                let what = "jobs did not end well; it is compared only with a run in which as many did not";
+                add(&mut all, what, outcome.trial);
             }
         }
-        let odd: BTreeSet<Trial> = self
-            .judged
-            .iter()
-            .filter(|judged| judged.metric.name == "turnaround_s")
-            .flat_map(|judged| {
-                if judged.by_mix.is_empty() {
-                    &judged.over_all
-                } else {
-                    &judged.by_mix
-                }
-            })
-            .flat_map(|one| {
-                let trial = |&block| Trial {
-                    block,
-                    mix: one.mix.unwrap_or(0),
-                    candidate: one.candidate,
-                };
-                one.odd_blocks.iter().map(trial)
-            })
-            .collect();
-        for trial in odd {
-            add(
-                "its turnaround is far from that of the other blocks".to_owned(),
-                trial,
-            );
+        for trial in self.odd_runs() {
+            let what = "its turnaround is far from that of the other blocks";
+            add(&mut all, what, trial);
         }
         for outcome in &self.outcomes {
             for doubt in &outcome.doubts {
-                add(doubt.clone(), outcome.trial);
+                add(&mut all, doubt, outcome.trial);
             }
         }
         all
     }
+
+    /// The runs whose turnaround is far from that of the other blocks.
+    fn odd_runs(&self) -> BTreeSet<Trial> {
+        let mut odd = BTreeSet::new();
+        let turnaround = |judged: &&Judged| judged.metric.name == "turnaround_s";
+        for judged in self.judged.iter().filter(turnaround) {
+            let each = if judged.by_mix.is_empty() {
+                &judged.over_all
+            } else {
+                &judged.by_mix
+            };
+            for one in each {
+                odd.extend(one.odd_blocks.iter().map(|&block| Trial {
+                    block,
+                    mix: one.mix.unwrap_or(0),
+                    candidate: one.candidate,
+                }));
+            }
+        }
+        odd
+    }
+}
+
+/// Adds a run to those with the same doubt.
+fn add(all: &mut Vec<(String, Vec<Trial>)>, doubt: &str, trial: Trial) {
+    match all.iter_mut().find(|(known, _)| known == doubt) {
+        Some((_, trials)) => trials.push(trial),
+        None => all.push((doubt.to_owned(), vec![trial])),
+    }
+}
+
+/// Judges the candidates by one metric.
+fn judge(design: &Design, whole: &[Outcome], metric: &'static Metric) -> Judged {
+    let mixes = design.mixes.len();
+    let mut judged = Judged {
+        metric,
+        spreads: (0..design.candidates.len())
+            .map(|at| spread(whole, mixes, at, metric.name))
+            .collect(),
+        over_all: against_baseline(design, whole, metric, None),
+        by_mix: Vec::new(),
+    };
+    if mixes > 1 {
+        for mix in 0..mixes {
+            judged
+                .by_mix
+                .extend(against_baseline(design, whole, metric, Some(mix)));
+        }
+    }
+    judged
+}
+
+/// Compares each candidate with the baseline, with one mix or over all.
+fn against_baseline(
+    design: &Design,
+    whole: &[Outcome],
+    metric: &Metric,
+    mix: Option<usize>,
+) -> Vec<Comparison> {
+    (0..design.candidates.len())
+        .filter(|&at| at != design.baseline)
+        .map(|candidate| compare(design, whole, candidate, metric.name, mix))
+        .collect()
 }
 
 impl Serialize for Comparison {

@@ -2,7 +2,6 @@
 
 use cosched_core::Rng;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// How a candidate runs the batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,19 +67,8 @@ impl Candidate {
 pub struct Mix {
     /// Its unique name: that of its file without the ending.
     pub name: String,
-    /// The mix file as it was given.
+    /// The whole path of the mix file.
     pub file: String,
-    /// SHA-256 of its content.
-    pub sha256: String,
-}
-
-/// A file that runs read beside the mixes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InputFile {
-    /// Its whole path.
-    pub file: String,
-    /// SHA-256 of its content.
-    pub sha256: String,
 }
 
 /// What is compared.
@@ -99,15 +87,6 @@ pub struct Design {
     /// Further options of each `cosched run`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
-    /// The folder in which all of it runs; empty for the one that a program is called in.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub folder: String,
-    /// The user's variables for `cosched run`, with their values.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub environment: BTreeMap<String, String>,
-    /// Machine, programs and profiles that are files.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<InputFile>,
 }
 
 /// A run of one candidate with one mix.
@@ -169,16 +148,16 @@ mod tests {
         let mix = |at: usize| Mix {
             name: format!("mix{at}"),
             file: format!("mix{at}.toml"),
-            sha256: String::new(),
         };
         Design {
             mixes: (0..mixes).map(mix).collect(),
             candidates: (0..candidates)
                 .map(|at| Candidate::policy(&format!("policy-{at}")))
                 .collect(),
+            baseline: 0,
             on: "host".to_owned(),
             seed,
-            ..Design::default()
+            options: Vec::new(),
         }
     }
 

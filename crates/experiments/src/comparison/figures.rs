@@ -2,7 +2,7 @@
 
 use crate::comparison::design::Trial;
 use crate::comparison::frequency::{MEAN_GHZ, mean_ghz};
-use cosched_report::{BackendKind, MachineLoad, Origin, Record, clip};
+use cosched_report::{BackendKind, MachineLoad, Record};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -17,15 +17,13 @@ pub struct Outcome {
     pub figures: BTreeMap<String, f64>,
     /// Why metrics have no value, by their names.
     pub absent: BTreeMap<String, String>,
-    /// The number of jobs that did not end well; `None` of a command.
-    pub failed: Option<usize>,
-    /// The exit status of a command; `None` of a policy.
-    pub exit: Option<i32>,
+    /// The number of jobs that did not end well. A command is one job.
+    pub failed: usize,
     /// What makes its figures doubtful, in words.
     pub doubts: Vec<String>,
-    /// Where it was made; `None` of a command. It is told once for all runs.
+    /// The machine that it ran on.
     #[serde(skip)]
-    pub origin: Option<Origin>,
+    pub machine: String,
     /// Who else used the CPUs; short runs are judged by it together.
     #[serde(skip)]
     pub load: Option<MachineLoad>,
@@ -41,39 +39,10 @@ impl Default for Trial {
     }
 }
 
-/// The program that ran the batch, seen from outside.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CommandRun {
-    /// [`COMMAND_SCHEMA`].
-    pub schema: String,
-    /// The command, as a shell takes it.
-    pub command: String,
-    /// Time from its start to its end in seconds.
-    pub elapsed_s: f64,
-    /// Its exit status as in a shell.
-    pub exit: i32,
-    /// Who else used the CPUs meanwhile; `None` of a run whose record says it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub machine_load: Option<MachineLoad>,
-    /// The end of what a command that failed wrote to its error output.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub errors: Option<String>,
-    /// What makes its time doubtful, in sentences.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub doubts: Vec<String>,
-}
+/// The only metric that is known of a command.
+const TIME: &str = "turnaround_s";
 
-/// The name of the time that the whole program took, as a metric. It is the only one that other programs have, and a
-/// policy's is measured in the same way: what cosched itself takes at its start and end is in it.
-pub const ELAPSED: &str = "elapsed_s";
-
-/// The format's name and version.
-pub const COMMAND_SCHEMA: &str = "cosched.command/1";
-
-/// No more characters of a line that a command wrote are shown.
-const LONGEST: usize = 160;
-
-/// How runs end that were ended before their time: they are made again.
+/// How runs end that were ended before their time.
 const CUT: [&str; 3] = ["signal", "killed", "goes-on"];
 
 /// Warnings of runs that say that figures are not to be trusted.
@@ -88,16 +57,16 @@ impl Outcome {
         let mut outcome = Outcome {
             trial,
             policy: Some(record.policy.clone()),
+            failed: record.totals.failed + record.totals.unfinished,
+            machine: record.machine.clone(),
             ..Outcome::default()
         };
-        outcome.origin = Some(Origin::of(record));
         for (name, value) in record.metrics.iter() {
             match value {
                 Ok(value) => drop(outcome.figures.insert(name.to_owned(), *value)),
                 Err(why) => drop(outcome.absent.insert(name.to_owned(), why.to_owned())),
             }
         }
-        outcome.failed = Some(record.totals.failed + record.totals.unfinished);
         if record.backend == BackendKind::Host {
             outcome.load = Some(record.machine_load.clone());
             let doubts = record
@@ -115,47 +84,36 @@ impl Outcome {
         Some(outcome)
     }
 
-    /// What another program took.
-    pub fn of_command(trial: Trial, run: &CommandRun) -> Outcome {
-        Outcome {
-            trial,
-            figures: BTreeMap::from([(ELAPSED.to_owned(), run.elapsed_s)]),
-            exit: Some(run.exit),
-            load: run.machine_load.clone(),
-            doubts: (run.exit != 0)
-                .then(|| {
-                    let last = run
-                        .errors
-                        .iter()
-                        .flat_map(|text| text.lines())
-                        .rfind(|line| !line.trim().is_empty());
-                    let last = last
-                        .map(|line| format!(" (it wrote: {})", clip(line.trim(), LONGEST)))
-                        .unwrap_or_default();
-                    format!(
-                        "the command exited with {}{last}, so it is compared with nothing",
-                        run.exit
-                    )
-                })
-                .into_iter()
-                .chain(run.doubts.iter().cloned())
-                .collect(),
-            ..Outcome::default()
+    /// What the record of a command says, which ran as the only job: how long it took.
+    pub fn of_command(trial: Trial, record: &Record) -> Option<Outcome> {
+        let mut outcome = Outcome::of_record(trial, record)?;
+        outcome.policy = None;
+        outcome.figures.retain(|name, _| name == TIME);
+        outcome.absent.clear();
+        let failed = record.jobs.iter().find(|job| job.exit != Some(0));
+        if let Some(job) = failed {
+            let how = job.exit_text.as_deref().unwrap_or("failed");
+            let file = job.log_stderr.as_deref().unwrap_or_default();
+            outcome.doubts.push(format!(
+                "the command failed ({how}; see {file}), so it is compared with nothing"
+            ));
         }
+        Some(outcome)
     }
 
-    /// Whether jobs did not end well, or the command says so of itself.
-    pub fn has_failed(&self) -> bool {
-        self.failed.is_some_and(|failed| failed > 0) || self.exit.is_some_and(|exit| exit != 0)
-    }
-
-    /// Whether as much of the batch was done as in the other run: a batch that fails early is no faster one. A command's exit
-    /// status does not tell how much of the batch it did before it failed, so that is never known to be as much.
+    /// Whether as much of the batch was done as in the other run: a batch that fails early is no faster one. How much a command
+    /// did before it failed is unknown, so that is never as much.
     pub fn did_as_much_as(&self, other: &Outcome) -> bool {
-        match (self.failed, other.failed) {
-            (Some(failed), Some(there)) => failed == there,
-            _ => !self.has_failed() && !other.has_failed(),
+        if self.is_command() || other.is_command() {
+            self.failed == 0 && other.failed == 0
+        } else {
+            self.failed == other.failed
         }
+    }
+
+    /// Whether it is the run of a command.
+    pub fn is_command(&self) -> bool {
+        self.policy.is_none()
     }
 
     /// The value of a metric.

@@ -9,14 +9,12 @@ mod store;
 mod text;
 mod verdict;
 
-pub use answer::{Answer, Judge, Judged, Spread};
-pub use design::{Candidate, Design, InputFile, Means, Mix, Trial};
-pub use figures::{COMMAND_SCHEMA, CommandRun, ELAPSED, Outcome};
+pub use answer::{Answer, Judged, Spread};
+pub use design::{Candidate, Design, Means, Mix, Trial};
+pub use figures::Outcome;
 pub use frequency::MEAN_GHZ;
-pub use store::{
-    COMMAND_FILE, COMPARE_SCHEMA, COMPARISON_FILE, Manifest, RUN_FILE, Store, StoreError, Wish,
-};
+pub use store::{COMPARE_SCHEMA, COMPARISON_FILE, Manifest, RUN_FILE, Store, StoreError};
 pub use text::{
     LEVELS, change_text, csv, json, markdown, meaning, number, runs_text, text, verdict_text, what,
 };
-pub use verdict::{Change, Comparison, Verdict, compare, precision};
+pub use verdict::{Change, Comparison, Verdict, compare};

@@ -2,7 +2,7 @@
 
 use crate::comparison::answer::{Answer, Judged, Spread};
 use crate::comparison::design::Trial;
-use crate::comparison::verdict::{Change, Comparison, Verdict};
+use crate::comparison::verdict::{Change, Comparison, Verdict, WORTH};
 use cosched_core::metric::Better;
 use cosched_report::{count, csv_field, decimal, visible, wrap};
 use std::fmt::Write as _;
@@ -24,12 +24,6 @@ fn percent(share: f64) -> String {
     let value = 100.0 * share;
     let decimals = if value.abs() < 9.95 { 1 } else { 0 };
     decimal(value, decimals)
-}
-
-/// A share in per cent without needless decimals.
-fn short(share: f64) -> String {
-    let text = format!("{:.2}", 100.0 * share);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// An interval that reaches above this many times the baseline's figure, less 1, is not told in words.
@@ -56,8 +50,8 @@ pub fn change_text(change: &Change) -> String {
     format!("{} % {word}{ends}", percent(side * change.mean))
 }
 
-/// A verdict in words. `least` is the share that is worth seeing.
-pub fn verdict_text(comparison: &Comparison, least: f64) -> String {
+/// A verdict in words.
+pub fn verdict_text(comparison: &Comparison) -> String {
     match (comparison.verdict, comparison.more_blocks) {
         (Some(Verdict::Better), _) => "better".to_owned(),
         (Some(Verdict::Worse), _) => "worse".to_owned(),
@@ -79,7 +73,7 @@ pub fn verdict_text(comparison: &Comparison, least: f64) -> String {
                     format!(
                         "{shown}; about {} to see {} %",
                         count(u64::from(more), "more block"),
-                        short(least)
+                        100.0 * WORTH
                     )
                 }
             }
@@ -125,10 +119,7 @@ fn cells(answer: &Answer, judged: &Judged) -> Vec<Vec<String>> {
         let compared = judged.over_all.iter().find(|one| one.candidate == at);
         let told = match compared.map(|one| (one, &one.change)) {
             None => ["the baseline".to_owned(), String::new()],
-            Some((one, Ok(change))) => [
-                change_text(change),
-                verdict_text(one, answer.manifest.wish.worth),
-            ],
+            Some((one, Ok(change))) => [change_text(change), verdict_text(one)],
             Some((_, Err(why))) => ["-".to_owned(), why.clone()],
         };
         rows.push(
@@ -179,7 +170,7 @@ pub fn what(answer: &Answer) -> String {
     };
     format!(
         "{mixes} {simulated}{}, {blocks}, seed {}{left_out}",
-        visible(&answer.manifest.machine),
+        visible(&answer.machine),
         design.seed
     )
 }
@@ -402,6 +393,7 @@ pub fn json(answer: &Answer) -> String {
     let object = serde_json::json!({
         "schema": "cosched.comparison/1",
         "compared": answer.manifest,
+        "machine": answer.machine,
         "blocks": answer.whole_blocks(),
         "notes": answer.notes,
         "comparisons": comparisons,
@@ -417,9 +409,9 @@ pub fn json(answer: &Answer) -> String {
 mod tests {
     use super::*;
     use crate::comparison::design::{Candidate, Design, Means, Mix};
-    use crate::comparison::figures::{ELAPSED, Outcome};
+    use crate::comparison::figures::Outcome;
     use crate::comparison::frequency::MEAN_GHZ;
-    use crate::comparison::store::{COMPARE_SCHEMA, Manifest, Wish};
+    use crate::comparison::store::{COMPARE_SCHEMA, Manifest};
 
     /// Two policies and another program with one or two mixes, five blocks. `fair` takes a tenth less, the program about as
     /// much as `linux`.
@@ -432,7 +424,6 @@ mod tests {
         let mix = |at: usize| Mix {
             name: format!("mix|{at}"),
             file: String::new(),
-            sha256: String::new(),
         };
         let program = Candidate {
             name: "by\u{1b} hand".to_owned(),
@@ -451,13 +442,10 @@ mod tests {
                 baseline: 0,
                 on: "host".to_owned(),
                 seed: 1,
-                ..Design::default()
+                options: Vec::new(),
             },
-            wish: Wish::default(),
-            jobs: Vec::new(),
             metrics: Vec::new(),
             command_line: Vec::new(),
-            machine: "two CPUs".to_owned(),
         };
         let mut outcomes = Vec::new();
         for block in 1..=5u32 {
@@ -473,16 +461,15 @@ mod tests {
                             mix,
                             candidate,
                         },
+                        machine: "two CPUs".to_owned(),
                         ..Outcome::default()
                     };
-                    outcome.figures.insert(ELAPSED.to_owned(), time + 0.1);
+                    outcome.figures.insert("turnaround_s".to_owned(), time);
                     outcome
                         .figures
                         .extend(ghz(outcome.trial).map(|ghz| (MEAN_GHZ.to_owned(), ghz)));
                     if candidate < 2 {
                         outcome.policy = Some("p".to_owned());
-                        outcome.failed = Some(0);
-                        outcome.figures.insert("turnaround_s".to_owned(), time);
                         outcome
                             .absent
                             .insert("antt".to_owned(), "no \"solo\" time, alas".to_owned());
@@ -492,7 +479,7 @@ mod tests {
             }
         }
         outcomes[1].doubts.push("others ran".to_owned());
-        outcomes[0].failed = Some(1);
+        outcomes[0].failed = 1;
         let mut answer = Answer::new(manifest, outcomes);
         answer.notes.push("the time was over".to_owned());
         answer
@@ -619,8 +606,8 @@ mod tests {
             csv.lines().next(),
             Some("block,mix,candidate,policy,metric,value,absent")
         );
-        // Five blocks: two metrics and an absence of each policy, one metric of the program.
-        assert_eq!(csv.lines().count(), 1 + 5 * (3 + 3 + 1));
+        // Five blocks: a metric and an absence of each policy, one metric of the program.
+        assert_eq!(csv.lines().count(), 1 + 5 * (2 + 2 + 1));
         assert!(
             csv.contains("1,mix|0,linux,p,antt,,\"no \"\"solo\"\" time, alas\"\n"),
             "{csv}"

@@ -48,8 +48,8 @@ pub struct Comparison {
     pub change: Result<Change, String>,
     /// `None` with fewer than two blocks.
     pub verdict: Option<Verdict>,
-    /// With no verdict for or against it: how many more blocks are likely to show a difference of the size that was asked
-    /// for, if there is one. `None` if so small a difference would have been seen.
+    /// With no verdict for or against it: how many more blocks are likely to show a difference of [`WORTH`], if there
+    /// is one. `None` if so small a difference would have been seen.
     pub more_blocks: Option<u32>,
     /// Blocks whose ratio is far from that of the others.
     pub odd_blocks: Vec<u32>,
@@ -61,6 +61,8 @@ const ODD: f64 = 5.0;
 const LEAST_ODD: f64 = 0.02;
 /// The normal quantiles of a 99 % interval, and of the chance of 80 % that a difference is seen.
 const SEEN: f64 = 2.576 + 0.842;
+/// The smallest difference of interest.
+pub(super) const WORTH: f64 = 0.02;
 /// Nobody makes more blocks than this to see something.
 const MOST_BLOCKS: f64 = 1e6;
 
@@ -146,7 +148,7 @@ fn why_none(outcomes: &[Outcome], mixes: &[usize], who: [usize; 2], metric: &str
     for outcome in of {
         match (outcome.figure(metric), outcome.absent.get(metric)) {
             (None, Some(why)) => return why.clone(),
-            (None, None) if outcome.policy.is_none() => {
+            (None, None) if outcome.is_command() => {
                 return "of another program only the time of the whole is known".to_owned();
             }
             (Some(figure), _) if figure <= 0.0 => return "a value of zero has no ratio".to_owned(),
@@ -159,7 +161,7 @@ fn why_none(outcomes: &[Outcome], mixes: &[usize], who: [usize; 2], metric: &str
         .values()
         .find(|both| differ(both))
     {
-        return if [a, b].iter().any(|one| one.failed.is_none()) {
+        return if a.is_command() || b.is_command() {
             "the command or jobs failed: it is not known that both did the same".to_owned()
         } else {
             "more jobs failed in one than in the other".to_owned()
@@ -168,14 +170,13 @@ fn why_none(outcomes: &[Outcome], mixes: &[usize], who: [usize; 2], metric: &str
     "no block is whole".to_owned()
 }
 
-/// Compares a candidate with the baseline. `least` is the relative difference that is worth seeing.
+/// Compares a candidate with the baseline.
 pub fn compare(
     design: &Design,
     outcomes: &[Outcome],
     candidate: usize,
     name: &str,
     mix: Option<usize>,
-    least: f64,
 ) -> Comparison {
     let mixes: Vec<usize> = mix.map_or_else(|| (0..design.mixes.len()).collect(), |mix| vec![mix]);
     let logs = logarithms(outcomes, &mixes, (candidate, design.baseline), name);
@@ -204,7 +205,7 @@ pub fn compare(
     });
     comparison.verdict = verdict(&values, estimate.mean, name);
     if comparison.verdict == Some(Verdict::NoDifference) {
-        comparison.more_blocks = more_blocks(&values, least);
+        comparison.more_blocks = more_blocks(&values);
     }
     comparison
 }
@@ -219,29 +220,11 @@ fn verdict(logs: &[f64], mean: f64, name: &str) -> Option<Verdict> {
     })
 }
 
-/// How many more blocks are likely to show a difference of the share `least`.
-fn more_blocks(logs: &[f64], least: f64) -> Option<u32> {
-    let wanted = SEEN * sample_deviation(logs)? / libm::log1p(least);
+/// How many more blocks are likely to show a difference of [`WORTH`].
+fn more_blocks(logs: &[f64]) -> Option<u32> {
+    let wanted = SEEN * sample_deviation(logs)? / libm::log1p(WORTH);
     let more = (wanted * wanted).ceil().min(MOST_BLOCKS) - logs.len() as f64;
     (more > 0.0).then_some(more as u32)
-}
-
-/// Half of the width of the widest 95 % interval of any candidate in these metrics, as a share of the baseline's figure:
-/// how well the differences are known. `None` as long as one of them has no interval that could be told.
-pub fn precision(design: &Design, outcomes: &[Outcome], metrics: &[String]) -> Option<f64> {
-    let others = (0..design.candidates.len()).filter(|&candidate| candidate != design.baseline);
-    let mut widest: Option<f64> = None;
-    for candidate in others {
-        for name in metrics {
-            let comparison = compare(design, outcomes, candidate, name, None, 1.0);
-            let Ok(change) = comparison.change else {
-                continue;
-            };
-            let (low, high) = change.interval?;
-            widest = Some(widest.unwrap_or(0.0).max(0.5 * (high - low)));
-        }
-    }
-    widest
 }
 
 #[cfg(test)]
@@ -254,7 +237,6 @@ mod tests {
         let mix = |at: usize| Mix {
             name: format!("mix{at}"),
             file: format!("mix{at}.toml"),
-            sha256: String::new(),
         };
         Design {
             mixes: (0..mixes).map(mix).collect(),
@@ -262,7 +244,7 @@ mod tests {
             baseline: 0,
             on: "host".to_owned(),
             seed: 1,
-            ..Design::default()
+            options: Vec::new(),
         }
     }
 
@@ -318,7 +300,7 @@ mod tests {
     fn a_difference_is_seen_through_what_blocks_differ_by() {
         let mut rng = Rng::new(1);
         let all = times(&mut rng, 7, 2, 0.9, 0.01);
-        let seen = compare(&design(2), &all, 1, "turnaround_s", None, 0.02);
+        let seen = compare(&design(2), &all, 1, "turnaround_s", None);
         let change = seen.change.unwrap();
         let (low, high) = change.interval.unwrap();
         assert!(low < -0.1 && -0.1 < high && high - low < 0.04, "{change:?}");
@@ -326,7 +308,7 @@ mod tests {
             (seen.verdict, seen.blocks, seen.more_blocks),
             (Some(Verdict::Better), 7, None)
         );
-        let of_one = compare(&design(2), &all, 1, "turnaround_s", Some(1), 0.02);
+        let of_one = compare(&design(2), &all, 1, "turnaround_s", Some(1));
         assert_eq!((of_one.verdict, of_one.blocks), (Some(Verdict::Better), 7));
         // The same ratio of a metric of which more is better.
         let mut other = all.clone();
@@ -334,7 +316,7 @@ mod tests {
             outcome.figures = [("stp".to_owned(), outcome.figures["turnaround_s"])].into();
         }
         assert_eq!(
-            compare(&design(2), &other, 1, "stp", None, 0.02).verdict,
+            compare(&design(2), &other, 1, "stp", None).verdict,
             Some(Verdict::Worse)
         );
     }
@@ -345,7 +327,7 @@ mod tests {
         for blocks in [3, 7, 12] {
             let shown = (0..400).filter(|_| {
                 let all = times(&mut rng, blocks, 1, 1.0, 0.05);
-                compare(&design(1), &all, 1, "turnaround_s", None, 0.02).verdict
+                compare(&design(1), &all, 1, "turnaround_s", None).verdict
                     != Some(Verdict::NoDifference)
             });
             let shown = shown.count();
@@ -354,8 +336,7 @@ mod tests {
         // It is not blind: a difference of as much as the noise is seen in most of twelve blocks.
         let seen = (0..200).filter(|_| {
             let all = times(&mut rng, 12, 1, 0.93, 0.05);
-            compare(&design(1), &all, 1, "turnaround_s", None, 0.02).verdict
-                == Some(Verdict::Better)
+            compare(&design(1), &all, 1, "turnaround_s", None).verdict == Some(Verdict::Better)
         });
         assert!(seen.count() > 120);
     }
@@ -384,7 +365,7 @@ mod tests {
             }
             let found: Vec<Comparison> = metrics
                 .iter()
-                .map(|name| compare(&design(1), &all, 1, name, None, 0.02))
+                .map(|name| compare(&design(1), &all, 1, name, None))
                 .collect();
             let is_off = |one: &Comparison| {
                 let (low, high) = one.change.as_ref().unwrap().interval.unwrap();
@@ -424,13 +405,13 @@ mod tests {
     fn the_blocks_that_it_takes_are_about_right() {
         let mut rng = Rng::new(3);
         let all = times(&mut rng, 200, 1, 1.0, 0.05);
-        let told = compare(&design(1), &all[..20], 1, "turnaround_s", None, 0.02)
+        let told = compare(&design(1), &all[..20], 1, "turnaround_s", None)
             .more_blocks
             .unwrap();
         // The logarithm of a pair deviates by 0.05 sqrt 2: (3.418 x 0.0707 / 0.0198)^2 = 149 blocks in all.
         assert!((30..400).contains(&told), "{told}");
         assert_eq!(
-            compare(&design(1), &all, 1, "turnaround_s", None, 0.1).more_blocks,
+            compare(&design(1), &all, 1, "turnaround_s", None).more_blocks,
             None
         );
     }
@@ -444,14 +425,14 @@ mod tests {
         all[1]
             .absent
             .insert("antt".to_owned(), "no solo time".to_owned());
-        let none = compare(&design(1), &all, 1, "antt", None, 0.02);
+        let none = compare(&design(1), &all, 1, "antt", None);
         assert_eq!(
             (none.change, none.verdict, none.blocks),
             (Err("no solo time".to_owned()), None, 0)
         );
         all[1].policy = None;
         all[1].absent.clear();
-        let none = compare(&design(1), &all, 1, "antt", None, 0.02);
+        let none = compare(&design(1), &all, 1, "antt", None);
         assert_eq!(
             none.change,
             Err("of another program only the time of the whole is known".to_owned())
@@ -460,33 +441,33 @@ mod tests {
             outcome(1, 0, 0, "max_wait_s", 0.0),
             outcome(1, 0, 1, "max_wait_s", 2.0),
         ];
-        let none = compare(&design(1), &zero, 1, "max_wait_s", None, 0.02);
+        let none = compare(&design(1), &zero, 1, "max_wait_s", None);
         assert_eq!(none.change, Err("a value of zero has no ratio".to_owned()));
         // Whoever fails early is not fast.
         let mut failing = vec![
-            outcome(1, 0, 0, "elapsed_s", 9.0),
-            outcome(1, 0, 1, "elapsed_s", 0.1),
+            outcome(1, 0, 0, "turnaround_s", 9.0),
+            outcome(1, 0, 1, "turnaround_s", 0.1),
         ];
-        (failing[0].failed, failing[1].failed) = (Some(0), Some(3));
+        (failing[0].failed, failing[1].failed) = (0, 3);
         let told =
-            |failing: &[Outcome]| compare(&design(1), failing, 1, "elapsed_s", None, 0.02).change;
+            |failing: &[Outcome]| compare(&design(1), failing, 1, "turnaround_s", None).change;
         assert_eq!(
             told(&failing),
             Err("more jobs failed in one than in the other".to_owned())
         );
-        failing[1].failed = Some(0);
+        failing[1].failed = 0;
         assert!(told(&failing).is_ok());
         // How much of the batch a command did that failed, nobody knows.
-        (failing[1].failed, failing[1].exit) = (None, Some(1));
+        (failing[1].failed, failing[1].policy) = (1, None);
         for failed in [0, 1] {
-            failing[0].failed = Some(failed);
+            failing[0].failed = failed;
             assert!(
                 told(&failing)
                     .unwrap_err()
                     .contains("it is not known that both did the same")
             );
         }
-        failing[1].exit = Some(0);
+        failing[1].failed = 0;
         assert!(
             told(&failing).is_err(),
             "a job failed, and it did not in the other program"
@@ -494,10 +475,10 @@ mod tests {
         // A block that lacks a mix is left out, and one block has no interval.
         let part = [outcome(1, 0, 0, "antt", 2.0), outcome(1, 0, 1, "antt", 3.0)];
         assert_eq!(
-            compare(&design(2), &part, 1, "antt", None, 0.02).change,
+            compare(&design(2), &part, 1, "antt", None).change,
             Err("no block is whole".to_owned())
         );
-        let one = compare(&design(1), &part, 1, "antt", None, 0.02);
+        let one = compare(&design(1), &part, 1, "antt", None);
         assert_eq!(
             (one.change, one.verdict),
             (
@@ -508,7 +489,6 @@ mod tests {
                 None
             )
         );
-        assert_eq!(precision(&design(1), &part, &["antt".to_owned()]), None);
     }
 
     #[test]
@@ -516,7 +496,7 @@ mod tests {
         let mut rng = Rng::new(4);
         let mut all = times(&mut rng, 9, 1, 1.0, 0.003);
         assert_eq!(
-            compare(&design(1), &all, 1, "turnaround_s", None, 0.02).odd_blocks,
+            compare(&design(1), &all, 1, "turnaround_s", None).odd_blocks,
             [0u32; 0]
         );
         let value = all[9].figures.get_mut("turnaround_s").unwrap();
@@ -530,26 +510,8 @@ mod tests {
             }
         );
         assert_eq!(
-            compare(&design(1), &all, 1, "turnaround_s", None, 0.02).odd_blocks,
+            compare(&design(1), &all, 1, "turnaround_s", None).odd_blocks,
             [5]
         );
-    }
-
-    #[test]
-    fn precision_is_that_of_the_least_known() {
-        let mut rng = Rng::new(5);
-        let wide = precision(
-            &design(1),
-            &times(&mut rng, 5, 1, 1.0, 0.05),
-            &["turnaround_s".to_owned()],
-        )
-        .unwrap();
-        let narrow = precision(
-            &design(1),
-            &times(&mut rng, 50, 1, 1.0, 0.005),
-            &["turnaround_s".to_owned()],
-        )
-        .unwrap();
-        assert!(narrow < 0.004 && wide > 5.0 * narrow, "{narrow} {wide}");
     }
 }

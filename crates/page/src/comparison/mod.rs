@@ -186,12 +186,7 @@ fn runs_table(view: &ComparisonView<'_>) -> String {
                 .iter()
                 .map(|name| Cell::number(outcome.figure(name), number)),
         );
-        cells.push(match outcome.exit {
-            Some(exit) if exit != 0 => Cell::Text(format!("exit {exit}")),
-            _ => Cell::number(outcome.failed.map(|failed| failed as f64), |failed| {
-                format!("{failed:.0}")
-            }),
-        });
+        cells.push(Cell::Text(outcome.failed.to_string()));
         cells
     });
     let table = Table {
@@ -234,14 +229,11 @@ fn setting(view: &ComparisonView<'_>) -> String {
         rows: rows.collect(),
     }
     .html();
-    let rows = design.mixes.iter().map(|mix| {
-        vec![
-            Cell::text(&mix.name),
-            Cell::text(&mix.file),
-            Cell::text(&mix.sha256),
-        ]
-    });
-    let columns = ["mix", "file", "SHA-256"].map(str::to_owned).to_vec();
+    let rows = design
+        .mixes
+        .iter()
+        .map(|mix| vec![Cell::text(&mix.name), Cell::text(&mix.file)]);
+    let columns = ["mix", "file"].map(str::to_owned).to_vec();
     body.push_str(
         &Table {
             caption: "",

@@ -84,10 +84,7 @@ fn table(answer: &Answer, judged: &Judged) -> String {
         {
             None => cells.extend([Cell::text("the baseline"), Cell::text("")]),
             Some((one, Ok(change))) => cells.extend([
-                Cell::Marked(
-                    mark(one.verdict),
-                    verdict_text(one, answer.manifest.wish.worth),
-                ),
+                Cell::Marked(mark(one.verdict), verdict_text(one)),
                 Cell::Text(change_text(change)),
             ]),
             Some((_, Err(why))) => cells.extend([Cell::text(why), Cell::None]),

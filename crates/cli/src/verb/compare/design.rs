@@ -1,15 +1,12 @@
 //! What is compared, from the command line.
 
 use super::args::CompareArgs;
-use super::options;
 use crate::exit::usage;
 use crate::input::near::did_you_mean;
 use crate::input::{self, spec, told};
-use cosched_core::metric::METRICS;
+use cosched_core::metric::{METRICS, metric};
 use cosched_core::{Params, find_policy};
-use cosched_experiments::comparison::{Candidate, Design, ELAPSED, InputFile, Judge, Means, Mix};
-use cosched_report::visible;
-use cosched_run::sha256;
+use cosched_experiments::comparison::{Candidate, Design, Means, Mix};
 use std::path::{Path, PathBuf};
 
 /// Without --policies, a first look: the kernel, and what `cosched run` would take.
@@ -21,51 +18,37 @@ const USUAL: [&str; 2] = ["linux", "auto"];
 /// A file, a name or a value is wrong.
 pub(super) fn design(args: &CompareArgs) -> anyhow::Result<Design> {
     let candidates = candidates(args)?;
-    let baseline = match &args.baseline {
-        Some(name) => candidates
-            .iter()
-            .position(|one| one.name == *name)
-            .ok_or_else(|| {
-                let known: Vec<&str> = candidates.iter().map(|one| one.name.as_str()).collect();
-                usage(format!(
-                    "--baseline: no candidate is called `{name}`{}; there are {}",
-                    did_you_mean(name, known.iter().copied()),
-                    known.join(", ")
-                ))
-            })?,
-        None => candidates
-            .iter()
-            .position(|one| one.name == "linux")
-            .unwrap_or(0),
-    };
-    let passed = options::check(&args.options)?;
-    let mixes = mixes(&args.mixes)?;
-    let on = match on(args) {
+    let baseline = baseline(args, &candidates)?;
+    let on = match args.on.as_str() {
         file if spec::is_path(file) => whole(Path::new(file))?,
         name => name.to_owned(),
     };
-    let folder =
-        std::env::current_dir().map_err(|error| usage(format!("the current folder: {error}")))?;
-    let environment = options::heard(!args.candidate.is_empty())?;
-    let profile = passed.or_else(|| environment.get("COSCHED_PROFILE").map(PathBuf::from));
-    let mut design = Design {
-        mixes,
+    Ok(Design {
+        mixes: mixes(&args.mixes)?,
         candidates,
         baseline,
         on,
         seed: args.seed,
         options: args.options.clone(),
-        folder: whole(&folder)?,
-        environment,
-        files: Vec::new(),
-    };
-    design.files = files(&design, profile.as_deref())?;
-    Ok(design)
+    })
 }
 
-/// The machine, as the user names it.
-pub(super) fn on(args: &CompareArgs) -> &str {
-    args.on.as_deref().unwrap_or("host")
+/// The position of the baseline.
+fn baseline(args: &CompareArgs, candidates: &[Candidate]) -> anyhow::Result<usize> {
+    let wanted = args.baseline.as_deref();
+    let names: Vec<&str> = candidates.iter().map(|one| one.name.as_str()).collect();
+    let found = names
+        .iter()
+        .position(|name| *name == wanted.unwrap_or("linux"));
+    match (found, wanted) {
+        (Some(at), _) => Ok(at),
+        (None, None) => Ok(0),
+        (None, Some(name)) => Err(usage(format!(
+            "--baseline: no candidate is called `{name}`{}; there are {}",
+            did_you_mean(name, names.iter().copied()),
+            names.join(", ")
+        ))),
+    }
 }
 
 /// The whole path of a file, as text.
@@ -79,80 +62,15 @@ fn whole(file: &Path) -> anyhow::Result<String> {
     })
 }
 
-/// What runs read beside the mixes: the machine, the programs of the mixes in a simulation, and the profile.
-fn files(design: &Design, profile: Option<&Path>) -> anyhow::Result<Vec<InputFile>> {
-    let mut all: Vec<PathBuf> = profile.map(Path::to_owned).into_iter().collect();
-    if design.is_simulated() {
-        all.extend(spec::is_path(&design.on).then(|| PathBuf::from(&design.on)));
-        for mix in &design.mixes {
-            let file = Path::new(&mix.file);
-            let text = input::read_mix(file).map_err(|error| usage(error.to_string()))?;
-            let folder = file.parent().unwrap_or(Path::new("/"));
-            let mix = input::mix::parse(&text, &told(file))?;
-            all.extend(
-                mix.programs()
-                    .filter_map(|name| spec::program_file(name, folder)),
-            );
-        }
-    }
-    all.sort();
-    all.dedup();
-    let read = |file: &PathBuf| {
-        let text = input::read_spec(file).map_err(|error| usage(error.to_string()))?;
-        Ok(InputFile {
-            file: whole(file)?,
-            sha256: sha256(text.as_bytes()),
-        })
-    };
-    all.iter().map(read).collect()
-}
-
-/// Checks that all files are what they were when the comparison began, and that its folder is there.
-///
-/// # Errors
-/// One of them is not.
-pub(super) fn unchanged(design: &Design) -> anyhow::Result<()> {
-    if !design.folder.is_empty() && !Path::new(&design.folder).is_dir() {
-        return Err(usage(format!(
-            "{}: this comparison began in this folder, and it is not there any more",
-            visible(&design.folder)
-        )));
-    }
-    let mixes = design.mixes.iter().map(|mix| {
-        (
-            &mix.file,
-            &mix.sha256,
-            input::read_mix(Path::new(&mix.file)),
-        )
-    });
-    let files = design.files.iter().map(|one| {
-        (
-            &one.file,
-            &one.sha256,
-            input::read_spec(Path::new(&one.file)),
-        )
-    });
-    for (file, sha, read) in mixes.chain(files) {
-        let text = read.map_err(|error| usage(error.to_string()))?;
-        if sha256(text.as_bytes()) != *sha {
-            return Err(usage(format!(
-                "{}: it was changed since this comparison began; begin another one, with another --out",
-                visible(file)
-            )));
-        }
-    }
-    Ok(())
-}
-
 /// Checks the name of a metric.
 ///
 /// # Errors
 /// There is none of that name.
 pub(super) fn check_metric(name: &str) -> anyhow::Result<()> {
-    if Judge::named(name).is_some() {
+    if metric(name).is_some() {
         return Ok(());
     }
-    let known = METRICS.iter().map(|metric| metric.name).chain([ELAPSED]);
+    let known = METRICS.iter().map(|metric| metric.name);
     Err(usage(format!(
         "--metric: there is no metric `{name}`{}; there are {}",
         did_you_mean(name, known.clone()),
@@ -161,92 +79,112 @@ pub(super) fn check_metric(name: &str) -> anyhow::Result<()> {
 }
 
 /// The mix files, each with a name of its own.
-fn mixes(files: &[std::path::PathBuf]) -> anyhow::Result<Vec<Mix>> {
+fn mixes(files: &[PathBuf]) -> anyhow::Result<Vec<Mix>> {
     let mut mixes: Vec<Mix> = Vec::new();
     for file in files {
-        let text = input::read_mix(file).map_err(|error| {
+        input::read_mix(file).map_err(|error| {
             usage(format!(
                 "{error}; give mix files, as in `cosched compare jobs.toml`"
             ))
         })?;
-        let stem = file
-            .file_stem()
-            .map(|stem| stem.to_string_lossy().into_owned())
-            .unwrap_or_default();
-        let mut name = stem.clone();
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+        let mut name = stem.to_string();
         let mut number = 2;
         while mixes.iter().any(|mix| mix.name == name) {
             name = format!("{stem}-{number}");
             number += 1;
         }
-        mixes.push(Mix {
-            name,
-            file: whole(file)?,
-            sha256: sha256(text.as_bytes()),
-        });
+        let file = whole(file)?;
+        mixes.push(Mix { name, file });
     }
     Ok(mixes)
 }
 
 /// All candidates: policies with the values of their parameters, and other programs.
 fn candidates(args: &CompareArgs) -> anyhow::Result<Vec<Candidate>> {
-    let mut policies: Vec<&str> = args.policies.iter().map(String::as_str).collect();
-    if policies.is_empty() {
-        policies.extend(if args.candidate.is_empty() {
+    let policies = policies(args)?;
+    check_params(args, &policies)?;
+    let mut all: Vec<Candidate> = Vec::new();
+    for policy in policies {
+        all.extend(swept(policy, &args.params)?);
+    }
+    for (name, line) in &args.candidate {
+        all.push(Candidate {
+            name: name.clone(),
+            means: Means::Command(line.clone()),
+        });
+    }
+    check_names(&all)?;
+    if let Some((name, _)) = args.candidate.first() {
+        check_command(args, name)?;
+    }
+    Ok(all)
+}
+
+/// The names of the policies.
+fn policies(args: &CompareArgs) -> anyhow::Result<Vec<&str>> {
+    if args.policies.is_empty() {
+        let usual = if args.candidate.is_empty() {
             &USUAL[..]
         } else {
             &["auto"]
-        });
+        };
+        return Ok(usual.to_vec());
     }
-    let mut all: Vec<Candidate> = Vec::new();
-    let mut unused: Vec<&str> = args.params.iter().map(|(name, _)| name.as_str()).collect();
-    if let Some(name) = policies
-        .iter()
-        .find(|&&name| name != "auto" && find_policy(name).is_none())
-    {
-        let known = spec::policy_names();
-        return Err(usage(format!(
-            "--policies: there is no policy `{name}`{}; there are {}, as in --policies linux,fair",
-            did_you_mean(name, known.iter().copied()),
-            known.join(", ")
-        )));
-    }
-    for policy in policies {
-        let entry = find_policy(policy);
-        let mut of_policy = vec![Candidate::policy(policy)];
-        for (name, values) in &args.params {
-            let Some(entry) =
-                entry.filter(|entry| entry.params.iter().any(|spec| spec.name == name))
-            else {
-                continue;
-            };
-            unused.retain(|other| other != name);
-            let values: Vec<&str> = values.split(',').map(str::trim).collect();
-            for value in &values {
-                Params::check_setting(
-                    entry.name,
-                    entry.params,
-                    &(name.clone(), (*value).to_owned()),
-                )
-                .map_err(|error| usage(format!("--param {name}: {error}")))?;
-            }
-            of_policy = of_policy
-                .iter()
-                .flat_map(|one| one.sweep(name, &values))
-                .collect();
+    for name in &args.policies {
+        if name != "auto" && find_policy(name).is_none() {
+            let known = spec::policy_names();
+            return Err(usage(format!(
+                "--policies: there is no policy `{name}`{}; there are {}, as in --policies linux,fair",
+                did_you_mean(name, known.iter().copied()),
+                known.join(", ")
+            )));
         }
-        all.extend(of_policy);
     }
-    if let Some(name) = unused.first() {
-        return Err(usage(format!(
-            "--param: none of the policies has a parameter `{name}`; `cosched list policies NAME` shows them"
-        )));
+    Ok(args.policies.iter().map(String::as_str).collect())
+}
+
+/// Whether a policy has a parameter of this name.
+fn has_param(policy: &str, name: &str) -> bool {
+    let entry = find_policy(policy);
+    entry.is_some_and(|entry| entry.params.iter().any(|spec| spec.name == name))
+}
+
+/// Checks that each parameter is one of some policy.
+fn check_params(args: &CompareArgs, policies: &[&str]) -> anyhow::Result<()> {
+    for (name, _) in &args.params {
+        if !policies.iter().any(|policy| has_param(policy, name)) {
+            return Err(usage(format!(
+                "--param: none of the policies has a parameter `{name}`; `cosched list policies NAME` shows them"
+            )));
+        }
     }
-    let commands = args.candidate.iter();
-    all.extend(commands.map(|(name, line)| Candidate {
-        name: name.clone(),
-        means: Means::Command(line.clone()),
-    }));
+    Ok(())
+}
+
+/// A policy with each combination of the values of its parameters.
+fn swept(policy: &str, params: &[(String, String)]) -> anyhow::Result<Vec<Candidate>> {
+    let mut all = vec![Candidate::policy(policy)];
+    for (name, values) in params {
+        let Some(entry) = find_policy(policy).filter(|_| has_param(policy, name)) else {
+            continue;
+        };
+        let values: Vec<&str> = values.split(',').map(str::trim).collect();
+        for value in &values {
+            let setting = (name.clone(), (*value).to_owned());
+            Params::check_setting(entry.name, entry.params, &setting)
+                .map_err(|error| usage(format!("--param {name}: {error}")))?;
+        }
+        all = all
+            .iter()
+            .flat_map(|one| one.sweep(name, &values))
+            .collect();
+    }
+    Ok(all)
+}
+
+/// Checks that there are at least two candidates, each with a name of its own.
+fn check_names(all: &[Candidate]) -> anyhow::Result<()> {
     for (at, one) in all.iter().enumerate() {
         if all[..at].iter().any(|other| other.name == one.name) {
             return Err(usage(format!(
@@ -255,31 +193,31 @@ fn candidates(args: &CompareArgs) -> anyhow::Result<Vec<Candidate>> {
             )));
         }
     }
-    if all.len() < 2 {
-        let name = all.first().map_or("", |one| one.name.as_str());
-        let both = if name == "linux" {
-            "linux,auto".to_owned()
-        } else {
-            format!("linux,{name}")
-        };
+    let [only] = all else { return Ok(()) };
+    let name = &only.name;
+    let both = if name == "linux" {
+        "linux,auto".to_owned()
+    } else {
+        format!("linux,{name}")
+    };
+    Err(usage(format!(
+        "there is only one candidate, {name}; name what it is compared with, as in --policies {both}"
+    )))
+}
+
+/// Checks that a command can be compared: it is a real program that runs one batch.
+fn check_command(args: &CompareArgs, name: &str) -> anyhow::Result<()> {
+    if args.on != "host" {
         return Err(usage(format!(
-            "there is only one candidate, {name}; name what it is compared with, as in --policies {both}"
+            "--candidate {name}: a command runs real programs, and --on {} simulates them; leave one of them out",
+            told(&args.on)
         )));
     }
-    let is_command = |one: &&Candidate| matches!(one.means, Means::Command(_));
-    if let Some(command) = all.iter().find(is_command).filter(|_| on(args) != "host") {
+    if args.mixes.len() > 1 {
         return Err(usage(format!(
-            "--candidate {}: a command runs real programs, and --on {} simulates them; leave one of them out",
-            command.name,
-            told(Path::new(on(args)))
-        )));
-    }
-    if let Some(command) = all.iter().find(is_command).filter(|_| args.mixes.len() > 1) {
-        return Err(usage(format!(
-            "--candidate {}: it runs one batch, and there are {} mixes; compare one mix at a time",
-            command.name,
+            "--candidate {name}: it runs one batch, and there are {} mixes; compare one mix at a time",
             args.mixes.len()
         )));
     }
-    Ok(all)
+    Ok(())
 }

@@ -4,7 +4,8 @@ use super::args::{ReportArgs, ReportFormat, TableArg};
 use super::tables::{self, Prefix};
 use crate::exit::usage;
 use crate::run_files::{SERIES, open_series};
-use cosched_experiments::comparison::{Answer, Judge, Store, csv, json, markdown, text};
+use cosched_core::metric::metric;
+use cosched_experiments::comparison::{Answer, Store, csv, json, markdown, text};
 use cosched_page::{ComparisonView, RunFacts};
 use cosched_report::{Form, Timeline};
 use cosched_run::width_of;
@@ -37,11 +38,7 @@ pub(super) fn judged(folder: &Path, args: &ReportArgs) -> anyhow::Result<(Store,
             ))
         })?;
     }
-    if let Some(unknown) = args
-        .metrics
-        .iter()
-        .find(|name| Judge::named(name).is_none())
-    {
+    if let Some(unknown) = args.metrics.iter().find(|name| metric(name).is_none()) {
         return Err(usage(format!(
             "--metric {unknown}: there is no such metric; see `cosched list metrics`"
         )));

@@ -521,6 +521,7 @@ impl RunArgs {
             history,
             resume: self.resume.then_some(self.orphans),
             dry_run: self.dry_run,
+            leaves_signals: false,
         })
     }
 }

@@ -1,0 +1,112 @@
+//! The simulated runs of a comparison, several at once.
+
+use super::options::{name, run_options, words};
+use super::user::{Progress, User, interrupted};
+use crate::exit::{self, Exit, Failure};
+use crate::run_files::SERIES;
+use cosched_experiments::comparison::{Design, Outcome, Store, Trial};
+use cosched_linux::Interrupt;
+use cosched_run::RunOptions;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// Time between two checks for signals.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The block whose series are kept: a series takes megabytes, and can be simulated again.
+const WITH_SERIES: u32 = 1;
+
+/// The runs that the threads take one after the other.
+struct Queue {
+    design: Design,
+    store: Store,
+    trials: Vec<Trial>,
+    next: AtomicUsize,
+}
+
+type Made = anyhow::Result<Option<Outcome>>;
+
+/// Makes these runs, and adds their outcomes. The threads of an interrupted comparison end with the process.
+///
+/// # Errors
+/// A run could not be made, or the user interrupted it.
+pub(super) fn make(
+    design: &Design,
+    store: &Store,
+    user: &User,
+    trials: Vec<Trial>,
+    outcomes: &mut Vec<Outcome>,
+) -> anyhow::Result<()> {
+    let progress = Progress::new(trials.len());
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let queue = Arc::new(Queue {
+        design: design.clone(),
+        store: store.clone(),
+        trials,
+        next: AtomicUsize::new(0),
+    });
+    let (sender, made) = channel();
+    for _ in 0..threads {
+        let (queue, sender) = (queue.clone(), sender.clone());
+        std::thread::spawn(move || work(&queue, &sender));
+    }
+    drop(sender);
+    let result = collect(&made, &progress, user, outcomes);
+    user.screen.clear();
+    result
+}
+
+fn work(queue: &Queue, made: &Sender<Made>) {
+    while let Some(&trial) = queue.trials.get(queue.next.fetch_add(1, Ordering::Relaxed)) {
+        if made.send(simulate(queue, trial)).is_err() {
+            return;
+        }
+    }
+}
+
+/// Collects the outcomes until all threads have ended.
+fn collect(
+    made: &Receiver<Made>,
+    progress: &Progress,
+    user: &User,
+    outcomes: &mut Vec<Outcome>,
+) -> anyhow::Result<()> {
+    loop {
+        match made.recv_timeout(LOOK) {
+            Ok(outcome) => outcomes.extend(outcome?),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        }
+        match user.look(&progress.line(outcomes.len())) {
+            Some(Interrupt::End(signal)) => return Err(interrupted(signal)),
+            Some(Interrupt::Suspend | Interrupt::Ask) | None => {}
+        }
+    }
+}
+
+fn simulate(queue: &Queue, trial: Trial) -> Made {
+    let words = words(&queue.design, &queue.store, trial);
+    let options = RunOptions {
+        leaves_signals: true,
+        ..run_options(words)?
+    };
+    let run = cosched_run::run(&options).map_err(|error| named(error, &queue.design, trial))?;
+    if trial.block != WITH_SERIES {
+        // One that stays costs room, and nothing else.
+        let _ = std::fs::remove_file(queue.store.run(trial).join(SERIES));
+    }
+    let record = run.record.as_ref();
+    Ok(record.and_then(|record| Outcome::of_record(trial, record)))
+}
+
+/// An error with the name of its run, and the same exit code.
+fn named(error: anyhow::Error, design: &Design, trial: Trial) -> anyhow::Error {
+    let message = format!("{}: {}", name(design, trial), exit::told(&error));
+    let exit = error
+        .downcast_ref()
+        .map_or(Exit::Failure, |failure: &Failure| failure.exit);
+    Failure { exit, message }.into()
+}
