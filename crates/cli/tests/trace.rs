@@ -70,16 +70,6 @@ fn compare(decoded: &Decoded, record: &Value, what: &str) {
             "{what}, {name}: {} {finish}",
             end.at
         );
-        let slowdown = end
-            .args
-            .iter()
-            .find(|(name, _)| name == "slowdown")
-            .map(|(_, value)| value.as_str());
-        assert_eq!(
-            slowdown.and_then(|text| text.parse().ok()),
-            job["slowdown"].as_f64(),
-            "{what}, {name}"
-        );
         let slices = decoded.slices(track);
         assert_eq!(
             slices.first().map(|slice| slice.0 as f64 / 1e9),
