@@ -157,7 +157,9 @@ pub struct Scheduler {
     object: Object,
     /// The kernel removes the scheduler when this is closed, however that happens.
     link: Option<Link>,
-    maps: Maps,
+    switches: Switches,
+    /// Rings when the scheduler was removed.
+    bell: MapHandle,
     counting: Option<Counting>,
     slots: Slots,
     takes_all: bool,
@@ -172,51 +174,6 @@ pub struct Scheduler {
     untold: bool,
     escaped: BTreeMap<TaskId, u32>,
     why_removed: Option<String>,
-}
-
-struct Maps {
-    /// By which it is told what to do.
-    told: MapHandle,
-    tasks: MapHandle,
-    wishes: MapHandle,
-    escapes: MapHandle,
-    answers: MapHandle,
-    occupation: MapHandle,
-    switches: Switches,
-    /// Only EFS has it.
-    measured: Option<MapHandle>,
-    exits: MapHandle,
-    bell: MapHandle,
-}
-
-impl Maps {
-    fn find(object: &Object, work: Work) -> libbpf_rs::Result<Maps> {
-        Ok(Maps {
-            told: handle(object, work.map())?,
-            tasks: handle(object, "tasks")?,
-            wishes: handle(object, "wishes")?,
-            escapes: handle(object, "escapes")?,
-            answers: handle(object, "answers")?,
-            occupation: handle(object, "occupation")?,
-            switches: Switches::of(&handle(object, "switches")?)?,
-            measured: match work.admits() {
-                true => Some(handle(object, "measured")?),
-                false => None,
-            },
-            exits: handle(object, "exits")?,
-            bell: handle(object, "bell")?,
-        })
-    }
-}
-
-fn handle(object: &Object, name: &str) -> libbpf_rs::Result<MapHandle> {
-    MapHandle::try_from(&map(object, name)?)
-}
-
-/// What a map has for a key, if it can be read.
-fn look_up(map: &MapHandle, key: u32) -> Option<Image> {
-    let found = map.lookup(&key.to_ne_bytes(), MapFlags::ANY);
-    found.ok().flatten().map(Image)
 }
 
 /// Writes what the program knows from the beginning, and leaves out the operations that are not `ops`.
@@ -255,6 +212,13 @@ fn set_up(
     Ok(())
 }
 
+/// What the kernel's side writes to.
+fn lines(object: &Object) -> libbpf_rs::Result<(Switches, MapHandle)> {
+    let switches = Switches::of(&map(object, "switches")?)?;
+    let bell = MapHandle::try_from(&map(object, "bell")?)?;
+    Ok((switches, bell))
+}
+
 fn attach(object: &mut Object, ops: &str) -> libbpf_rs::Result<Link> {
     let found = object.maps_mut().find(|map| map.name() == ops);
     found.ok_or_else(missing)?.attach_struct_ops()
@@ -291,13 +255,14 @@ impl Scheduler {
             .map(|events| Counting::begin(&object, events))
             .transpose()
             .map_err(refused("counting in the kernel"))?;
-        let maps = Maps::find(&object, work).map_err(refused("finding the program's data"))?;
+        let (switches, bell) = lines(&object).map_err(refused("finding the program's data"))?;
         let link = attach(&mut object, ops).map_err(refused("making it the scheduler"))?;
         Ok(Scheduler {
             work,
             object,
             link: Some(link),
-            maps,
+            switches,
+            bell,
             counting,
             slots,
             takes_all,
@@ -316,6 +281,20 @@ impl Scheduler {
         run(&self.object, name, told)
     }
 
+    /// Writes a value into one of the program's maps.
+    fn put(&self, name: &str, key: u32, value: &Image) -> io::Result<()> {
+        map(&self.object, name)?
+            .update(&key.to_ne_bytes(), &value.0, MapFlags::ANY)
+            .map_err(io::Error::other)
+    }
+
+    /// What one of the program's maps has for a key, if it can be read.
+    fn look_up(&self, name: &str, key: u32) -> Option<Image> {
+        let found = map(&self.object, name).ok()?;
+        let value = found.lookup(&key.to_ne_bytes(), MapFlags::ANY);
+        value.ok().flatten().map(Image)
+    }
+
     /// Calls one of the programs for a slot.
     fn run_for(&self, name: &str, slot: u16) -> io::Result<()> {
         let mut told = Image::new(call::SIZE);
@@ -324,13 +303,9 @@ impl Scheduler {
     }
 
     fn mark_free(&self, slot: u16, free: bool) -> io::Result<()> {
-        let key = u32::from(slot).to_ne_bytes();
         let mut value = Image::new(wish::SIZE);
         value.put_u32(wish::FREE, u32::from(free));
-        self.maps
-            .wishes
-            .update(&key, &value.0, MapFlags::ANY)
-            .map_err(io::Error::other)
+        self.put("wishes", slot.into(), &value)
     }
 
     /// The slot of a task, which is given one if it has none.
@@ -340,10 +315,7 @@ impl Scheduler {
         }
         let given = self.slots.give(task)?;
         let none = Image::new(size_of::<u32>());
-        let _ =
-            self.maps
-                .escapes
-                .update(&u32::from(given.slot).to_ne_bytes(), &none.0, MapFlags::ANY);
+        let _ = self.put("escapes", given.slot.into(), &none);
         if let Some(before) = given.before {
             self.keep_meetings(before, given.slot);
             let _ = self.run_for("cosched_forget", given.slot);
@@ -374,7 +346,8 @@ impl Scheduler {
 
     fn ask(&self, slot: u16) -> io::Result<Image> {
         self.run_for("cosched_read", slot)?;
-        look_up(&self.maps.answers, 0).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+        self.look_up("answers", 0)
+            .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }
 
     fn let_out(&self, slot: u16) {
@@ -455,10 +428,9 @@ impl KernelScheduler for Scheduler {
     }
 
     fn demands(&mut self) -> Vec<Demand> {
-        let measured = self.maps.measured.as_ref();
-        measured
-            .and_then(|map| look_up(map, 0))
-            .map(|told| demands::measured(&told, self.slots.tasks()))
+        // Only EFS has this map.
+        let told = self.look_up("measured", 0);
+        told.map(|told| demands::measured(&told, self.slots.tasks()))
             .unwrap_or_default()
     }
 
@@ -469,11 +441,7 @@ impl KernelScheduler for Scheduler {
         self.mark_free(slot, true)?;
         let mut value = Image::new(task::SIZE);
         value.put_u32(task::SLOT, u32::from(slot));
-        let key = handle.as_raw_fd().to_ne_bytes();
-        self.maps
-            .tasks
-            .update(&key, &value.0, MapFlags::ANY)
-            .map_err(io::Error::other)
+        self.put("tasks", handle.as_raw_fd().cast_unsigned(), &value)
     }
 
     fn set_free(&mut self, task: TaskId, free: bool) {
@@ -503,8 +471,7 @@ impl KernelScheduler for Scheduler {
             (Work::Efs { .. }, Some(admission)) => (0, self.demands_image(schedule, admission)?),
             (Work::Efs { .. }, None) => return Err("it has no demands".to_owned()),
         };
-        let told = &self.maps.told;
-        told.update(&u32::to_ne_bytes(which), &bytes.0, MapFlags::ANY)
+        self.put(self.work.map(), which, &bytes)
             .map_err(|error| error.to_string())?;
         if !self.work.admits() || self.which != which {
             self.install(which).map_err(|error| error.to_string())?;
@@ -561,9 +528,9 @@ impl KernelScheduler for Scheduler {
     }
 
     fn switches(&mut self, clock: &Clock, out: &mut Vec<Switch>) {
-        let told = look_up(&self.maps.occupation, 0);
+        let told = self.look_up("occupation", 0);
         let lost = told.is_some_and(|told| told.u64(occupation::LOST) > 0);
-        for (at, cpu, slot) in self.maps.switches.take(lost || self.untold) {
+        for (at, cpu, slot) in self.switches.take(lost || self.untold) {
             self.last_switch = clock.run(at);
             // A process may have chosen a CPU for itself that is not the run's.
             if self.cpus.contains(CpuId(cpu)) {
@@ -584,7 +551,7 @@ impl KernelScheduler for Scheduler {
     }
 
     fn occupation(&mut self) -> Option<Occupation> {
-        let told = look_up(&self.maps.occupation, 0)?;
+        let told = self.look_up("occupation", 0)?;
         Some(Occupation {
             at_once: std::array::from_fn(|count| Nanos(told.u64(occupation::TIMES + 8 * count))),
             longest_wait: Nanos(told.u64(occupation::LONGEST)),
@@ -619,12 +586,12 @@ impl KernelScheduler for Scheduler {
     }
 
     fn line(&self) -> BorrowedFd<'_> {
-        self.maps.bell.as_fd()
+        self.bell.as_fd()
     }
 
     fn removed(&mut self) -> Option<String> {
         if self.why_removed.is_none() {
-            let told = look_up(&self.maps.exits, 0)?;
+            let told = self.look_up("exits", 0)?;
             if told.u32(exit::KIND) == 0 {
                 return None;
             }
@@ -643,7 +610,7 @@ impl KernelScheduler for Scheduler {
         let mut news = Vec::new();
         let all: Vec<(TaskId, u16)> = self.slots.tasks().collect();
         for (task, slot) in all {
-            let Some(count) = look_up(&self.maps.escapes, slot.into()) else {
+            let Some(count) = self.look_up("escapes", slot.into()) else {
                 continue;
             };
             let now = count.u32(0);

@@ -5,7 +5,6 @@ use crate::sys::{self, RawPid};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 
 /// Environment variable in every process of a run; its value is the run's token.
@@ -144,52 +143,22 @@ pub(crate) fn numbers(text: &[u8]) -> Vec<RawPid> {
         .collect()
 }
 
-/// Appends the whole content of a file of `/proc`. Reading starts at its beginning, so the file can stay open and be
-/// read again.
-///
-/// # Errors
-/// An error of the kernel; for example, the process has gone.
-pub(crate) fn read_all(file: &File, text: &mut Vec<u8>) -> io::Result<()> {
-    let mut part = [0u8; 4096];
-    let mut at = 0;
-    loop {
-        match file.read_at(&mut part, at) {
-            Ok(length) => {
-                text.extend_from_slice(&part[..length]);
-                at += length as u64;
-                // The kernel stops at the end, or before an entry for which there is no room.
-                if length < part.len() / 2 {
-                    return Ok(());
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-fn open_children(root: &Root, pid: RawPid, tid: RawPid) -> Option<File> {
-    File::open(root.path(&format!("/proc/{pid}/task/{tid}/children"))).ok()
+/// The children that one thread of a process has forked.
+pub(crate) fn children_of_thread(root: &Root, pid: RawPid, tid: RawPid) -> Vec<RawPid> {
+    let list = root.path(&format!("/proc/{pid}/task/{tid}/children"));
+    numbers(&std::fs::read(list).unwrap_or_default())
 }
 
 /// The children of a process, whichever of its threads forked them.
 fn children(root: &Root, process: &Process) -> Vec<RawPid> {
     // The next look finds a thread that starts meanwhile.
-    let threads = if process.threads == 1 {
-        vec![process.pid]
-    } else {
-        threads(root, process.pid)
-    };
-    let mut text = Vec::new();
-    for list in threads
-        .into_iter()
-        .filter_map(|tid| open_children(root, process.pid, tid))
-    {
-        // What was read before an error is valid too.
-        let _ = read_all(&list, &mut text);
-        text.push(b' ');
+    if process.threads == 1 {
+        return children_of_thread(root, process.pid, process.pid);
     }
-    numbers(&text)
+    threads(root, process.pid)
+        .into_iter()
+        .flat_map(|tid| children_of_thread(root, process.pid, tid))
+        .collect()
 }
 
 /// A process and all descendants that are found from it, each once.

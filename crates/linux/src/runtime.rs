@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::fs::{chmodat, fchmod, fstat, mkdirat, openat, statat, unlinkat};
 use rustix::process::geteuid;
 use std::collections::HashSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -84,8 +84,6 @@ fn check(dir: &Path, is_good: bool, why: impl FnOnce() -> String) -> Result<(), 
 const NAME: &str = "cosched";
 /// The name of a folder in /tmp: this and the user's number.
 const TEMPORARY: &str = "cosched-";
-/// Maximum number of entries read in another user's folder: room for hundreds of live runs.
-const MOST_ENTRIES: usize = 2_000;
 
 impl Folder {
     /// The caller's own folder, in the first place that is good; it is made if needed.
@@ -235,20 +233,13 @@ impl Folder {
         let _ = unlinkat(&self.fd, name.as_ref(), AtFlags::empty());
     }
 
-    /// The names in it that begin so, sorted. Somebody else's folder can be as full as that user likes.
-    pub(crate) fn names(&self, prefix: &str) -> Vec<std::ffi::OsString> {
-        let Ok(entries) = rustix::fs::Dir::read_from(&self.fd) else {
-            return Vec::new();
-        };
-        let most = if self.is_own() {
-            usize::MAX
-        } else {
-            MOST_ENTRIES
-        };
-        let names = entries.take(most).filter_map(|entry| {
+    /// The names in it that begin so, sorted.
+    pub(crate) fn names(&self, prefix: &str) -> Vec<OsString> {
+        let entries = rustix::fs::Dir::read_from(&self.fd).ok();
+        let names = entries.into_iter().flatten().filter_map(|entry| {
             Some(OsStr::from_bytes(entry.ok()?.file_name().to_bytes()).to_owned())
         });
-        let mut names: Vec<_> = names
+        let mut names: Vec<OsString> = names
             .filter(|name| name.as_bytes().starts_with(prefix.as_bytes()))
             .collect();
         names.sort();

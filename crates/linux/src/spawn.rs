@@ -294,13 +294,7 @@ extern "C" fn become_program(image: *mut libc::c_void) -> libc::c_int {
         {
             sys::exit_now(127);
         }
-        for (&file, target) in image.files.iter().zip(0..) {
-            if file == target {
-                libc::fcntl(target, libc::F_SETFD, 0);
-            } else if libc::dup2(file, target) < 0 {
-                failed(image, b'd');
-            }
-        }
+        take_files(image);
         if let Some(cwd) = &image.cwd
             && libc::chdir(cwd.as_ptr()) < 0
         {
@@ -314,6 +308,23 @@ extern "C" fn become_program(image: *mut libc::c_void) -> libc::c_int {
         // Gives a script without a first line that names its interpreter to the shell.
         libc::execvpe(image.path.as_ptr(), argv.as_ptr(), envp.as_ptr());
         failed(image, b'x')
+    }
+}
+
+/// Makes the files of a job its standard files, in the child.
+fn take_files(image: &Image) {
+    for (&file, target) in image.files.iter().zip(0..) {
+        // SAFETY: takes numbers only.
+        let result = unsafe {
+            if file == target {
+                libc::fcntl(target, libc::F_SETFD, 0)
+            } else {
+                libc::dup2(file, target)
+            }
+        };
+        if result < 0 {
+            failed(image, b'd');
+        }
     }
 }
 

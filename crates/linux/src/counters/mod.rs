@@ -136,16 +136,6 @@ impl JobCounters {
             .iter()
             .any(|(_, events)| events.as_ref().is_ok_and(|events| events.total.multiplexed))
     }
-
-    /// Why a counter is not counted; `None` if it is.
-    pub fn absence(&self, counter: Counter) -> Option<Absence> {
-        self.counted[counter].as_ref().err().copied()
-    }
-
-    /// How many file descriptors it holds.
-    pub fn descriptors(&self) -> usize {
-        self.groups.iter().map(Vec::len).sum::<usize>() + usize::from(self.cpu_time.is_ok())
-    }
 }
 
 /// Opens the kernel's clock of the CPU time of a task and of its descendants, by inheritance;

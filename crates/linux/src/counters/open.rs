@@ -1,7 +1,7 @@
 //! Which events are opened, in which order, and which are given up when the hardware or the kernel can't count all.
 
 use super::sys::{Attributes, ReadFormat, Scope, Start};
-use crate::events::{CorePmu, Encoding, Event, MachineEvents, PmuEvents};
+use crate::events::{AbsentEvent, CorePmu, Encoding, Event, MachineEvents, PmuEvents};
 use cosched_core::{Absence, Counter, PerCounter};
 use std::fmt;
 use std::io;
@@ -19,6 +19,35 @@ pub struct CounterProblem {
     pub reason: Absence,
     /// What prevented it, in words.
     pub why: String,
+}
+
+/// Opens events; the kernel, or a test's stand-in.
+pub(crate) trait Opener {
+    /// A handle of an opened event.
+    type Handle;
+    /// Opens an event, in the group of `leader` if there is one.
+    fn open(
+        &mut self,
+        attributes: &Attributes,
+        leader: Option<&Self::Handle>,
+    ) -> io::Result<Self::Handle>;
+}
+
+impl CounterProblem {
+    fn on(
+        pmu: &CorePmu,
+        counter: Counter,
+        event: Option<String>,
+        (reason, why): (Absence, String),
+    ) -> CounterProblem {
+        CounterProblem {
+            counter,
+            pmu: Some(pmu.name.clone()),
+            event,
+            reason,
+            why,
+        }
+    }
 }
 
 impl fmt::Display for CounterProblem {
@@ -79,18 +108,6 @@ pub(crate) fn attributes(
         start,
         read: ReadFormat::Group,
     }
-}
-
-/// Opens events; the kernel, or a test's stand-in.
-pub(crate) trait Opener {
-    /// A handle of an opened event.
-    type Handle;
-    /// Opens an event, in the group of `leader` if there is one.
-    fn open(
-        &mut self,
-        attributes: &Attributes,
-        leader: Option<&Self::Handle>,
-    ) -> io::Result<Self::Handle>;
 }
 
 /// Events that are read by one call, the leader first.
@@ -172,14 +189,10 @@ pub(super) fn open_pmu<O: Opener>(
 ) {
     let mut group: Group<O::Handle> = Vec::new();
     for counter in Counter::BY_NEED {
-        let absent = table.absent.get(&counter);
-        opened.problems.extend(absent.map(|absent| CounterProblem {
-            counter,
-            pmu: Some(pmu.name.clone()),
-            event: None,
-            reason: absent.reason,
-            why: absent.why.clone(),
-        }));
+        if let Some(AbsentEvent { reason, why }) = table.absent.get(&counter).cloned() {
+            let problem = CounterProblem::on(pmu, counter, None, (reason, why));
+            opened.problems.push(problem);
+        }
         let Some(event) = table.event(counter) else {
             continue;
         };
@@ -187,14 +200,9 @@ pub(super) fn open_pmu<O: Opener>(
         match open_event(opener, ask, &group, start) {
             Ok(handle) => group.push((counter, handle)),
             Err(error) => {
-                let (reason, why) = why_not_opened(error, counter);
-                opened.problems.push(CounterProblem {
-                    counter,
-                    pmu: Some(pmu.name.clone()),
-                    event: Some(event.name()),
-                    reason,
-                    why,
-                });
+                let why = why_not_opened(error, counter);
+                let problem = CounterProblem::on(pmu, counter, Some(event.name()), why);
+                opened.problems.push(problem);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Carries out decisions: jobs are bound to CPUs, frozen and thawed.
 
-use super::lifecycle::{Hold, Lifecycle};
+use super::lifecycle::Lifecycle;
 use super::notice::{Notice, Notices};
 use crate::cgroup::JobGroup;
 use crate::process;
@@ -117,21 +117,10 @@ impl Actuator {
         self.jobs.values().any(|reins| reins.frozen)
     }
 
-    /// What keeps a job from running.
-    pub(crate) fn hold(&self, task: TaskId) -> Hold {
-        match self.reins(task) {
-            Some(Reins {
-                frozen: true,
-                by: Freezer::Group,
-                ..
-            }) => Hold::Unseen,
-            Some(Reins {
-                frozen: true,
-                by: Freezer::Signals(_),
-                ..
-            }) => Hold::Signalled,
-            _ => Hold::Free,
-        }
+    /// Whether a stop signal of ours keeps a job from running.
+    pub(crate) fn has_signalled(&self, task: TaskId) -> bool {
+        let reins = self.reins(task).filter(|reins| reins.frozen);
+        reins.is_some_and(|reins| matches!(reins.by, Freezer::Signals(_)))
     }
 
     /// Freezes or thaws a job; warns when that fails. [`Actuator::thaw_owed`] retries a failed thaw.

@@ -28,17 +28,6 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// What keeps a job from running, beside itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hold {
-    /// Nothing.
-    Free,
-    /// Something that the job's parent is not told of.
-    Unseen,
-    /// A stop signal, which the job's parent is told of as of any other.
-    Signalled,
-}
-
 /// A job that has no process left.
 pub(crate) struct Ended {
     pub(crate) task: TaskId,
@@ -310,11 +299,12 @@ impl Lifecycle {
     }
 
     /// Takes in all children whose state has changed; called after SIGCHLD. What jobs did by themselves goes to
-    /// `events`. Returns the jobs that have no process left. `hold` tells a job's own stops from those of the caller.
+    /// `events`. Returns the jobs that have no process left. `is_stopped_by_us` tells a stop signal of the caller, which a
+    /// job's parent is told of as of any other, from a job's own.
     pub(crate) fn reap(
         &mut self,
         now: Nanos,
-        hold: impl Fn(TaskId) -> Hold,
+        is_stopped_by_us: impl Fn(TaskId) -> bool,
         events: &mut Vec<Event>,
     ) -> Vec<Ended> {
         let mut changed = false;
@@ -333,7 +323,7 @@ impl Lifecycle {
                 if is_gone {
                     self.main_ended(task, waited, events);
                 } else {
-                    self.main_paused(task, is_stopped, now, hold(task), events);
+                    self.main_paused(task, is_stopped, now, is_stopped_by_us(task), events);
                 }
             }
         }
@@ -346,7 +336,7 @@ impl Lifecycle {
         task: TaskId,
         stopped: bool,
         now: Nanos,
-        hold: Hold,
+        by_us: bool,
         events: &mut Vec<Event>,
     ) {
         let job = &mut self.jobs[task.0 as usize];
@@ -355,7 +345,7 @@ impl Lifecycle {
             if live.stopped_itself.take().is_some() {
                 events.push(Event::Woke(task));
             }
-        } else if hold != Hold::Signalled && live.stopped_itself.is_none() {
+        } else if !by_us && live.stopped_itself.is_none() {
             live.stopped_itself = Some(now);
             events.push(Event::Slept(task));
             self.notices.tell(Notice::StoppedItself {
@@ -456,12 +446,12 @@ impl Lifecycle {
         ended
     }
 
-    /// Continues jobs that have stopped by themselves for too long; returns when the next one is due. A job that `hold`
-    /// reports as kept from running must wait until it no longer is, because SIGCONT would set it free.
+    /// Continues jobs that have stopped by themselves for too long; returns when the next one is due. A job that is
+    /// frozen must wait until it no longer is, because SIGCONT would set it free.
     pub(crate) fn continue_stopped(
         &mut self,
         now: Nanos,
-        hold: impl Fn(TaskId) -> Hold,
+        is_frozen: impl Fn(TaskId) -> bool,
     ) -> Option<Nanos> {
         let mut next: Option<Nanos> = None;
         for &task in &self.live {
@@ -470,7 +460,7 @@ impl Lifecycle {
             let Some(since) = live.stopped_itself else {
                 continue;
             };
-            if hold(task) != Hold::Free {
+            if is_frozen(task) {
                 continue;
             }
             let due = since + self.max_pause;

@@ -183,7 +183,7 @@ impl Host {
             loaded,
             ..
         } = self;
-        for ended in lifecycle.reap(clock.now(), |task| actuator.hold(task), events) {
+        for ended in lifecycle.reap(clock.now(), |task| actuator.has_signalled(task), events) {
             let mut counted = None;
             if let Some(loaded) = loaded {
                 counted = loaded.counted(ended.task);
@@ -245,7 +245,7 @@ impl Host {
         let now = self.clock.now();
         let stopped = self
             .lifecycle
-            .continue_stopped(now, |task| self.actuator.hold(task));
+            .continue_stopped(now, |task| self.actuator.is_frozen(task));
         let owed = self.actuator.thaw_owed(&self.lifecycle, now);
         let unguarded = self.lifecycle.keep_guard(now);
         let clock = self.clock.relation();
@@ -515,11 +515,8 @@ impl Planner<HostError> for Host {
             queued,
             ..
         } = self;
-        let Plan {
-            generation,
-            payload: Payload::Schedule(schedule),
-        } = plan;
-        let generation = *generation;
+        let Payload::Schedule(schedule) = &plan.payload;
+        let generation = plan.generation;
         let Some(loaded) = in_charge(loaded) else {
             let why = "the scheduler was removed from the kernel".to_owned();
             queued.push(Event::PlanRefused { generation, why });

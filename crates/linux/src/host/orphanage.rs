@@ -8,7 +8,6 @@ use crate::process::{self, Process};
 use crate::root::Root;
 use crate::sys::RawPid;
 use std::collections::HashSet;
-use std::fs::File;
 use std::time::Duration;
 
 /// Rescans of an orphan that seems to be nobody's.
@@ -20,9 +19,6 @@ const REREADS: u32 = 8;
 /// Finds orphans among the children of this process.
 pub(crate) struct Orphanage {
     root: Root,
-    /// The kernel's list of this process's children, open all the time. The process has a single thread, so one list
-    /// has all of them.
-    list: Option<File>,
     /// The session of this process. Jobs have others, and no process can join a session.
     session: Option<RawPid>,
     /// Children whose place is clear: those of jobs, those that were there before the run, and those that nothing
@@ -33,11 +29,9 @@ pub(crate) struct Orphanage {
 impl Orphanage {
     /// Children that this process has already are not taken for orphans.
     pub(crate) fn of_this_process(root: &Root) -> Orphanage {
-        let pid = std::process::id();
         let mut orphanage = Orphanage {
             root: root.clone(),
-            list: File::open(root.path(&format!("/proc/{pid}/task/{pid}/children"))).ok(),
-            session: Process::read(root, pid as RawPid).map(|own| own.session),
+            session: Process::read(root, own_pid()).map(|own| own.session),
             known: HashSet::new(),
         };
         orphanage.known.extend(orphanage.children());
@@ -85,22 +79,22 @@ impl Orphanage {
         }
     }
 
+    /// The children of this process. It has a single thread, so one list has all of them.
     fn children(&self) -> Vec<RawPid> {
-        let Some(list) = &self.list else {
-            return Vec::new();
-        };
-        let mut text = Vec::new();
+        let mut children = Vec::new();
         // The kernel may leave out a child when another one ends meanwhile. Then a second look differs.
         for _ in 0..REREADS {
-            let mut now = Vec::new();
-            // What was read before an error is valid too.
-            let _ = process::read_all(list, &mut now);
-            if std::mem::replace(&mut text, now) == text {
+            let now = process::children_of_thread(&self.root, own_pid(), own_pid());
+            if std::mem::replace(&mut children, now) == children {
                 break;
             }
         }
-        process::numbers(&text)
+        children
     }
+}
+
+fn own_pid() -> RawPid {
+    std::process::id() as RawPid
 }
 
 #[cfg(test)]

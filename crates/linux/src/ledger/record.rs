@@ -12,6 +12,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 /// What is read of all lists of a user together: they can be as long as that user likes. There is room for a hundred
@@ -52,8 +53,8 @@ pub(crate) struct MemberRecord {
 impl Record {
     /// Reads the list of a run that goes on, whatever its length.
     pub(super) fn read(file: &File) -> Option<Record> {
-        let mut bytes = Vec::new();
-        process::read_all(file, &mut bytes).ok()?;
+        let mut bytes = vec![0; file.metadata().ok()?.len() as usize];
+        file.read_exact_at(&mut bytes, 0).ok()?;
         Record::parse(&bytes)
     }
 
