@@ -142,24 +142,6 @@ fn options_of_run() {
             ],
         ),
         (
-            &["--policy", "lucky", "--param", "big_idle_w=100"],
-            &[
-                "--param: ",
-                "`big_idle_w`",
-                " is 100, above `big_busy_w`, which is 18.9",
-                "--param big_idle_w=18.9\n",
-            ],
-        ),
-        (
-            &["--policy", "lucky", "--param", "small_busy_w=0.5"],
-            &[
-                "--param: ",
-                "`small_idle_w`",
-                " is 0.7, above `small_busy_w`, which is 0.5",
-                "--param small_idle_w=0.5\n",
-            ],
-        ),
-        (
             &["--seed", "-1"],
             &[
                 "--seed",
@@ -272,16 +254,6 @@ fn files_that_options_name() {
             &["--profile", "f"],
             "[params]\nquantum_s = 0\n",
             &["f:2", "`quantum_s`", "from 0.001"],
-        ),
-        (
-            &["--policy", "lucky", "--profile", "f"],
-            "[params]\nbig_busy_w = 1\n",
-            &[
-                "--profile f: ",
-                "`big_idle_w`",
-                " is 3, above `big_busy_w`, which is 1;",
-                "--param big_idle_w=1\n",
-            ],
         ),
         (
             &["--profile", "f"],

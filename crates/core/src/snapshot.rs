@@ -6,7 +6,7 @@ use crate::listed::one_of_each;
 use crate::model::contention::{Asks, Contention};
 use crate::placement::{Placement, Purpose};
 use crate::task::{Control, Origin, TaskId, TaskSpec};
-use crate::topology::{CpuSet, Machine};
+use crate::topology::{CpuId, CpuSet, Machine};
 use crate::units::{Absence, Nanos, Rate, Reading};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -281,6 +281,27 @@ impl TaskView {
     /// Whether it runs and a policy may not stop or move it. Its CPUs are then taken for good.
     pub fn is_fixed(&self) -> bool {
         self.running.is_some() && !(self.control.place && self.control.freeze)
+    }
+
+    /// Whether it may use a CPU.
+    pub fn may_use(&self, cpu: CpuId) -> bool {
+        self.allowed.as_ref().is_none_or(|mask| mask.contains(cpu))
+    }
+
+    /// The CPUs of a set that it may use.
+    pub fn usable(&self, cpus: &CpuSet) -> CpuSet {
+        match &self.allowed {
+            Some(mask) => mask.intersection(cpus),
+            None => cpus.clone(),
+        }
+    }
+
+    /// The CPUs that it runs on and shares with no other task.
+    pub fn exclusive_cpus(&self) -> Option<&CpuSet> {
+        match &self.running.as_ref()?.placement {
+            Placement::Exclusive { cpus, .. } => Some(cpus),
+            Placement::Shared { .. } => None,
+        }
     }
 
     /// Whether it keeps its CPUs when CPUs are given out. Between quanta (not `full`) every running task does; at the

@@ -134,6 +134,12 @@ impl CpuSet {
     }
 }
 
+impl From<CpuId> for CpuSet {
+    fn from(cpu: CpuId) -> CpuSet {
+        CpuSet::from_iter([cpu])
+    }
+}
+
 impl Extend<CpuId> for CpuSet {
     fn extend<I: IntoIterator<Item = CpuId>>(&mut self, cpus: I) {
         for cpu in cpus {
@@ -404,6 +410,16 @@ impl Machine {
     /// The position of a CPU in [`Machine::cpus`], if it may be used.
     pub fn index_of(&self, cpu: CpuId) -> Option<usize> {
         self.cpus.binary_search_by_key(&cpu, |c| c.id).ok()
+    }
+
+    /// A CPU, if it may be used.
+    pub fn cpu(&self, cpu: CpuId) -> Option<&Cpu> {
+        Some(&self.cpus[self.index_of(cpu)?])
+    }
+
+    /// The positions of the usable CPUs of a set in [`Machine::cpus`].
+    pub fn positions(&self, set: &CpuSet) -> impl Iterator<Item = usize> {
+        set.iter().filter_map(|cpu| self.index_of(cpu))
     }
 
     /// Whether some core has more than one usable CPU.

@@ -5,8 +5,8 @@ use crate::exit::{incapable, usage};
 use crate::input::near::did_you_mean;
 use crate::input::{spec, told};
 use cosched_core::{
-    Capabilities, Capability, Importance, POLICIES, ParamError, ParamKind, ParamSpec, Params,
-    PolicyEntry, Shortfall, auto_policy, find_policy,
+    Capabilities, Capability, Importance, POLICIES, ParamError, ParamKind, Params, PolicyEntry,
+    Shortfall, auto_policy, find_policy,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -91,13 +91,13 @@ pub(crate) fn choose(
     once_each(&options.policy.params)?;
     settings.extend(options.policy.params.iter().cloned());
     origins.resize(settings.len(), Origin::Param);
-    let params = Params::resolve(entry.name, entry.params, &settings);
+    let params = Params::resolve(entry.name, entry.params, &settings)
+        .map_err(|error| refused(&error, entry))?;
     let origins = settings
         .into_iter()
         .map(|(name, _)| name)
         .zip(origins)
         .collect();
-    let params = params.map_err(|error| refused(&error, entry, &origins, options))?;
     let mut shortfalls = Vec::new();
     for shortfall in entry.shortfalls(&params, capabilities) {
         match shortfall.importance {
@@ -130,46 +130,20 @@ pub fn once_each(params: &[(String, String)]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The error about a parameter: where its value comes from, and a value that would be right.
-fn refused(
-    error: &ParamError,
-    entry: &PolicyEntry,
-    origins: &BTreeMap<String, Origin>,
-    options: &RunOptions,
-) -> anyhow::Error {
-    let spec = |name: &str| entry.params.iter().find(|spec| spec.name == name);
-    let default = |spec: &ParamSpec| match spec.kind {
-        ParamKind::Number { default, .. } => default.to_string(),
-        ParamKind::Choice(words) => words[0].to_owned(),
+/// The error about a parameter of `--param`, with a value that would be right. The other values have been checked.
+fn refused(error: &ParamError, entry: &PolicyEntry) -> anyhow::Error {
+    let spec = match error {
+        ParamError::Unknown { .. } => entry.params.first(),
+        ParamError::BadValue { name, .. } => entry.params.iter().find(|spec| spec.name == *name),
     };
-    let (origin, example) = match error {
-        ParamError::Unknown { .. } => (
-            None,
-            entry.params.first().map(|spec| (spec.name, default(spec))),
-        ),
-        ParamError::BadValue { name, .. } => {
-            (None, spec(name).map(|spec| (spec.name, default(spec))))
-        }
-        // Two values contradict each other. The one that overrides the other's origin is the one to change.
-        ParamError::Above {
-            name, bound, most, ..
-        } => (
-            origins.get(*name).max(origins.get(*bound)),
-            Some((*name, most.to_string())),
-        ),
-    };
-    let place = match (origin, &options.policy.profile) {
-        (Some(Origin::Machine), _) => format!(
-            "--on {}",
-            told(options.machine.on.as_deref().unwrap_or_default())
-        ),
-        (Some(Origin::Profile), Some(path)) => format!("--profile {}", told(path)),
-        _ => "--param".to_owned(),
-    };
-    let example = example.map_or_else(String::new, |(name, value)| {
-        format!(", as in --param {name}={value}")
+    let example = spec.map_or_else(String::new, |spec| {
+        let default = match spec.kind {
+            ParamKind::Number { default, .. } => default.to_string(),
+            ParamKind::Choice(words) => words[0].to_owned(),
+        };
+        format!(", as in --param {}={default}", spec.name)
     });
-    usage(format!("{place}: {error}{example}"))
+    usage(format!("--param: {error}{example}"))
 }
 
 /// The error that a policy can't run without something that a machine lacks.
@@ -223,7 +197,7 @@ fn profile(path: &Path, text: &str, entry: &PolicyEntry) -> anyhow::Result<Vec<(
             )));
         };
         let setting = (name.clone(), text);
-        Params::check_setting(owner.name, owner.params, &setting)
+        Params::resolve(owner.name, owner.params, std::slice::from_ref(&setting))
             .map_err(|error| usage(format!("{file}:{line}: {error}")))?;
         if entry.params.iter().any(|spec| spec.name == name) {
             settings.push(setting);

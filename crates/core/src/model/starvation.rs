@@ -10,9 +10,7 @@
 //! | `t_global` | time without running above which it is starved (Eq. 23) | ns |
 //! | `c_l`, `c_g` | factors of the two: 20 and 5 in the paper | |
 //!
-//! A task is judged only while it has the least vruntime of its CPU. `t_max` (Eq. 24) bounds the extra wait that the
-//! longer slices of starved tasks cause when all are starved. It is not a bound on all waiting: with four tasks `t_max`
-//! is 72 ms, and starvation is not even noticed before `t_global` = 90 ms.
+//! A task is judged only while it has the least vruntime of its CPU.
 
 /// The times of the starvation rule as parameters.
 ///
@@ -22,7 +20,6 @@
 /// assert_eq!([1, 4, 5, 10].map(|n| rule.period_ns(n) / 1_000_000), [18, 18, 20, 40]);
 /// assert_eq!(rule.local_ns(4), 360_000_000);
 /// assert_eq!(rule.global_ns(4), 90_000_000);
-/// assert_eq!(rule.extra_wait_ns(4), 72_000_000);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Starvation {
@@ -99,13 +96,6 @@ impl Starvation {
         self.global_factor.saturating_mul(self.period_ns(tasks))
     }
 
-    /// `t_max` (ns) for `tasks` on the chip (EFS, Eq. 24): the most that the longer slices of starved tasks add to a
-    /// wait. It is not a bound on the wait itself.
-    #[must_use]
-    pub fn extra_wait_ns(&self, tasks: u64) -> u64 {
-        tasks.saturating_mul(self.period_ns(tasks))
-    }
-
     /// Whether the task with the least vruntime of its CPU is starved (EFS, section 4.3, 2a and 2b): its lag exceeds
     /// `t_local`, or it has not run for longer than `t_global`.
     ///
@@ -160,7 +150,6 @@ mod tests {
             (18_000_000, 20_000_000)
         );
         assert_eq!(rule.period_ns(u64::MAX), u64::MAX);
-        assert_eq!(rule.extra_wait_ns(u64::MAX), u64::MAX);
         assert_eq!(Starvation::for_quantum(rule.least_period_ns), rule);
         assert_eq!(Starvation::for_quantum(u64::MAX).period_ns(1), u64::MAX);
     }
@@ -172,11 +161,5 @@ mod tests {
         assert!(!rule.is_starved(wait(360_000_000, 90_000_000), 4, 4));
         assert!(rule.is_starved(wait(360_000_001, 0), 4, 4));
         assert!(rule.is_starved(wait(0, 90_000_001), 4, 4));
-    }
-
-    #[test]
-    fn t_max_of_four_tasks_is_less_than_their_t_global() {
-        let rule = Starvation::KERNEL;
-        assert!(rule.extra_wait_ns(4) < rule.global_ns(4));
     }
 }

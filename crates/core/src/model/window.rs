@@ -7,8 +7,7 @@
 //! | `b` | solo utilisation in that interval ([`solo_utilisation`](super::bus::solo_utilisation)) | 0 to 1 |
 //! | `B`, `B'` | predicted solo utilisation, before and after | 0 to 1 |
 //!
-//! A short window follows changes quickly; a long one smooths out short changes. The paper uses 1 ms in the kernel; at
-//! user level a tenth of the quantum is our choice.
+//! A short window follows changes quickly; a long one smooths out short changes. The paper uses 1 ms in the kernel.
 
 use super::error::{ModelError, check_share};
 use std::num::NonZeroU64;
@@ -62,20 +61,6 @@ impl Window {
         Self { t0_ns }
     }
 
-    /// The window for a scheduler at user level with this quantum (ns): a tenth of it (ours), at least 1 ns.
-    #[must_use]
-    pub fn for_quantum(quantum_ns: NonZeroU64) -> Self {
-        Self {
-            t0_ns: NonZeroU64::new(quantum_ns.get() / 10).unwrap_or(NonZeroU64::MIN),
-        }
-    }
-
-    /// `t0` (ns).
-    #[must_use]
-    pub const fn t0_ns(&self) -> u64 {
-        self.t0_ns.get()
-    }
-
     /// `B` of a task that has not run yet: the inverse of the number of cores, from 0 to 1 (EFS, section 4.1). 0 cores
     /// count as 1.
     ///
@@ -87,36 +72,9 @@ impl Window {
         1.0 / cores.max(1) as f64
     }
 
-    /// `B'`, the prediction for the next interval: `(b dt + B (t0 - dt)) / t0` for `dt < t0`, else `b` (EFS, Eq. 20).
-    ///
-    /// `previous` is `B`, `measured` is `b`, both from 0 to 1; `dt_ns` is the length of the ended interval (ns).
-    ///
-    /// ```
-    /// use cosched_core::model::window::Window;
-    /// // A quarter of the window at 0.8 moves the prediction a quarter of the way from 0.4.
-    /// assert_eq!(Window::KERNEL.next(0.4, 0.8, 250_000)?, 0.5);
-    /// // An interval as long as the window leaves nothing of the past.
-    /// assert_eq!(Window::KERNEL.next(0.4, 0.8, 1_000_000)?, 0.8);
-    /// # Ok::<(), cosched_core::model::ModelError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`ModelError::OutOfRange`] for a `B` or `b` that is negative, above 1 or not a number.
-    pub fn next(&self, previous: f64, measured: f64, dt_ns: u64) -> Result<f64, ModelError> {
-        check_share("predicted solo utilisation", previous)?;
-        check_share("solo utilisation", measured)?;
-        let t0_ns = self.t0_ns.get();
-        if dt_ns >= t0_ns {
-            return Ok(measured);
-        }
-        let (dt, rest, t0) = (dt_ns as f64, (t0_ns - dt_ns) as f64, t0_ns as f64);
-        // Rounding must not carry the mean outside the range of its two terms.
-        Ok(((measured * dt + previous * rest) / t0)
-            .clamp(previous.min(measured), previous.max(measured)))
-    }
-
-    /// [`next`](Self::next) for a kernel, in integers and without a division: demands in units of 2^-31, and a window of
-    /// 2^20 ns, which is 1.05 ms where the paper has 1 ms.
+    /// `B'`, the prediction for the next interval, in a kernel: `(b dt + B (t0 - dt)) / t0` for `dt < t0`, else `b` (EFS,
+    /// Eq. 20). It needs integers only and no division: demands are in units of 2^-31, and the window is 2^20 ns, which is
+    /// 1.05 ms where the paper has 1 ms.
     ///
     /// ```
     /// use cosched_core::model::window::Window;
@@ -132,7 +90,7 @@ impl Window {
         ((measured as u64 * dt_ns + previous as u64 * (WINDOW - dt_ns)) >> 20) as u32
     }
 
-    /// The same for demands that are not equally well known (ours): `B' = (b w dt + B W (t0 - dt)) / (w dt + W (t0 - dt))`,
+    /// The prediction from demands that are not equally well known (ours): `B' = (b w dt + B W (t0 - dt)) / (w dt + W (t0 - dt))`,
     /// and the weight of `B'` is the mean of both over the window, so that good evidence fades within some windows. With
     /// equal weights this is Eq. 20.
     ///
@@ -181,19 +139,22 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn next(before: f64, measured: f64, dt_ns: u64) -> Result<f64, ModelError> {
+        let [before, measured] = [before, measured].map(|demand| Evidence {
+            demand,
+            weight: 1.0,
+        });
+        let next = Window::KERNEL.next_weighted(before, measured, dt_ns)?;
+        Ok(next.demand)
+    }
+
     #[test]
     fn edges() {
-        let one = Window::for_quantum(NonZeroU64::new(3).unwrap());
-        assert_eq!(one.t0_ns(), 1);
-        assert_eq!(
-            Window::for_quantum(NonZeroU64::new(200_000_000).unwrap()).t0_ns(),
-            20_000_000
-        );
-        assert_eq!(one.next(0.3, 0.9, 0).unwrap(), 0.3);
-        assert_eq!(one.next(0.3, 0.9, u64::MAX).unwrap(), 0.9);
+        assert_eq!(next(0.3, 0.9, 0).unwrap(), 0.3);
+        assert_eq!(next(0.3, 0.9, u64::MAX).unwrap(), 0.9);
         assert_eq!(Window::initial(0), 1.0);
-        assert!(Window::KERNEL.next(-0.1, 0.5, 1).is_err());
-        assert!(Window::KERNEL.next(0.1, f64::NAN, 1).is_err());
+        assert!(next(-0.1, 0.5, 1).is_err());
+        assert!(next(0.1, f64::NAN, 1).is_err());
     }
 
     proptest! {
@@ -201,7 +162,7 @@ mod tests {
 
         #[test]
         fn stays_between_the_past_and_the_present(b in 0.0..=1.0, before in 0.0..=1.0, dt in 0u64..2_000_000) {
-            let after = Window::KERNEL.next(before, b, dt).unwrap();
+            let after = next(before, b, dt).unwrap();
             prop_assert!(after >= f64::min(b, before) && after <= f64::max(b, before));
         }
     }

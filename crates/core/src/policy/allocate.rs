@@ -12,9 +12,9 @@
 use crate::decision::Change;
 use crate::placement::{Placement, Purpose};
 use crate::snapshot::{Snapshot, TaskView};
-use crate::topology::{CpuId, CpuSet};
+use crate::topology::{CpuId, CpuSet, Machine};
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 
 /// A task that was chosen to run.
 #[derive(Clone, Debug)]
@@ -29,6 +29,7 @@ pub(super) struct Chosen {
 }
 
 /// One core with free CPUs.
+#[derive(Clone, Default)]
 struct Core {
     /// Free CPUs that were not given out yet.
     free: Vec<CpuId>,
@@ -36,6 +37,14 @@ struct Core {
     tasks: u32,
     /// Their L1 bandwidth.
     l1: u64,
+}
+
+impl Core {
+    /// Gives out a free CPU of these.
+    fn take(&mut self, last: &CpuSet) -> Option<CpuId> {
+        let pos = self.free.iter().position(|&cpu| last.contains(cpu))?;
+        Some(self.free.remove(pos))
+    }
 }
 
 fn l1(task: &TaskView) -> u64 {
@@ -53,31 +62,34 @@ pub(super) fn allocate(
     chosen: Vec<Chosen>,
 ) -> Vec<Change> {
     let machine = &*snap.machine;
-    let mut cores: Vec<Core> = machine
-        .cores
-        .iter()
-        .map(|_| Core {
-            free: Vec::new(),
-            tasks: 0,
-            l1: 0,
-        })
-        .collect();
+    let mut cores = vec![Core::default(); machine.cores.len()];
     for cpu in machine.cpus.iter().filter(|cpu| free.contains(cpu.id)) {
         cores[cpu.core].free.push(cpu.id);
     }
-    let mut assigned: Vec<Option<CpuSet>> = chosen.iter().map(|c| c.reserved.clone()).collect();
+    let mut allocation = Allocation {
+        machine,
+        tasks: chosen
+            .iter()
+            .map(|chosen| &snap.tasks[chosen.ix as usize])
+            .collect(),
+        cpus: chosen
+            .iter()
+            .map(|chosen| chosen.reserved.clone())
+            .collect(),
+        cores,
+    };
     if machine.has_smt() {
-        count_neighbours(snap, full, &chosen, &mut cores);
+        allocation.count_neighbours(snap, full);
     }
-    gangs(snap, &chosen, &mut cores, &mut assigned);
+    allocation.place_gangs();
     if machine.has_smt() {
-        balanced_singles(snap, &chosen, &mut cores, &mut assigned);
+        allocation.balance_singles();
     } else {
-        sticky_singles(snap, &chosen, &mut cores, &mut assigned);
+        allocation.place_singles();
     }
     chosen
         .into_iter()
-        .zip(assigned)
+        .zip(allocation.cpus)
         .map(|(chosen, cpus): (Chosen, Option<CpuSet>)| Change::Place {
             task: snap.tasks[chosen.ix as usize].id,
             placement: Placement::Exclusive {
@@ -90,222 +102,178 @@ pub(super) fn allocate(
         .collect()
 }
 
-/// Adds the tasks that are on the cores already: those that go on running, and the chosen ones with reserved CPUs.
-fn count_neighbours(snap: &Snapshot, full: bool, chosen: &[Chosen], cores: &mut [Core]) {
-    let machine = &*snap.machine;
-    let staying = snap.tasks.iter().filter(|task| task.stays(full));
-    let staying = staying.filter_map(|task| Some((task, task.running.as_ref()?)));
-    let staying = staying.filter_map(|(task, running)| match &running.placement {
-        Placement::Exclusive { cpus, .. } => Some((task, cpus)),
-        Placement::Shared { .. } => None,
-    });
-    let settled = chosen
-        .iter()
-        .filter_map(|c| Some((&snap.tasks[c.ix as usize], c.reserved.as_ref()?)));
-    for (task, cpus) in staying.chain(settled) {
-        for cpu in cpus.iter().filter_map(|cpu| machine.index_of(cpu)) {
-            let core = &mut cores[machine.cpus[cpu].core];
-            core.tasks += 1;
-            core.l1 += l1(task);
-        }
-    }
+/// The chosen tasks, and the CPUs that they have got so far.
+struct Allocation<'a> {
+    machine: &'a Machine,
+    tasks: Vec<&'a TaskView>,
+    cpus: Vec<Option<CpuSet>>,
+    cores: Vec<Core>,
 }
 
-/// Gangs take the cores with most free CPUs, so that they share cores with as few others as possible; among those, the
-/// ones where they ran last.
-fn gangs(snap: &Snapshot, chosen: &[Chosen], cores: &mut [Core], assigned: &mut [Option<CpuSet>]) {
-    let machine = &*snap.machine;
-    let needs = |c: &Chosen| c.reserved.is_none() && snap.tasks[c.ix as usize].cpus > 1;
-    if !chosen.iter().any(needs) {
-        return;
+impl Allocation<'_> {
+    /// Adds the tasks that are on the cores already: those that go on running, and the chosen ones with reserved CPUs.
+    fn count_neighbours(&mut self, snap: &Snapshot, full: bool) {
+        for task in snap.tasks.iter().filter(|task| task.stays(full)) {
+            if let Some(cpus) = task.exclusive_cpus() {
+                count_neighbour(&mut self.cores, self.machine, task, cpus);
+            }
+        }
+        for (task, cpus) in self.tasks.iter().zip(&self.cpus) {
+            if let Some(cpus) = cpus {
+                count_neighbour(&mut self.cores, self.machine, task, cpus);
+            }
+        }
     }
-    // Cores by the number of their free CPUs.
-    let most = cores
-        .iter()
-        .map(|core| core.free.len())
-        .max()
-        .unwrap_or_default();
-    let mut by_free: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); most + 1];
-    for (ix, core) in cores.iter().enumerate() {
-        by_free[core.free.len()].insert(ix);
-    }
-    for (c, place) in chosen
-        .iter()
-        .zip(assigned.iter_mut())
-        .filter(|(c, _)| needs(c))
-    {
-        let task = &snap.tasks[c.ix as usize];
-        let last = || {
-            task.last_cpus
-                .iter()
-                .filter_map(|cpu| machine.index_of(cpu))
-                .map(|ix| machine.cpus[ix].core)
-        };
-        let mut cpus = CpuSet::new();
-        let mut wanted = task.cpus as usize;
-        for free in (1..=most).rev() {
+
+    /// Gangs take the cores with most free CPUs, so that they share cores with as few others as possible; among those, the
+    /// ones where they ran last.
+    fn place_gangs(&mut self) {
+        for (task, place) in self.tasks.iter().zip(&mut self.cpus) {
+            if place.is_some() || task.cpus == 1 {
+                continue;
+            }
+            let cpus = place.insert(CpuSet::new());
+            let mut wanted = task.cpus as usize;
             while wanted > 0
-                && let Some(ix) = last()
-                    .find(|ix| by_free[free].contains(ix))
-                    .or(by_free[free].first().copied())
+                && let Some(core) = emptiest_core(&self.cores, self.machine, &task.last_cpus)
             {
-                let taken = wanted.min(free);
-                let core = &mut cores[ix];
+                let core = &mut self.cores[core];
+                let taken = wanted.min(core.free.len());
                 cpus.extend(core.free.drain(..taken));
                 core.tasks += taken as u32;
                 core.l1 += l1(task) * taken as u64;
                 wanted -= taken;
-                by_free[free].remove(&ix);
-                by_free[free - taken].insert(ix);
-            }
-        }
-        *place = Some(cpus);
-    }
-}
-
-/// Without SMT: each task stays where it ran last if it can. The others take what is left, in order.
-fn sticky_singles(
-    snap: &Snapshot,
-    chosen: &[Chosen],
-    cores: &mut [Core],
-    assigned: &mut [Option<CpuSet>],
-) {
-    let machine = &*snap.machine;
-    for (c, place) in chosen
-        .iter()
-        .zip(assigned.iter_mut())
-        .filter(|(_, place)| place.is_none())
-    {
-        let task = &snap.tasks[c.ix as usize];
-        if let Some(last) = task.last_cpus.first()
-            && let Some(ix) = machine.index_of(last)
-        {
-            let core = &mut cores[machine.cpus[ix].core];
-            if let Some(pos) = core.free.iter().position(|&cpu| cpu == last) {
-                core.free.remove(pos);
-                *place = Some([last].into_iter().collect());
             }
         }
     }
-    let mut rest = cores.iter_mut().flat_map(|core| core.free.drain(..));
-    for place in assigned.iter_mut().filter(|place| place.is_none()) {
-        *place = rest.next().map(|cpu| [cpu].into_iter().collect());
-    }
-}
 
-/// With SMT: L1 bandwidth balanced over the cores.
-fn balanced_singles(
-    snap: &Snapshot,
-    chosen: &[Chosen],
-    cores: &mut [Core],
-    assigned: &mut [Option<CpuSet>],
-) {
-    let mut singles: Vec<usize> = (0..chosen.len())
-        .filter(|&c| assigned[c].is_none())
-        .collect();
-    singles.sort_by_key(|&c| {
-        let task = &snap.tasks[chosen[c].ix as usize];
-        (Reverse(l1(task)), task.id)
-    });
-    // Fewest tasks first, then least L1 bandwidth, then lowest number.
-    let mut heap: BinaryHeap<Reverse<(u32, u64, usize)>> = cores
-        .iter()
-        .enumerate()
-        .filter(|(_, core)| !core.free.is_empty())
-        .map(|(ix, core)| Reverse((core.tasks, core.l1, ix)))
-        .collect();
-    let mut members: Vec<Vec<usize>> = vec![Vec::new(); cores.len()];
-    for &c in &singles {
-        let Some(Reverse((tasks, sum, ix))) = heap.pop() else {
-            break;
-        };
-        members[ix].push(c);
-        if members[ix].len() < cores[ix].free.len() {
-            heap.push(Reverse((
-                tasks + 1,
-                sum + l1(&snap.tasks[chosen[c].ix as usize]),
-                ix,
-            )));
-        }
-    }
-    exchange_alike(snap, chosen, cores, &mut members);
-    for (core, members) in cores.iter_mut().zip(&members) {
-        let mut late = Vec::new();
-        for &c in members {
-            let last = &snap.tasks[chosen[c].ix as usize].last_cpus;
-            match core.free.iter().position(|&cpu| last.contains(cpu)) {
-                Some(pos) => assigned[c] = Some([core.free.remove(pos)].into_iter().collect()),
-                None => late.push(c),
+    /// Without SMT: each task stays where it ran last if it can. The others take what is left, in order.
+    fn place_singles(&mut self) {
+        for (task, place) in self.tasks.iter().zip(&mut self.cpus) {
+            if place.is_some() {
+                continue;
+            }
+            if let Some(last) = task.last_cpus.first()
+                && let Some(cpu) = self.machine.cpu(last)
+            {
+                *place = self.cores[cpu.core].take(&last.into()).map(CpuSet::from);
             }
         }
-        for c in late {
-            assigned[c] = Some([core.free.remove(0)].into_iter().collect());
+        let mut rest = self.cores.iter_mut().flat_map(|core| core.free.drain(..));
+        for place in self.cpus.iter_mut().filter(|place| place.is_none()) {
+            *place = rest.next().map(CpuSet::from);
         }
     }
-}
 
-/// Exchanges the groups of tasks among alike cores (wholly free, of the same size and type), so that as many groups as
-/// possible get the core where a member ran last.
-fn exchange_alike(
-    snap: &Snapshot,
-    chosen: &[Chosen],
-    cores: &[Core],
-    members: &mut Vec<Vec<usize>>,
-) {
-    let machine = &*snap.machine;
-    let kind = |ix: usize| {
-        let cpu = cores[ix]
-            .free
-            .first()
-            .and_then(|&cpu| machine.index_of(cpu))
-            .map(|ix| &machine.cpus[ix])?;
-        let whole = cores[ix].tasks == 0 && cores[ix].free.len() == machine.cores[ix].len();
-        whole.then_some((cores[ix].free.len(), cpu.core_type))
-    };
-    let kinds: Vec<_> = (0..cores.len()).map(kind).collect();
-    let last_core = |c: usize| {
-        let cpu = snap.tasks[chosen[c].ix as usize].last_cpus.first()?;
-        machine.index_of(cpu).map(|ix| machine.cpus[ix].core)
-    };
-    let mut result: Vec<Vec<usize>> = vec![Vec::new(); cores.len()];
-    let mut taken = vec![false; cores.len()];
-    let mut homeless = Vec::new();
-    for ix in 0..cores.len() {
-        let group = std::mem::take(&mut members[ix]);
-        if kinds[ix].is_none() {
-            // Not exchangeable: the group was balanced for exactly this core.
-            taken[ix] = true;
-            result[ix] = group;
-        } else if !group.is_empty() {
-            homeless.push((kinds[ix], group));
+    /// With SMT: L1 bandwidth balanced over the cores.
+    fn balance_singles(&mut self) {
+        let members = self.balanced();
+        let members = self.exchange_alike(members);
+        for (core, members) in self.cores.iter_mut().zip(members) {
+            let mut late = Vec::new();
+            for at in members {
+                match core.take(&self.tasks[at].last_cpus) {
+                    Some(cpu) => self.cpus[at] = Some(cpu.into()),
+                    None => late.push(at),
+                }
+            }
+            for at in late {
+                self.cpus[at] = Some(core.free.remove(0).into());
+            }
         }
     }
-    homeless.retain_mut(|(kind, group)| {
-        let home = group
+
+    /// The tasks for each core: each task in turn, the heaviest first, joins the fewest tasks, and among those the least
+    /// L1 bandwidth.
+    fn balanced(&self) -> Vec<Vec<usize>> {
+        let mut singles: Vec<usize> = (0..self.tasks.len())
+            .filter(|&at| self.cpus[at].is_none())
+            .collect();
+        singles.sort_by_key(|&at| (Reverse(l1(self.tasks[at])), self.tasks[at].id));
+        // The last tie-break is the number of the core.
+        let mut heap: BinaryHeap<Reverse<(u32, u64, usize)>> = self
+            .cores
             .iter()
-            .filter_map(|&c| last_core(c))
-            .find(|&core| !taken[core] && kinds[core] == *kind);
-        match home {
-            Some(core) => {
-                taken[core] = true;
-                result[core] = std::mem::take(group);
-                false
+            .enumerate()
+            .filter(|(_, core)| !core.free.is_empty())
+            .map(|(ix, core)| Reverse((core.tasks, core.l1, ix)))
+            .collect();
+        let mut members: Vec<Vec<usize>> = vec![Vec::new(); self.cores.len()];
+        for at in singles {
+            let Some(Reverse((tasks, sum, ix))) = heap.pop() else {
+                break;
+            };
+            members[ix].push(at);
+            if members[ix].len() < self.cores[ix].free.len() {
+                heap.push(Reverse((tasks + 1, sum + l1(self.tasks[at]), ix)));
             }
-            None => true,
         }
-    });
-    let mut next = 0;
-    for (kind, group) in homeless {
+        members
+    }
+
+    /// Exchanges the groups of tasks among alike cores, so that as many groups as possible get the core where a member ran
+    /// last.
+    fn exchange_alike(&self, members: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
+        let count = self.cores.len();
+        let kinds: Vec<_> = (0..count).map(|core| self.kind(core)).collect();
+        let mut result: Vec<Vec<usize>> = vec![Vec::new(); count];
+        let mut taken: Vec<bool> = kinds.iter().map(Option::is_none).collect();
+        let mut homeless = Vec::new();
+        for (core, group) in members.into_iter().enumerate() {
+            if kinds[core].is_none() {
+                // Not exchangeable: the group was balanced for exactly this core.
+                result[core] = group;
+                continue;
+            }
+            let home = group
+                .iter()
+                .filter_map(|&at| self.machine.cpu(self.tasks[at].last_cpus.first()?))
+                .map(|cpu| cpu.core)
+                .find(|&home| !taken[home] && kinds[home] == kinds[core]);
+            match home {
+                Some(home) => {
+                    taken[home] = true;
+                    result[home] = group;
+                }
+                None if group.is_empty() => {}
+                None => homeless.push((kinds[core], group)),
+            }
+        }
         // There are no more groups of a kind than cores of that kind, so each group gets a core. Cores of one kind
         // mostly lie together, so the search starts where the last one ended.
-        let found = (0..cores.len())
-            .map(|step| (next + step) % cores.len())
-            .find(|&c| !taken[c] && kinds[c] == kind);
-        if let Some(core) = found {
-            next = core + 1;
-            taken[core] = true;
-            result[core] = group;
+        let mut next = 0;
+        for (kind, group) in homeless {
+            let mut order = (next..count).chain(0..next);
+            if let Some(core) = order.find(|&core| !taken[core] && kinds[core] == kind) {
+                next = core + 1;
+                taken[core] = true;
+                result[core] = group;
+            }
         }
+        result
     }
-    *members = result;
+
+    /// The size and the type of a wholly free core; `None` if it is not wholly free.
+    fn kind(&self, core: usize) -> Option<(usize, usize)> {
+        let Core { free, tasks, .. } = &self.cores[core];
+        let whole = *tasks == 0 && free.len() == self.machine.cores[core].len();
+        let cpu = self.machine.cpu(*free.first()?)?;
+        whole.then_some((free.len(), cpu.core_type))
+    }
+}
+
+fn count_neighbour(cores: &mut [Core], machine: &Machine, task: &TaskView, cpus: &CpuSet) {
+    for cpu in machine.positions(cpus) {
+        let core = &mut cores[machine.cpus[cpu].core];
+        core.tasks += 1;
+        core.l1 += l1(task);
+    }
+}
+
+/// The core with the most free CPUs, if there are any: one with these CPUs, or else the first.
+fn emptiest_core(cores: &[Core], machine: &Machine, last: &CpuSet) -> Option<usize> {
+    let most = cores.iter().map(|core| core.free.len()).max()?;
+    let last = machine.positions(last).map(|cpu| machine.cpus[cpu].core);
+    last.chain(0..cores.len())
+        .find(|&core| most > 0 && cores[core].free.len() == most)
 }

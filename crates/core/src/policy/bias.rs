@@ -5,12 +5,7 @@
 //! the tasks with the least bias keep the big cores for good.
 
 use super::core_types::{Side, Split, measuring_needs};
-use super::params::QUANTUM_S;
-use super::{Policy, PolicyEntry, QuantumEnd, state_is_a_field};
-use crate::decision::Decision;
-use crate::rng::Rng;
-use crate::snapshot::{Snapshot, TaskView};
-use crate::units::Nanos;
+use super::prelude::*;
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "bias",
@@ -20,18 +15,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     can_hand_over: false,
     params: &[QUANTUM_S],
     needs: |_| measuring_needs(),
-    build: |params| {
-        Box::new(Bias {
-            quantum: Nanos::from_s(params.number("quantum_s")),
-            state: QuantumEnd::default(),
-        })
-    },
+    build: |params| each_quantum(params, is_full, |snap, end, _| decide(snap, end)),
 };
-
-struct Bias {
-    quantum: Nanos,
-    state: QuantumEnd,
-}
 
 /// Misses per thousand million instructions. Each miss is a line read from memory. `None` before the first quantum.
 fn bias(task: &TaskView) -> Option<u64> {
@@ -44,37 +29,29 @@ fn bias(task: &TaskView) -> Option<u64> {
     u64::try_from(u128::from(reads) * 1_000_000_000 / u128::from(instructions)).ok()
 }
 
-impl Policy for Bias {
-    fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
-        let mut split = Split::new(snap);
-        let end = self.state.after(snap.now, split.full, self.quantum);
-        if split.full {
-            let known: Vec<u64> = split
-                .free
-                .iter()
-                .filter_map(|&ix| bias(split.task(ix)))
-                .collect();
-            let sum: u128 = known.iter().map(|&bias| u128::from(bias)).sum();
-            // Ours: a task that was not measured yet counts as the mean.
-            let mean = (sum / known.len().max(1) as u128) as u64;
-            let mut order: Vec<_> = split
-                .free
-                .iter()
-                .map(|&ix| (bias(split.task(ix)).unwrap_or(mean), !split.is_big(ix), ix))
-                .collect();
-            order.sort_unstable();
-            split.clear();
-            for (_, _, ix) in order {
-                if split.room() == 0 {
-                    break;
-                }
-                if split.fits(ix) {
-                    split.put(ix, Side::Big);
-                }
-            }
-        }
-        split.finish(end)
+fn decide(snap: &Snapshot, end: Nanos) -> Decision {
+    let mut split = Split::new(snap);
+    if split.full {
+        choose_big(&mut split);
     }
+    split.finish(end)
+}
 
-    state_is_a_field!();
+fn choose_big(split: &mut Split<'_>) {
+    let known: Vec<u64> = split
+        .free
+        .iter()
+        .filter_map(|&ix| bias(split.task(ix)))
+        .collect();
+    let sum: u128 = known.iter().map(|&bias| u128::from(bias)).sum();
+    // Ours: a task that was not measured yet counts as the mean.
+    let mean = (sum / known.len().max(1) as u128) as u64;
+    let mut order = split.free.clone();
+    order.sort_by_cached_key(|&ix| (bias(split.task(ix)).unwrap_or(mean), !split.is_big(ix), ix));
+    split.clear();
+    for ix in order {
+        if split.fits(ix) {
+            split.put(ix, Side::Big);
+        }
+    }
 }

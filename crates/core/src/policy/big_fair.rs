@@ -1,15 +1,7 @@
 //! `big-fair`: the big cores go round all tasks in turn (the fair share policy of the lucky paper, section 4).
 
 use super::core_types::{Side, Split};
-use super::params::QUANTUM_S;
-use super::{Policy, PolicyEntry, QuantumEnd, required, state_is_a_field};
-use crate::capability::Capability;
-use crate::decision::Decision;
-use crate::rng::Rng;
-use crate::snapshot::Snapshot;
-use crate::task::TaskId;
-use crate::units::Nanos;
-use serde::{Deserialize, Serialize};
+use super::prelude::*;
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "big-fair",

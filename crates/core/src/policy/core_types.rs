@@ -11,25 +11,18 @@
 //! A gang belongs to a type only if that has as many CPUs as the gang needs; a gang that fits neither may use all CPUs.
 //! A task that sleeps is left where it is, and counts for nothing meanwhile.
 
-use super::{Need, required};
-use crate::capability::Capability;
-use crate::counter::Counter;
-use crate::decision::{Change, Decision};
-use crate::placement::{Placement, Purpose};
-use crate::snapshot::{Snapshot, TaskView};
+use super::prelude::*;
 use crate::topology::CpuSet;
-use crate::units::Nanos;
 
 /// The needs of the policies that choose the tasks for the big cores by what was measured of them.
 pub(super) fn measuring_needs() -> Vec<Need> {
-    let all = [
-        Capability::CoreTypes,
-        Capability::Affinity,
-        Capability::CpuTime,
-        Capability::Ipc,
-        Capability::Counter(Counter::MmReads),
-    ];
-    all.map(required).to_vec()
+    vec![
+        required(Capability::CoreTypes),
+        required(Capability::Affinity),
+        required(Capability::CpuTime),
+        required(Capability::Ipc),
+        required(Capability::Counter(Counter::MmReads)),
+    ]
 }
 
 /// The CPUs that a task is bound to.
@@ -64,60 +57,28 @@ pub(super) struct Split<'a> {
 impl<'a> Split<'a> {
     /// The tasks as they are, and new ones where the balance wants them.
     pub(super) fn new(snap: &'a Snapshot) -> Split<'a> {
-        let machine = &*snap.machine;
-        let fastest = machine.cpus.iter().map(|cpu| cpu.core_type).min();
-        let of = |big: bool| {
-            machine
-                .cpus
-                .iter()
-                .filter(move |cpu| (Some(cpu.core_type) == fastest) == big)
-        };
-        let full = snap.is_quantum_end() || snap.tasks.iter().all(|task| task.running.is_none());
+        let cpus = &snap.machine.cpus;
+        let fastest = cpus.iter().map(|cpu| cpu.core_type).min();
         let mut split = Split {
             snap,
-            full,
+            full: is_full(snap),
             free: Vec::with_capacity(snap.tasks.len()),
             target: 0,
-            big: of(true).map(|cpu| cpu.id).collect(),
-            small: of(false).map(|cpu| cpu.id).collect(),
+            big: CpuSet::new(),
+            small: CpuSet::new(),
             sides: vec![None; snap.tasks.len()],
             load: 0,
         };
-        let sizes = (split.big.len(), split.small.len());
-        // CPUs' worth of tasks that can't be chosen for: on the big cores and on the small ones.
-        let mut fixed = (0, 0);
-        let mut wanted = 0;
-        for (ix, task) in snap.tasks.iter().enumerate() {
-            let cpus = u64::from(task.cpus);
-            let now = task
-                .running
-                .as_ref()
-                .and_then(|running| split.side_of(running.placement.cpus()));
-            // What runs is not touched between quanta, and what may not be placed never is.
-            let stays = !task.control.place || (task.running.is_some() && !full && now.is_none());
-            let side = if task.asleep {
-                continue;
-            } else if stays {
-                now
+        for cpu in cpus {
+            let is_big = Some(cpu.core_type) == fastest;
+            let side = if is_big {
+                &mut split.big
             } else {
-                let only = split.only_side(task, sizes);
-                if only.is_none() {
-                    split.free.push(ix as u32);
-                    split.sides[ix] = now;
-                    wanted += cpus;
-                    split.load += if now == Some(Side::Big) { cpus } else { 0 };
-                    continue;
-                }
-                split.sides[ix] = only;
-                only
+                &mut split.small
             };
-            match side {
-                Some(Side::Big) => fixed.0 += cpus,
-                Some(Side::Small) => fixed.1 += cpus,
-                Some(Side::Both) | None => {}
-            }
+            side.insert(cpu.id);
         }
-        split.target = balanced(wanted, fixed, (sizes.0 as u64, sizes.1 as u64));
+        split.take_stock();
         for pos in 0..split.free.len() {
             let ix = split.free[pos];
             if split.sides[ix as usize].is_none() {
@@ -130,6 +91,43 @@ impl<'a> Split<'a> {
             }
         }
         split
+    }
+
+    /// Finds the tasks that may be on either side, and how many of them belong on the big cores beside the others.
+    fn take_stock(&mut self) {
+        let sizes = (self.big.len(), self.small.len());
+        // CPUs' worth of tasks that can't be chosen for: on the big cores and on the small ones.
+        let mut fixed = (0, 0);
+        let mut wanted = 0;
+        for (ix, task) in self.snap.tasks.iter().enumerate() {
+            if task.asleep {
+                continue;
+            }
+            let cpus = u64::from(task.cpus);
+            let running = task.running.as_ref();
+            let now = running.and_then(|running| self.side_of(running.placement.cpus()));
+            // What runs is not touched between quanta, and what may not be placed never is.
+            let stays = !task.control.place || (running.is_some() && !self.full && now.is_none());
+            let side = if stays {
+                now
+            } else {
+                let only = self.only_side(task, sizes);
+                self.sides[ix] = only.or(now);
+                if only.is_none() {
+                    self.free.push(ix as u32);
+                    wanted += cpus;
+                    self.load += if now == Some(Side::Big) { cpus } else { 0 };
+                    continue;
+                }
+                only
+            };
+            match side {
+                Some(Side::Big) => fixed.0 += cpus,
+                Some(Side::Small) => fixed.1 += cpus,
+                Some(Side::Both) | None => {}
+            }
+        }
+        self.target = balanced(wanted, fixed, (sizes.0 as u64, sizes.1 as u64));
     }
 
     /// On which side these CPUs are, if all are on one.
@@ -154,8 +152,8 @@ impl<'a> Split<'a> {
             ),
             None => sizes,
         };
-        let holds = |cpus: usize| cpus >= task.cpus.max(1) as usize;
-        match (holds(usable.0), holds(usable.1)) {
+        let needs = task.cpus.max(1) as usize;
+        match (usable.0 >= needs, usable.1 >= needs) {
             (true, true) => None,
             (true, false) => Some(Side::Big),
             (false, true) => Some(Side::Small),
@@ -217,19 +215,12 @@ impl<'a> Split<'a> {
                 Some(Side::Both) => &all,
                 None => continue,
             };
-            let is_there = |mask: &CpuSet| match &task.running {
-                Some(running) => {
-                    matches!(&running.placement, Placement::Shared { mask: now } if now == mask)
-                }
-                None => false,
-            };
-            let mask = match &task.allowed {
-                Some(allowed) => allowed.intersection(pool),
-                // No set is made for a task that stays.
-                None if is_there(pool) => continue,
-                None => pool.clone(),
-            };
-            if is_there(&mask) || (task.running.is_some() && !self.full) {
+            // No set is made for a task that stays.
+            if task.allowed.is_none() && shares(task, pool) {
+                continue;
+            }
+            let mask = task.usable(pool);
+            if shares(task, &mask) || (task.running.is_some() && !self.full) {
                 continue;
             }
             changes.push(Change::Place {
@@ -245,6 +236,12 @@ impl<'a> Split<'a> {
             ..Decision::default()
         }
     }
+}
+
+/// Whether a task shares exactly these CPUs now.
+fn shares(task: &TaskView, mask: &CpuSet) -> bool {
+    let placement = task.running.as_ref().map(|running| &running.placement);
+    matches!(placement, Some(Placement::Shared { mask: now }) if now == mask)
 }
 
 /// How many of `wanted` CPUs' worth of tasks belong on the big cores, beside what is `fixed` there and on the small ones;

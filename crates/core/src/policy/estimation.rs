@@ -9,14 +9,8 @@
 //! tasks fit on the machine at once, since then nobody has to wait for anybody; and the share of time that goes into
 //! estimation is bounded.
 
-use super::Params;
-use super::params::{ParamSpec, number};
-use super::round::Round;
-use crate::decision::{Basis, Decision, WaitReason};
-use crate::placement::Purpose;
-use crate::snapshot::TaskView;
-use crate::units::{Absence, Nanos, Rate, Reading};
-use serde::{Deserialize, Serialize};
+use super::prelude::*;
+use crate::units::{Absence, Rate, Reading};
 use std::cmp::Reverse;
 
 pub(super) const VALID_QUANTA: ParamSpec = number(
@@ -55,8 +49,57 @@ pub(super) const RENEWAL_SHARE_MAX: ParamSpec = number(
     "the same, while every job that can be estimated has an estimate, and only expired ones are renewed",
 );
 
-/// Parameters of estimation.
-pub(super) struct Estimation {
+/// A policy that measures what tasks do alone, and that decides by their progress between measurements. `length` is that
+/// of an estimation quantum.
+pub(super) fn estimating(
+    params: &Params,
+    length: Nanos,
+    decide: impl Fn(Round<'_>, Nanos) -> Decision + 'static,
+) -> Box<dyn Policy> {
+    Box::new(Estimating {
+        quantum: Nanos::from_s(params.number("quantum_s")),
+        estimation: Estimation {
+            length,
+            valid_quanta: params.number("valid_quanta") as u32,
+            light_llc: Rate::from_per_us(params.number("light_llc_trans_per_us")),
+            light_mm: Rate::from_per_us(params.number("light_mm_trans_per_us")),
+            share_max: params.number("estimation_share_max"),
+            renewal_share_max: params.number("renewal_share_max"),
+        },
+        decide,
+        state: State::default(),
+    })
+}
+
+struct Estimating<F> {
+    quantum: Nanos,
+    estimation: Estimation,
+    decide: F,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct State {
+    quantum: QuantumEnd,
+    estimation: EstimationState,
+}
+
+impl<F: Fn(Round<'_>, Nanos) -> Decision> Policy for Estimating<F> {
+    fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
+        let mut round = Round::new(snap);
+        match self.estimation.plan(&mut self.state.estimation, &mut round) {
+            Some((until, basis)) => self.estimation.finish(round, until, basis),
+            None => {
+                let end = self.state.quantum.of_round(&round, self.quantum);
+                (self.decide)(round, end)
+            }
+        }
+    }
+
+    state_is_a_field!();
+}
+
+struct Estimation {
     length: Nanos,
     valid_quanta: u32,
     light_llc: Rate,
@@ -67,7 +110,7 @@ pub(super) struct Estimation {
 
 /// What it remembers from decision to decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct EstimationState {
+struct EstimationState {
     /// Time granted to estimation quanta so far.
     spent: Nanos,
     /// The part of it that renewed estimates.
@@ -91,32 +134,22 @@ enum Weight {
 }
 
 impl Estimation {
-    pub(super) fn new(params: &Params, length: Nanos) -> Estimation {
-        Estimation {
-            length,
-            valid_quanta: params.number("valid_quanta") as u32,
-            light_llc: Rate::from_per_us(params.number("light_llc_trans_per_us")),
-            light_mm: Rate::from_per_us(params.number("light_mm_trans_per_us")),
-            share_max: params.number("estimation_share_max"),
-            renewal_share_max: params.number("renewal_share_max"),
+    fn weight(&self, task: &TaskView) -> Weight {
+        let (llc, mm) = (task.estimates.llc, task.estimates.mm_reads);
+        // One event that can't be counted says nothing against the task; both together would.
+        if !llc.is_value() && !mm.is_value() {
+            Weight::Unknown
+        } else if llc.value().is_none_or(|rate| rate <= self.light_llc)
+            && mm.value().is_none_or(|rate| rate <= self.light_mm)
+        {
+            Weight::Light
+        } else {
+            Weight::Heavy { llc, mm }
         }
     }
 
-    fn weight(&self, task: &TaskView) -> Weight {
-        match (task.estimates.llc, task.estimates.mm_reads) {
-            // One event that can't be counted says nothing against the task; both together would.
-            (Reading::Absent(_), Reading::Absent(_)) => Weight::Unknown,
-            (llc, mm) => {
-                let within =
-                    |rate: Reading<Rate>, most: Rate| rate.value().is_none_or(|rate| rate <= most);
-                let is_light = within(llc, self.light_llc) && within(mm, self.light_mm);
-                if is_light {
-                    Weight::Light
-                } else {
-                    Weight::Heavy { llc, mm }
-                }
-            }
-        }
+    fn is_light(&self, task: &TaskView) -> bool {
+        self.weight(task) == Weight::Light
     }
 
     /// Executed quanta since the task's estimate, if it can be estimated at all.
@@ -137,95 +170,93 @@ impl Estimation {
     }
 
     /// Chooses whom to measure, if this round belongs to an estimation quantum; when it ends, and for whom it is.
-    pub(super) fn plan(
-        &self,
-        state: &mut EstimationState,
-        round: &mut Round<'_>,
-    ) -> Option<(Nanos, Basis)> {
+    fn plan(&self, state: &mut EstimationState, round: &mut Round<'_>) -> Option<(Nanos, Basis)> {
         let now = round.snap.now;
         let started = *state.started.get_or_insert(now);
         if !round.full {
             // A task that ended left CPUs: as long as the measurement goes on, only light ones may fill them.
-            let goes_on = state
-                .until
-                .filter(|&until| until > now && round.snap.tasks.iter().any(is_measured_alone));
-            return goes_on.map(|until| (until, Basis::default()));
+            let until = state.until.filter(|&until| until > now)?;
+            let goes_on = round.snap.tasks.iter().any(is_measured_alone);
+            return goes_on.then(|| (until, Basis::default()));
         }
         state.until = None;
-        let share =
-            |spent: Nanos| (spent + self.length).0 as f64 / (now + self.length - started).0 as f64;
-        let someone_unknown = round
-            .order
-            .iter()
-            .any(|&ix| round.task(ix).estimates.executed == 0);
-        if round.all_fit()
-            || someone_unknown
-            // A measurement would keep them waiting.
-            || round.overdue() > 0
-            || (share(state.spent) > self.share_max && state.spent > Nanos::ZERO)
-            || self.share_max == 0.0
-            // What can't be stopped would go on beside the measurement.
-            || round.snap.tasks.iter().any(|task| task.stays(true) && self.weight(task) != Weight::Light)
-        {
+        let until = now + self.length;
+        let elapsed = until - started;
+        let share = (state.spent + self.length).share_of(elapsed);
+        let is_spent = share > self.share_max && state.spent > Nanos::ZERO;
+        if is_spent || self.share_max == 0.0 || !self.may_measure(round) {
             return None;
         }
-        let mut expired: Vec<u32> = round.order.clone();
-        expired.retain(|&ix| {
-            self.age(round.task(ix))
-                .is_some_and(|age| age >= self.valid_quanta)
-        });
-        // The longest expired; among those never estimated the one that has run most, then the longest waiting.
-        expired
-            .sort_by_key(|&ix| Reverse((self.age(round.task(ix)), round.task(ix).estimates.ran)));
         // An old estimate is worth more than none, so that renewing may take less time.
-        let may_renew =
-            share(state.renewed) <= self.renewal_share_max && self.renewal_share_max > 0.0;
-        expired.retain(|&ix| may_renew || self.is_first(round.task(ix)));
-        // One that can't have whole cores, for its mask or its size, must not keep the others from being measured.
-        let first = expired
-            .into_iter()
-            .find(|&ix| round.choose_whole_core(ix, Purpose::MeasureAlone).is_ok())?;
-        let renews = !self.is_first(round.task(first));
-        if self.weight(round.task(first)) == Weight::Light {
-            let soon = self.valid_quanta.div_ceil(2);
-            let mut more: Vec<u32> = round
-                .order
-                .iter()
-                .copied()
-                .filter(|&ix| {
-                    ix != first && self.age(round.task(ix)).is_some_and(|age| age >= soon)
-                })
-                .collect();
-            more.retain(|&ix| self.weight(round.task(ix)) == Weight::Light);
-            more.sort_by_key(|&ix| Reverse(self.age(round.task(ix))));
-            for ix in more {
-                if round.choose_whole_core(ix, Purpose::MeasureAlone).is_err() && round.left() == 0
-                {
-                    break;
-                }
-            }
+        let share = (state.renewed + self.length).share_of(elapsed);
+        let may_renew = share <= self.renewal_share_max && self.renewal_share_max > 0.0;
+        let first = self.choose_first(round, may_renew)?;
+        let task = round.task(first);
+        let renews = !self.is_first(task);
+        if self.is_light(task) {
+            self.choose_more(round, first);
         }
         state.spent += self.length;
         if renews {
             state.renewed += self.length;
         }
-        let until = now + self.length;
         state.until = Some(until);
-        Some((
-            until,
-            Basis {
-                measures: Some(round.task(first).id),
-                ..Basis::default()
-            },
-        ))
+        let basis = Basis {
+            measures: Some(task.id),
+            ..Basis::default()
+        };
+        Some((until, basis))
+    }
+
+    /// Whether a measurement makes sense and disturbs nobody.
+    fn may_measure(&self, round: &Round<'_>) -> bool {
+        let is_unknown = |ix: &u32| round.task(*ix).estimates.executed == 0;
+        // A task that can't be stopped would go on beside the measurement.
+        let disturbs = |task: &TaskView| task.stays(true) && !self.is_light(task);
+        !round.all_fit()
+            && round.overdue() == 0
+            && !round.order.iter().any(is_unknown)
+            && !round.snap.tasks.iter().any(disturbs)
+    }
+
+    /// Chooses the task whose estimate expired longest ago for a whole core. Among those that were never estimated it is
+    /// the one that has run most, then the longest waiting.
+    fn choose_first(&self, round: &mut Round<'_>, may_renew: bool) -> Option<u32> {
+        let mut expired: Vec<u32> = round.order.clone();
+        expired.retain(|&ix| {
+            let task = round.task(ix);
+            self.age(task) >= Some(self.valid_quanta) && (may_renew || self.is_first(task))
+        });
+        expired
+            .sort_by_key(|&ix| Reverse((self.age(round.task(ix)), round.task(ix).estimates.ran)));
+        // A task that can't have whole cores, for its mask or its size, must not keep the others from being measured.
+        expired
+            .into_iter()
+            .find(|&ix| choose_alone(round, ix).is_ok())
+    }
+
+    /// Chooses other light tasks whose estimate is at least half expired for a whole core each.
+    fn choose_more(&self, round: &mut Round<'_>, first: u32) {
+        let soon = self.valid_quanta.div_ceil(2);
+        let mut more: Vec<u32> = round.order.clone();
+        more.retain(|&ix| {
+            let task = round.task(ix);
+            ix != first && self.age(task) >= Some(soon) && self.is_light(task)
+        });
+        more.sort_by_key(|&ix| Reverse(self.age(round.task(ix))));
+        for ix in more {
+            if choose_alone(round, ix).is_err() && round.left() == 0 {
+                break;
+            }
+        }
     }
 
     /// Fills what is left with light tasks, those with the least progress first.
-    pub(super) fn finish(&self, mut round: Round<'_>, until: Nanos, basis: Basis) -> Decision {
+    fn finish(&self, mut round: Round<'_>, until: Nanos, basis: Basis) -> Decision {
         let snap = round.snap;
         round.consider_sleepers();
         let mut light: Vec<u32> = round.order.clone();
-        light.retain(|&ix| round.is_open(ix) && self.weight(round.task(ix)) == Weight::Light);
+        light.retain(|&ix| round.is_open(ix) && self.is_light(round.task(ix)));
         light.sort_by(|&a, &b| progress(round.task(a)).total_cmp(&progress(round.task(b))));
         for ix in light {
             if round.left() == 0 {
@@ -255,10 +286,23 @@ pub(super) fn progress(task: &TaskView) -> f64 {
     task.estimates.progress.value().unwrap_or(0.0)
 }
 
-/// The same by the paper's estimator, or by what was learnt.
-pub(super) fn progress_by(learnt: bool, task: &TaskView) -> f64 {
-    let known = task.estimates.learnt.as_ref().value().filter(|_| learnt);
-    known.map_or_else(|| progress(task), |learnt| learnt.progress)
+/// The progress of each task by the estimator that the parameter `estimates` names.
+pub(super) fn progress_by(estimates: &str) -> fn(&TaskView) -> f64 {
+    if estimates == "learnt" {
+        learnt_progress
+    } else {
+        progress
+    }
+}
+
+/// The task's progress in quanta as it was learnt, or else by the paper's estimator.
+pub(super) fn learnt_progress(task: &TaskView) -> f64 {
+    let learnt = task.estimates.learnt.as_ref().value();
+    learnt.map_or_else(|| progress(task), |learnt| learnt.progress)
+}
+
+fn choose_alone(round: &mut Round<'_>, ix: u32) -> Result<(), WaitReason> {
+    round.choose_whole_core(ix, |_| true, Purpose::MeasureAlone)
 }
 
 fn is_measured_alone(task: &TaskView) -> bool {

@@ -1,13 +1,6 @@
 //! `linux`: everything runs, the kernel decides. The baseline of every paper; counters are still read each quantum.
 
-use super::params::QUANTUM_S;
-use super::{Policy, PolicyEntry, QuantumEnd, state_is_a_field, wanted};
-use crate::capability::Capability;
-use crate::decision::{Change, Decision};
-use crate::placement::{Placement, Purpose};
-use crate::rng::Rng;
-use crate::snapshot::Snapshot;
-use crate::units::Nanos;
+use super::prelude::*;
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     name: "linux",
@@ -23,48 +16,33 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
         )]
     },
     build: |params| {
-        Box::new(Linux {
-            quantum: Nanos::from_s(params.number("quantum_s")),
-            state: QuantumEnd::default(),
+        each_quantum(params, Snapshot::is_quantum_end, |snap, end, _| {
+            decide(snap, end)
         })
     },
 };
 
-struct Linux {
-    quantum: Nanos,
-    state: QuantumEnd,
+fn decide(snap: &Snapshot, end: Nanos) -> Decision {
+    Decision {
+        changes: share_all_cpus(snap),
+        next_wake: Some(end),
+        ..Decision::default()
+    }
 }
 
-impl Policy for Linux {
-    fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
-        let end = self
-            .state
-            .after(snap.now, snap.is_quantum_end(), self.quantum);
-        let all = snap.machine.all_cpus();
-        let idle = snap
-            .tasks
-            .iter()
-            .filter(|task| task.running.is_none() && task.control.place);
-        Decision {
-            changes: idle.map(|task| share(task, &all)).collect(),
-            next_wake: Some(end),
-            ..Decision::default()
-        }
-    }
-
-    state_is_a_field!();
-}
-
-/// Lets a task run on all CPUs that it may use.
-pub(super) fn share(task: &crate::TaskView, all: &crate::CpuSet) -> Change {
-    let mask = match &task.allowed {
-        Some(allowed) => allowed.intersection(all),
-        None => all.clone(),
-    };
-    Change::Place {
-        task: task.id,
-        placement: Placement::Shared { mask },
-        lease_end: None,
-        purpose: Purpose::Run,
-    }
+/// Lets each task that does not run yet run on all CPUs that it may use.
+pub(super) fn share_all_cpus(snap: &Snapshot) -> Vec<Change> {
+    let all = snap.machine.all_cpus();
+    snap.tasks
+        .iter()
+        .filter(|task| task.running.is_none() && task.control.place)
+        .map(|task| Change::Place {
+            task: task.id,
+            placement: Placement::Shared {
+                mask: task.usable(&all),
+            },
+            lease_end: None,
+            purpose: Purpose::Run,
+        })
+        .collect()
 }

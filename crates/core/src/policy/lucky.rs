@@ -31,16 +31,11 @@
 
 use super::core_types::{Side, Split, measuring_needs};
 use super::params::{
-    BIG_BUSY, BIG_CAPACITY, BIG_IDLE, ParamSpec, QUANTUM_S, SMALL_BUSY, SMALL_CAPACITY, SMALL_IDLE,
-    core_power, number,
+    BIG_BUSY, BIG_CAPACITY, BIG_IDLE, SMALL_BUSY, SMALL_CAPACITY, SMALL_IDLE, core_power,
 };
-use super::{Params, Policy, PolicyEntry, QuantumEnd, state_is_a_field};
-use crate::decision::Decision;
+use super::prelude::*;
 use crate::model::cross_core::{CoreSample, CoreType, Regression, benefit, tickets};
 use crate::model::lottery::Lottery;
-use crate::rng::Rng;
-use crate::snapshot::{Snapshot, TaskView};
-use crate::units::Nanos;
 
 const PARAMS: &[ParamSpec] = &[
     QUANTUM_S,
@@ -103,101 +98,45 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     params: PARAMS,
     needs: |_| measuring_needs(),
     build: |params| {
-        Box::new(Lucky {
-            quantum: Nanos::from_s(params.number("quantum_s")),
-            pair: Pair::new(params),
-            state: QuantumEnd::default(),
+        let types = CoreTypes::new(params);
+        each_quantum(params, is_full, move |snap, end, rng| {
+            let mut split = Split::new(snap);
+            if split.full {
+                types.play(&mut split, rng);
+            }
+            split.finish(end)
         })
     },
 };
 
-struct Lucky {
-    quantum: Nanos,
-    pair: Pair,
-    state: QuantumEnd,
-}
-
 /// The two types of core, and the coefficients that predict performance on one from that on the other.
-struct Pair {
+struct CoreTypes {
     big: CoreType,
     small: CoreType,
     to_big: Regression,
     to_small: Regression,
 }
 
-impl Pair {
-    fn new(params: &Params) -> Pair {
-        let regression = |name: &str| Regression {
-            alpha: params.number(&format!("{name}_alpha")),
-            beta: params.number(&format!("{name}_beta")),
-            gamma: params.number(&format!("{name}_gamma_mips")),
-        };
+impl CoreTypes {
+    fn new(params: &Params) -> CoreTypes {
         let [big, small] = core_power(params);
-        Pair {
+        CoreTypes {
             big,
             small,
-            to_big: regression("to_big"),
-            to_small: regression("to_small"),
+            to_big: regression(params, "to_big"),
+            to_small: regression(params, "to_small"),
         }
     }
 
-    /// The tickets of a task that was measured on the side where it is; `None` before it was measured.
-    fn tickets(&self, task: &TaskView, is_big: bool) -> Option<u32> {
-        let millions = |per_ms: u64| per_ms as f64 / 1e3;
-        let instructions = task
-            .estimates
-            .cpu_instructions
-            .value()
-            .filter(|&rate| rate > 0)?;
-        let reads = task.estimates.cpu_mm_reads.value()?;
-        let here = CoreSample {
-            mips: millions(instructions),
-            llcms: millions(reads.0),
-        };
-        let ratio = self.big.capacity_mips() / self.small.capacity_mips();
-        let within = |mips: f64, bound: f64| mips.clamp(here.mips.min(bound), here.mips.max(bound));
-        let (big, small) = if is_big {
-            (
-                here.mips,
-                within(self.to_small.predict(here), here.mips / ratio),
-            )
-        } else {
-            (
-                within(self.to_big.predict(here), here.mips * ratio),
-                here.mips,
-            )
-        };
-        tickets(benefit(&self.big, big, &self.small, small).ok()?).ok()
-    }
-}
-
-impl Policy for Lucky {
-    fn decide(&mut self, snap: &Snapshot, rng: &mut Rng) -> Decision {
-        let mut split = Split::new(snap);
-        let end = self.state.after(snap.now, split.full, self.quantum);
-        if split.full {
-            self.play(&mut split, rng);
-        }
-        split.finish(end)
-    }
-
-    state_is_a_field!();
-}
-
-impl Lucky {
     /// Restores the balance, then draws once and changes places.
     fn play(&self, split: &mut Split<'_>, rng: &mut Rng) {
         let known: Vec<Option<u32>> = split
             .free
             .iter()
-            .map(|&ix| self.pair.tickets(split.task(ix), split.is_big(ix)))
+            .map(|&ix| self.tickets(split.task(ix), split.is_big(ix)))
             .collect();
         let measured = known.iter().flatten().count() as u64;
-        let sum: u64 = known
-            .iter()
-            .flatten()
-            .map(|&tickets| u64::from(tickets))
-            .sum();
+        let sum: u64 = known.iter().flatten().copied().map(u64::from).sum();
         let mean = sum.checked_div(measured).unwrap_or(100) as u32;
         let tickets: Vec<u32> = known
             .into_iter()
@@ -211,6 +150,43 @@ impl Lucky {
             change_places(split, &tickets, winner.index());
         }
     }
+
+    /// The tickets of a task that was measured on the side where it is; `None` before it was measured.
+    fn tickets(&self, task: &TaskView, is_big: bool) -> Option<u32> {
+        let instructions = task
+            .estimates
+            .cpu_instructions
+            .value()
+            .filter(|&rate| rate > 0)?;
+        let reads = task.estimates.cpu_mm_reads.value()?.0;
+        let here = CoreSample {
+            mips: instructions as f64 / 1e3,
+            llcms: reads as f64 / 1e3,
+        };
+        let ratio = self.big.capacity_mips() / self.small.capacity_mips();
+        let (big, small) = if is_big {
+            let small = predict_between(&self.to_small, here, here.mips / ratio);
+            (here.mips, small)
+        } else {
+            let big = predict_between(&self.to_big, here, here.mips * ratio);
+            (big, here.mips)
+        };
+        tickets(benefit(&self.big, big, &self.small, small).ok()?).ok()
+    }
+}
+
+fn regression(params: &Params, name: &str) -> Regression {
+    Regression {
+        alpha: params.number(&format!("{name}_alpha")),
+        beta: params.number(&format!("{name}_beta")),
+        gamma: params.number(&format!("{name}_gamma_mips")),
+    }
+}
+
+/// The performance on the other type of core in MIPS, between that on this one and `bound`.
+fn predict_between(to_other: &Regression, here: CoreSample, bound: f64) -> f64 {
+    let mips = to_other.predict(here);
+    mips.clamp(here.mips.min(bound), here.mips.max(bound))
 }
 
 /// A lottery among the tasks that take part. The number of a slot is the position in the list of free tasks.

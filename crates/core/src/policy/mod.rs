@@ -44,9 +44,11 @@ mod fifo;
 mod fitness;
 mod linux;
 mod lucky;
+mod needs;
 mod oracle;
 mod params;
 mod perf_fair;
+mod quantum;
 mod round;
 mod round_robin;
 mod tail;
@@ -174,9 +176,8 @@ impl PolicyEntry {
     }
 }
 
-/// The best policy that a machine supports: `even` where what jobs cost each other can be learnt, else `fifo`,
-/// which keeps what it starts on one CPU and pays nothing for switching. With `crowd`, more jobs are to run at once than
-/// there are CPUs, which `fifo` does not do: then it is `linux`.
+/// The best policy that a machine supports: `even` if it can measure what jobs cost each other, else `fifo`, which
+/// never switches. With `crowd`, more jobs are to run at once than there are CPUs. `fifo` can't do that, so it is `linux`.
 pub fn auto_policy(capabilities: &Capabilities, crowd: bool) -> &'static PolicyEntry {
     match auto_shortfall(capabilities) {
         None => &even::ENTRY,
@@ -185,7 +186,7 @@ pub fn auto_policy(capabilities: &Capabilities, crowd: bool) -> &'static PolicyE
     }
 }
 
-/// Why [`auto_policy`] does not take `even`: the first thing that the policy wants and the machine lacks.
+/// Why [`auto_policy`] does not choose `even`: the first capability that the policy wants and the machine lacks.
 pub fn auto_shortfall(capabilities: &Capabilities) -> Option<Shortfall> {
     let params = Params::resolve(even::ENTRY.name, even::ENTRY.params, &[]).unwrap_or_default();
     even::ENTRY
@@ -200,29 +201,22 @@ pub fn stand_in(snapshot: &Snapshot) -> Decision {
     round_robin::decide_stateless(snapshot)
 }
 
-const fn wanted(capability: Capability, without: &'static str) -> Need {
-    Need {
-        capability,
-        importance: Importance::Wanted(without),
-    }
-}
-
-const fn required(capability: Capability) -> Need {
-    Need {
-        capability,
-        importance: Importance::Required,
-    }
-}
-
-/// The needs of every policy that stops tasks so that others can run.
-fn sharing_needs() -> Vec<Need> {
-    vec![
-        required(Capability::Freeze),
-        wanted(
-            Capability::Affinity,
-            "the kernel chooses the CPU of each job that runs",
-        ),
-    ]
+/// What most policies import.
+mod prelude {
+    pub(super) use super::needs::*;
+    pub(super) use super::params::{ParamSpec, QUANTUM_S, choice, number};
+    pub(super) use super::quantum::{QuantumEnd, each_quantum};
+    pub(super) use super::round::{Round, is_full};
+    pub(super) use super::{Need, Params, Policy, PolicyEntry, state_is_a_field};
+    pub(super) use crate::capability::Capability;
+    pub(super) use crate::counter::Counter;
+    pub(super) use crate::decision::{Basis, Change, Decision, WaitReason};
+    pub(super) use crate::placement::{Placement, Purpose};
+    pub(super) use crate::rng::Rng;
+    pub(super) use crate::snapshot::{Snapshot, TaskView};
+    pub(super) use crate::task::TaskId;
+    pub(super) use crate::units::Nanos;
+    pub(super) use serde::{Deserialize, Serialize};
 }
 
 /// [`Policy::save`] and [`Policy::load`] for a policy whose state is its field `state`.
@@ -239,33 +233,3 @@ macro_rules! state_is_a_field {
     };
 }
 use state_is_a_field;
-
-/// The end of the current quantum, which a round that only fills free CPUs must not move.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-struct QuantumEnd {
-    end: crate::units::Nanos,
-}
-
-impl QuantumEnd {
-    /// The end of the quantum that a round belongs to: `length` from now for a full round.
-    fn of_round(
-        &mut self,
-        round: &round::Round<'_>,
-        length: crate::units::Nanos,
-    ) -> crate::units::Nanos {
-        self.after(round.snap.now, round.full, length)
-    }
-
-    /// The end of the quantum that `now` belongs to; `begins` means that a new quantum begins in any case.
-    fn after(
-        &mut self,
-        now: crate::units::Nanos,
-        begins: bool,
-        length: crate::units::Nanos,
-    ) -> crate::units::Nanos {
-        if begins || self.end <= now {
-            self.end = now + length;
-        }
-        self.end
-    }
-}

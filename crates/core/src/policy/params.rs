@@ -31,8 +31,6 @@ pub struct ParamSpec {
     pub kind: ParamKind,
     /// What it does, and where its default comes from.
     pub about: &'static str,
-    /// Another number of the same policy, which this one may not exceed.
-    pub at_most: Option<&'static str>,
 }
 
 /// The values of all parameters of one policy.
@@ -86,29 +84,13 @@ pub enum ParamError {
         /// The allowed values, in words.
         expected: String,
     },
-    /// The parameter is above another one, which it may not exceed.
-    #[error(
-        "parameter `{name}` of policy `{policy}` is {value}, above `{bound}`, which is {most}; expected at most that"
-    )]
-    Above {
-        /// The policy's name.
-        policy: &'static str,
-        /// The parameter's name.
-        name: &'static str,
-        /// Its value.
-        value: f64,
-        /// The name of the parameter that it may not exceed.
-        bound: &'static str,
-        /// The value of that one.
-        most: f64,
-    },
 }
 
 impl Params {
     /// The defaults of `specs`, changed by `settings` in their order.
     ///
     /// # Errors
-    /// An unknown name, a value outside its range, or one above that of a parameter that it may not exceed.
+    /// An unknown name, or a value outside its range.
     pub fn resolve(
         policy: &'static str,
         specs: &'static [ParamSpec],
@@ -122,36 +104,13 @@ impl Params {
             };
             values.insert(spec.name.to_owned(), value);
         }
-        for setting in settings {
-            values.insert(setting.0.clone(), value_of(policy, specs, setting)?);
+        for (name, text) in settings {
+            let Some(spec) = specs.iter().find(|spec| spec.name == name) else {
+                return Err(unknown(policy, specs, name));
+            };
+            values.insert(name.clone(), parse(policy, spec, text)?);
         }
-        let params = Params { values };
-        for spec in specs {
-            let Some(bound) = spec.at_most else { continue };
-            let (value, most) = (params.number(spec.name), params.number(bound));
-            if value > most {
-                return Err(ParamError::Above {
-                    policy,
-                    name: spec.name,
-                    value,
-                    bound,
-                    most,
-                });
-            }
-        }
-        Ok(params)
-    }
-
-    /// Checks a setting by itself: in a file it may stand beside others, or be completed by other files.
-    ///
-    /// # Errors
-    /// An unknown name, or a value outside its range.
-    pub fn check_setting(
-        policy: &'static str,
-        specs: &'static [ParamSpec],
-        setting: &(String, String),
-    ) -> Result<(), ParamError> {
-        value_of(policy, specs, setting).map(|_| ())
+        Ok(Params { values })
     }
 
     /// A number that the policy declares.
@@ -184,54 +143,44 @@ impl Params {
     }
 }
 
-fn value_of(
-    policy: &'static str,
-    specs: &'static [ParamSpec],
-    (name, text): &(String, String),
-) -> Result<ParamValue, ParamError> {
-    let Some(spec) = specs.iter().find(|spec| spec.name == name) else {
-        let known: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
-        let known = if known.is_empty() {
-            "none".to_owned()
-        } else {
-            known.join(", ")
-        };
-        return Err(ParamError::Unknown {
-            policy,
-            name: name.clone(),
-            known,
-        });
-    };
-    parse(policy, spec, text)
+fn unknown(policy: &'static str, specs: &[ParamSpec], name: &str) -> ParamError {
+    let known: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
+    ParamError::Unknown {
+        policy,
+        name: name.to_owned(),
+        known: known.join(", "),
+    }
 }
-
-/// A longer number is told in its short form.
-const LONGEST_NUMBER: usize = 24;
 
 fn parse(
     policy: &'static str,
     spec: &'static ParamSpec,
     text: &str,
 ) -> Result<ParamValue, ParamError> {
-    let bad = |expected: String| {
-        let value = match text.parse::<f64>() {
-            Ok(number) if text.len() > LONGEST_NUMBER => format!("{number:e}"),
-            _ => text.to_owned(),
-        };
-        ParamError::BadValue {
-            policy,
-            name: spec.name,
-            value,
-            expected,
-        }
-    };
-    match spec.kind {
+    let expected = match spec.kind {
         ParamKind::Number { min, max, .. } => match text.parse::<f64>() {
-            Ok(value) if value >= min && value <= max => Ok(ParamValue::Number(value)),
-            _ => Err(bad(format!("a number from {min} to {max}"))),
+            Ok(value) if value >= min && value <= max => return Ok(ParamValue::Number(value)),
+            _ => format!("a number from {min} to {max}"),
         },
-        ParamKind::Choice(words) if words.contains(&text) => Ok(ParamValue::Word(text.to_owned())),
-        ParamKind::Choice(words) => Err(bad(words.join(" or "))),
+        ParamKind::Choice(words) if words.contains(&text) => {
+            return Ok(ParamValue::Word(text.to_owned()));
+        }
+        ParamKind::Choice(words) => words.join(" or "),
+    };
+    Err(ParamError::BadValue {
+        policy,
+        name: spec.name,
+        value: shortened(text),
+        expected,
+    })
+}
+
+/// A long number in its short form, and any other text as it is.
+fn shortened(text: &str) -> String {
+    const LONGEST_NUMBER: usize = 24;
+    match text.parse::<f64>() {
+        Ok(number) if text.len() > LONGEST_NUMBER => format!("{number:e}"),
+        _ => text.to_owned(),
     }
 }
 
@@ -247,27 +196,28 @@ pub(super) const fn number(
         name,
         kind: ParamKind::Number { default, min, max },
         about,
-        at_most: None,
     }
 }
 
-impl ParamSpec {
-    /// The same parameter, which may not exceed the number `other`.
-    pub(super) const fn at_most(self, other: &'static str) -> ParamSpec {
-        ParamSpec {
-            at_most: Some(other),
-            ..self
-        }
+/// One of these words; the first is the default.
+pub(super) const fn choice(
+    name: &'static str,
+    words: &'static [&'static str],
+    about: &'static str,
+) -> ParamSpec {
+    ParamSpec {
+        name,
+        kind: ParamKind::Choice(words),
+        about,
     }
 }
 
 /// Whose estimate of progress counts.
-pub(super) const ESTIMATES: ParamSpec = ParamSpec {
-    name: "estimates",
-    kind: ParamKind::Choice(&["paper", "learnt"]),
-    about: "whose progress counts: by the paper's own estimator, or by the learnt model",
-    at_most: None,
-};
+pub(super) const ESTIMATES: ParamSpec = choice(
+    "estimates",
+    &["paper", "learnt"],
+    "whose progress counts: by the paper's own estimator, or by the learnt model",
+);
 /// The length of an ordinary quantum.
 pub(super) const QUANTUM_S: ParamSpec = number(
     "quantum_s",
@@ -332,9 +282,8 @@ pub(super) const BIG_IDLE: ParamSpec = number(
     3.0,
     0.0,
     1e6,
-    "power of an idle big core in watts, at most the busy one; assumed: the lucky paper does not state it",
-)
-.at_most("big_busy_w");
+    "power of an idle big core in watts; assumed: the lucky paper does not state it",
+);
 pub(super) const SMALL_BUSY: ParamSpec = number(
     "small_busy_w",
     2.15,
@@ -347,9 +296,8 @@ pub(super) const SMALL_IDLE: ParamSpec = number(
     0.7,
     0.0,
     1e6,
-    "power of an idle small core in watts, at most the busy one; 0.7 in the lucky paper",
-)
-.at_most("small_busy_w");
+    "power of an idle small core in watts; 0.7 in the lucky paper",
+);
 
 /// The power of the machine by its active cores, from `p0_w` to `p_more_w`.
 pub(super) fn power_model(params: &Params) -> PowerModel {
@@ -359,10 +307,12 @@ pub(super) fn power_model(params: &Params) -> PowerModel {
 }
 
 /// Capacity and power of a core of each of two types, the fast one first, from `big_capacity_mips` to `small_idle_w`.
+/// An idle core needs no more power than a busy one.
 pub(super) fn core_power(params: &Params) -> [CoreType; 2] {
     ["big", "small"].map(|kind| {
-        let number = |what: &str| params.number(&format!("{kind}_{what}"));
-        CoreType::new(number("capacity_mips"), number("busy_w"), number("idle_w"))
+        let [capacity, busy, idle] = ["capacity_mips", "busy_w", "idle_w"]
+            .map(|what| params.number(&format!("{kind}_{what}")));
+        CoreType::new(capacity, busy, idle.min(busy))
             .expect("the ranges of the parameters are within those of the model")
     })
 }
@@ -371,56 +321,16 @@ pub(super) fn core_power(params: &Params) -> [CoreType; 2] {
 mod tests {
     use super::*;
 
-    const SPECS: &[ParamSpec] = &[
-        number("busy_w", 5.0, 0.0, 1e3, ""),
-        number("idle_w", 2.0, 0.0, 1e3, "").at_most("busy_w"),
-    ];
-
-    fn resolve(settings: &[(&str, &str)]) -> Result<Params, ParamError> {
-        let settings: Vec<(String, String)> = settings
-            .iter()
-            .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
-            .collect();
-        Params::resolve("p", SPECS, &settings)
-    }
-
-    #[test]
-    fn a_number_may_not_exceed_the_one_that_bounds_it() {
-        for settings in [
-            &[("idle_w", "5")][..],
-            &[("busy_w", "2")],
-            &[("idle_w", "7"), ("busy_w", "7")],
-            &[],
-        ] {
-            assert!(resolve(settings).is_ok(), "{settings:?}");
-        }
-        let above = |value, most| ParamError::Above {
-            policy: "p",
-            name: "idle_w",
-            value,
-            bound: "busy_w",
-            most,
-        };
-        assert_eq!(resolve(&[("idle_w", "100")]), Err(above(100.0, 5.0)));
-        assert_eq!(resolve(&[("busy_w", "1")]), Err(above(2.0, 1.0)));
-        assert_eq!(
-            resolve(&[("busy_w", "1"), ("idle_w", "3")]),
-            Err(above(3.0, 1.0))
-        );
-        assert_eq!(
-            above(2.0, 1.0).to_string(),
-            "parameter `idle_w` of policy `p` is 2, above `busy_w`, which is 1; expected at most that"
-        );
-        // By itself each is in its range: what stands beside it is not known.
-        assert!(
-            Params::check_setting("p", SPECS, &("idle_w".to_owned(), "100".to_owned())).is_ok()
-        );
-    }
-
     #[test]
     fn huge_numbers_are_told_in_short() {
+        const SPECS: &[ParamSpec] = &[number("busy_w", 5.0, 0.0, 1e3, "")];
         let long = format!("1{}", "0".repeat(308));
-        let told = |text: &str| resolve(&[("busy_w", text)]).unwrap_err().to_string();
+        let told = |text: &str| {
+            let setting = ("busy_w".to_owned(), text.to_owned());
+            Params::resolve("p", SPECS, &[setting])
+                .unwrap_err()
+                .to_string()
+        };
         assert_eq!(
             told(&long),
             "parameter `busy_w` of policy `p` is `1e308`; expected a number from 0 to 1000"

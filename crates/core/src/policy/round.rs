@@ -8,7 +8,7 @@ use super::allocate::{Chosen, allocate};
 use super::tail::critical;
 use crate::decision::{Basis, Change, Decision, Wait, WaitReason};
 use crate::placement::{Placement, Purpose};
-use crate::snapshot::{Running, Snapshot, TaskView};
+use crate::snapshot::{Snapshot, TaskView};
 use crate::topology::{CpuId, CpuSet};
 use crate::units::Nanos;
 use std::cmp::Reverse;
@@ -28,8 +28,6 @@ pub(super) struct Round<'a> {
     sleepers: Vec<u32>,
     /// Free CPUs, except those that are reserved for a chosen task.
     free: CpuSet,
-    /// Cores before this one are not wholly free.
-    first_whole: usize,
     left: u32,
     chosen: Vec<Chosen>,
     fates: Vec<Fate>,
@@ -52,20 +50,32 @@ pub(super) fn is_full(snap: &Snapshot) -> bool {
     snap.is_quantum_end() || snap.tasks.iter().all(|task| task.running.is_none())
 }
 
+/// Takes the CPUs of a task that stays, and those that it keeps idle, out of the free ones.
+fn take_cpus(free: &mut CpuSet, snap: &Snapshot, task: &TaskView) {
+    let machine = &*snap.machine;
+    let Some(running) = &task.running else { return };
+    if let Placement::Exclusive { cpus, whole_core } = &running.placement {
+        free.remove_all(cpus);
+        if *whole_core {
+            for cpu in machine.positions(cpus) {
+                free.remove_all(&machine.cores[machine.cpus[cpu].core]);
+            }
+        }
+    }
+}
+
 impl<'a> Round<'a> {
     /// A round over what became free, or over everything at the end of a quantum.
     pub(super) fn new(snap: &'a Snapshot) -> Round<'a> {
-        let full = is_full(snap);
-        Round::over(
-            snap,
-            full,
-            if full { critical(snap) } else { Vec::new() },
-            |_| false,
-        )
+        if is_full(snap) {
+            Round::everything(snap)
+        } else {
+            Round::between_quanta(snap)
+        }
     }
 
     /// As [`Round::new`], but tasks for which `keep` holds stay where they run even at the end of a quantum, and critical
-    /// tasks do not come first: those who pack CPUs by other rules have no use for it.
+    /// tasks do not come first.
     pub(super) fn keeping(snap: &'a Snapshot, keep: impl Fn(&TaskView) -> bool) -> Round<'a> {
         Round::over(snap, is_full(snap), Vec::new(), keep)
     }
@@ -86,57 +96,34 @@ impl<'a> Round<'a> {
         critical: Vec<bool>,
         keep: impl Fn(&TaskView) -> bool,
     ) -> Round<'a> {
-        let machine = &*snap.machine;
-        let stays = |task: &TaskView| task.stays(full) || (task.running.is_some() && keep(task));
-        let mut free = machine.all_cpus();
-        for task in snap.tasks.iter().filter(|task| stays(task)) {
-            if let Some(Running {
-                placement: Placement::Exclusive { cpus, whole_core },
-                ..
-            }) = &task.running
-            {
-                for cpu in cpus.iter() {
-                    free.remove(cpu);
-                    if let Some(ix) = machine.index_of(cpu).filter(|_| *whole_core) {
-                        free.remove_all(&machine.cores[machine.cpus[ix].core]);
-                    }
-                }
-            }
-        }
-        // One number per task sorts faster than a tuple: not overdue, waiting since, index.
-        let mut keys: Vec<u128> = Vec::with_capacity(snap.tasks.len());
-        let mut run = Vec::new();
+        let mut free = snap.machine.all_cpus();
         let mut sleepers = Vec::new();
+        // The index is the last tie-break. Tasks that stopped together are ordered by what they ran in all, and then as
+        // they were let in: by their numbers alone the same few would come first each time.
+        let mut waiting = Vec::with_capacity(snap.tasks.len());
+        let mut running = Vec::new();
         for (task, ix) in snap.tasks.iter().zip(0u32..) {
-            if !task.control.place || stays(task) {
+            if task.stays(full) || keep(task) {
+                take_cpus(&mut free, snap, task);
+                continue;
+            }
+            if !task.control.place {
                 continue;
             }
             match &task.running {
                 Some(_) if task.asleep => sleepers.push(ix),
-                _ if task.asleep => {}
-                Some(running) => run.push((Reverse(running.since), task.estimates.ran, ix)),
+                None if task.asleep => {}
+                Some(placed) => running.push((Reverse(placed.since), task.estimates.ran, ix)),
                 None => {
-                    let since = u128::from(task.waiting_since.0);
-                    keys.push(u128::from(!task.overdue) << 96 | since << 32 | u128::from(ix));
+                    let ran = task.estimates.ran;
+                    waiting.push((!task.overdue, task.waiting_since, ran, task.turn, ix));
                 }
             }
         }
-        keys.sort_unstable();
-        run.sort_unstable();
-        // Of those that began or stopped together the one comes first that has run least in all, and then the one that was
-        // let in first. By their numbers alone it would be one of the same few each time.
-        for together in keys.chunk_by_mut(|a, b| a >> 32 == b >> 32) {
-            together.sort_by_key(|&key| {
-                let task = &snap.tasks[key as u32 as usize];
-                (task.estimates.ran, task.turn, key)
-            });
-        }
-        let left = free.len() as u32;
-        let mut order: Vec<u32> = keys
-            .into_iter()
-            .map(|key| key as u32)
-            .chain(run.into_iter().map(|(.., ix)| ix))
-            .collect();
+        waiting.sort_unstable();
+        running.sort_unstable();
+        let mut order: Vec<u32> = waiting.into_iter().map(|key| key.4).collect();
+        order.extend(running.into_iter().map(|key| key.2));
         if !critical.is_empty() {
             order.sort_by_key(|&ix| (!snap.tasks[ix as usize].overdue, !critical[ix as usize]));
         }
@@ -146,9 +133,8 @@ impl<'a> Round<'a> {
             order,
             critical,
             sleepers,
+            left: free.len() as u32,
             free,
-            first_whole: 0,
-            left,
             chosen: Vec::new(),
             fates: vec![Fate::Open; snap.tasks.len()],
             waits: Vec::new(),
@@ -172,9 +158,9 @@ impl<'a> Round<'a> {
     /// Of each task of the snapshot, whether it is in the order and neither chosen nor refused.
     pub(super) fn open(&self) -> Vec<bool> {
         let mut open = vec![false; self.fates.len()];
-        self.order
-            .iter()
-            .for_each(|&ix| open[ix as usize] = self.is_open(ix));
+        for &ix in &self.order {
+            open[ix as usize] = self.is_open(ix);
+        }
         open
     }
 
@@ -185,9 +171,7 @@ impl<'a> Round<'a> {
 
     /// Whether the batch would end later if the task paused now.
     pub(super) fn is_critical(&self, ix: u32) -> bool {
-        self.critical
-            .get(ix as usize)
-            .is_some_and(|&critical| critical)
+        self.critical.get(ix as usize) == Some(&true)
     }
 
     /// How many tasks at the head of the order come before all others: those that are overdue, and those that are critical.
@@ -205,6 +189,13 @@ impl<'a> Round<'a> {
             <= u64::from(self.left)
     }
 
+    /// Puts the tasks after the [head](Round::head) in the order of their progress, the least first. Among equals the
+    /// longest waiting stays first.
+    pub(super) fn order_by_progress(&mut self, progress: &[f64]) {
+        let head = self.head();
+        self.order[head..].sort_by(|&a, &b| progress[a as usize].total_cmp(&progress[b as usize]));
+    }
+
     /// Notes why a task waits.
     pub(super) fn wait(&mut self, ix: u32, reason: WaitReason) {
         self.fates[ix as usize] = Fate::Waits;
@@ -216,18 +207,12 @@ impl<'a> Round<'a> {
 
     /// Lets sleeping tasks compete like the others, after them in order, those first that have run least.
     pub(super) fn consider_sleepers(&mut self) {
-        let mut sleepers = self.take_sleepers();
-        self.order.append(&mut sleepers);
-    }
-
-    /// The sleepers that are left, those first that have run least.
-    fn take_sleepers(&mut self) -> Vec<u32> {
         let mut sleepers = std::mem::take(&mut self.sleepers);
         sleepers.sort_by_key(|&ix| {
             let task = &self.snap.tasks[ix as usize];
             (task.estimates.ran, task.turn, ix)
         });
-        sleepers
+        self.order.append(&mut sleepers);
     }
 
     /// Chooses a task for as many CPUs as it needs, or says why it can't be chosen now.
@@ -241,30 +226,25 @@ impl<'a> Round<'a> {
         }
         // A task with a mask takes its CPUs now; the others share what is left at the end.
         let reserved = match &task.allowed {
-            Some(mask) => {
-                let usable = mask.intersection(&self.free);
-                // Where it ran last comes first.
-                let mut cpus: CpuSet = usable
-                    .intersection(&task.last_cpus)
-                    .iter()
-                    .take(task.cpus as usize)
-                    .collect();
-                let missing = task.cpus as usize - cpus.len();
-                cpus.extend(
-                    usable
-                        .iter()
-                        .filter(|&cpu| !task.last_cpus.contains(cpu))
-                        .take(missing),
-                );
-                if cpus.len() < task.cpus as usize {
-                    return Err(WaitReason::Affinity);
-                }
-                Some(cpus)
-            }
+            Some(mask) => Some(self.pick_of(task, mask).ok_or(WaitReason::Affinity)?),
             None => None,
         };
         self.commit(ix, purpose, reserved, false);
         Ok(())
+    }
+
+    /// Free CPUs of a mask for a task: where it ran last, then the lowest.
+    fn pick_of(&self, task: &TaskView, mask: &CpuSet) -> Option<CpuSet> {
+        let usable = mask.intersection(&self.free);
+        let last = usable.intersection(&task.last_cpus);
+        let mut cpus = CpuSet::new();
+        for cpu in last.iter().chain(usable.iter()) {
+            if cpus.len() == task.cpus as usize {
+                break;
+            }
+            cpus.insert(cpu);
+        }
+        (cpus.len() == task.cpus as usize).then_some(cpus)
     }
 
     /// Free CPUs for a task that may use all: where it ran last, then those of cores that are wholly free. There must be
@@ -296,85 +276,48 @@ impl<'a> Round<'a> {
         self.free.contains(cpu)
     }
 
-    /// Chooses a task for whole cores, whose other CPUs stay idle, or says why it can't be chosen now.
+    /// Chooses a task for whole cores, whose other CPUs stay idle, or says why it can't be chosen now. `may_be` says
+    /// which cores, by their numbers.
     pub(super) fn choose_whole_core(
         &mut self,
         ix: u32,
-        purpose: Purpose,
-    ) -> Result<(), WaitReason> {
-        let cores = &self.snap.machine.cores;
-        while self.first_whole < cores.len() && !cores[self.first_whole].is_subset(&self.free) {
-            self.first_whole += 1;
-        }
-        self.take_whole_cores(ix, |_| true, self.first_whole..cores.len(), purpose)
-    }
-
-    /// The same with some of the cores, by their numbers in ascending order.
-    pub(super) fn choose_whole_core_of(
-        &mut self,
-        ix: u32,
-        cores: &[usize],
-        purpose: Purpose,
-    ) -> Result<(), WaitReason> {
-        if cores.len() == self.snap.machine.cores.len() {
-            return self.choose_whole_core(ix, purpose);
-        }
-        self.take_whole_cores(
-            ix,
-            |core| cores.binary_search(&core).is_ok(),
-            cores.iter().copied(),
-            purpose,
-        )
-    }
-
-    fn take_whole_cores(
-        &mut self,
-        ix: u32,
         may_be: impl Fn(usize) -> bool,
-        cores: impl Iterator<Item = usize>,
         purpose: Purpose,
     ) -> Result<(), WaitReason> {
         let task = self.task(ix);
         let machine = &*self.snap.machine;
-        let may_use = |cpu: CpuId| task.allowed.as_ref().is_none_or(|mask| mask.contains(cpu));
         // Where it ran last comes first.
-        let last = task
-            .last_cpus
-            .iter()
-            .filter_map(|cpu| machine.index_of(cpu))
-            .map(|ix| machine.cpus[ix].core);
-        let (mut cpus, mut idle) = (CpuSet::new(), CpuSet::new());
-        for core in last
-            .filter(|&core| may_be(core))
-            .chain(cores)
-            .map(|core| &machine.cores[core])
-        {
-            if cpus.len() == task.cpus as usize {
+        let last = machine
+            .positions(&task.last_cpus)
+            .map(|cpu| machine.cpus[cpu].core);
+        let needs = task.cpus as usize;
+        let mut cpus = CpuSet::new();
+        let mut free = self.free.clone();
+        for number in last.chain(0..machine.cores.len()) {
+            let core = &machine.cores[number];
+            if cpus.len() == needs {
                 break;
             }
-            let is_new = core
-                .first()
-                .is_some_and(|cpu| !cpus.contains(cpu) && !idle.contains(cpu));
-            if !is_new || !core.is_subset(&self.free) || !core.iter().any(may_use) {
+            if !may_be(number) || !core.is_subset(&free) {
                 continue;
             }
-            for cpu in core.iter() {
-                if cpus.len() < task.cpus as usize && may_use(cpu) {
-                    cpus.insert(cpu)
-                } else {
-                    idle.insert(cpu)
-                };
+            let usable = task.usable(core);
+            if !usable.is_empty() {
+                let missing = needs - cpus.len();
+                cpus.extend(usable.iter().take(missing));
+                free.remove_all(core);
             }
         }
-        if cpus.len() < task.cpus as usize {
+        if cpus.len() < needs {
             return Err(WaitReason::Gang {
                 needs: task.cpus,
                 free: self.left,
             });
         }
+        let idle = self.free.len() - free.len() - needs;
         self.commit(ix, purpose, Some(cpus), true);
-        self.free.remove_all(&idle);
-        self.left -= idle.len() as u32;
+        self.free = free;
+        self.left -= idle as u32;
         Ok(())
     }
 
@@ -413,6 +356,13 @@ impl<'a> Round<'a> {
         }
     }
 
+    /// The [decision](Round::finish) where each task waits for those before it.
+    pub(super) fn finish_in_order(self, next_wake: Nanos) -> Decision {
+        self.finish(next_wake, Basis::default(), |_, ahead| WaitReason::Order {
+            ahead,
+        })
+    }
+
     /// The decision: places the chosen tasks and stops those that run and were not chosen. Each waiting task without a
     /// reason gets one from `reason`, which is called with its index and with how many tasks wait before it.
     pub(super) fn finish(
@@ -427,10 +377,11 @@ impl<'a> Round<'a> {
             basis,
             ..Decision::default()
         };
-        for ix in self.take_sleepers() {
+        let awake = self.order.len();
+        self.consider_sleepers();
+        for pos in awake..self.order.len() {
             // If it is refused, it gets its reason below, like all others.
-            let _ = self.choose(ix, Purpose::Run);
-            self.order.push(ix);
+            let _ = self.choose(self.order[pos], Purpose::Run);
         }
         let mut ahead = 0;
         for pos in 0..self.order.len() {

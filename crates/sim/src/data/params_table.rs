@@ -25,12 +25,12 @@ pub(super) fn read_params(top: &Table<'_>) -> Result<Vec<(String, String)>, Spec
             );
             return Err(table.refuse(name, message));
         }
-        let setting = (name.to_owned(), value.to_owned());
+        let setting = [(name.to_owned(), value.to_owned())];
         for policy in policies {
-            Params::check_setting(policy.name, policy.params, &setting)
+            Params::resolve(policy.name, policy.params, &setting)
                 .map_err(|error| table.refuse(name, error))?;
         }
-        settings.push(setting);
+        settings.extend(setting);
     }
     Ok(settings)
 }

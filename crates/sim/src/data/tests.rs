@@ -406,18 +406,6 @@ fn parameters_are_checked_against_those_of_the_policies() {
         "c_local",
         &["is `1e308`; expected a number from 0 to 1000000"],
     );
-    let told = "`big_idle_w` of policy `even` is 3.5, above `big_busy_w`, which is 2";
-    let (own, contrary) = (
-        "big_busy_w = 18.91\nbig_idle_w = 3\n",
-        "big_busy_w = 2\nbig_idle_w = 3.5\n",
-    );
-    check((own, contrary), "[params]", &[told]);
-    let (own, contrary) = ("small_idle_w = 0.7", "small_idle_w = 2.7");
-    check(
-        (own, contrary),
-        "[params]",
-        &["is 2.7, above `small_busy_w`, which is 2.63"],
-    );
     check(
         (value, "mu_trans_per_us = [1]"),
         "mu_trans_per_us",

@@ -171,8 +171,8 @@ fn swept(policy: &str, params: &[(String, String)]) -> anyhow::Result<Vec<Candid
         };
         let values: Vec<&str> = values.split(',').map(str::trim).collect();
         for value in &values {
-            let setting = (name.clone(), (*value).to_owned());
-            Params::check_setting(entry.name, entry.params, &setting)
+            let setting = [(name.clone(), (*value).to_owned())];
+            Params::resolve(entry.name, entry.params, &setting)
                 .map_err(|error| usage(format!("--param {name}: {error}")))?;
         }
         all = all

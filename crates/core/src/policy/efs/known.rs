@@ -6,7 +6,7 @@ use crate::decision::DemandBasis;
 use crate::model::admission_table::{AdmissionTable, DemandClass};
 use crate::model::bus::solo_utilisation;
 use crate::model::window::Evidence;
-use crate::policy::QuantumEnd;
+use crate::policy::quantum::QuantumEnd;
 use crate::snapshot::{Snapshot, TaskView, Trigger};
 use crate::task::TaskId;
 use crate::units::{Nanos, Rate};

@@ -80,16 +80,10 @@ mod settings;
 mod starved;
 mod turn;
 
-use super::round::Round;
-use super::{Need, Params, Policy, PolicyEntry, required, sharing_needs, state_is_a_field, wanted};
-use crate::capability::Capability;
-use crate::counter::Counter;
-use crate::decision::{Basis, Change, Decision, WaitReason};
+use super::linux::share_all_cpus;
+use super::prelude::*;
 use crate::model::admission_table::{AdmissionTable, DemandClass};
 use crate::model::window::{Evidence, Window};
-use crate::rng::Rng;
-use crate::snapshot::Snapshot;
-use crate::units::Nanos;
 use known::State;
 use queues::cores_of_domains;
 use settings::Settings;
@@ -113,14 +107,16 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 };
 
 fn needs(params: &Params) -> Vec<Need> {
-    let mut needs = sharing_needs();
     if params.word("demand") == "given" {
-        return needs;
+        return sharing_needs(&[]);
     }
-    needs.push(required(Capability::Counter(Counter::MmReads)));
-    let without = "what other programs move, and writes that are not counted per job, do not count as use of the memory bus";
-    needs.push(wanted(Capability::Traffic, without));
-    needs
+    sharing_needs(&[
+        required(Capability::Counter(Counter::MmReads)),
+        wanted(
+            Capability::Traffic,
+            "what other programs move, and writes that are not counted per job, do not count as use of the memory bus",
+        ),
+    ])
 }
 
 struct Efs {
@@ -136,7 +132,6 @@ impl Efs {
             .state
             .quantum
             .after(snap.now, snap.is_quantum_end(), self.settings.quantum);
-        let all = snap.machine.all_cpus();
         let cores = cores_of_domains(&snap.machine)
             .into_iter()
             .max()
@@ -164,15 +159,9 @@ impl Efs {
                 self.state.tasks[ix].take_measured(&self.table, class);
             }
         }
-        let new = snap
-            .tasks
-            .iter()
-            .filter(|task| task.running.is_none() && task.control.place);
         let admission = publish::changed(&self.settings, &self.table, snap, &mut self.state);
         Decision {
-            changes: new
-                .map(|task| crate::policy::linux::share(task, &all))
-                .collect(),
+            changes: share_all_cpus(snap),
             next_wake: Some(end),
             admission,
             ..Decision::default()
@@ -207,9 +196,7 @@ impl Policy for Efs {
             end = end.min(snap.now + Nanos(self.settings.rule.least_slice_ns.max(1)));
             self.state.quantum.end = end;
         }
-        let mut decision = round.finish(end, Basis::default(), |_, ahead| WaitReason::Order {
-            ahead,
-        });
+        let mut decision = round.finish_in_order(end);
         if let Some((ix, until)) = starved {
             let id = snap.tasks[ix as usize].id;
             for change in &mut decision.changes {

@@ -4,26 +4,25 @@ use crate::model::power::PowerModel;
 use crate::model::starvation::Starvation;
 use crate::model::threshold::Objective;
 use crate::model::window::Window;
-use crate::policy::Params;
-use crate::policy::params::{P_MORE, P0, P1, P2, ParamKind, ParamSpec, number, power_model};
-use crate::units::Nanos;
+use crate::policy::params::{P_MORE, P0, P1, P2, power_model};
+use crate::policy::prelude::*;
 use std::num::NonZeroU64;
 
-/// What one more job must not make worse.
-const OBJECTIVE: ParamSpec = ParamSpec {
-    name: "objective",
-    kind: ParamKind::Choice(&["energy", "edp", "throughput"]),
-    about: "what one more job must not make worse: energy per work (EFS), energy-delay product per work, or throughput, \
-            which leaves a CPU idle only where one more job would take more from the others than it does",
-    at_most: None,
-};
-const DEMAND: ParamSpec = ParamSpec {
-    name: "demand",
-    kind: ParamKind::Choice(&["measured", "given"]),
-    about: "whence it is known what jobs use of the memory bus: counted, or as given with each job (bus_use in a mix file), \
-            for machines that can't count",
-    at_most: None,
-};
+/// How much of the past the predicted demand remembers, in quanta. EFS, whose kernel decides more often, has 1 ms.
+const WINDOW_QUANTA: u64 = 2;
+
+const OBJECTIVE: ParamSpec = choice(
+    "objective",
+    &["energy", "edp", "throughput"],
+    "what one more job must not make worse: energy per work (EFS), energy-delay product per work, or throughput, which \
+     leaves a CPU idle only where one more job would slow the others by more than it does itself",
+);
+const DEMAND: ParamSpec = choice(
+    "demand",
+    &["measured", "given"],
+    "where the jobs' use of the memory bus comes from: `measured` with counters, or `given` with each job (bus_use in a \
+     mix file), for machines that can't count",
+);
 const QUANTUM: ParamSpec = number(
     "quantum_s",
     0.2,
@@ -39,30 +38,23 @@ const MU: ParamSpec = number(
     "transactions that the memory bus of one memory domain serves per microsecond; 150 on the EFS paper's machine, \
      assumed unless a profile or a machine file gives it",
 );
-const WINDOW: ParamSpec = number(
-    "window_quanta",
-    2.0,
-    0.0,
-    1e3,
-    "how much of the past the predicted demand remembers, in quanta; 1 ms in EFS, whose kernel decides more often; 2 is ours",
-);
 const C_LOCAL: ParamSpec = number(
     "c_local",
     20.0,
     0.0,
     1e6,
-    "scheduling periods of its CPU by which a job may lag behind before it counts as starved; 20 in EFS",
+    "a job is starved if it lags behind by more than this many scheduling periods of its CPU; 20 in EFS",
 );
 const C_GLOBAL: ParamSpec = number(
     "c_global",
     5.0,
     0.0,
     1e6,
-    "scheduling periods of the machine for which a job may not run before it counts as starved; 5 in EFS",
+    "a job is starved if it has not run for more than this many scheduling periods of the machine; 5 in EFS",
 );
 
 pub(super) const PARAMS: &[ParamSpec] = &[
-    QUANTUM, OBJECTIVE, DEMAND, MU, P0, P1, P2, P_MORE, WINDOW, C_LOCAL, C_GLOBAL,
+    QUANTUM, OBJECTIVE, DEMAND, MU, P0, P1, P2, P_MORE, C_LOCAL, C_GLOBAL,
 ];
 
 /// The parameters as they are used.
@@ -88,7 +80,7 @@ impl Settings {
             "throughput" => Objective::Throughput,
             _ => Objective::Energy,
         };
-        let window = (quantum.0 as f64 * params.number("window_quanta")) as u64;
+        let window = quantum.0.saturating_mul(WINDOW_QUANTA);
         let rule = Starvation {
             local_factor: params.number("c_local") as u64,
             global_factor: params.number("c_global") as u64,

@@ -11,35 +11,16 @@
 //! to jobs that disturb least, unless they are ahead of the others.
 
 use super::is_predictable;
-use crate::decision::WaitReason;
+use super::leads::Leads;
 use crate::estimate::UNSEEN_READS;
-use crate::model::contention::{Prediction, Seat};
-use crate::placement::Purpose;
-use crate::policy::Params;
-use crate::policy::params::{ParamSpec, number};
-use crate::policy::round::Round;
-use crate::snapshot::TaskView;
-use crate::task::TaskId;
-use crate::topology::{CpuSet, Machine};
-use crate::units::Nanos;
-use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::model::contention::{Predicted, Prediction, Seat};
+use crate::policy::prelude::*;
+use crate::snapshot::Learnt;
+use crate::topology::Machine;
 
-pub(super) const SHARE_MAX: ParamSpec = number(
-    "measurement_share_max",
-    0.08,
-    0.0,
-    1.0,
-    "greatest share of the time in which jobs are measured of which little is known; 0 for no measurements",
-);
-pub(super) const REFINEMENT_SHARE_MAX: ParamSpec = number(
-    "refinement_share_max",
-    0.01,
-    0.0,
-    1.0,
-    "the same, when more than a little is known of all jobs",
-);
-
+/// Greatest share of the time for measuring jobs of which little is known, and for measuring when more is known of all.
+const MOST_OF_TIME: f64 = 0.08;
+const MOST_FOR_REFINEMENT: f64 = 0.01;
 /// Length of a step of a measurement, and the most steps after the first: if one of the jobs was never measured in its phase,
 /// and otherwise.
 const STEP: Nanos = Nanos::from_ms(15);
@@ -64,12 +45,6 @@ const REFUSALS: usize = 8;
 /// Share of a memory's bandwidth below which a job does not wait in its queue.
 const READER: f64 = 0.02;
 
-/// Parameters of measurements.
-pub(super) struct Measuring {
-    share_max: f64,
-    refinement_share_max: f64,
-}
-
 /// What is remembered from decision to decision.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct MeasuringState {
@@ -88,7 +63,7 @@ pub(super) struct MeasuringState {
 
 /// The part of a job's cycles per instruction alone that is unknown.
 fn unknown(task: &TaskView) -> f64 {
-    match task.estimates.learnt.as_ref().value() {
+    match learnt(task) {
         // A phase that was seen once may be the passage from one to another.
         Some(learnt) if learnt.stay < 2 => 0.0,
         Some(learnt) if !learnt.measured => learnt.error.max(NEVER_MEASURED),
@@ -97,180 +72,159 @@ fn unknown(task: &TaskView) -> f64 {
     }
 }
 
-impl Measuring {
-    pub(super) fn new(params: &Params) -> Measuring {
-        Measuring {
-            share_max: params.number("measurement_share_max"),
-            refinement_share_max: params.number("refinement_share_max"),
-        }
-    }
-
+impl MeasuringState {
     /// Chooses who runs in the next step of a measurement, if there is one; until when, and who is measured first.
-    /// `is_choice` says whether anything depends on it, and `lead` how far a task is ahead, in tau.
+    /// `is_choice` says whether anything depends on it.
     pub(super) fn plan(
-        &self,
-        state: &mut MeasuringState,
+        &mut self,
         round: &mut Round<'_>,
         is_choice: bool,
-        lead: &dyn Fn(u32) -> f64,
+        leads: &Leads,
     ) -> Option<(Nanos, TaskId)> {
         let now = round.snap.now;
-        let started = *state.started.get_or_insert(now);
+        let started = *self.started.get_or_insert(now);
         if !round.full {
             // Whoever began on a CPU that became free would disturb the step that goes on.
-            let first = state.measured.iter().find(|&&id| {
-                round
-                    .snap
-                    .task(id)
-                    .is_some_and(|task| task.running.is_some())
-            });
-            return first
-                .filter(|_| now < state.until && round.overdue() == 0)
-                .map(|&first| (state.until, first));
+            let goes_on = now < self.until && round.overdue() == 0;
+            let first = self.measured.iter().find(|&&id| is_running(round, id));
+            return first.filter(|_| goes_on).map(|&first| (self.until, first));
         }
-        let goes_on = !state.measured.is_empty();
-        let (measured, company) = (
-            std::mem::take(&mut state.measured),
-            std::mem::take(&mut state.company),
-        );
-        // What can't be stopped would go on beside a measurement.
-        let fixed = |task: &TaskView| task.is_fixed();
-        if self.share_max == 0.0
-            || !is_choice
-            || round.overdue() > 0
-            || round
-                .order
-                .iter()
-                .any(|&ix| round.task(ix).estimates.executed == 0)
-            || round.snap.tasks.iter().any(fixed)
-        {
+        let measured = std::mem::take(&mut self.measured);
+        let company = std::mem::take(&mut self.company);
+        if !is_choice || !may_measure(round) {
             return None;
         }
-        let (sites, measured, company) = if goes_on {
-            state.steps += 1;
-            let most = if state.rough {
-                MOST_ROUGH_STEPS
-            } else {
-                MOST_STEPS
-            };
-            if state.steps > 1 && (state.steps > most || is_settled(round, &measured)) {
+        let sites = Sites::of(&round.snap.machine);
+        let (group, purpose) = if measured.is_empty() {
+            let spent = self.spent.share_of(now + STEP + STEP - started);
+            (
+                self.begin(spent, round, &sites, leads)?,
+                Purpose::LowContention,
+            )
+        } else {
+            self.steps += 1;
+            if self.is_over(round, &measured) {
                 return None;
             }
-            let sites = Sites::of(&round.snap.machine);
-            let [measured, company] = [measured, company].map(|ids| sites.again(round, &ids));
-            (sites, measured, company)
-        } else {
-            state.steps = 0;
-            let chosen = self.choose(
-                state.spent.share_of(now + STEP + STEP - started),
-                round,
-                lead,
-            )?;
-            let learnt = |&(ix, _): &Seated| round.task(ix).estimates.learnt.as_ref().value();
-            state.rough = chosen
-                .1
-                .iter()
-                .filter_map(learnt)
-                .any(|learnt| !learnt.measured);
-            chosen
+            let again = [measured, company].map(|ids| sites.again(round, &ids));
+            (again, Purpose::MeasureAlone)
         };
-        let purpose = if goes_on {
-            Purpose::MeasureAlone
-        } else {
-            Purpose::LowContention
-        };
-        for (ix, site) in measured {
-            if round
-                .choose_whole_core_of(ix, sites.cores(site), purpose)
-                .is_ok()
-            {
-                state.measured.push(round.task(ix).id);
-            }
-        }
-        let first = *state.measured.first()?;
-        for (ix, site) in company {
-            if sites.choose(round, ix, site).is_ok() {
-                state.company.push(round.task(ix).id);
-            }
-        }
-        state.spent += STEP;
-        state.until = now + STEP;
-        Some((state.until, first))
+        self.seat(round, &sites, group, purpose);
+        let first = *self.measured.first()?;
+        self.spent += STEP;
+        self.until = now + STEP;
+        Some((self.until, first))
     }
 
-    /// Whom to measure, and who runs beside them.
-    fn choose(
-        &self,
+    /// Whether the measurement has taken enough steps.
+    fn is_over(&self, round: &Round<'_>, measured: &[TaskId]) -> bool {
+        let most = if self.rough {
+            MOST_ROUGH_STEPS
+        } else {
+            MOST_STEPS
+        };
+        self.steps > 1 && (self.steps > most || is_settled(round, measured))
+    }
+
+    /// Gives the jobs their CPUs: those that are measured, and then the others.
+    fn seat(
+        &mut self,
+        round: &mut Round<'_>,
+        sites: &Sites,
+        [measured, company]: [Vec<Seated>; 2],
+        purpose: Purpose,
+    ) {
+        for (ix, site) in measured {
+            let chosen = round.choose_whole_core(ix, |core| sites.of[core] == site, purpose);
+            if chosen.is_ok() {
+                self.measured.push(round.task(ix).id);
+            }
+        }
+        if self.measured.is_empty() {
+            return;
+        }
+        for (ix, site) in company {
+            if sites.choose(round, ix, site).is_ok() {
+                self.company.push(round.task(ix).id);
+            }
+        }
+    }
+
+    /// Whom to measure in a new measurement, and who runs beside them. `spent` is the share of the time that measurements
+    /// have taken.
+    fn begin(
+        &mut self,
         spent: f64,
         round: &Round<'_>,
-        lead: &dyn Fn(u32) -> f64,
-    ) -> Option<(Sites, Vec<Seated>, Vec<Seated>)> {
-        let known = |ix: &u32| is_predictable(round.task(*ix));
-        let mut needy: Vec<u32> = round.order.iter().copied().filter(known).collect();
-        needy.retain(|&ix| unknown(round.task(ix)) > WELL_KNOWN);
+        sites: &Sites,
+        leads: &Leads,
+    ) -> Option<[Vec<Seated>; 2]> {
+        self.steps = 0;
+        let mut needy: Vec<u32> = round.order.clone();
+        needy.retain(|&ix| is_predictable(round.task(ix)) && unknown(round.task(ix)) > WELL_KNOWN);
         needy.sort_by(|&a, &b| unknown(round.task(b)).total_cmp(&unknown(round.task(a))));
         let most = if unknown(round.task(*needy.first()?)) > LITTLE_KNOWN {
-            self.share_max
+            MOST_OF_TIME
         } else {
-            self.refinement_share_max
+            MOST_FOR_REFINEMENT
         };
         if spent > most {
             return None;
         }
-        let sites = Sites::of(&round.snap.machine);
-        let mut group = Group {
-            round,
-            sites: &sites,
-            slots: sites
-                .all
-                .iter()
-                .map(|site| (0..site.cores.len()).collect())
-                .collect(),
-            taken: vec![0; sites.all.len()],
-            seats: Vec::new(),
-            measured: Vec::new(),
-            prediction: Prediction::default(),
-        };
-        let chosen = group.add(&needy, true);
-        let reads = |ix: u32| {
-            let learnt = round.task(ix).estimates.learnt.as_ref().value();
-            learnt.map_or(0.0, |learnt| learnt.asks.reads / learnt.solo_ns())
-        };
-        let open = round.open();
-        let measured: BTreeSet<u32> = group.measured.iter().copied().collect();
-        let others = round
-            .order
-            .iter()
-            .copied()
-            .filter(|ix| open[*ix as usize] && !measured.contains(ix))
-            .filter(known);
+        let mut group = Group::new(round, sites);
+        let measured = group.add(&needy, true);
         // Those who disturb least are the same few each time. They are not to get ahead of all others by that.
-        let others = others.filter(|&ix| lead(ix) < MOST_LEAD);
-        let mut others: Vec<(f64, u32)> = others.map(|ix| (reads(ix), ix)).collect();
-        others.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let others: Vec<u32> = others.into_iter().map(|(_, ix)| ix).collect();
+        let mut open = round.open();
+        for &ix in &group.measured {
+            open[ix as usize] = false;
+        }
+        let mut others: Vec<u32> = round.order.clone();
+        others.retain(|&ix| {
+            open[ix as usize] && is_predictable(round.task(ix)) && leads.of(ix) < MOST_LEAD
+        });
+        others.sort_by(|&a, &b| {
+            let (one, other) = (reads(round.task(a)), reads(round.task(b)));
+            one.total_cmp(&other).then(a.cmp(&b))
+        });
         group.fill_up();
         let company = group.add(&others, false);
-        Some((sites, chosen, company))
+        self.rough = measured
+            .iter()
+            .filter_map(|&(ix, _)| learnt(round.task(ix)))
+            .any(|learnt| !learnt.measured);
+        Some([measured, company])
     }
+}
+
+fn learnt(task: &TaskView) -> Option<&Learnt> {
+    task.estimates.learnt.as_ref().value()
+}
+
+/// Lines that a job reads per ns when alone.
+fn reads(task: &TaskView) -> f64 {
+    learnt(task).map_or(0.0, |learnt| learnt.asks.reads / learnt.solo_ns())
+}
+
+fn is_running(round: &Round<'_>, id: TaskId) -> bool {
+    let task = round.snap.task(id);
+    task.is_some_and(|task| task.running.is_some())
+}
+
+/// Whether a measurement disturbs nobody, and nobody disturbs it: what can't be stopped would go on beside it.
+fn may_measure(round: &Round<'_>) -> bool {
+    let is_unknown = |&ix: &u32| round.task(ix).estimates.executed == 0;
+    round.overdue() == 0
+        && !round.order.iter().any(is_unknown)
+        && !round.snap.tasks.iter().any(TaskView::is_fixed)
 }
 
 /// Whether the cache of all that are measured has filled as far as it matters.
 fn is_settled(round: &Round<'_>, measured: &[TaskId]) -> bool {
-    let settling = |&id: &TaskId| {
-        round
-            .snap
-            .task(id)?
-            .estimates
-            .learnt
-            .as_ref()
-            .value()?
-            .settling
-    };
-    measured
-        .iter()
-        .filter_map(settling)
-        .all(|settling| settling < SETTLED)
+    measured.iter().all(|&id| {
+        let learnt = round.snap.task(id).and_then(learnt);
+        let settling = learnt.and_then(|learnt| learnt.settling);
+        settling.is_none_or(|settling| settling < SETTLED)
+    })
 }
 
 /// A task, as its index in the snapshot, and the number of a site.
@@ -293,142 +247,114 @@ struct Sites {
 
 impl Sites {
     fn of(machine: &Machine) -> Sites {
-        let kind = |core: &CpuSet| {
-            let cpu = &machine.cpus[machine.index_of(core.first()?)?];
-            Some((cpu.llc, cpu.core_type, cpu.memory_domain))
-        };
         let mut sites = Sites {
             all: Vec::new(),
             of: vec![0; machine.cores.len()],
         };
-        let mut known = BTreeMap::new();
         for (core, cpus) in machine.cores.iter().enumerate() {
-            let Some((llc, core_type, domain)) = kind(cpus) else {
+            let Some(cpu) = cpus.first().and_then(|cpu| machine.cpu(cpu)) else {
                 continue;
             };
-            let site = *known.entry((llc, core_type)).or_insert_with(|| {
+            let is_there = |site: &Site| (site.llc, site.core_type) == (cpu.llc, cpu.core_type);
+            let number = sites.all.iter().position(is_there).unwrap_or_else(|| {
                 sites.all.push(Site {
-                    llc,
-                    domain,
-                    core_type,
+                    llc: cpu.llc,
+                    domain: cpu.memory_domain,
+                    core_type: cpu.core_type,
                     cores: Vec::new(),
                 });
                 sites.all.len() - 1
             });
-            sites.all[site].cores.push(core);
-            sites.of[core] = site;
+            sites.all[number].cores.push(core);
+            sites.of[core] = number;
         }
         sites
     }
 
     /// Where a task ran last.
     fn last(&self, round: &Round<'_>, ix: u32) -> Option<usize> {
-        let machine = &*round.snap.machine;
-        let cpu = machine.index_of(round.task(ix).last_cpus.first()?)?;
-        Some(self.of[machine.cpus[cpu].core])
+        let cpu = round.snap.machine.cpu(round.task(ix).last_cpus.first()?)?;
+        Some(self.of[cpu.core])
     }
 
-    fn cores(&self, site: usize) -> &[usize] {
-        &self.all[site].cores
-    }
-
-    /// Chooses a task for a CPU of a site.
+    /// Chooses a task for a CPU of a site: where it ran last, or else the first.
     fn choose(&self, round: &mut Round<'_>, ix: u32, site: usize) -> Result<(), WaitReason> {
         if self.all.len() == 1 {
             return round.choose(ix, Purpose::Run);
         }
         let machine = &*round.snap.machine;
-        let last = round.task(ix).last_cpus.iter().filter(|&cpu| {
-            machine
-                .index_of(cpu)
-                .is_some_and(|cpu| self.of[machine.cpus[cpu].core] == site)
-        });
-        let all = self
-            .cores(site)
-            .iter()
-            .flat_map(|&core| machine.cores[core].iter());
-        let found = last.chain(all).find(|&cpu| round.is_free(cpu));
-        let cpu = found.ok_or(WaitReason::Affinity)?;
-        round.choose_on(ix, CpuSet::from_iter([cpu]), Purpose::Run);
+        let last = machine
+            .positions(&round.task(ix).last_cpus)
+            .map(|position| &machine.cpus[position])
+            .filter(|cpu| self.of[cpu.core] == site)
+            .map(|cpu| cpu.id);
+        let cores = self.all[site].cores.iter();
+        let all = cores.flat_map(|&core| machine.cores[core].iter());
+        let cpu = last.chain(all).find(|&cpu| round.is_free(cpu));
+        round.choose_on(ix, cpu.ok_or(WaitReason::Affinity)?.into(), Purpose::Run);
         Ok(())
     }
 
     /// Tasks that ran in the last step, if they may be chosen, where they were.
     fn again(&self, round: &Round<'_>, ids: &[TaskId]) -> Vec<Seated> {
         let open = round.open();
-        let open = ids
-            .iter()
-            .filter_map(|id| {
-                round
-                    .snap
-                    .tasks
-                    .binary_search_by_key(id, |task| task.id)
-                    .ok()
-                    .map(|ix| ix as u32)
-            })
-            .filter(|&ix| open[ix as usize]);
-        open.filter_map(|ix| Some((ix, self.last(round, ix)?)))
-            .collect()
+        let mut again = Vec::new();
+        for id in ids {
+            if let Ok(ix) = round.snap.tasks.binary_search_by_key(id, |task| task.id)
+                && open[ix]
+                && let Some(site) = self.last(round, ix as u32)
+            {
+                again.push((ix as u32, site));
+            }
+        }
+        again
     }
 }
 
 /// Jobs that are measured together, and those that run beside them.
+#[derive(Clone)]
 struct Group<'a> {
     round: &'a Round<'a>,
     sites: &'a Sites,
-    /// Of each site: cores that may be taken, as positions in its list, one for each job; and how many are.
+    /// Of each site the cores for further jobs, the next one last: a core for each job.
     slots: Vec<Vec<usize>>,
-    taken: Vec<usize>,
-    /// Of those that are measured, and of the others.
+    /// Of those that are measured, and then of the others.
     seats: Vec<Seat>,
     measured: Vec<u32>,
-    prediction: Prediction,
 }
 
-impl Group<'_> {
-    /// Those who are measured have a core each. From now on the cores that are left are given out with all their CPUs.
-    fn fill_up(&mut self) {
-        let machine = &*self.round.snap.machine;
-        for ((site, slots), taken) in self
-            .sites
-            .all
-            .iter()
-            .zip(&mut self.slots)
-            .zip(&mut self.taken)
-        {
-            let rest = *taken..site.cores.len();
-            *slots = rest
-                .flat_map(|at| machine.cores[site.cores[at]].iter().map(move |_| at))
-                .collect();
-            *taken = 0;
+impl<'a> Group<'a> {
+    fn new(round: &'a Round<'a>, sites: &'a Sites) -> Group<'a> {
+        let cores = sites.all.iter().map(|site| &site.cores);
+        Group {
+            round,
+            sites,
+            slots: cores
+                .map(|cores| cores.iter().rev().copied().collect())
+                .collect(),
+            seats: Vec::new(),
+            measured: Vec::new(),
         }
     }
 
-    fn room(&self) -> usize {
-        self.slots
-            .iter()
-            .zip(&self.taken)
-            .map(|(slots, taken)| slots.len() - taken)
-            .sum()
-    }
-
-    /// The number of free slots of a site.
-    fn left(&self, site: usize) -> usize {
-        self.slots[site].len() - self.taken[site]
+    /// Those who are measured have a core each. From now on the cores that are left are given out with all their CPUs.
+    fn fill_up(&mut self) {
+        let cores = &self.round.snap.machine.cores;
+        for slots in &mut self.slots {
+            *slots = slots
+                .iter()
+                .flat_map(|&core| std::iter::repeat_n(core, cores[core].len()))
+                .collect();
+        }
     }
 
     /// The site for a job: where it ran last, or else where most is left. `None` if nothing is.
     fn site_for(&self, ix: u32) -> Option<usize> {
-        let last = self
-            .sites
-            .last(self.round, ix)
-            .filter(|&site| self.left(site) > 0);
-        last.or_else(|| {
-            (0..self.slots.len())
-                .rev()
-                .filter(|&site| self.left(site) > 0)
-                .max_by_key(|&site| self.left(site))
-        })
+        let has_room = |&site: &usize| !self.slots[site].is_empty();
+        let last = self.sites.last(self.round, ix).filter(has_room);
+        // The first of several equal maxima.
+        let all = (0..self.slots.len()).rev().filter(has_room);
+        last.or_else(|| all.max_by_key(|&site| self.slots[site].len()))
     }
 
     /// Adds jobs in this order, to be measured or to run beside, as long as there are cores, but none by whom somebody
@@ -437,42 +363,47 @@ impl Group<'_> {
         let mut added: Vec<Seated> = Vec::new();
         let mut rest = jobs;
         for _ in 0..=REFUSALS {
-            let room = rest.len().min(self.room());
-            // A prediction looks at all of them, so whole blocks are tried: the largest that disturbs nobody is added.
-            let (mut fits, mut least) = (0, room + 1);
-            let mut tried = room;
-            while fits + 1 < least {
-                let (seats, before, taken) =
-                    (self.seats.len(), self.measured.len(), self.taken.clone());
-                self.put(&rest[..tried], measured);
-                if self.is_calm() {
-                    fits = tried;
-                } else {
-                    least = tried;
-                }
-                self.seats.truncate(seats);
-                self.measured.truncate(before);
-                self.taken = taken;
-                tried = fits + (least - fits) / 2;
-            }
-            added.extend(self.put(&rest[..fits], measured));
+            let fit = self.most_calm(rest, measured);
+            added.extend(self.put(&rest[..fit], measured));
             // The next one disturbs somebody.
-            rest = rest.get(fits + 1..).unwrap_or_default();
+            rest = rest.get(fit + 1..).unwrap_or_default();
         }
         added
+    }
+
+    /// How many of these jobs can be added so that they disturb nobody. A prediction looks at all jobs, so whole blocks are
+    /// tried.
+    fn most_calm(&self, jobs: &[u32], measured: bool) -> usize {
+        let room = self.slots.iter().map(Vec::len).sum();
+        let mut tried = jobs.len().min(room);
+        let (mut fit, mut least) = (0, tried + 1);
+        while fit + 1 < least {
+            let mut with = self.clone();
+            with.put(&jobs[..tried], measured);
+            if with.is_calm() {
+                fit = tried;
+            } else {
+                least = tried;
+            }
+            tried = fit + (least - fit) / 2;
+        }
+        fit
     }
 
     /// All jobs of a group are predictable.
     fn put(&mut self, jobs: &[u32], measured: bool) -> Vec<Seated> {
         let mut put = Vec::with_capacity(jobs.len());
         for &ix in jobs {
-            let learnt = self.round.task(ix).estimates.learnt.as_ref().value();
-            let (Some(learnt), Some(at)) = (learnt, self.site_for(ix)) else {
+            let Some(learnt) = learnt(self.round.task(ix)) else {
+                continue;
+            };
+            let Some(at) = self.site_for(ix) else {
+                continue;
+            };
+            let Some(core) = self.slots[at].pop() else {
                 continue;
             };
             let site = &self.sites.all[at];
-            let core = site.cores[self.slots[at][self.taken[at]]];
-            self.taken[at] += 1;
             self.seats.push(Seat {
                 asks: *learnt.asks_on(site.core_type),
                 core,
@@ -488,47 +419,46 @@ impl Group<'_> {
     }
 
     /// Whether none of those that are measured is disturbed by more than it may be. One alone is disturbed by nobody.
-    fn is_calm(&mut self) -> bool {
+    fn is_calm(&self) -> bool {
         if self.seats.len() < 2 {
             return true;
         }
-        let shared = &self.round.snap.contention;
-        self.prediction.make(shared, &self.seats);
-        let mut loads = vec![0.0; self.prediction.latency.len()];
-        for (seat, job) in self.seats.iter().zip(&self.prediction.jobs) {
+        let mut prediction = Prediction::default();
+        prediction.make(&self.round.snap.contention, &self.seats);
+        let mut loads = vec![0.0; prediction.latency.len()];
+        for (seat, job) in self.seats.iter().zip(&prediction.jobs) {
             loads[seat.domain] += job.reads;
         }
-        let most = shared.memory.most.unwrap_or(f64::INFINITY);
-        let measured = self
-            .measured
-            .iter()
-            .zip(&self.seats)
-            .zip(&self.prediction.jobs);
+        let measured = self.measured.iter().zip(&self.seats).zip(&prediction.jobs);
         measured.into_iter().all(|((&ix, seat), job)| {
-            let may =
-                (BETTER * unknown(self.round.task(ix))).clamp(LEAST_DISTURBED, MOST_DISTURBED);
-            let solo = seat.asks.solo_cpi(shared);
-            let cached = self.prediction.cached[seat.llc];
-            let share = if cached > 0.0 {
-                (job.reads / cached).clamp(0.02, 1.0)
-            } else {
-                1.0
-            };
-            // What it would read with all of the cache stays unknown the less of it it has.
-            let unseen =
-                seat.asks.miss_cost(shared, share) * UNSEEN_READS * libm::log(1.0 / share) / solo;
-            // A memory delivers no more than it can, whatever is believed of what its readers wait. One who is alone at its
-            // limit is not disturbed by that.
-            let is_reader = job.reads > READER * most;
-            let slowdown = f64::max(
-                job.cpi / solo,
-                if is_reader {
-                    loads[seat.domain] / most.max(job.reads)
-                } else {
-                    1.0
-                },
-            );
-            slowdown <= 1.0 + may.max(CALM) && unseen < may
+            let cached = prediction.cached[seat.llc];
+            !self.is_disturbed(ix, seat, job, cached, loads[seat.domain])
         })
+    }
+
+    /// Whether a job that is measured is disturbed by more than it may be. `cached` are the lines that are read into its
+    /// cache, and `load` those from its memory.
+    fn is_disturbed(&self, ix: u32, seat: &Seat, job: &Predicted, cached: f64, load: f64) -> bool {
+        let shared = &self.round.snap.contention;
+        let may = (BETTER * unknown(self.round.task(ix))).clamp(LEAST_DISTURBED, MOST_DISTURBED);
+        let solo = seat.asks.solo_cpi(shared);
+        let share = if cached > 0.0 {
+            (job.reads / cached).clamp(0.02, 1.0)
+        } else {
+            1.0
+        };
+        // What it would read with all of the cache stays unknown the less of it it has.
+        let unseen =
+            seat.asks.miss_cost(shared, share) * UNSEEN_READS * libm::log(1.0 / share) / solo;
+        // A memory delivers no more than it can, whatever is believed of what its readers wait. One who is alone at its
+        // limit is not disturbed by that.
+        let most = shared.memory.most.unwrap_or(f64::INFINITY);
+        let overload = if job.reads > READER * most {
+            load / most.max(job.reads)
+        } else {
+            1.0
+        };
+        let slowdown = f64::max(job.cpi / solo, overload);
+        slowdown > 1.0 + may.max(CALM) || unseen >= may
     }
 }
