@@ -1,15 +1,10 @@
 //! The bandwidth-aware SMT scheduler: mean IPC of mixes of 24 over linux (the poster's section 2).
 
-use super::error::ReproduceError;
-use super::figure::{Axes, Series, bars};
-use super::findings::{Cell, Chapter, Verdict};
-use super::grid::{Grid, gain};
-use super::lab::{Lab, in_words};
-use super::machines::{changed, machine, with_long_slices};
-use super::measured::Measured;
-use super::mixes::{Mix, of_folder};
-use super::paper::bandwidth as paper;
-use super::trial::Candidate;
+use crate::reproduction::engine::{
+    Axes, Candidate, Cell, Chapter, Grid, Lab, Measured, Mix, Result, Series, Verdict, bars,
+    changed, gain, in_words, machine, of_folder, with_long_slices,
+};
+use crate::reproduction::paper::bandwidth as paper;
 use crate::statistics::{mean, over};
 use cosched_core::Counter;
 use cosched_sim::MachineSpec;
@@ -60,7 +55,7 @@ impl<'a> Bench<'a> {
         lab: &'a Lab<'a>,
         mixes: &'a [Mix],
         (name, channels): (&'static str, &'static str),
-    ) -> Result<Bench<'a>, ReproduceError> {
+    ) -> Result<Bench<'a>> {
         let what = format!("bandwidth on {name}");
         let seeds = lab.fewer_seeds();
         let grid = Grid::simulate(lab, &what, &machine(name), mixes, &candidates(), seeds)?;
@@ -117,7 +112,7 @@ impl<'a> Bench<'a> {
     }
 
     /// What is left of the gain without long quanta, and without pairs by the use of the L1 cache.
-    fn causes(&self) -> Result<Vec<Vec<Cell>>, ReproduceError> {
+    fn causes(&self) -> Result<Vec<Vec<Cell>>> {
         let spec = machine(self.name);
         let long = self.grid_of(
             "slices of 200 ms",
@@ -149,7 +144,7 @@ impl<'a> Bench<'a> {
         spec: Arc<MachineSpec>,
         which: &[usize],
         seeds: &[u64],
-    ) -> Result<Grid, ReproduceError> {
+    ) -> Result<Grid> {
         let what = format!("{what} on {}", self.name);
         let candidates = which.iter().map(|&at| candidates()[at].clone());
         let candidates: Vec<Candidate> = candidates.collect();
@@ -158,7 +153,7 @@ impl<'a> Bench<'a> {
 }
 
 /// The chapter.
-pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
+pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter> {
     let mut chapter = Chapter::new(
         "bandwidth",
         "Bandwidth-aware selection and allocation: mean IPC",
@@ -179,8 +174,7 @@ pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
         causes.extend(bench.causes()?);
         let what = "gain of mean IPC of `bandwidth`, ideal target, %";
         let gain = over(&bench.gains(&bench.grid, IDEAL), mean);
-        let verdict = Verdict::gain(what, paper::SPEED_UP, 1, &gain);
-        chapter.verdicts.push(verdict.on(bench.channels));
+        chapter.judge(Verdict::gain(what, paper::SPEED_UP, 1, &gain).on(bench.channels));
     }
     chapter.table(
         "bandwidth-summary",

@@ -8,37 +8,23 @@
 
 mod bandwidth;
 mod efs;
-mod error;
-mod figure;
-pub mod findings;
-mod grid;
-mod lab;
+mod engine;
 mod lucky;
-mod machines;
-mod measured;
-mod mixes;
-mod number;
 mod paper;
 mod perf_fair;
-mod pool;
-mod trial;
-mod truth;
-mod watch;
 
-pub use error::ReproduceError;
-pub use findings::Findings;
-pub use pool::Pool;
+pub use engine::findings::Findings;
+pub use engine::{Pool, ReproduceError, Result, findings};
 
 use cosched_core::Nanos;
-use findings::Chapter;
-use lab::Lab;
+use engine::{Chapter, Lab};
 
 /// The experiments of a paper: a chapter of the document.
 #[derive(Debug)]
 pub struct Experiment {
     /// Its name on the command line, and its chapter's.
     pub name: &'static str,
-    chapter: fn(&Lab<'_>) -> Result<Chapter, ReproduceError>,
+    chapter: fn(&Lab<'_>) -> Result<Chapter>,
 }
 
 /// All experiments, in the order of the document.
@@ -106,7 +92,7 @@ impl Request {
 ///
 /// # Errors
 /// See [`ReproduceError`]. The same request always fails in the same way.
-pub fn reproduce(request: &Request, pool: Pool<'_>) -> Result<Findings, ReproduceError> {
+pub fn reproduce(request: &Request, pool: Pool<'_>) -> Result<Findings> {
     let all = request.experiments.len();
     let solo_ms = if request.quick { 10_000 } else { 100_000 };
     let mut chapters = Vec::with_capacity(all);

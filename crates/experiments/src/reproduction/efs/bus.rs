@@ -1,16 +1,10 @@
 //! The memory bus: what one program needs of it alone, and what four of them get (section 3, Figure 4).
 
-use super::super::error::ReproduceError;
-use super::super::figure::{Axes, curves};
-use super::super::findings::{Cell, Chapter, Verdict};
-use super::super::grid::Grid;
-use super::super::lab::Lab;
-use super::super::measured::Measured;
-use super::super::mixes::program;
-use super::super::number::plain;
-use super::super::paper::efs as paper;
-use super::super::trial::Candidate;
-use super::{CORES, LINUX, fours};
+use super::{Bench, CORES, LINUX};
+use crate::reproduction::engine::{
+    Axes, Candidate, Cell, Chapter, Grid, Measured, Result, Verdict, curves, plain, program,
+};
+use crate::reproduction::paper::efs as paper;
 use crate::statistics::{deviation, mean, over};
 use cosched_core::model::bus;
 use cosched_report::chart::Curve;
@@ -85,21 +79,16 @@ fn off(model: f64, throughputs: &[f64]) -> Vec<f64> {
 }
 
 /// Throughput of four identical tasks against what one needs of the bus alone.
-pub(super) fn figure_4(
-    chapter: &mut Chapter,
-    lab: &Lab<'_>,
-    machine: &Arc<MachineSpec>,
-    programs: &[Arc<ProgramSpec>],
-) -> Result<(), ReproduceError> {
+pub(super) fn figure_4(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
     let made = (1..=10).map(|tenth| program(&format!("bus-{}", 10 * tenth)));
     let made: Vec<Arc<ProgramSpec>> = made.collect();
-    let all = [&made, programs].concat();
-    let (linux, seeds) = ([Candidate::new("linux")], lab.few_seeds());
-    let mixes = fours(lab, &all);
-    let grid = Grid::simulate(lab, "efs: Figure 4", machine, &mixes, &linux, seeds)?;
+    let all = [&made[..], &bench.programs].concat();
+    let linux = [Candidate::new("linux")];
+    let mixes: Vec<_> = all.iter().map(|program| bench.four_of(program)).collect();
+    let grid = Grid::few(bench.lab, "efs: Figure 4", &bench.slow, &mixes, &linux)?;
     let (mut rows, mut points, mut differences, mut below) = (vec![], vec![], vec![], 0);
     for (at, program) in all.iter().enumerate() {
-        let demand = solo_utilisation(machine, program);
+        let demand = solo_utilisation(&bench.slow, program);
         let values = grid.values(at, LINUX, throughput);
         rows.push(vec![
             Cell::text(program.name.clone()),
@@ -125,18 +114,16 @@ pub(super) fn figure_4(
     );
     chapter.text(format!(
         "Of {} SPEC programs {below} lie more than 1 % below the model.",
-        programs.len()
+        bench.programs.len()
     ));
     let most = over(&differences, |values| {
         values.iter().map(|off| off.abs()).reduce(f64::max)
     });
     let spread = over(&differences, deviation);
     let what = "Figure 4: greatest difference of the synthetic program from the model, %";
-    let verdict = Verdict::at_most(what, paper::FIGURE_4_MOST, 1, &most);
-    chapter.verdicts.push(verdict);
+    chapter.judge(Verdict::at_most(what, paper::FIGURE_4_MOST, 1, &most));
     let what = "Figure 4: standard deviation of that difference, %";
-    let verdict = Verdict::size(what, paper::FIGURE_4_DEVIATION, 1, &spread);
-    chapter.verdicts.push(verdict);
+    chapter.judge(Verdict::size(what, paper::FIGURE_4_DEVIATION, 1, &spread));
     Ok(())
 }
 
@@ -164,12 +151,8 @@ fn draw_figure_4(chapter: &mut Chapter, made: Vec<(f64, f64)>, real: Vec<(f64, f
 }
 
 /// Figure 4 with programs that wait for fewer misses at once.
-pub(super) fn causes(
-    chapter: &mut Chapter,
-    lab: &Lab<'_>,
-    machine: &Arc<MachineSpec>,
-) -> Result<(), ReproduceError> {
-    let (linux, seeds) = ([Candidate::new("linux")], lab.few_seeds());
+pub(super) fn causes(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
+    let (machine, linux) = (&bench.slow, [Candidate::new("linux")]);
     let demands = [0.1, 0.2, 0.3, 0.4];
     let mut rows = Vec::new();
     for at_once in FEWER_AT_ONCE {
@@ -181,8 +164,13 @@ pub(super) fn causes(
                 continue;
             };
             let model = model(solo_utilisation(machine, &program));
-            let mixes = fours(lab, &[program]);
-            let grid = Grid::simulate(lab, &what, machine, &mixes, &linux, seeds)?;
+            let grid = Grid::few(
+                bench.lab,
+                &what,
+                machine,
+                &[bench.four_of(&program)],
+                &linux,
+            )?;
             let off = off(model, &grid.values(0, LINUX, throughput));
             row.push(Cell::signed(&off, 1));
         }

@@ -1,23 +1,16 @@
 //! Solo utilisation of the bus, estimated beside another program (section 5.2, Figure 6).
 
-use super::super::error::ReproduceError;
-use super::super::figure::{Axes, curves};
-use super::super::findings::{Cell, Chapter, Verdict};
-use super::super::grid::Grid;
-use super::super::lab::Lab;
-use super::super::measured::Measured;
-use super::super::mixes::Mix;
-use super::super::number::plain;
-use super::super::paper::efs as paper;
-use super::super::trial::Candidate;
-use super::LINUX;
 use super::bus::{AT_ONCE, FEWER_AT_ONCE, mu, solo_utilisation, synthetic};
+use super::{Bench, LINUX};
+use crate::reproduction::engine::{
+    Axes, Candidate, Cell, Chapter, Grid, Measured, Mix, Result, Verdict, curves, plain,
+};
+use crate::reproduction::paper::efs as paper;
 use crate::statistics::{mean, over};
 use cosched_core::model::bus;
 use cosched_core::{Nanos, TaskId};
 use cosched_report::chart::Curve;
-use cosched_sim::{MachineSpec, Work};
-use std::sync::Arc;
+use cosched_sim::Work;
 
 /// Estimates of the solo utilisation of a program beside another one, by seed; all in per cent.
 struct Estimates {
@@ -44,12 +37,8 @@ fn used(run: &Measured, job: u32, mu: f64) -> f64 {
 
 impl Beside {
     /// Estimates for a program that uses 57 % of the bus alone, from simulated counters. `None` if no program can use as much.
-    fn simulate(
-        lab: &Lab<'_>,
-        machine: &Arc<MachineSpec>,
-        at_once: f64,
-        others: &[u32],
-    ) -> Result<Option<Beside>, ReproduceError> {
+    fn simulate(bench: &Bench<'_>, at_once: f64, others: &[u32]) -> Result<Option<Beside>> {
+        let machine = &bench.slow;
         let Some(observed) = synthetic(machine, paper::FIGURE_6_SOLO, at_once) else {
             return Ok(None);
         };
@@ -74,7 +63,7 @@ impl Beside {
             ..Candidate::new("linux")
         }];
         let what = format!("efs: Figure 6, {} misses at once", plain(at_once, 0));
-        let grid = Grid::simulate(lab, &what, machine, &mixes, &watched, lab.few_seeds())?;
+        let grid = Grid::few(bench.lab, &what, machine, &mixes, &watched)?;
         let of_mixes = demands.into_iter().enumerate();
         let estimates = of_mixes
             .map(|(mix, other)| Estimates::of(other, grid.of(mix, LINUX), mu(machine)))
@@ -120,13 +109,9 @@ impl Estimates {
 }
 
 /// Solo utilisation estimated beside another program, by Eq. 9 and by the additive model.
-pub(super) fn figure_6(
-    chapter: &mut Chapter,
-    lab: &Lab<'_>,
-    machine: &Arc<MachineSpec>,
-) -> Result<(), ReproduceError> {
+pub(super) fn figure_6(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
     let others = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
-    let Some(found) = Beside::simulate(lab, machine, AT_ONCE, &others)? else {
+    let Some(found) = Beside::simulate(bench, AT_ONCE, &others)? else {
         return Ok(());
     };
     let truth = vec![(0.0, found.truth), (100.0, found.truth)];
@@ -165,22 +150,17 @@ pub(super) fn figure_6(
         ("Eq. 9", found.errors(|one| &one.by_eq_9)),
     ];
     let what = "error of the estimate of a solo utilisation of 57 % (Figure 6)";
-    let verdict = Verdict::order(what, &["additive", "Eq. 9"], &errors);
-    chapter.verdicts.push(verdict);
+    chapter.judge(Verdict::order(what, &["additive", "Eq. 9"], &errors));
     Ok(())
 }
 
 /// Figure 6 with programs that wait for fewer misses at once.
-pub(super) fn causes(
-    chapter: &mut Chapter,
-    lab: &Lab<'_>,
-    machine: &Arc<MachineSpec>,
-) -> Result<(), ReproduceError> {
+pub(super) fn causes(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
     // With few misses at once a program can't use much more.
     let others = [10, 20, 30, 40, 50];
     let mut rows = Vec::new();
     for at_once in FEWER_AT_ONCE {
-        let Some(found) = Beside::simulate(lab, machine, at_once, &others)? else {
+        let Some(found) = Beside::simulate(bench, at_once, &others)? else {
             continue;
         };
         rows.push(vec![

@@ -1,26 +1,19 @@
 //! Which programs EFS leaves as they are, and what fewer cores would have brought them.
 
-use super::super::findings::{Cell, Chapter};
+use super::Bench;
 use super::bus::solo_utilisation;
 use super::programs::{AFFECTED, Effects};
+use crate::reproduction::engine::{Cell, Chapter};
 use crate::statistics::mean;
-use cosched_sim::{MachineSpec, ProgramSpec};
-use std::sync::Arc;
 
 fn mean_saved(effects: &Effects, program: usize) -> f64 {
     mean(&effects.energy_saved[program]).unwrap_or(0.0)
 }
 
 /// Compares the effects of `efs` (Figure 8) with those of the best fixed number of cores (Figure 9).
-pub(super) fn causes(
-    chapter: &mut Chapter,
-    machine: &Arc<MachineSpec>,
-    programs: &[Arc<ProgramSpec>],
-    efs: &Effects,
-    fixed: &[Effects],
-) {
+pub(super) fn causes(chapter: &mut Chapter, bench: &Bench<'_>, efs: &Effects, fixed: &[Effects]) {
     let (mut rows, mut missed, mut hopeless) = (Vec::new(), Vec::new(), 0);
-    for (at, program) in programs.iter().enumerate() {
+    for (at, program) in bench.programs.iter().enumerate() {
         let by_cores = fixed.iter().zip(1..);
         let best =
             by_cores.max_by(|(a, _), (b, _)| mean_saved(a, at).total_cmp(&mean_saved(b, at)));
@@ -32,7 +25,7 @@ pub(super) fn causes(
         }
         rows.push(vec![
             Cell::text(program.name.clone()),
-            Cell::number(100.0 * solo_utilisation(machine, program), 0),
+            Cell::number(100.0 * solo_utilisation(&bench.full, program), 0),
             Cell::signed(&efs.energy_saved[at], 1),
             Cell::signed(&efs.time_lost[at], 1),
             Cell::number(f64::from(cores), 0),
@@ -47,7 +40,7 @@ pub(super) fn causes(
         "**Where EFS can't gain.** Of {hopeless} of the {} programs no number of cores saves more than 3 % of the energy: they \
          hardly disturb each other, and an idle core saves less than the time that it costs. Programs with which fewer cores \
          would save more than 3 %, and `efs` does not: {}.",
-        programs.len(),
+        bench.programs.len(),
         missed.join(", ")
     ));
     chapter.table(

@@ -11,13 +11,10 @@ mod power;
 mod programs;
 mod streams;
 
-use super::error::ReproduceError;
-use super::findings::Chapter;
-use super::lab::{Lab, in_words};
-use super::machines::machine;
-use super::mixes::{Mix, spec_programs};
-use super::trial::Candidate;
-use cosched_sim::ProgramSpec;
+use crate::reproduction::engine::{
+    Candidate, Chapter, Lab, Mix, Result, in_words, machine, spec_programs,
+};
+use cosched_sim::{MachineSpec, ProgramSpec};
 use std::sync::Arc;
 
 /// What energies rest on.
@@ -45,19 +42,37 @@ fn serial() -> Candidate {
     }
 }
 
-/// A copy of each program for each core.
-fn fours(lab: &Lab<'_>, programs: &[Arc<ProgramSpec>]) -> Vec<Mix> {
-    programs
-        .iter()
-        .map(|program| Mix::of_copies(program, CORES, lab.work()))
-        .collect()
+/// The machine at its full clock and at a lower one, and the programs that run on it.
+struct Bench<'a> {
+    lab: &'a Lab<'a>,
+    full: Arc<MachineSpec>,
+    slow: Arc<MachineSpec>,
+    programs: Vec<Arc<ProgramSpec>>,
+}
+
+impl Bench<'_> {
+    /// So many copies of each program.
+    fn copies(&self, number: usize) -> Vec<Mix> {
+        let programs = self.programs.iter();
+        programs
+            .map(|program| Mix::of_copies(program, number, self.lab.work()))
+            .collect()
+    }
+
+    /// A copy of a program for each core.
+    fn four_of(&self, program: &Arc<ProgramSpec>) -> Mix {
+        Mix::of_copies(program, CORES, self.lab.work())
+    }
 }
 
 /// The chapter.
-pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
-    let full = machine("i5-2500");
-    let slow = machine("i5-2500-1.6ghz");
-    let programs = spec_programs();
+pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter> {
+    let bench = Bench {
+        lab,
+        full: machine("i5-2500"),
+        slow: machine("i5-2500-1.6ghz"),
+        programs: spec_programs(),
+    };
     let mut chapter = Chapter::new("efs", "EFS: energy by leaving cores idle");
     chapter.text(format!(
         "Four cores that share one channel of memory (`i5-2500`), {}, with {} (Figures 8 and 10; all others with {}). Energy is \
@@ -70,18 +85,18 @@ pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
         lab.seeds_in_words(),
         in_words(lab.few_seeds()),
     ));
-    power::calibration(&mut chapter, lab, &full, &programs)?;
-    bus::figure_4(&mut chapter, lab, &slow, &programs)?;
-    estimate::figure_6(&mut chapter, lab, &slow)?;
-    only_misses::figure_7(&mut chapter, lab, &full)?;
-    only_misses::table_1(&mut chapter, lab, &full)?;
-    let effects = programs::figure_8(&mut chapter, lab, &full, &programs)?;
-    let fixed = programs::figure_9(&mut chapter, lab, &full, &programs)?;
-    programs::figure_10(&mut chapter, lab, &full)?;
+    power::calibration(&mut chapter, &bench)?;
+    bus::figure_4(&mut chapter, &bench)?;
+    estimate::figure_6(&mut chapter, &bench)?;
+    only_misses::figure_7(&mut chapter, &bench)?;
+    only_misses::table_1(&mut chapter, &bench)?;
+    let effects = programs::figure_8(&mut chapter, &bench)?;
+    let fixed = programs::figure_9(&mut chapter, &bench)?;
+    programs::figure_10(&mut chapter, &bench)?;
     chapter.causes(lab.of_causes());
-    streams::causes(&mut chapter, lab, &full, &programs)?;
-    bus::causes(&mut chapter, lab, &slow)?;
-    estimate::causes(&mut chapter, lab, &slow)?;
-    left_alone::causes(&mut chapter, &full, &programs, &effects, &fixed);
+    streams::causes(&mut chapter, &bench)?;
+    bus::causes(&mut chapter, &bench)?;
+    estimate::causes(&mut chapter, &bench)?;
+    left_alone::causes(&mut chapter, &bench, &effects, &fixed);
     Ok(chapter)
 }

@@ -1,41 +1,26 @@
 //! Four copies of a program that only misses: who has a core, and what it costs (section 5.2, Figure 7 and Table 1).
 
-use super::super::error::ReproduceError;
-use super::super::figure::timeline;
-use super::super::findings::{Cell, Chapter, Verdict};
-use super::super::grid::{Grid, saved, share};
-use super::super::lab::Lab;
-use super::super::measured::{Figure, Measured};
-use super::super::mixes::program;
-use super::super::paper::efs as paper;
-use super::super::trial::Candidate;
-use super::{CORES, EFS, LINUX, POWER, STREAMS, fours, linux_and_efs, serial};
+use super::{Bench, CORES, EFS, LINUX, POWER, STREAMS, linux_and_efs, serial};
+use crate::reproduction::engine::{
+    Candidate, Cell, Chapter, Figure, Grid, Measured, Result, Verdict, program, saved, share,
+    timeline,
+};
+use crate::reproduction::paper::efs as paper;
 use cosched_core::Nanos;
-use cosched_sim::MachineSpec;
-use std::sync::Arc;
 
 /// Time that Figure 7 shows: the paper's 300 ms, scaled from its periods of 18 ms to quanta of 200 ms.
 const FIGURE_7: Nanos = Nanos::from_ms(3_300);
 
-fn simulate(
-    lab: &Lab<'_>,
-    what: &str,
-    machine: &Arc<MachineSpec>,
-    candidates: &[Candidate],
-) -> Result<Grid, ReproduceError> {
-    let mixes = fours(lab, &[program("bus-100")]);
-    Grid::simulate(lab, what, machine, &mixes, candidates, lab.few_seeds())
+fn simulate(bench: &Bench<'_>, what: &str, candidates: &[Candidate]) -> Result<Grid> {
+    let mixes = [bench.four_of(&program("bus-100"))];
+    Grid::few(bench.lab, what, &bench.full, &mixes, candidates)
 }
 
 /// Who has which core.
-pub(super) fn figure_7(
-    chapter: &mut Chapter,
-    lab: &Lab<'_>,
-    machine: &Arc<MachineSpec>,
-) -> Result<(), ReproduceError> {
+pub(super) fn figure_7(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
     let mut both = linux_and_efs();
     both.iter_mut().for_each(|one| one.noted = FIGURE_7);
-    let grid = simulate(lab, "efs: Figure 7", machine, &both)?;
+    let grid = simulate(bench, "efs: Figure 7", &both)?;
     chapter.heading("Figure 7: which cores are in use");
     let of_linux =
         " The kernel does not tell which core a job has, so each job has a row of its own.";
@@ -52,8 +37,7 @@ pub(super) fn figure_7(
         ));
         let busy = grid.values(0, at, |run| Some(run.busy_s / run.turnaround_s));
         let what = format!("Figure 7: cores in use on average under `{name}`");
-        let verdict = Verdict::size(what, paper, 1, &busy);
-        chapter.verdicts.push(verdict);
+        chapter.judge(Verdict::size(what, paper, 1, &busy));
     }
     Ok(())
 }
@@ -89,14 +73,10 @@ const COMPARED: [Compared; 3] = [
 ];
 
 /// Four copies of a program that only misses: one after the other, together, and together under EFS.
-pub(super) fn table_1(
-    chapter: &mut Chapter,
-    lab: &Lab<'_>,
-    machine: &Arc<MachineSpec>,
-) -> Result<(), ReproduceError> {
+pub(super) fn table_1(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
     const PARALLEL: usize = 1;
     let three = [serial(), Candidate::new("linux"), Candidate::new("efs")];
-    let grid = simulate(lab, "efs: Table 1", machine, &three)?;
+    let grid = simulate(bench, "efs: Table 1", &three)?;
     let names = ["serial, `linux`", "parallel, `linux`", "parallel, `efs`"];
     let mut rows = Vec::new();
     for (at, name) in names.iter().enumerate() {
@@ -111,15 +91,16 @@ pub(super) fn table_1(
             if at != PARALLEL {
                 let what = format!("Table 1: {} saved by {name} against parallel, %", one.name);
                 let saved = grid.compared(at, PARALLEL, one.figure, saved);
-                let verdict = Verdict::gain(what, 100.0 * (1.0 - paper), 1, &saved[0]);
-                chapter.verdicts.push(verdict.resting_on(one.rests_on));
+                chapter.judge(
+                    Verdict::gain(what, 100.0 * (1.0 - paper), 1, &saved[0])
+                        .resting_on(one.rests_on),
+                );
             }
         }
         row.extend([Cell::mean(&power, 1), Cell::number(watts, 1)]);
         rows.push(row);
         let what = format!("Table 1: power of {name}, W");
-        let verdict = Verdict::size(what, watts, 1, &power);
-        chapter.verdicts.push(verdict.resting_on(POWER));
+        chapter.judge(Verdict::size(what, watts, 1, &power).resting_on(POWER));
     }
     chapter.heading("Table 1: four copies that only miss");
     chapter.table(

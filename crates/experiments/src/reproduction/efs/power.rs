@@ -1,17 +1,9 @@
 //! Power by the number of cores in use: the calibration of P_k (section 5.1, Eq. 25).
 
-use super::super::error::ReproduceError;
-use super::super::findings::{Cell, Chapter, Verdict};
-use super::super::grid::Grid;
-use super::super::lab::Lab;
-use super::super::measured::Measured;
-use super::super::mixes::Mix;
-use super::super::paper::efs as paper;
-use super::super::trial::Candidate;
-use super::{CORES, LINUX, POWER};
+use super::{Bench, CORES, LINUX, POWER};
+use crate::reproduction::engine::{Candidate, Cell, Chapter, Grid, Measured, Result, Verdict};
+use crate::reproduction::paper::efs as paper;
 use crate::statistics::{deviation, mean, over};
-use cosched_sim::{MachineSpec, ProgramSpec};
-use std::sync::Arc;
 
 /// The standard deviation in per cent of the mean.
 fn relative_deviation(values: &[f64]) -> Option<f64> {
@@ -19,22 +11,14 @@ fn relative_deviation(values: &[f64]) -> Option<f64> {
 }
 
 /// Power by the number of cores in use.
-pub(super) fn calibration(
-    chapter: &mut Chapter,
-    lab: &Lab<'_>,
-    machine: &Arc<MachineSpec>,
-    programs: &[Arc<ProgramSpec>],
-) -> Result<(), ReproduceError> {
-    let (linux, seeds) = ([Candidate::new("linux")], lab.few_seeds());
+pub(super) fn calibration(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
+    let linux = [Candidate::new("linux")];
     let mut rows = Vec::new();
-    let mut last = vec![paper::POWER_W[0]; seeds.len()];
+    let mut last = vec![paper::POWER_W[0]; bench.lab.few_seeds().len()];
     for cores in 1..=CORES {
-        let mixes: Vec<Mix> = programs
-            .iter()
-            .map(|program| Mix::of_copies(program, cores, lab.work()))
-            .collect();
         let what = format!("efs: power with {cores} cores in use");
-        let power = Grid::simulate(lab, &what, machine, &mixes, &linux, seeds)?
+        let mixes = bench.copies(cores);
+        let power = Grid::few(bench.lab, &what, &bench.full, &mixes, &linux)?
             .by_mix(LINUX, Measured::power);
         let means = over(&power, mean);
         let deviation = over(&power, relative_deviation);
@@ -48,18 +32,7 @@ pub(super) fn calibration(
             Cell::mean(&deviation, 1),
             Cell::number(paper::POWER_DEVIATION[cores - 1], 1),
         ]);
-        let what = format!("P_{cores}, W");
-        let of_step = Verdict::size(what, paper::POWER_W[cores], 1, &step);
-        let what = format!("deviation of power between programs, {cores} cores in use, %");
-        let spread = Verdict::size(what, paper::POWER_DEVIATION[cores - 1], 1, &deviation);
-        chapter.verdicts.extend([
-            of_step.fitted(),
-            if cores == CORES {
-                spread.fitted()
-            } else {
-                spread.resting_on(POWER)
-            },
-        ]);
+        chapter.verdicts.extend(judge(cores, &step, &deviation));
         last = means;
     }
     chapter.heading("Calibration of P_k");
@@ -79,4 +52,16 @@ pub(super) fn calibration(
         rows,
     );
     Ok(())
+}
+
+fn judge(cores: usize, step: &[f64], deviation: &[f64]) -> [Verdict; 2] {
+    let what = format!("P_{cores}, W");
+    let of_step = Verdict::size(what, paper::POWER_W[cores], 1, step);
+    let what = format!("deviation of power between programs, {cores} cores in use, %");
+    let spread = Verdict::size(what, paper::POWER_DEVIATION[cores - 1], 1, deviation);
+    let spread = match cores {
+        CORES => spread.fitted(),
+        _ => spread.resting_on(POWER),
+    };
+    [of_step.fitted(), spread]
 }

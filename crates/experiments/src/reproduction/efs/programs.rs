@@ -1,18 +1,12 @@
 //! Four copies of each program, on all cores and on fewer, and mixes of high demand (section 5.3, Figures 8 to 10).
 
-use super::super::error::ReproduceError;
-use super::super::figure::{Axes, bars};
-use super::super::findings::{Cell, Chapter, Verdict};
-use super::super::grid::{Grid, lost, saved};
-use super::super::lab::Lab;
-use super::super::measured::Measured;
-use super::super::mixes::of_folder;
-use super::super::paper::efs as paper;
-use super::super::trial::Candidate;
-use super::{CORES, EFS, LINUX, POWER, STREAMS, fours, linux_and_efs};
+use super::{Bench, CORES, EFS, LINUX, POWER, STREAMS, linux_and_efs};
+use crate::reproduction::engine::{
+    Axes, Candidate, Cell, Chapter, Grid, Measured, Result, Verdict, bars, lost, of_folder, saved,
+};
+use crate::reproduction::paper::efs as paper;
 use crate::statistics::{mean, over};
-use cosched_sim::{MachineSpec, ProgramSpec};
-use std::sync::Arc;
+use std::cmp::Ordering;
 
 /// A program is affected when its energy changes by more than this, in per cent (section 5.3).
 pub(super) const AFFECTED: f64 = 3.0;
@@ -96,19 +90,29 @@ fn share_of_affected(saved: &[f64]) -> Option<f64> {
 }
 
 /// Four copies of each program under `linux` and `efs`.
-pub(super) fn figure_8(
-    chapter: &mut Chapter,
-    lab: &Lab<'_>,
-    machine: &Arc<MachineSpec>,
-    programs: &[Arc<ProgramSpec>],
-) -> Result<Effects, ReproduceError> {
-    let (mixes, both) = (fours(lab, programs), linux_and_efs());
-    let grid = Grid::simulate(lab, "efs: Figure 8", machine, &mixes, &both, &lab.seeds)?;
+pub(super) fn figure_8(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<Effects> {
+    let (mixes, both) = (bench.copies(CORES), linux_and_efs());
+    let seeds = &bench.lab.seeds;
+    let grid = Grid::simulate(
+        bench.lab,
+        "efs: Figure 8",
+        &bench.full,
+        &mixes,
+        &both,
+        seeds,
+    )?;
     let effects = Effects::of(&grid, EFS);
     let names: Vec<String> = mixes.into_iter().map(|mix| mix.name).collect();
     chapter.heading("Figure 8: four copies of each program");
     let caption = "What `efs` changes for four copies of each program, against `linux`.";
     effects.draw(chapter, "efs-figure-8", caption, "program", names.clone());
+    chapter
+        .verdicts
+        .extend(judge_figure_8(&grid, &effects, &names));
+    Ok(effects)
+}
+
+fn judge_figure_8(grid: &Grid, effects: &Effects, names: &[String]) -> Vec<Verdict> {
     let chip = over(
         &grid.compared(EFS, LINUX, Measured::chip_energy, saved),
         mean,
@@ -118,12 +122,12 @@ pub(super) fn figure_8(
         mean,
     );
     let share = over(&effects.energy_saved, share_of_affected);
-    let affected_energy = of_affected(&effects, &effects.energy_saved);
-    let affected_time = of_affected(&effects, &effects.time_lost);
+    let affected_energy = of_affected(effects, &effects.energy_saved);
+    let affected_time = of_affected(effects, &effects.time_lost);
     let (of_energy, of_time, of_product) = paper::FIGURE_8;
     let (number, less, longer) = paper::AFFECTED;
     let what = "Figure 8: affected programs, whose energy changes by more than 3 %, % of all";
-    chapter.verdicts.extend([
+    let mut verdicts = vec![
         energy(
             "Figure 8: energy saved, mean over the programs, %",
             of_energy,
@@ -160,27 +164,22 @@ pub(super) fn figure_8(
             paper::BEST_GAIN,
             &effects.best_time_gained(),
         ),
-    ]);
+    ];
     for (name, less, longer) in paper::NAMED {
         if let Some(at) = names.iter().position(|one| one == name) {
             let (saved, lost) = (&effects.energy_saved[at], &effects.time_lost[at]);
             let what = format!("Figure 8: energy saved by {name}, %");
-            chapter.verdicts.push(energy(what, less, saved));
+            verdicts.push(energy(what, less, saved));
             let what = format!("Figure 8: time lost by {name}, %");
-            chapter.verdicts.push(time(what, longer, lost));
+            verdicts.push(time(what, longer, lost));
         }
     }
-    Ok(effects)
+    verdicts
 }
 
 /// Fewer cores for the same copies. Returns the effects of one, two and three cores.
-pub(super) fn figure_9(
-    chapter: &mut Chapter,
-    lab: &Lab<'_>,
-    machine: &Arc<MachineSpec>,
-    programs: &[Arc<ProgramSpec>],
-) -> Result<Vec<Effects>, ReproduceError> {
-    let cpus = machine.machine().all_cpus();
+pub(super) fn figure_9(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<Vec<Effects>> {
+    let cpus = bench.full.machine().all_cpus();
     let mut candidates = linux_and_efs().to_vec();
     for cores in 1..CORES {
         candidates.push(Candidate {
@@ -188,8 +187,8 @@ pub(super) fn figure_9(
             ..Candidate::new("linux").named(&format!("linux, {cores} of {CORES} cores"))
         });
     }
-    let (mixes, seeds) = (fours(lab, programs), lab.few_seeds());
-    let grid = Grid::simulate(lab, "efs: Figure 9", machine, &mixes, &candidates, seeds)?;
+    let mixes = bench.copies(CORES);
+    let grid = Grid::few(bench.lab, "efs: Figure 9", &bench.full, &mixes, &candidates)?;
     let efs = Effects::of(&grid, EFS);
     let fewer = EFS + 1..candidates.len();
     let fixed: Vec<Effects> = fewer.map(|at| Effects::of(&grid, at)).collect();
@@ -209,41 +208,56 @@ pub(super) fn figure_9(
         format!(
             "Means over {} programs with four copies each, against `linux` on four cores: `linux` on one, two and three cores, \
              and `efs`.",
-            programs.len()
+            mixes.len()
         ),
         ["how", "energy saved, %", "time lost, %"],
         rows.collect(),
     );
-    // The paper says that EFS is better than all of them, and does not order them.
-    let energies = fixed.iter().map(Effects::mean_energy_saved);
-    let most = energies.max_by(|a, b| mean(a).unwrap_or(0.0).total_cmp(&mean(b).unwrap_or(0.0)));
-    let times = fixed.iter().map(Effects::mean_time_lost);
-    let least = times.min_by(|a, b| mean(a).unwrap_or(0.0).total_cmp(&mean(b).unwrap_or(0.0)));
-    let of_energy = [
-        ("efs", efs.mean_energy_saved()),
-        ("fewer cores", most.unwrap_or_default()),
-    ];
-    let of_time = [
-        ("fewer cores", least.unwrap_or_default()),
-        ("efs", efs.mean_time_lost()),
-    ];
-    let what = "Figure 9: energy saved, against the best of fewer cores";
-    let verdict = Verdict::order(what, &["efs", "fewer cores"], &of_energy);
-    chapter.verdicts.push(verdict.resting_on(POWER));
-    let what = "Figure 9: time lost, against the fastest of fewer cores";
-    let verdict = Verdict::order(what, &["fewer cores", "efs"], &of_time);
-    chapter.verdicts.push(verdict.resting_on(STREAMS));
+    chapter.verdicts.extend(judge_figure_9(&efs, &fixed));
     Ok(fixed)
 }
 
+fn by_mean(a: &[f64], b: &[f64]) -> Ordering {
+    mean(a).unwrap_or(0.0).total_cmp(&mean(b).unwrap_or(0.0))
+}
+
+/// The paper says that EFS is better than all of them, and does not order them.
+fn judge_figure_9(efs: &Effects, fixed: &[Effects]) -> [Verdict; 2] {
+    let energies = fixed.iter().map(Effects::mean_energy_saved);
+    let times = fixed.iter().map(Effects::mean_time_lost);
+    let of_energy = [
+        ("efs", efs.mean_energy_saved()),
+        (
+            "fewer cores",
+            energies.max_by(|a, b| by_mean(a, b)).unwrap_or_default(),
+        ),
+    ];
+    let of_time = [
+        (
+            "fewer cores",
+            times.min_by(|a, b| by_mean(a, b)).unwrap_or_default(),
+        ),
+        ("efs", efs.mean_time_lost()),
+    ];
+    let what = "Figure 9: energy saved, against the best of fewer cores";
+    let on_energy = Verdict::order(what, &["efs", "fewer cores"], &of_energy);
+    let what = "Figure 9: time lost, against the fastest of fewer cores";
+    let on_time = Verdict::order(what, &["fewer cores", "efs"], &of_time);
+    [on_energy.resting_on(POWER), on_time.resting_on(STREAMS)]
+}
+
 /// Mixes of high demand.
-pub(super) fn figure_10(
-    chapter: &mut Chapter,
-    lab: &Lab<'_>,
-    machine: &Arc<MachineSpec>,
-) -> Result<(), ReproduceError> {
-    let (mixes, both) = (of_folder("efs", lab.work()), linux_and_efs());
-    let grid = Grid::simulate(lab, "efs: Figure 10", machine, &mixes, &both, &lab.seeds)?;
+pub(super) fn figure_10(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
+    let (mixes, both) = (of_folder("efs", bench.lab.work()), linux_and_efs());
+    let seeds = &bench.lab.seeds;
+    let grid = Grid::simulate(
+        bench.lab,
+        "efs: Figure 10",
+        &bench.full,
+        &mixes,
+        &both,
+        seeds,
+    )?;
     let effects = Effects::of(&grid, EFS);
     let names = mixes
         .iter()

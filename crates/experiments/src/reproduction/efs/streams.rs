@@ -1,34 +1,22 @@
 //! What further streams cost on the bus, and what follows for Table 1 and for the time that EFS loses.
 
-use super::super::error::ReproduceError;
-use super::super::findings::{Cell, Chapter};
-use super::super::grid::{Grid, share};
-use super::super::lab::Lab;
-use super::super::machines::{changed, refitted};
-use super::super::measured::Measured;
-use super::super::mixes::{of_folder, program};
-use super::super::number::plain;
-use super::super::paper::efs as paper;
-use super::super::trial::Candidate;
 use super::programs::Effects;
-use super::{EFS, fours, linux_and_efs, serial};
-use cosched_sim::{MachineSpec, ProgramSpec};
-use std::sync::Arc;
+use super::{Bench, CORES, EFS, linux_and_efs, serial};
+use crate::reproduction::engine::{
+    Candidate, Cell, Chapter, Grid, Measured, Result, changed, of_folder, plain, program, refitted,
+    share,
+};
+use crate::reproduction::paper::efs as paper;
 
 /// What further streams cost: each, and all together at most, as shares of the bandwidth. The first of them is the world as it
 /// is; the last comes near to the paper's Table 1.
 const LOSSES: [(f64, f64); 4] = [(0.025, 0.086), (0.0, 0.086), (0.05, 0.15), (0.08, 0.25)];
 
 /// Table 1, time lost and Figure 10, by what further streams cost.
-pub(super) fn causes(
-    chapter: &mut Chapter,
-    lab: &Lab<'_>,
-    machine: &Arc<MachineSpec>,
-    programs: &[Arc<ProgramSpec>],
-) -> Result<(), ReproduceError> {
+pub(super) fn causes(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
     let mut rows = Vec::new();
     for losses in LOSSES {
-        rows.push(row(lab, machine, programs, losses)?);
+        rows.push(row(bench, losses)?);
     }
     let seconds = paper::TABLE_1_S;
     let [_, (_, _, of_gems)] = paper::NAMED;
@@ -70,32 +58,22 @@ pub(super) fn causes(
     Ok(())
 }
 
-fn row(
-    lab: &Lab<'_>,
-    machine: &Arc<MachineSpec>,
-    programs: &[Arc<ProgramSpec>],
-    (loss, most): (f64, f64),
-) -> Result<Vec<Cell>, ReproduceError> {
-    let machine = refitted(changed(machine, |machine| {
+fn row(bench: &Bench<'_>, (loss, most): (f64, f64)) -> Result<Vec<Cell>> {
+    let machine = refitted(changed(&bench.full, |machine| {
         machine.memory.stream_loss = loss;
         machine.memory.stream_loss_most = most;
     }))?;
     let [each, together] = [loss, most].map(|share| plain(100.0 * share, 1));
     let what = format!("efs: streams cost {each} %");
-    let seeds = lab.few_seeds();
-    let both = linux_and_efs();
-    let fours_of_each = fours(lab, programs);
-    let four = Grid::simulate(lab, &what, &machine, &fours_of_each, &both, seeds)?;
+    let (lab, both) = (bench.lab, linux_and_efs());
+    let four = Grid::few(lab, &what, &machine, &bench.copies(CORES), &both)?;
     let four = Effects::of(&four, EFS);
     let high = of_folder("efs", lab.work());
-    let high = Effects::of(
-        &Grid::simulate(lab, &what, &machine, &high, &both, seeds)?,
-        EFS,
-    );
-    let only_misses = fours(lab, &[program("bus-100")]);
+    let high = Effects::of(&Grid::few(lab, &what, &machine, &high, &both)?, EFS);
+    let only_misses = [bench.four_of(&program("bus-100"))];
     let orders = [Candidate::new("linux"), serial()];
-    let orders = Grid::simulate(lab, &what, &machine, &only_misses, &orders, seeds)?;
-    let gems = programs.iter().position(|one| one.name == "GemsFDTD");
+    let orders = Grid::few(lab, &what, &machine, &only_misses, &orders)?;
+    let gems = bench.programs.iter().position(|one| one.name == "GemsFDTD");
     let of_gems = gems.map_or(&[][..], |at| &four.time_lost[at]);
     Ok(vec![
         Cell::text(format!("{each} %, at most {together} %")),

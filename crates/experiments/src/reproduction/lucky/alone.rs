@@ -1,10 +1,6 @@
 //! What programs do alone on each type of core.
 
-use super::super::error::ReproduceError;
-use super::super::lab::Lab;
-use super::super::measured::Measured;
-use super::super::mixes::{Mix, spec_programs};
-use super::super::trial::{Candidate, simulate};
+use crate::reproduction::engine::{Candidate, Lab, Measured, Mix, Result, simulate, spec_programs};
 use crate::statistics::mean;
 use cosched_core::Nanos;
 use cosched_sim::{MachineSpec, ProgramSpec, Work};
@@ -26,7 +22,7 @@ impl Alone {
         spec: &Arc<MachineSpec>,
         program: &Arc<ProgramSpec>,
         seeds: &[u64],
-    ) -> Result<Alone, ReproduceError> {
+    ) -> Result<Alone> {
         Ok(Alone {
             program: program.clone(),
             big: on_core_type(spec, program, seeds, 0)?,
@@ -52,7 +48,7 @@ impl Alone {
 }
 
 /// Every program alone.
-pub(super) fn all(lab: &Lab<'_>, spec: &Arc<MachineSpec>) -> Result<Vec<Alone>, ReproduceError> {
+pub(super) fn all(lab: &Lab<'_>, spec: &Arc<MachineSpec>) -> Result<Vec<Alone>> {
     let seeds = lab.few_seeds();
     lab.pool
         .map("lucky: programs alone", &spec_programs(), |program| {
@@ -65,7 +61,7 @@ fn on_core_type(
     program: &Arc<ProgramSpec>,
     seeds: &[u64],
     core_type: usize,
-) -> Result<Vec<Measured>, ReproduceError> {
+) -> Result<Vec<Measured>> {
     let machine = spec.machine();
     let mut cpus = machine.cpus.iter();
     let cpu = cpus.find(|cpu| cpu.core_type == core_type);

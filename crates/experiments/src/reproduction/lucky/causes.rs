@@ -1,15 +1,11 @@
 //! What the differences from the paper come from: one thing is changed at a time.
 
-use super::super::error::ReproduceError;
-use super::super::findings::{Cell, Chapter};
-use super::super::grid::Grid;
-use super::super::lab::Lab;
-use super::super::machines::{changed, refitted};
-use super::super::mixes::of_folder;
-use super::super::trial::Candidate;
 use super::alone;
 use super::efficiency::{CoreTypes, ratio_of};
 use super::{BIAS, BIG_FAIR, LUCKY, candidates, products_saved, saved_over_mixes};
+use crate::reproduction::engine::{
+    Candidate, Cell, Chapter, Grid, Lab, Result, changed, of_folder, refitted,
+};
 use cosched_sim::MachineSpec;
 use std::sync::Arc;
 
@@ -18,9 +14,9 @@ fn simulate(
     what: &str,
     spec: &Arc<MachineSpec>,
     candidates: &[Candidate],
-) -> Result<Grid, ReproduceError> {
+) -> Result<Grid> {
     let mixes = of_folder("lucky", lab.work());
-    Grid::simulate(lab, what, spec, &mixes, candidates, lab.few_seeds())
+    Grid::few(lab, what, spec, &mixes, candidates)
 }
 
 /// The machine whose big core takes so much power when it is idle; its policies know it.
@@ -43,7 +39,7 @@ pub(super) fn idle_power(
     chapter: &mut Chapter,
     lab: &Lab<'_>,
     spec: &Arc<MachineSpec>,
-) -> Result<(), ReproduceError> {
+) -> Result<()> {
     let mixes = of_folder("lucky", lab.work());
     let four_mi = mixes.iter().position(|mix| mix.name == "4mi");
     let mut rows = Vec::new();
@@ -80,11 +76,7 @@ pub(super) fn idle_power(
 }
 
 /// What `lucky` saves over `big-fair`, by how often that changes the big core's job, and by the price of a move.
-pub(super) fn moves(
-    chapter: &mut Chapter,
-    lab: &Lab<'_>,
-    spec: &Arc<MachineSpec>,
-) -> Result<(), ReproduceError> {
+pub(super) fn moves(chapter: &mut Chapter, lab: &Lab<'_>, spec: &Arc<MachineSpec>) -> Result<()> {
     let mut rows = Vec::new();
     for (quantum_s, move_ms) in [
         (0.2, 0.03),
@@ -131,7 +123,7 @@ pub(super) fn latencies(
     chapter: &mut Chapter,
     lab: &Lab<'_>,
     spec: &Arc<MachineSpec>,
-) -> Result<(), ReproduceError> {
+) -> Result<()> {
     let mut rows = Vec::new();
     for factor in [2.0, 1.0, 0.5, 0.25, 0.1] {
         let changed = changed(spec, |machine| machine.memory.idle_latency_ns *= factor);

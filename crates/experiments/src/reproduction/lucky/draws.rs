@@ -1,15 +1,12 @@
 //! Mixes of the paper's eight kinds, drawn again and again: the paper names no program of its own.
 
-use super::super::error::ReproduceError;
-use super::super::findings::{Cell, Chapter, Verdict};
-use super::super::grid::{Grid, gain, saved};
-use super::super::lab::Lab;
-use super::super::measured::Measured;
-use super::super::mixes::Mix;
-use super::super::paper::lucky as paper;
 use super::alone::Alone;
 use super::efficiency::{Benefit, CoreTypes, ratio_of};
 use super::{BIAS, BIG_FAIR, COMPARISONS, LUCKY, candidates, products_saved, share_saved, shares};
+use crate::reproduction::engine::{
+    Cell, Chapter, Grid, Lab, Measured, Mix, Result, Verdict, gain, saved,
+};
+use crate::reproduction::paper::lucky as paper;
 use crate::statistics::{mean, over};
 use cosched_core::{Restart, Rng};
 use cosched_sim::{MachineSpec, SimJob, Work};
@@ -87,7 +84,7 @@ impl Draws {
         lab: &Lab<'_>,
         spec: &Arc<MachineSpec>,
         alone: &[Alone],
-    ) -> Result<Draws, ReproduceError> {
+    ) -> Result<Draws> {
         let drawn = if lab.quick { 8 } else { 30 };
         let seeds = &lab.seeds[..1];
         let mut kinds = Vec::new();
@@ -169,7 +166,7 @@ impl Draws {
         chapter: &mut Chapter,
         spec: &Arc<MachineSpec>,
         alone: &[Alone],
-    ) -> Result<(), ReproduceError> {
+    ) -> Result<()> {
         self.by_kind(chapter);
         let benefits = CoreTypes::fit(spec)?.benefits(alone);
         self.by_longest(chapter, alone, &benefits);

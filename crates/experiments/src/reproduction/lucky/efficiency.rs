@@ -1,11 +1,10 @@
 //! Where each program is more efficient, and how well performance on the other type of core is predicted (sections 2 and 3).
 
-use super::super::error::ReproduceError;
-use super::super::figure::{Axes, bars};
-use super::super::findings::{Cell, Chapter, Verdict};
-use super::super::machines::fitted;
-use super::super::paper::lucky as paper;
 use super::alone::Alone;
+use crate::reproduction::engine::{
+    Axes, Cell, Chapter, ReproduceError, Result, Verdict, bars, fitted,
+};
+use crate::reproduction::paper::lucky as paper;
 use crate::statistics::mean;
 use cosched_core::model::cross_core::{CoreType, benefit};
 use cosched_sim::{CoreTypeFit, CoreTypesFit, MachineSpec};
@@ -31,7 +30,7 @@ fn core_type(fit: &CoreTypeFit) -> Option<CoreType> {
 
 impl CoreTypes {
     /// Fits them.
-    pub(super) fn fit(spec: &Arc<MachineSpec>) -> Result<CoreTypes, ReproduceError> {
+    pub(super) fn fit(spec: &Arc<MachineSpec>) -> Result<CoreTypes> {
         let types = fitted(spec)?.core_types.and_then(|fit| {
             Some(CoreTypes {
                 big: core_type(&fit.big)?,
@@ -72,7 +71,7 @@ pub(super) fn figure_2(
     chapter: &mut Chapter,
     spec: &Arc<MachineSpec>,
     alone: &[Alone],
-) -> Result<(), ReproduceError> {
+) -> Result<()> {
     let types = CoreTypes::fit(spec)?;
     let mut benefits = types.benefits(alone);
     benefits.sort_by(|a, b| {
@@ -100,14 +99,12 @@ pub(super) fn figure_2(
         let order = [gains, "astar"];
         let values = order.map(|name| (name, ratio_of(&benefits, name).to_vec()));
         let what = "Figure 2: efficiency of the big core";
-        let verdict = Verdict::order(what, &order, &values);
-        chapter.verdicts.push(verdict);
+        chapter.judge(Verdict::order(what, &order, &values));
     }
     for (name, figure) in paper::MISSES {
         if let Some(one) = alone.iter().find(|one| one.program.name == name) {
             let what = format!("million misses a second of {name} on the big core");
-            let verdict = Verdict::size(what, figure, 0, &one.misses_by_seed());
-            chapter.verdicts.push(verdict);
+            chapter.judge(Verdict::size(what, figure, 0, &one.misses_by_seed()));
         }
     }
     regression(chapter, &types.fit);
@@ -130,8 +127,7 @@ fn regression(chapter: &mut Chapter, types: &CoreTypesFit) {
         // Correlations near 1 differ by what they leave unexplained.
         let left = 100.0 * (1.0 - paper::CORRELATION * paper::CORRELATION);
         let what = format!("variance that the prediction {name} leaves unexplained, %");
-        let verdict = Verdict::size(what, left, 0, &[100.0 * (1.0 - r2)]);
-        chapter.verdicts.push(verdict);
+        chapter.judge(Verdict::size(what, left, 0, &[100.0 * (1.0 - r2)]));
     }
     chapter.table(
         "lucky-regression",

@@ -1,11 +1,9 @@
 //! Figure 2 for programs that miss as often as in the paper.
 
-use super::super::error::ReproduceError;
-use super::super::findings::{Cell, Chapter};
-use super::super::lab::Lab;
-use super::super::paper::lucky as paper;
 use super::alone::Alone;
 use super::efficiency::CoreTypes;
+use crate::reproduction::engine::{Cell, Chapter, Lab, Result};
+use crate::reproduction::paper::lucky as paper;
 use cosched_sim::program::Phase;
 use cosched_sim::{MachineSpec, ProgramSpec};
 use std::sync::Arc;
@@ -33,7 +31,7 @@ fn factor_for(
     program: &ProgramSpec,
     misses: f64,
     seeds: &[u64],
-) -> Result<f64, ReproduceError> {
+) -> Result<f64> {
     let (mut low, mut high) = (0.01, 10.0);
     for _ in 0..20 {
         let middle = 0.5 * (low + high);
@@ -52,7 +50,7 @@ pub(super) fn causes(
     lab: &Lab<'_>,
     spec: &Arc<MachineSpec>,
     alone: &[Alone],
-) -> Result<(), ReproduceError> {
+) -> Result<()> {
     let types = CoreTypes::fit(spec)?;
     let what = "lucky: the paper's misses";
     let rows = lab.pool.map(what, &paper::MISSES, |&(name, misses)| {

@@ -9,16 +9,11 @@ mod draws;
 mod efficiency;
 mod misses;
 
-use super::error::ReproduceError;
-use super::figure::{Axes, Series, bars};
-use super::findings::{Cell, Chapter, Verdict};
-use super::grid::{Grid, saved, share};
-use super::lab::{Lab, in_words};
-use super::machines::machine;
-use super::measured::Measured;
-use super::mixes::of_folder;
-use super::paper::lucky as paper;
-use super::trial::Candidate;
+use crate::reproduction::engine::{
+    Axes, Candidate, Cell, Chapter, Grid, Lab, Measured, Result, Series, Verdict, bars, in_words,
+    machine, of_folder, saved, share,
+};
+use crate::reproduction::paper::lucky as paper;
 use crate::statistics::{geometric_mean, mean, over};
 
 const BIAS: usize = 0;
@@ -50,7 +45,7 @@ fn share_saved(shares: &[f64]) -> Option<f64> {
 }
 
 /// The chapter.
-pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
+pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter> {
     let mut chapter = Chapter::new("lucky", "lucky: a lottery for the big core");
     chapter.text(format!(
         "Eight mixes of four programs on one core of 3.2 GHz and three of 0.8 GHz (`big1-small3`), with {} (single programs with \
@@ -117,8 +112,7 @@ fn figure_1(chapter: &mut Chapter, grid: &Grid, mix: usize) {
         ],
     );
     let what = "Figure 1: share of the big core of one thread under `bias`, %";
-    let verdict = Verdict::size(what, papers_share, 0, &of_one);
-    chapter.verdicts.push(verdict);
+    chapter.judge(Verdict::size(what, papers_share, 0, &of_one));
 }
 
 /// The comparisons of Figure 3: a name, ours and the base, and what the paper saves in the mean.

@@ -1,16 +1,10 @@
 //! What the differences from the paper come from, and what it does not say: one thing is changed at a time.
 
-use super::super::error::ReproduceError;
-use super::super::figure::{Axes, curves};
-use super::super::findings::{Cell, Chapter};
-use super::super::grid::{Grid, gain};
-use super::super::lab::Lab;
-use super::super::machines::{changed, refitted, with_long_slices};
-use super::super::measured::Measured;
-use super::super::mixes::Mix;
-use super::super::number::plain;
-use super::super::trial::Candidate;
 use super::{BANDWIDTH, Bench, FAIR, LINUX, PERF_FAIR, ROUND_ROBIN};
+use crate::reproduction::engine::{
+    Axes, Candidate, Cell, Chapter, Grid, Lab, Measured, Mix, Result, changed, curves, gain, plain,
+    refitted, with_long_slices,
+};
 use crate::statistics::{mean, over};
 use cosched_report::chart::Curve;
 use cosched_sim::MachineSpec;
@@ -29,7 +23,7 @@ pub(super) fn all(
     lab: &Lab<'_>,
     mixes: &[Mix],
     benches: &[Bench],
-) -> Result<(), ReproduceError> {
+) -> Result<()> {
     let ends = Ends {
         lab,
         mixes,
@@ -89,10 +83,33 @@ impl Ends<'_> {
         bench: &Bench,
         machine: &Arc<MachineSpec>,
         candidates: &[Candidate],
-    ) -> Result<Grid, ReproduceError> {
+    ) -> Result<Grid> {
         let what = format!("{what} on {}", bench.name);
-        let seeds = self.lab.few_seeds();
-        Grid::simulate(self.lab, &what, machine, self.mixes, candidates, seeds)
+        Grid::few(self.lab, &what, machine, self.mixes, candidates)
+    }
+
+    /// A row for each candidate on both machines: its speed, its unfairness, and more cells.
+    fn by_candidate(
+        &self,
+        what: &str,
+        candidates: &[Candidate],
+        more: fn(&Grid, usize) -> Vec<Cell>,
+    ) -> Result<Vec<Vec<Cell>>> {
+        let mut rows = Vec::new();
+        for bench in self.benches {
+            let grid = self.grid(what, bench, &bench.spec, candidates)?;
+            for (at, candidate) in candidates.iter().enumerate() {
+                let mut row = vec![
+                    Cell::text(bench.channels),
+                    Cell::text(&candidate.label),
+                    Cell::signed(&grid.speed_up(at, (&bench.grid, LINUX)), 1),
+                    Cell::mean(&grid.unfairness(at), 1),
+                ];
+                row.extend(more(&grid, at));
+                rows.push(row);
+            }
+        }
+        Ok(rows)
     }
 
     fn channels(&self, chapter: &mut Chapter) {
@@ -111,7 +128,7 @@ impl Ends<'_> {
     }
 
     /// Mixes of high demand where memory is scarcer still.
-    fn scarcer(&self, chapter: &mut Chapter) -> Result<(), ReproduceError> {
+    fn scarcer(&self, chapter: &mut Chapter) -> Result<()> {
         let candidates = ["linux", "bandwidth", "oracle", "perf-fair", "fair"].map(Candidate::new);
         let fewest = self.benches[1];
         let by_group = self.mixes.iter().zip(&fewest.groups);
@@ -123,8 +140,7 @@ impl Ends<'_> {
                 machine.memory.gb_per_s_per_channel *= share;
             });
             let what = format!("perf-fair: {share} of a channel");
-            let (spec, seeds) = (refitted(spec)?, self.lab.few_seeds());
-            let grid = Grid::simulate(self.lab, &what, &spec, &mixes, &candidates, seeds)?;
+            let grid = Grid::few(self.lab, &what, &refitted(spec)?, &mixes, &candidates)?;
             let mut row = vec![Cell::number(share, 1)];
             for at in LINUX + 1..candidates.len() {
                 let gains = grid.compared(at, LINUX, Measured::time, gain);
@@ -152,7 +168,7 @@ impl Ends<'_> {
     }
 
     /// What `linux` gains by slices as long as a quantum.
-    fn refill(&self, chapter: &mut Chapter) -> Result<(), ReproduceError> {
+    fn refill(&self, chapter: &mut Chapter) -> Result<()> {
         let mut rows = Vec::new();
         for bench in self.benches {
             let (spec, linux) = (with_long_slices(&bench.spec), [Candidate::new("linux")]);
@@ -192,7 +208,7 @@ impl Ends<'_> {
     }
 
     /// What separates `perf-fair` and `fair` from perfect knowledge.
-    fn missing(&self, chapter: &mut Chapter) -> Result<(), ReproduceError> {
+    fn missing(&self, chapter: &mut Chapter) -> Result<()> {
         let fair = Candidate::new("fair");
         // The three forms of `fair` stand before those of `perf-fair`.
         let candidates = [
@@ -212,24 +228,12 @@ impl Ends<'_> {
                 .with("target", "ideal")
                 .named("`bandwidth`, ideal target"),
         ];
-        let mut rows = Vec::new();
-        for bench in self.benches {
-            let grid = self.grid("what estimates cost", bench, &bench.spec, &candidates)?;
-            for (at, candidate) in candidates.iter().enumerate() {
-                let wins = if candidate.policy == "perf-fair" {
-                    Cell::mean(&wins(&grid, at, at - 3), 1)
-                } else {
-                    Cell::absent()
-                };
-                rows.push(vec![
-                    Cell::text(bench.channels),
-                    Cell::text(&candidate.label),
-                    Cell::signed(&grid.speed_up(at, (&bench.grid, LINUX)), 1),
-                    Cell::mean(&grid.unfairness(at), 1),
-                    wins,
-                ]);
-            }
-        }
+        let rows = self.by_candidate("what estimates cost", &candidates, |grid, at| {
+            vec![match at {
+                3..6 => Cell::mean(&wins(grid, at, at - 3), 1),
+                _ => Cell::absent(),
+            }]
+        })?;
         chapter.text(
             "**What the oracle knows, and what it is worth.** The policies are shown true progress in place of their estimate, at \
              first with measurements that take their time all the same, then without them, then with the ideal target. So each \
@@ -256,7 +260,7 @@ impl Ends<'_> {
     }
 
     /// How often jobs are measured, and beside whom.
-    fn price(&self, chapter: &mut Chapter) -> Result<(), ReproduceError> {
+    fn price(&self, chapter: &mut Chapter) -> Result<()> {
         let papers = perf_fair()
             .with("light_llc_trans_per_us", 19)
             .with("light_mm_trans_per_us", 3.5);
@@ -272,21 +276,13 @@ impl Ends<'_> {
                 "every 40 quanta, at most a quarter of the time, the paper's limits of light jobs",
             ),
         ];
-        let mut rows = Vec::new();
-        for bench in self.benches {
-            let what = "how often jobs are measured";
-            let grid = self.grid(what, bench, &bench.spec, &candidates)?;
-            for (at, candidate) in candidates.iter().enumerate() {
-                rows.push(vec![
-                    Cell::text(bench.channels),
-                    Cell::text(&candidate.label),
-                    Cell::signed(&grid.speed_up(at, (&bench.grid, LINUX)), 1),
-                    Cell::mean(&grid.unfairness(at), 1),
-                    Cell::mean(&grid.means(at, Measured::measuring_percent), 1),
-                    Cell::mean(&grid.means(at, Measured::idle_while_measuring), 1),
-                ]);
-            }
-        }
+        let what = "how often jobs are measured";
+        let rows = self.by_candidate(what, &candidates, |grid, at| {
+            vec![
+                Cell::mean(&grid.means(at, Measured::measuring_percent), 1),
+                Cell::mean(&grid.means(at, Measured::idle_while_measuring), 1),
+            ]
+        })?;
         chapter.text(
             "**The price of estimation.** `perf-fair` measures jobs alone, with CPUs idle. The paper's scheduler does so every 40 \
              quanta of each job, without a limit of time. Here renewed estimates take at most 5 % of the time. The limits of \
@@ -311,7 +307,7 @@ impl Ends<'_> {
     }
 
     /// Counters that are off by more, and traces of other runs.
-    fn noise(&self, chapter: &mut Chapter) -> Result<(), ReproduceError> {
+    fn noise(&self, chapter: &mut Chapter) -> Result<()> {
         let mut candidates = ["perf-fair", "oracle", "oracle"].map(Candidate::new);
         candidates[2].others_traces = true;
         let mut rows = Vec::new();
@@ -355,7 +351,7 @@ impl Ends<'_> {
     }
 
     /// The knob between performance and fairness.
-    fn knob(&self, chapter: &mut Chapter) -> Result<(), ReproduceError> {
+    fn knob(&self, chapter: &mut Chapter) -> Result<()> {
         let as_it_is = MARGINS.map(with_margin);
         let knowing = as_it_is.clone().map(without_measurements);
         let candidates = [as_it_is, knowing].concat();

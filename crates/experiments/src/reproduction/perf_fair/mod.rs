@@ -6,15 +6,10 @@ mod causes;
 mod tables;
 mod verdicts;
 
-use super::error::ReproduceError;
-use super::findings::Chapter;
-use super::grid::{Grid, gain};
-use super::lab::Lab;
-use super::machines::machine;
-use super::measured::Measured;
-use super::mixes::{Mix, of_folder};
-use super::paper::perf_fair as paper;
-use super::trial::Candidate;
+use crate::reproduction::engine::{
+    Candidate, Chapter, Grid, Lab, Measured, Mix, Result, gain, machine, of_folder,
+};
+use crate::reproduction::paper::perf_fair as paper;
 use crate::statistics::{mean, over};
 use cosched_sim::MachineSpec;
 use std::sync::Arc;
@@ -63,7 +58,7 @@ impl Bench {
         lab: &Lab<'_>,
         mixes: &[Mix],
         (name, channels): (&'static str, &'static str),
-    ) -> Result<Bench, ReproduceError> {
+    ) -> Result<Bench> {
         let mut candidates = POLICIES.map(Candidate::new);
         candidates[FAIR].truth = true;
         candidates[PERF_FAIR].truth = true;
@@ -109,7 +104,7 @@ fn group(bandwidth: f64) -> usize {
 }
 
 /// The chapter.
-pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter, ReproduceError> {
+pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter> {
     let mut chapter = Chapter::new("perf-fair", "Perf&Fair: fairness and speed");
     chapter.text(format!(
         "Thirteen mixes of 24 programs on `xeon-e5645` (six cores with two hardware threads), {}, with {}: the same jobs for \

@@ -1,12 +1,10 @@
 //! What was simulated: tables and figures as the paper has them.
 
-use super::super::figure::{Axes, Series, bars, curves};
-use super::super::findings::{Cell, Chapter};
-use super::super::measured::Measured;
-use super::super::mixes::Mix;
-use super::super::number::plain;
-use super::super::paper::perf_fair as paper;
 use super::{Bench, FAIR, GROUPS, LINUX, NINTH, PERF_FAIR, POLICIES, bandwidth};
+use crate::reproduction::engine::{
+    Axes, Cell, Chapter, Measured, Mix, Series, bars, curves, plain,
+};
+use crate::reproduction::paper::perf_fair as paper;
 use crate::statistics::{mean, quantile};
 use cosched_report::chart::Curve;
 

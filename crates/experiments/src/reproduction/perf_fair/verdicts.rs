@@ -1,10 +1,8 @@
 //! The paper's figures and orders held against ours.
 
-use super::super::findings::Verdict;
-use super::super::lab::Lab;
-use super::super::measured::{Figure, Measured};
-use super::super::paper::perf_fair as paper;
 use super::{BANDWIDTH, Bench, FAIR, GROUPS, LINUX, NINTH, PERF_FAIR, POLICIES};
+use crate::reproduction::engine::{Figure, Lab, Measured, Verdict};
+use crate::reproduction::paper::perf_fair as paper;
 use crate::statistics::over;
 
 /// As many jobs as there are hardware threads.

@@ -9,7 +9,7 @@ macro_rules! mixes {
     ($($folder:literal: $($name:literal)+;)+) => {
         &[$($((
             concat!($folder, "/", $name),
-            include_str!(concat!("../../../../mixes/", $folder, "/", $name, ".toml")),
+            include_str!(concat!("../../../../../mixes/", $folder, "/", $name, ".toml")),
         ),)+)+]
     };
 }

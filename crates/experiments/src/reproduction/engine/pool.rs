@@ -1,6 +1,6 @@
 //! Independent trials on all CPUs.
 
-use super::error::ReproduceError;
+use super::error::{ReproduceError, Result};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -23,12 +23,12 @@ impl Pool<'_> {
         &self,
         what: &str,
         inputs: &[I],
-        trial: impl Fn(&I) -> Result<O, ReproduceError> + Sync,
-    ) -> Result<Vec<O>, ReproduceError> {
+        trial: impl Fn(&I) -> Result<O> + Sync,
+    ) -> Result<Vec<O>> {
         let next = AtomicUsize::new(0);
         let done = AtomicUsize::new(0);
         let failed = AtomicBool::new(false);
-        let results: Vec<Mutex<Option<Result<O, ReproduceError>>>> =
+        let results: Vec<Mutex<Option<Result<O>>>> =
             inputs.iter().map(|_| Mutex::new(None)).collect();
         std::thread::scope(|scope| {
             for _ in 0..self.threads.clamp(1, inputs.len().max(1)) {

@@ -1,6 +1,6 @@
 //! One simulated run.
 
-use super::error::ReproduceError;
+use super::error::{ReproduceError, Result};
 use super::measured::Measured;
 use super::mixes::Mix;
 use super::truth::KnowsProgress;
@@ -106,7 +106,7 @@ pub(crate) fn simulate(
     mix: &Mix,
     candidates: &[Candidate],
     seed: u64,
-) -> Result<Vec<Measured>, ReproduceError> {
+) -> Result<Vec<Measured>> {
     let trials = candidates.iter().map(|candidate| Trial {
         machine,
         mix,
@@ -128,7 +128,7 @@ impl Trial<'_> {
         ReproduceError::trial(&what, why)
     }
 
-    fn params(&self) -> Result<Params, ReproduceError> {
+    fn params(&self) -> Result<Params> {
         let entry = self.candidate.entry();
         let mut settings = self.machine.settings_for(entry);
         for (name, value) in &self.candidate.params {
@@ -155,7 +155,7 @@ impl Trial<'_> {
     }
 
     /// What the jobs of these trials do alone; the trials have the same jobs, machine and seed.
-    fn alone(trials: &[Trial<'_>]) -> Result<Alone, ReproduceError> {
+    fn alone(trials: &[Trial<'_>]) -> Result<Alone> {
         let Some(first) = trials.first() else {
             return Ok(Alone::default());
         };
@@ -177,11 +177,11 @@ impl Trial<'_> {
         Ok(alone)
     }
 
-    fn sim(&self, seed: u64) -> Result<Sim, ReproduceError> {
+    fn sim(&self, seed: u64) -> Result<Sim> {
         Sim::new(self.config(seed)).map_err(|error| self.failure(error))
     }
 
-    fn traces(&self, sim: &Sim) -> Result<Vec<Option<Arc<SoloTrace>>>, ReproduceError> {
+    fn traces(&self, sim: &Sim) -> Result<Vec<Option<Arc<SoloTrace>>>> {
         let traces = sim
             .solo_traces(TRACE_STEP, &mut |_| false)
             .map_err(|error| self.failure(error))?;
@@ -212,7 +212,7 @@ impl Trial<'_> {
         specs
     }
 
-    fn run(&self, alone: &Alone) -> Result<Measured, ReproduceError> {
+    fn run(&self, alone: &Alone) -> Result<Measured> {
         let entry = self.candidate.entry();
         let params = self.params()?;
         let mut sim = Sim::with_solo_runs(self.config(self.seed), &alone.runs)

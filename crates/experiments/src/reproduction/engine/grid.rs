@@ -1,6 +1,6 @@
 //! Trials over mixes, candidates and seeds, and what is computed over them.
 
-use super::error::ReproduceError;
+use super::error::Result;
 use super::lab::Lab;
 use super::measured::{Figure, Measured};
 use super::mixes::Mix;
@@ -49,7 +49,7 @@ impl Grid {
         mixes: &[Mix],
         candidates: &[Candidate],
         seeds: &[u64],
-    ) -> Result<Grid, ReproduceError> {
+    ) -> Result<Grid> {
         let cells: Vec<(usize, u64)> = (0..mixes.len())
             .flat_map(|mix| seeds.iter().map(move |&seed| (mix, seed)))
             .collect();
@@ -67,6 +67,17 @@ impl Grid {
             mixes: mixes.len(),
             seeds: seeds.len(),
         })
+    }
+
+    /// Simulates them with few seeds, for experiments on causes and others with large differences.
+    pub(crate) fn few(
+        lab: &Lab<'_>,
+        what: &str,
+        machine: &Arc<MachineSpec>,
+        mixes: &[Mix],
+        candidates: &[Candidate],
+    ) -> Result<Grid> {
+        Grid::simulate(lab, what, machine, mixes, candidates, lab.few_seeds())
     }
 
     /// The results of a mix under a candidate, by seed.

@@ -16,6 +16,9 @@ pub enum ReproduceError {
     },
 }
 
+/// What an experiment gave.
+pub type Result<T> = std::result::Result<T, ReproduceError>;
+
 impl ReproduceError {
     /// The failure of a trial.
     pub(crate) fn trial(what: &str, why: impl ToString) -> ReproduceError {

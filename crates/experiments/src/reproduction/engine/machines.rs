@@ -1,6 +1,6 @@
 //! The simulated machines, and changes of them.
 
-use super::error::ReproduceError;
+use super::error::{ReproduceError, Result};
 use cosched_sim::{FIT_LENGTH, MachineFit, MachineSpec, builtin_machine, fit};
 use std::sync::Arc;
 
@@ -23,12 +23,12 @@ pub(crate) fn with_long_slices(spec: &MachineSpec) -> Arc<MachineSpec> {
 }
 
 /// What policies are to know of a machine, from runs on it.
-pub(crate) fn fitted(spec: &Arc<MachineSpec>) -> Result<MachineFit, ReproduceError> {
+pub(crate) fn fitted(spec: &Arc<MachineSpec>) -> Result<MachineFit> {
     fit(spec, FIT_LENGTH).map_err(|error| ReproduceError::trial(&spec.name, error))
 }
 
 /// A changed machine, with its policies' parameters fitted to it as those of the built-in machines were.
-pub(crate) fn refitted(mut spec: MachineSpec) -> Result<Arc<MachineSpec>, ReproduceError> {
+pub(crate) fn refitted(mut spec: MachineSpec) -> Result<Arc<MachineSpec>> {
     for (name, value) in fitted(&Arc::new(spec.clone()))?.params() {
         if let Some(param) = spec.params.iter_mut().find(|(known, _)| known == name) {
             param.1 = value.to_string();

@@ -3,7 +3,7 @@
 use crate::statistics::Estimate;
 
 /// A number with so many decimals, and no minus before a zero.
-pub(super) fn plain(value: f64, decimals: usize) -> String {
+pub(crate) fn plain(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     match text.strip_prefix('-') {
         Some(rest) if rest.bytes().all(|byte| matches!(byte, b'0' | b'.')) => rest.to_owned(),
@@ -12,7 +12,7 @@ pub(super) fn plain(value: f64, decimals: usize) -> String {
 }
 
 /// A mean and half of its interval, as in `+4.2 ±0.3`.
-pub(super) fn shown(estimate: &Estimate, decimals: usize, signed: bool) -> String {
+pub(crate) fn shown(estimate: &Estimate, decimals: usize, signed: bool) -> String {
     let mut text = plain(estimate.mean, decimals);
     if signed && !text.starts_with('-') && text.bytes().any(|byte| matches!(byte, b'1'..=b'9')) {
         text.insert(0, '+');

@@ -83,6 +83,11 @@ impl Chapter {
         self.parts.push(Part::Figure(Box::new(figure)));
     }
 
+    /// Adds a verdict.
+    pub(crate) fn judge(&mut self, verdict: Verdict) {
+        self.verdicts.push(verdict);
+    }
+
     /// Ends the experiments of the paper: the verdicts follow, and then experiments on causes.
     pub(crate) fn causes(&mut self, introduction: impl Into<String>) {
         self.parts.push(Part::Verdicts);

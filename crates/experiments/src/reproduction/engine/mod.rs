@@ -1,0 +1,27 @@
+//! What the chapters share: candidates run mixes on a machine with several seeds, and a chapter shows what came of it.
+
+mod error;
+mod figure;
+pub mod findings;
+mod grid;
+mod lab;
+mod machines;
+mod measured;
+mod mixes;
+mod number;
+mod pool;
+mod trial;
+mod truth;
+mod watch;
+
+pub use error::{ReproduceError, Result};
+pub(super) use figure::{Axes, Series, bars, curves, timeline};
+pub(super) use findings::{Cell, Chapter, Verdict};
+pub(super) use grid::{Grid, gain, lost, saved, share};
+pub(super) use lab::{Lab, in_words};
+pub(super) use machines::{changed, fitted, machine, refitted, with_long_slices};
+pub(super) use measured::{Figure, Measured};
+pub(super) use mixes::{Mix, of_folder, program, spec_programs};
+pub(super) use number::plain;
+pub use pool::Pool;
+pub(super) use trial::{Candidate, simulate};
