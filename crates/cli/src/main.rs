@@ -49,8 +49,6 @@ enum Verb {
     Console {
         showing: String,
     },
-    #[command(hide = true)]
-    Window,
 }
 
 fn main() -> ExitCode {
@@ -111,7 +109,6 @@ fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Completions(args) => verb::shell::completions(args, Cli::command()),
         Verb::Man(args) => verb::shell::man(args, Cli::command()),
         Verb::Console { showing } => cosched_run::console(&showing).map(|()| ExitCode::SUCCESS),
-        Verb::Window => cosched_run::window().map(|()| ExitCode::SUCCESS),
     }
 }
 

@@ -98,7 +98,7 @@ fn what_does_not_go_on_is_an_error() {
     );
 }
 
-/// A run that stands still answers nobody: what was last seen is told, or why nothing is known.
+/// A run that stands still writes no state.
 #[test]
 fn a_suspended_run_is_told_to_be_so() {
     let run = Run::start(&[]);
@@ -112,20 +112,19 @@ fn a_suspended_run_is_told_to_be_so() {
         )
     };
     stop("-STOP");
-    // A state that is hardly older than the question is as good as a new one.
-    until("its silence is told", || {
+    until("the age of its state is told", || {
         let output = command(run.folder(), &["status", &run.pid()])
             .output()
             .expect("text");
         assert!(output.status.success());
-        out(&output).contains("it has not answered since")
+        out(&output).contains("may be suspended")
     });
     stop("-CONT");
-    until("it answers again", || {
+    until("there is a new state", || {
         let output = command(run.folder(), &["status", &run.pid()])
             .output()
             .expect("text");
-        !out(&output).contains("it has not answered since")
+        !out(&output).contains("may be suspended")
     });
     run.end();
 }

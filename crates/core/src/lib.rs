@@ -49,7 +49,7 @@ pub use rng::{Rng, RngState};
 pub use run::{
     Actuation, Backend, DecisionRecord, Doing, EndedBy, Event, Halt, HaltOn, HaltParseError,
     HaltWhen, Histogram, Kill, MayStart, NullRecorder, Occupation, Order, Overhead, PlanCounts,
-    Planner, Recorder, Restart, RunConfig, RunError, RunNow, RunResult, Switch, Switched, TaskNow,
+    Planner, Recorder, Restart, RunConfig, RunError, RunNow, RunResult, Switch, Switched,
     TaskResult, TimeLimit, Warning, WatchedTask, first_in_order, run,
 };
 pub use sample::{Counts, Sample, Usage};

@@ -1,4 +1,4 @@
-//! The processes that a run starts beside its jobs, so that it never waits for a terminal or for those who look at it.
+//! The process that a run starts beside its jobs, so that it never waits for a terminal.
 
 use crate::sys;
 use rustix::thread::set_name;

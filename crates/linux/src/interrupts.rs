@@ -1,5 +1,4 @@
-//! What signals mean to cosched. Some end a run, one asks what runs, and the others must not end a process that others
-//! depend on.
+//! What signals mean to cosched. Some end a run. The others must not end a process that others depend on.
 
 use crate::sys::{self, SignalMask};
 use std::io;
@@ -17,11 +16,9 @@ const ENDING: [i32; 6] = [
     libc::SIGXCPU,
 ];
 
-/// The signal that asks what runs.
-pub(crate) const ASKING: i32 = libc::SIGUSR1;
-
 /// Signals that mean nothing to cosched, and whose default would end it: its jobs would go on without a scheduler.
-const MEANINGLESS: [i32; 8] = [
+const MEANINGLESS: [i32; 9] = [
+    libc::SIGUSR1,
     libc::SIGUSR2,
     libc::SIGXFSZ,
     libc::SIGALRM,
@@ -35,8 +32,7 @@ const MEANINGLESS: [i32; 8] = [
 static INHERITED: OnceLock<Vec<i32>> = OnceLock::new();
 
 /// Puts the signals of this process in order, once: children are reported (their parent may have started this program
-/// with SIGCHLD ignored), and stray signals do not end the process. Between two runs SIGUSR1 is ignored. Call it before
-/// anything is started.
+/// with SIGCHLD ignored), and stray signals do not end the process. Call it before anything is started.
 pub fn settle_signals() {
     inherited();
 }
@@ -49,25 +45,22 @@ pub(crate) fn inherited() -> &'static [i32] {
         let mut ignored = sys::ignored_signals();
         ignored.retain(|&signal| signal != libc::SIGCHLD && signal != libc::SIGPIPE);
         sys::set_ignored(libc::SIGCHLD, false);
-        for signal in MEANINGLESS.into_iter().chain([ASKING]) {
+        for signal in MEANINGLESS {
             sys::set_ignored(signal, true);
         }
         ignored
     })
 }
 
-/// The signals to hold back for a run: those that end it or suspend it, as far as the caller did not ignore them, and
-/// the one that asks.
+/// The signals to hold back for a run: those that end it or suspend it, as far as the caller did not ignore them.
 pub(crate) fn held() -> Vec<i32> {
-    let wanted = ENDING
-        .into_iter()
-        .chain([libc::SIGTSTP])
-        .filter(|signal| !inherited().contains(signal));
-    wanted.chain([ASKING]).collect()
+    let wanted = ENDING.into_iter().chain([libc::SIGTSTP]);
+    wanted
+        .filter(|signal| !inherited().contains(signal))
+        .collect()
 }
 
-/// The signals that end a run, held back until they are asked for, and the one that asks what runs. Dropping it lets
-/// them act again.
+/// The signals that end a run, held back until they are asked for. Dropping it lets them act again.
 pub struct Interrupts {
     signals: OwnedFd,
     mask: SignalMask,
@@ -80,12 +73,10 @@ pub enum Interrupt {
     End(i32),
     /// The run is to pause until SIGCONT comes; only where [`Interrupts::hold_all`] holds signals.
     Suspend,
-    /// The user asks what runs.
-    Ask,
 }
 
 impl Interrupts {
-    /// Holds back Ctrl-C, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU and SIGUSR1 from now on, for a run without processes of its
+    /// Holds back Ctrl-C, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE and SIGXCPU from now on, for a run without processes of its
     /// own. Signals that the caller ignored stay ignored.
     ///
     /// # Errors
@@ -123,7 +114,6 @@ impl Interrupts {
     /// A signal that has arrived; `None` if there is none. Does not wait.
     pub fn next_signal(&self) -> Option<Interrupt> {
         Some(match self.next_number()? {
-            ASKING => Interrupt::Ask,
             libc::SIGTSTP => Interrupt::Suspend,
             signal => Interrupt::End(signal),
         })

@@ -16,7 +16,6 @@ pub mod events;
 mod guardian;
 mod host;
 pub mod identity;
-mod inbox;
 mod interrupts;
 mod ledger;
 mod limits;
@@ -40,7 +39,7 @@ pub mod topology;
 pub mod traffic;
 mod tree;
 mod wanting;
-mod window;
+mod watch;
 
 pub use cgroup::{GroupError, freezer_problem};
 pub use child::settle_child;
@@ -48,7 +47,6 @@ pub use console::become_helper;
 pub use host::{
     Clock, Freezing, Host, HostConfig, HostError, HostJob, KernelScheduler, Notice, capabilities,
 };
-pub use inbox::Inbox;
 pub use interrupts::{Interrupt, Interrupts, settle_signals};
 pub use limits::{TooLow, check_open_files};
 pub use neighbours::{Chosen, Neighbour, Seat, Share, choose_cpus};
@@ -58,4 +56,4 @@ pub use runtime::{NoFolder, folder_problem};
 pub use screen::{ScreenSignal, ScreenSignals};
 pub use spawn::{Environment, Program, find_program};
 pub use sys::{affinity, same_open_file};
-pub use window::{LiveRun, WindowPlace, live_runs, may_look};
+pub use watch::{EndRequest, LiveRun, Requests, WatchFiles, live_runs};

@@ -10,7 +10,7 @@ use crate::root::Root;
 use crate::run_id::{Fate, RunId};
 use crate::runtime::Folder;
 use crate::sys::RawPid;
-use crate::window;
+use crate::watch;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -121,7 +121,7 @@ fn remove_files(look: &Look<'_>, dead: &[DeadRun]) {
             ledger::forget(&folders, &dead.run, dead.owner);
         }
     }
-    window::forget_dead(look.root);
+    watch::forget_dead(look.root);
     neighbours::forget_dead(look.root);
 }
 

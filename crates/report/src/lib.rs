@@ -28,7 +28,6 @@ mod setting;
 mod sink;
 mod solo;
 mod source;
-mod status;
 mod summary;
 mod table;
 #[cfg(test)]
@@ -52,8 +51,8 @@ pub use joblog::{
 };
 pub use json::{JsonError, schema_of};
 pub use live::{
-    CpuNow, JobNow, JobState, LeftOut, LiveTotals, MetricsFormat, OwnUse, Reason, RunFacts,
-    RunLine, STATUS_SCHEMA, Status, jobs_text, metrics_text, runs_text,
+    CpuNow, JobNow, JobState, LeftOut, LiveTotals, OwnUse, Reason, RunFacts, RunLine,
+    STATUS_SCHEMA, Status, jobs_text, metrics_text, runs_text,
 };
 pub use machine_load::{MachineLoad, MachineUse, disturbances, doubt_of_short_runs};
 pub use markdown::markdown;

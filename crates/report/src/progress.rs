@@ -157,7 +157,6 @@ pub fn ended_line(progress: &LiveProgress, result: &TaskResult, info: Option<&Jo
 #[derive(Clone, Debug)]
 pub struct ProgressTracker {
     progress: LiveProgress,
-    quantum: Nanos,
     /// Solo times in seconds, as far as they are known.
     solo_s: BTreeMap<TaskId, f64>,
     forecast: Forecast,
@@ -168,12 +167,7 @@ pub struct ProgressTracker {
 
 impl ProgressTracker {
     /// A count for `jobs` jobs; `solo_s` has the known solo times in seconds.
-    pub fn new(
-        simulated: bool,
-        total: usize,
-        quantum: Nanos,
-        solo_s: BTreeMap<TaskId, f64>,
-    ) -> ProgressTracker {
+    pub fn new(simulated: bool, total: usize, solo_s: BTreeMap<TaskId, f64>) -> ProgressTracker {
         ProgressTracker {
             progress: LiveProgress {
                 simulated,
@@ -181,7 +175,6 @@ impl ProgressTracker {
                 queued: total,
                 ..LiveProgress::default()
             },
-            quantum,
             solo_s,
             forecast: Forecast::default(),
             left_from: LeftFrom::Mean,
@@ -223,12 +216,6 @@ impl ProgressTracker {
     /// How far the run is.
     pub fn progress(&self) -> &LiveProgress {
         &self.progress
-    }
-
-    /// How much of a job's work is done, after so many quanta of solo execution; `None` if its solo time is not known.
-    pub fn share(&self, task: TaskId, quanta: f64) -> Option<f64> {
-        let solo_s = self.solo_s_of(task).filter(|&solo_s| solo_s > 0.0)?;
-        Some(quanta * self.quantum.as_s() / solo_s)
     }
 
     /// What the time left rests on.
@@ -330,8 +317,7 @@ mod tests {
     fn what_is_known_of_other_commands_is_marked() {
         let tracker = |from| {
             let expected = [Some(Expected::of(Nanos::from_s(8.0), from))];
-            ProgressTracker::new(false, 1, Nanos::from_ms(200), BTreeMap::new())
-                .expecting(expected.into_iter())
+            ProgressTracker::new(false, 1, BTreeMap::new()).expecting(expected.into_iter())
         };
         let line = |tracker: &mut ProgressTracker, at: f64| {
             let mut snapshot = snapshot();
@@ -418,7 +404,7 @@ mod tests {
 
     #[test]
     fn unknown_until_a_job_has_ended() {
-        let mut tracker = ProgressTracker::new(false, 5, Nanos::from_ms(200), BTreeMap::new());
+        let mut tracker = ProgressTracker::new(false, 5, BTreeMap::new());
         let mut snapshot = snapshot();
         (0..3).for_each(|_| tracker.started());
         tracker.tick(&snapshot);
@@ -459,8 +445,7 @@ mod tests {
 
     #[test]
     fn a_job_between_two_attempts_is_queued() {
-        let mut tracker =
-            ProgressTracker::new(false, 2, Nanos::from_ms(200), [(TaskId(1), 10.0)].into());
+        let mut tracker = ProgressTracker::new(false, 2, [(TaskId(1), 10.0)].into());
         tracker.started();
         tracker.failed_once();
         assert_eq!(
@@ -478,20 +463,14 @@ mod tests {
             (tracker.progress().waiting, tracker.progress().queued),
             (0, 1)
         );
-        // One solo time is enough to tell the share of one job.
-        assert_eq!(
-            (
-                tracker.share(TaskId(0), 10.0),
-                tracker.share(TaskId(1), 25.0)
-            ),
-            (None, Some(0.5))
-        );
+        assert_eq!(tracker.solo_s_of(TaskId(0)), None);
+        assert!(tracker.solo_s_of(TaskId(1)).is_some());
     }
 
     #[test]
     fn jobs_that_were_started_again_are_waited_for_by_nobody() {
         let solo = (0..3).map(|id| (TaskId(id), 10.0)).collect();
-        let mut tracker = ProgressTracker::new(false, 3, Nanos::from_ms(200), solo);
+        let mut tracker = ProgressTracker::new(false, 3, solo);
         (0..3).for_each(|_| tracker.started());
         tracker.ended(Nanos::from_s(10.0), &finished(0, "a", 10.0, 10.0));
         let mut snapshot = snapshot();
@@ -512,7 +491,7 @@ mod tests {
     #[test]
     fn by_solo_times_where_all_are_known() {
         let solo = (0..3).map(|id| (TaskId(id), 10.0)).collect();
-        let mut tracker = ProgressTracker::new(false, 3, Nanos::from_ms(200), solo);
+        let mut tracker = ProgressTracker::new(false, 3, solo);
         let mut snapshot = snapshot();
         snapshot.now = Nanos::from_s(10.0);
         // 7 of 30 s of work are done in 10 s.

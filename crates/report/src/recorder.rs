@@ -7,10 +7,9 @@ use crate::live::{Live, RunFacts, Status};
 use crate::progress::{LiveProgress, ProgressTracker};
 use crate::series::SeriesWriter;
 use crate::source::BackendKind;
-use crate::status::status_lines;
 use crate::warning::RunWarning;
 use cosched_core::{
-    DecisionRecord, Nanos, Recorder, RunNow, Sample, Snapshot, Switch, TaskId, TaskNow, TaskResult,
+    DecisionRecord, Nanos, Recorder, RunNow, Sample, Snapshot, Switch, TaskId, TaskResult,
     TaskSpec, Warning,
 };
 use std::fmt;
@@ -56,10 +55,8 @@ pub enum Notice<'a> {
     },
     /// Time has passed. Sent at least once a quantum.
     Progress(&'a LiveProgress),
-    /// The user asked what runs; the lines of the answer.
-    Status(&'a [String]),
-    /// Somebody looks at the run: its state. What only the listener knows is not in it yet.
-    Watched(Box<Status>),
+    /// The state of the run. What only the listener knows is not in it yet.
+    Status(Box<Status>),
     /// A warning for the user. Repeated faults of a policy give one warning.
     Warning(&'a RunWarning),
 }
@@ -121,7 +118,6 @@ impl<'a> FileRecorder<'a> {
             tracker: ProgressTracker::new(
                 simulated,
                 tasks.len(),
-                info.quantum,
                 tasks.iter().filter_map(solo).collect(),
             )
             .expecting(tasks.iter().map(|task| task.expected)),
@@ -155,9 +151,9 @@ impl<'a> FileRecorder<'a> {
         self
     }
 
-    /// Tells those who look at the run this about it.
-    pub fn with_facts(mut self, facts: RunFacts) -> FileRecorder<'a> {
-        self.live.facts = facts;
+    /// Gives the listener the state of the run, with these facts, at most once a second.
+    pub fn with_status(mut self, facts: RunFacts) -> FileRecorder<'a> {
+        self.live.facts = Some(facts);
         self
     }
 
@@ -310,22 +306,15 @@ impl Recorder for FileRecorder<'_> {
         }
     }
 
-    fn asked(&mut self, now: Nanos, tasks: &[TaskNow<'_>]) {
-        if let Some(listener) = &mut self.listener {
-            let share =
-                |task: &TaskNow<'_>| self.tracker.share(task.spec.id, task.progress.value()?);
-            listener(Notice::Status(&status_lines(now, tasks, share)));
-        }
+    fn wants_state(&self) -> bool {
+        self.live.facts.is_some()
     }
 
-    fn watched(&mut self, now: &RunNow<'_>) {
+    fn state(&mut self, now: &RunNow<'_>) {
         if let Some(listener) = &mut self.listener {
             self.tracker.tick(now.snapshot);
-            listener(Notice::Watched(Box::new(self.live.status(
-                now,
-                &self.jobs,
-                &self.tracker,
-            ))));
+            let status = self.live.status(now, &self.jobs, &self.tracker);
+            listener(Notice::Status(Box::new(status)));
         }
     }
 
@@ -434,8 +423,7 @@ mod tests {
                             )
                         }
                         Notice::Progress(progress) => crate::progress_line(progress, 80),
-                        Notice::Status(lines) => lines.join("; "),
-                        Notice::Watched(status) => format!("{} s", status.elapsed_s),
+                        Notice::Status(status) => format!("{} s", status.elapsed_s),
                         Notice::Warning(warning) => format!("warning: {}", warning.text()),
                     });
                 });

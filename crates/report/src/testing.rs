@@ -187,11 +187,11 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::NoConsole {
             why: "too many processes".to_owned(),
         },
-        RunWarning::NoWindow {
+        RunWarning::NoStatus {
             why: "/tmp/cosched-1000 belongs to user 1001".to_owned(),
         },
-        RunWarning::MetricsOpen {
-            address: "0.0.0.0:9500".to_owned(),
+        RunWarning::MetricsLost {
+            why: "cannot write metrics.prom: No space left on device".to_owned(),
         },
         RunWarning::FewerAtOnce {
             policy: "fifo".to_owned(),

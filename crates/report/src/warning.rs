@@ -163,14 +163,12 @@ pub enum RunWarning {
     )]
     NoConsole { why: String },
     #[error(
-        "`cosched status` and `cosched top` can't look at this run, and --metrics serves nothing ({}); `kill -USR1` asks it what runs",
+        "`cosched status` and `cosched top` can't show this run: {}",
         visible(why)
     )]
-    NoWindow { why: String },
-    #[error(
-        "--metrics {address}: whoever can reach this address can read the metrics; a port alone serves this machine only"
-    )]
-    MetricsOpen { address: String },
+    NoStatus { why: String },
+    #[error("--metrics: {}", visible(why))]
+    MetricsLost { why: String },
     #[error(
         "--jobs {asked}: under {policy} each job has a CPU of its own, so that {cpus} run at once; for jobs that mostly wait or sleep use --policy linux"
     )]

@@ -1,14 +1,14 @@
 //! One run of the loop: the run itself, or the solo runs before it.
 
 use super::console::Showing;
+use super::facts;
 use super::files::{Files, Watched};
 use super::memory::Known;
 use super::platform::{KernelPart, Platform, RunIdentity};
 use super::reporter::Reporter;
 use super::runs::Journal;
 use super::session::Session;
-use super::watched;
-use super::window::Window;
+use super::watch::Watch;
 use cosched_core::{
     Absence, Actuation, Backend as _, Capabilities, Params, Policy, Reading, RunConfig, RunError,
     RunResult, TaskSpec, find_policy,
@@ -88,16 +88,15 @@ impl<P: Platform> Batch<'_, P> {
             kernel_part(self.policy, self.params, self.config.actuation),
             jobs,
             session.screen,
-            session.window.map(Window::inbox),
+            session.watch.and_then(Watch::requests),
         )?;
         let mut info = self.info(platform, &mut backend);
         reporter.started_at = info.started_at;
-        let mut recorder = FileRecorder::new(&info, self.specs).with_facts(watched::facts(
-            session,
-            &info,
-            self.config,
-            !self.shows_output,
-        ));
+        let mut recorder = FileRecorder::new(&info, self.specs);
+        if session.watch.is_some() {
+            let facts = facts::facts(session, &info, self.config, !self.shows_output);
+            recorder = recorder.with_status(facts);
+        }
         if let Some(file) = files.series {
             let header = SeriesHeader::new(&info, self.specs);
             recorder = recorder.with_series(SeriesWriter::new(Box::new(file), &header));
@@ -143,7 +142,7 @@ impl<P: Platform> Batch<'_, P> {
             mark: P::MARK,
             screen: session.screen,
             memory: session.memory,
-            window: session.window,
+            watch: session.watch,
             journal,
             known: std::mem::take(&mut self.known),
             job_files: jobs.iter().map(P::files).collect(),

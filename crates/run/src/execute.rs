@@ -4,7 +4,6 @@ use super::answer::{exit_of, print};
 use super::batch::{Batch, BatchResult};
 use super::files::{Files, keep};
 use super::folder::Folder;
-use super::metrics::MetricsSocket;
 use super::old_logs::{Passing, prune};
 use super::options::{Logs, RunOptions, SoloSource};
 use super::plan::{DEFAULT_LOGS, Plan};
@@ -14,6 +13,7 @@ use super::screen::Screen;
 use super::session::Session;
 use super::setting::setting;
 use super::solo;
+use super::watch::Watch;
 use crate::Outcome;
 use crate::exit::Exit;
 use crate::input::told;
@@ -30,8 +30,6 @@ pub(crate) fn execute<P: Platform>(
     mut plan: Plan<P>,
 ) -> anyhow::Result<Outcome> {
     let at_once = plan.config.jobs.min(plan.jobs.len());
-    let metrics = options.output.metrics.as_ref();
-    let metrics = metrics.map(MetricsSocket::bind).transpose()?;
     // A file that can't be written is an error before anything is started.
     let (folder, mut files) = open_files(options, &plan)?;
     let record_file = files.record.take();
@@ -40,21 +38,21 @@ pub(crate) fn execute<P: Platform>(
     }
     let mut folder = Passing::new(folder, &plan.logs, options.output.keeps_logs());
     let screen = Screen::new(options.output.quiet);
-    report_metrics(metrics.as_ref(), &screen);
     for warning in early_warnings(options, platform, &mut plan, at_once) {
         screen.warn(warning);
     }
     let is_only = matches!(&plan.jobs[..], [(_, job)] if job.input.is_only);
     let takes_no_values = is_only && plan.jobs[0].1.input.values.is_empty();
     let memory = RefCell::new(std::mem::take(&mut plan.memory));
-    let window = platform.open_window(metrics, &screen);
+    let is_watched = !platform.view().is_simulated();
+    let watch = is_watched.then(|| Watch::new(files.metrics.take(), &screen));
     let logs = plan.logs.clone();
     let session = Session {
         options,
         platform,
         screen: &screen,
         memory: &memory,
-        window: window.as_ref(),
+        watch: watch.as_ref(),
         logs: &logs,
     };
     let mut infos = plan.infos();
@@ -133,20 +131,6 @@ fn follow_files<P: Platform>(plan: &mut Plan<P>, aside: &Path) {
         if let RunWarning::Rebuilt { file, .. } = warning {
             move_file(file, &plan.logs, aside);
         }
-    }
-}
-
-fn report_metrics(metrics: Option<&MetricsSocket>, screen: &Screen) {
-    let Some(metrics) = metrics else {
-        return;
-    };
-    let address = metrics.address().map(|address| address.to_string());
-    if let Some(address) = &address {
-        screen.say(&format!("cosched: metrics are served at {address}"));
-    }
-    if metrics.is_open() {
-        let address = address.unwrap_or_default();
-        screen.warn(RunWarning::MetricsOpen { address });
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Files {
     /// The job log, unless it is a pipe, a device or a descriptor.
     pub(crate) watched: Option<Watched>,
     pub(crate) record: Option<RecordFile>,
+    /// Where `--metrics` is written.
+    pub(crate) metrics: Option<PathBuf>,
 }
 
 impl Files {
@@ -81,6 +83,9 @@ impl Files {
         if let Some(named) = named.record {
             files.record = Some(RecordFile::open(named, waiting)?);
         }
+        if let Some(named) = named.metrics {
+            files.metrics = Some(begin_metrics(named)?);
+        }
         if let Some(named) = &named.events {
             let file = named.open(false, waiting)?;
             named.claim(&file, waiting)?;
@@ -124,6 +129,18 @@ impl Files {
 fn create_series(folder: &Folder) -> anyhow::Result<File> {
     let made = folder.create("series.jsonl");
     made.map_err(|error| usage(format!("--logs series.jsonl: {error}; nothing was started")))
+}
+
+/// Makes an empty file of metrics.
+fn begin_metrics(named: Named) -> anyhow::Result<PathBuf> {
+    if named.is_special() {
+        let why = "it is replaced once a second, so it must be a regular file";
+        return Err(named.fail(&Error::other(why)));
+    }
+    match write_whole(&named.place, b"") {
+        Ok(()) => Ok(named.place),
+        Err(error) => Err(named.fail(&Error::other(format!("{error:#}")))),
+    }
 }
 
 /// Opens and locks the job log.

@@ -4,11 +4,9 @@ use super::cpus::CpuChoice;
 use super::gauge::Gauge;
 use super::kernel;
 use super::keys::Keys;
-use super::metrics::MetricsSocket;
 use super::options::{Actuator, Freeze, MachineOptions, RunOptions};
 use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
 use super::screen::Screen;
-use super::window::Window;
 use crate::exit::{incapable, no_program, usage};
 use crate::input::{COMMAND_LINE, Command, Job, told};
 use anyhow::Context as _;
@@ -19,8 +17,8 @@ use cosched_linux::identity::machine_kind;
 use cosched_linux::root::Root;
 use cosched_linux::topology;
 use cosched_linux::{
-    Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Inbox, Notice,
-    Program, Seat, Share, check_open_files, find_program, own_run,
+    Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Notice, Program,
+    Requests, Seat, Share, check_open_files, find_program, own_run,
 };
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, Given, RunWarning};
@@ -212,15 +210,6 @@ impl Platform for HostPlatform {
         job.input.given()
     }
 
-    fn open_window(&self, metrics: Option<MetricsSocket>, screen: &Screen) -> Option<Window> {
-        let (window, problem) = Window::new(&Root::default(), metrics);
-        if let Some(error) = problem {
-            let why = error.to_string();
-            screen.warn(RunWarning::NoWindow { why });
-        }
-        Some(window)
-    }
-
     fn identity(backend: &mut Host) -> RunIdentity {
         let elapsed = Duration::from_nanos(backend.now().0);
         RunIdentity {
@@ -291,7 +280,7 @@ impl Platform for HostPlatform {
         part: KernelPart,
         jobs: Vec<HostJob>,
         screen: &Screen,
-        inbox: Option<Box<dyn Inbox>>,
+        requests: Option<Requests>,
     ) -> anyhow::Result<Host> {
         let tell = screen.clone();
         let kernel = match part {
@@ -320,7 +309,7 @@ impl Platform for HostPlatform {
                 .map(|load| load.on(self.view.machine.cpus.len())),
             max_pause: options.limits.max_pause,
             kernel,
-            inbox,
+            requests,
             notice: Box::new(move |notice| tell.warn(warning(notice))),
         })?)
     }

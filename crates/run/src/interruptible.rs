@@ -47,7 +47,6 @@ impl<B: Backend> Backend for Interruptible<B> {
         while let Some(signal) = self.interrupts.as_ref().and_then(Interrupts::next_signal) {
             events.push(match signal {
                 Interrupt::End(signal) => Event::Interrupt { signal },
-                Interrupt::Ask => Event::Asked,
                 // It is not held back, and does what it always does.
                 Interrupt::Suspend => continue,
             });

@@ -6,21 +6,20 @@
 //! Each file uses only files that stand before it:
 //!
 //! - [`exit`], [`stderr`], [`whole_file`], [`sha256`](mod@sha256): exit codes, messages, files; [`input`]: jobs, and what users name;
-//! - [`limits`]: limits in GNU parallel's forms; [`metrics`]: where metrics are served; [`mod@cpus`]: which CPUs, and how many a job;
+//! - [`limits`]: limits in GNU parallel's forms; [`mod@cpus`]: which CPUs, and how many a job;
 //!   [`options`]: what a run is to do;
-//!   [`terminal`], [`mod@console`] and [`screen`]: what is shown, the jobs' output too; [`mod@window`]: for those who look at the
-//!   run, and [`watched`]: what they are told;
+//!   [`terminal`], [`mod@console`] and [`screen`]: what is shown, the jobs' output too; [`watch`]: the files that show a
+//!   live run;
 //! - [`platform`]: what a machine must do for a run; [`host`] (with [`kernel`]) and [`simulated`] (with [`interruptible`]): the two
 //!   platforms;
 //! - [`policy`]: the choice of the policy; [`setting`]: how the run was started; [`shell`]: who reads lines; [`folder`] and
 //!   [`runs`]: log folders, and what stands beside a job log; [`killed`] and [`resume`]: the runs before this one;
 //!   [`keys`] and [`memory`]: what is known of jobs from them, and what is kept for those to come; [`named`], [`files`] and [`old_logs`]: what is written and removed; [`plan`]:
 //!   what is going to be done; [`explain`]: the plan in words;
-//! - [`gauge`]: what a run took of the machine; [`reporter`]: news of a running batch; [`batch`]: one run of the loop; [`answer`]: summary, record and exit code;
+//! - [`facts`]: the facts for those who watch; [`gauge`]: what a run took of the machine; [`reporter`]: news of a running batch; [`batch`]: one run of the loop; [`answer`]: summary, record and exit code;
 //! - [`solo`]: what each job does alone; [`execute`]: the whole plan.
 //!
-//! A run of real jobs starts its own program again, with the words `console` and `window`. It then calls [`console`](fn@console)
-//! and [`window`](fn@window).
+//! A run of real jobs starts its own program again, with the word `console`. It then calls [`console`](fn@console).
 
 mod answer;
 mod batch;
@@ -29,6 +28,7 @@ mod cpus;
 mod execute;
 pub mod exit;
 mod explain;
+mod facts;
 mod files;
 mod folder;
 mod gauge;
@@ -40,7 +40,6 @@ mod keys;
 mod killed;
 mod limits;
 mod memory;
-mod metrics;
 mod named;
 mod old_logs;
 mod options;
@@ -59,15 +58,13 @@ mod simulated;
 mod solo;
 pub mod stderr;
 mod terminal;
-mod watched;
+mod watch;
 pub mod whole_file;
-mod window;
 
 pub use console::main as console;
 pub use cpus::{CpuChoice, CpusPerJob};
 pub use killed::{folders_of_batch, orphan_text};
 pub use limits::{JobLimit, LoadLimit};
-pub use metrics::MetricsAddress;
 pub use options::{
     Actuator, Freeze, LimitOptions, Logs, MachineOptions, Orphans, OutputOptions, PolicyOptions,
     RunOptions, Show, SoloSource, Source,
@@ -76,7 +73,6 @@ pub use policy::{once_each, unmet};
 pub use screen::Screen;
 pub use sha256::sha256;
 pub use terminal::width_of;
-pub use window::{Request, WINDOW_SCHEMA, main as window};
 
 use cosched_core::{Actuation, Capability, Restart};
 use cosched_linux::root::Root;

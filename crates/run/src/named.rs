@@ -1,4 +1,4 @@
-//! Files that the user names beside the log folder (`--record`, `--events`, `--joblog`). Each may be a pipe, a device or a
+//! Files that the user names beside the log folder (`--record`, `--events`, `--joblog`, `--metrics`). Each may be a pipe, a device or a
 //! descriptor. Files that lie beside them are regular files.
 
 use super::options::RunOptions;
@@ -38,6 +38,7 @@ pub(crate) struct AllNamed {
     pub(crate) record: Option<Named>,
     pub(crate) events: Option<Named>,
     pub(crate) joblog: Option<Named>,
+    pub(crate) metrics: Option<Named>,
 }
 
 impl AllNamed {
@@ -51,6 +52,7 @@ impl AllNamed {
             record: Named::resolve_given("--record", output.record.as_deref())?,
             events: Named::resolve_given("--events", output.events.as_deref())?,
             joblog: Named::resolve_given("--joblog", output.joblog.as_deref())?,
+            metrics: Named::resolve_given("--metrics", output.metrics.as_deref())?,
         };
         all.check_apart()?;
         for named in all.iter() {
@@ -60,7 +62,7 @@ impl AllNamed {
     }
 
     fn iter(&self) -> impl Iterator<Item = &Named> {
-        [&self.record, &self.events, &self.joblog]
+        [&self.record, &self.events, &self.joblog, &self.metrics]
             .into_iter()
             .flatten()
     }

@@ -3,7 +3,6 @@
 use crate::cpus::{CpuChoice, CpusPerJob};
 use crate::input::Reading;
 use crate::limits::{JobLimit, LoadLimit};
-use crate::metrics::MetricsAddress;
 use cosched_core::{Actuation, Halt, Nanos, Order, RunConfig, TimeLimit};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -160,8 +159,8 @@ pub struct OutputOptions {
     pub events: Option<PathBuf>,
     /// File for the job log.
     pub joblog: Option<PathBuf>,
-    /// Where metrics are served, as Prometheus reads them.
-    pub metrics: Option<MetricsAddress>,
+    /// File of metrics, in the text format of Prometheus.
+    pub metrics: Option<PathBuf>,
     /// Print no progress, no warnings and no summary.
     pub quiet: bool,
     /// Print each job's start, and more at the end.

@@ -2,14 +2,12 @@
 //! the implementations `host` and `simulated`.
 
 use super::gauge::Gauge;
-use super::metrics::MetricsSocket;
 use super::options::RunOptions;
 use super::screen::Screen;
-use super::window::Window;
 use crate::exit::Failure;
 use crate::input::Job;
 use cosched_core::{Absence, Backend, Capabilities, Machine, Nanos, SoloProfile};
-use cosched_linux::Inbox;
+use cosched_linux::Requests;
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, Given, RunWarning, SettingFile, SoloSource};
 use std::path::{Path, PathBuf};
@@ -136,16 +134,13 @@ pub(crate) trait Platform {
     /// What a job is given beside its command, for its identity; nothing in a simulation.
     fn given(job: &Job) -> Given;
 
-    /// Opens the window for `cosched top` and other watchers; `None` in a simulation, which is over too soon.
-    fn open_window(&self, metrics: Option<MetricsSocket>, screen: &Screen) -> Option<Window>;
-
     /// The run's identity and start, for the record.
     fn identity(backend: &mut Self::Backend) -> RunIdentity;
 
     /// Reads the machine's counters at the start of a run; `None` in a simulation.
     fn gauge(&self) -> Option<Gauge>;
 
-    /// Makes the backend for these jobs; nothing is started yet. It watches `inbox`, if it runs real jobs.
+    /// Makes the backend for these jobs; nothing is started yet. It takes `requests`, if it runs real jobs.
     ///
     /// # Errors
     /// The machine can't be used.
@@ -155,7 +150,7 @@ pub(crate) trait Platform {
         part: KernelPart,
         jobs: Vec<Self::Job>,
         screen: &Screen,
-        inbox: Option<Box<dyn Inbox>>,
+        requests: Option<Requests>,
     ) -> anyhow::Result<Self::Backend>;
 
     /// What has to be done to learn how each job does alone. With `trace_step` solo traces are made as well, with one

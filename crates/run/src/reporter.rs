@@ -1,15 +1,12 @@
-//! Reports on a running batch: to the screen, the history, the journal of starts, and the window.
+//! Reports on a running batch: to the screen, the history, the journal of starts, and those who watch it.
 
 use super::memory::{Known, Memory};
 use super::options::OutputOptions;
 use super::runs::Journal;
 use super::screen::Screen;
-use super::watched;
-use super::window::Window;
+use super::watch::Watch;
 use cosched_core::{Exit, Nanos, TaskResult, TaskSpec};
-use cosched_report::{
-    JobInfo, LiveProgress, Notice, RunWarning, Status, ended_line, progress_line,
-};
+use cosched_report::{JobInfo, LiveProgress, Notice, RunWarning, ended_line, progress_line};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -21,7 +18,7 @@ pub(super) struct Reporter<'a> {
     pub(super) mark: &'static str,
     pub(super) screen: &'a Screen,
     pub(super) memory: &'a RefCell<Memory>,
-    pub(super) window: Option<&'a Window>,
+    pub(super) watch: Option<&'a Watch>,
     pub(super) journal: Journal,
     /// What earlier runs know of each job.
     pub(super) known: Vec<Option<Known>>,
@@ -46,10 +43,9 @@ impl Reporter<'_> {
                 progress,
             } => self.ended(result, info, progress),
             Notice::Progress(progress) => self.progress(progress),
-            Notice::Watched(status) => self.watched(status),
-            Notice::Status(lines) => {
-                for line in lines {
-                    self.screen.answer(&format!("cosched: {line}"));
+            Notice::Status(status) => {
+                if let Some(watch) = self.watch {
+                    watch.write(status, self.screen);
                 }
             }
             Notice::Warning(warning) => self.screen.say(&format!("cosched: {}", warning.text())),
@@ -118,7 +114,6 @@ impl Reporter<'_> {
             .sign_of_life(|| self.progress_line(progress, 200));
         let problem = self.memory.borrow_mut().pass();
         self.warn_all(problem);
-        self.warn_of_window();
     }
 
     /// The progress line. A simulation's also has its speed relative to real time.
@@ -134,12 +129,6 @@ impl Reporter<'_> {
         line
     }
 
-    fn watched(&self, status: Box<Status>) {
-        if let Some(window) = self.window {
-            watched::show(window, status);
-        }
-    }
-
     fn warn_all(&self, warnings: impl IntoIterator<Item = RunWarning>) {
         for warning in warnings {
             self.screen.warn(warning);
@@ -149,13 +138,6 @@ impl Reporter<'_> {
     fn warn_of_journal(&mut self) {
         let problem = self.journal.take_warning();
         self.warn_all(problem);
-    }
-
-    /// Warns that nobody can watch the run any more.
-    fn warn_of_window(&self) {
-        if let Some(why) = self.window.and_then(Window::take_lost) {
-            self.screen.warn(RunWarning::NoWindow { why });
-        }
     }
 
     /// Warns about output that was cut, rewritten or not shown, after the last job.
@@ -179,7 +161,6 @@ impl Reporter<'_> {
             let folder = self.output_folder();
             self.screen.warn(RunWarning::OutputLost { why, folder });
         }
-        self.warn_of_window();
     }
 
     fn output_folder(&self) -> String {

@@ -3,7 +3,7 @@
 use super::memory::Memory;
 use super::options::RunOptions;
 use super::screen::Screen;
-use super::window::Window;
+use super::watch::Watch;
 use std::cell::RefCell;
 use std::path::Path;
 
@@ -14,8 +14,8 @@ pub(crate) struct Session<'a, P> {
     pub(crate) screen: &'a Screen,
     /// The history of commands.
     pub(crate) memory: &'a RefCell<Memory>,
-    /// Serves `cosched top` and other watchers.
-    pub(crate) window: Option<&'a Window>,
+    /// Shows the run to `cosched status` and `cosched top`; `None` in a simulation.
+    pub(crate) watch: Option<&'a Watch>,
     /// The log folder.
     pub(crate) logs: &'a Path,
 }

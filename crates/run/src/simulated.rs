@@ -3,17 +3,15 @@
 use super::cpus::CpuChoice;
 use super::gauge::Gauge;
 use super::interruptible::Interruptible;
-use super::metrics::MetricsSocket;
 use super::options::{Actuator, Freeze, RunOptions, Source};
 use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
 use super::screen::Screen;
 use super::setting::file;
-use super::window::Window;
 use crate::exit::{Exit, Failure, usage};
 use crate::input::{Job, spec, told};
 use anyhow::Context as _;
 use cosched_core::{Absence, Capability, Counter, Nanos, SoloProfile};
-use cosched_linux::{Inbox, Interrupt, Interrupts};
+use cosched_linux::{Interrupt, Interrupts, Requests};
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, Given, SoloSource};
 use cosched_sim::{
@@ -118,12 +116,6 @@ impl Alone {
             .and_then(Interrupts::next_signal);
         match interrupt {
             Some(Interrupt::End(signal)) => self.signal.set(Some(signal)),
-            Some(Interrupt::Ask) => {
-                self.screen.answer(&format!(
-                    "cosched: simulating {} jobs alone: {done} done",
-                    self.jobs
-                ));
-            }
             // It is not held back, and does what it always does.
             Some(Interrupt::Suspend) | None => {}
         }
@@ -357,10 +349,6 @@ impl Platform for SimPlatform {
         Given::default()
     }
 
-    fn open_window(&self, _metrics: Option<MetricsSocket>, _screen: &Screen) -> Option<Window> {
-        None
-    }
-
     fn identity(_backend: &mut Interruptible<Sim>) -> RunIdentity {
         RunIdentity::default()
     }
@@ -423,7 +411,7 @@ impl Platform for SimPlatform {
         _part: KernelPart,
         _jobs: Vec<()>,
         _screen: &Screen,
-        _inbox: Option<Box<dyn Inbox>>,
+        _requests: Option<Requests>,
     ) -> anyhow::Result<Interruptible<Sim>> {
         let made = self.made()?;
         let sim = made.sim.take().context("a simulation runs only once")?;

@@ -9,8 +9,6 @@ use ratatui_core::style::{Color, Style};
 
 /// A bar is no narrower, so that a name and a time fit into it.
 const LEAST_BAR: u16 = 24;
-/// An older state is told to be so.
-const OLD_S: f64 = 2.0;
 
 /// Joins parts while they fit; the first always stays.
 fn fit(parts: &[String], width: usize) -> String {
@@ -47,8 +45,10 @@ pub(crate) fn draw_totals(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
     let told = match scene.told {
         Some(told) => told.to_owned(),
         None if scene.view.is_paused => "PAUSED (space goes on)".to_owned(),
-        None if scene.age_s > OLD_S => format!("no answer for {}", seconds(scene.age_s)),
-        None => String::new(),
+        None => match status.old_s() {
+            Some(age_s) => format!("{} old", seconds(age_s)),
+            None => String::new(),
+        },
     };
     let alone = if run.phase == "alone" {
         "each alone first"
@@ -90,7 +90,7 @@ pub(crate) fn draw_totals(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
             .map(|folder| format!("logs in {}", visible(folder)))
             .unwrap_or_default(),
     ];
-    let has_news = scene.told.is_some() || scene.view.is_paused || scene.age_s > OLD_S;
+    let has_news = scene.told.is_some() || scene.view.is_paused || status.old_s().is_some();
     let style = if has_news {
         coloured(scene.view.has_colour, Color::Yellow)
     } else {

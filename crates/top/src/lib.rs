@@ -3,10 +3,9 @@
 //!
 //! `keys` reads keys from what a terminal sends; `view` is what the user has chosen, and what keys change; `rows` which
 //! jobs are shown in which order; `reasons` why jobs have waited; `columns` the table; `scene` is all of this together, and
-//! `screen` draws it, with `header` and `panel` as its parts; `chooser` lets the user choose one of several runs; `paint` is
+//! `screen` draws it, with `header` and `panel` as its parts; `paint` is
 //! the difference of two screens as a terminal takes it.
 
-mod chooser;
 mod columns;
 mod header;
 pub mod keys;
@@ -21,7 +20,6 @@ mod style;
 mod tests;
 mod view;
 
-pub use chooser::{Choice, draw_choice};
 pub use paint::{CLEAR, ENTER, LEAVE, paint};
 pub use reasons::Reasons;
 pub use rows::{Sort, rows};

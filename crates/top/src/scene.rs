@@ -9,9 +9,7 @@ use cosched_report::{JobNow, Status};
 pub struct Scene<'a> {
     /// The state of the run.
     pub status: &'a Status,
-    /// How old it is, in seconds.
-    pub age_s: f64,
-    /// Something that the user is to know of the run, such as its end.
+    /// Something that the user should know of the run, such as its end.
     pub told: Option<&'a str>,
     /// What the user has chosen to see.
     pub view: &'a View,

@@ -1,10 +1,8 @@
 use crate::keys::Key;
-use crate::{
-    Choice, Effect, Panel, Reasons, Scene, Sort, View, draw, draw_choice, page, rows, shown,
-};
+use crate::{Effect, Panel, Reasons, Scene, Sort, View, draw, page, rows, shown};
 use cosched_report::{
     Absences, CpuNow, Energy, EnergySource, Figures, JobNow, JobState, LeftFrom, LeftOut,
-    LiveTotals, OwnUse, Reason, RunFacts, RunLine, STATUS_SCHEMA, Status,
+    LiveTotals, OwnUse, Reason, RunFacts, STATUS_SCHEMA, Status,
 };
 use proptest::prelude::*;
 use ratatui_core::buffer::Buffer;
@@ -86,6 +84,7 @@ pub(crate) fn status() -> Status {
             ..RunFacts::default()
         },
         elapsed_s: 125.0,
+        age_s: None,
         totals: LiveTotals {
             jobs: 9,
             done: 2,
@@ -156,7 +155,6 @@ fn screen(status: &Status, view: &mut View, size: (u16, u16), told: Option<&str>
         &mut buffer,
         &Scene {
             status,
-            age_s: 0.1,
             told,
             view,
             rows: &rows,
@@ -365,46 +363,11 @@ fn the_last_reasons_are_kept_and_forgotten_with_the_job() {
     assert_eq!(reasons.of(2).count(), 0);
 }
 
-#[test]
-fn one_of_several_runs_is_chosen() {
-    let other = Status {
-        run: RunFacts {
-            pid: 77,
-            policy: "fifo".to_owned(),
-            ..RunFacts::default()
-        },
-        ..status()
-    };
-    let runs = [
-        RunLine {
-            pid: 1234,
-            status: Ok((Box::new(status()), 0.0)),
-        },
-        RunLine {
-            pid: 77,
-            status: Ok((Box::new(other), 0.0)),
-        },
-        RunLine {
-            pid: 78,
-            status: Err("it goes on, and can't be looked at".to_owned()),
-        },
-    ];
-    let mut choice = Choice::default();
-    assert_eq!(choice.press(Key::Down, runs.len()), None);
-    let mut buffer = Buffer::empty(Rect::new(0, 0, 80, 8));
-    draw_choice(&mut buffer, &runs, choice);
-    insta::assert_snapshot!(text(&buffer));
-    assert_eq!((choice.press(Key::Enter, 3), choice.place), (Some(true), 1));
-    assert_eq!(choice.press(Key::Char('q'), 3), Some(false));
-}
-
 proptest! {
     #[test]
     fn no_size_is_too_small_or_too_large(width in 1u16..250, height in 1u16..120, panel in 0usize..3, selected in 0u32..12) {
         let panel = [Panel::None, Panel::Why, Panel::Help][panel];
         let mut view = View { panel, selected: Some(selected), ..View::new(true) };
         screen(&status(), &mut view, (width, height), None);
-        let runs = [RunLine { pid: 1, status: Ok((Box::new(status()), 0.0)) }];
-        draw_choice(&mut Buffer::empty(Rect::new(0, 0, width, height)), &runs, Choice::default());
     }
 }

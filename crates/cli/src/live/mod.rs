@@ -1,12 +1,9 @@
-//! Runs that go on, seen from outside: [`client`] talks to their windows, [`find`] finds the one that is meant,
-//! and [`series`] its series.
+//! Live runs, seen from outside: [`find`] finds the one that is meant, and [`series`] its series.
 
-mod client;
 mod find;
 mod series;
 
-pub(crate) use client::{Answer, Client};
-pub(crate) use find::{Known, connect, known, meant};
+pub(crate) use find::{Known, known, meant, state_of};
 pub(crate) use series::{goes_on, series_of};
 
 use cosched_linux::Residents;

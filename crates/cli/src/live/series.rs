@@ -5,7 +5,7 @@ use crate::exit::usage;
 use crate::input::told;
 use crate::run_files::{SERIES, open_file, series_beside};
 use cosched_linux::root::Root;
-use cosched_linux::{Fate, LiveRun, fate_of};
+use cosched_linux::{Fate, fate_of};
 use cosched_report::{BackendKind, JOBLOG_HEADER, SeriesHeader};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -96,7 +96,7 @@ fn in_folder(folder: &Path) -> anyhow::Result<PathBuf> {
 
 fn of_live(run: &Known) -> anyhow::Result<PathBuf> {
     let id = &run.run.run;
-    let (status, _) = run
+    let status = run
         .status
         .as_ref()
         .map_err(|why| usage(format!("run {id}: {why}")))?;
@@ -113,10 +113,9 @@ fn by_default() -> anyhow::Result<PathBuf> {
         return Ok(newest.join(SERIES));
     }
     let own = rustix::process::geteuid().as_raw();
-    match &known(&Root::default(), |run: &LiveRun| {
-        run.owner == own && run.has_window()
-    })[..]
-    {
+    let mut runs = known(&Root::default());
+    runs.retain(|known| known.run.owner == own && known.run.has_status());
+    match &runs[..] {
         [only] => of_live(only),
         [] => Err(usage(format!(
             "there is no run in {LOGS} here, and none goes on; name the log folder of one"

@@ -127,7 +127,6 @@ fn reproduce_on_screen(
                     signal = Some(number);
                     stop.store(true, Ordering::Relaxed);
                 }
-                Some(Interrupt::Ask) => screen.answer(&format!("cosched: {line}")),
                 // The kernel suspends this process: `Interrupts::hold` leaves that signal alone.
                 Some(Interrupt::Suspend) | None => {}
             }

@@ -1,4 +1,4 @@
-//! `cosched status`: the runs that go on, and what their jobs do.
+//! `cosched status`: the live runs, and what their jobs do.
 
 use super::run::Format;
 use crate::live::{Known, add_memory, known, meant};
@@ -32,53 +32,38 @@ pub(crate) fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
     let root = Root::default();
     let mut runs = match &args.run {
         Some(name) => vec![meant(&root, name)?],
-        None => known(&root, |_| true),
+        None => known(&root),
     };
-    for (status, _) in runs.iter_mut().filter_map(|run| run.status.as_mut().ok()) {
-        add_memory(&root, status, |_| true);
-    }
-    if args.format == Format::Text {
-        for status in runs.iter_mut().filter_map(|run| run.status.as_mut().ok()) {
-            *status.0 = (*status.0).clone().made_visible();
+    for run in &mut runs {
+        if let Ok(status) = &mut run.status {
+            add_memory(&root, status, |_| true);
         }
     }
     let mut out = std::io::stdout();
+    if args.format == Format::Json {
+        let runs = Runs {
+            schema: RUNS_SCHEMA,
+            runs: runs.iter().map(OneRun::of).collect(),
+        };
+        writeln!(out, "{}", visible_json(&serde_json::to_string(&runs)?))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let width = if out.is_terminal() {
         width_of(&out)
     } else {
         WIDE
     };
-    match (args.format, &runs[..]) {
-        (Format::Json, runs) => {
-            let runs = Runs {
-                schema: RUNS_SCHEMA,
-                runs: runs.iter().map(OneRun::of).collect(),
-            };
-            writeln!(out, "{}", visible_json(&serde_json::to_string(&runs)?))?;
-        }
-        (Format::Text, []) => writeln!(out, "no batch is running")?,
-        (
-            Format::Text,
-            [
-                Known {
-                    status: Ok((status, age_s)),
-                    ..
-                },
-            ],
-        ) => {
-            out.write_all(jobs_text(status, *age_s, width).as_bytes())?;
-        }
-        (Format::Text, _) => {
-            let lines: Vec<RunLine> = runs
-                .into_iter()
-                .map(|known| RunLine {
-                    pid: known.run.pid,
-                    status: known.status,
-                })
-                .collect();
-            out.write_all(runs_text(&lines, width).as_bytes())?;
-        }
-    }
+    let lines: Vec<RunLine<'_>> = runs.iter().map(Known::line).collect();
+    let text = match lines[..] {
+        [] => "no batch is running\n".to_owned(),
+        [
+            RunLine {
+                status: Ok(status), ..
+            },
+        ] => jobs_text(status, width),
+        _ => runs_text(&lines, width),
+    };
+    out.write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -96,8 +81,6 @@ struct OneRun<'a> {
     run_id: &'a str,
     pid: i32,
     user: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    age_s: Option<f64>,
     status: Option<&'a Status>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status_absent: Option<&'a str>,
@@ -110,8 +93,7 @@ impl OneRun<'_> {
             run_id: &known.run.run,
             pid: known.run.pid,
             user: known.run.owner,
-            age_s: status.ok().map(|(_, age_s)| *age_s),
-            status: status.ok().map(|(status, _)| &**status),
+            status: status.ok().map(|status| &**status),
             status_absent: status.err().map(String::as_str),
         }
     }

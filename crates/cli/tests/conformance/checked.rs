@@ -282,8 +282,6 @@ impl<F: Fixture> Backend for Checked<F> {
                 Event::MachineChanged
                 | Event::SchedulerEjected { .. }
                 | Event::Interrupt { .. }
-                | Event::Asked
-                | Event::Watched
                 | Event::EndTask { .. } => {
                     panic!("{event:?}, and nothing led to it")
                 }

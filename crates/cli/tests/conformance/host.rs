@@ -73,7 +73,7 @@ impl ThisMachine {
             machine: self.machine.clone(),
             jobs,
             kernel,
-            inbox: None,
+            requests: None,
             freezing: self.freezing,
             counters: self.counters.clone(),
             mem_keep: None,

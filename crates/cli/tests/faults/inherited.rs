@@ -1,6 +1,6 @@
 //! Signals that the caller ignored, and signals that are no end: neither ends a run, and no job is lost by them.
 
-use crate::support::{Mix, Run, freezers, until};
+use crate::support::{Mix, Run, freezers};
 use rustix::process::Signal;
 
 const LINES: u32 = 30;
@@ -60,39 +60,12 @@ fn ignored_signals_stay_ignored() {
 }
 
 #[test]
-fn the_user_may_ask_what_runs() {
-    for freeze in freezers() {
-        let mix = Mix::default().held(4, 3 * LINES).shell("naps", "sleep 0.3");
-        let mut run = Run::start(mix, freeze, &["--jobs", "3", "--quiet"]);
-        run.until_marked(3);
-        until("an answer", || {
-            run.send(Signal::USR1);
-            std::thread::sleep(std::time::Duration::from_millis(20));
-            run.stderr().contains("jobs have not ended")
-        });
-        assert_eq!(run.code(), Some(0), "{}", run.stderr());
-        let told = run.stderr();
-        let line = told
-            .lines()
-            .find(|line| line.starts_with("cosched: count-1: "))
-            .unwrap();
-        assert!(line.contains("started"), "{told}");
-        assert!(line.contains("CPU time") || freeze == "signals", "{told}");
-        assert!(
-            line.contains("runs on CPU") || line.contains("paused"),
-            "{told}"
-        );
-        run.nothing_left();
-        run.logs_complete(4, 3 * LINES, true);
-    }
-}
-
-#[test]
 fn signals_without_a_meaning_are_survived() {
     for freeze in freezers() {
         let mut run = Run::start(Mix::default().counting(4, LINES), freeze, &["--jobs", "4"]);
         run.until_marked(1);
         for signal in [
+            Signal::USR1,
             Signal::USR2,
             Signal::XFSZ,
             Signal::ALARM,

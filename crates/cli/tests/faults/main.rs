@@ -20,4 +20,4 @@ mod seen;
 mod signals;
 mod support;
 mod unmarked;
-mod window;
+mod watch;

@@ -49,11 +49,7 @@ pub enum Event {
         /// The backend's reason, in words.
         why: String,
     },
-    /// The user asks what runs.
-    Asked,
-    /// Somebody looks at the run, and wants its whole state.
-    Watched,
-    /// The user wants a task to end. One that has another name is not meant: the question was about another run of tasks.
+    /// The user wants a task to end. A task of another name is not meant: the user saw another batch.
     EndTask {
         /// The task.
         task: TaskId,

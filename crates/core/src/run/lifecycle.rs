@@ -200,8 +200,6 @@ impl<B: Backend> Loop<'_, B> {
                 )?;
             }
             Event::SchedulerEjected { why } => self.give_up_plans(now, why, triggers)?,
-            Event::Asked => self.answer(now),
-            Event::Watched => self.show(now),
             Event::EndTask { task, name } => self.end_by_user(now, task, &name, triggers),
             Event::Interrupt { signal } => {
                 let drain = self.drain.get_or_insert(Drain {

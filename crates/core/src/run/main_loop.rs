@@ -110,6 +110,7 @@ pub fn run<B: Backend>(
         last_start: None,
         times: Vec::new(),
         energy_j: None,
+        next_state: Nanos::ZERO,
         waits: Vec::new(),
         displaced: Vec::new(),
         switches: Vec::new(),
@@ -138,6 +139,7 @@ impl<B: Backend> Loop<'_, B> {
                 self.decide(std::mem::take(&mut triggers))?;
             }
             triggers.clear();
+            self.show_if_due();
             let until = self.next_instant();
             events.clear();
             self.backend.wait(until, &mut events)?;
@@ -150,6 +152,7 @@ impl<B: Backend> Loop<'_, B> {
             self.enforce_limits(now, &mut triggers);
             self.recorder.tick(&self.snap, self.pending.len());
         }
+        self.show();
         self.recorder.switched(&self.switches);
         if !self.samples.is_empty() {
             self.recorder.left(&self.samples);

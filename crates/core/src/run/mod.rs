@@ -1,7 +1,7 @@
 //! The loop: observe, estimate, decide, check, apply, record.
 
 mod actuation;
-mod answer;
+
 mod backend;
 mod config;
 mod error;
@@ -13,6 +13,7 @@ mod main_loop;
 mod now;
 mod order;
 mod recorder;
+mod show;
 mod shutdown;
 mod state;
 mod task_record;
@@ -24,7 +25,7 @@ pub use config::{
 pub use error::RunError;
 pub use histogram::Histogram;
 pub use main_loop::run;
-pub use now::{Doing, RunNow, TaskNow, WatchedTask};
+pub use now::{Doing, RunNow, WatchedTask};
 pub use order::first_in_order;
 pub use recorder::{
     DecisionRecord, EndedBy, NullRecorder, Occupation, Overhead, PlanCounts, Recorder, RunResult,

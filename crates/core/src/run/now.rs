@@ -1,4 +1,4 @@
-//! The state of a run at an instant, for those who look at it while it goes on.
+//! The state of a run at an instant, for those who watch it.
 
 use super::config::RunConfig;
 use crate::decision::WaitReason;
@@ -30,8 +30,14 @@ pub struct RunNow<'a> {
 /// A task that has been let in and has not ended, with all that is known of it.
 #[derive(Clone, Debug)]
 pub struct WatchedTask<'a> {
+    /// The task as it was given.
+    pub spec: &'a TaskSpec,
     /// What it does.
-    pub now: TaskNow<'a>,
+    pub doing: Doing<'a>,
+    /// When it was started; `None` if it has not been.
+    pub started: Option<Nanos>,
+    /// CPU time of its whole tree.
+    pub cpu_time: Reading<Nanos>,
     /// What policies see of it; `None` once it was asked to end.
     pub view: Option<&'a TaskView>,
     /// Why it waits; `None` while it runs, and before the first decision about it.
@@ -49,21 +55,6 @@ pub struct WatchedTask<'a> {
     pub learnt: Reading<f64>,
     /// How often it has been started.
     pub runs: u32,
-}
-
-/// A task at an instant within the run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TaskNow<'a> {
-    /// The task as it was given.
-    pub spec: &'a TaskSpec,
-    /// What it does.
-    pub doing: Doing<'a>,
-    /// When it was started; `None` if it has not been.
-    pub started: Option<Nanos>,
-    /// CPU time of its whole tree.
-    pub cpu_time: Reading<Nanos>,
-    /// Quanta' worth of solo execution done.
-    pub progress: Reading<f64>,
 }
 
 /// What a task does at an instant.

@@ -1,7 +1,7 @@
 //! What a run reports while it goes on, and its result.
 
 use super::histogram::Histogram;
-use super::now::{RunNow, TaskNow};
+use super::now::RunNow;
 use crate::check::InvalidDecision;
 use crate::decision::Decision;
 use crate::estimate::Earlier;
@@ -94,10 +94,12 @@ pub trait Recorder {
     /// What CPUs went to which tasks, in the order of time, up to the moment of what is told next. One may be older by some
     /// microseconds than what was told before: the kernel tells from all CPUs at once.
     fn switched(&mut self, _switches: &[Switch]) {}
-    /// The user asks what runs: these tasks have arrived and not ended.
-    fn asked(&mut self, _now: Nanos, _tasks: &[TaskNow<'_>]) {}
-    /// Somebody looks at the run: this is its whole state.
-    fn watched(&mut self, _now: &RunNow<'_>) {}
+    /// Whether the recorder wants the state of the run, at most once a second.
+    fn wants_state(&self) -> bool {
+        false
+    }
+    /// The state of the run: after its first decision, then at most once a second, and at its end.
+    fn state(&mut self, _now: &RunNow<'_>) {}
     /// Something that the user should know.
     fn warn(&mut self, _now: Nanos, _warning: &Warning) {}
 }

@@ -60,6 +60,8 @@ pub(super) struct Loop<'a, B: Backend> {
     /// Energy up to the moment when every task had ended once; `None` until then, and where tasks are not started
     /// again.
     pub(super) energy_j: Option<Reading<f64>>,
+    /// When the recorder is shown the next state.
+    pub(super) next_state: Nanos,
     /// Why each task waits since the last decision.
     pub(super) waits: Vec<Wait>,
     /// Tasks that were placed on CPUs that are gone.

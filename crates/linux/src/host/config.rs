@@ -3,9 +3,9 @@
 use super::kernel::KernelScheduler;
 use super::notice::Notice;
 use crate::counters::CounterSupport;
-use crate::inbox::Inbox;
 use crate::root::Root;
 use crate::spawn::Program;
+use crate::watch::Requests;
 use cosched_core::{Machine, Nanos};
 
 /// How jobs are frozen.
@@ -49,8 +49,8 @@ pub struct HostConfig {
     pub max_pause: Nanos,
     /// A scheduler in the kernel that carries out plans. When it is removed, jobs are frozen and bound.
     pub kernel: Option<Box<dyn KernelScheduler>>,
-    /// What may ask for something from outside, beside signals.
-    pub inbox: Option<Box<dyn Inbox>>,
+    /// The requests of others to the run.
+    pub requests: Option<Requests>,
     /// Called with everything that the user should know.
     pub notice: Box<dyn FnMut(Notice)>,
 }

@@ -287,11 +287,11 @@ impl Lifecycle {
             Ok(0) | Err(rustix::io::Errno::INTR) => Ok(News::default()),
             Ok(_) => Ok(News {
                 from_outside: fds[1..].iter().any(|fd| !fd.revents().is_empty()),
-                // Nine signals are taken at most, and of each at most one waits.
+                // Eight signals are held back, and of each at most one waits.
                 signals: if fds[0].revents().is_empty() {
                     Vec::new()
                 } else {
-                    sys::pending_signals::<9>(signals)
+                    sys::pending_signals::<8>(signals)
                 },
             }),
             Err(error) => Err(system("waiting for signals")(error.into())),

@@ -25,12 +25,11 @@ pub use kernel::KernelScheduler;
 pub use notice::Notice;
 
 use crate::cgroup::{GroupError, RunGroup};
-use crate::inbox::Inbox;
-use crate::interrupts;
 use crate::root::Root;
 use crate::run_id::RunId;
 use crate::sys::{self, RawPid};
 use crate::tree::Tree;
+use crate::watch::Requests;
 use actuator::Actuator;
 use clock::{RunClock, monotonic};
 use cosched_core::{
@@ -47,6 +46,7 @@ use room::Room;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 /// This machine.
@@ -65,7 +65,7 @@ pub struct Host {
     /// When jobs that have not ended became their programs.
     began: BTreeMap<TaskId, Nanos>,
     room: Room,
-    inbox: Option<Box<dyn Inbox>>,
+    requests: Option<Requests>,
     /// Told by the next wait.
     queued: Vec<Event>,
     clock: RunClock,
@@ -117,7 +117,7 @@ impl Host {
             resources: BTreeMap::new(),
             began: BTreeMap::new(),
             room: Room::new(config.mem_keep, config.most_load),
-            inbox: config.inbox,
+            requests: config.requests,
             queued: Vec::new(),
             clock,
             root,
@@ -255,10 +255,9 @@ impl Host {
         due.into_iter().flatten().min()
     }
 
-    /// Waits for a signal, for what asks from outside, or for the scheduler in the kernel.
+    /// Waits for a signal, for a request, or for the scheduler in the kernel.
     fn listen(&mut self, timeout: Option<Nanos>) -> Result<News, HostError> {
-        let inbox = self.inbox.as_ref();
-        let mut lines = inbox.map(|inbox| inbox.lines()).unwrap_or_default();
+        let mut lines: Vec<_> = self.requests.iter().map(AsFd::as_fd).collect();
         lines.extend(in_charge(&mut self.loaded).map(|loaded| loaded.line()));
         self.lifecycle.wait(timeout, &lines)
     }
@@ -266,14 +265,13 @@ impl Host {
     fn take_news(&mut self, news: News, events: &mut Vec<Event>) {
         // Whatever else there is: where time is short, every wait begins with news of the plan.
         self.look_for_ejection(events);
-        if let Some(inbox) = self.inbox.as_mut().filter(|_| news.from_outside) {
-            inbox.take(events);
+        if let Some(requests) = self.requests.as_mut().filter(|_| news.from_outside) {
+            requests.take(events);
         }
         for &signal in &news.signals {
             match signal {
                 libc::SIGCHLD => {}
                 libc::SIGTSTP => self.suspend(),
-                interrupts::ASKING => events.push(Event::Asked),
                 signal => events.push(Event::Interrupt { signal }),
             }
         }

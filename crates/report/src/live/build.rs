@@ -45,7 +45,8 @@ pub(crate) struct Ended {
 
 /// What a run keeps for its state.
 pub(crate) struct Live {
-    pub(crate) facts: RunFacts,
+    /// The constants of the run, if its state is wanted.
+    pub(crate) facts: Option<RunFacts>,
     energy_source: EnergySource,
     earlier: usize,
     /// The jobs that ended last, the latest first.
@@ -57,7 +58,7 @@ pub(crate) struct Live {
 impl Live {
     pub(crate) fn new(info: &RunInfo) -> Live {
         Live {
-            facts: RunFacts::default(),
+            facts: None,
             energy_source: info.energy_source,
             earlier: info.earlier.len(),
             recent: VecDeque::new(),
@@ -105,8 +106,9 @@ impl Live {
         Status {
             schema: STATUS_SCHEMA.to_owned(),
             cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
-            run: self.facts.clone(),
+            run: self.facts.clone().unwrap_or_default(),
             elapsed_s: now.at.as_s(),
+            age_s: None,
             energy: Energy {
                 joules,
                 source,
@@ -169,7 +171,7 @@ impl Live {
     fn jobs(&self, now: &RunNow<'_>, jobs: &[JobInfo], tracker: &ProgressTracker) -> Vec<JobNow> {
         let mut rows = Vec::new();
         for task in now.tasks.iter().take(MAX_LIVE) {
-            let id = task.now.spec.id;
+            let id = task.spec.id;
             let row = start_row(jobs.get(id.0 as usize), id, state_of(task));
             let mut row = live_row(row, task, now, tracker);
             if self.holders.has_seen(id) {
@@ -225,12 +227,12 @@ impl Live {
 
 fn is_live(now: &RunNow<'_>, task: TaskId) -> bool {
     now.tasks
-        .binary_search_by_key(&task, |task| task.now.spec.id)
+        .binary_search_by_key(&task, |task| task.spec.id)
         .is_ok()
 }
 
 fn state_of(task: &WatchedTask<'_>) -> JobState {
-    match task.now.doing {
+    match task.doing {
         Doing::Runs(_) => JobState::Running,
         Doing::Sleeps => JobState::Sleeping,
         Doing::Paused => JobState::Waiting,
@@ -265,7 +267,7 @@ fn live_row(
     now: &RunNow<'_>,
     tracker: &ProgressTracker,
 ) -> JobNow {
-    if let Doing::Runs(cpus) = task.now.doing {
+    if let Doing::Runs(cpus) = task.doing {
         row.cpus = Some(cpus.to_string());
     }
     row.reason = task.reason.map(|reason| Reason {
@@ -273,13 +275,13 @@ fn live_row(
         text: wait_text(&reason),
     });
     row.runs = Some(task.runs).filter(|&runs| runs > 1);
-    let Some(started) = task.now.started else {
+    let Some(started) = task.started else {
         return row;
     };
     let figures = &mut row.figures;
     figures.push("started_s", Ok(started.as_s()));
     figures.push("ran_s", Ok(task.ran.as_s()));
-    figures.push_reading("cpu_s", task.now.cpu_time.map(Nanos::as_s));
+    figures.push_reading("cpu_s", task.cpu_time.map(Nanos::as_s));
     if row.state == JobState::Waiting
         && let (Some(view), Some(latest)) = (task.view, task.latest)
     {
@@ -360,7 +362,7 @@ fn forecast(
     Option<&'static str>,
 ) {
     let alone = tracker
-        .solo_s_of(task.now.spec.id)
+        .solo_s_of(task.spec.id)
         .zip(done_s)
         .map(|(whole, done)| (whole, done, "solo"));
     let expected = view.expected.map(|expected| {
@@ -378,7 +380,6 @@ fn forecast(
         return (Err(OVERDUE), Err(OVERDUE), Some(from));
     }
     let passed = task
-        .now
         .started
         .map_or(0.0, |started| (now.at - started).as_s());
     let left = if done < MIN_PROGRESS_S {
@@ -431,7 +432,7 @@ fn cpus(now: &RunNow<'_>) -> Vec<CpuNow> {
             continue;
         };
         let own = running.placement.cpus();
-        let allowed = match task.now.doing {
+        let allowed = match task.doing {
             Doing::Runs(cpus) => cpus,
             _ => own,
         };
@@ -447,7 +448,7 @@ fn cpus(now: &RunNow<'_>) -> Vec<CpuNow> {
             match running.placement {
                 Placement::Shared { .. } => cpu.shared = true,
                 Placement::Exclusive { .. } => {
-                    cpu.job = Some(task.now.spec.id.0);
+                    cpu.job = Some(task.spec.id.0);
                     cpu.since_s = Some(running.since.as_s());
                 }
             }

@@ -1,4 +1,4 @@
-//! The state of a run as metrics, in the text formats of Prometheus.
+//! The state of a run as metrics, in the text format of Prometheus.
 //!
 //! Names follow its practice: base units, `_total` for counters, and no label whose values grow with the run. So no metric
 //! belongs to a single job.
@@ -7,54 +7,19 @@ use super::{CpuNow, JobState, Status};
 use std::fmt::Write as _;
 use std::time::SystemTime;
 
-/// A text format of metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MetricsFormat {
-    /// OpenMetrics 1.0.
-    OpenMetrics,
-    /// The older format of Prometheus, 0.0.4.
-    Plain,
-}
-
-impl MetricsFormat {
-    /// Return the format's media type.
-    pub fn media_type(self) -> &'static str {
-        match self {
-            MetricsFormat::OpenMetrics => {
-                "application/openmetrics-text; version=1.0.0; charset=utf-8"
-            }
-            MetricsFormat::Plain => "text/plain; version=0.0.4; charset=utf-8",
-        }
-    }
-}
-
-/// Render the metrics of a state that is `age_s` seconds old.
-pub fn metrics_text(status: &Status, age_s: f64, format: MetricsFormat) -> String {
-    let mut page = Page {
-        format,
-        text: String::new(),
-    };
+/// Render the metrics of a state.
+pub fn metrics_text(status: &Status) -> String {
+    let mut page = Page::default();
     page.run(status);
-    page.times(status, age_s);
     page.jobs(status);
     page.cpus(status);
-    page.own_use(status);
-    if format == MetricsFormat::OpenMetrics {
-        page.text.push_str("# EOF\n");
-    }
+    page.used(status);
     page.text
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Gauge,
-    Counter,
-    Info,
-}
-
 /// A text of metrics that is being written.
+#[derive(Default)]
 struct Page {
-    format: MetricsFormat,
     text: String,
 }
 
@@ -68,37 +33,24 @@ impl Page {
             ("machine", &run.machine),
             ("cpus", &run.cpus),
         ];
-        self.describe("cosched", Kind::Info, "", "The constants of the run.");
-        let labels = labels.map(|(name, value)| label(name, value));
-        self.sample("cosched_info", &labels.join(","), 1.0);
-    }
-
-    fn times(&mut self, status: &Status, age_s: f64) {
-        let gauges = [
-            (
-                "cosched_start_time_seconds",
-                "Start of the run, since 1970.",
-                started_s(status),
-            ),
-            (
-                "cosched_elapsed_seconds",
-                "Time since the start of the run.",
-                Some(status.elapsed_s),
-            ),
-            (
-                "cosched_left_seconds",
-                "Estimated time until the end of the run.",
-                status.totals.left_s,
-            ),
-            (
-                "cosched_state_age_seconds",
-                "Age of this state.",
-                Some(age_s),
-            ),
-        ];
-        for (name, help, value) in gauges {
-            self.value(name, Kind::Gauge, "seconds", help, value);
-        }
+        let labels = labels.map(|(name, value)| label(name, value)).join(",");
+        self.describe("cosched_info", "gauge", "The constants of the run.");
+        self.sample("cosched_info", &labels, 1.0);
+        self.gauge(
+            "cosched_start_time_seconds",
+            "Start of the run, since 1970.",
+            started_s(status),
+        );
+        self.gauge(
+            "cosched_elapsed_seconds",
+            "Time since the start of the run.",
+            Some(status.elapsed_s),
+        );
+        self.gauge(
+            "cosched_left_seconds",
+            "Estimated time until the end of the run.",
+            status.totals.left_s,
+        );
     }
 
     fn jobs(&mut self, status: &Status) {
@@ -114,14 +66,16 @@ impl Page {
             ("failed", totals.failed),
         ];
         self.by_state("cosched_jobs", "Jobs of the run, by state.", &states);
-        let (name, help) = ("cosched_jobs_ended", "Jobs that have succeeded or failed.");
-        self.value(name, Kind::Counter, "", help, Some(totals.done as f64));
-        let (name, help) = (
+        self.counter(
+            "cosched_jobs_ended_total",
+            "Jobs that have succeeded or failed.",
+            Some(totals.done as f64),
+        );
+        self.gauge(
             "cosched_longest_wait_seconds",
             "Longest present wait of a job.",
+            Some(longest_wait_s(status)),
         );
-        let wait_s = Some(longest_wait_s(status));
-        self.value(name, Kind::Gauge, "seconds", help, wait_s);
     }
 
     fn cpus(&mut self, status: &Status) {
@@ -133,72 +87,50 @@ impl Page {
         self.by_state("cosched_cpus", "CPUs of the run, by use.", &counts);
     }
 
-    fn own_use(&mut self, status: &Status) {
-        let own = &status.own;
-        let counters = [
-            (
-                "cosched_decisions",
-                "",
-                "Decisions of the policy.",
-                Some(own.decisions as f64),
-            ),
-            (
-                "cosched_own_cpu_seconds",
-                "seconds",
-                "CPU time of the run itself.",
-                own.figures.get("cpu_s").copied(),
-            ),
-            (
-                "cosched_energy_joules",
-                "joules",
-                "Energy of the processor package since the start of the run.",
-                status.energy.joules,
-            ),
-        ];
-        for (name, unit, help, value) in counters {
-            self.value(name, Kind::Counter, unit, help, value);
-        }
+    fn used(&mut self, status: &Status) {
+        self.counter(
+            "cosched_decisions_total",
+            "Decisions of the policy.",
+            Some(status.own.decisions as f64),
+        );
+        self.counter(
+            "cosched_own_cpu_seconds_total",
+            "CPU time of the run itself.",
+            status.own.figures.get("cpu_s").copied(),
+        );
+        self.counter(
+            "cosched_energy_joules_total",
+            "Energy of the processor package since the start of the run.",
+            status.energy.joules,
+        );
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: Option<f64>) {
+        self.value(name, "gauge", help, value);
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: Option<f64>) {
+        self.value(name, "counter", help, value);
     }
 
     /// Write a metric with one sample; an absent value has none, since it is not 0.
-    fn value(&mut self, name: &str, kind: Kind, unit: &str, help: &str, value: Option<f64>) {
+    fn value(&mut self, name: &str, kind: &str, help: &str, value: Option<f64>) {
         if let Some(value) = value {
-            let suffix = self.describe(name, kind, unit, help);
-            self.sample(&format!("{name}{suffix}"), "", value);
+            self.describe(name, kind, help);
+            self.sample(name, "", value);
         }
     }
 
     /// Write a metric with a sample for each state.
     fn by_state(&mut self, name: &str, help: &str, states: &[(&str, usize)]) {
-        self.describe(name, Kind::Gauge, "", help);
+        self.describe(name, "gauge", help);
         for (state, count) in states {
             self.sample(name, &label("state", state), *count as f64);
         }
     }
 
-    /// Write the kind, the unit and the help of a metric; return the suffix of its samples.
-    fn describe(&mut self, name: &str, kind: Kind, unit: &str, help: &str) -> &'static str {
-        let (word, suffix) = match kind {
-            Kind::Gauge => ("gauge", ""),
-            Kind::Counter => ("counter", "_total"),
-            Kind::Info => ("info", "_info"),
-        };
-        let text = &mut self.text;
-        let _ = match self.format {
-            MetricsFormat::OpenMetrics if unit.is_empty() => {
-                write!(text, "# TYPE {name} {word}\n# HELP {name} {help}\n")
-            }
-            MetricsFormat::OpenMetrics => write!(
-                text,
-                "# TYPE {name} {word}\n# UNIT {name} {unit}\n# HELP {name} {help}\n"
-            ),
-            MetricsFormat::Plain => {
-                let word = if kind == Kind::Info { "gauge" } else { word };
-                let name = format!("{name}{suffix}");
-                write!(text, "# HELP {name} {help}\n# TYPE {name} {word}\n")
-            }
-        };
-        suffix
+    fn describe(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = write!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
     }
 
     fn sample(&mut self, name: &str, labels: &str, value: f64) {
@@ -247,74 +179,32 @@ fn cpu_state(cpu: &CpuNow) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashSet;
 
-    /// Checks a text against the grammar, line by line: metadata come once for each family, before its samples and in one
-    /// piece; names fit their kinds; the end is marked in OpenMetrics alone. Returns the names of the samples.
-    fn checked(text: &str, format: MetricsFormat) -> Vec<String> {
-        let is_name = |name: &str| {
-            let mut chars = name.chars();
-            chars
-                .next()
-                .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-                && chars.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == ':')
-        };
-        assert!(text.ends_with('\n'));
-        let mut lines = text.lines().peekable();
-        let (mut families, mut samples) = (HashSet::new(), Vec::new());
+    /// Checks a text against the grammar: help and type come once for each metric, before its samples, and counters end with
+    /// `_total`. Returns the names of the samples.
+    fn checked(text: &str) -> Vec<String> {
+        let (mut described, mut samples) = (Vec::new(), Vec::new());
+        let mut lines = text.lines();
         while let Some(line) = lines.next() {
-            if line == "# EOF" {
-                assert_eq!((format, lines.peek()), (MetricsFormat::OpenMetrics, None));
-                return samples;
+            if let Some(help) = line.strip_prefix("# HELP ") {
+                let (name, text) = help.split_once(' ').unwrap();
+                assert!(text.ends_with('.'), "{text}");
+                assert!(!described.contains(&name), "{name} comes twice");
+                let kind = lines.next().unwrap();
+                let kind = kind.strip_prefix(&format!("# TYPE {name} ")).unwrap();
+                assert!(["gauge", "counter"].contains(&kind), "{kind}");
+                assert_eq!(kind == "counter", name.ends_with("_total"), "{name}");
+                described.push(name);
+                continue;
             }
-            let mut family: Option<(String, String)> = None;
-            let mut meta = Some(line);
-            let mut keys = Vec::new();
-            while let Some(rest) = meta.and_then(|line| line.strip_prefix("# ")) {
-                let mut words = rest.splitn(3, ' ');
-                let (key, name, value) = (
-                    words.next().unwrap(),
-                    words.next().unwrap(),
-                    words.next().unwrap(),
-                );
-                assert!(is_name(name) && !keys.contains(&key), "{rest}");
-                keys.push(key);
-                match key {
-                    "TYPE" => family = Some((name.to_owned(), value.to_owned())),
-                    "UNIT" => assert!(
-                        name.ends_with(&format!("_{value}"))
-                            && format == MetricsFormat::OpenMetrics
-                    ),
-                    "HELP" => assert!(value.ends_with('.')),
-                    other => panic!("{other}"),
-                }
-                meta = lines.next_if(|line| line.starts_with("# ") && !line.starts_with("# EOF"));
-                if keys.len() == 3 || meta.is_none() {
-                    break;
-                }
-            }
-            let (name, kind) = family.unwrap_or_else(|| panic!("no type before {line}"));
-            assert!(families.insert(name.clone()), "{name} comes twice");
-            let suffix = match (kind.as_str(), format) {
-                ("counter", MetricsFormat::OpenMetrics) => "_total",
-                ("info", MetricsFormat::OpenMetrics) => "_info",
-                ("gauge" | "counter", _) => "",
-                other => panic!("{other:?}"),
-            };
-            let mut count = 0;
-            while let Some(sample) = lines.next_if(|line| !line.starts_with('#')) {
-                let (head, value) = sample.rsplit_once(' ').unwrap();
-                let metric = head.split('{').next().unwrap();
-                assert_eq!(metric, format!("{name}{suffix}"));
-                let value: f64 = value.parse().unwrap();
-                assert!(value >= 0.0);
-                assert!(!samples.contains(&head.to_owned()), "{head} comes twice");
-                samples.push(head.to_owned());
-                count += 1;
-            }
-            assert!(count > 0, "{name} has no sample");
+            let (head, value) = line.rsplit_once(' ').unwrap();
+            let name = head.split('{').next().unwrap();
+            assert_eq!(described.last(), Some(&name));
+            assert!(value.parse::<f64>().unwrap() >= 0.0);
+            assert!(!samples.contains(&head.to_owned()), "{head} comes twice");
+            samples.push(head.to_owned());
         }
-        assert_eq!(format, MetricsFormat::Plain, "the end is missing");
+        assert!(text.ends_with('\n'));
         samples
     }
 
@@ -322,18 +212,12 @@ mod tests {
     fn metrics_of_a_run() {
         let mut status = crate::live::tests::status();
         status.run.machine = "a \"b\" \\ c\nd".to_owned();
-        for format in [MetricsFormat::OpenMetrics, MetricsFormat::Plain] {
-            let text = metrics_text(&status, 0.25, format);
-            insta::assert_snapshot!(format!("{format:?}"), text);
-            let names = checked(&text, format);
-            assert!(
-                names
-                    .iter()
-                    .any(|name| name == "cosched_jobs{state=\"running\"}"),
-                "{names:?}"
-            );
-            assert!(!text.contains("mcf"), "no series for a job");
-        }
+        let text = metrics_text(&status);
+        insta::assert_snapshot!(text);
+        let names = checked(&text);
+        let running = "cosched_jobs{state=\"running\"}";
+        assert!(names.iter().any(|name| name == running), "{names:?}");
+        assert!(!text.contains("mcf"), "no series for a job");
     }
 
     /// As many lines with a thousand jobs as with five.
@@ -346,11 +230,7 @@ mod tests {
             (job.job, job.name) = (n, format!("job-{n}"));
             many.jobs.push(job);
         }
-        let lines = |status: &Status| {
-            metrics_text(status, 0.0, MetricsFormat::OpenMetrics)
-                .lines()
-                .count()
-        };
+        let lines = |status: &Status| metrics_text(status).lines().count();
         assert_eq!(lines(&few), lines(&many));
     }
 
@@ -362,10 +242,10 @@ mod tests {
             status.totals.left_s,
             status.run.started_at,
         ) = (None, None, None);
-        let text = metrics_text(&status, 0.0, MetricsFormat::OpenMetrics);
+        let text = metrics_text(&status);
         for name in ["energy", "left_seconds", "start_time"] {
             assert!(!text.contains(name), "{name}");
         }
-        checked(&text, MetricsFormat::OpenMetrics);
+        checked(&text);
     }
 }

@@ -9,7 +9,7 @@ mod tables;
 pub(crate) mod tests;
 
 pub(crate) use build::Live;
-pub use metrics::{MetricsFormat, metrics_text};
+pub use metrics::metrics_text;
 pub use tables::{RunLine, jobs_text, runs_text};
 
 use crate::figures::{Absences, Figures};
@@ -17,9 +17,13 @@ use crate::progress::{LeftFrom, OVERDUE, left_clock};
 use crate::record::Energy;
 use crate::text::{clock, visible};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The schema of the state of a run.
 pub const STATUS_SCHEMA: &str = "cosched.status/1";
+
+/// Age in seconds from which a state is marked as old.
+const OLD_S: f64 = 3.0;
 
 /// The state of a run at an instant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,6 +36,9 @@ pub struct Status {
     pub run: RunFacts,
     /// Seconds since the start of the run.
     pub elapsed_s: f64,
+    /// Age of the state in seconds when it was read; absent in the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_s: Option<f64>,
     /// Numbers of jobs by state.
     pub totals: LiveTotals,
     /// Energy so far.
@@ -281,56 +288,36 @@ impl LiveTotals {
 }
 
 impl Status {
-    /// Parse a state.
+    /// Parse a state, and make its text [`visible`]: root reads the states of other users' runs.
     ///
     /// # Errors
     /// The text is no state, or of an unknown version.
     pub fn from_json(text: &[u8]) -> Result<Status, String> {
-        let status: Status = serde_json::from_slice(text).map_err(|error| error.to_string())?;
-        if status.schema == STATUS_SCHEMA {
-            Ok(status)
-        } else {
-            Err(format!(
-                "expected `{STATUS_SCHEMA}`, found `{}`",
-                status.schema
-            ))
+        let mut value: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        make_visible(&mut value);
+        let schema = value["schema"].as_str().unwrap_or_default();
+        if schema != STATUS_SCHEMA {
+            return Err(format!("expected `{STATUS_SCHEMA}`, found `{schema}`"));
         }
+        serde_json::from_value(value).map_err(|error| error.to_string())
     }
 
-    /// Make all text [`visible`]. Anyone who owns a run controls its state, and root can read the states of others.
-    pub fn made_visible(mut self) -> Status {
-        let run = &mut self.run;
-        let mut texts = vec![
-            &mut run.run_id,
-            &mut run.policy,
-            &mut run.phase,
-            &mut run.machine,
-            &mut run.cpus,
-        ];
-        texts.extend(run.started_at.as_mut());
-        texts.extend(run.folder.as_mut());
-        texts.extend(run.record.as_mut());
-        texts.extend(run.series.as_mut());
-        texts.extend(run.command_line.iter_mut().flatten());
-        for job in &mut self.jobs {
-            texts.push(&mut job.name);
-            texts.extend(job.command.as_mut());
-            texts.extend(job.cpus.as_mut());
-            texts.extend(job.exit_text.as_mut());
-            texts.extend(job.progress_from.as_mut());
-            texts.extend(job.share_from.as_mut());
-            if let Some(reason) = &mut job.reason {
-                texts.extend([&mut reason.why, &mut reason.text]);
-            }
-        }
-        for text in texts {
-            *text = visible(text);
-        }
-        self
+    /// Return its age in seconds, if the run should have written a newer one.
+    pub fn old_s(&self) -> Option<f64> {
+        self.age_s.filter(|age_s| *age_s > OLD_S)
     }
 
     /// Return the job with this number, if the state has it.
     pub fn job(&self, job: u32) -> Option<&JobNow> {
         self.jobs.iter().find(|row| row.job == job)
+    }
+}
+
+fn make_visible(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = visible(text),
+        Value::Array(values) => values.iter_mut().for_each(make_visible),
+        Value::Object(values) => values.values_mut().for_each(make_visible),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

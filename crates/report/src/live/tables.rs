@@ -10,28 +10,13 @@ const NONE: &str = "-";
 const MAX_ROWS: usize = 60;
 /// Maximum number of reasons to wait shown.
 const MAX_REASONS: usize = 10;
-/// Age in seconds from which a state is marked as old.
-const OLD_S: f64 = 2.0;
-
 /// A run and its state.
-#[derive(Clone, Debug)]
-pub struct RunLine {
+#[derive(Clone, Copy, Debug)]
+pub struct RunLine<'a> {
     /// Its process.
     pub pid: i32,
-    /// Its state and the state's age in seconds; or why there is none.
-    pub status: Result<(Box<Status>, f64), String>,
-}
-
-impl RunLine {
-    fn problem(&self) -> Option<String> {
-        let why = self.status.as_ref().err()?;
-        Some(format!("{}: {}", self.pid, visible(why)))
-    }
-
-    fn state(&self) -> Option<(&Status, f64)> {
-        let (status, age_s) = self.status.as_ref().ok()?;
-        Some((status, *age_s))
-    }
+    /// Its state; or why there is none.
+    pub status: Result<&'a Status, &'a str>,
 }
 
 /// A column of a table of `T`.
@@ -135,23 +120,18 @@ fn bandwidth_text(job: &JobNow) -> Option<String> {
 }
 
 /// Render a line for each run, and below them why others have no state.
-pub fn runs_text(runs: &[RunLine], width: usize) -> String {
-    let mut text = Vec::new();
+pub fn runs_text(runs: &[RunLine<'_>], width: usize) -> String {
     let mut rows = Vec::new();
-    let mut problems = Vec::new();
+    let mut notes = Vec::new();
     for run in runs {
-        match run.state() {
-            Some((status, age_s)) => {
+        match run.status {
+            Ok(status) => {
                 rows.push((run.pid, status));
-                if age_s > OLD_S {
-                    let age = seconds(age_s);
-                    text.push(format!(
-                        "{}: this was {age} ago, and it has not answered since",
-                        run.pid
-                    ));
+                if let Some(old) = old_text(status) {
+                    notes.push(format!("{}: {old}", run.pid));
                 }
             }
-            None => problems.extend(run.problem()),
+            Err(why) => notes.push(format!("{}: {}", run.pid, visible(why))),
         }
     }
     let mut table = Vec::new();
@@ -159,7 +139,13 @@ pub fn runs_text(runs: &[RunLine], width: usize) -> String {
         let columns = run_columns().map(|column| column.of(&rows));
         table = lines(columns.into(), width);
     }
-    joined(table.into_iter().chain(text).chain(problems))
+    joined(table.into_iter().chain(notes))
+}
+
+/// Return that a state is old: the run may be suspended.
+fn old_text(status: &Status) -> Option<String> {
+    let age = seconds(status.old_s()?);
+    Some(format!("this state is {age} old; the run may be suspended"))
 }
 
 fn joined(lines: impl IntoIterator<Item = String>) -> String {
@@ -167,8 +153,8 @@ fn joined(lines: impl IntoIterator<Item = String>) -> String {
 }
 
 /// Render the state of a run: its totals, its CPUs, its jobs, and why they wait.
-pub fn jobs_text(status: &Status, age_s: f64, width: usize) -> String {
-    let mut text = head_lines(status, age_s);
+pub fn jobs_text(status: &Status, width: usize) -> String {
+    let mut text = head_lines(status);
     text.push(cpus_text(status, width));
     let shown = status.jobs.len().min(MAX_ROWS);
     if shown > 0 {
@@ -188,7 +174,7 @@ pub fn jobs_text(status: &Status, age_s: f64, width: usize) -> String {
     joined(text)
 }
 
-fn head_lines(status: &Status, age_s: f64) -> Vec<String> {
+fn head_lines(status: &Status) -> Vec<String> {
     let Status { run, totals, .. } = status;
     let phase = if run.phase == "alone" {
         ", each job alone first,"
@@ -198,18 +184,18 @@ fn head_lines(status: &Status, age_s: f64) -> Vec<String> {
     let left = totals
         .left_text()
         .unwrap_or_else(|| "time left not known yet".to_owned());
-    let old = if age_s > OLD_S {
-        format!(" ({} ago; it has not answered since)", seconds(age_s))
-    } else {
-        String::new()
-    };
+    let old = old_text(status).map(|old| format!(" ({old})"));
     let machine = visible(&run.machine);
     let mut text = vec![
         format!(
             "run {} of process {}: {}{phase} on CPUs {} of {machine}",
             run.run_id, run.pid, run.policy, run.cpus
         ),
-        format!("{} elapsed, {left}{old}", clock(status.elapsed_s)),
+        format!(
+            "{} elapsed, {left}{}",
+            clock(status.elapsed_s),
+            old.unwrap_or_default()
+        ),
         totals_text(status),
     ];
     if let Some(folder) = &run.folder {

@@ -102,7 +102,7 @@ fn wait(pid: Pid, handle: &OwnedFd, line: &str, user: &User) -> Option<i32> {
                 user.screen.clear();
                 suspend(pid);
             }
-            Some(Interrupt::Ask) | None => {}
+            None => {}
         }
     }
     user.screen.clear();

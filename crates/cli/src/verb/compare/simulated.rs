@@ -82,7 +82,7 @@ fn collect(
         }
         match user.look(&progress.line(outcomes.len())) {
             Some(Interrupt::End(signal)) => return Err(interrupted(signal)),
-            Some(Interrupt::Suspend | Interrupt::Ask) | None => {}
+            Some(Interrupt::Suspend) | None => {}
         }
     }
 }

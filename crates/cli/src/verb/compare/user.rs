@@ -32,11 +32,7 @@ impl User {
     pub(super) fn look(&self, line: &str) -> Option<Interrupt> {
         self.screen.progress(|_| line.to_owned());
         self.screen.sign_of_life(|| line.to_owned());
-        let interrupt = self.signals.next_signal();
-        if interrupt == Some(Interrupt::Ask) {
-            self.screen.answer(&format!("cosched: {line}"));
-        }
-        interrupt
+        self.signals.next_signal()
     }
 }
 

@@ -9,8 +9,7 @@ use clap::{ArgMatches, Args, ValueEnum};
 use cosched_core::{Actuation, Halt, Nanos, Order, TimeLimit};
 use cosched_run::{
     Actuator, CpuChoice, CpusPerJob, Freeze, JobLimit, LimitOptions, LoadLimit, Logs,
-    MachineOptions, MetricsAddress, Orphans, OutputOptions, PolicyOptions, RunOptions, Show,
-    SoloSource, Source,
+    MachineOptions, Orphans, OutputOptions, PolicyOptions, RunOptions, Show, SoloSource, Source,
 };
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -394,9 +393,9 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) record: Option<PathBuf>,
 
-    /// Serve metrics of the run here, as Prometheus reads them: a port (of 127.0.0.1), ADDRESS:PORT, or unix:PATH
-    #[arg(long, value_name = "ADDR", hide_short_help = true)]
-    pub(crate) metrics: Option<MetricsAddress>,
+    /// Write metrics of the run here once a second, in the text format of Prometheus
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) metrics: Option<PathBuf>,
 
     /// Write every decision with its snapshot here, a JSON object a line, for `cosched decide`
     #[arg(long, value_name = "FILE", hide_short_help = true)]

@@ -1,15 +1,14 @@
-//! Looks at a run in intervals, and shows it.
+//! Reads the state of a run in intervals, and shows it.
 
 use super::LEFT;
 use super::terminal::Screen;
 use crate::exit::Exit;
-use crate::live::{Answer, Client, add_memory, connect};
+use crate::live::{add_memory, state_of};
 use cosched_linux::root::Root;
-use cosched_linux::{Fate, ScreenSignal, ScreenSignals, fate_of};
-use cosched_report::{Record, RunLine, Status, headline_text};
-use cosched_run::Request;
-use cosched_top::keys::{Key, Keys};
-use cosched_top::{Choice, Effect, Reasons, Scene, View, draw, draw_choice, page, rows, shown};
+use cosched_linux::{EndRequest, Fate, LiveRun, ScreenSignal, ScreenSignals, fate_of};
+use cosched_report::{Record, Status, headline_text};
+use cosched_top::keys::Keys;
+use cosched_top::{Effect, Reasons, Scene, View, draw, page, rows, shown};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::path::Path;
@@ -17,22 +16,17 @@ use std::time::{Duration, Instant};
 
 /// What follows an escape character later is not of the same key.
 const ESCAPE: Duration = Duration::from_millis(50);
-/// Time between two tries to reach a run again.
-const AGAIN: Duration = Duration::from_secs(1);
+/// Time between two reads of the state. The run writes it once a second.
+const INTERVAL: Duration = Duration::from_millis(500);
 
-/// A run that is looked at.
+/// A run that is watched.
 pub(super) struct App {
     root: Root,
-    interval: Duration,
+    run: LiveRun,
     status: Box<Status>,
-    /// When the state was made.
-    made: Instant,
-    client: Option<Client>,
-    /// When the run is asked, or tried to be reached, next.
+    /// When the state is read next.
     next: Instant,
-    /// It was asked and has not answered.
-    is_waiting: bool,
-    /// What the user is to know of it.
+    /// What the user should know of the run.
     told: Option<String>,
     has_ended: bool,
     view: View,
@@ -41,81 +35,59 @@ pub(super) struct App {
     keys: Keys,
 }
 
-/// What came while nothing was to be done.
+/// What has come.
 struct Came {
     signals: bool,
     keys: bool,
-    client: bool,
 }
 
 impl App {
-    pub(super) fn new(root: Root, status: Box<Status>, age_s: f64, interval: Duration) -> App {
-        let now = Instant::now();
+    pub(super) fn new(root: Root, run: LiveRun, status: Box<Status>) -> App {
         let has_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        let mut app = App {
+        App {
             root,
-            interval,
-            made: now
-                .checked_sub(Duration::from_secs_f64(age_s))
-                .unwrap_or(now),
-            status: Box::new(status.made_visible()),
-            client: None,
-            next: now,
-            is_waiting: false,
+            run,
+            status,
+            next: Instant::now(),
             told: None,
             has_ended: false,
             view: View::new(has_colour),
             rows: Vec::new(),
             reasons: Reasons::default(),
             keys: Keys::default(),
-        };
-        app.reasons.note(&app.status);
-        app
+        }
     }
 
-    /// Shows the run until the user leaves, or a signal says so. `typed` are keys that were pressed before there was a run.
+    /// Shows the run until the user leaves, or a signal says so.
     ///
     /// # Errors
     /// The terminal has gone.
-    pub(super) fn run(
-        mut self,
-        screen: &mut Screen,
-        signals: &ScreenSignals,
-        typed: Vec<Key>,
-    ) -> io::Result<Exit> {
-        let (mut is_new, mut typed) = (true, typed);
+    pub(super) fn run(mut self, screen: &mut Screen, signals: &ScreenSignals) -> io::Result<Exit> {
+        let mut is_new = true;
         loop {
-            let now = Instant::now();
-            if !self.has_ended && now >= self.next {
-                is_new |= self.look(now);
+            if !self.has_ended && Instant::now() >= self.next {
+                is_new |= self.look(screen);
             }
-            // What is known by now is shown before the wait, which can be for ever.
             if is_new && !screen.is_behind() {
                 self.show(screen)?;
                 is_new = false;
             }
-            let came = self.wait(screen, signals, now)?;
-            if screen.is_behind() {
-                screen.send()?;
-            }
+            let came = self.wait(screen, signals)?;
+            screen.send()?;
             if came.signals {
-                for signal in signals.take() {
-                    match signal {
-                        ScreenSignal::Leave(signal) => return Ok(Exit::Signal(signal)),
-                        ScreenSignal::Suspend => suspend(screen, signals)?,
-                        ScreenSignal::Continued => screen.enter()?,
-                        ScreenSignal::Resized => screen.forget(),
-                    }
-                    is_new = true;
+                is_new = true;
+                if let Some(exit) = take_signals(screen, signals)? {
+                    return Ok(exit);
                 }
             }
-            if came.keys {
-                typed.extend(self.keys.feed(&screen.pressed()?));
+            let typed = if came.keys {
+                self.keys.feed(&screen.pressed()?)
             } else {
-                typed.extend(self.keys.settle());
-            }
-            for key in typed.drain(..) {
-                // A key is about what the one before it has led to, also where that was not seen yet.
+                self.keys.settle().into_iter().collect()
+            };
+            for key in typed {
+                is_new = true;
+                // A key is about what the one before it has led to, also where that was not shown yet.
                 let page = self.arrange(screen.size());
                 match self.view.press(key, &self.status, &self.rows, page) {
                     Effect::Quit => return Ok(LEFT),
@@ -124,118 +96,55 @@ impl App {
                     Effect::End(job) => self.end(job),
                     Effect::None => {}
                 }
-                is_new = true;
-            }
-            if came.client {
-                is_new |= self.hear(screen);
             }
         }
     }
 
-    /// Waits until something comes, or something is to be done.
-    fn wait(&self, screen: &Screen, signals: &ScreenSignals, now: Instant) -> io::Result<Came> {
+    /// Waits until something comes, or the state is to be read.
+    fn wait(&self, screen: &Screen, signals: &ScreenSignals) -> io::Result<Came> {
         let escape = self.keys.is_waiting().then_some(ESCAPE);
-        let next = (!self.has_ended).then(|| self.next.saturating_duration_since(now));
+        let next = self.next.saturating_duration_since(Instant::now());
+        let next = (!self.has_ended).then_some(next);
         let timeout = [escape, next].into_iter().flatten().min();
         let timeout = timeout.map(|left| Timespec {
             tv_sec: left.as_secs() as i64,
             tv_nsec: left.subsec_nanos().into(),
         });
-        let out = if screen.is_behind() {
-            PollFlags::OUT
-        } else {
-            PollFlags::empty()
-        };
-        let mut fds = vec![
+        let mut wanted = PollFlags::IN;
+        wanted.set(PollFlags::OUT, screen.is_behind());
+        let mut fds = [
             PollFd::new(signals, PollFlags::IN),
-            PollFd::new(screen, PollFlags::IN | out),
+            PollFd::new(screen, wanted),
         ];
-        fds.extend(
-            self.client
-                .as_ref()
-                .map(|client| PollFd::new(client, PollFlags::IN)),
-        );
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let came: Vec<PollFlags> = fds.iter().map(|fd| fd.revents()).collect();
         let readable = PollFlags::IN | PollFlags::HUP | PollFlags::ERR;
-        Ok(Came {
-            signals: came[0].intersects(PollFlags::IN),
-            keys: came[1].intersects(readable),
-            client: came.get(2).is_some_and(|came| came.intersects(readable)),
-        })
+        let [signals, keys] = fds.map(|fd| fd.revents().intersects(readable));
+        Ok(Came { signals, keys })
     }
 
-    /// Asks the run for its state, or tries to reach it. Returns whether there is something new to be seen.
-    fn look(&mut self, now: Instant) -> bool {
-        self.next = now + self.interval;
+    /// Reads the state. Returns whether there is something new to show.
+    fn look(&mut self, screen: &Screen) -> bool {
+        self.next = Instant::now() + INTERVAL;
         if self.view.is_paused {
             return false;
         }
-        if self.client.is_none() {
-            match connect(&self.root, &self.status.run.run_id) {
-                Ok(Some(client)) => self.client = Some(client),
-                Ok(None) => return self.lost(now),
-                Err(error) => {
-                    self.told = Some(format!("THE RUN CAN'T BE REACHED: {error}"));
-                    self.next = now + AGAIN;
-                    return true;
-                }
-            }
+        if fate_of(&self.root, &self.run.run) == Fate::Dead {
+            self.note_end();
+            return true;
         }
-        if let Some(client) = self.client.as_mut().filter(|_| !self.is_waiting) {
-            self.is_waiting = client.ask(&Request::Status).is_ok();
+        match state_of(&self.run) {
+            Ok(status) => self.take(status, screen),
+            Err(_) => self.told = Some("THE RUN ENDS".to_owned()),
         }
-        // While it does not answer the age of what is seen goes on.
-        self.is_waiting
+        true
     }
 
-    /// Takes what the run answers.
-    fn hear(&mut self, screen: &Screen) -> bool {
-        let mut is_new = false;
-        // Several answers can come at once.
-        while let Some(client) = &mut self.client {
-            match client.take() {
-                Ok(None) => break,
-                // What was done is seen in the next state.
-                Ok(Some(Answer::Done)) => self.next = Instant::now(),
-                Ok(Some(Answer::Status(status, age_s))) => {
-                    self.is_waiting = false;
-                    if !self.view.is_paused {
-                        self.take(status, age_s, screen);
-                        is_new = true;
-                    }
-                }
-                Ok(Some(Answer::Absent(why))) => {
-                    (self.is_waiting, self.told, is_new) = (false, Some(why), true);
-                }
-                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                    self.told = Some(error.to_string());
-                    (self.client, self.is_waiting, is_new) = (None, false, true);
-                }
-                Err(_) => is_new = self.lost(Instant::now()),
-            }
-        }
-        is_new
-    }
-
-    /// Has a job ended.
-    fn end(&mut self, job: u32) {
-        let name = self.status.job(job).map(|job| job.name.clone());
-        let asked = name
-            .zip(self.client.as_mut())
-            .map(|(name, client)| client.ask(&Request::End { job, name }));
-        if !matches!(asked, Some(Ok(()))) {
-            self.told = Some("THE RUN CAN'T BE REACHED".to_owned());
-        }
-    }
-
-    fn take(&mut self, status: Box<Status>, age_s: f64, screen: &Screen) {
-        let mut status = Box::new(status.made_visible());
+    fn take(&mut self, mut status: Box<Status>, screen: &Screen) {
         self.reasons.note(&status);
-        // The rows that are seen now are nearly always those that will be.
+        // The rows that are shown now are nearly always those that will be.
         let (width, height) = screen.size();
         let page = page(width, height, &status, &self.view);
         let rows = rows(&status, self.view.sort, &self.view.filter);
@@ -244,30 +153,33 @@ impl App {
         add_memory(&self.root, &mut status, |job| {
             by_memory || seen.contains(&job)
         });
-        self.made = Instant::now()
-            .checked_sub(Duration::from_secs_f64(age_s))
-            .unwrap_or(self.made);
         self.status = status;
         self.told = None;
     }
 
-    /// The connection has ended: with the run, or for another reason.
-    fn lost(&mut self, now: Instant) -> bool {
-        self.client = None;
-        self.is_waiting = false;
-        self.next = now + AGAIN;
-        if fate_of(&self.root, &self.status.run.run_id) == Fate::Dead {
-            self.has_ended = true;
-            self.status.totals.left_s = None;
-            let (told, record) = end_of(&self.status);
-            record
-                .into_iter()
-                .for_each(|record| self.status.over(&record));
-            self.told = Some(told);
-        } else {
-            self.told = Some("THE RUN ENDS, OR CAN'T BE REACHED".to_owned());
+    fn note_end(&mut self) {
+        self.has_ended = true;
+        self.status.age_s = None;
+        self.status.totals.left_s = None;
+        let (told, record) = end_of(&self.status);
+        if let Some(record) = record {
+            self.status.over(&record);
         }
-        true
+        self.told = Some(told);
+    }
+
+    /// Asks the run to end a job.
+    fn end(&mut self, job: u32) {
+        let Some(job) = self.status.job(job) else {
+            return;
+        };
+        let request = EndRequest {
+            end: job.job,
+            name: job.name.clone(),
+        };
+        if let Err(error) = self.run.end_job(&request) {
+            self.told = Some(format!("THE RUN CAN'T BE ASKED: {error}"));
+        }
     }
 
     /// Brings the rows and what is chosen of them up to the state and to the keys. Returns how many rows there is room for.
@@ -280,29 +192,14 @@ impl App {
 
     fn show(&mut self, screen: &mut Screen) -> io::Result<()> {
         self.arrange(screen.size());
-        let App {
-            status,
-            view,
-            rows,
-            reasons,
-            told,
-            made,
-            ..
-        } = self;
-        let age_s = made.elapsed().as_secs_f64();
-        screen.show(|buffer| {
-            draw(
-                buffer,
-                &Scene {
-                    status,
-                    age_s,
-                    told: told.as_deref(),
-                    view,
-                    rows,
-                    reasons,
-                },
-            )
-        })
+        let scene = Scene {
+            status: &self.status,
+            told: self.told.as_deref(),
+            view: &self.view,
+            rows: &self.rows,
+            reasons: &self.reasons,
+        };
+        screen.show(|buffer| draw(buffer, &scene))
     }
 }
 
@@ -315,87 +212,36 @@ fn end_of(status: &Status) -> (String, Option<Record>) {
     let record = std::fs::read_to_string(path)
         .ok()
         .and_then(|text| Record::from_json(&text).ok());
-    match record.filter(|record| record.run_id.as_deref() == Some(&status.run.run_id)) {
-        Some(record) => (format!("{ended}: {}", headline_text(&record)), Some(record)),
-        None if status
-            .run
-            .series
-            .as_ref()
-            .is_some_and(|series| Path::new(series).exists()) =>
-        {
-            // It was killed, or could not write it.
-            (
-                "THE RUN LEFT NO RECORD; `cosched thaw` shows what it left".to_owned(),
-                None,
-            )
-        }
-        None => (ended.to_owned(), None),
+    if let Some(record) =
+        record.filter(|record| record.run_id.as_deref() == Some(&status.run.run_id))
+    {
+        let told = format!("{ended}: {}", headline_text(&record));
+        return (told, Some(record));
     }
+    let series = status.run.series.as_ref();
+    if series.is_some_and(|series| Path::new(series).exists()) {
+        // It was killed, or could not write it.
+        let told = "THE RUN LEFT NO RECORD; `cosched thaw` shows what it left";
+        return (told.to_owned(), None);
+    }
+    (ended.to_owned(), None)
+}
+
+/// Takes the signals that have come; returns how the user has left.
+fn take_signals(screen: &mut Screen, signals: &ScreenSignals) -> io::Result<Option<Exit>> {
+    for signal in signals.take() {
+        match signal {
+            ScreenSignal::Leave(signal) => return Ok(Some(Exit::Signal(signal))),
+            ScreenSignal::Suspend => suspend(screen, signals)?,
+            ScreenSignal::Continued => screen.enter()?,
+            ScreenSignal::Resized => screen.forget(),
+        }
+    }
+    Ok(None)
 }
 
 fn suspend(screen: &mut Screen, signals: &ScreenSignals) -> io::Result<()> {
     screen.leave();
     signals.stop();
     screen.enter()
-}
-
-/// Lets the user choose one of several runs; the place of it, or how the user has left.
-///
-/// # Errors
-/// The terminal has gone.
-pub(super) fn choose(
-    screen: &mut Screen,
-    signals: &ScreenSignals,
-    runs: &[RunLine],
-    place: usize,
-) -> io::Result<Result<(usize, Vec<Key>), Exit>> {
-    let (mut choice, mut keys) = (Choice { place }, Keys::default());
-    loop {
-        if !screen.is_behind() {
-            screen.show(|buffer| draw_choice(buffer, runs, choice))?;
-        }
-        let timeout = keys.is_waiting().then_some(Timespec {
-            tv_sec: 0,
-            tv_nsec: ESCAPE.subsec_nanos().into(),
-        });
-        let came = {
-            let out = if screen.is_behind() {
-                PollFlags::OUT
-            } else {
-                PollFlags::empty()
-            };
-            let mut fds = [
-                PollFd::new(signals, PollFlags::IN),
-                PollFd::new(&*screen, PollFlags::IN | out),
-            ];
-            match poll(&mut fds, timeout.as_ref()) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-            [fds[0].revents(), fds[1].revents()]
-                .map(|flags| flags.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR))
-        };
-        screen.send()?;
-        for signal in if came[0] { signals.take() } else { Vec::new() } {
-            match signal {
-                ScreenSignal::Leave(signal) => return Ok(Err(Exit::Signal(signal))),
-                ScreenSignal::Suspend => suspend(screen, signals)?,
-                ScreenSignal::Continued => screen.enter()?,
-                ScreenSignal::Resized => screen.forget(),
-            }
-        }
-        let pressed = if came[1] {
-            keys.feed(&screen.pressed()?)
-        } else {
-            keys.settle().into_iter().collect()
-        };
-        let mut pressed = pressed.into_iter();
-        while let Some(key) = pressed.next() {
-            match choice.press(key, runs.len()) {
-                Some(true) => return Ok(Ok((choice.place, pressed.collect()))),
-                Some(false) => return Ok(Err(LEFT)),
-                None => {}
-            }
-        }
-    }
 }

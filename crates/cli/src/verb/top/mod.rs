@@ -1,20 +1,16 @@
-//! `cosched top`: a run that goes on, on the whole screen.
+//! `cosched top`: a live run on the whole screen.
 
 mod app;
 mod terminal;
 
-use super::run::duration;
 use crate::exit::{Exit, usage};
 use crate::live::{Known, known, meant};
-use app::{App, choose};
+use app::App;
 use clap::Args;
-use cosched_core::Nanos;
+use cosched_linux::ScreenSignals;
 use cosched_linux::root::Root;
-use cosched_linux::{LiveRun, ScreenSignals};
-use cosched_report::RunLine;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
-use std::time::Duration;
 use terminal::Screen;
 
 /// Show a live run on the whole screen
@@ -27,22 +23,9 @@ pub(crate) struct TopArgs {
     /// only one
     #[arg(value_name = "RUN")]
     run: Option<String>,
-
-    /// Time between two updates, as in 2s or 500ms; at least 200ms
-    #[arg(short, long, value_name = "DURATION", value_parser = duration, default_value = "1s")]
-    interval: Nanos,
 }
 
-/// The window tells no newer state sooner.
-const LEAST_INTERVAL: Nanos = Nanos::from_ms(200);
-
 pub(crate) fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
-    if args.interval < LEAST_INTERVAL {
-        return Err(usage(format!(
-            "--interval {} s: at least 0.2 s, as in --interval 500ms",
-            args.interval.as_s()
-        )));
-    }
     if !std::io::stdout().is_terminal() {
         return Err(no_terminal("standard output is none"));
     }
@@ -52,79 +35,32 @@ pub(crate) fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
         ));
     }
     let root = Root::default();
-    let mut runs = match &args.run {
-        Some(name) => vec![meant(&root, name)?],
-        None => known(&root, LiveRun::has_window),
+    let Some(Known { run, status }) = chosen(&root, args.run.as_deref())? else {
+        writeln!(std::io::stdout(), "no batch is running")?;
+        return Ok(ExitCode::SUCCESS);
     };
+    let status = status.map_err(|why| usage(format!("process {}: {why}", run.pid)))?;
     let signals = ScreenSignals::hold()?;
-    let place = match &runs[..] {
-        [] => {
-            writeln!(std::io::stdout(), "no batch is running")?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        [
-            Known {
-                status: Err(why),
-                run,
-            },
-        ] => return Err(usage(format!("process {}: {why}", run.pid))),
-        [_] => Ok((0, Vec::new())),
-        _ => {
-            let mut screen = take()?;
-            let mut place = 0;
-            loop {
-                let lines: Vec<RunLine> = runs.iter().map(line_of).collect();
-                match choose(&mut screen, &signals, &lines, place)? {
-                    // What is in the list may be long past.
-                    Ok((chosen, typed)) => {
-                        match known(&root, |run| run.run == runs[chosen].run.run).pop() {
-                            Some(asked) => {
-                                place = chosen;
-                                runs[chosen] = asked;
-                                if runs[chosen].status.is_ok() {
-                                    break Ok((chosen, typed));
-                                }
-                            }
-                            None => {
-                                runs.remove(chosen);
-                                place = chosen.min(runs.len().saturating_sub(1));
-                            }
-                        }
-                    }
-                    Err(exit) => break Err(exit),
-                }
-            }
-        }
-    };
-    let exit = match place {
-        Err(exit) => exit,
-        Ok((place, typed)) => {
-            let chosen = runs.swap_remove(place);
-            let (status, age_s) = match chosen.status {
-                Ok(told) => told,
-                Err(why) => return Err(usage(format!("process {}: {why}", chosen.run.pid))),
-            };
-            let interval = Duration::from_nanos(args.interval.0);
-            let mut screen = take()?;
-            App::new(root, status, age_s, interval).run(&mut screen, &signals, typed)?
-        }
-    };
+    let mut screen = Screen::take().map_err(|error| no_terminal(&error.to_string()))?;
+    let exit = App::new(root, run, status).run(&mut screen, &signals)?;
     Ok(exit.into())
 }
 
-fn line_of(known: &Known) -> RunLine {
-    let status = known
-        .status
-        .clone()
-        .map(|(status, age_s)| (Box::new(status.made_visible()), age_s));
-    RunLine {
-        pid: known.run.pid,
-        status,
+/// The run of this name, or the only one; `None` if there is none.
+fn chosen(root: &Root, name: Option<&str>) -> anyhow::Result<Option<Known>> {
+    if let Some(name) = name {
+        return meant(root, name).map(Some);
     }
-}
-
-fn take() -> anyhow::Result<Screen> {
-    Screen::take().map_err(|error| no_terminal(&error.to_string()))
+    let mut runs = known(root);
+    runs.retain(|known| known.run.has_status());
+    if runs.len() > 1 {
+        let pids: Vec<String> = runs.iter().map(|known| known.run.pid.to_string()).collect();
+        return Err(usage(format!(
+            "several runs are live: name one of the processes {}; `cosched status` shows them",
+            pids.join(", ")
+        )));
+    }
+    Ok(runs.pop())
 }
 
 fn no_terminal(why: &str) -> anyhow::Error {

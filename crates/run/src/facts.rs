@@ -1,11 +1,9 @@
-//! Facts for the watchers of a run that its loop does not know.
+//! The facts about a run for those who watch it.
 
-use super::gauge::own_cpu_time;
 use super::options::OutputOptions;
 use super::session::Session;
-use super::window::Window;
 use cosched_core::RunConfig;
-use cosched_report::{Absences, RunFacts, RunInfo, Status};
+use cosched_report::{Absences, RunFacts, RunInfo};
 use std::path::{Path, PathBuf};
 
 /// The facts about a run that do not change while jobs run. `alone`: jobs run one at a time.
@@ -62,17 +60,4 @@ impl<P> Session<'_, P> {
             .keeps_logs()
             .then(|| path.display().to_string())
     }
-}
-
-/// Adds the run's own CPU time to a status, and sends it to the watchers.
-pub(crate) fn show(window: &Window, mut status: Box<Status>) {
-    let used = own_cpu_time().as_s();
-    status.own.figures.push("cpu_s", Ok(used));
-    let share = if status.elapsed_s > 0.0 {
-        Ok(used / status.elapsed_s)
-    } else {
-        Err("it has just begun")
-    };
-    status.own.figures.push("cpu_share", share);
-    window.show(&status);
 }

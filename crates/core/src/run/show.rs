@@ -1,0 +1,153 @@
+//! The state of the run, for those who watch it.
+
+use super::backend::Backend;
+use super::looseness::cpus_of;
+use super::now::{Doing, RunNow, WatchedTask};
+use super::state::Loop;
+use super::task_record::TaskRecord;
+use crate::decision::WaitReason;
+use crate::estimate::Learner;
+use crate::sample::Usage;
+use crate::snapshot::Snapshot;
+use crate::task::TaskId;
+use crate::units::{Nanos, Reading};
+use std::collections::BTreeMap;
+
+/// Least time between two states.
+const INTERVAL: Nanos = Nanos::from_ms(1_000);
+/// States take at most one part in so many of the run's time.
+const SHARE: u64 = 100;
+
+impl<B: Backend> Loop<'_, B> {
+    /// Shows the recorder the state of the run, if it is time to.
+    pub(super) fn show_if_due(&mut self) {
+        let now = self.snap.now;
+        if now < self.next_state {
+            return;
+        }
+        let before = self.backend.stopwatch();
+        self.show();
+        let after = self.backend.stopwatch();
+        let took = after
+            .zip(before)
+            .map_or(0, |(after, before)| (after - before).0);
+        self.next_state = now + INTERVAL.max(Nanos(took.saturating_mul(SHARE)));
+    }
+
+    /// Shows the recorder the state of the run, if it wants it.
+    pub(super) fn show(&mut self) {
+        if !self.recorder.wants_state() {
+            return;
+        }
+        let ids = self.live_ids();
+        let usages = self.read_old(&ids);
+        let energy_j = self.energy_j.unwrap_or_else(|| self.backend.energy_j());
+        let mut reasons = BTreeMap::new();
+        for wait in &self.waits {
+            reasons.insert(wait.task, wait.reason);
+        }
+        let known = Known {
+            records: &self.records,
+            snap: &self.snap,
+            learner: &self.learner,
+            max_pause: self.config.max_pause,
+        };
+        let mut tasks = Vec::new();
+        for id in ids {
+            tasks.push(known.task(id, usages.get(&id), reasons.get(&id).copied()));
+        }
+        self.recorder.state(&RunNow {
+            at: self.snap.now,
+            snapshot: &self.snap,
+            config: self.config,
+            tasks: &tasks,
+            pending: &self.pending,
+            decisions: self.overhead.decisions,
+            energy_j,
+        });
+    }
+
+    /// Reads what the tasks have used whose last reading is old. A paused task has used nothing since it was paused.
+    fn read_old(&mut self, ids: &[TaskId]) -> BTreeMap<TaskId, Usage> {
+        let now = self.snap.now;
+        let mut old = Vec::new();
+        for &id in ids {
+            let interval = self.records[id.0 as usize].interval.as_ref();
+            let is_old = interval.is_some_and(|interval| interval.since + INTERVAL <= now);
+            if is_old || self.dying.contains_key(&id) {
+                old.push(id);
+            }
+        }
+        let mut usages = Vec::new();
+        self.backend.read(&old, &mut usages);
+        usages
+            .into_iter()
+            .map(|usage| (usage.task, usage))
+            .collect()
+    }
+
+    /// The tasks that have arrived and not ended.
+    fn live_ids(&self) -> Vec<TaskId> {
+        let live = self.snap.tasks.iter().map(|task| task.id);
+        let mut ids: Vec<TaskId> = live.chain(self.dying.keys().copied()).collect();
+        ids.sort_unstable();
+        ids
+    }
+}
+
+/// What the loop knows of its tasks.
+struct Known<'a> {
+    records: &'a [TaskRecord],
+    snap: &'a Snapshot,
+    learner: &'a Learner,
+    max_pause: Nanos,
+}
+
+impl<'a> Known<'a> {
+    fn task(
+        &self,
+        id: TaskId,
+        usage: Option<&Usage>,
+        reason: Option<WaitReason>,
+    ) -> WatchedTask<'a> {
+        let record = &self.records[id.0 as usize];
+        let view = self.snap.task(id);
+        let is_placed = view.is_some_and(|view| view.running.is_some());
+        let waiting = view.filter(|view| !is_placed && !view.asleep);
+        let begun = waiting.filter(|_| record.started.is_some());
+        let placed = record.interval.as_ref().filter(|_| is_placed);
+        let placed_for = placed.map_or(Nanos::ZERO, |interval| self.snap.now - interval.since);
+        let read = usage.map(|usage| usage.cpu_time).filter(Reading::is_value);
+        let (earned, basis) = record.earned();
+        WatchedTask {
+            spec: &record.spec,
+            doing: self.doing(id),
+            started: record.started,
+            cpu_time: read.unwrap_or(record.used.cpu_time),
+            view,
+            reason: reason.filter(|_| waiting.is_some()),
+            latest: begun.map(|view| view.waiting_since + self.max_pause),
+            ran: record.ran + placed_for,
+            earned,
+            basis,
+            learnt: self.learner.earned(id),
+            runs: record.runs,
+        }
+    }
+
+    fn doing(&self, id: TaskId) -> Doing<'a> {
+        let record = &self.records[id.0 as usize];
+        let Some(view) = self.snap.task(id) else {
+            return Doing::Ending;
+        };
+        match &view.running {
+            _ if view.asleep => Doing::Sleeps,
+            Some(running) => {
+                let own = running.placement.cpus();
+                Doing::Runs(cpus_of(record.spec.width, &record.bound, own))
+            }
+            None if record.started.is_some() => Doing::Paused,
+            None => Doing::Queued,
+        }
+    }
+}

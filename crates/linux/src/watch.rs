@@ -1,0 +1,388 @@
+//! The files by which a live run is watched, in the user's runtime folder, and the live runs.
+//!
+//! `status-RUN` is the state of the run. `requests-RUN` is a pipe on which others ask the run for something. RUN is the
+//! identity of the run. Only the owner of the folder and root can reach them. Whoever finds the files of a killed run
+//! removes them.
+
+use crate::process;
+use crate::root::Root;
+use crate::run_id::{Fate, RunId};
+use crate::runtime::{Folder, NoFolder};
+use cosched_core::{Event, TaskId};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, chmodat, fstat, mkfifoat, openat, renameat};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::SystemTime;
+
+const STATUS: &str = "status-";
+/// The next state, until it is whole.
+const NEXT: &str = "next-status-";
+const REQUESTS: &str = "requests-";
+/// The beginnings of the names of all files of live runs.
+const PREFIXES: [&str; 3] = [STATUS, "run-", "cpus-"];
+/// Maximum length of a request. The kernel writes so much to a pipe in one piece.
+const MAX_REQUEST: usize = rustix::pipe::PIPE_BUF;
+/// Maximum number of bytes of requests read at once.
+const MAX_READ: usize = 64 << 10;
+/// Maximum length of a state.
+const MAX_STATUS: u64 = 64 << 20;
+
+/// A request to end a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndRequest {
+    /// The number of the job.
+    pub end: u32,
+    /// Its name. A job of another name is not ended: the user saw another batch.
+    pub name: String,
+}
+
+/// The files by which a run is watched. They are removed when this is dropped.
+#[derive(Debug)]
+pub struct WatchFiles {
+    folder: Folder,
+    run: String,
+    pipe: File,
+}
+
+impl WatchFiles {
+    /// Makes the files of the run that this process leads.
+    ///
+    /// # Errors
+    /// There is no folder for them, or they can't be made in it.
+    pub fn make(root: &Root) -> Result<WatchFiles, NoFolder> {
+        let folder = Folder::own(root)?;
+        let run = RunId::own(root).ok_or(NoFolder::Missing)?.to_string();
+        let name = format!("{REQUESTS}{run}");
+        folder.remove(&name);
+        let pipe = make_pipe(&folder, &name).map_err(|error| folder.problem(&name, error))?;
+        Ok(WatchFiles { folder, run, pipe })
+    }
+
+    /// Replaces the state.
+    ///
+    /// # Errors
+    /// An error of the system. The last state stays.
+    pub fn write_status(&self, status: &[u8]) -> Result<(), NoFolder> {
+        let (next, name) = (self.name(NEXT), self.name(STATUS));
+        let mut file = self.folder.create(&next)?;
+        file.write_all(status)
+            .map_err(|error| self.folder.problem(&next, error))?;
+        renameat(&self.folder, &next, &self.folder, &name)
+            .map_err(|error| self.folder.problem(&name, error.into()))
+    }
+
+    /// The requests to the run.
+    ///
+    /// # Errors
+    /// An error of the system.
+    pub fn requests(&self) -> io::Result<Requests> {
+        Ok(Requests {
+            pipe: self.pipe.try_clone()?,
+            unread: Vec::new(),
+        })
+    }
+
+    fn name(&self, prefix: &str) -> String {
+        format!("{prefix}{}", self.run)
+    }
+}
+
+impl Drop for WatchFiles {
+    fn drop(&mut self) {
+        for prefix in [STATUS, NEXT, REQUESTS] {
+            self.folder.remove(self.name(prefix));
+        }
+    }
+}
+
+/// Makes a pipe with a name, and opens it. It is open for writing too, so that its reader sees no end.
+fn make_pipe(folder: &Folder, name: &str) -> io::Result<File> {
+    let mode = Mode::RUSR | Mode::WUSR;
+    mkfifoat(folder, name, mode)?;
+    // Whatever the mask for new files says.
+    chmodat(folder, name, mode, AtFlags::empty())?;
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(File::from(openat(folder, name, flags, Mode::empty())?))
+}
+
+/// The requests to a run. Reading them never blocks.
+#[derive(Debug)]
+pub struct Requests {
+    pipe: File,
+    unread: Vec<u8>,
+}
+
+impl AsFd for Requests {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
+    }
+}
+
+impl Requests {
+    /// Reads the requests that have come. What is no request is left out.
+    pub(crate) fn take(&mut self, events: &mut Vec<Event>) {
+        let mut bytes = vec![0; MAX_READ];
+        let read = self.pipe.read(&mut bytes).unwrap_or(0);
+        self.unread.extend_from_slice(&bytes[..read]);
+        let whole = self.unread.iter().rposition(|&byte| byte == b'\n');
+        let lines: Vec<u8> = self
+            .unread
+            .drain(..whole.map_or(0, |end| end + 1))
+            .collect();
+        for line in lines.split(|&byte| byte == b'\n') {
+            if let Ok(EndRequest { end, name }) = serde_json::from_slice(line) {
+                let task = TaskId(end);
+                events.push(Event::EndTask { task, name });
+            }
+        }
+        if self.unread.len() > MAX_REQUEST {
+            self.unread.clear();
+        }
+    }
+}
+
+/// A run that is live, or may be.
+#[derive(Debug)]
+pub struct LiveRun {
+    /// Its identity, as in `COSCHED_RUN` of its jobs.
+    pub run: String,
+    /// Its process, as it is numbered in its own PID namespace.
+    pub pid: i32,
+    /// The user whose run it is.
+    pub owner: u32,
+    /// It is certainly live; else it can't be seen from here.
+    pub is_seen: bool,
+    /// Its folder, if its state is in it.
+    folder: Option<Folder>,
+}
+
+impl LiveRun {
+    /// Whether the caller can read its state.
+    pub fn has_status(&self) -> bool {
+        self.folder.is_some()
+    }
+
+    /// Reads its state, and the age of that in seconds.
+    ///
+    /// # Errors
+    /// An error of the system; `NotFound` if the run has no state.
+    pub fn status(&self) -> io::Result<(Vec<u8>, f64)> {
+        let name = format!("{STATUS}{}", self.run);
+        let folder = self.folder.as_ref();
+        let file = folder.and_then(|folder| folder.open_file(name.as_ref()));
+        let file = file.ok_or(io::ErrorKind::NotFound)?;
+        let written = file.metadata()?.modified()?;
+        let age = SystemTime::now().duration_since(written);
+        let mut status = Vec::new();
+        file.take(MAX_STATUS).read_to_end(&mut status)?;
+        Ok((status, age.unwrap_or_default().as_secs_f64()))
+    }
+
+    /// Asks the run to end a job.
+    ///
+    /// # Errors
+    /// An error of the system: the run ends, or it takes no request now.
+    pub fn end_job(&self, request: &EndRequest) -> io::Result<()> {
+        let folder = self.folder.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let name = format!("{REQUESTS}{}", self.run);
+        let pipe = openat(folder, name, flags, Mode::empty())?;
+        let stat = fstat(&pipe)?;
+        let is_pipe = FileType::from_raw_mode(stat.st_mode) == FileType::Fifo;
+        let mut line = serde_json::to_vec(request)?;
+        line.push(b'\n');
+        if !is_pipe || stat.st_uid != self.owner || line.len() > MAX_REQUEST {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        File::from(pipe).write_all(&line)
+    }
+}
+
+/// The live runs that the caller knows of, by their identities: its own, root's, and for root those of all users. The
+/// files of dead runs are removed.
+pub fn live_runs(root: &Root) -> Vec<LiveRun> {
+    forget_dead(root);
+    let mut runs: BTreeMap<String, LiveRun> = BTreeMap::new();
+    for folder in Folder::all(root).into_iter().chain(Folder::public(root)) {
+        let owner = folder.owner;
+        for prefix in PREFIXES {
+            for name in folder.names(prefix) {
+                let Some(run) = RunId::in_name(&name, prefix) else {
+                    continue;
+                };
+                let fate = run.fate(root);
+                // Whoever writes such a file can name any process.
+                let users = process::users(root, run.pid);
+                let is_false = run.is_here(root) && !users.is_empty() && !users.contains(&owner);
+                if fate == Fate::Dead || is_false {
+                    continue;
+                }
+                let entry = runs.entry(run.to_string()).or_insert_with(|| LiveRun {
+                    run: run.to_string(),
+                    pid: run.pid,
+                    owner,
+                    is_seen: fate == Fate::Alive,
+                    folder: None,
+                });
+                if prefix == STATUS && entry.folder.is_none() {
+                    entry.folder = folder.again();
+                    entry.owner = owner;
+                }
+            }
+        }
+    }
+    runs.into_values().collect()
+}
+
+/// Removes the files of dead runs, as far as the caller may.
+pub(crate) fn forget_dead(root: &Root) {
+    for folder in Folder::all(root) {
+        for prefix in [STATUS, NEXT, REQUESTS] {
+            for name in folder.names(prefix) {
+                let run = RunId::in_name(&name, prefix);
+                if run.is_some_and(|run| run.fate(root) == Fate::Dead) {
+                    folder.remove(&name);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run_id::tests::{link_namespace, write_stat};
+    use rustix::process::geteuid;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    use std::path::{Path, PathBuf};
+
+    fn tree() -> (tempfile::TempDir, Root, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("tmp")).unwrap();
+        let root = Root::new(dir.path());
+        link_namespace(dir.path(), 5);
+        write_stat(dir.path(), 1, 'S', 0);
+        drop(Folder::own(&root).unwrap());
+        let own = dir
+            .path()
+            .join(format!("tmp/cosched-{}", geteuid().as_raw()));
+        (dir, root, own)
+    }
+
+    fn files_of(root: &Root, run: &str) -> WatchFiles {
+        let folder = Folder::own(root).unwrap();
+        let pipe = make_pipe(&folder, &format!("{REQUESTS}{run}")).unwrap();
+        let files = WatchFiles {
+            folder,
+            run: run.to_owned(),
+            pipe,
+        };
+        files.write_status(b"state").unwrap();
+        files
+    }
+
+    fn names(own: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(own).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_run_with_a_state_is_found_and_takes_requests() {
+        let (dir, root, own) = tree();
+        write_stat(dir.path(), 10, 'S', 1);
+        write_stat(dir.path(), 11, 'S', 1);
+        let files = files_of(&root, "10-1-5");
+        std::fs::write(own.join("run-11-1-5"), "").unwrap();
+        let runs = live_runs(&root);
+        let told: Vec<(&str, bool)> = runs
+            .iter()
+            .map(|run| (run.run.as_str(), run.has_status()))
+            .collect();
+        assert_eq!(told, [("10-1-5", true), ("11-1-5", false)]);
+        let (status, age_s) = runs[0].status().unwrap();
+        assert_eq!((&status[..], age_s < 60.0), (&b"state"[..], true));
+        files.write_status(b"next").unwrap();
+        assert_eq!(runs[0].status().unwrap().0, b"next");
+        let mut requests = files.requests().unwrap();
+        let mut events = Vec::new();
+        requests.take(&mut events);
+        assert!(events.is_empty(), "nothing has come");
+        let request = EndRequest {
+            end: 3,
+            name: "mcf-2".to_owned(),
+        };
+        runs[0].end_job(&request).unwrap();
+        (&files.pipe)
+            .write_all(b"{}\n\0\xff\n{\"end\": 3, \"na")
+            .unwrap();
+        requests.take(&mut events);
+        (&files.pipe).write_all(b"me\": \"mcf-2\"}\n").unwrap();
+        requests.take(&mut events);
+        let event = Event::EndTask {
+            task: TaskId(3),
+            name: "mcf-2".to_owned(),
+        };
+        assert_eq!(events, [event.clone(), event]);
+        let none = runs[1].end_job(&request).unwrap_err();
+        assert_eq!(none.kind(), io::ErrorKind::NotFound);
+        assert!(runs[1].status().is_err());
+        let name = "x".repeat(MAX_REQUEST);
+        assert!(runs[0].end_job(&EndRequest { end: 1, name }).is_err());
+    }
+
+    #[test]
+    fn files_of_dead_runs_are_removed() {
+        let (dir, root, own) = tree();
+        write_stat(dir.path(), 10, 'S', 1);
+        for run in ["9-1-5", "10-1-5", "8-1-5", "7-1-6"] {
+            std::mem::forget(files_of(&root, run));
+        }
+        std::fs::write(own.join("next-status-9-1-5"), "half").unwrap();
+        let runs: Vec<(String, bool)> = live_runs(&root)
+            .into_iter()
+            .map(|run| (run.run, run.is_seen))
+            .collect();
+        assert_eq!(
+            runs,
+            [("10-1-5".to_owned(), true), ("7-1-6".to_owned(), false)]
+        );
+        let kept = [
+            "requests-10-1-5",
+            "requests-7-1-6",
+            "status-10-1-5",
+            "status-7-1-6",
+        ];
+        assert_eq!(names(&own), kept, "what can't be seen stays");
+    }
+
+    #[test]
+    fn the_files_are_the_owners_alone_and_go_with_the_run() {
+        let (_dir, root, own) = tree();
+        let files = files_of(&root, "10-1-5");
+        for name in ["status-10-1-5", "requests-10-1-5"] {
+            let meta = std::fs::symlink_metadata(own.join(name)).unwrap();
+            assert_eq!(meta.permissions().mode() & 0o777, 0o600, "{name}");
+            assert_eq!(meta.uid(), geteuid().as_raw());
+        }
+        drop(files);
+        assert!(names(&own).is_empty());
+    }
+
+    #[test]
+    fn without_a_folder_there_is_an_error() {
+        let (_dir, root, own) = tree();
+        std::fs::remove_dir(&own).unwrap();
+        std::fs::write(&own, "").unwrap();
+        assert!(matches!(
+            WatchFiles::make(&root),
+            Err(NoFolder::Taken { .. })
+        ));
+    }
+}
