@@ -97,16 +97,11 @@ impl<T> Default for Figures<T> {
 impl<T> Figures<T> {
     /// An object of these readings, in their order.
     pub fn of<'a>(readings: impl IntoIterator<Item = (&'a str, Reading<T>)>) -> Figures<T> {
-        let entry = |(name, reading): (&str, Reading<T>)| {
-            let value = match reading {
-                Reading::Value(value) => Ok(value),
-                Reading::Absent(why) => Err(why.text().to_owned()),
-            };
-            (name.to_owned(), value)
-        };
-        Figures {
-            entries: readings.into_iter().map(entry).collect(),
+        let mut figures = Figures::default();
+        for (name, reading) in readings {
+            figures.push_reading(name, reading);
         }
+        figures
     }
 
     /// Adds a value, or the reason why there is none, under a name that the object has not yet.

@@ -11,6 +11,7 @@ use crate::warning::{RunFile, RunWarning};
 use cosched_core::{Exit, TaskResult};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::str::FromStr;
 use std::time::Duration;
 
 /// The first line, without its end.
@@ -118,30 +119,11 @@ impl Entry {
                 columns.len()
             ));
         }
-        fn number<T: std::str::FromStr>(columns: &[&str], ix: usize) -> Result<T, String> {
-            let name = HEADER.split('\t').nth(ix).unwrap_or_default();
-            let text = columns[ix].trim();
-            text.parse()
-                .map_err(|_| format!("column `{name}`: expected a number; found `{text}`"))
-        }
-        let seconds = |ix: usize| {
-            let seconds: f64 = number(&columns, ix)?;
-            if !(0.0..LATEST_S).contains(&seconds) {
-                let (name, found) = (
-                    HEADER.split('\t').nth(ix).unwrap_or_default(),
-                    columns[ix].trim(),
-                );
-                return Err(format!(
-                    "column `{name}`: expected seconds, below the year 10000; found `{found}`"
-                ));
-            }
-            Ok(seconds)
-        };
         Ok(Entry {
             seq: number(&columns, 0)?,
             host: columns[1].to_owned(),
-            start_s: seconds(2)?,
-            runtime_s: seconds(3)?,
+            start_s: seconds(&columns, 2)?,
+            runtime_s: seconds(&columns, 3)?,
             send: number(&columns, 4)?,
             receive: number(&columns, 5)?,
             exit: number(&columns, 6)?,
@@ -149,6 +131,28 @@ impl Entry {
             command: columns[8].replace('\0', "\n"),
         })
     }
+}
+
+/// Read a number from a column.
+fn number<T: FromStr>(columns: &[&str], ix: usize) -> Result<T, String> {
+    let text = columns[ix].trim();
+    let number = text.parse();
+    number.map_err(|_| in_column(ix, "a number", text))
+}
+
+fn seconds(columns: &[&str], ix: usize) -> Result<f64, String> {
+    let seconds: f64 = number(columns, ix)?;
+    if (0.0..LATEST_S).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        let expected = "seconds, below the year 10000";
+        Err(in_column(ix, expected, columns[ix].trim()))
+    }
+}
+
+fn in_column(ix: usize, expected: &str, found: &str) -> String {
+    let name = HEADER.split('\t').nth(ix).unwrap_or_default();
+    format!("column `{name}`: expected {expected}; found `{found}`")
 }
 
 /// Writes a job log, one line as soon as a job has ended.
@@ -183,16 +187,6 @@ impl<W: Write> JobLogWriter<W> {
     /// The warning that lines wait, or that the job log is written no further; each is returned once.
     pub fn take_warning(&mut self) -> Option<RunWarning> {
         self.sink.take_warning()
-    }
-
-    /// The same with its writer in a box.
-    pub fn boxed<'a>(self) -> JobLogWriter<Box<dyn Write + 'a>>
-    where
-        W: 'a,
-    {
-        JobLogWriter {
-            sink: self.sink.boxed(),
-        }
     }
 
     /// Returns the writer.
@@ -289,17 +283,17 @@ impl JobLog {
 ///
 /// # Errors
 /// The file can't be read or shortened.
-pub fn append_joblog(mut file: File) -> io::Result<JobLogWriter<File>> {
+pub fn append_joblog(mut file: File) -> io::Result<JobLogWriter<Box<dyn Write>>> {
     if !file.metadata()?.is_file() {
         // A device or a pipe holds no earlier log, and reading it may never end.
-        return Ok(JobLogWriter::new(file, true));
+        return Ok(JobLogWriter::new(Box::new(file), true));
     }
     let whole = whole_lines(&mut BufReader::new(&file))?;
     if whole < file.metadata()?.len() {
         file.set_len(whole)?;
     }
     file.seek(SeekFrom::Start(whole))?;
-    Ok(JobLogWriter::new(file, whole == 0))
+    Ok(JobLogWriter::new(Box::new(file), whole == 0))
 }
 
 /// The number of bytes up to the last line end.

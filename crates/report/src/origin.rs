@@ -36,28 +36,24 @@ impl Origin {
 
 /// What is doubtful where runs from these places stand beside each other, in sentences.
 pub fn origin_doubts<'a>(origins: impl IntoIterator<Item = &'a Origin>) -> Vec<String> {
-    let (mut machines, mut versions): (BTreeMap<&str, u64>, BTreeMap<&str, u64>) =
-        Default::default();
+    let mut machines: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut versions: BTreeMap<&str, u64> = BTreeMap::new();
     for origin in origins {
         *machines.entry(&origin.machine).or_default() += 1;
         *versions.entry(&origin.version).or_default() += 1;
     }
-    let sentence = |what: &str, of: BTreeMap<&str, u64>| {
-        let each: Vec<String> = of
-            .iter()
-            .map(|(name, runs)| format!("{name}, {}", count(*runs, "run")))
-            .collect();
-        (of.len() > 1).then(|| {
-            format!(
+    let mut doubts = Vec::new();
+    for (what, runs_of) in [("machines", machines), ("versions of cosched", versions)] {
+        if runs_of.len() > 1 {
+            let each = runs_of.iter();
+            let each = each.map(|(name, runs)| format!("{name}, {}", count(*runs, "run")));
+            doubts.push(format!(
                 "these runs are of different {what}, and differences may be theirs: {}",
-                each.join("; ")
-            )
-        })
-    };
-    sentence("machines", machines)
-        .into_iter()
-        .chain(sentence("versions of cosched", versions))
-        .collect()
+                each.collect::<Vec<_>>().join("; ")
+            ));
+        }
+    }
+    doubts
 }
 
 #[cfg(test)]

@@ -99,16 +99,28 @@ pub(crate) fn wait_text_naming(reason: &WaitReason, name: impl Fn(TaskId) -> Str
             threshold_milli,
             energy_with_mj,
             energy_without_mj,
-        } => format!(
-            "It does not fit the memory bus beside what runs: alone it would keep the bus busy {} % of the time{}, where \
-             {} % would still fit; with it a second's worth of work would cost {:.1} J, without it {:.1} J.",
-            percent(demand_milli),
-            basis_note(basis),
-            percent(threshold_milli),
-            thousandths(energy_with_mj),
-            thousandths(energy_without_mj)
-        ),
+        } => {
+            let energy_mj = [energy_with_mj, energy_without_mj];
+            bus_full(demand_milli, basis, threshold_milli, energy_mj)
+        }
     }
+}
+
+fn bus_full(
+    demand_milli: u32,
+    basis: DemandBasis,
+    threshold_milli: u32,
+    [with_mj, without_mj]: [u64; 2],
+) -> String {
+    format!(
+        "It does not fit the memory bus beside what runs: alone it would keep the bus busy {} % of the time{}, where \
+         {} % would still fit; with it a second's worth of work would cost {:.1} J, without it {:.1} J.",
+        percent(demand_milli),
+        basis_note(basis),
+        percent(threshold_milli),
+        thousandths(with_mj),
+        thousandths(without_mj)
+    )
 }
 
 fn held_back(progress_milli: u64, max_progress_milli: u64) -> String {

@@ -12,6 +12,7 @@ use cosched_core::{
     DecisionRecord, Nanos, Recorder, RunNow, Sample, Snapshot, Switch, TaskId, TaskResult,
     TaskSpec, Warning,
 };
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write;
 use std::time::{Duration, SystemTime};
@@ -92,35 +93,22 @@ impl<'a> FileRecorder<'a> {
     /// A recorder for a run with these tasks that writes no file yet.
     pub fn new(info: &RunInfo, tasks: &[TaskSpec]) -> FileRecorder<'a> {
         let simulated = info.backend == BackendKind::Sim;
-        let solo = |task: &TaskSpec| {
-            let given = info
-                .jobs
-                .get(task.id.0 as usize)
-                .and_then(|job| job.solo)
-                .map(|solo| solo.time);
-            given.or(task.solo.time).map(|time| (task.id, time.as_s()))
-        };
-        let epoch = |at: SystemTime| {
-            at.duration_since(SystemTime::UNIX_EPOCH)
-                .unwrap_or_default()
-        };
+        let started_at = info.started_at.unwrap_or(SystemTime::UNIX_EPOCH);
+        let run_start = started_at.duration_since(SystemTime::UNIX_EPOCH);
+        let tracker = ProgressTracker::new(
+            simulated,
+            tasks.len(),
+            info.quantum,
+            solo_times(info, tasks),
+        );
         FileRecorder {
             jobs: info.jobs.clone(),
-            run_start: if simulated {
-                None
-            } else {
-                Some(info.started_at.map(epoch).unwrap_or_default())
-            },
+            run_start: (!simulated).then(|| run_start.unwrap_or_default()),
             series: None,
             events: None,
             joblog: None,
             listener: None,
-            tracker: ProgressTracker::new(
-                simulated,
-                tasks.len(),
-                tasks.iter().filter_map(solo).collect(),
-            )
-            .expecting(tasks.iter().map(|task| task.expected)),
+            tracker: tracker.expecting(tasks.iter().map(|task| task.expected)),
             live: Live::new(info),
             warnings: Vec::new(),
             policy_fault_shown: false,
@@ -205,6 +193,19 @@ impl<'a> FileRecorder<'a> {
     fn job(&self, task: TaskId) -> Option<&JobInfo> {
         self.jobs.get(task.0 as usize)
     }
+}
+
+/// The known solo times in seconds.
+fn solo_times(info: &RunInfo, tasks: &[TaskSpec]) -> BTreeMap<TaskId, f64> {
+    let mut times = BTreeMap::new();
+    for task in tasks {
+        let job = info.jobs.get(task.id.0 as usize);
+        let measured = job.and_then(|job| job.solo).map(|solo| solo.time);
+        if let Some(time) = measured.or(task.solo.time) {
+            times.insert(task.id, time.as_s());
+        }
+    }
+    times
 }
 
 impl Recorder for FileRecorder<'_> {

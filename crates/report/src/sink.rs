@@ -108,33 +108,6 @@ impl<W: Write> LineSink<W> {
         })
     }
 
-    /// The same with its writer in a box.
-    pub fn boxed<'a>(self) -> LineSink<Box<dyn Write + 'a>>
-    where
-        W: 'a,
-    {
-        let LineSink {
-            out,
-            file,
-            waits,
-            waiting,
-            error,
-            closed,
-            told_lag,
-            told_end,
-        } = self;
-        LineSink {
-            out: Box::new(out),
-            file,
-            waits,
-            waiting,
-            error,
-            closed,
-            told_lag,
-            told_end,
-        }
-    }
-
     /// Returns the writer.
     pub fn into_inner(self) -> W {
         self.out

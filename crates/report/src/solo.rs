@@ -5,7 +5,7 @@
 use crate::figures::Absences;
 use crate::given::Given;
 use crate::json::{self, JsonError};
-use crate::record::{LEAST_S, Means, Record, SoloTimes, solo_times};
+use crate::record::{Job, LEAST_S, Means, Record, SoloTimes, solo_times};
 use crate::series::{Row, SeriesError, SeriesReader};
 use cosched_core::{Absence, Counter, Nanos, Rate, SoloPoint, SoloProfile, SoloTrace};
 use serde::{Deserialize, Serialize};
@@ -54,6 +54,58 @@ pub struct SoloJob {
     pub absent: Absences,
 }
 
+impl SoloJob {
+    /// The profile of a job that was alone for a time.
+    fn of(job: &Job, time_s: f64, tracer: Tracer) -> SoloJob {
+        let mut absent = Absences::default();
+        let counter = Counter::MmReads.name();
+        let reads = job.counts.get(counter);
+        let reads = reads.and_then(|reads| Rate::from_count(*reads, Nanos::from_s(time_s)));
+        let no_reads = job.counts.why(counter);
+        let no_reads = no_reads.unwrap_or(Absence::NotYetMeasured.text());
+        let trace = match tracer.finish() {
+            // The samples of later runs would be appended to those of the first.
+            _ if job.runs > 1 => Err("it was started several times"),
+            trace => trace,
+        };
+        SoloJob {
+            name: job.name.clone(),
+            command: absent.note_option("command", job.command.clone(), "not given"),
+            given: job.given.clone(),
+            time_s,
+            range_s: None,
+            mm_reads_per_us: absent.note_option(
+                "mm_reads_per_us",
+                reads.map(Rate::per_us),
+                no_reads,
+            ),
+            trace: absent.note_result("trace", trace),
+            absent,
+        }
+    }
+
+    /// Check its numbers; `ix` is its place in the file.
+    fn check(&self, ix: usize) -> Result<(), JsonError> {
+        if !(LEAST_S..=1e9).contains(&self.time_s) {
+            // Unlike a number's plain form, this one is short for numbers of any size.
+            let problem = format!(
+                "found {:?}, expected a number from 1e-9 to 1e9",
+                self.time_s
+            );
+            return Err(JsonError::at(&format!("jobs[{ix}].time_s"), problem));
+        }
+        let reads = self.mm_reads_per_us.unwrap_or(0.0);
+        if !(0.0..=1e9).contains(&reads) {
+            let problem = "expected a number from 0 to 1e9".to_owned();
+            return Err(JsonError::at(
+                &format!("jobs[{ix}].mm_reads_per_us"),
+                problem,
+            ));
+        }
+        Ok(())
+    }
+}
+
 impl SoloFile {
     /// Profiles of the jobs that were alone and ended well in a run.
     ///
@@ -75,51 +127,20 @@ impl SoloFile {
             }
         }
         let times = solo_times(record);
-        let job = |(job, tracer): (&crate::record::Job, Tracer)| {
-            let time_s = times
-                .by_name
-                .get(&job.name)
-                .copied()
-                .filter(|_| job.exit == Some(0))?;
-            let mut absent = Absences::default();
-            let time = Nanos::from_s(time_s);
-            let reads = job
-                .counts
-                .get(Counter::MmReads.name())
-                .and_then(|&reads| Rate::from_count(reads, time));
-            let why = job
-                .counts
-                .why(Counter::MmReads.name())
-                .unwrap_or(Absence::NotYetMeasured.text())
-                .to_owned();
-            let command = job.command.clone();
-            let (trace, no_trace) = match tracer.finish() {
-                // The samples of later runs would be appended to those of the first.
-                _ if job.runs > 1 => (None, "it was started several times"),
-                Ok(trace) => (Some(trace), ""),
-                Err(why) => (None, why),
-            };
-            Some(SoloJob {
-                name: job.name.clone(),
-                command: absent.note_option("command", command, "not given"),
-                given: job.given.clone(),
-                time_s,
-                range_s: None,
-                mm_reads_per_us: absent.note_option(
-                    "mm_reads_per_us",
-                    reads.map(Rate::per_us),
-                    &why,
-                ),
-                trace: absent.note_option("trace", trace, no_trace),
-                absent,
-            })
-        };
+        let mut jobs = Vec::new();
+        for (job, tracer) in record.jobs.iter().zip(tracers) {
+            if let Some(time_s) = times.by_name.get(&job.name)
+                && job.exit == Some(0)
+            {
+                jobs.push(SoloJob::of(job, *time_s, tracer));
+            }
+        }
         Ok(SoloFile {
             schema: SOLO_SCHEMA.to_owned(),
             cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
             machine: record.machine.clone(),
             disturbed: times.disturbed,
-            jobs: record.jobs.iter().zip(tracers).filter_map(job).collect(),
+            jobs,
         })
     }
 
@@ -129,28 +150,12 @@ impl SoloFile {
     /// What is wrong, where, and what was expected.
     pub fn from_json(text: &str) -> Result<SoloFile, JsonError> {
         let file: SoloFile = json::parse(text)?;
-        let bad = |key: &str, problem: String| Err(JsonError::at(key, problem));
         if file.schema != SOLO_SCHEMA {
-            return bad(
-                "schema",
-                format!("found `{}`, expected `{SOLO_SCHEMA}`", file.schema),
-            );
+            let problem = format!("found `{}`, expected `{SOLO_SCHEMA}`", file.schema);
+            return Err(JsonError::at("schema", problem));
         }
         for (ix, job) in file.jobs.iter().enumerate() {
-            if !(LEAST_S..=1e9).contains(&job.time_s) {
-                // Unlike a number's plain form, this one is short for numbers of any size.
-                let problem = format!("found {:?}, expected a number from 1e-9 to 1e9", job.time_s);
-                return bad(&format!("jobs[{ix}].time_s"), problem);
-            }
-            if job
-                .mm_reads_per_us
-                .is_some_and(|rate| !(0.0..=1e9).contains(&rate))
-            {
-                return bad(
-                    &format!("jobs[{ix}].mm_reads_per_us"),
-                    "expected a number from 0 to 1e9".to_owned(),
-                );
-            }
+            job.check(ix)?;
         }
         Ok(file)
     }
@@ -177,16 +182,16 @@ impl SoloFile {
     /// names mean other work in another run.
     pub fn profile(&self, name: &str, command: Option<&str>, given: &Given) -> Option<SoloProfile> {
         let by_command = self.jobs.iter().any(|job| job.command.is_some());
-        let named = |job: &&SoloJob| job.name == name;
-        let found = match command {
-            Some(command) if by_command => {
-                let alike =
-                    |job: &&SoloJob| job.command.as_deref() == Some(command) && job.given == *given;
-                let mut all = self.jobs.iter().filter(alike);
-                all.clone().find(named).or_else(|| all.next())
+        let alike: Vec<&SoloJob> = match command {
+            Some(_) if by_command => {
+                let jobs = self.jobs.iter();
+                jobs.filter(|job| job.command.as_deref() == command && job.given == *given)
+                    .collect()
             }
-            _ => self.jobs.iter().find(named),
-        }?;
+            _ => self.jobs.iter().filter(|job| job.name == name).collect(),
+        };
+        let named = alike.iter().find(|job| job.name == name);
+        let found = named.or(alike.first())?;
         Some(SoloProfile {
             time: Some(Nanos::from_s(found.time_s)),
             mm_reads: found.mm_reads_per_us.map(Rate::from_per_us),

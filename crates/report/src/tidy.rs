@@ -1,8 +1,8 @@
 //! Tidy tables for other programs: one row for each observation, one column for each variable; as CSV or as JSON Lines.
 
 use crate::record::{Job, Record};
-use crate::series::{Row, SeriesError, SeriesReader};
-use cosched_core::Counter;
+use crate::series::{Row, SampleRow, SeriesError, SeriesReader};
+use cosched_core::{Counter, Nanos};
 use serde_json::{Map, Value};
 use std::io::{self, BufRead, Write};
 
@@ -136,16 +136,17 @@ pub fn job_values(job: &Job) -> Vec<Value> {
         .get("counts")
         .and_then(Value::as_object)
         .unwrap_or(&empty);
-    let value = |name: &str| match name {
-        "turnaround_s" => Value::from(job.turnaround_s()),
-        "expected_s" => Value::from(job.expected.map(|expected| expected.time_s)),
-        name => all
-            .get(name)
-            .or_else(|| counts.get(name))
-            .cloned()
-            .unwrap_or_default(),
-    };
-    job_columns().into_iter().map(value).collect()
+    let columns = job_columns().into_iter();
+    columns
+        .map(|name| match name {
+            "turnaround_s" => Value::from(job.turnaround_s()),
+            "expected_s" => Value::from(job.expected.map(|expected| expected.time_s)),
+            name => {
+                let value = all.get(name).or_else(|| counts.get(name));
+                value.cloned().unwrap_or_default()
+            }
+        })
+        .collect()
 }
 
 /// The columns of a table of metrics: one value a row.
@@ -200,32 +201,32 @@ pub fn samples<R: BufRead, E: From<SeriesError>>(
         let (at, Row::Sampled(sample)) = line? else {
             continue;
         };
-        let seconds = |ns: cosched_core::Nanos| Value::from(ns.as_s());
-        let mut values = vec![
-            seconds(at),
-            names
-                .get(sample.task.0 as usize)
-                .map_or(Value::Null, |name| Value::from(name.as_str())),
-            seconds(sample.interval),
-            Value::from(sample.cpus.to_string()),
-            serde_json::to_value(sample.purpose).unwrap_or_default(),
-            Value::from(sample.whole_core),
-            Value::from(sample.disturbed),
-            Value::from(sample.cut_short),
-            Value::from(sample.multiplexed),
-            sample.cpu_time.map_or(Value::Null, seconds),
-            sample
-                .progress_milli
-                .map_or(Value::Null, |milli| Value::from(milli as f64 / 1e3)),
-        ];
-        values.extend(
-            Counter::ALL
-                .iter()
-                .map(|&counter| Value::from(sample.counts[counter])),
-        );
-        row(values)?;
+        row(sample_values(at, &names, &sample))?;
     }
     Ok(())
+}
+
+/// The values of a sample, in the order of [`sample_columns`].
+fn sample_values(at: Nanos, names: &[String], sample: &SampleRow) -> Vec<Value> {
+    let name = names.get(sample.task.0 as usize);
+    let progress = sample.progress_milli.map(|milli| milli as f64 / 1e3);
+    let mut values = vec![
+        Value::from(at.as_s()),
+        Value::from(name.map(String::as_str)),
+        Value::from(sample.interval.as_s()),
+        Value::from(sample.cpus.to_string()),
+        serde_json::to_value(sample.purpose).unwrap_or_default(),
+        Value::from(sample.whole_core),
+        Value::from(sample.disturbed),
+        Value::from(sample.cut_short),
+        Value::from(sample.multiplexed),
+        Value::from(sample.cpu_time.map(Nanos::as_s)),
+        Value::from(progress),
+    ];
+    for counter in Counter::ALL {
+        values.push(Value::from(sample.counts[counter]));
+    }
+    values
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ impl<P: Platform> Batch<'_, P> {
             recorder = recorder.with_events(EventWriter::new(Box::new(file), context));
         }
         if let Some(joblog) = files.joblog {
-            recorder = recorder.with_joblog(joblog.boxed());
+            recorder = recorder.with_joblog(joblog);
         }
         let mut recorder = recorder.with_listener(|notice| reporter.report(notice));
         let specs = self.specs.to_vec();

@@ -12,7 +12,7 @@ use crate::whole_file::{stream_whole, write_whole};
 use anyhow::Context as _;
 use cosched_report::{JOBLOG_HEADER, JobLogWriter, Record, RunWarning, append_joblog};
 use std::fs::File;
-use std::io::{Error, Write as _};
+use std::io::{Error, Write};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Files {
     pub(crate) series: Option<File>,
     pub(crate) events: Option<File>,
-    pub(crate) joblog: Option<JobLogWriter<File>>,
+    pub(crate) joblog: Option<JobLogWriter<Box<dyn Write>>>,
     pub(crate) journal: Journal,
     /// The job log, unless it is a pipe, a device or a descriptor.
     pub(crate) watched: Option<Watched>,
@@ -116,7 +116,7 @@ impl Files {
 
     fn begin_joblog(&mut self, named: &Named, file: File) -> anyhow::Result<()> {
         if named.is_special() {
-            self.joblog = Some(JobLogWriter::new(file, true));
+            self.joblog = Some(JobLogWriter::new(Box::new(file), true));
             return Ok(());
         }
         let open = file.try_clone().map_err(|error| named.fail(&error))?;

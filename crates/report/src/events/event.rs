@@ -2,7 +2,9 @@
 
 use crate::json::JsonError;
 use crate::source::BackendKind;
-use cosched_core::{Absence, CpuSet, Decision, Placement, RngState, Sample, Snapshot};
+use cosched_core::{
+    Absence, CpuSet, Decision, Machine, Placement, RngState, Sample, Snapshot, TaskView,
+};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
@@ -82,57 +84,68 @@ fn contradiction(snapshot: &Snapshot) -> Option<(String, String)> {
     }
     let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
     for (ix, task) in snapshot.tasks.iter().enumerate() {
-        let at = |key: &str, problem: String| Some((format!("tasks[{ix}].{key}"), problem));
-        if ix > 0 && snapshot.tasks[ix - 1].id >= task.id {
-            let (before, id) = (snapshot.tasks[ix - 1].id.0, task.id.0);
-            let expected = "expected tasks in ascending order of their numbers";
-            return at(
-                "id",
-                format!("{expected}; found {id} after {before}, sort them by `id`"),
+        let before = ix.checked_sub(1).map(|before| &snapshot.tasks[before]);
+        let found =
+            wrong_number(before, task).or_else(|| wrong_placement(task, machine, &mut taken));
+        if let Some((key, problem)) = found {
+            return Some((format!("tasks[{ix}].{key}"), problem));
+        }
+    }
+    None
+}
+
+/// A key of a task, and what is wrong with it.
+type WrongKey = (&'static str, String);
+
+fn wrong_number(before: Option<&TaskView>, task: &TaskView) -> Option<WrongKey> {
+    if let Some(before) = before.filter(|before| before.id >= task.id) {
+        let problem = format!(
+            "expected tasks in ascending order of their numbers; found {} after {}, sort them by `id`",
+            task.id.0, before.id.0
+        );
+        return Some(("id", problem));
+    }
+    if task.cpus == 0 {
+        return Some(("cpus", "expected at least 1".to_owned()));
+    }
+    if !(-20..=19).contains(&task.nice) {
+        let problem = format!("expected -20 to 19; found {}", task.nice);
+        return Some(("nice", problem));
+    }
+    if let Some(milli) = task.bus_use_milli.filter(|milli| *milli > 1_000) {
+        let problem = format!("expected at most 1000; found {milli}");
+        return Some(("bus_use_milli", problem));
+    }
+    if task.allowed.as_ref().is_some_and(CpuSet::is_empty) {
+        let problem = "expected at least one CPU, or null for all";
+        return Some(("allowed", problem.to_owned()));
+    }
+    None
+}
+
+/// Check the CPUs of a task; `taken` has the tasks of those that are exclusive.
+fn wrong_placement(
+    task: &TaskView,
+    machine: &Machine,
+    taken: &mut BTreeMap<u32, u32>,
+) -> Option<WrongKey> {
+    let placement = &task.running.as_ref()?.placement;
+    let key = "running.placement";
+    for cpu in placement.cpus().iter() {
+        let is_exclusive = matches!(placement, Placement::Exclusive { .. });
+        let other = is_exclusive
+            .then(|| taken.insert(cpu.0, task.id.0))
+            .flatten();
+        if let Some(other) = other {
+            let problem = format!(
+                "expected a CPU of its own; CPU {} is also that of task {other}",
+                cpu.0
             );
+            return Some((key, problem));
         }
-        if task.cpus == 0 {
-            return at("cpus", "expected at least 1".to_owned());
-        }
-        if !(-20..=19).contains(&task.nice) {
-            return at("nice", format!("expected -20 to 19; found {}", task.nice));
-        }
-        if let Some(milli) = task.bus_use_milli.filter(|milli| *milli > 1_000) {
-            return at(
-                "bus_use_milli",
-                format!("expected at most 1000; found {milli}"),
-            );
-        }
-        if task.allowed.as_ref().is_some_and(CpuSet::is_empty) {
-            return at(
-                "allowed",
-                "expected at least one CPU, or null for all".to_owned(),
-            );
-        }
-        if let Some(Placement::Exclusive { cpus, .. }) =
-            task.running.as_ref().map(|running| &running.placement)
-        {
-            for cpu in cpus.iter() {
-                if let Some(other) = taken.insert(cpu.0, task.id.0) {
-                    let problem = format!(
-                        "expected a CPU of its own; CPU {} is also that of task {other}",
-                        cpu.0
-                    );
-                    return at("running.placement", problem);
-                }
-            }
-        }
-        if let Some(running) = &task.running
-            && let Some(cpu) = running
-                .placement
-                .cpus()
-                .iter()
-                .find(|&cpu| machine.index_of(cpu).is_none())
-        {
-            return at(
-                "running.placement",
-                format!("expected CPUs of the machine; found CPU {}", cpu.0),
-            );
+        if machine.index_of(cpu).is_none() {
+            let problem = format!("expected CPUs of the machine; found CPU {}", cpu.0);
+            return Some((key, problem));
         }
     }
     None

@@ -15,6 +15,7 @@ use cosched_core::{
     ProgressBasis, Reading, RunResult, TaskResult,
 };
 use std::borrow::Cow;
+use std::time::SystemTime;
 
 const NOT_GIVEN: &str = "not given";
 
@@ -37,14 +38,8 @@ pub fn exit_status(exit: &Exit) -> Option<i32> {
 /// those of `info`, else those of the tasks' own solo profiles.
 pub fn record(result: &RunResult, info: &RunInfo) -> Record {
     let mut absent = Absences::default();
-    // A simulated run has no time of day.
-    let no_start = match info.backend {
-        BackendKind::Sim => Absence::Simulated.text(),
-        BackendKind::Host => NOT_GIVEN,
-    };
-    let started_at = info
-        .started_at
-        .map(|at| humantime::format_rfc3339_millis(at).to_string());
+    let no_start = no_start(info);
+    let started_at = info.started_at.map(rfc3339);
     let (finished_by, signal) = finished_by(result.ended_by);
     let infos = infos(result, info);
     let solos: Vec<Option<Solo>> = result
@@ -62,6 +57,9 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
         let (ours, theirs) = (&outcomes.tasks[ix], &estimated.tasks[ix]);
         jobs.push(job(task, &infos[ix], solos[ix], ours, theirs, no_start));
     }
+    let metrics = METRICS.iter();
+    let metrics = metrics.map(|metric| (metric.name, metric.of(&outcomes)));
+    let plans = result.plans.map(plans);
     Record {
         schema: RECORD_SCHEMA.to_owned(),
         cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -81,28 +79,38 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
         missing: missing(info),
         totals: totals(&result.tasks, &info.earlier),
         jobs,
-        metrics_over: match info.earlier.is_empty() {
-            true => "all-jobs".to_owned(),
-            false => "this-run".to_owned(),
-        },
+        metrics_over: metrics_over(info).to_owned(),
         earlier_jobs: info.earlier.clone(),
-        metrics: Figures::of(
-            METRICS
-                .iter()
-                .map(|metric| (metric.name, metric.of(&outcomes))),
-        ),
+        metrics: Figures::of(metrics),
         metrics_estimated: metrics_estimated(&outcomes, &estimated, &mut absent),
         energy: energy(result, info),
-        overhead: overhead(result, info, info.backend == BackendKind::Sim),
+        overhead: overhead(result, info),
         machine_load: MachineLoad::of(info.machine_use),
-        plans: absent.note_option(
-            "plans",
-            result.plans.map(plans),
-            "decisions were carried out one by one",
-        ),
+        plans: absent.note_option("plans", plans, "decisions were carried out one by one"),
         warnings: info.warnings.iter().map(warning).collect(),
         rebuilt: absent.note_option("rebuilt", None, "the run wrote its record itself"),
         absent,
+    }
+}
+
+/// Why the run has no time of day.
+fn no_start(info: &RunInfo) -> &'static str {
+    match info.backend {
+        BackendKind::Sim => Absence::Simulated.text(),
+        BackendKind::Host => NOT_GIVEN,
+    }
+}
+
+/// A time of day as records and series have it.
+pub(crate) fn rfc3339(at: SystemTime) -> String {
+    humantime::format_rfc3339_millis(at).to_string()
+}
+
+fn metrics_over(info: &RunInfo) -> &'static str {
+    if info.earlier.is_empty() {
+        "all-jobs"
+    } else {
+        "this-run"
     }
 }
 
@@ -177,16 +185,13 @@ fn metrics_estimated(
     estimated: &Outcomes,
     absent: &mut Absences,
 ) -> Option<Figures<f64>> {
-    let figures = || {
-        let of_slowdowns = METRICS
-            .iter()
-            .filter(|metric| metric.needs == Needs::Slowdowns);
-        Figures::of(of_slowdowns.map(|metric| (metric.name, metric.of(estimated))))
-    };
     let (value, why) = if outcomes.slowdowns().is_value() {
         (None, "the metrics themselves have values")
     } else if estimated.slowdowns().is_value() {
-        (Some(figures()), "")
+        let metrics = METRICS.iter();
+        let of_slowdowns = metrics.filter(|metric| metric.needs == Needs::Slowdowns);
+        let figures = of_slowdowns.map(|metric| (metric.name, metric.of(estimated)));
+        (Some(Figures::of(figures)), "")
     } else {
         (
             None,
@@ -214,37 +219,19 @@ fn job(
     no_log: &str,
 ) -> Job {
     let mut absent = Absences::default();
-    let not_ended = match task.started {
-        Some(_) => Absence::NotEnded.text(),
-        None => Absence::NotStarted.text(),
-    };
-    let not_started = Absence::NotStarted.text();
-    let failed = task.exit.as_ref().is_some_and(|exit| !exit.ok());
-    let slowdown = slowdown(outcome, failed);
-    let estimate = match (solo, self::slowdown(estimated, failed)) {
+    let why = JobReasons::of(task, info, no_log);
+    let started = task.started.map(Nanos::as_s);
+    let finished = task.finished.map(Nanos::as_s);
+    let waited_max = task.started.map(|_| task.waited_max.as_s());
+    let exit = task.exit.as_ref();
+    let failed = exit.is_some_and(|exit| !exit.ok());
+    let estimate = match (solo, slowdown(estimated, failed)) {
         (Some(_), _) => Err("the solo time is known"),
-        (None, Err(_)) if !failed && task.exit.is_some() => Err("no progress measured by IPC"),
+        (None, Err(_)) if !failed && exit.is_some() => Err("no progress measured by IPC"),
         (None, estimate) => estimate,
     };
-    let no_solo = match info.solo_failed {
-        true => "its solo run failed",
-        false => Absence::NoSoloTime.text(),
-    };
-    let has_log = task.started.is_some() || task.exit.is_some();
-    let no_log = match has_log || info.log.is_none() {
-        true => no_log,
-        false => not_started,
-    };
-    let no_exit = match task.exit {
-        Some(_) => "ended, but its exit status is not known",
-        None => not_ended,
-    };
-    let (started, finished) = (
-        task.started.map(Nanos::as_s),
-        task.finished.map(Nanos::as_s),
-    );
-    let waited_max = task.started.map(|_| task.waited_max.as_s());
-    let exit_text = task.exit.as_ref().map(Exit::to_string);
+    let has_log = task.started.is_some() || exit.is_some();
+    let log = info.log.clone().filter(|_| has_log);
     let log_stderr = info.log_stderr.clone().filter(|_| has_log);
     // Instructions have a key of their own beside the counts.
     let counts = task.counts.iter();
@@ -259,10 +246,10 @@ fn job(
         width_source: task.spec.width,
         expected: task.spec.expected.as_ref().map(ExpectedOfJob::of),
         arrival_s: task.spec.arrives.as_s(),
-        start_s: absent.note_option("start_s", started, not_started),
-        finish_s: absent.note_option("finish_s", finished, not_ended),
-        exit: absent.note_option("exit", task.exit.as_ref().and_then(exit_status), no_exit),
-        exit_text: absent.note_option("exit_text", exit_text, not_ended),
+        start_s: absent.note_option("start_s", started, why.not_started),
+        finish_s: absent.note_option("finish_s", finished, why.not_ended),
+        exit: absent.note_option("exit", exit.and_then(exit_status), why.no_exit),
+        exit_text: absent.note_option("exit_text", exit.map(Exit::to_string), why.not_ended),
         timed_out: task.timed_out,
         ended_by_user: task.ended_by_user,
         lost: false,
@@ -274,21 +261,59 @@ fn job(
         read_bytes: absent.note("read_bytes", task.resources.read_bytes),
         written_bytes: absent.note("written_bytes", task.resources.written_bytes),
         ran_s: task.ran.as_s(),
-        waited_max_s: absent.note_option("waited_max_s", waited_max, not_started),
+        waited_max_s: absent.note_option("waited_max_s", waited_max, why.not_started),
         instructions: absent.note("instructions", task.counts[Counter::Instructions]),
         ipc: absent.note("ipc", task.counts.ipc()),
         progress: absent.note("progress", task.progress),
         progress_basis: task.progress_basis,
         progress_learnt: absent.note("progress_learnt", task.progress_learnt),
-        solo_s: absent.note_option("solo_s", solo.map(|solo| solo.time.as_s()), no_solo),
-        solo_source: absent.note_option("solo_source", solo.map(|solo| solo.source), no_solo),
-        slowdown: absent.note_result("slowdown", slowdown),
+        solo_s: absent.note_option("solo_s", solo.map(|solo| solo.time.as_s()), why.no_solo),
+        solo_source: absent.note_option("solo_source", solo.map(|solo| solo.source), why.no_solo),
+        slowdown: absent.note_result("slowdown", slowdown(outcome, failed)),
         slowdown_estimate: absent.note_result("slowdown_estimate", estimate),
         counts: Figures::of(counts.map(|(counter, count)| (counter.name(), *count))),
         multiplexed: task.multiplexed,
-        log: absent.note_option("log", info.log.clone().filter(|_| has_log), no_log),
-        log_stderr: absent.note_option("log_stderr", log_stderr, no_log),
+        log: absent.note_option("log", log, why.no_log),
+        log_stderr: absent.note_option("log_stderr", log_stderr, why.no_log),
         absent,
+    }
+}
+
+/// Why values of a job are absent.
+struct JobReasons<'a> {
+    not_started: &'static str,
+    not_ended: &'static str,
+    no_exit: &'static str,
+    no_solo: &'static str,
+    no_log: &'a str,
+}
+
+impl<'a> JobReasons<'a> {
+    fn of(task: &TaskResult, info: &JobInfo, no_log: &'a str) -> JobReasons<'a> {
+        let not_started = Absence::NotStarted.text();
+        let not_ended = match task.started {
+            Some(_) => Absence::NotEnded.text(),
+            None => not_started,
+        };
+        let has_begun = task.started.is_some() || task.exit.is_some();
+        JobReasons {
+            not_started,
+            not_ended,
+            no_exit: match task.exit {
+                Some(_) => "ended, but its exit status is not known",
+                None => not_ended,
+            },
+            no_solo: if info.solo_failed {
+                "its solo run failed"
+            } else {
+                Absence::NoSoloTime.text()
+            },
+            no_log: if has_begun || info.log.is_none() {
+                no_log
+            } else {
+                not_started
+            },
+        }
     }
 }
 
@@ -311,12 +336,14 @@ fn machine_details(info: &RunInfo) -> MachineDetails {
 }
 
 fn missing(info: &RunInfo) -> Vec<Missing> {
-    let one = |(capability, why): (&cosched_core::Capability, &Absence)| Missing {
-        capability: capability.code(),
-        what: capability.text().to_owned(),
-        why: why.text().to_owned(),
-    };
-    info.capabilities.missing.iter().map(one).collect()
+    let missing = info.capabilities.missing.iter();
+    missing
+        .map(|(capability, why)| Missing {
+            capability: capability.code(),
+            what: capability.text().to_owned(),
+            why: why.text().to_owned(),
+        })
+        .collect()
 }
 
 fn totals(tasks: &[TaskResult], earlier: &[EarlierJob]) -> Totals {
@@ -384,22 +411,12 @@ fn warning(warning: &RunWarning) -> WarningRecord {
     }
 }
 
-fn overhead(result: &RunResult, info: &RunInfo, simulated: bool) -> OverheadRecord {
+/// The cost of cosched. A simulation measures none of its times, so that the record does not change from run to run.
+fn overhead(result: &RunResult, info: &RunInfo) -> OverheadRecord {
     let mut absent = Absences::default();
-    let empty = if simulated {
-        Absence::Simulated
-    } else {
-        Absence::NotYetMeasured
-    };
-    let times = |histogram: &Histogram| {
-        let quantile = |q| match histogram.quantile_ns(q) {
-            Some(ns) if !simulated => Reading::Value(ns as f64 / 1e3),
-            _ => Reading::Absent(empty),
-        };
-        Figures::of([("p50", quantile(0.5)), ("p99", quantile(0.99))])
-    };
+    let is_simulated = info.backend == BackendKind::Sim;
     let overhead = &result.overhead;
-    let cpu_share = if simulated {
+    let cpu_share = if is_simulated {
         Reading::Absent(Absence::Simulated)
     } else {
         info.cpu_share
@@ -408,10 +425,23 @@ fn overhead(result: &RunResult, info: &RunInfo, simulated: bool) -> OverheadReco
         quanta: overhead.quanta,
         decisions: overhead.decisions,
         policy_faults: result.policy_faults,
-        decide_us: times(&overhead.decide),
-        observe_us: times(&overhead.observe),
-        apply_us: times(&overhead.apply),
+        decide_us: quantiles(&overhead.decide, is_simulated),
+        observe_us: quantiles(&overhead.observe, is_simulated),
+        apply_us: quantiles(&overhead.apply, is_simulated),
         cpu_share: absent.note("cpu_share", cpu_share),
         absent,
     }
+}
+
+/// Two quantiles of times in microseconds.
+fn quantiles(times: &Histogram, is_simulated: bool) -> Figures<f64> {
+    let quantiles = [("p50", 0.5), ("p99", 0.99)];
+    Figures::of(quantiles.map(|(name, quantile)| {
+        let reading = match times.quantile_ns(quantile) {
+            _ if is_simulated => Reading::Absent(Absence::Simulated),
+            Some(ns) => Reading::Value(ns as f64 / 1e3),
+            None => Reading::Absent(Absence::NotYetMeasured),
+        };
+        (name, reading)
+    }))
 }

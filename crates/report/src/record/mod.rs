@@ -15,6 +15,7 @@ use crate::json::{self, JsonError};
 use crate::machine_load::MachineLoad;
 use crate::setting::RunSetting;
 use crate::source::{BackendKind, EnergySource, SoloSource};
+pub(crate) use build::rfc3339;
 pub use build::{exit_status, record};
 use cosched_core::{Expected, ExpectedFrom, ProgressBasis, Width};
 pub use earlier::{EarlierJob, Rebuilt};

@@ -46,10 +46,9 @@ impl SoloTimes {
 pub fn solo_times(record: &Record) -> SoloTimes {
     let one_by_one = one_by_one(record);
     let mut means = Means::default();
-    let warned = |code: &str| record.warnings.iter().any(|warning| warning.code == code);
-    let disturbed = warned(DISTURBED);
+    let disturbed = has_warning(record, DISTURBED);
     let mut times = SoloTimes {
-        disturbed: warned(SOLO_DISTURBED),
+        disturbed: has_warning(record, SOLO_DISTURBED),
         ..SoloTimes::default()
     };
     for job in &record.jobs {
@@ -68,6 +67,10 @@ pub fn solo_times(record: &Record) -> SoloTimes {
     }
     times.by_command = means.into_times();
     times
+}
+
+fn has_warning(record: &Record, code: &str) -> bool {
+    record.warnings.iter().any(|warning| warning.code == code)
 }
 
 /// Mean times of jobs that are alike.

@@ -21,7 +21,7 @@ mod writer;
 
 use crate::given::Given;
 use crate::info::RunInfo;
-use crate::record::{EarlierJob, Record};
+use crate::record::{EarlierJob, Record, rfc3339};
 use crate::setting::RunSetting;
 use crate::source::BackendKind;
 use cosched_core::{Machine, Nanos, TaskSpec, Width};
@@ -98,29 +98,6 @@ pub struct SeriesTask {
 impl SeriesHeader {
     /// The header for a run with these tasks.
     pub fn new<'a>(info: &RunInfo, tasks: impl IntoIterator<Item = &'a TaskSpec>) -> SeriesHeader {
-        let columns = |kind: &Kind| {
-            (
-                kind.code.to_owned(),
-                kind.columns.iter().map(|name| (*name).to_owned()).collect(),
-            )
-        };
-        let task = |spec: &TaskSpec| SeriesTask {
-            task: spec.id.0,
-            name: spec.name.clone(),
-            cpus: spec.cpus,
-            width: spec.width,
-            arrival_ns: spec.arrives,
-            seq: info.jobs.get(spec.id.0 as usize).map(|job| job.seq),
-            command: info
-                .jobs
-                .get(spec.id.0 as usize)
-                .and_then(|job| job.command.clone()),
-            given: info
-                .jobs
-                .get(spec.id.0 as usize)
-                .map(|job| job.given.clone())
-                .unwrap_or_default(),
-        };
         SeriesHeader {
             schema: SERIES_SCHEMA.to_owned(),
             cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -130,18 +107,40 @@ impl SeriesHeader {
             backend: info.backend,
             seed: info.seed,
             quantum_ns: info.quantum,
-            started_at: info
-                .started_at
-                .map(|at| humantime::format_rfc3339_millis(at).to_string()),
-            columns: KINDS.iter().map(columns).collect(),
+            started_at: info.started_at.map(rfc3339),
+            columns: KINDS.iter().map(columns_of).collect(),
             machine: (*info.machine).clone(),
             earlier_jobs: info
                 .earlier
                 .iter()
                 .map(EarlierJob::without_record)
                 .collect(),
-            tasks: tasks.into_iter().map(task).collect(),
+            tasks: tasks
+                .into_iter()
+                .map(|task| series_task(info, task))
+                .collect(),
         }
+    }
+}
+
+/// A kind of row, and the names of its columns.
+fn columns_of(kind: &Kind) -> (String, Vec<String>) {
+    let names = kind.columns.iter();
+    let names = names.map(|name| (*name).to_owned());
+    (kind.code.to_owned(), names.collect())
+}
+
+fn series_task(info: &RunInfo, spec: &TaskSpec) -> SeriesTask {
+    let job = info.jobs.get(spec.id.0 as usize);
+    SeriesTask {
+        task: spec.id.0,
+        name: spec.name.clone(),
+        cpus: spec.cpus,
+        width: spec.width,
+        arrival_ns: spec.arrives,
+        seq: job.map(|job| job.seq),
+        command: job.and_then(|job| job.command.clone()),
+        given: job.map(|job| job.given.clone()).unwrap_or_default(),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::info::{JobInfo, RunInfo};
 use crate::record::{Job, Rebuilt, Record, WarningRecord, record};
 use crate::source::EnergySource;
 use cosched_core::{
-    Absence, Capabilities, Counter, Counts, EndedBy, Exit, Nanos, Overhead, ProgressBasis, Reading,
+    Absence, Capabilities, Counts, EndedBy, Exit, Nanos, Overhead, ProgressBasis, Reading,
     Resources, RunResult, TaskId, TaskResult, TaskSpec, Trigger,
 };
 use std::collections::BTreeMap;
@@ -287,12 +287,6 @@ impl Life {
             Absence::NotStarted
         };
         let is_whole = self.is_whole();
-        let count = |counter: Counter| {
-            Reading::from_option(
-                self.measured.count(counter).filter(|_| is_whole),
-                *self.lacks.get(counter.name()).unwrap_or(&none),
-            )
-        };
         let row = self.ended.as_ref().map(|(_, row)| row);
         let by_kernel = row.and_then(|row| Some(row.user_time? + row.system_time?));
         let cpu_time = self.measured.cpu_time().filter(|_| is_whole).or(by_kernel);
@@ -311,7 +305,10 @@ impl Life {
             ran: self.measured.interval,
             // The series does not say.
             shared: false,
-            counts: Counts::from_fn(count),
+            counts: Counts::from_fn(|counter| {
+                let count = self.measured.count(counter).filter(|_| is_whole);
+                Reading::from_option(count, *self.lacks.get(counter.name()).unwrap_or(&none))
+            }),
             multiplexed: self.measured.multiplexed,
             resources: row.map_or(Resources::absent(none), resources),
             width: Reading::Absent(none),
