@@ -77,7 +77,6 @@ fn view<'a>(label: &str, record: &'a Record, timeline: Option<&'a Timeline>) -> 
         record,
         timeline,
         notes: vec!["a <note>".to_owned()],
-        earlier: Vec::new(),
     }
 }
 
@@ -118,14 +117,10 @@ fn a_run_without_a_series_says_so() {
 #[test]
 fn runs_stand_side_by_side() {
     let (one, two, timeline) = (record_of(&["a", "b"]), record_of(&["c"]), timeline());
-    let mut last = view("two", &two, None);
-    last.earlier = vec![view("zero", &one, Some(&timeline))];
-    let page = run_page(&[view("one", &one, Some(&timeline)), last.clone()]);
+    let last = view("two", &two, None);
+    let page = run_page(&[view("one", &one, Some(&timeline)), last]);
     check(&page);
     assert!(page.contains("2 runs") && page.contains("cosched compare"));
-    let page = run_page(&[last]);
-    check(&page);
-    assert!(page.contains("Earlier runs of this batch") && page.contains("Who ran where: zero"));
 }
 
 /// Two policies and another program, with so many mixes, in five blocks. The second policy is a tenth faster.

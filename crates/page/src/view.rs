@@ -1,7 +1,7 @@
 //! What pages and pictures are made of: runs and comparisons with all that is shown of them.
 
 use crate::facts::RunFacts;
-use cosched_experiments::comparison::{Answer, Candidate, Trial, runs_text};
+use cosched_experiments::comparison::{Answer, Trial, runs_text};
 use cosched_report::{BackendKind, Record, Timeline};
 use std::collections::BTreeMap;
 
@@ -16,8 +16,6 @@ pub struct RunView<'a> {
     pub timeline: Option<&'a Timeline>,
     /// What is to be known of its files, in sentences.
     pub notes: Vec<String>,
-    /// Earlier runs of the same batch, in the order of time.
-    pub earlier: Vec<RunView<'a>>,
 }
 
 impl RunView<'_> {
@@ -82,12 +80,14 @@ impl<'a> ComparisonView<'a> {
 
     /// Of each candidate its median run with a mix.
     pub(crate) fn shown_runs(&self, mix: usize) -> Vec<(String, &RunFacts)> {
-        let candidates = self.answer.manifest.design.candidates.iter().enumerate();
-        let run = |(at, candidate): (usize, &Candidate)| {
-            let trial = ComparisonView::median_run(self.answer, at, mix)?;
-            Some((candidate.name.clone(), self.runs.get(&trial)?))
-        };
-        candidates.filter_map(run).collect()
+        let mut shown = Vec::new();
+        for (at, candidate) in self.answer.manifest.design.candidates.iter().enumerate() {
+            let trial = ComparisonView::median_run(self.answer, at, mix);
+            if let Some(run) = trial.and_then(|trial| self.runs.get(&trial)) {
+                shown.push((candidate.name.clone(), run));
+            }
+        }
+        shown
     }
 
     /// The name of a run for a reader.

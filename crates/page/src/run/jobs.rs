@@ -3,7 +3,7 @@
 use super::time_cell;
 use crate::html::{Cell, Table};
 use crate::view::RunView;
-use cosched_report::{EarlierJob, Job, clip, decimal};
+use cosched_report::{Job, clip, decimal};
 
 /// Maximum number of characters of a command.
 const MAX_COMMAND: usize = 160;
@@ -75,7 +75,7 @@ fn batch_jobs<'a>(run: &'a RunView<'_>) -> Vec<BatchJob<'a>> {
         jobs.push(BatchJob { job, run: None });
     }
     for earlier in &run.record.earlier_jobs {
-        if let Some(job) = earlier.job.as_ref().or_else(|| find(run, earlier)) {
+        if let Some(job) = &earlier.job {
             jobs.push(BatchJob {
                 job,
                 run: Some(earlier.run_id.as_deref().unwrap_or("earlier")),
@@ -83,14 +83,6 @@ fn batch_jobs<'a>(run: &'a RunView<'_>) -> Vec<BatchJob<'a>> {
         }
     }
     jobs
-}
-
-/// Find the job of an earlier run in the record of that run.
-fn find<'a>(run: &'a RunView<'_>, earlier: &EarlierJob) -> Option<&'a Job> {
-    let mut parts = run.earlier.iter();
-    let part = parts.find(|part| part.record.run_id == earlier.run_id)?;
-    let mut jobs = part.record.jobs.iter();
-    jobs.find(|job| job.name == earlier.name && job.command == earlier.command)
 }
 
 /// Return the table.

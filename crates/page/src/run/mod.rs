@@ -44,7 +44,6 @@ fn one_run(run: &RunView<'_>) -> String {
             Section::of("timeline", "Timeline", timeline(run)),
             Section::of("jobs", "Jobs", jobs::table(run)),
             Section::of("charts", "Charts", charts(pictures)),
-            Section::of("earlier", "Earlier runs of this batch", earlier(run)),
             Section::of("warnings", "Warnings", warnings(record)),
             Section::of("machine", "Machine and setting", machine(record)),
         ],
@@ -104,33 +103,11 @@ fn metric_row(record: &Record, metric: &Metric) -> Option<Vec<Cell>> {
     ])
 }
 
-/// Runs that did jobs of the batch before this one.
-fn earlier(run: &RunView<'_>) -> String {
-    let jobs = run.record.totals.earlier as u64;
-    if run.earlier.is_empty() && jobs > 0 {
-        return paragraph(&format!(
-            "{} of this batch ended in earlier runs, whose records were not given.",
-            count(jobs, "job")
-        ));
-    }
-    if run.earlier.is_empty() {
-        return String::new();
-    }
-    let mut body = runs_table(&run.earlier);
-    for part in &run.earlier {
-        let title = format!("Timeline of {}", part.label);
-        body.push_str(&details(&title, &timeline(part), true));
-    }
-    body
-}
-
 /// A row for each run.
 fn runs_table(runs: &[RunView<'_>]) -> String {
-    let has_value = |metric: &&Metric| {
-        let mut records = runs.iter().map(|run| run.record);
-        records.any(|record| record.metrics.get(metric.name).is_some())
-    };
-    let shown: Vec<&Metric> = METRICS.iter().filter(has_value).collect();
+    let metrics = METRICS.iter();
+    let shown = metrics.filter(|metric| has_value(runs, metric));
+    let shown: Vec<&Metric> = shown.collect();
     let columns = [
         "run",
         "policy",
@@ -149,6 +126,11 @@ fn runs_table(runs: &[RunView<'_>]) -> String {
         rows: rows.collect(),
     }
     .html()
+}
+
+fn has_value(runs: &[RunView<'_>], metric: &Metric) -> bool {
+    let mut records = runs.iter().map(|run| run.record);
+    records.any(|record| record.metrics.get(metric.name).is_some())
 }
 
 fn run_row(run: &RunView<'_>, shown: &[&Metric]) -> Vec<Cell> {

@@ -1,6 +1,6 @@
 //! `cosched report`: what happened in runs, or what a comparison found, from the files that were kept.
 //!
-//! [`args`]: the command line; [`sources`]: what its paths name; [`runs`]: reads runs, and puts those of one batch together;
+//! [`args`]: the command line; [`sources`]: what its paths name; [`runs`]: reads runs;
 //! [`comparison`]: reads comparisons; [`tables`]: tidy tables; [`figures`]: charts as files.
 
 mod args;
@@ -24,7 +24,7 @@ use cosched_report::{
     Form, Origin, Record, SummaryOptions, count, origin_doubts, overview, summary, visible, wrap,
 };
 use cosched_run::width_of;
-use runs::{Run, batches};
+use runs::Run;
 use serde_json::Value;
 use sources::{RunFiles, Source};
 use std::io::{IsTerminal as _, Write};
@@ -110,7 +110,7 @@ fn refuse_comparison_options(args: &ReportArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Read the runs, with their series if the output needs them, and merge those of one batch.
+/// Read the runs, with their series if the output needs them.
 fn read_runs(args: &ReportArgs, files: Vec<RunFiles>) -> anyhow::Result<Vec<Run>> {
     let needs_series = args.wants_files() || args.table == Some(TableArg::Samples);
     let mut runs = Vec::new();
@@ -124,7 +124,8 @@ fn read_runs(args: &ReportArgs, files: Vec<RunFiles>) -> anyhow::Result<Vec<Run>
         }
         runs.push(run);
     }
-    Ok(batches(runs))
+    runs::sort(&mut runs);
+    Ok(runs)
 }
 
 /// Draw the pictures of all runs; with several runs their names begin with that of the run.
@@ -255,7 +256,7 @@ fn write_table(
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let mut writer = tables::Writer::new(form, &PREFIX, table, out)?;
-    for run in runs.iter().flat_map(|run| run.earlier.iter().chain([run])) {
+    for run in runs {
         let record = &run.record;
         let prefix = vec![
             Value::from(run.label.as_str()),
@@ -287,20 +288,7 @@ fn text(runs: &[Run], width: usize, is_terminal: bool) -> String {
         ..SummaryOptions::default()
     };
     match runs {
-        [run] => {
-            let mut text = String::new();
-            if !run.earlier.is_empty() {
-                let parts = run
-                    .earlier
-                    .iter()
-                    .chain([run])
-                    .map(|run| (run.label.clone(), &run.record));
-                text.push_str(&overview(&parts.collect::<Vec<_>>(), width));
-                text.push('\n');
-            }
-            text.push_str(&summary(&run.batch(), &options));
-            text
-        }
+        [run] => summary(&run.batch(), &options),
         runs => {
             let mut text = overview(
                 &runs

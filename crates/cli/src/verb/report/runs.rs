@@ -1,4 +1,4 @@
-//! Runs as they are read from their files, and those that belong to one batch.
+//! Runs as they are read from their files.
 
 use super::sources::RunFiles;
 use crate::exit::usage;
@@ -6,7 +6,7 @@ use crate::input::told;
 use crate::live::goes_on;
 use crate::run_files::open_series;
 use cosched_page::RunView;
-use cosched_report::{NoRecord, Record, SeriesHeader, Timeline, rebuild};
+use cosched_report::{Job, NoRecord, Record, SeriesHeader, Timeline, rebuild};
 use std::path::{Path, PathBuf};
 
 /// A run that was read.
@@ -20,8 +20,6 @@ pub(super) struct Run {
     pub(super) series: Option<PathBuf>,
     /// What is to be known of its files.
     pub(super) notes: Vec<String>,
-    /// Earlier runs of its batch, in the order of time.
-    pub(super) earlier: Vec<Run>,
 }
 
 /// Whether a series is of the run with this record.
@@ -54,7 +52,6 @@ impl Run {
                     timeline: None,
                     series,
                     notes: Vec::new(),
-                    earlier: Vec::new(),
                 }
             }
             (None, Some(file)) => {
@@ -66,7 +63,6 @@ impl Run {
                     timeline: None,
                     series,
                     notes,
-                    earlier: Vec::new(),
                 }
             }
             (None, None) => return Err(usage(format!("{label}: neither a record nor a series"))),
@@ -104,25 +100,16 @@ impl Run {
             record: &self.record,
             timeline: self.timeline.as_ref(),
             notes: self.notes.clone(),
-            earlier: self.earlier.iter().map(Run::view).collect(),
         }
     }
 
-    /// The record with the jobs that earlier runs of the batch did, as far as they are known. Its metrics stay those of this
+    /// The record with the jobs that earlier runs of the batch did, as far as it has them. Its metrics stay those of this
     /// run alone.
     pub(super) fn batch(&self) -> Record {
         let mut whole = self.record.clone();
-        let mut before = Vec::new();
-        for job in &self.record.earlier_jobs {
-            let part = self
-                .earlier
-                .iter()
-                .find(|part| part.record.run_id == job.run_id);
-            let of_part =
-                part.and_then(|part| part.record.jobs.iter().find(|one| one.name == job.name));
-            before.extend(job.job.as_ref().or(of_part).cloned());
-        }
-        whole.jobs.splice(0..0, before);
+        let earlier = self.record.earlier_jobs.iter();
+        let jobs: Vec<Job> = earlier.filter_map(|earlier| earlier.job.clone()).collect();
+        whole.jobs.splice(0..0, jobs);
         whole
     }
 }
@@ -187,30 +174,10 @@ fn rebuilt_note(record: &Record) -> String {
     }
 }
 
-/// Whether a run has taken jobs over from an earlier one.
-fn continues(run: &Run, earlier: &Run) -> bool {
-    let id = earlier.record.run_id.as_ref();
-    let mut jobs = run.record.earlier_jobs.iter();
-    id.is_some() && jobs.any(|job| job.run_id.as_ref() == id)
-}
-
-/// Puts runs in the order of time, and those that a later one has continued into that one.
-pub(super) fn batches(mut runs: Vec<Run>) -> Vec<Run> {
+/// Puts runs in the order of time.
+pub(super) fn sort(runs: &mut [Run]) {
     if runs.iter().all(|run| run.record.started_at.is_some()) {
         // RFC 3339 in UTC with equal decimals sorts as text.
         runs.sort_by(|a, b| a.record.started_at.cmp(&b.record.started_at));
     }
-    let mut all: Vec<Run> = Vec::new();
-    for mut run in runs {
-        let (before, others): (Vec<Run>, Vec<Run>) =
-            all.into_iter().partition(|other| continues(&run, other));
-        for mut part in before {
-            let earlier = std::mem::take(&mut part.earlier);
-            run.earlier.extend(earlier);
-            run.earlier.push(part);
-        }
-        all = others;
-        all.push(run);
-    }
-    all
 }
