@@ -14,7 +14,6 @@ use cosched_core::{
     Absence, Capability, Counter, EndedBy, Exit, Histogram, Nanos, Occupation, PlanCounts,
     ProgressBasis, Reading, RunResult, TaskResult,
 };
-use std::borrow::Cow;
 use std::time::SystemTime;
 
 const NOT_GIVEN: &str = "not given";
@@ -34,28 +33,22 @@ pub fn exit_status(exit: &Exit) -> Option<i32> {
 
 /// The record of a run.
 ///
-/// `info.jobs` is in the order of the tasks' numbers; of a task without an entry only the name is known. Solo times are
-/// those of `info`, else those of the tasks' own solo profiles.
+/// Solo times are those of `info`, else those of the tasks' own solo profiles.
 pub fn record(result: &RunResult, info: &RunInfo) -> Record {
     let mut absent = Absences::default();
     let no_start = no_start(info);
     let started_at = info.started_at.map(rfc3339);
     let (finished_by, signal) = finished_by(result.ended_by);
-    let infos = infos(result, info);
-    let solos: Vec<Option<Solo>> = result
-        .tasks
-        .iter()
-        .zip(&infos)
-        .map(|(task, info)| solo(task, info))
-        .collect();
+    let tasks = result.tasks.iter().zip(&info.jobs);
+    let solos: Vec<Option<Solo>> = tasks.clone().map(|(task, info)| solo(task, info)).collect();
     let outcomes = outcomes(result, |ix, _| {
         Reading::from_option(solos[ix].map(|solo| solo.time), Absence::NoSoloTime)
     });
     let estimated = outcomes_estimated(result, &solos, info.quantum);
     let mut jobs = Vec::new();
-    for (ix, task) in result.tasks.iter().enumerate() {
+    for (ix, (task, info)) in tasks.enumerate() {
         let (ours, theirs) = (&outcomes.tasks[ix], &estimated.tasks[ix]);
-        jobs.push(job(task, &infos[ix], solos[ix], ours, theirs, no_start));
+        jobs.push(job(task, info, solos[ix], ours, theirs, no_start));
     }
     let metrics = METRICS.iter();
     let metrics = metrics.map(|metric| (metric.name, metric.of(&outcomes)));
@@ -120,14 +113,6 @@ fn finished_by(ended_by: EndedBy) -> (&'static str, Option<i32>) {
         EndedBy::Halt => ("halt", None),
         EndedBy::Signal(signal) => ("signal", Some(signal)),
     }
-}
-
-/// The information on each task; of tasks beyond `info.jobs` only what their specification says.
-fn infos<'a>(result: &RunResult, info: &'a RunInfo) -> Vec<Cow<'a, JobInfo>> {
-    let mut infos: Vec<Cow<'_, JobInfo>> = info.jobs.iter().map(Cow::Borrowed).collect();
-    let others = result.tasks.iter().skip(infos.len());
-    infos.extend(others.map(|task| Cow::Owned(JobInfo::of(&task.spec))));
-    infos
 }
 
 fn no_counters(info: &RunInfo) -> &'static str {

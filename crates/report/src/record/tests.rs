@@ -271,7 +271,7 @@ proptest! {
         result.turnaround = Nanos(turnaround.max(last));
         result.energy_j = energy;
         result.ended_by = signal.map_or(EndedBy::Completion, EndedBy::Signal);
-        let mut info = RunInfo { jobs: vec![], seed, ..info(&result) };
+        let mut info = RunInfo { seed, ..info(&result) };
         info.warnings.push(RunWarning::SoloFailed { job: name });
         let record = record(&result, &info);
         let text = record.to_json();
