@@ -1,22 +1,22 @@
-//! The time left of a run by what is expected of its jobs, corrected by what they took.
+//! The time left of a run, from the expected times of its jobs and the times of those that ended.
 //!
-//! What jobs took, over what was expected of them, is a factor for all others. A job of which nothing is known is taken to
-//! need the mean time of those that ended, or of those that are known.
+//! The time that jobs took, over their expected time, is a factor for all others. A job without an expected time is assumed
+//! to need the mean time of those that ended, or of those that are expected.
 
 use cosched_core::{Nanos, TaskId};
 
-/// What is expected of the jobs of a run.
+/// An estimator of the time left of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Forecast {
     /// By the tasks' numbers.
     jobs: Vec<Job>,
-    /// What all jobs that ended took, in seconds.
+    /// The time that all jobs took that ended, in seconds.
     done_s: f64,
-    /// The jobs that ended well, and what they took.
+    /// The jobs that succeeded, and their time.
     ended_well: Sum,
-    /// Those of which something was known, and what they took.
+    /// Those of them with an expected time, and their time.
     known: Sum,
-    /// What was expected of those, in seconds.
+    /// The expected time of those, in seconds.
     known_expected_s: f64,
 }
 
@@ -59,14 +59,14 @@ pub(crate) struct Now<'a> {
 pub(crate) enum Left {
     /// Too little is known.
     Unknown,
-    /// All jobs that are left have taken longer than was expected of them.
+    /// All jobs that are left have taken longer than expected.
     Overdue,
     /// In seconds.
     Seconds(f64),
 }
 
 impl Forecast {
-    /// A forecast from what is expected of each job, in seconds.
+    /// An estimator with the expected time of each job, in seconds.
     pub(crate) fn new(expected_s: impl IntoIterator<Item = Option<f64>>) -> Forecast {
         let jobs = expected_s.into_iter().map(|expected_s| Job {
             expected_s,
@@ -101,7 +101,7 @@ impl Forecast {
         }
     }
 
-    /// What jobs took over what was expected of them.
+    /// Return the time that jobs took over their expected time.
     fn factor(&self) -> f64 {
         if self.known_expected_s > 0.0 {
             self.known.time_s / self.known_expected_s
@@ -110,8 +110,8 @@ impl Forecast {
         }
     }
 
-    /// The time that a job of which nothing is known needs, in seconds. It is not known before a job has ended, unless
-    /// most jobs are known.
+    /// Return the time that a job without an expected time needs, in seconds; `None` before a job has succeeded, unless
+    /// most jobs have an expected time.
     fn mean_s(&self) -> Option<f64> {
         let mut expected = Sum::default();
         for expected_s in self.jobs.iter().filter_map(|job| job.expected_s) {
@@ -122,7 +122,7 @@ impl Forecast {
         self.ended_well.mean_s().or(expected_s)
     }
 
-    /// The time that each job still needs on CPUs, in seconds; `None` if nothing is known of any job.
+    /// Return the time that each job still needs on CPUs, in seconds.
     fn rest_s(&self, live: &[(TaskId, Nanos)]) -> Option<Vec<f64>> {
         let factor = self.factor();
         let mean_s = self.mean_s()?;
@@ -142,7 +142,7 @@ impl Forecast {
         Some(rest_s)
     }
 
-    /// The time left.
+    /// Return the time left.
     pub(crate) fn left(&self, now: &Now<'_>) -> Left {
         let Some(rest_s) = self.rest_s(now.live) else {
             return Left::Unknown;

@@ -1,5 +1,5 @@
-//! Who has which CPU, as a scheduler in the kernel sees it. It may differ from what was decided: a job that was placed may wait for
-//! its CPU, and one that was not may fill in.
+//! The holders of the CPUs, as a scheduler in the kernel reports them. They may differ from the placements: a placed job
+//! may wait for its CPU, and another may fill in.
 
 use cosched_core::{CpuId, Nanos, Switched, TaskId};
 use std::collections::{BTreeMap, HashSet};
@@ -14,15 +14,15 @@ pub(crate) struct Holder {
 /// The CPUs that tasks have.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holders {
-    /// Since when it is told; `None` while it is not.
+    /// Time of the first report; `None` before.
     told: Option<Nanos>,
     held: BTreeMap<CpuId, Holder>,
-    /// Tasks that have had a CPU meanwhile. Of another one nothing is known: the scheduler may not have it.
+    /// Tasks that have held a CPU. The scheduler may not have the others.
     seen: HashSet<TaskId>,
 }
 
 impl Holders {
-    /// Takes in what was told, and answers who had the CPU before.
+    /// Apply a report; return the task that held the CPU before.
     pub(crate) fn switched(&mut self, at: Nanos, switched: Switched) -> Option<TaskId> {
         let Switched::To { cpu, task } = switched else {
             *self = Holders::default();
@@ -37,17 +37,17 @@ impl Holders {
         before.map(|holder| holder.task)
     }
 
-    /// The task has ended. What it left behind may still have CPUs, and is not it any more.
+    /// The task has ended. Processes that it left behind may still hold CPUs, but are no part of it.
     pub(crate) fn ended(&mut self, task: TaskId) {
         self.held.retain(|_, holder| holder.task != task);
     }
 
-    /// Since when it is told who has which CPU; `None` while it is not.
+    /// Return the time of the first report; `None` before.
     pub(crate) fn told(&self) -> Option<Nanos> {
         self.told
     }
 
-    /// Who has this CPU.
+    /// Return the holder of this CPU.
     pub(crate) fn of(&self, cpu: CpuId) -> Option<Holder> {
         self.held.get(&cpu).copied()
     }
@@ -57,7 +57,7 @@ impl Holders {
         self.held.iter().map(|(cpu, holder)| (*cpu, *holder))
     }
 
-    /// Whether this task has had a CPU since it is told.
+    /// Whether this task has held a CPU.
     pub(crate) fn has_seen(&self, task: TaskId) -> bool {
         self.seen.contains(&task)
     }

@@ -1,9 +1,8 @@
-//! What is known about a run beside its result: its setup, its jobs, and how it was measured.
+//! Information on a run beside its result: its setup, its jobs, and how it was measured.
 
-use crate::given::Given;
 use crate::machine_load::{MachineUse, disturbances};
 use crate::record::EarlierJob;
-use crate::setting::RunSetting;
+use crate::setting::{Given, RunSetting};
 use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::text::{clip, visible};
 use crate::warning::RunWarning;
@@ -20,10 +19,10 @@ pub struct Solo {
     pub source: SoloSource,
 }
 
-/// A longer command is cut off in messages.
+/// Maximum length of a command in messages.
 const LONGEST_COMMAND: usize = 120;
 
-/// What is known about one job beside its result.
+/// Information on one job beside its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobInfo {
     /// Its unique name.
@@ -49,7 +48,7 @@ pub struct JobInfo {
 }
 
 impl JobInfo {
-    /// The information for a task about which nothing else is known.
+    /// Information on a task of which only the specification is known.
     pub fn of(spec: &TaskSpec) -> JobInfo {
         JobInfo {
             name: spec.name.clone(),
@@ -65,8 +64,8 @@ impl JobInfo {
         }
     }
 
-    /// Its name and its command, for messages: in one line, not too long, and with nothing that a terminal obeys. The
-    /// name alone tells enough of a job that can be simulated: it is called after its program.
+    /// Its name and its command, for messages: in one short line without control characters. A job that can be simulated
+    /// is named after its program, so its name is enough.
     pub fn what(&self) -> String {
         let name = visible(&self.name);
         match &self.command {
@@ -83,14 +82,14 @@ impl JobInfo {
     }
 }
 
-/// What is known about a run beside its result.
+/// Information on a run beside its result.
 #[derive(Clone, Debug)]
 pub struct RunInfo {
     /// The policy that decided, never `auto`.
     pub policy: String,
     /// Real processes, or a simulation.
     pub backend: BackendKind,
-    /// Tells the run from every other on its host; `None` in a simulation.
+    /// Unique identity of the run on its host; `None` in a simulation.
     pub run_id: Option<String>,
     /// How the run was started.
     pub setting: RunSetting,
@@ -112,13 +111,13 @@ pub struct RunInfo {
     pub freezing: Option<String>,
     /// CPU time of cosched itself / (turnaround x 1 CPU), in [0, 1] for its one thread.
     pub cpu_share: Reading<f64>,
-    /// Where the time of the run's CPUs went, or why that is not known.
+    /// Use of the run's CPUs, or why that is not known.
     pub machine_use: Reading<MachineUse>,
     /// Jobs of the batch that earlier runs did.
     pub earlier: Vec<EarlierJob>,
     /// Where the energy figure comes from, if there is one.
     pub energy_source: EnergySource,
-    /// What the user was warned of.
+    /// The warnings that the user has seen.
     pub warnings: Vec<RunWarning>,
 }
 

@@ -60,7 +60,7 @@ impl Entry {
             Some(_) if result.timed_out => (-1, 0),
             Some(Exit::Code(code)) => (*code, 0),
             Some(Exit::Signal { signal, .. }) => (0, *signal),
-            // As if the signal that told it had ended it: it is to run again.
+            // As if the signal had ended it: it must run again.
             Some(Exit::ToldToEnd) => (0, 15),
             Some(Exit::NotStarted(_)) => (127, 0),
             Some(Exit::Unknown) | None => (-1, 0),
@@ -157,8 +157,7 @@ fn in_column(ix: usize, expected: &str, found: &str) -> String {
 
 /// Writes a job log, one line as soon as a job has ended.
 ///
-/// Lines that can't be written, because the disk is full for a while, wait and are tried again: what they tell is lost
-/// otherwise, and `--resume` goes by it.
+/// Lines that cannot be written, because the disk is full for a while, are kept and retried: `--resume` needs them.
 #[derive(Debug)]
 pub struct JobLogWriter<W> {
     sink: LineSink<W>,
@@ -213,7 +212,7 @@ pub enum JobLogError {
         file: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }

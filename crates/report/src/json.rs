@@ -13,7 +13,7 @@ pub struct JsonError {
     pub line: Option<usize>,
     /// The key, as in `snapshot.tasks[2].cpus`; empty for the whole text.
     pub key: String,
-    /// What is wrong, and what was expected.
+    /// The problem, and what was expected.
     pub problem: String,
 }
 

@@ -10,7 +10,6 @@ mod docs_tests;
 mod events;
 mod figures;
 mod forecast;
-mod given;
 mod holders;
 mod info;
 mod joblog;
@@ -43,7 +42,6 @@ pub use events::{
     EVENT_SCHEMA, Event, EventContext, EventError, EventReader, EventWriter, Pick, read_event,
 };
 pub use figures::{Absences, Figures};
-pub use given::Given;
 pub use info::{JobInfo, RunInfo, Solo};
 pub use joblog::{
     Entry, HEADER as JOBLOG_HEADER, JobLog, JobLogError, JobLogWriter, SIMULATED_HOST,
@@ -68,7 +66,7 @@ pub use series::{
     EndedRow, KINDS as SERIES_KINDS, Kind, Mode, NoRecord, Row, SERIES_SCHEMA, SampleRow,
     SeriesError, SeriesHeader, SeriesReader, SeriesTask, SeriesWriter, is_of_run, rebuild,
 };
-pub use setting::{ParamSetting, RunInput, RunOptions, RunSetting, SettingFile};
+pub use setting::{Given, ParamSetting, RunInput, RunOptions, RunSetting, SettingFile};
 pub use sink::LineSink;
 pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
 pub use source::{BackendKind, EnergySource, SoloSource};

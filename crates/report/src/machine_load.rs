@@ -1,4 +1,4 @@
-//! How far a run had its CPUs for itself, and whether its figures are to be trusted.
+//! The CPU time that others took during a run, and whether its figures can be trusted.
 
 use crate::figures::Absences;
 use crate::text::count;
@@ -6,18 +6,17 @@ use crate::warning::RunWarning;
 use cosched_core::{Nanos, Reading};
 use serde::{Deserialize, Serialize};
 
-/// Above this share of the CPU time taken by the hypervisor, figures are not to be trusted.
+/// Maximum share of the CPU time for the hypervisor. With more, figures cannot be trusted.
 pub(crate) const MOST_STEAL: f64 = 0.02;
-/// Above this many CPUs taken by other programs, on average over the run, figures are not to be trusted: some job was
-/// slowed down by as much, and a comparison of jobs is spoilt by one of them.
+/// Maximum number of CPUs for other programs, on average over the run. With more, figures cannot be trusted: some job was
+/// slowed down by as much, and one such job spoils a comparison.
 pub(crate) const MOST_FOREIGN_CPUS: f64 = 0.1;
-/// Below this share of the CPU time, other programs are not told from the error of the kernel's accounts, which count a
-/// CPU by samples.
+/// A smaller share of the CPU time can be an error of the kernel's accounts, which count a CPU by samples.
 pub(crate) const LEAST_FOREIGN: f64 = 0.02;
-/// A shorter run is not judged: the accounts are in steps of about 10 ms on each CPU.
+/// Minimum length of a run that is judged: the accounts are in steps of about 10 ms on each CPU.
 pub(crate) const LEAST_TIME: Nanos = Nanos::from_ms(1_000);
 
-/// Where the CPU time of the run's CPUs went, while it went on.
+/// The use of the run's CPUs during the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineUse {
     /// Number of CPUs that the run could use.
@@ -26,7 +25,7 @@ pub struct MachineUse {
     pub total: Nanos,
     /// Time that the hypervisor gave to others.
     pub stolen: Nanos,
-    /// Time in which they executed neither cosched nor its jobs.
+    /// Time in which they executed other programs.
     pub foreign: Nanos,
 }
 
@@ -43,7 +42,7 @@ impl MachineUse {
         self.foreign_share() * self.cpus as f64
     }
 
-    /// What others took of the CPUs, in words; `None` if it was too little, or the run too short, to spoil figures.
+    /// Return what others took of the CPUs, in words; `None` if that was too little, or the run too short, to matter.
     pub fn disturbance(&self) -> Option<String> {
         if self.total.0 / (self.cpus.max(1) as u64) < LEAST_TIME.0 {
             return None;
@@ -66,7 +65,7 @@ impl MachineUse {
     }
 }
 
-/// A warning that figures are not to be trusted; `alone` if they are solo times.
+/// Return a warning if figures cannot be trusted; `alone` if they are solo times.
 pub fn disturbances(used: Reading<MachineUse>, alone: bool) -> Vec<RunWarning> {
     let Some(why) = used.value().and_then(|used| used.disturbance()) else {
         return Vec::new();
@@ -90,13 +89,13 @@ pub struct MachineLoad {
     pub foreign_share: Option<f64>,
     /// The same as a number of CPUs.
     pub foreign_cpus: Option<f64>,
-    /// Why what is null is absent.
+    /// Why null values are absent.
     #[serde(flatten)]
     pub absent: Absences,
 }
 
 impl MachineLoad {
-    /// What was measured, as a record tells it.
+    /// The same in the units of a record.
     pub fn of(used: Reading<MachineUse>) -> MachineLoad {
         let mut absent = Absences::default();
         let mut figure =

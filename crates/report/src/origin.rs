@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Where a run is from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The machine, in words that tell it from others.
+    /// The machine, with what distinguishes it from others.
     pub machine: String,
     /// The version of cosched.
     pub version: String,
@@ -34,7 +34,7 @@ impl Origin {
     }
 }
 
-/// What is doubtful where runs from these places stand beside each other, in sentences.
+/// Return a sentence for each difference between runs that makes a comparison doubtful.
 pub fn origin_doubts<'a>(origins: impl IntoIterator<Item = &'a Origin>) -> Vec<String> {
     let mut machines: BTreeMap<&str, u64> = BTreeMap::new();
     let mut versions: BTreeMap<&str, u64> = BTreeMap::new();

@@ -28,26 +28,26 @@ pub struct LiveProgress {
     pub elapsed: Nanos,
     /// Estimated time until its end; `None` while it is not known.
     pub left: Option<Nanos>,
-    /// That rests on other commands, and can be far off.
+    /// The estimate comes from other commands, and can be far off.
     pub is_about: bool,
-    /// All jobs that are left have taken longer than was known of them, so that nothing is known any more.
+    /// All jobs that are left have taken longer than expected.
     pub is_overdue: bool,
 }
 
-/// Why there is no time left of a job, or of a run, that has taken longer than was known of it.
+/// Reason for an absent time left: the job, or all jobs that are left, have taken longer than expected.
 pub(crate) const OVERDUE: &str = "longer than expected";
 
-/// What an estimate of the time left rests on.
+/// Source of an estimate of the time left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftFrom {
-    /// Times of the jobs alone, and their progress.
+    /// Solo times of the jobs.
     Solo,
-    /// What earlier runs let expect.
+    /// Earlier runs of the same commands.
     History,
-    /// What earlier runs let expect, most of which were of other commands with the same program.
+    /// Earlier runs, mostly of other commands with the same program.
     Program,
-    /// The mean time of the jobs that have ended well.
+    /// The mean time of the jobs that succeeded.
     Mean,
 }
 
@@ -63,14 +63,14 @@ impl LeftFrom {
     }
 }
 
-/// A time left as on a clock; `about` says that it can be far off.
+/// Render a time left as on a clock; `about` marks one that can be far off.
 pub(crate) fn left_clock(left_s: f64, about: bool) -> String {
     format!("{}{}", if about { "about " } else { "" }, clock(left_s))
 }
 
 /// The progress line, in at most `width` characters; the time left is `--:--` while it is not known.
 ///
-/// In a narrow terminal parts are left out from the right. The time left is the last but one to go.
+/// In a narrow terminal parts are left out from the right.
 pub fn progress_line(progress: &LiveProgress, width: usize) -> String {
     let LiveProgress {
         simulated,
@@ -116,7 +116,7 @@ pub fn progress_line(progress: &LiveProgress, width: usize) -> String {
     line
 }
 
-/// One line about a job that ended, for output on which no progress line can be drawn.
+/// One line about a job that ended, for output without a progress line.
 pub fn ended_line(progress: &LiveProgress, result: &TaskResult, info: Option<&JobInfo>) -> String {
     let what = info.map_or_else(|| visible(&result.spec.name), JobInfo::what);
     let exit = result
@@ -184,7 +184,7 @@ impl ProgressTracker {
         .expecting(std::iter::empty())
     }
 
-    /// Uses what is expected of each job, in the order of the tasks. Solo times come first.
+    /// Use the expected time of each job, in the order of the tasks. A solo time replaces it.
     pub fn expecting(
         mut self,
         expected: impl Iterator<Item = Option<Expected>>,
@@ -218,7 +218,7 @@ impl ProgressTracker {
         &self.progress
     }
 
-    /// What the time left rests on.
+    /// Return the source of the estimate.
     pub(crate) fn left_from(&self) -> LeftFrom {
         self.left_from
     }
@@ -239,7 +239,7 @@ impl ProgressTracker {
         self.count();
     }
 
-    /// A job was started again. Once it has ended, nobody waits for it.
+    /// A job was started again. The run does not wait for a job that has ended once.
     pub fn started_again(&mut self, task: TaskId) {
         if !self.forecast.has_ended(task) {
             self.started();

@@ -67,7 +67,7 @@ type Listener<'a> = Box<dyn FnMut(Notice<'_>) + 'a>;
 
 /// Writes the files that were asked for, keeps the warnings for the run record, and calls a listener.
 ///
-/// A file that can't be written any further causes one warning, and the run goes on.
+/// A file that cannot be written any further causes one warning, and the run continues.
 pub struct FileRecorder<'a> {
     jobs: Vec<JobInfo>,
     run_start: Option<Duration>,

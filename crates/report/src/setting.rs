@@ -1,8 +1,9 @@
-//! What a run was asked to do, and on what: everything that tells two runs of the same jobs apart.
+//! The options and inputs of a run: all that distinguishes two runs of the same jobs.
 
 use crate::figures::Absences;
 use cosched_core::ParamValue;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// How a run was started. A simulation has neither paths nor hosts in it, so that the same seed gives the same bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -13,7 +14,7 @@ pub struct RunSetting {
     pub cwd: Option<String>,
     /// Where the jobs come from.
     pub input: RunInput,
-    /// What else was read: simulated machines and programs, a profile, solo times. What is built in belongs to the version.
+    /// Other files that were read: simulated machines and programs, a profile, solo times.
     pub files: Vec<SettingFile>,
     /// The host's name.
     pub host: Option<String>,
@@ -23,7 +24,7 @@ pub struct RunSetting {
     pub params: Vec<ParamSetting>,
     /// The options that can change the result.
     pub options: RunOptions,
-    /// Why what is null is absent.
+    /// Why null values are absent.
     #[serde(flatten)]
     pub absent: Absences,
 }
@@ -37,7 +38,7 @@ pub struct RunInput {
     pub path: Option<String>,
     /// SHA-256 of its content, in hexadecimal digits.
     pub sha256: Option<String>,
-    /// Why what is null is absent.
+    /// Why null values are absent.
     #[serde(flatten)]
     pub absent: Absences,
 }
@@ -113,7 +114,31 @@ pub struct RunOptions {
     pub shell: Option<String>,
     /// The events of `--event`.
     pub events: Vec<String>,
-    /// Why what is null is absent.
+    /// Why null values are absent.
     #[serde(flatten)]
     pub absent: Absences,
+}
+
+/// A job's environment beside its command, with absolute paths. Jobs with one command and another environment are
+/// different jobs. Parts that the user did not give are left out of the JSON object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Given {
+    /// Its working folder; without it, that of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Variables that were added to its environment, each with a digest of its value, which may be a secret: the first 16
+    /// hexadecimal digits of its SHA-256.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// The file that it read as standard input; without it, `/dev/null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<String>,
+}
+
+impl Given {
+    /// Whether the job was given a command and nothing else.
+    pub fn is_empty(&self) -> bool {
+        *self == Given::default()
+    }
 }

@@ -1,12 +1,12 @@
-//! A file of lines. If it can't be written, for example because the disk is full, the run goes on without it.
+//! A file of lines. If it cannot be written, for example because the disk is full, the run continues without it.
 
 use crate::warning::{RunFile, RunWarning};
 use std::io::{self, ErrorKind, Write};
 
-/// Lines that wait for room are kept up to this size, in bytes.
+/// Maximum size of lines that wait for room on the disk, in bytes.
 const MOST_WAITING: usize = 4 << 20;
 
-/// Writes whole lines. What can't be written is reported once.
+/// Writes whole lines. An error is reported once.
 ///
 /// Every call to [`LineSink::write`] hands over whole lines in one piece and flushes them, so a program that reads
 /// the file meanwhile sees at most its last line cut off.
@@ -14,9 +14,9 @@ const MOST_WAITING: usize = 4 << 20;
 pub struct LineSink<W> {
     out: W,
     file: RunFile,
-    /// Lines that could not be written are kept, and tried again with the next ones.
+    /// Keep lines that could not be written, and retry with the next ones.
     waits: bool,
-    /// What is not written yet; it may begin in the middle of a line.
+    /// Bytes that are not written yet; they may begin in the middle of a line.
     waiting: Vec<u8>,
     /// Why the last attempt failed.
     error: Option<io::Error>,

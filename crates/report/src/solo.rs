@@ -3,10 +3,10 @@
 //! They are made from the record and the series of a run in which no two jobs overlapped.
 
 use crate::figures::Absences;
-use crate::given::Given;
 use crate::json::{self, JsonError};
 use crate::record::{Job, LEAST_S, Means, Record, SoloTimes, solo_times};
 use crate::series::{Row, SeriesError, SeriesReader};
+use crate::setting::Given;
 use cosched_core::{Absence, Counter, Nanos, Rate, SoloPoint, SoloProfile, SoloTrace};
 use serde::{Deserialize, Serialize};
 use std::io::BufRead;
@@ -49,7 +49,7 @@ pub struct SoloJob {
     pub mm_reads_per_us: Option<f64>,
     /// Its IPC over the instructions done: pairs of instructions since its start and IPC since the pair before.
     pub trace: Option<SoloTrace>,
-    /// Why what is null is absent.
+    /// Why null values are absent.
     #[serde(flatten)]
     pub absent: Absences,
 }

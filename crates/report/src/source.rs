@@ -37,15 +37,3 @@ pub enum SoloSource {
     /// A simulation of the job alone on the simulated machine.
     Simulated,
 }
-
-impl SoloSource {
-    /// The source in words, for the summary.
-    pub fn text(self) -> &'static str {
-        match self {
-            SoloSource::Measured => "measured alone",
-            SoloSource::Record => "from an earlier record",
-            SoloSource::Profile => "from a profile",
-            SoloSource::Simulated => "simulated alone",
-        }
-    }
-}

@@ -18,10 +18,10 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
-/// No more digits stand before the point.
+/// A number from here on is shown with its power of ten.
 const MOST_SIZE: f64 = 1e15;
 
-/// A number with so many decimals; of one that nobody can read so, its power of ten.
+/// A number with this many decimals; a huge one with its power of ten.
 pub fn decimal(value: f64, decimals: usize) -> String {
     if value.abs() < MOST_SIZE {
         format!("{value:.decimals$}")
@@ -78,13 +78,13 @@ pub fn clock(s: f64) -> String {
     }
 }
 
-/// Whether a terminal may obey a character, or hide what is beside it. Line ends and tabs are none of these.
+/// Whether a character controls a terminal or hides text. Line ends and tabs do not count.
 pub fn is_hidden(c: char) -> bool {
     (c.is_control() || is_direction(c)) && c != '\n' && c != '\t'
 }
 
 /// The text with its control characters made visible, as in `\x1b`: an escape sequence in a name must not control the
-/// terminal, and a character that turns the direction of writing must not hide what is there.
+/// terminal, and a change of the writing direction must not hide text.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -115,7 +115,7 @@ pub fn visible_bytes(bytes: &[u8]) -> String {
     shown
 }
 
-/// JSON with characters that would control a terminal, or hide what is there, in its own escapes. It stays the same JSON.
+/// JSON in which characters that control a terminal or hide text are escaped. It stays the same JSON.
 pub fn visible_json(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for c in json.chars() {

@@ -9,9 +9,9 @@ use std::io::{self, BufRead, Write};
 /// How a table is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Fields separated by commas, with the names of the columns in the first line. What is absent is empty.
+    /// Fields separated by commas, with the names of the columns in the first line. An absent value is empty.
     Csv,
-    /// One JSON object a line. What is absent is null.
+    /// One JSON object a line. An absent value is null.
     Jsonl,
 }
 
@@ -74,7 +74,7 @@ impl<W: Write> Tidy<W> {
         }
     }
 
-    /// Writes what is left.
+    /// Flush the writer.
     ///
     /// # Errors
     /// It can't be written.

@@ -59,7 +59,7 @@ pub enum EventError {
     },
 }
 
-/// So many events with these least and greatest numbers, in words.
+/// The number of events with their least and greatest numbers, in words.
 fn held(count: u64, least: u64, greatest: u64) -> String {
     match count {
         1 => format!("1, with number {least}"),

@@ -18,13 +18,13 @@ use std::time::SystemTime;
 
 const NOT_GIVEN: &str = "not given";
 
-/// A job's exit status as a shell tells it: the code; 128 + n for signal n; 127 for a command that could not be
+/// A job's exit status as in a shell: the code; 128 + n for signal n; 127 for a command that could not be
 /// started; `None` if it is not known.
 pub fn exit_status(exit: &Exit) -> Option<i32> {
     match exit {
         Exit::Code(code) => Some(*code),
         Exit::Signal { signal, .. } => Some(128 + signal),
-        // As if the signal that told it had ended it.
+        // As if the signal had ended it.
         Exit::ToldToEnd => Some(128 + 15),
         Exit::NotStarted(_) => Some(127),
         Exit::Unknown => None,

@@ -27,13 +27,13 @@ pub struct EarlierJob {
     pub record: Option<String>,
     /// The job in that record; its times count from the start of that run.
     pub job: Option<Job>,
-    /// Why what is null is absent.
+    /// Why null values are absent.
     #[serde(flatten)]
     pub absent: Absences,
 }
 
 impl EarlierJob {
-    /// The same without what the record of its run tells, which can be long.
+    /// The same without its result in the record of its run, which can be long.
     pub fn without_record(&self) -> EarlierJob {
         let mut all = self.clone();
         all.job = None;

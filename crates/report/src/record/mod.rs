@@ -10,10 +10,9 @@ mod solo;
 mod tests;
 
 use crate::figures::{Absences, Figures};
-use crate::given::Given;
 use crate::json::{self, JsonError};
 use crate::machine_load::MachineLoad;
-use crate::setting::RunSetting;
+use crate::setting::{Given, RunSetting};
 use crate::source::{BackendKind, EnergySource, SoloSource};
 pub(crate) use build::rfc3339;
 pub use build::{exit_status, record};
@@ -86,7 +85,7 @@ pub struct Record {
     pub warnings: Vec<WarningRecord>,
     /// The run left no record, and this was written later from its series.
     pub rebuilt: Option<Rebuilt>,
-    /// Why what is null is absent.
+    /// Why null values are absent.
     #[serde(flatten)]
     pub absent: Absences,
 }
@@ -106,7 +105,7 @@ pub struct MachineDetails {
     pub core_types: Vec<String>,
     /// Size of one last-level cache in bytes.
     pub llc_bytes: Option<u64>,
-    /// Why what is null is absent.
+    /// Why null values are absent.
     #[serde(flatten)]
     pub absent: Absences,
 }
@@ -141,7 +140,7 @@ pub struct Totals {
     pub adopted: usize,
 }
 
-/// What earlier runs let expect of a job.
+/// The expected times of a job, from earlier runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExpectedOfJob {
     /// For how long it would be placed on CPUs of its own, in seconds.
@@ -186,11 +185,11 @@ pub struct Job {
     pub given: Given,
     /// Hardware threads that it needs at once.
     pub cpus: u32,
-    /// CPUs that it could use: as stated, or as many as its threads were found to want at the same time.
+    /// CPUs that it could use: as stated, or the measured number of threads that run at once.
     pub width: Option<u32>,
     /// How `width` is known.
     pub width_source: Width,
-    /// What earlier runs let expect of it; left out if nothing was known.
+    /// Its expected times from earlier runs; left out if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<ExpectedOfJob>,
     /// When it arrived, in seconds from the start of the run.
@@ -255,7 +254,7 @@ pub struct Job {
     pub log: Option<String>,
     /// The file that its standard error went to.
     pub log_stderr: Option<String>,
-    /// Why what is null is absent.
+    /// Why null values are absent.
     #[serde(flatten)]
     pub absent: Absences,
 }
@@ -291,7 +290,7 @@ pub struct Energy {
     pub joules: Option<f64>,
     /// Where the figure comes from.
     pub source: EnergySource,
-    /// Why what is null is absent.
+    /// Why null values are absent.
     #[serde(flatten)]
     pub absent: Absences,
 }
@@ -311,7 +310,7 @@ pub struct PlansRecord {
     pub at_once_s: Option<Vec<f64>>,
     /// The longest time for which a job wanted a CPU and had none, in seconds, as the scheduler in the kernel saw it.
     pub longest_wait_s: Option<f64>,
-    /// Why what is null is absent.
+    /// Why null values are absent.
     #[serde(flatten)]
     pub absent: Absences,
 }
@@ -333,7 +332,7 @@ pub struct OverheadRecord {
     pub apply_us: Figures<f64>,
     /// CPU time of cosched itself / (turnaround x 1 CPU), from 0 to 1.
     pub cpu_share: Option<f64>,
-    /// Why what is null is absent.
+    /// Why null values are absent.
     #[serde(flatten)]
     pub absent: Absences,
 }

@@ -1,11 +1,11 @@
 //! Solo times from an earlier run's record.
 
 use super::Record;
-use crate::given::Given;
+use crate::setting::Given;
 use crate::warning::{DISTURBED, SOLO_DISTURBED};
 use std::collections::BTreeMap;
 
-/// The least solo time in seconds. What is shorter would be 0 on the clock of a run, which counts nanoseconds.
+/// Minimum solo time in seconds. A shorter time would be 0 on the clock of a run, which counts nanoseconds.
 pub(crate) const LEAST_S: f64 = 1e-9;
 
 /// Solo times in seconds by the jobs' commands, and by their names.

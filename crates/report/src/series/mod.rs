@@ -19,10 +19,9 @@ mod row;
 mod tests;
 mod writer;
 
-use crate::given::Given;
 use crate::info::RunInfo;
 use crate::record::{EarlierJob, Record, rfc3339};
-use crate::setting::RunSetting;
+use crate::setting::{Given, RunSetting};
 use crate::source::BackendKind;
 use cosched_core::{Machine, Nanos, TaskSpec, Width};
 pub use reader::{SeriesError, SeriesReader};
@@ -42,7 +41,7 @@ pub struct SeriesHeader {
     pub schema: String,
     /// The version of cosched that wrote it.
     pub cosched_version: String,
-    /// Tells the run from every other on its host; null in a simulation.
+    /// Unique identity of the run on its host; null in a simulation.
     #[serde(default)]
     pub run_id: Option<String>,
     /// How the run was started, as in the run record.
@@ -63,7 +62,7 @@ pub struct SeriesHeader {
     /// The machine, restricted to the CPUs that could be used.
     pub machine: Machine,
     /// Jobs of the batch that earlier runs did.
-    /// What their records tell of them is left out.
+    /// The results in their records are left out.
     #[serde(default)]
     pub earlier_jobs: Vec<EarlierJob>,
     /// Every task, in the order of the tasks' numbers.

@@ -23,7 +23,7 @@ pub enum SeriesError {
     Header {
         /// The file, as the caller named it.
         file: String,
-        /// What is wrong.
+        /// The problem.
         problem: JsonError,
     },
     /// A line cannot be read.
@@ -33,7 +33,7 @@ pub enum SeriesError {
         file: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }

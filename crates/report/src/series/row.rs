@@ -493,7 +493,7 @@ impl Columns<'_> {
             .and_then(|ix| self.values.get(ix))
             .ok_or_else(|| format!("column `{name}` of a line of kind `{code}` is missing"))?;
         serde_json::from_str(value.get()).map_err(|error| {
-            // The position within the value helps nobody.
+            // The position within the value is of no use.
             let text = error.to_string();
             let problem = text.split(" at line ").next().unwrap_or(&text);
             format!("column `{name}` of a line of kind `{code}`: {problem}")

@@ -34,13 +34,13 @@ pub struct SeriesWriter<W> {
     last: BTreeMap<TaskId, Last>,
     /// Rows that say which CPU went to whom.
     switches: u32,
-    /// The time of the last row, but for those that tell of the past.
+    /// The time of the last row that is no measurement.
     latest: Nanos,
     buffer: Vec<u8>,
 }
 
-/// So many rows say which CPU went to whom: 6 MB of them. Where CPUs change hands every few milliseconds that is for some minutes
-/// at least.
+/// Maximum number of rows about the holders of CPUs, about 6 MB. If CPUs change hands every few milliseconds, they cover
+/// some minutes.
 const MOST_SWITCHES: u32 = 200_000;
 
 impl<W: Write> SeriesWriter<W> {

@@ -101,7 +101,7 @@ fn table(rows: &[MetricRow], page: &mut Page) {
 /// The metrics without a value, by the reason.
 fn unknown(record: &Record, verbose: bool) -> BTreeMap<&str, Vec<String>> {
     let mut unknown: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    // Whoever asked for solo times must see why there are no slowdowns.
+    // A user who asked for solo times must see why there are no slowdowns.
     let asked = record.backend == BackendKind::Sim || record.setting.options.solo.is_some();
     let estimated = record.metrics_estimated.as_ref();
     for metric in METRICS {

@@ -33,7 +33,7 @@ pub enum TraceError {
 pub struct TraceDone {
     /// The time of the last row, from the start of the run.
     pub until: Nanos,
-    /// The last line of the series was cut off, and left out: the run goes on, or was killed.
+    /// The last line of the series was cut off, and left out: the run is live, or was killed.
     pub cut_off: bool,
 }
 
