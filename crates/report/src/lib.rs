@@ -59,7 +59,7 @@ pub use progress::{LeftFrom, LiveProgress, ProgressTracker, ended_line, progress
 pub use reason::{trigger_text, wait_code, wait_text};
 pub use record::{
     EarlierJob, Energy, ExpectedOfJob, Job, MachineDetails, Missing, OverheadRecord, RECORD_SCHEMA,
-    Rebuilt, Record, SoloTimes, Totals, WarningRecord, exit_status, record, solo_times,
+    Rebuilt, Record, Totals, WarningRecord, exit_status, record,
 };
 pub use recorder::{FileRecorder, Notice};
 pub use series::{

@@ -1,12 +1,13 @@
 //! Solo profiles in a file: what each job does alone, for policies that must know it beforehand.
 //!
-//! They are made from the record and the series of a run in which no two jobs overlapped.
+//! They are made from the record and the series of a run in which no two jobs overlapped. A record alone has the times.
 
 use crate::figures::Absences;
 use crate::json::{self, JsonError};
-use crate::record::{Job, LEAST_S, Means, Record, SoloTimes, solo_times};
+use crate::record::{Job, Record};
 use crate::series::{Row, SeriesError, SeriesReader};
 use crate::setting::Given;
+use crate::warning::{DISTURBED, SOLO_DISTURBED};
 use cosched_core::{Absence, Counter, Nanos, Rate, SoloPoint, SoloProfile, SoloTrace};
 use serde::{Deserialize, Serialize};
 use std::io::BufRead;
@@ -14,6 +15,9 @@ use std::sync::Arc;
 
 /// The format's name and version.
 pub const SOLO_SCHEMA: &str = "cosched.solo/1";
+
+/// Minimum solo time in seconds. A shorter time would be 0 on the clock of a run, which counts nanoseconds.
+const LEAST_S: f64 = 1e-9;
 
 /// Solo profiles of several jobs; the fields are those of the JSON object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,33 +59,41 @@ pub struct SoloJob {
 }
 
 impl SoloJob {
-    /// The profile of a job that was alone for a time.
-    fn of(job: &Job, time_s: f64, tracer: Tracer) -> SoloJob {
+    /// The solo time of a job.
+    fn of(job: &Job, time_s: f64) -> SoloJob {
         let mut absent = Absences::default();
-        let counter = Counter::MmReads.name();
-        let reads = job.counts.get(counter);
-        let reads = reads.and_then(|reads| Rate::from_count(*reads, Nanos::from_s(time_s)));
-        let no_reads = job.counts.why(counter);
-        let no_reads = no_reads.unwrap_or(Absence::NotYetMeasured.text());
-        let trace = match tracer.finish() {
-            // The samples of later runs would be appended to those of the first.
-            _ if job.runs > 1 => Err("it was started several times"),
-            trace => trace,
-        };
+        let not_kept = "a record does not have it";
         SoloJob {
             name: job.name.clone(),
             command: absent.note_option("command", job.command.clone(), "not given"),
             given: job.given.clone(),
             time_s,
             range_s: None,
-            mm_reads_per_us: absent.note_option(
-                "mm_reads_per_us",
-                reads.map(Rate::per_us),
-                no_reads,
-            ),
-            trace: absent.note_result("trace", trace),
+            mm_reads_per_us: absent.note_option("mm_reads_per_us", None, not_kept),
+            trace: absent.note_option("trace", None, not_kept),
             absent,
         }
+    }
+
+    /// Add what was counted while the job was alone.
+    fn with_counters(mut self, job: &Job, tracer: Tracer) -> SoloJob {
+        let counter = Counter::MmReads.name();
+        let why = job.counts.why(counter);
+        let why = why.unwrap_or(Absence::NotYetMeasured.text());
+        let time = Nanos::from_s(self.time_s);
+        let reads = job.counts.get(counter);
+        let reads = reads.and_then(|reads| Rate::from_count(*reads, time));
+        let trace = match tracer.finish() {
+            // The samples of later runs would be appended to those of the first.
+            _ if job.runs > 1 => Err("it was started several times"),
+            trace => trace,
+        };
+        self.absent.forget("mm_reads_per_us");
+        self.absent.forget("trace");
+        let reads = reads.map(Rate::per_us).ok_or(why);
+        self.mm_reads_per_us = self.absent.note_result("mm_reads_per_us", reads);
+        self.trace = self.absent.note_result("trace", trace);
+        self
     }
 
     /// Check its numbers; `ix` is its place in the file.
@@ -107,10 +119,33 @@ impl SoloJob {
 }
 
 impl SoloFile {
-    /// Profiles of the jobs that were alone and ended well in a run.
+    /// The times of the jobs of a run, without the rest of their profiles.
+    ///
+    /// A job's `solo_s` is its solo time. If no two jobs of the run overlapped, the solo time of every other job that
+    /// succeeded is its own time from start to end.
+    pub fn of_record(record: &Record) -> SoloFile {
+        let one_by_one = one_by_one(record);
+        let mut disturbed = has_warning(record, SOLO_DISTURBED);
+        let mut jobs = Vec::new();
+        for job in &record.jobs {
+            if let Some(time_s) = solo_time(job, one_by_one) {
+                disturbed |= job.solo_s.is_none() && has_warning(record, DISTURBED);
+                jobs.push(SoloJob::of(job, time_s));
+            }
+        }
+        SoloFile {
+            schema: SOLO_SCHEMA.to_owned(),
+            cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
+            machine: record.machine.clone(),
+            disturbed,
+            jobs,
+        }
+    }
+
+    /// Profiles of the jobs that were alone and succeeded in a run.
     ///
     /// # Errors
-    /// The series can't be read.
+    /// The series cannot be read.
     pub fn of_run<R: BufRead>(
         record: &Record,
         series: SeriesReader<R>,
@@ -126,22 +161,22 @@ impl SoloFile {
                 );
             }
         }
-        let times = solo_times(record);
+        let mut file = SoloFile::of_record(record);
         let mut jobs = Vec::new();
         for (job, tracer) in record.jobs.iter().zip(tracers) {
-            if let Some(time_s) = times.by_name.get(&job.name)
-                && job.exit == Some(0)
-            {
-                jobs.push(SoloJob::of(job, *time_s, tracer));
+            let solo = file.jobs.iter().find(|solo| solo.name == job.name);
+            if let Some(solo) = solo.filter(|_| job.exit == Some(0)) {
+                jobs.push(solo.clone().with_counters(job, tracer));
             }
         }
-        Ok(SoloFile {
-            schema: SOLO_SCHEMA.to_owned(),
-            cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
-            machine: record.machine.clone(),
-            disturbed: times.disturbed,
-            jobs,
-        })
+        file.jobs = jobs;
+        Ok(file)
+    }
+
+    /// Whether it has more than times.
+    pub fn has_counters(&self) -> bool {
+        let mut jobs = self.jobs.iter();
+        jobs.any(|job| job.mm_reads_per_us.is_some() || job.trace.is_some())
     }
 
     /// Reads the JSON object.
@@ -198,23 +233,30 @@ impl SoloFile {
             trace: found.trace.clone().map(Arc::new),
         })
     }
+}
 
-    /// The solo times, without the rest of the profiles; jobs that are alike get the mean.
-    pub fn times(&self) -> SoloTimes {
-        let mut means = Means::default();
-        let mut times = SoloTimes {
-            disturbed: self.disturbed,
-            ..SoloTimes::default()
-        };
-        for job in &self.jobs {
-            times.by_name.insert(job.name.clone(), job.time_s);
-            if let Some(command) = &job.command {
-                means.add(command, &job.given, job.time_s);
-            }
+/// The solo time of a job in seconds; `one_by_one` if no two jobs of its run overlapped.
+fn solo_time(job: &Job, one_by_one: bool) -> Option<f64> {
+    let span = job.start_s.zip(job.finish_s);
+    let alone = span.filter(|_| one_by_one && job.exit == Some(0));
+    let time_s = job.solo_s.or(alone.map(|(start, finish)| finish - start));
+    time_s.filter(|time_s| *time_s >= LEAST_S)
+}
+
+fn has_warning(record: &Record, code: &str) -> bool {
+    record.warnings.iter().any(|warning| warning.code == code)
+}
+
+/// Whether every job ended before the next one started.
+fn one_by_one(record: &Record) -> bool {
+    let mut spans: Vec<(f64, f64)> = Vec::new();
+    for job in &record.jobs {
+        if let Some(start) = job.start_s {
+            spans.push((start, job.finish_s.unwrap_or(f64::INFINITY)));
         }
-        times.by_command = means.into_times();
-        times
     }
+    spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+    spans.windows(2).all(|pair| pair[0].1 <= pair[1].0)
 }
 
 /// Collects the samples of one job into a trace.
@@ -320,11 +362,6 @@ mod tests {
         let points: Vec<(u64, f64)> = trace.points().iter().map(|&point| point.into()).collect();
         assert_eq!(points, [(400_000_000, 2.0 / 3.0), (800_000_000, 2.0 / 3.0)]);
         assert_eq!(
-            file.times()
-                .get("x", Some("./mcf-2 --input 'a b'"), &Given::default()),
-            Some(4.0)
-        );
-        assert_eq!(
             file.profile("mcf-1", Some("./other"), &Given::default()),
             None
         );
@@ -349,10 +386,6 @@ mod tests {
                 profile.and_then(|profile| profile.time),
                 time.map(Nanos::from_s)
             );
-            assert_eq!(
-                file.times().get("mcf-1", Some("./solve"), &given(cwd)),
-                time
-            );
         }
     }
 
@@ -366,18 +399,24 @@ mod tests {
         let file = |record: &Record| {
             SoloFile::of_run(record, SeriesReader::new(series.as_slice(), "s").unwrap()).unwrap()
         };
-        assert!(!file(&record).disturbed && !solo_times(&record).disturbed);
+        assert!(!file(&record).disturbed && !SoloFile::of_record(&record).disturbed);
         record.warnings.push(warning("disturbed"));
-        assert!(solo_times(&record).disturbed, "they are times of that run");
+        assert!(
+            SoloFile::of_record(&record).disturbed,
+            "they are times of that run"
+        );
         record
             .jobs
             .iter_mut()
             .for_each(|job| job.solo_s = Some(1.0));
-        assert!(!solo_times(&record).disturbed, "they are of runs before it");
+        assert!(
+            !SoloFile::of_record(&record).disturbed,
+            "they are of runs before it"
+        );
         record.warnings.push(warning("solo-disturbed"));
-        assert!(solo_times(&record).disturbed);
+        assert!(SoloFile::of_record(&record).disturbed);
         let marked = file(&record);
-        assert!(marked.disturbed && marked.times().disturbed);
+        assert!(marked.disturbed);
         let text = marked.to_json();
         assert_eq!(SoloFile::from_json(&text).unwrap(), marked);
     }
@@ -443,5 +482,25 @@ mod tests {
         );
         assert!(SoloFile::from_json(&no_reads).is_ok());
         check(&text.replacen("\"name\"", "\"nam\"", 1), "`name`");
+    }
+
+    fn time_of(file: &SoloFile, name: &str, command: Option<&str>) -> Option<f64> {
+        let profile = file.profile(name, command, &Given::default());
+        profile.and_then(|profile| profile.time).map(Nanos::as_s)
+    }
+
+    #[test]
+    fn a_record_has_the_times() {
+        let all = result();
+        let record = crate::record(&all, &info(&all));
+        let file = SoloFile::of_record(&record);
+        let command = Some("./mcf-2 --input 'a b'");
+        assert_eq!(time_of(&file, "mcf-1", None), Some(10.0));
+        assert_eq!(time_of(&file, "another name", command), Some(10.0));
+        assert_eq!(time_of(&file, "mcf-1", Some("./other")), None);
+        assert_eq!(time_of(&file, "check", None), None);
+        // One after the other: each was alone.
+        let file = SoloFile::of_record(&run(false).0);
+        assert_eq!(time_of(&file, "x", command), Some(4.0));
     }
 }

@@ -13,7 +13,7 @@ use cosched_core::{
 };
 use cosched_report::{
     EarlierJob, JobInfo, RECORD_SCHEMA, Record, RunInput, RunWarning, SOLO_SCHEMA, SettingFile,
-    SoloFile, SoloTimes, schema_of, solo_times,
+    SoloFile, schema_of,
 };
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -53,10 +53,8 @@ pub(crate) struct Plan<P: Platform> {
 pub(crate) struct SoloWish {
     /// Whether each job runs alone first.
     pub(crate) alone: bool,
-    /// Solo times of an earlier run. They replace those of solo runs.
-    pub(crate) known: Option<SoloTimes>,
-    /// Solo profiles of an earlier run.
-    pub(crate) profiles: Option<SoloFile>,
+    /// Solo profiles of an earlier run. They replace those of solo runs.
+    pub(crate) known: Option<SoloFile>,
     /// The file that they are from.
     file: Option<SettingFile>,
     /// Why the file's times may not be those of this run.
@@ -73,7 +71,6 @@ impl SoloWish {
             return Ok(SoloWish {
                 alone,
                 known: None,
-                profiles: None,
                 file: None,
                 warnings: Vec::new(),
             });
@@ -83,46 +80,40 @@ impl SoloWish {
         let expected =
             format!("expected solo profiles (`{SOLO_SCHEMA}`) or a run record (`{RECORD_SCHEMA}`)");
         let schema = schema_of(&text).map_err(|error| fail(format!("{error}; {expected}")))?;
-        let (times, profiles, there) = match schema.as_deref() {
-            Some(schema) if schema.starts_with("cosched.solo/") => {
-                let profiles =
-                    SoloFile::from_json(&text).map_err(|error| fail(error.to_string()))?;
-                let there = profiles.machine.clone();
-                (profiles.times(), Some(profiles), there)
-            }
+        let known = match schema.as_deref() {
+            Some(schema) if schema.starts_with("cosched.solo/") => SoloFile::from_json(&text),
             Some(schema) if schema.starts_with("cosched.run/") => {
-                let record = Record::from_json(&text).map_err(|error| fail(error.to_string()))?;
-                (solo_times(&record), None, record.machine)
+                Record::from_json(&text).map(|record| SoloFile::of_record(&record))
             }
             Some(other) => return Err(fail(format!("{expected}; found `{other}`"))),
             None => return Err(fail(format!("{expected}; found no `schema`"))),
         };
-        if profiles.is_none() && times.is_empty() {
+        let known = known.map_err(|error| fail(error.to_string()))?;
+        if known.jobs.is_empty() {
             return Err(fail(
-                "the record has no solo time; make one with `cosched run --solo measure`, or by running the jobs with \
+                "it has no solo time; make one with `cosched run --solo measure`, or by running the jobs with \
                  `--policy fifo --jobs 1`"
                     .to_owned(),
             ));
         }
         let mut warnings = Vec::new();
-        if times.disturbed {
+        if known.disturbed {
             let why =
                 "others used the CPUs, or heat slowed them down, when the --solo file was made";
             warnings.push(RunWarning::SoloDisturbed {
                 why: why.to_owned(),
             });
         }
-        if there != machine {
+        if known.machine != machine {
             warnings.push(RunWarning::SoloOtherMachine {
-                there,
+                there: known.machine.clone(),
                 here: machine.to_owned(),
             });
         }
         let file = Some(setting::file("solo", name, text.as_bytes()));
         Ok(SoloWish {
             alone,
-            known: Some(times),
-            profiles,
+            known: Some(known),
             file,
             warnings,
         })
@@ -136,6 +127,7 @@ impl SoloWish {
             .missing
             .entry(Capability::SoloTrace)
             .or_insert(Absence::NoSoloTrace);
+        let is_profiled = self.known.as_ref().is_some_and(SoloFile::has_counters);
         for (capability, counted) in [
             (
                 Capability::SoloBandwidth,
@@ -144,7 +136,7 @@ impl SoloWish {
             (Capability::SoloTrace, Capability::Ipc),
         ] {
             match capabilities.why_missing(counted) {
-                _ if self.profiles.is_some() => {
+                _ if is_profiled => {
                     capabilities.missing.remove(&capability);
                 }
                 None if self.alone => {

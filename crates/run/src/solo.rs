@@ -17,7 +17,7 @@ use cosched_core::{
     Restart, RunConfig, SoloProfile, TaskResult, TaskSpec,
 };
 use cosched_report::{
-    JobInfo, Record, RunWarning, SeriesReader, Solo, SoloFile, SoloSource, SoloTimes, record,
+    JobInfo, Record, RunWarning, SeriesReader, Solo, SoloFile, SoloSource, record,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -50,15 +50,9 @@ pub(crate) fn learn<P: Platform>(
             }
         }
     }
-    if let Some(profiles) = &plan.solo.profiles {
-        for (spec, info) in plan.specs.iter_mut().zip(&*infos) {
-            let known = profiles.profile(&info.name, info.command.as_deref(), &info.given);
-            spec.solo = known.unwrap_or_else(|| spec.solo.clone());
-        }
-    }
-    if let Some(times) = &plan.solo.known {
-        for info in infos.iter_mut() {
-            use_known_time(session.screen, times, info);
+    if let Some(known) = &plan.solo.known {
+        for (spec, info) in plan.specs.iter_mut().zip(infos.iter_mut()) {
+            use_known(session.screen, known, spec, info);
         }
     }
     for (spec, info) in plan.specs.iter_mut().zip(&*infos) {
@@ -68,19 +62,20 @@ pub(crate) fn learn<P: Platform>(
     Ok(None)
 }
 
-fn use_known_time(screen: &Screen, times: &SoloTimes, info: &mut JobInfo) {
-    match times.get(&info.name, info.command.as_deref(), &info.given) {
-        Some(seconds) => {
-            info.solo = Some(Solo {
-                time: Nanos::from_s(seconds),
-                source: SoloSource::Record,
-            });
-        }
-        None => screen.warn(RunWarning::SoloMissing {
+fn use_known(screen: &Screen, known: &SoloFile, spec: &mut TaskSpec, info: &mut JobInfo) {
+    let Some(found) = known.profile(&info.name, info.command.as_deref(), &info.given) else {
+        return screen.warn(RunWarning::SoloMissing {
             job: info.name.clone(),
             simulated: info.solo.is_some(),
-        }),
-    }
+        });
+    };
+    info.solo = found.time.map(|time| Solo {
+        time,
+        source: SoloSource::Record,
+    });
+    // A record has times only.
+    spec.solo.mm_reads = found.mm_reads.or(spec.solo.mm_reads);
+    spec.solo.trace = found.trace.or(spec.solo.trace.take());
 }
 
 /// The interval between the points of a solo trace; `None` if the policy needs no traces.

@@ -5,7 +5,6 @@
 
 mod build;
 mod earlier;
-mod solo;
 #[cfg(test)]
 mod tests;
 
@@ -19,8 +18,6 @@ pub use build::{exit_status, record};
 use cosched_core::{Expected, ExpectedFrom, ProgressBasis, Width};
 pub use earlier::{EarlierJob, Rebuilt};
 use serde::{Deserialize, Serialize};
-pub(crate) use solo::{LEAST_S, Means};
-pub use solo::{SoloTimes, solo_times};
 
 /// The format's name and version.
 pub const RECORD_SCHEMA: &str = "cosched.run/1";
