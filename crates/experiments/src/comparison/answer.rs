@@ -2,10 +2,9 @@
 
 use crate::comparison::design::{Design, Trial};
 use crate::comparison::figures::Outcome;
-use crate::comparison::frequency::{LEAST_RUNS, MEAN_GHZ, doubt};
 use crate::comparison::store::Manifest;
 use crate::comparison::verdict::{Comparison, compare};
-use crate::statistics::median;
+use crate::statistics::{median, quantile};
 use cosched_core::metric::{METRICS, Metric, Needs, metric};
 use cosched_report::{MachineLoad, doubt_of_short_runs};
 use serde::Serialize;
@@ -92,23 +91,20 @@ fn spread(outcomes: &[Outcome], mixes: usize, candidate: usize, name: &str) -> O
             };
         }
     }
-    let whole = blocks.into_values().filter(|(count, _)| *count == mixes);
-    let mut figures: Vec<f64> = whole
-        .map(|(count, sum)| {
-            if mixes == 1 {
+    let mut figures: Vec<f64> = Vec::new();
+    for (count, sum) in blocks.into_values() {
+        if count == mixes {
+            figures.push(if mixes == 1 {
                 sum
             } else {
                 libm::exp(sum / count as f64)
-            }
-        })
-        .collect();
-    figures.sort_by(f64::total_cmp);
-    let n = figures.len();
-    let (&least, &greatest) = (figures.first()?, figures.last()?);
+            });
+        }
+    }
     Some(Spread {
-        least,
-        median: 0.5 * (figures[(n - 1) / 2] + figures[n / 2]),
-        greatest,
+        least: quantile(&figures, 0.0)?,
+        median: median(&figures),
+        greatest: quantile(&figures, 1.0)?,
     })
 }
 
@@ -136,36 +132,12 @@ fn of_whole_blocks(design: &Design, outcomes: &[Outcome]) -> Vec<Outcome> {
         .collect()
 }
 
-/// A mix and a candidate.
-type Kind = (usize, usize);
-
-fn kind(outcome: &Outcome) -> Kind {
-    (outcome.trial.mix, outcome.trial.candidate)
-}
-
-/// Doubts runs whose CPUs ran at another frequency than in the other runs of the same candidate with the same mix.
-fn doubt_frequencies(outcomes: &mut [Outcome]) {
-    let mut alike: BTreeMap<Kind, Vec<f64>> = BTreeMap::new();
-    for outcome in outcomes.iter() {
-        let known = alike.entry(kind(outcome)).or_default();
-        known.extend(outcome.figure(MEAN_GHZ));
-    }
-    for outcome in outcomes {
-        let known = &alike[&kind(outcome)];
-        if let Some(ghz) = outcome.figure(MEAN_GHZ)
-            && known.len() >= LEAST_RUNS
-        {
-            let usual = median(known);
-            outcome.doubts.extend(doubt(ghz, usual));
-        }
-    }
-}
-
 /// What makes runs doubtful that are too short to be judged one by one: those of a candidate with a mix together.
 fn short_runs_doubts(design: &Design, outcomes: &[Outcome]) -> Vec<String> {
-    let mut alike: BTreeMap<Kind, Vec<&MachineLoad>> = BTreeMap::new();
+    let mut alike: BTreeMap<(usize, usize), Vec<&MachineLoad>> = BTreeMap::new();
     for outcome in outcomes {
-        let loads = alike.entry(kind(outcome)).or_default();
+        let trial = outcome.trial;
+        let loads = alike.entry((trial.mix, trial.candidate)).or_default();
         loads.extend(&outcome.load);
     }
     let mut doubts = Vec::new();
@@ -182,7 +154,6 @@ impl Answer {
     /// Judges runs, in whatever order they were made.
     pub fn new(manifest: Manifest, mut outcomes: Vec<Outcome>) -> Answer {
         outcomes.sort_by_key(|outcome| outcome.trial);
-        doubt_frequencies(&mut outcomes);
         let whole = of_whole_blocks(&manifest.design, &outcomes);
         let judged = metrics(&manifest, &outcomes)
             .into_iter()
@@ -241,8 +212,10 @@ impl Answer {
     /// The runs whose turnaround is far from that of the other blocks.
     fn odd_runs(&self) -> BTreeSet<Trial> {
         let mut odd = BTreeSet::new();
-        let turnaround = |judged: &&Judged| judged.metric.name == "turnaround_s";
-        for judged in self.judged.iter().filter(turnaround) {
+        for judged in &self.judged {
+            if judged.metric.name != "turnaround_s" {
+                continue;
+            }
             let each = if judged.by_mix.is_empty() {
                 &judged.over_all
             } else {
@@ -296,8 +269,8 @@ fn against_baseline(
     metric: &Metric,
     mix: Option<usize>,
 ) -> Vec<Comparison> {
-    (0..design.candidates.len())
-        .filter(|&at| at != design.baseline)
+    design
+        .others()
         .map(|candidate| compare(design, whole, candidate, metric.name, mix))
         .collect()
 }

@@ -46,19 +46,19 @@ impl Candidate {
         let Means::Policy { policy, params } = &self.means else {
             return vec![self.clone()];
         };
-        let with = |value: &&str| {
+        let mut swept = Vec::new();
+        for value in values {
             let mut params = params.clone();
             params.push((param.to_owned(), (*value).to_owned()));
-            let name = format!("{} {param}={value}", self.name);
-            Candidate {
-                name,
+            swept.push(Candidate {
+                name: format!("{} {param}={value}", self.name),
                 means: Means::Policy {
                     policy: policy.clone(),
                     params,
                 },
-            }
-        };
-        values.iter().map(with).collect()
+            });
+        }
+        swept
     }
 }
 
@@ -123,6 +123,11 @@ impl Design {
     /// The seed of the runs of a block.
     pub fn seed_of(&self, block: u32) -> u64 {
         self.seed.wrapping_add(u64::from(block)).wrapping_sub(1)
+    }
+
+    /// The candidates but the baseline, by their positions.
+    pub(crate) fn others(&self) -> impl Iterator<Item = usize> {
+        (0..self.candidates.len()).filter(|&candidate| candidate != self.baseline)
     }
 
     /// Whether the jobs are simulated.

@@ -1,7 +1,6 @@
 //! The figures of single runs.
 
 use crate::comparison::design::Trial;
-use crate::comparison::frequency::{MEAN_GHZ, mean_ghz};
 use cosched_report::{BackendKind, MachineLoad, Record};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -13,7 +12,7 @@ pub struct Outcome {
     pub trial: Trial,
     /// The policy that decided, never `auto`; `None` of a command.
     pub policy: Option<String>,
-    /// Metrics by their names in the run record, and [`MEAN_GHZ`]; those without a value are left out.
+    /// Metrics by their names in the run record; those without a value are left out.
     pub figures: BTreeMap<String, f64>,
     /// Why metrics have no value, by their names.
     pub absent: BTreeMap<String, String>,
@@ -69,16 +68,10 @@ impl Outcome {
         }
         if record.backend == BackendKind::Host {
             outcome.load = Some(record.machine_load.clone());
-            let doubts = record
-                .warnings
-                .iter()
-                .filter(|warning| DOUBTS.contains(&warning.code.as_str()));
-            outcome
-                .doubts
-                .extend(doubts.map(|warning| warning.text.clone()));
-            match mean_ghz(record) {
-                Ok(ghz) => drop(outcome.figures.insert(MEAN_GHZ.to_owned(), ghz)),
-                Err(why) => drop(outcome.absent.insert(MEAN_GHZ.to_owned(), why.to_owned())),
+            for warning in &record.warnings {
+                if DOUBTS.contains(&warning.code.as_str()) {
+                    outcome.doubts.push(warning.text.clone());
+                }
             }
         }
         Some(outcome)

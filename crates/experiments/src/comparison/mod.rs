@@ -4,7 +4,6 @@
 mod answer;
 mod design;
 mod figures;
-mod frequency;
 mod store;
 mod text;
 mod verdict;
@@ -12,7 +11,6 @@ mod verdict;
 pub use answer::{Answer, Judged, Spread};
 pub use design::{Candidate, Design, Means, Mix, Trial};
 pub use figures::Outcome;
-pub use frequency::MEAN_GHZ;
 pub use store::{COMPARE_SCHEMA, COMPARISON_FILE, Manifest, RUN_FILE, Store, StoreError};
 pub use text::{
     LEVELS, change_text, csv, json, markdown, meaning, number, runs_text, text, verdict_text, what,

@@ -14,7 +14,7 @@ use crate::comparison::design::{Design, Means, Trial};
 use crate::comparison::figures::Outcome;
 use cosched_report::{Record, SoloFile};
 use serde::{Deserialize, Serialize};
-use std::io;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 /// The format's name and version.
@@ -53,45 +53,41 @@ pub struct Store {
     are_commands: Vec<bool>,
 }
 
-/// A folder that can't be read.
+/// A file of a comparison that can't be read.
 #[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// An error of the system.
-    #[error("{file}: {source}")]
-    System {
-        /// The file.
-        file: String,
-        /// What went wrong.
-        source: io::Error,
-    },
-    /// A file holds something else.
-    #[error("{file}: {what}; {remedy}")]
-    Content {
-        /// The file.
-        file: String,
-        /// What is wrong with it.
-        what: String,
-        /// What to do about it.
-        remedy: &'static str,
-    },
+#[error("{file}: {what}")]
+pub struct StoreError {
+    file: String,
+    what: String,
+}
+
+impl StoreError {
+    fn new(file: &Path, what: impl ToString) -> StoreError {
+        StoreError {
+            file: file.display().to_string(),
+            what: what.to_string(),
+        }
+    }
+
+    /// A folder that is not of a comparison.
+    fn other(file: &Path, what: impl Display) -> StoreError {
+        let remedy = "give the folder of a comparison, as `cosched compare` names it at its end";
+        StoreError::new(file, format!("{what}; {remedy}"))
+    }
 }
 
 /// Times of a job alone that differ by more than this share are not to be trusted.
 const DRIFT: f64 = 0.05;
 
-/// What to do about a run whose record can't be read.
-const WITHOUT: &str = "remove it, and its block is left out";
-
 /// Names for folders: what could be misread in a path is replaced, and equal names get numbers.
 fn folders<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for name in names {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "._=+".contains(c);
-        let mut plain: String = name
-            .chars()
-            .map(|c| if is_plain(c) { c } else { '-' })
-            .collect();
-        if plain.trim_start_matches('.').is_empty() || plain.starts_with('.') {
+        let mut plain = name.replace(
+            |c: char| !c.is_ascii_alphanumeric() && !"._=+".contains(c),
+            "-",
+        );
+        if plain.is_empty() || plain.starts_with('.') {
             plain.insert(0, '-');
         }
         plain.truncate(100);
@@ -128,30 +124,26 @@ impl Store {
     pub fn open(folder: &Path) -> Result<(Store, Manifest), StoreError> {
         let file = folder.join(COMPARISON_FILE);
         let text = read(&file)?;
-        let wrong = |what: String| StoreError::Content {
-            file: file.display().to_string(),
-            what,
-            remedy: "give the folder of a comparison, as `cosched compare` names it at its end",
-        };
         #[derive(Deserialize)]
         struct Head {
             #[serde(default)]
             schema: String,
         }
-        let head: Head = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        let head: Head =
+            serde_json::from_str(&text).map_err(|error| StoreError::other(&file, error))?;
         if head.schema != COMPARE_SCHEMA {
-            return Err(wrong(format!(
+            let what = format!(
                 "expected the schema {COMPARE_SCHEMA}, found `{}`",
                 head.schema
-            )));
+            );
+            return Err(StoreError::other(&file, what));
         }
         let manifest: Manifest =
-            serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+            serde_json::from_str(&text).map_err(|error| StoreError::other(&file, error))?;
         let design = &manifest.design;
         if design.mixes.is_empty() || design.baseline >= design.candidates.len() {
-            return Err(wrong(
-                "it has no mix, or its baseline is no candidate".to_owned(),
-            ));
+            let what = "it has no mix, or its baseline is no candidate";
+            return Err(StoreError::other(&file, what));
         }
         Ok((Store::new(folder, design), manifest))
     }
@@ -232,17 +224,14 @@ impl Store {
 
     fn any_record(&self, trial: Trial) -> Result<Option<Record>, StoreError> {
         let file = self.run(trial).join(RUN_FILE);
-        let Some(text) = read_if_there(&file)? else {
+        if !file.exists() {
             return Ok(None);
-        };
-        match Record::from_json(&text) {
-            Ok(record) => Ok(Some(record)),
-            Err(error) => Err(StoreError::Content {
-                file: file.display().to_string(),
-                what: error.to_string(),
-                remedy: WITHOUT,
-            }),
         }
+        let record = Record::from_json(&read(&file)?).map_err(|error| {
+            let remedy = "remove it, and its block is left out";
+            StoreError::new(&file, format!("{error}; {remedy}"))
+        })?;
+        Ok(Some(record))
     }
 
     /// The outcome of a run; `None` if it was not made to its end.
@@ -277,22 +266,16 @@ impl Store {
     /// The numbers of the blocks that were begun.
     fn blocks(&self) -> Result<Vec<u32>, StoreError> {
         let folder = self.folder.join("runs");
-        let system = |source| StoreError::System {
-            file: folder.display().to_string(),
-            source,
-        };
-        let entries = match std::fs::read_dir(&folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(system)?,
-        };
+        if !folder.exists() {
+            return Ok(Vec::new());
+        }
+        let entries =
+            std::fs::read_dir(&folder).map_err(|error| StoreError::new(&folder, error))?;
         let mut blocks = Vec::new();
-        for entry in entries {
-            let name = entry.map_err(system)?.file_name();
-            blocks.extend(
-                name.to_str()
-                    .and_then(|name| name.parse::<u32>().ok())
-                    .filter(|&block| block > 0),
-            );
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let number = name.to_str().and_then(|name| name.parse::<u32>().ok());
+            blocks.extend(number.filter(|&block| block > 0));
         }
         blocks.sort_unstable();
         Ok(blocks)
@@ -300,19 +283,7 @@ impl Store {
 }
 
 fn read(file: &Path) -> Result<String, StoreError> {
-    std::fs::read_to_string(file).map_err(|source| StoreError::System {
-        file: file.display().to_string(),
-        source,
-    })
-}
-
-fn read_if_there(file: &Path) -> Result<Option<String>, StoreError> {
-    match read(file) {
-        Err(StoreError::System { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            Ok(None)
-        }
-        read => read.map(Some),
-    }
+    std::fs::read_to_string(file).map_err(|error| StoreError::new(file, error))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What a comparison found, for people: text for a terminal, or Markdown; and tidy CSV for programs.
 
 use crate::comparison::answer::{Answer, Judged, Spread};
-use crate::comparison::design::Trial;
+use crate::comparison::design::{Design, Trial};
 use crate::comparison::verdict::{Change, Comparison, Verdict, WORTH};
 use cosched_core::metric::Better;
 use cosched_report::{count, csv_field, decimal, visible, wrap};
@@ -185,93 +185,89 @@ pub const LEVELS: &str = "In brackets: the 95 % interval, over blocks that were 
 /// Runs as a reader finds them: of so many only the first are named.
 pub fn runs_text(answer: &Answer, trials: &[Trial]) -> String {
     const NAMED: usize = 3;
+    let named = trials
+        .iter()
+        .take(NAMED)
+        .map(|&trial| run_text(answer, trial));
+    let named = named.collect::<Vec<_>>().join(", ");
+    match trials.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named} and {}", count(more as u64, "more run")),
+    }
+}
+
+fn run_text(answer: &Answer, trial: Trial) -> String {
     let design = &answer.manifest.design;
-    let name = |trial: &Trial| {
-        let candidate = visible(&design.candidates[trial.candidate].name);
-        let mix = if design.mixes.len() > 1 {
-            format!(" with {}", visible(&design.mixes[trial.mix].name))
-        } else {
-            String::new()
-        };
-        format!("{candidate}{mix} in block {}", trial.block)
-    };
-    let named: Vec<String> = trials.iter().take(NAMED).map(name).collect();
-    let more = trials.len().saturating_sub(NAMED);
-    let more = if more > 0 {
-        format!(" and {}", count(more as u64, "more run"))
+    let candidate = visible(&design.candidates[trial.candidate].name);
+    let mix = if design.mixes.len() > 1 {
+        format!(" with {}", visible(&design.mixes[trial.mix].name))
     } else {
         String::new()
     };
-    format!("{}{more}", named.join(", "))
+    format!("{candidate}{mix} in block {}", trial.block)
 }
 
 /// A text for a terminal so many columns wide.
 pub fn text(answer: &Answer, width: usize) -> String {
     let mut out = String::new();
-    let paragraph = |out: &mut String, text: &str| {
-        for line in wrap(text, width) {
-            let _ = writeln!(out, "{line}");
-        }
-    };
     if answer.manifest.design.is_simulated() {
         out.push_str("SIMULATED\n");
     }
-    paragraph(&mut out, &what(answer));
+    paragraph(&mut out, width, &what(answer));
     for judged in &answer.judged {
         out.push('\n');
-        paragraph(
-            &mut out,
-            &format!("{}: {}", judged.metric.name, meaning(answer, judged)),
-        );
-        let rows = cells(answer, judged);
-        let widths: Vec<usize> = (0..5)
-            .map(|at| {
-                rows.iter()
-                    .map(|row| row[at].chars().count())
-                    .max()
-                    .unwrap_or(0)
-            })
-            .collect();
-        for row in rows {
-            let mut line = format!("{:<1$}", row[0], widths[0]);
-            for at in 1..4 {
-                let _ = write!(line, "  {:>1$}", row[at], widths[at]);
-            }
-            let _ = write!(line, "  {:<1$}", row[4], widths[4]);
-            // A verdict that has no room goes on below itself, or on lines of its own.
-            let room = width.saturating_sub(line.chars().count() + 2);
-            let (indent, room) = if room >= LEAST_ROOM {
-                (line.chars().count() + 2, room)
-            } else {
-                (4, width.max(44) - 4)
-            };
-            let mut lines = wrap(&row[5], room).into_iter();
-            if indent > 4 {
-                let _ = writeln!(
-                    out,
-                    "{}",
-                    format!("{line}  {}", lines.next().unwrap_or_default()).trim_end()
-                );
-            } else {
-                let _ = writeln!(out, "{}", line.trim_end());
-            }
-            for rest in lines {
-                let _ = writeln!(out, "{:indent$}{rest}", "");
-            }
-        }
+        let meaning = format!("{}: {}", judged.metric.name, meaning(answer, judged));
+        paragraph(&mut out, width, &meaning);
+        table(&mut out, width, &cells(answer, judged));
     }
     out.push('\n');
-    paragraph(&mut out, LEVELS);
+    paragraph(&mut out, width, LEVELS);
     for (doubt, trials) in answer.doubts() {
-        paragraph(
-            &mut out,
-            &format!("{}: {}", runs_text(answer, &trials), visible(&doubt)),
-        );
+        let doubt = format!("{}: {}", runs_text(answer, &trials), visible(&doubt));
+        paragraph(&mut out, width, &doubt);
     }
     for note in &answer.notes {
-        paragraph(&mut out, &visible(note));
+        paragraph(&mut out, width, &visible(note));
     }
     out
+}
+
+fn paragraph(out: &mut String, width: usize, text: &str) {
+    for line in wrap(text, width) {
+        let _ = writeln!(out, "{line}");
+    }
+}
+
+/// The rows of a metric's table. A verdict without room goes on below itself, or on lines of its own.
+fn table(out: &mut String, width: usize, rows: &[Vec<String>]) {
+    let mut widths = [0; 5];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    for row in rows {
+        let mut line = format!("{:<1$}", row[0], widths[0]);
+        for at in 1..4 {
+            let _ = write!(line, "  {:>1$}", row[at], widths[at]);
+        }
+        let _ = write!(line, "  {:<1$}  ", row[4], widths[4]);
+        let mut indent = line.chars().count();
+        let mut room = width.saturating_sub(indent);
+        if room < LEAST_ROOM {
+            let _ = writeln!(out, "{}", line.trim_end());
+            line.clear();
+            indent = 4;
+            room = width.max(44) - indent;
+        }
+        for text in wrap(&row[5], room) {
+            let _ = writeln!(out, "{}", format!("{line:indent$}{text}").trim_end());
+            line.clear();
+        }
+        if !line.is_empty() {
+            let _ = writeln!(out, "{}", line.trim_end());
+        }
+    }
 }
 
 /// A text in a cell of a Markdown table.
@@ -292,48 +288,16 @@ pub fn markdown(answer: &Answer) -> String {
     };
     let _ = writeln!(out, "{simulated}{}. {LEVELS}", cell(&what(answer)));
     for judged in &answer.judged {
-        let _ = writeln!(
-            out,
-            "\n## {}\n\n{}.\n",
-            judged.metric.name,
-            cell(&meaning(answer, judged))
-        );
+        let (name, meaning) = (judged.metric.name, cell(&meaning(answer, judged)));
+        let _ = writeln!(out, "\n## {name}\n\n{meaning}.\n");
         for (at, row) in cells(answer, judged).iter().enumerate() {
-            let _ = writeln!(
-                out,
-                "| {} |",
-                row.iter()
-                    .map(|text| cell(text))
-                    .collect::<Vec<_>>()
-                    .join(" | ")
-            );
+            markdown_row(&mut out, row.iter().map(|text| cell(text)));
             if at == 0 {
                 out.push_str("| --- | ---: | ---: | ---: | --- | --- |\n");
             }
         }
-        if judged.by_mix.is_empty() {
-            continue;
-        }
-        let others: Vec<usize> = (0..design.candidates.len())
-            .filter(|&one| one != design.baseline)
-            .collect();
-        let names = others
-            .iter()
-            .map(|&at| cell(&visible(&design.candidates[at].name)));
-        let _ = writeln!(out, "\n| mix | {} |", names.collect::<Vec<_>>().join(" | "));
-        let _ = writeln!(out, "| --- |{}", " --- |".repeat(others.len()));
-        for (mix, of_mix) in judged.by_mix.chunks(others.len().max(1)).enumerate() {
-            let told = of_mix.iter().map(|one| match &one.change {
-                Ok(change) => change_text(change),
-                Err(_) => "-".to_owned(),
-            });
-            let told: Vec<String> = told.collect();
-            let _ = writeln!(
-                out,
-                "| {} | {} |",
-                cell(&visible(&design.mixes[mix].name)),
-                told.join(" | ")
-            );
+        if !judged.by_mix.is_empty() {
+            markdown_of_mixes(&mut out, design, judged);
         }
     }
     let doubts = answer.doubts();
@@ -341,17 +305,39 @@ pub fn markdown(answer: &Answer) -> String {
         out.push_str("\n## Doubtful\n\n");
     }
     for (doubt, trials) in doubts {
-        let _ = writeln!(
-            out,
-            "- {}: {}",
-            cell(&runs_text(answer, &trials)),
-            cell(&visible(&doubt))
-        );
+        let (runs, doubt) = (runs_text(answer, &trials), visible(&doubt));
+        let _ = writeln!(out, "- {}: {}", cell(&runs), cell(&doubt));
     }
     for note in &answer.notes {
         let _ = writeln!(out, "- {}", cell(&visible(note)));
     }
     out
+}
+
+fn markdown_row(out: &mut String, cells: impl Iterator<Item = String>) {
+    let _ = writeln!(out, "| {} |", cells.collect::<Vec<_>>().join(" | "));
+}
+
+/// The changes with each mix.
+fn markdown_of_mixes(out: &mut String, design: &Design, judged: &Judged) {
+    let others: Vec<usize> = design.others().collect();
+    let names = others.iter().map(|&at| design.candidates[at].name.as_str());
+    let head = ["mix"].into_iter().chain(names);
+    out.push('\n');
+    markdown_row(out, head.map(|name| cell(&visible(name))));
+    let _ = writeln!(out, "| --- |{}", " --- |".repeat(others.len()));
+    for (mix, of_mix) in design
+        .mixes
+        .iter()
+        .zip(judged.by_mix.chunks(others.len().max(1)))
+    {
+        let changes = of_mix.iter().map(|one| match &one.change {
+            Ok(change) => change_text(change),
+            Err(_) => "-".to_owned(),
+        });
+        let name = cell(&visible(&mix.name));
+        markdown_row(out, [name].into_iter().chain(changes));
+    }
 }
 
 /// Tidy CSV: one value a line, of every metric of every run; empty where it is absent.
@@ -408,19 +394,13 @@ pub fn json(answer: &Answer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::design::{Candidate, Design, Means, Mix};
+    use crate::comparison::design::{Candidate, Means, Mix};
     use crate::comparison::figures::Outcome;
-    use crate::comparison::frequency::MEAN_GHZ;
     use crate::comparison::store::{COMPARE_SCHEMA, Manifest};
 
     /// Two policies and another program with one or two mixes, five blocks. `fair` takes a tenth less, the program about as
     /// much as `linux`.
     fn answer(mixes: usize) -> Answer {
-        answer_at(mixes, |_| None)
-    }
-
-    /// The same, if the CPUs ran at these mean frequencies.
-    fn answer_at(mixes: usize, ghz: impl Fn(Trial) -> Option<f64>) -> Answer {
         let mix = |at: usize| Mix {
             name: format!("mix|{at}"),
             file: String::new(),
@@ -465,9 +445,6 @@ mod tests {
                         ..Outcome::default()
                     };
                     outcome.figures.insert("turnaround_s".to_owned(), time);
-                    outcome
-                        .figures
-                        .extend(ghz(outcome.trial).map(|ghz| (MEAN_GHZ.to_owned(), ghz)));
                     if candidate < 2 {
                         outcome.policy = Some("p".to_owned());
                         outcome
@@ -530,62 +507,6 @@ mod tests {
     #[test]
     fn the_document_has_each_mix() {
         insta::assert_snapshot!(markdown(&answer(2)));
-    }
-
-    #[test]
-    fn a_run_at_another_frequency_is_named_everywhere() {
-        // Runs of `linux` are slower with the second mix, `fair` runs at 3.6 GHz: neither is odd. One run in twenty is.
-        let slow = Trial {
-            block: 4,
-            mix: 1,
-            candidate: 0,
-        };
-        let ghz = |off: f64| {
-            move |trial: Trial| {
-                let usual = [3.0 - 0.5 * trial.mix as f64, 3.6, 2.0][trial.candidate];
-                let noise = 1.0 + 0.01 * (f64::from(trial.block % 3) - 1.0);
-                (trial.candidate < 2)
-                    .then_some(usual * if trial == slow { 1.0 - off } else { noise })
-            }
-        };
-        let odd = answer_at(2, ghz(0.06));
-        let told = "its CPUs ran at 2.35 GHz on average, 6.0 % less than the median of this candidate's runs with this mix \
-                    (2.50 GHz)";
-        let named: Vec<_> = odd
-            .doubts()
-            .into_iter()
-            .filter(|(doubt, _)| doubt.contains("GHz"))
-            .collect();
-        assert_eq!(named, [(told.to_owned(), vec![slow])]);
-        assert!(text(&odd, 1_000).contains(&format!("linux with mix|1 in block 4: {told}")));
-        assert!(markdown(&odd).contains(&format!("- linux with mix\\|1 in block 4: {told}\n")));
-        let json: serde_json::Value = serde_json::from_str(&json(&odd)).unwrap();
-        let doubted = json["runs"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(|run| run["doubts"][0] == told);
-        assert_eq!(
-            doubted
-                .map(|run| run["trial"]["block"].clone())
-                .collect::<Vec<_>>(),
-            [4]
-        );
-        assert!(csv(&odd).contains("4,mix|1,linux,p,mean_ghz,2.3"));
-        for usual in [
-            answer_at(2, ghz(0.01)),
-            answer_at(2, |trial| ghz(0.06)(trial).filter(|_| trial.block > 3)),
-        ] {
-            assert!(
-                !usual
-                    .doubts()
-                    .iter()
-                    .any(|(doubt, _)| doubt.contains("GHz")),
-                "{:?}",
-                usual.doubts()
-            );
-        }
-        assert!(text(&answer_at(2, ghz(-0.06)), 1_000).contains("5.0 % more than the median"));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! The interval that is told holds the true ratio in 95 of 100 cases. A verdict needs more: that of 99 of 100, since
 //! several metrics are judged at once, and one of them would often enough be wrong by chance.
 
-use crate::comparison::design::Design;
+use crate::comparison::design::{Design, Trial};
 use crate::comparison::figures::Outcome;
 use crate::statistics::{Estimate, is_sure, median, sample_deviation};
 use cosched_core::metric::{Better, metric};
@@ -74,17 +74,13 @@ fn logarithms(
     (candidate, baseline): (usize, usize),
     metric: &str,
 ) -> BTreeMap<u32, f64> {
-    let figure = |outcome: &Outcome| {
-        outcome
-            .figure(metric)
-            .filter(|figure| *figure > 0.0 && figure.is_finite())
-    };
     let mut sums: BTreeMap<u32, (usize, f64)> = BTreeMap::new();
     for ((block, _), both) in pairs(outcomes, mixes, [candidate, baseline]) {
         let [Some(of_candidate), Some(of_baseline)] = both else {
             continue;
         };
-        if let (Some(here), Some(there)) = (figure(of_candidate), figure(of_baseline))
+        let figures = positive(of_candidate, metric).zip(positive(of_baseline, metric));
+        if let Some((here, there)) = figures
             && of_candidate.did_as_much_as(of_baseline)
         {
             let sum = sums.entry(block).or_default();
@@ -92,12 +88,15 @@ fn logarithms(
             sum.1 += libm::log(here / there);
         }
     }
-    let whole = sums
-        .into_iter()
-        .filter(|(_, (count, _))| *count == mixes.len());
-    whole
+    sums.retain(|_, (count, _)| *count == mixes.len());
+    sums.into_iter()
         .map(|(block, (count, sum))| (block, sum / count as f64))
         .collect()
+}
+
+fn positive(outcome: &Outcome, metric: &str) -> Option<f64> {
+    let figure = outcome.figure(metric)?;
+    (figure > 0.0 && figure.is_finite()).then_some(figure)
 }
 
 /// The runs of two candidates with these mixes, by block and mix. One that is compared with itself has one run in each block.
@@ -107,19 +106,16 @@ fn pairs<'a>(
     who: [usize; 2],
 ) -> BTreeMap<(u32, usize), [Option<&'a Outcome>; 2]> {
     let mut pairs: BTreeMap<(u32, usize), [Option<&Outcome>; 2]> = BTreeMap::new();
-    for outcome in outcomes
-        .iter()
-        .filter(|outcome| mixes.contains(&outcome.trial.mix))
-    {
-        let both = pairs
-            .entry((outcome.trial.block, outcome.trial.mix))
-            .or_default();
-        for (side, _) in who
-            .iter()
-            .enumerate()
-            .filter(|(_, who)| **who == outcome.trial.candidate)
-        {
-            both[side] = Some(outcome);
+    for outcome in outcomes {
+        let Trial {
+            block,
+            mix,
+            candidate,
+        } = outcome.trial;
+        for (side, one) in who.into_iter().enumerate() {
+            if one == candidate && mixes.contains(&mix) {
+                pairs.entry((block, mix)).or_default()[side] = Some(outcome);
+            }
         }
     }
     pairs
@@ -155,17 +151,15 @@ fn why_none(outcomes: &[Outcome], mixes: &[usize], who: [usize; 2], metric: &str
             _ => {}
         }
     }
-    let differ =
-        |both: &[Option<&Outcome>; 2]| matches!(both, [Some(a), Some(b)] if !a.did_as_much_as(b));
-    if let Some([Some(a), Some(b)]) = pairs(outcomes, mixes, who)
-        .values()
-        .find(|both| differ(both))
-    {
-        return if a.is_command() || b.is_command() {
-            "the command or jobs failed: it is not known that both did the same".to_owned()
-        } else {
-            "more jobs failed in one than in the other".to_owned()
-        };
+    for both in pairs(outcomes, mixes, who).into_values() {
+        let [Some(a), Some(b)] = both else { continue };
+        if !a.did_as_much_as(b) {
+            return if a.is_command() || b.is_command() {
+                "the command or jobs failed: it is not known that both did the same".to_owned()
+            } else {
+                "more jobs failed in one than in the other".to_owned()
+            };
+        }
     }
     "no block is whole".to_owned()
 }
@@ -230,7 +224,7 @@ fn more_blocks(logs: &[f64]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::design::{Candidate, Mix, Trial};
+    use crate::comparison::design::{Candidate, Mix};
     use cosched_core::Rng;
 
     fn design(mixes: usize) -> Design {

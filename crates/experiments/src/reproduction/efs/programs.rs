@@ -165,6 +165,13 @@ fn judge_figure_8(grid: &Grid, effects: &Effects, names: &[String]) -> Vec<Verdi
             &effects.best_time_gained(),
         ),
     ];
+    verdicts.extend(judge_named(effects, names));
+    verdicts
+}
+
+/// The programs whose figures the paper gives.
+fn judge_named(effects: &Effects, names: &[String]) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
     for (name, less, longer) in paper::NAMED {
         if let Some(at) = names.iter().position(|one| one == name) {
             let (saved, lost) = (&effects.energy_saved[at], &effects.time_lost[at]);
