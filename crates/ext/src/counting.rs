@@ -1,4 +1,4 @@
-//! What the hardware counts for each slot, read in the kernel when a CPU goes to another one: `bpf/counts.h`.
+//! Hardware counts of each slot. The kernel's side reads them when a CPU goes to another slot: `bpf/counts.h`.
 
 use crate::intf::{CPUS, Image, NONE, call, total};
 use cosched_core::{Counter, PerCounter};
@@ -71,7 +71,7 @@ impl Counting {
         })
     }
 
-    /// What was counted for a slot up to now; `None` for a counter that is not in use.
+    /// The counts of a slot up to now; `None` for a counter that is not in use.
     pub(crate) fn read(
         &self,
         object: &Object,
@@ -125,9 +125,8 @@ impl Counting {
     }
 }
 
-/// Calls one of the programs; what it was told comes back as it left it.
+/// Calls one of the programs with an argument that it may change.
 pub(crate) fn run(object: &Object, name: &str, told: &mut Image) -> io::Result<()> {
-    // The kernel writes the answer over what it was told.
     let input = ProgramInput {
         context_in: Some(&mut told.0),
         ..ProgramInput::default()

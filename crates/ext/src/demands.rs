@@ -1,4 +1,4 @@
-//! What EFS in the kernel is told: the machine before it is loaded, and the demands of jobs while it runs.
+//! The input of EFS in the kernel: the machine before it is loaded, and the demands of jobs while it runs.
 
 use crate::intf::{CPUS, DOMAINS, Image, demands, efs, measured};
 use cosched_core::{Admission, Demand, Machine, TaskId};

@@ -1,4 +1,4 @@
-//! What is exchanged with the programs in the kernel, byte by byte: the structures of `bpf/intf.h`.
+//! The structures of `bpf/intf.h`, byte by byte. They are exchanged with the programs in the kernel.
 
 /// CPUs have numbers below this.
 pub(crate) const CPUS: usize = 512;

@@ -29,11 +29,11 @@ use thiserror::Error;
 pub(crate) const PLAN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plan.bpf.o"));
 pub(crate) const EFS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/efs.bpf.o"));
 
-/// Whoever has waited for so long runs for a moment: the kernel removes a scheduler that lets a process wait for half a
+/// A task that has waited for so long runs for a moment: the kernel removes a scheduler that lets a process wait for half a
 /// minute.
 const LONGEST_WAIT: Nanos = Nanos::from_ms(12_000);
 
-/// Whoever has waited for so long, though it was let run for a moment, gets no CPU at all: ordinary processes have them.
+/// A task that has waited for so long gets no CPU at all: ordinary processes have them.
 const STARVED: Nanos = Nanos::from_ms(20_000);
 
 /// The plan number for no plan.
@@ -45,7 +45,7 @@ pub enum ExtError {
     /// libbpf or the kernel refuses it.
     #[error("{what}: {why}")]
     Refused {
-        /// What was being done.
+        /// The step that failed.
         what: &'static str,
         /// The error, with the last that libbpf said.
         why: String,
@@ -69,10 +69,10 @@ fn listen(_level: PrintLevel, text: String) {
     }
 }
 
-/// An error with the lines of libbpf that tell most.
+/// An error with the last lines of libbpf.
 fn refused(what: &'static str) -> impl Fn(libbpf_rs::Error) -> ExtError {
     move |error| {
-        // The verifier tells all that it has looked at. The last lines of that say what was wrong.
+        // The verifier prints all that it has checked. The last lines say what was wrong.
         let said = said();
         let mut lines: Vec<&str> = said
             .iter()
@@ -142,7 +142,7 @@ impl Work {
         self != Work::Plans
     }
 
-    /// The map by which it is told what to do.
+    /// The map with its input.
     fn map(self) -> &'static str {
         match self {
             Work::Plans => "plans",
@@ -168,9 +168,9 @@ pub struct Scheduler {
     met: BTreeMap<TaskId, BTreeMap<TaskId, u64>>,
     /// The CPUs of the run.
     cpus: CpuSet,
-    /// When the last switch was that was told.
+    /// Time of the last switch that was reported.
     last_switch: Nanos,
-    /// Switches were lost, or the scheduler was removed: no more are told.
+    /// Switches were lost, or the scheduler was removed: no more are reported.
     untold: bool,
     escaped: BTreeMap<TaskId, u32>,
     why_removed: Option<String>,
@@ -276,7 +276,7 @@ impl Scheduler {
         })
     }
 
-    /// Calls one of the programs; what it was told comes back as it left it.
+    /// Calls one of the programs with an argument that it may change.
     fn run(&self, name: &str, told: &mut Image) -> io::Result<()> {
         run(&self.object, name, told)
     }
@@ -392,7 +392,7 @@ fn last_cpu(machine: &Machine) -> u32 {
         .unwrap_or(0)
 }
 
-/// What the program knows before it is loaded.
+/// The constants of the program.
 fn settings(
     machine: &Machine,
     last: u32,

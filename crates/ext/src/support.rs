@@ -1,4 +1,4 @@
-//! What is lacking for a scheduler in the kernel.
+//! Requirements of a scheduler in the kernel.
 
 use cosched_linux::root::Root;
 use thiserror::Error;
@@ -15,7 +15,7 @@ pub enum Lack {
         /// The kernel's release.
         release: String,
     },
-    /// The kernel does not tell its types.
+    /// The kernel has no type information.
     #[error("the kernel has no type information (CONFIG_DEBUG_INFO_BTF)")]
     NoTypes,
     /// Its sched_ext is that of Linux 6.12.
@@ -66,8 +66,8 @@ const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
-/// What is lacking first; `None` if a scheduler can be loaded as far as that can be seen beforehand. That this program was built
-/// without it counts only where another one would do.
+/// The first missing requirement; `None` if a scheduler can probably be loaded. A build without it counts only where another
+/// build would work.
 pub fn lack(root: &Root) -> Option<Lack> {
     match lack_of_machine(root) {
         Some(lack @ (Lack::NoClass { .. } | Lack::NoTypes | Lack::TooOld { .. })) => Some(lack),
@@ -76,7 +76,7 @@ pub fn lack(root: &Root) -> Option<Lack> {
     }
 }
 
-/// What the machine lacks, whatever this program was built with.
+/// The first requirement that the machine lacks, for any build.
 fn lack_of_machine(root: &Root) -> Option<Lack> {
     let release = text(root, "/proc/sys/kernel/osrelease").unwrap_or_else(|| "?".to_owned());
     let Some(state) = text(root, "/sys/kernel/sched_ext/state") else {

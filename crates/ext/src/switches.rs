@@ -5,7 +5,7 @@ use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// What the kernel has told and nobody has asked for.
+/// The switches that the kernel has reported and nobody has read.
 pub(crate) struct Switches {
     ring: RingBuffer<'static>,
     told: Arc<Mutex<Vec<Image>>>,
@@ -50,7 +50,7 @@ impl Switches {
                 ));
             }
         }
-        // Each CPU tells for itself.
+        // Each CPU reports for itself.
         switches.sort_by_key(|(at, ..)| *at);
         switches
     }

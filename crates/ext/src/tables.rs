@@ -6,7 +6,7 @@ use cosched_core::model::admission_table::{AdmissionTable, DemandClass};
 /// The length of a row in the kernel, with padding.
 const COLUMNS: usize = 192;
 
-/// What the kernel computes with, in the order of the structure.
+/// The kernel's tables, in the order of the structure.
 pub(crate) fn image(table: &AdmissionTable) -> Image {
     let numbers = table.numbers();
     let mut bytes = Vec::new();

@@ -74,7 +74,7 @@ impl Claim<'_> {
     }
 }
 
-/// The processes of a claim, as they are found. The first finding tells the job.
+/// The processes found for a claim. The first finding determines the job.
 struct Collected<'a> {
     claim: &'a Claim<'a>,
     look: &'a Look<'a>,

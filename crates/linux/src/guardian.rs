@@ -38,7 +38,7 @@ pub(crate) struct Guardian {
     line: OwnedFd,
 }
 
-/// What a run with a scheduler in the kernel tells its guardian, a byte each.
+/// A message from a run with a scheduler in the kernel to its guardian, a byte each.
 ///
 /// Such a scheduler's processes come after ordinary ones. One that ordinary processes keep from its CPU may be in the middle of
 /// something that others wait for: the kernel, for one, neither puts a process into a cgroup nor removes the scheduler before
@@ -126,7 +126,7 @@ impl Guardian {
 /// The guardian's main function.
 fn guard(charge: &Charge, line: OwnedFd) {
     sys::ignore_signals();
-    // Whoever frees the jobs after the run has died finds a guardian that was stopped.
+    // `cosched thaw` can find and continue a guardian that was stopped.
     if let Some(own) = Process::read(&charge.root, std::process::id() as RawPid) {
         charge.ledger.guardian(&own);
     }
@@ -197,7 +197,7 @@ fn hear(line: &OwnedFd, beats: &mut Beats) -> bool {
     }
 }
 
-/// What was heard of the run.
+/// The last beats of the run.
 #[derive(Debug, Default)]
 struct Beats {
     /// It has a scheduler, and looks after it.
@@ -269,7 +269,7 @@ fn free(charge: &Charge) {
     }
 }
 
-/// Waits for the end of the jobs, and removes what tells of them.
+/// Waits for the end of the jobs, and removes their groups and their list.
 fn stay(charge: &Charge) {
     let Charge { root, head, ledger } = charge;
     let mut pause = BETWEEN_LOOKS;

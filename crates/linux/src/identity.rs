@@ -3,17 +3,17 @@
 use crate::meminfo;
 use crate::root::Root;
 
-/// The name of this host; `None` if the kernel does not tell it.
+/// The name of this host; `None` if unknown.
 pub fn host_name(root: &Root) -> Option<String> {
     told(root, "/proc/sys/kernel/hostname")
 }
 
-/// The release of the kernel, as `uname -r` prints it; `None` if the kernel does not tell it.
+/// The release of the kernel, as `uname -r` prints it; `None` if unknown.
 pub fn kernel_release(root: &Root) -> Option<String> {
     told(root, "/proc/sys/kernel/osrelease")
 }
 
-/// Tells this start of the machine from all others; `None` if the kernel does not tell it.
+/// The identity of this boot of the machine; `None` if unknown.
 pub fn boot(root: &Root) -> Option<String> {
     told(root, "/proc/sys/kernel/random/boot_id")
 }

@@ -56,7 +56,7 @@ fn line_bytes(root: &Root, text: &str, name: &str) -> Result<u64, ReadError> {
     })
 }
 
-/// How many processes the kernel has killed since boot because memory ran out; `None` where it does not tell.
+/// Number of processes that the kernel has killed since boot because memory ran out; `None` if unknown.
 pub(crate) fn oom_kills(root: &Root) -> Option<u64> {
     let text = root.text("/proc/vmstat", "out-of-memory kills").ok()??;
     let line = text

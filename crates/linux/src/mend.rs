@@ -139,8 +139,7 @@ fn stale_groups(root: &Root, reach: &Reach) -> Vec<Stale> {
     stale
 }
 
-/// What a user has of a run that has died, with what tells of it. Several users may have something of one run: whose run
-/// it was can't be told, and nobody may speak for others.
+/// The part of a dead run that belongs to one user. Several users may have parts of one run; nobody may act for others.
 pub(crate) struct DeadRun {
     pub(crate) run: RunId,
     pub(crate) record: Option<Record>,

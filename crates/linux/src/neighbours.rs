@@ -1,6 +1,6 @@
-//! Runs on one machine know of each other: each publishes the CPUs that it uses in a file, and holds a lock on that file as
-//! long as it lives. Whoever can lock the file knows that its run is dead, however it died, and in whichever namespace. The
-//! guardian and the jobs do not hold the lock: they close the descriptor.
+//! Runs on one machine find each other: each run writes the CPUs that it uses into a file, and locks that file while it
+//! lives. A file without a lock belongs to a dead run. This works across PID namespaces. The guardian and the jobs do not
+//! hold the lock: they close the descriptor.
 //!
 //! The files of a user are seen by that user and by root. Those of root are in a folder that all can read, so that
 //! everybody knows of them. Runs of two ordinary users do not know of each other: a folder in which each can write would
@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 const PREFIX: &str = "cpus-";
 /// Longer files are none of ours.
 const MOST_BYTES: u64 = 64 << 10;
-/// Longest wait for runs that choose their CPUs at the same moment. They hold the lock for less than a millisecond;
-/// whoever holds it for longer must not keep a run from starting.
+/// Longest wait for the lock of another run that chooses its CPUs. It takes less than a millisecond; a process that holds
+/// the lock for longer must not keep a run from starting.
 const PATIENCE: Duration = Duration::from_secs(1);
 const BETWEEN_TRIES: Duration = Duration::from_millis(2);
 
@@ -50,7 +50,7 @@ pub enum Share {
 pub struct Seat {
     folder: Folder,
     name: String,
-    /// Its lock tells that the run goes on.
+    /// Its lock shows that the run lives.
     _file: File,
 }
 
@@ -120,7 +120,7 @@ fn live_runs(folders: &[Folder]) -> Vec<(RunId, CpuSet)> {
     found
 }
 
-/// The run that a file is of, and its CPUs. `None` if it is dead, or can't be told; the file of a dead one is removed.
+/// The run of a file, and its CPUs. `None` if the run is dead or the file is not valid. Removes the file of a dead run.
 fn live(folder: &Folder, name: &OsStr) -> Option<(RunId, CpuSet)> {
     let run = RunId::in_name(name, PREFIX)?;
     let file = folder.open_file(name)?;

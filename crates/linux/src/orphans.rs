@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// A job of a dead run that still has processes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Orphan {
-    /// The job's name; empty where nothing tells it any more.
+    /// The job's name; empty if unknown.
     pub job: String,
     /// The run that it was part of, as in the variable `COSCHED_RUN` of its processes.
     pub run: String,

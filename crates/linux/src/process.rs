@@ -22,7 +22,7 @@ pub(crate) struct Process {
     pub(crate) group: RawPid,
     pub(crate) session: RawPid,
     pub(crate) threads: u32,
-    /// When it started, in clock ticks since boot. It tells the process from a later one of the same number.
+    /// When it started, in clock ticks since boot. A later process of the same number has another start.
     pub(crate) start: u64,
 }
 

@@ -14,7 +14,7 @@ pub struct Processor {
     pub family: u32,
     /// Model, including the extended model; on Arm the part number.
     pub model: u32,
-    /// Stepping; 0 if the file does not tell it.
+    /// Stepping; 0 if unknown.
     pub stepping: u32,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for Processor {
 /// The content of `/proc/cpuinfo`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Processors {
-    /// The model's name, if the file tells it.
+    /// The model's name, if known.
     pub model_name: Option<String>,
     /// Each kind of processor with its CPUs, in the order of their first CPUs.
     pub kinds: Vec<(Processor, CpuSet)>,
@@ -104,7 +104,7 @@ impl<'a> Block<'a> {
 }
 
 impl Processors {
-    /// Reads `/proc/cpuinfo`. Without that file, or if it tells nothing, the machine has no kinds.
+    /// Reads `/proc/cpuinfo`. Without that file the machine has no kinds.
     ///
     /// # Errors
     /// [`ReadError`] when the file can't be read or a number in it is malformed.

@@ -1,4 +1,4 @@
-//! What the jobs of a run hold in memory now, seen from outside of the run, which so pays nothing for it.
+//! Resident memory of the jobs of a run. Another process reads it, so it costs the run nothing.
 
 use crate::cgroup;
 use crate::claim::{job_groups, task_of};
@@ -53,7 +53,7 @@ impl Residents {
     /// Resident memory of a job in bytes: the sum over its processes. What several of them share counts for each.
     ///
     /// # Errors
-    /// Why it can't be told, in words.
+    /// Why it is unknown, in words.
     pub fn job(&self, job: u32) -> Result<u64, &'static str> {
         let mut seen: HashSet<RawPid> = HashSet::new();
         let listed = self.processes.get(&job).into_iter().flatten();

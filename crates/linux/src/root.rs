@@ -26,7 +26,7 @@ pub enum ReadError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the file was to tell.
+        /// The value that the file should have.
         item: &'static str,
         /// The kernel's error.
         source: io::Error,
@@ -36,7 +36,7 @@ pub enum ReadError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What the file was to tell.
+        /// The value that the file should have.
         item: &'static str,
         /// The value that was expected, in words.
         expected: &'static str,
@@ -48,7 +48,7 @@ pub enum ReadError {
     Missing {
         /// The file.
         path: PathBuf,
-        /// What the file was to tell.
+        /// The value that the file should have.
         item: &'static str,
         /// The value that was expected, in words.
         expected: &'static str,

@@ -1,5 +1,5 @@
-//! The identity of a run: how its groups, processes and files are told from those of others, and its death from its
-//! life.
+//! The identity of a run. It distinguishes its groups, processes and files from those of others, and shows whether the run
+//! lives.
 
 use crate::process::{self, Process};
 use crate::root::Root;
@@ -78,7 +78,7 @@ impl RunId {
         own_namespace(root) == Some(self.namespace)
     }
 
-    /// Whether the process that leads the run still exists, as far as that can be told from here.
+    /// Whether the process of the run still exists.
     pub(crate) fn fate(&self, root: &Root) -> Fate {
         if !self.is_here(root) {
             return Fate::Unknown;

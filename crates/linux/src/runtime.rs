@@ -1,8 +1,8 @@
 //! The folder for the files of live runs, which nobody else can write to: below `$XDG_RUNTIME_DIR`, `/run/user/UID`, or
 //! `/tmp`; and root's folder in `/run` for what all may read.
 //!
-//! A file here says which processes were stopped. Whoever could write to it could have others' processes continued, or
-//! killed. So a folder counts only if it belongs to its user and to nobody else, and no link is followed.
+//! A file here lists stopped processes. A user who could write to it could make others continue or kill foreign
+//! processes. So a folder is used only if it belongs to its user and nobody else can use it. Links are not followed.
 
 use crate::root::Root;
 use rustix::fd::OwnedFd;

@@ -3,7 +3,7 @@
 //! One signal stops the job's own process group. None of its processes can escape by forking: the kernel also delivers
 //! a signal for a group to a child that is just being made. Processes that have left the group are found and stopped
 //! one by one. Such a process may be in the middle of a fork, and a process of the group in the middle of leaving it.
-//! So a job is looked at again later, until all stand still and none is new.
+//! So a job is scanned again later, until all processes stand still and none is new.
 
 use crate::process::Process;
 use crate::sys;

@@ -43,7 +43,7 @@ pub enum TopologyError {
 
 /// Describes the machine under `root`, restricted to `affinity` and, if given, to the CPUs `asked`.
 ///
-/// Sets of siblings, cache sharers and node members keep only CPUs that are used. What sysfs does not tell falls back:
+/// Sets of siblings, cache sharers and node members keep only CPUs that are used. Without files of sysfs,
 /// a CPU without siblings is its own core; without cache files, the CPUs of one package share a last-level cache, whose
 /// size is absent; CPUs without a node form one memory domain. Only what the kernel says makes cores differ in type:
 /// `cpu_core` and `cpu_atom` on hybrid Intel parts, `cpu_capacity` on others. A core with only a higher top frequency
@@ -309,7 +309,7 @@ fn type_names(count: usize) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
-/// What tells the type of a CPU's core.
+/// The properties of a CPU that determine the type of its core.
 struct Kind {
     key: TypeKey,
     capacity: Option<u32>,
@@ -330,7 +330,7 @@ impl Kind {
             "highest frequency",
         )?;
         let rank = hybrid.iter().position(|kind| kind.contains(cpu));
-        // Where the kernel tells hybrid kinds, capacities within a kind differ only by favoured cores.
+        // Where the kernel lists hybrid kinds, capacities within a kind differ only by favoured cores.
         let slowness = if hybrid.is_empty() {
             -capacity.map_or(0, i64::from)
         } else {

@@ -72,7 +72,7 @@ fn own_groups(dir: &Path) -> impl Iterator<Item = PathBuf> {
     subgroups(dir).into_iter().chain([dir.to_owned()])
 }
 
-/// Whether this group was told to freeze.
+/// Whether somebody asked the kernel to freeze this group.
 pub(crate) fn is_frozen(group: &Path) -> bool {
     std::fs::read(group.join(FREEZE)).is_ok_and(|text| text.starts_with(b"1"))
 }

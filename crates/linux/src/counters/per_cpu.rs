@@ -51,7 +51,7 @@ impl CpuEvents {
         let (opened, problem) = open_each(cpus, events, CpuOpener);
         let events = CpuEvents::from_events(opened);
         for (_, _, event) in events.iter() {
-            // A member of a group counts with its leader; to be told of it is no harm.
+            // A member of a group counts with its leader; enabling it again does no harm.
             let _ = sys::enable(event);
         }
         if events.counters.is_empty() {
@@ -61,8 +61,8 @@ impl CpuEvents {
         }
     }
 
-    /// Takes events that were opened otherwise: at most one of each counter on a CPU, each of which counts on that CPU only and is
-    /// not inherited.
+    /// Takes events that were opened elsewhere: at most one per counter and CPU. Each counts on its CPU only and is not
+    /// inherited.
     pub fn from_events(events: Vec<(CpuId, Counter, OwnedFd)>) -> CpuEvents {
         let counters = events.iter().map(|(_, counter, _)| *counter).collect();
         CpuEvents { events, counters }

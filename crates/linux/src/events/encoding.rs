@@ -123,7 +123,7 @@ pub enum EventError {
     /// An override has no `=`.
     #[error("`{text}` does not say which event it replaces; write for example `mm=0x4844`")]
     NoEquals {
-        /// What was given.
+        /// The text that was given.
         text: String,
     },
     /// An override names no counter.
@@ -132,7 +132,7 @@ pub enum EventError {
         names()
     )]
     UnknownCounter {
-        /// What was given.
+        /// The text that was given.
         name: String,
     },
     /// An encoding can't be read.
@@ -142,9 +142,9 @@ pub enum EventError {
          `cache-references`"
     )]
     BadEncoding {
-        /// What was given.
+        /// The text that was given.
         text: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// An override is for a PMU that does not belong to the machine's cores.

@@ -5,7 +5,7 @@ use crate::guardian::{Beat, Charge, Guardian};
 use crate::sys::RawPid;
 use cosched_core::Nanos;
 
-/// The run's guardian, as long as one can be had.
+/// The run's guardian, if there is one.
 pub(crate) struct Guard {
     charge: Charge,
     guardian: Option<Guardian>,
@@ -20,7 +20,7 @@ pub(crate) struct Guard {
 const BETWEEN_TRIES: Nanos = Nanos::from_ms(1_000);
 
 impl Guard {
-    /// Starts a guardian; tells the user when that fails.
+    /// Starts a guardian; warns when that fails.
     pub(crate) fn start(charge: Charge, notices: Notices) -> Guard {
         let mut guard = Guard {
             charge,

@@ -50,10 +50,10 @@ pub trait KernelScheduler {
     /// it has after it was removed.
     fn counts(&self) -> bool;
 
-    /// What a task has done up to now; nothing for what is not counted.
+    /// The counts of a task up to now; `None` for counters that are not in use.
     fn counted(&mut self, task: TaskId) -> PerCounter<Option<Counted>>;
 
-    /// What the tasks had of the CPUs so far.
+    /// CPU use of the tasks so far.
     fn occupation(&mut self) -> Option<Occupation>;
 
     /// Appends which CPUs went to which tasks since this was last asked, in the order of time.
@@ -68,7 +68,7 @@ pub trait KernelScheduler {
     /// Removes it from the kernel. What it counts goes on.
     fn unload(&mut self);
 
-    /// Why the scheduler was removed or is to be, if so.
+    /// Why the scheduler was removed or must be, if so.
     fn removed(&mut self) -> Option<String>;
 
     /// The task and the number of its processes that have left the scheduler since this was last asked, by choosing a

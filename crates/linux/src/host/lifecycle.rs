@@ -133,7 +133,7 @@ impl Lifecycle {
         let guard = Guard::start(charge, notices.clone());
         let taken = [interrupts::held(), vec![libc::SIGCHLD]].concat();
         let (signals, mask) = sys::take_signals(&taken).map_err(system("taking signals"))?;
-        // Without a higher limit fewer jobs can be counted at once, which is told where it happens.
+        // Without a higher limit fewer jobs can be counted at once; the meter warns of that.
         let files = sys::raise_file_limit();
         Ok(Lifecycle {
             token: run.to_string(),
@@ -299,8 +299,8 @@ impl Lifecycle {
     }
 
     /// Takes in all children whose state has changed; called after SIGCHLD. What jobs did by themselves goes to
-    /// `events`. Returns the jobs that have no process left. `is_stopped_by_us` tells a stop signal of the caller, which a
-    /// job's parent is told of as of any other, from a job's own.
+    /// `events`. Returns the jobs that have no process left. `is_stopped_by_us` returns whether the
+    /// caller stopped a job by a signal, and not the job itself.
     pub(crate) fn reap(
         &mut self,
         now: Nanos,
@@ -469,7 +469,7 @@ impl Lifecycle {
                 self.notices.tell(Notice::Continued {
                     job: job.name.clone(),
                 });
-                // SIGCHLD will tell that it goes on; until then it must not be continued a second time.
+                // SIGCHLD follows when it goes on; until then it must not be continued a second time.
                 live.stopped_itself = Some(now);
             } else {
                 next = Some(next.map_or(due, |next| next.min(due)));
@@ -489,7 +489,7 @@ impl Lifecycle {
         self.guard.keep(now)
     }
 
-    /// A job is told to end, and continued if it has stopped itself.
+    /// Notes that a job is asked to end, and continued if it has stopped itself.
     pub(crate) fn telling_to_end(&mut self, task: TaskId) {
         if let Some(live) = self.live_mut(task) {
             (live.stopped_itself, live.told_to_end) = (None, true);
@@ -557,7 +557,7 @@ impl Live {
         }
     }
 
-    /// What is known of the job after its end.
+    /// The facts of a job that has ended.
     fn end(self, task: TaskId, counts_io: bool) -> Option<Ended> {
         let cpu_time = self.cpu_time();
         let (exit, used) = self.main_end?;

@@ -35,7 +35,7 @@ enum Metered {
     NotStarted,
     Live {
         counters: Option<Box<JobCounters>>,
-        /// What a scheduler in the kernel has counted so far, if it does.
+        /// The counts of the scheduler in the kernel so far, if it counts.
         in_kernel: Option<Box<PerCounter<Total>>>,
     },
     /// Its last figures.
@@ -98,7 +98,7 @@ impl Meter {
         self.notices.tell(Notice::CountersFailed { job, why });
     }
 
-    /// Whether there are descriptors for the counters of one more job. What the run can't do without comes first.
+    /// Whether there are descriptors for the counters of one more job. Some are kept free for what the run needs.
     fn has_room(&mut self, name: &str) -> bool {
         let room = sys::spare_descriptors() >= DESCRIPTORS;
         if !room && !std::mem::replace(&mut self.told_no_room, true) {

@@ -1,4 +1,4 @@
-//! What the user should know of a run, and the way it gets out.
+//! Notices for the user of a run.
 
 use crate::mend::Mended;
 use std::cell::RefCell;

@@ -1,8 +1,8 @@
 //! Orphans: processes whose parents have ended. They become children of the run, which is a subreaper, and have to be
-//! given back to the jobs that they belong to. No signal tells of them, only the kernel's list of children.
+//! given back to the jobs that they belong to. No signal announces them; only the kernel's list of children shows them.
 //!
 //! What a process shows may be unclear for a moment: while it executes a program, its environment is empty. So such a
-//! process is looked at again before it counts as nobody's.
+//! process is read again before it counts as nobody's.
 
 use crate::process::{self, Process};
 use crate::root::Root;

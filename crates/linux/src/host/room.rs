@@ -26,7 +26,7 @@ pub(crate) struct Room {
     look: Option<Look>,
 }
 
-/// What the machine was seen to have left, brought up to date with who came and went since.
+/// The last measurement of free memory, updated with the jobs that started and ended since.
 #[derive(Clone, Copy, Debug)]
 struct Look {
     at: Nanos,

@@ -6,9 +6,9 @@
 //! group or session of something that is, or was forked by something that is. Nothing is written when a job is stopped
 //! and continued: that happens too often.
 //!
-//! The list is kept twice. The guardian has a copy in memory, which can't fail for want of space. The file in the user's
-//! runtime folder is for those who come later. Both consist of a head and of slots of one length, each of which is
-//! written at once: whoever kills the run never leaves half an entry.
+//! There are two copies. The guardian reads the one in memory, which cannot fail on a full disk. The file in the user's
+//! runtime folder is for the next start and `cosched thaw`. Both consist of a head and of slots of one length. Each slot is
+//! written at once, so a killed run never leaves half an entry.
 
 mod record;
 
@@ -41,7 +41,7 @@ const HEAD_BYTES: usize = 8192;
 const SLOT_BYTES: usize = 512;
 /// The slot for the guardian. Both the run and its guardian know it, so that a new guardian can enter itself.
 const GUARDIAN: u64 = 0;
-/// Members of one job that are kept before those that have gone are looked for.
+/// After so many new members of a job, those that have gone are struck out.
 const PRUNE: usize = 256;
 
 /// What does not change in a run.
@@ -107,14 +107,13 @@ impl Kept {
 struct Entry {
     slot: u64,
     members: HashMap<(RawPid, u64), u64>,
-    prune_at: usize,
 }
 
 impl Ledger {
     /// Begins the list of a run.
     ///
     /// # Errors
-    /// No memory can be had for it. Where there is no place for the file, there is none.
+    /// There is no memory for it. A missing file is no error.
     pub(crate) fn begin(root: &Root, head: &Head) -> io::Result<Ledger> {
         let memory = File::from(memfd_create("cosched", MemfdFlags::CLOEXEC)?);
         let (kept, lost) = match Kept::create(root, &head.run) {
@@ -154,7 +153,6 @@ impl Ledger {
             Entry {
                 slot,
                 members: HashMap::new(),
-                prune_at: PRUNE,
             },
         );
         inner.write(slot, text.as_bytes())
@@ -206,7 +204,7 @@ impl Ledger {
         Record::read(&self.0.borrow().memory)
     }
 
-    /// Why there is no file, or none any more; told once.
+    /// Why there is no file, or none any more; returned once.
     pub(crate) fn take_lost(&self) -> Option<NoFolder> {
         self.0.borrow_mut().lost.take()
     }
@@ -266,21 +264,24 @@ impl Inner {
 
     /// Strikes out members that have gone, now and then.
     fn prune(&mut self, task: u32) {
-        let Some(mut entry) = self.jobs.remove(&task) else {
+        let Some(entry) = self.jobs.get_mut(&task) else {
             return;
         };
-        if entry.members.len() >= entry.prune_at {
-            // One that has ended and keeps its number may lead a session that goes on.
-            let mut gone: Vec<(RawPid, u64)> = entry.members.keys().copied().collect();
-            gone.retain(|&(pid, start)| Process::find(&self.root, pid, start).is_none());
-            for key in gone {
-                if let Some(slot) = entry.members.remove(&key) {
-                    self.strike(slot);
-                }
-            }
-            entry.prune_at = (2 * entry.members.len()).max(PRUNE);
+        if entry.members.len() % PRUNE != PRUNE - 1 {
+            return;
         }
-        self.jobs.insert(task, entry);
+        let mut gone = Vec::new();
+        entry.members.retain(|&(pid, start), slot| {
+            // One that has ended and keeps its number may lead a session that goes on.
+            let is_there = Process::find(&self.root, pid, start).is_some();
+            if !is_there {
+                gone.push(*slot);
+            }
+            is_there
+        });
+        for slot in gone {
+            self.strike(slot);
+        }
     }
 }
 

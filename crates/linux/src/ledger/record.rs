@@ -15,11 +15,11 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// What is read of all lists of a user together: they can be as long as that user likes. There is room for a hundred
-/// thousand entries.
+/// Maximum number of bytes read from all lists in a folder: room for a hundred thousand entries. Another user's lists can
+/// have any length.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// What a list says.
+/// The content of a list.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Record {
     pub(crate) head: Head,

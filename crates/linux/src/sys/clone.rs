@@ -35,7 +35,8 @@ pub(crate) struct Stack {
 
 impl Stack {
     const GUARD: usize = 1 << 16;
-    /// Room for a list of as many arguments as the kernel takes: `execvpe` copies it for a script without interpreter line.
+    /// Room for the longest list of arguments that the kernel allows: `execvpe` copies it for a script without interpreter
+    /// line.
     const SIZE: usize = 1 << 22;
 
     /// # Errors

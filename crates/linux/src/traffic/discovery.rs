@@ -21,19 +21,19 @@ struct Family {
     unit: Unit,
 }
 
-/// What a count is.
+/// The unit of a count.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unit {
     /// A line, unless a file `.scale` says otherwise. The command CAS moves a line.
     Line,
-    /// What the file `.scale` says.
+    /// As in the file `.scale`.
     Scaled,
     /// A line. The kernel has no files for the events.
     Terms,
 }
 
-/// In the order in which they are looked for. The first that the machine has is used alone, so that nothing is counted
-/// twice: Intel servers have counters that always run beside those of commands.
+/// In order of preference. Only the first that the machine has is used, so that nothing is counted twice: Intel servers
+/// have counters that always run beside those of commands.
 ///
 /// Sources: Linux, `arch/x86/events/intel/uncore_snb.c` (clients, Nehalem), `uncore_snbep.c` (servers) and
 /// `arch/x86/events/amd/uncore.c`; for the numbers of AMD, `tools/perf/pmu-events/arch/x86/amdzen4/memory-controller.json`.
@@ -174,8 +174,8 @@ fn plan(root: &Root, machine: &Machine, pmus: &[Pmu<'_>]) -> Result<Plan, NoMete
         .collect())
 }
 
-/// What to open for a memory domain, the sockets of which these CPUs stand for. What one PMU does not count would be
-/// missing in the sum, so the whole domain is absent then.
+/// The events to open for a memory domain. `sockets` are the CPUs that stand for its sockets. If one PMU cannot count, the
+/// sum would be wrong, so the whole domain is absent.
 fn plan_domain(pmus: &[Pmu<'_>], sockets: &CpuSet) -> Result<Vec<Planned>, NoMeter> {
     let mut planned = Vec::new();
     for pmu in pmus {

@@ -9,7 +9,7 @@ use cosched_core::{Absence, Counter, Machine, Reading, Traffic};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The lines that each memory domain has read and written since the meter was opened, for whoever asked.
+/// The lines that each memory domain has read and written since the meter was opened, for all programs.
 ///
 /// It takes two file descriptors per memory controller, on some processors four.
 #[derive(Debug)]

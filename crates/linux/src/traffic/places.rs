@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 pub(super) struct Places {
     /// CPUs of each NUMA node, whoever may use them.
     nodes: Vec<CpuSet>,
-    /// For each CPU that a PMU names, the CPUs of its socket; those of all nodes if the kernel does not tell them.
+    /// For each CPU that a PMU names, the CPUs of its socket; those of all nodes if unknown.
     sockets: Vec<(CpuId, CpuSet)>,
 }
 
