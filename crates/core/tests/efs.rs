@@ -209,7 +209,7 @@ fn energy_j(policy: &str, work: Vec<Work>) -> f64 {
         &RunConfig::default(),
         &mut log,
     );
-    let power = PowerModel::new(&[26.6, 22.6, 12.0, 12.3]).unwrap();
+    let power = PowerModel::new([26.6, 22.6, 12.0, 12.3]).unwrap();
     let ends = log
         .turns
         .iter()

@@ -96,7 +96,7 @@ fn power_at_rest_counts_once_and_the_other_domain_counts_too() {
     else {
         panic!("{decision:?}")
     };
-    let power = PowerModel::new(&[p0, step, step, step]).unwrap();
+    let power = PowerModel::new([p0, step, step, step]).unwrap();
     assert_eq!(power.watts(1) + step, 120.0);
     // Two cores of two domains, with all that runs on both.
     let without = 120.0 / (throughput(&[0.8]).unwrap() + 1.0);

@@ -2,7 +2,6 @@
 
 use cosched_core::model::bus;
 use cosched_core::model::power::PowerModel;
-use cosched_core::model::threshold::{Objective, threshold};
 use cosched_core::*;
 use std::sync::Arc;
 
@@ -358,6 +357,24 @@ fn nobody_shares_a_core_while_another_is_worth_waking() {
     assert_eq!(joined(&[0, 1, 2, 3], &[Some(6)]), [Some("6".to_owned())]);
 }
 
+/// The greatest demand with which a task beside these does not raise the energy per work, by halving.
+fn threshold(running: &[f64], power: &PowerModel) -> f64 {
+    let energy = |tasks: &[f64]| power.watts(tasks.len()) / bus::throughput(tasks).unwrap();
+    if running.is_empty() {
+        return 1.0;
+    }
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..50 {
+        let middle = 0.5 * (low + high);
+        if energy(&[running, &[middle]].concat()) <= energy(running) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
 #[test]
 fn who_runs_and_why_the_others_wait_is_what_the_exact_model_says() {
     // Demands from the least to the greatest, all waiting alike: taken in the order of their numbers.
@@ -378,14 +395,14 @@ fn who_runs_and_why_the_others_wait_is_what_the_exact_model_says() {
         tasks,
     };
     let decision = policy(&[]).decide(&snap, &mut Rng::new(1));
-    let power = PowerModel::new(&[26.6, 22.6, 12.0, 12.3]).unwrap();
+    let power = PowerModel::new([26.6, 22.6, 12.0, 12.3]).unwrap();
     let (mut running, mut refused) = (Vec::new(), Vec::new());
     for (id, demand) in demands.into_iter().enumerate() {
-        let admission = threshold(&running, &power, Objective::Energy).unwrap();
-        if running.len() < 4 && admission.admits(demand) {
+        let exact = threshold(&running, &power);
+        if running.len() < 4 && demand <= exact {
             running.push(demand);
         } else {
-            refused.push((id as u32, running.clone(), admission.threshold()));
+            refused.push((id as u32, running.clone(), exact));
         }
     }
     assert!(running.len() > 1 && refused.len() > 1, "{running:?}");

@@ -151,22 +151,6 @@ static __always_inline int bus_class_at(int log)
 	return above > BUS_HIGHEST ? BUS_HIGHEST : above;
 }
 
-/* The class of a task that uses so much of the bus while so much is free, in units of 2^-31 (EFS, Eq. 9). */
-static __always_inline int bus_class_of_measured(const struct cosched_tables *tables, unsigned int used, unsigned int free_share)
-{
-	unsigned long long u = (unsigned long long)used << 9, d = (unsigned long long)free_share << 9;
-
-	if (u > BUS_ONE)
-		u = BUS_ONE;
-	if (d > BUS_ONE)
-		d = BUS_ONE;
-	if (!u)
-		return 0;
-	if (!d)
-		return BUS_HIGHEST;
-	return bus_class_at(bus_log(tables, u) + bus_log(tables, u + d) - bus_log(tables, d));
-}
-
 /* The class of a solo utilisation in units of 2^-31. */
 static __always_inline int bus_class_of_share(const struct cosched_tables *tables, unsigned int demand)
 {

@@ -16,7 +16,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         let machine = Arc::new(builtin_machine(file.name).ok_or("no such machine")?);
         let fit = fit(&machine, FIT_LENGTH)?;
         println!("# {}: power of up to {} cores", file.name, fit.cores);
-        println!("# power deviates by {:.1} W", fit.power.deviation_w);
         if let Some(types) = &fit.core_types {
             let r = |fit: &RegressionFit| fit.r2.map_or(f64::NAN, f64::sqrt);
             println!(

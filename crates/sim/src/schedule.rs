@@ -141,7 +141,7 @@ impl InForce {
             let there = self.machine.index_of(cpu).map(|ix| &self.machine.cpus[ix]);
             if let Some(there) = there.filter(|there| there.memory_domain == here.memory_domain) {
                 // The table has a largest number of tasks; those beyond it are not counted.
-                let _ = load.add(table, class_of(other, admission));
+                load.add(table, class_of(other, admission));
                 active[there.core] = true;
             }
         }

@@ -62,7 +62,7 @@ fn performance_on_one_type_of_core_tells_that_on_the_other() {
     assert!(r2.0 > 0.65 && r2.1 > 0.5, "{r2:?}");
     // Programs with more misses gain less from the faster clock.
     assert!(types.to_big.regression.beta < 0.0 && types.to_small.regression.beta > 0.0);
-    assert!(types.big.capacity_mips > 2.0 * types.small.capacity_mips);
+    assert!(types.big.capacity_mips() > 2.0 * types.small.capacity_mips());
     assert_eq!(
         fit(&Arc::new(built_in("i5-2500")), Nanos::from_ms(100))
             .unwrap()

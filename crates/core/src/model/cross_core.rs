@@ -90,7 +90,7 @@ pub struct RegressionFit {
 /// ```
 ///
 /// # Errors
-/// [`ModelError::ItemOutOfRange`] for a measurement that is negative or not finite, [`ModelError::Undetermined`] for
+/// [`ModelError::OutOfRange`] for a measurement that is negative or not finite, [`ModelError::Undetermined`] for
 /// fewer than three programs, or when `LLCMS` is the same for all of them or tells nothing that `MIPS` does not.
 pub fn fit(pairs: &[CorePair]) -> Result<RegressionFit, ModelError> {
     /// Two columns count as parallel when all but this share of one lies along the other: far above rounding, far below
@@ -101,19 +101,10 @@ pub fn fit(pairs: &[CorePair]) -> Result<RegressionFit, ModelError> {
         what: "regression between core types",
         reason,
     };
-    for (index, pair) in pairs.iter().enumerate() {
-        for (what, value) in [
-            ("MIPS of program", pair.from.mips),
-            ("LLCMS of program", pair.from.llcms),
-            ("MIPS of program on the other type", pair.to_mips),
-        ] {
-            check_non_negative(what, value).map_err(|_| ModelError::ItemOutOfRange {
-                what,
-                index,
-                value,
-                allowed: "a finite number of at least 0",
-            })?;
-        }
+    for pair in pairs {
+        check_non_negative("MIPS of a program", pair.from.mips)?;
+        check_non_negative("LLCMS of a program", pair.from.llcms)?;
+        check_non_negative("MIPS of a program on the other type", pair.to_mips)?;
     }
     if pairs.len() < 3 {
         return Err(undetermined(
@@ -222,6 +213,12 @@ impl CoreType {
     #[must_use]
     pub fn capacity_mips(&self) -> f64 {
         self.capacity_mips
+    }
+
+    /// `B` (W).
+    #[must_use]
+    pub fn busy_w(&self) -> f64 {
+        self.busy_w
     }
 
     /// `I` (W).
@@ -384,7 +381,7 @@ mod tests {
         );
         assert!(matches!(
             fit(&[pair(1.0, f64::NAN, 3.0)]),
-            Err(ModelError::ItemOutOfRange { index: 0, .. })
+            Err(ModelError::OutOfRange { .. })
         ));
         // Nothing to explain is not a bad explanation.
         let flat = fit(&[

@@ -15,28 +15,6 @@ pub enum ModelError {
         /// The allowed range, in words.
         allowed: &'static str,
     },
-    /// One number of a list lies outside the range in which the equation is defined, or is not a number.
-    #[error("{what} {number} is {value}, expected {allowed}", number = index + 1)]
-    ItemOutOfRange {
-        /// The quantity, in words.
-        what: &'static str,
-        /// Position in the list, from 0. The message counts from 1.
-        index: usize,
-        /// The refused value.
-        value: f64,
-        /// The allowed range, in words.
-        allowed: &'static str,
-    },
-    /// Two slices that belong together differ in length.
-    #[error("{what} has {got} entries, expected {expected}")]
-    Length {
-        /// The slice, in words.
-        what: &'static str,
-        /// Its length.
-        got: usize,
-        /// The length that was expected.
-        expected: usize,
-    },
     /// There are too few different measurements to determine what is fitted.
     #[error("{what} cannot be fitted: {reason}")]
     Undetermined {

@@ -40,8 +40,9 @@ pub(super) fn two_to(exponent: i32) -> f64 {
 
 /// Binary logarithm by look-up, with an error of at most 2^-11 octave.
 #[derive(Debug, Clone)]
-pub(super) struct Logarithms {
-    log: [u16; MANTISSAS],
+pub struct Logarithms {
+    /// Logarithms of the mantissas from 1 to 2, in equal steps.
+    pub log: [u16; MANTISSAS],
 }
 
 impl Logarithms {
@@ -57,11 +58,6 @@ impl Logarithms {
             *log = (nearest + usize::from(up)) as u16;
         }
         Self { log }
-    }
-
-    /// Of the mantissas from 1 to 2, in equal steps.
-    pub(super) fn numbers(&self) -> &[u16] {
-        &self.log
     }
 
     /// `log2(share)` in units of 2^-12 octave; 0 for a share of 1. A share of 0 counts as the smallest one.

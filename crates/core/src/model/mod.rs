@@ -12,9 +12,9 @@
 //! 2. [`window`] predicts the demand in the next interval from those measured before (Eq. 20).
 //! 3. [`power`] gives the power of a number of active cores and, with the throughput, the energy of a piece of work
 //!    (Eqs. 13-15).
-//! 4. [`threshold`] turns the question around: how demanding may one more program be before the core that it wakes
-//!    costs more than it brings (Eq. 16)? [`admission_table`] answers that in bounded time with integers, for
-//!    schedulers in a kernel.
+//! 4. [`admission_table`] turns the question around: how demanding may one more program be before the core that it wakes
+//!    costs more than it brings (Eq. 16)? It answers in bounded time with integers, so that a scheduler in a kernel can do
+//!    the same. [`objective`] says what must not become worse.
 //! 5. A program that is turned away must not wait for ever: [`starvation`] says when it has waited too long (Eqs.
 //!    21-24).
 //!
@@ -24,15 +24,12 @@
 //! [`contention`] is ours: what jobs cost each other in cores, caches and memory, whose figures are learnt while they run.
 //!
 //! ```
-//! use cosched_core::model::{bus, power::{PowerModel, energy_per_work}, threshold::{Objective, threshold}};
+//! use cosched_core::model::{bus, power::{PowerModel, energy_per_work}};
 //! // A quad-core (EFS, Eq. 25) runs two programs that need the bus 60 % of the time each.
-//! let power = PowerModel::new(&[26.6, 22.6, 12.0, 12.3, 12.3])?;
+//! let power = PowerModel::new([26.6, 22.6, 12.0, 12.3])?;
 //! let two = bus::throughput(&[0.6, 0.6])?;
 //! assert!((two - 1.396).abs() < 1e-3);
-//! // May a third one of the same kind join them? Only demands up to 0.40 may ...
-//! let admission = threshold(&[0.6, 0.6], &power, Objective::Energy)?;
-//! assert!(!admission.admits(0.6) && (admission.threshold() - 0.399).abs() < 1e-3);
-//! // ... because with it each piece of work would cost 47.9 J and not 43.8 J.
+//! // A third one of the same kind had better wait: with it each piece of work would cost 47.9 J and not 43.8 J.
 //! let three = bus::throughput(&[0.6, 0.6, 0.6])?;
 //! assert!(energy_per_work(power.watts(3), three)? > energy_per_work(power.watts(2), two)?);
 //! # Ok::<(), cosched_core::model::ModelError>(())
@@ -56,11 +53,11 @@ mod error;
 mod fixed;
 mod inverse_power;
 pub mod lottery;
+pub mod objective;
 pub mod power;
 #[cfg(test)]
 mod samples;
 pub mod starvation;
-pub mod threshold;
 pub mod window;
 
 pub use error::ModelError;

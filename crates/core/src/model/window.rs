@@ -72,27 +72,9 @@ impl Window {
         1.0 / cores.max(1) as f64
     }
 
-    /// `B'`, the prediction for the next interval, in a kernel: `(b dt + B (t0 - dt)) / t0` for `dt < t0`, else `b` (EFS,
-    /// Eq. 20). It needs integers only and no division: demands are in units of 2^-31, and the window is 2^20 ns, which is
-    /// 1.05 ms where the paper has 1 ms.
-    ///
-    /// ```
-    /// use cosched_core::model::window::Window;
-    /// assert_eq!(Window::next_in_kernel(400, 800, 1 << 18), 500);
-    /// assert_eq!(Window::next_in_kernel(400, 800, 1 << 20), 800);
-    /// ```
-    #[must_use]
-    pub const fn next_in_kernel(previous: u32, measured: u32, dt_ns: u64) -> u32 {
-        const WINDOW: u64 = 1 << 20;
-        if dt_ns >= WINDOW {
-            return measured;
-        }
-        ((measured as u64 * dt_ns + previous as u64 * (WINDOW - dt_ns)) >> 20) as u32
-    }
-
     /// The prediction from demands that are not equally well known (ours): `B' = (b w dt + B W (t0 - dt)) / (w dt + W (t0 - dt))`,
     /// and the weight of `B'` is the mean of both over the window, so that good evidence fades within some windows. With
-    /// equal weights this is Eq. 20.
+    /// equal weights this is Eq. 20: `(b dt + B (t0 - dt)) / t0` for `dt < t0`, else `b`.
     ///
     /// ```
     /// use cosched_core::model::window::{Evidence, Window};

@@ -35,7 +35,7 @@ use super::params::{
 };
 use super::prelude::*;
 use crate::model::cross_core::{CoreSample, CoreType, Regression, benefit, tickets};
-use crate::model::lottery::Lottery;
+use crate::model::lottery;
 
 const PARAMS: &[ParamSpec] = &[
     QUANTUM_S,
@@ -146,8 +146,8 @@ impl CoreTypes {
         if measured == 0 {
             return;
         }
-        if let Some(winner) = lottery(&tickets, |_| true).draw(rng.next_u64()) {
-            change_places(split, &tickets, winner.index());
+        if let Some(winner) = lottery::draw(&tickets, rng.next_u64()) {
+            change_places(split, &tickets, winner);
         }
     }
 
@@ -189,16 +189,6 @@ fn predict_between(to_other: &Regression, here: CoreSample, bound: f64) -> f64 {
     mips.clamp(here.mips.min(bound), here.mips.max(bound))
 }
 
-/// A lottery among the tasks that take part. The number of a slot is the position in the list of free tasks.
-fn lottery(tickets: &[u32], takes_part: impl Fn(usize) -> bool) -> Lottery {
-    let mut lottery = Lottery::new();
-    for (pos, &tickets) in tickets.iter().enumerate() {
-        // Slots are given out in order, and there are far fewer tasks than slots.
-        let _ = lottery.insert(if takes_part(pos) { tickets } else { 0 });
-    }
-    lottery
-}
-
 /// Free tasks on the big cores, as positions in the list, the fewest tickets first.
 fn on_big(split: &Split<'_>, tickets: &[u32]) -> Vec<usize> {
     let mut big: Vec<usize> = (0..tickets.len())
@@ -222,18 +212,21 @@ fn mend(split: &mut Split<'_>, tickets: &[u32], rng: &mut Rng) {
         return;
     }
     // One draw for each free place, among the tasks that still fit.
-    let mut lottery = lottery(tickets, |pos| !split.is_big(split.free[pos]));
-    while split.room() > 0 && lottery.total() > 0 {
-        let Some(slot) = lottery.draw(rng.next_u64()) else {
+    let mut tickets = tickets.to_vec();
+    for (pos, tickets) in tickets.iter_mut().enumerate() {
+        if split.is_big(split.free[pos]) {
+            *tickets = 0;
+        }
+    }
+    while split.room() > 0 && tickets.iter().any(|&held| held > 0) {
+        let Some(winner) = lottery::draw(&tickets, rng.next_u64()) else {
             break;
         };
-        let ix = split.free[slot.index()];
+        let ix = split.free[winner];
         if split.fits(ix) {
             split.put(ix, Side::Big);
         }
-        if lottery.set(slot, 0).is_err() {
-            break;
-        }
+        tickets[winner] = 0;
     }
 }
 

@@ -303,7 +303,7 @@ pub(super) const SMALL_IDLE: ParamSpec = number(
 pub(super) fn power_model(params: &Params) -> PowerModel {
     let steps = ["p0_w", "p1_w", "p2_w", "p_more_w"].map(|name| params.number(name));
     // The limits of the parameters are within those of the model.
-    PowerModel::new(&steps).expect("power steps within their limits make a power model")
+    PowerModel::new(steps).expect("power steps within their limits make a power model")
 }
 
 /// Capacity and power of a core of each of two types, the fast one first, from `big_capacity_mips` to `small_idle_w`.

@@ -13,8 +13,8 @@ use crate::program::ProgramSpec;
 use crate::world::{Instance, Tally, World};
 use crate::{PROGRAMS, builtin_program};
 use cosched_core::model::ModelError;
-use cosched_core::model::cross_core::{self, CorePair, CoreSample, RegressionFit};
-use cosched_core::model::power::{self, PowerFit, PowerPoint};
+use cosched_core::model::cross_core::{self, CorePair, CoreSample, CoreType, RegressionFit};
+use cosched_core::model::power::PowerModel;
 use cosched_core::{CpuId, Machine, Nanos};
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub struct MachineFit {
     /// (EFS, section 5.1).
     pub mu_trans_per_us: f64,
     /// Power of the machine by the active cores of one memory domain, with no core of another domain active (EFS, Eq. 25).
-    pub power: PowerFit,
+    pub power: PowerModel,
     /// Cores of one memory domain, and so the number of steps that were measured.
     pub cores: usize,
     /// What counts as light.
@@ -44,24 +44,13 @@ pub struct MachineFit {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CoreTypesFit {
     /// The first, faster type.
-    pub big: CoreTypeFit,
+    pub big: CoreType,
     /// The second, slower type.
-    pub small: CoreTypeFit,
+    pub small: CoreType,
     /// Predicts the big type from the small one (lucky, section 2.2).
     pub to_big: RegressionFit,
     /// Predicts the small type from the big one.
     pub to_small: RegressionFit,
-}
-
-/// A type of core as the lucky paper models it (section 3).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CoreTypeFit {
-    /// The highest performance of any program alone, in million instructions/s.
-    pub capacity_mips: f64,
-    /// Power of a core at that performance, in W.
-    pub busy_w: f64,
-    /// Power of an idle core, in W.
-    pub idle_w: f64,
 }
 
 /// Finds the parameters of a machine from runs of the SPEC CPU2006 profiles and of EFS's micro-benchmark, each for
@@ -100,10 +89,7 @@ pub fn fit(machine: &Arc<MachineSpec>, length: Nanos) -> Result<MachineFit, Mode
 impl MachineFit {
     /// The policies' parameters that follow from the fit, in the order of the policies, rounded to four digits.
     pub fn params(&self) -> Vec<(&'static str, f64)> {
-        let steps = self.power.model.steps_w();
-        let last = steps.len() - 1;
-        // From the third core on all steps are alike. A machine without a third core never uses them.
-        let [p0, p1, p2, p_more] = [0, 1, 2, 3].map(|k: usize| steps[k.min(last)]);
+        let [p0, p1, p2, p_more] = self.power.steps_w;
         let mut params = vec![
             ("mu_trans_per_us", self.mu_trans_per_us),
             ("p0_w", p0),
@@ -117,12 +103,12 @@ impl MachineFit {
             let (big, small) = (types.big, types.small);
             let (to_big, to_small) = (types.to_big.regression, types.to_small.regression);
             params.extend([
-                ("big_capacity_mips", big.capacity_mips),
-                ("big_busy_w", big.busy_w),
-                ("big_idle_w", big.idle_w),
-                ("small_capacity_mips", small.capacity_mips),
-                ("small_busy_w", small.busy_w),
-                ("small_idle_w", small.idle_w),
+                ("big_capacity_mips", big.capacity_mips()),
+                ("big_busy_w", big.busy_w()),
+                ("big_idle_w", big.idle_w()),
+                ("small_capacity_mips", small.capacity_mips()),
+                ("small_busy_w", small.busy_w()),
+                ("small_idle_w", small.idle_w()),
                 ("to_big_alpha", to_big.alpha),
                 ("to_big_beta", to_big.beta),
                 ("to_big_gamma_mips", to_big.gamma),
@@ -172,32 +158,33 @@ fn first_of_each_core(machine: &MachineSpec) -> Vec<CpuId> {
         .collect()
 }
 
-/// Fits the power with 0, 1, 2 and all cores of one memory domain active, given by their first CPUs. Each number is
-/// measured with copies of every program. What all cores add beyond the second is shared evenly among them.
+/// Finds the power of 0, 1, 2 and all cores of one memory domain, given by their first CPUs: means over copies of every
+/// program. What all cores add beyond the second is shared evenly among them (EFS, section 5.1).
 fn fit_power(
     machine: &Arc<MachineSpec>,
     programs: &[Arc<ProgramSpec>],
     first: &[CpuId],
     length: Nanos,
-) -> Result<PowerFit, ModelError> {
-    let cores = first.len();
-    let Some(any) = programs.first() else {
-        return power::fit(&[]);
+) -> Result<PowerModel, ModelError> {
+    let mean_w = |active: usize| {
+        let sum: f64 = programs
+            .iter()
+            .map(|program| watts(machine, program, &first[..active], length))
+            .sum();
+        sum / programs.len() as f64
     };
-    let mut points = vec![PowerPoint {
-        active: 0,
-        watts: watts(machine, any, &[], length),
-    }];
-    let mut numbers = vec![1, 2, cores];
-    numbers.retain(|&copies| copies <= cores);
-    numbers.dedup();
-    for active in numbers {
-        points.extend(programs.iter().map(|program| PowerPoint {
-            active,
-            watts: watts(machine, program, &first[..active], length),
-        }));
+    let idle_w = watts(machine, &programs[0], &[], length);
+    let one_w = mean_w(1);
+    let mut steps_w = [idle_w, one_w - idle_w, one_w - idle_w, one_w - idle_w];
+    if first.len() >= 2 {
+        let two_w = mean_w(2);
+        steps_w[2] = two_w - one_w;
+        steps_w[3] = two_w - one_w;
+        if first.len() > 2 {
+            steps_w[3] = (mean_w(first.len()) - two_w) / (first.len() - 2) as f64;
+        }
     }
-    power::fit(&points)
+    PowerModel::new(steps_w)
 }
 
 /// Mean power of the machine while a copy of a program runs on each of these CPUs, in W.
@@ -238,21 +225,17 @@ fn fit_core_types(
         best = (best.0.max(on_big.mips), best.1.max(on_small.mips));
     }
     Ok(CoreTypesFit {
-        big: CoreTypeFit::new(big, best.0),
-        small: CoreTypeFit::new(small, best.1),
+        big: core_type(big, best.0)?,
+        small: core_type(small, best.1)?,
         to_big: cross_core::fit(&to_big)?,
         to_small: cross_core::fit(&to_small)?,
     })
 }
 
-impl CoreTypeFit {
-    fn new(kind: &CoreTypeSpec, capacity_mips: f64) -> CoreTypeFit {
-        CoreTypeFit {
-            capacity_mips,
-            busy_w: kind.idle_w + kind.active_w + kind.nj_per_instruction * capacity_mips / 1e3,
-            idle_w: kind.idle_w,
-        }
-    }
+/// A type of core as the lucky paper models it (section 3).
+fn core_type(kind: &CoreTypeSpec, capacity_mips: f64) -> Result<CoreType, ModelError> {
+    let busy_w = kind.idle_w + kind.active_w + kind.nj_per_instruction * capacity_mips / 1e3;
+    CoreType::new(capacity_mips, busy_w, kind.idle_w)
 }
 
 fn first_of_type(machine: &Machine, core_type: usize) -> Option<CpuId> {

@@ -1,8 +1,8 @@
 //! How much throughput a further task must bring.
 
 use crate::model::error::{ModelError, check_non_negative};
+use crate::model::objective::Objective;
 use crate::model::power::PowerModel;
-use crate::model::threshold::Objective;
 
 /// The factor by which throughput must grow, as an integer in units of 2^-20; see [`Objective::gain`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

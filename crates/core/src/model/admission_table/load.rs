@@ -4,22 +4,10 @@ use super::class::DemandClass;
 use super::search::first;
 use super::state::State;
 use super::table::{AdmissionTable, POINTS};
-use crate::model::fixed::{FRACTION_DIGITS, ONE, SHARE_DIGITS, TABLE_DIGITS, fraction};
-use thiserror::Error;
+use crate::model::fixed::{FRACTION_DIGITS, ONE, fraction};
 
 /// The greatest number of tasks in a [`BusLoad`].
 pub const MOST_TASKS: u32 = 2048;
-
-/// Why a [`BusLoad`] refuses a change. The load is then unchanged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum LoadError {
-    /// It holds [`MOST_TASKS`] already.
-    #[error("the load holds {MOST_TASKS} tasks already")]
-    Full,
-    /// No task of this class was added, or it was removed already.
-    #[error("no task of this demand class is in the load")]
-    NotThere,
-}
 
 /// The running tasks, as sums over the grid: some 1.1 KB, and 6.6 KB of counts that guard against a wrong removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,43 +55,27 @@ impl BusLoad {
         self.tasks
     }
 
-    /// Adds a task.
-    ///
-    /// # Errors
-    /// [`LoadError::Full`] when there are [`MOST_TASKS`] already.
-    pub fn add(&mut self, table: &AdmissionTable, class: DemandClass) -> Result<(), LoadError> {
+    /// Adds a task; false, and nothing changes, if there are [`MOST_TASKS`] already.
+    pub fn add(&mut self, table: &AdmissionTable, class: DemandClass) -> bool {
         if self.tasks == MOST_TASKS {
-            return Err(LoadError::Full);
+            return false;
         }
         self.tasks += 1;
         self.counts[usize::from(class.number())] += 1;
-        self.change(
-            table,
-            class,
-            |sum, share| *sum += share,
-            |count| *count += 1,
-        );
-        Ok(())
+        self.change(table, class, 1);
+        true
     }
 
-    /// Removes a task that was added with this class.
-    ///
-    /// # Errors
-    /// [`LoadError::NotThere`] when there is none.
-    pub fn remove(&mut self, table: &AdmissionTable, class: DemandClass) -> Result<(), LoadError> {
+    /// Removes a task that was added with this class; false, and nothing changes, if there is none.
+    pub fn remove(&mut self, table: &AdmissionTable, class: DemandClass) -> bool {
         let count = &mut self.counts[usize::from(class.number())];
         if *count == 0 {
-            return Err(LoadError::NotThere);
+            return false;
         }
         *count -= 1;
         self.tasks -= 1;
-        self.change(
-            table,
-            class,
-            |sum, share| *sum -= share,
-            |count| *count -= 1,
-        );
-        Ok(())
+        self.change(table, class, -1);
+        true
     }
 
     /// `T`, the throughput of the tasks (EFS, Eq. 12), in tasks' worth of solo progress.
@@ -124,8 +96,8 @@ impl BusLoad {
     /// let (table, mut load) = (AdmissionTable::new(), BusLoad::new());
     /// let class = table.class_of(0.6)?;
     /// let two = load.throughput_with(&table, class, 2);
-    /// load.add(&table, class).unwrap();
-    /// load.add(&table, class).unwrap();
+    /// load.add(&table, class);
+    /// load.add(&table, class);
     /// assert_eq!(two, load.throughput(&table));
     /// # Ok::<(), cosched_core::model::ModelError>(())
     /// ```
@@ -153,27 +125,17 @@ impl BusLoad {
         throughput as f64 / ONE as f64
     }
 
+    /// Adds the shares of a task `times` times: once, or once less.
     #[inline]
-    fn change(
-        &mut self,
-        table: &AdmissionTable,
-        class: DemandClass,
-        sum: impl Fn(&mut u64, u64),
-        count: impl Fn(&mut u32),
-    ) {
-        let Some((row, column)) = class.position() else {
-            count(&mut self.undisturbed);
-            for total in &mut self.computing {
-                sum(total, ONE);
-            }
-            return;
-        };
-        let (mantissa, shift) = table.odds_of(class);
-        let shares = &table.computing[row][column..column + POINTS];
-        for ((busy, computing), &h) in self.busy.iter_mut().zip(&mut self.computing).zip(shares) {
-            let h = u64::from(h);
-            sum(busy, (h * mantissa) >> shift);
-            sum(computing, h << (SHARE_DIGITS - TABLE_DIGITS));
+    fn change(&mut self, table: &AdmissionTable, class: DemandClass, times: i64) {
+        if class == DemandClass::ZERO {
+            self.undisturbed = self.undisturbed.wrapping_add_signed(times as i32);
+        }
+        let sums = self.busy.iter_mut().zip(&mut self.computing);
+        for (point, (busy, computing)) in sums.enumerate() {
+            let (u, h) = table.shares_of(class, point);
+            *busy = busy.wrapping_add_signed(times * u as i64);
+            *computing = computing.wrapping_add_signed(times * h as i64);
         }
     }
 

@@ -38,7 +38,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use crate::model::fixed::Logarithms;
 pub use class::DemandClass;
 pub use gain::Gain;
-pub use load::{BusLoad, LoadError, MOST_TASKS};
-pub use table::{AdmissionTable, Numbers};
+pub use load::{BusLoad, MOST_TASKS};
+pub use table::AdmissionTable;

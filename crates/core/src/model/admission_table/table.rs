@@ -15,26 +15,15 @@ const COLUMNS: usize = (HIGHEST - LOWEST) as usize * 2 + POINTS;
 /// The tables: constant, some 30 KB, one for a whole machine.
 #[derive(Debug, Clone)]
 pub struct AdmissionTable {
-    /// `h`, as a share, by phase and column.
-    pub(super) computing: Box<[[u32; COLUMNS]; PHASES]>,
-    /// `2^(step / 64)` for the steps of one octave, as a share.
-    pub(super) octave: [u32; STEPS],
-    /// `D` of each point of the grid, as a share.
-    pub(super) free: [u64; POINTS],
-    pub(super) logarithms: Box<Logarithms>,
-}
-
-/// What the tables hold, in units of 2^-31 (`computing`, `octave`), 2^-40 (`free`) and 2^-12 octave (`log`).
-#[derive(Debug, Clone, Copy)]
-pub struct Numbers<'a> {
-    /// `h`: a row for each step of half an octave of the odds, a column for each half octave of odds over free share.
-    pub computing: &'a [[u32; COLUMNS]],
-    /// `2^(step / 64)` for the steps of an octave.
-    pub octave: &'a [u32; STEPS],
-    /// `D` of each point of the grid.
-    pub free: &'a [u64; POINTS],
-    /// Logarithms of the mantissas from 1 to 2.
-    pub log: &'a [u16],
+    /// `h` in units of 2^-31: a row for each step of half an octave of the odds, a column for each half octave of odds
+    /// over free share.
+    pub computing: Box<[[u32; COLUMNS]; PHASES]>,
+    /// `2^(step / 64)` for the steps of an octave, in units of 2^-31.
+    pub octave: [u32; STEPS],
+    /// `D` of each point of the grid, in units of 2^-40.
+    pub free: [u64; POINTS],
+    /// Logarithms of the mantissas from 1 to 2, in units of 2^-12 octave.
+    pub logarithms: Box<Logarithms>,
 }
 
 impl Default for AdmissionTable {
@@ -100,71 +89,10 @@ impl AdmissionTable {
         Ok(self.class_at((exponent << LOG_DIGITS) + self.logarithms.of(mantissa)))
     }
 
-    /// The class of a task from what counters show, in integers: its utilisation and the free share of the bus, both in
-    /// units of 2^-31 (EFS, Eq. 9, `o = u (u + D) / D`). Values above 1 count as 1.
-    ///
-    /// ```
-    /// use cosched_core::model::admission_table::AdmissionTable;
-    /// let (table, unit) = (AdmissionTable::new(), f64::from(1_u32 << 31));
-    /// // The example of `bus::solo_utilisation`: u = 0.382 and D = 0.236 mean b = 0.5.
-    /// let class = table.class_of_measured((0.381_966 * unit) as u32, (0.236_068 * unit) as u32);
-    /// assert_eq!(class, table.class_of(0.5)?);
-    /// # Ok::<(), cosched_core::model::ModelError>(())
-    /// ```
-    #[must_use]
-    pub fn class_of_measured(&self, utilisation: u32, free: u32) -> DemandClass {
-        let share = |value: u32| (u64::from(value) << (SHARE_DIGITS - TABLE_DIGITS)).min(ONE);
-        let (u, free) = (share(utilisation), share(free));
-        if u == 0 {
-            return DemandClass::ZERO;
-        }
-        if free == 0 {
-            return DemandClass::HIGHEST;
-        }
-        let log = self.logarithms.of(u) + self.logarithms.of(u + free) - self.logarithms.of(free);
-        self.class_at(log)
-    }
-
-    /// The class of a solo utilisation in units of 2^-31, in integers; at most one class beside
-    /// [`class_of`](Self::class_of), which rounds once.
-    ///
-    /// ```
-    /// use cosched_core::model::admission_table::{AdmissionTable, DemandClass};
-    /// let table = AdmissionTable::new();
-    /// assert_eq!(table.class_of_share(1 << 30), table.class_of(0.5)?);
-    /// assert_eq!(table.class_of_share(0), DemandClass::ZERO);
-    /// assert_eq!(table.class_of_share(1 << 31), DemandClass::HIGHEST);
-    /// # Ok::<(), cosched_core::model::ModelError>(())
-    /// ```
-    #[must_use]
-    pub fn class_of_share(&self, demand: u32) -> DemandClass {
-        const UNIT: u32 = 1 << TABLE_DIGITS;
-        match demand {
-            0 => DemandClass::ZERO,
-            UNIT.. => DemandClass::HIGHEST,
-            _ => {
-                let [used, rest] =
-                    [demand, UNIT - demand].map(|part| self.logarithms.of(u64::from(part)));
-                self.class_at(used - rest)
-            }
-        }
-    }
-
     /// The solo utilisation in the middle of a class in units of 2^-31.
     #[must_use]
     pub fn demand_share(&self, class: DemandClass) -> u32 {
         (self.demand(class) * TABLE_ONE + 0.5) as u32
-    }
-
-    /// The numbers of the tables, for a scheduler that computes with them elsewhere.
-    #[must_use]
-    pub fn numbers(&self) -> Numbers<'_> {
-        Numbers {
-            computing: &self.computing[..],
-            octave: &self.octave,
-            free: &self.free,
-            log: self.logarithms.numbers(),
-        }
     }
 
     /// The solo utilisation in the middle of a class, from 0 to 0.99902.

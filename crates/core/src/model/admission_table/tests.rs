@@ -1,8 +1,8 @@
 use super::*;
 use crate::model::bus;
+use crate::model::objective::Objective;
 use crate::model::power::PowerModel;
 use crate::model::samples::{cases, demand};
-use crate::model::threshold::{Admission, Objective, threshold_for_gain};
 use proptest::prelude::*;
 
 /// The bound that the module states.
@@ -12,7 +12,7 @@ const BOUND: f64 = 0.01;
 fn both(table: &AdmissionTable, solo: &[f64]) -> (BusLoad, f64, f64) {
     let mut load = BusLoad::new();
     for &b in solo {
-        load.add(table, table.class_of(b).unwrap()).unwrap();
+        assert!(load.add(table, table.class_of(b).unwrap()));
     }
     let got = load.throughput(table);
     (load, got, bus::throughput(solo).unwrap())
@@ -32,8 +32,7 @@ fn check(table: &AdmissionTable, solo: &[f64], gain: f64) {
         let all: Vec<f64> = solo.iter().copied().chain([b]).collect();
         bus::throughput(&all).unwrap()
     };
-    let exact = threshold_for_gain(solo, gain).unwrap();
-    let says = || format!("{} tasks, gain {gain}, exact {exact:?}", solo.len());
+    let says = || format!("{} tasks, gain {gain}", solo.len());
     match table.ceiling(&load, Gain::of(gain).unwrap()) {
         // Nothing may fit only if not even a task without demand is worth it, give or take the bound.
         None => assert!(
@@ -96,7 +95,7 @@ fn mixtures_that_are_hard_stay_within_the_bound() {
 #[test]
 fn ceilings_of_the_papers_machine() {
     let table = AdmissionTable::new();
-    let power = PowerModel::new(&[26.6, 22.6, 12.0, 12.3, 12.3]).unwrap();
+    let power = PowerModel::new([26.6, 22.6, 12.0, 12.3]).unwrap();
     for objective in [
         Objective::Energy,
         Objective::EnergyDelay,
@@ -119,10 +118,10 @@ fn adding_and_removing_leaves_no_trace() {
     let classes = [0.0, 1e-12, 0.3, 0.97, 1.0].map(|b| table.class_of(b).unwrap());
     let mut load = BusLoad::new();
     for round in 0..10_000 {
-        load.add(&table, classes[round % 5]).unwrap();
-        load.add(&table, classes[(round * 7 + 3) % 5]).unwrap();
-        load.remove(&table, classes[round % 5]).unwrap();
-        load.remove(&table, classes[(round * 7 + 3) % 5]).unwrap();
+        assert!(load.add(&table, classes[round % 5]));
+        assert!(load.add(&table, classes[(round * 7 + 3) % 5]));
+        assert!(load.remove(&table, classes[round % 5]));
+        assert!(load.remove(&table, classes[(round * 7 + 3) % 5]));
     }
     assert_eq!(load, BusLoad::new());
     assert_eq!(load.throughput(&table), 0.0);
@@ -133,15 +132,15 @@ fn wrong_changes_are_refused_and_leave_the_load_as_it_was() {
     let table = AdmissionTable::new();
     let (low, high) = (table.class_of(0.1).unwrap(), table.class_of(0.9).unwrap());
     let mut load = BusLoad::new();
-    load.add(&table, low).unwrap();
+    assert!(load.add(&table, low));
     let before = load.clone();
-    assert_eq!(load.remove(&table, high), Err(LoadError::NotThere));
+    assert!(!load.remove(&table, high));
     assert_eq!(load, before);
     for _ in 1..MOST_TASKS {
-        load.add(&table, DemandClass::HIGHEST).unwrap();
+        assert!(load.add(&table, DemandClass::HIGHEST));
     }
     let before = load.clone();
-    assert_eq!(load.add(&table, low), Err(LoadError::Full));
+    assert!(!load.add(&table, low));
     assert_eq!(load, before);
     assert!(load.throughput(&table) >= 1.0);
 }
@@ -196,30 +195,6 @@ fn classes_cover_all_demands_in_order() {
     );
 }
 
-#[test]
-fn counters_lead_to_the_class_of_the_exact_inversion() {
-    let table = AdmissionTable::new();
-    let unit = f64::from(1_u32 << 31);
-    for u in [1e-4, 0.01, 0.3, 0.7, 0.99] {
-        for free in [1e-3, 0.01, 0.3] {
-            let exact = table
-                .class_of(bus::solo_utilisation(u, free).unwrap())
-                .unwrap();
-            let ours = table.class_of_measured((u * unit) as u32, (free * unit) as u32);
-            assert!(
-                ours.number().abs_diff(exact.number()) <= 1,
-                "{u} {free}: {ours:?}, expected {exact:?}"
-            );
-        }
-    }
-    assert_eq!(table.class_of_measured(0, 0), DemandClass::ZERO);
-    assert_eq!(table.class_of_measured(1, 0), DemandClass::HIGHEST);
-    assert_eq!(
-        table.class_of_measured(u32::MAX, u32::MAX),
-        table.class_of(2.0 / 3.0).unwrap()
-    );
-}
-
 proptest! {
     #![proptest_config(cases(400))]
 
@@ -241,7 +216,7 @@ proptest! {
         let (mut load, ..) = both(&table, &solo);
         let class = table.class_of(more).unwrap();
         let with = load.throughput_with(&table, class, copies);
-        (0..copies).for_each(|_| load.add(&table, class).unwrap());
+        (0..copies).for_each(|_| assert!(load.add(&table, class)));
         prop_assert_eq!(with, load.throughput(&table));
     }
 
@@ -254,67 +229,5 @@ proptest! {
         let high = table.ceiling(&load, Gain::of(gain).unwrap()).map_or(0, |class| class.number() + 1);
         let low = table.ceiling(&load, Gain::of(gain + more).unwrap()).map_or(0, |class| class.number() + 1);
         prop_assert!(low <= high, "{} {}", low, high);
-    }
-
-    #[test]
-    fn the_threshold_agrees_where_it_is_firm(solo in prop::collection::vec(0.05..0.6, 1..8), gain in 1.1..1.5) {
-        let table = AdmissionTable::new();
-        let (load, ..) = both(&table, &solo);
-        if let Admission::UpTo(b) = threshold_for_gain(&solo, gain).unwrap() {
-            let class = table.ceiling(&load, Gain::of(gain).unwrap());
-            let got = class.map_or(0.0, |class| table.demand(class));
-            prop_assert!((got - b).abs() < 0.02, "{}, exactly {}", got, b);
-        }
-    }
-}
-
-#[test]
-fn a_share_in_integers_has_the_same_class_or_one_beside_it() {
-    let table = AdmissionTable::new();
-    let mut share = 1_u32;
-    while share < 1 << 31 {
-        let exact = table
-            .class_of(f64::from(share) / f64::from(1_u32 << 31))
-            .unwrap()
-            .number();
-        let got = table.class_of_share(share).number();
-        assert!(got.abs_diff(exact) <= 1, "{share}: {got}, expected {exact}");
-        share += 1 + share / 331;
-    }
-    for number in 0..=DemandClass::HIGHEST.number() {
-        let class = DemandClass::from_number(number).unwrap();
-        let there_and_back = table.class_of_share(table.demand_share(class)).number();
-        // Small ones are whole numbers of 2^-31.
-        assert!(
-            table.demand(class) < 1e-6 || there_and_back.abs_diff(number) <= 1,
-            "{number}: {there_and_back}"
-        );
-    }
-}
-
-#[test]
-fn a_product_in_two_parts_is_the_product() {
-    use super::state::State;
-    let mut share = 3_u64;
-    let mut next = |most: u64| {
-        share = share
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (share >> 20) % (most + 1)
-    };
-    let one = 1_u64 << 40;
-    for round in 0..100_000 {
-        let free = if round % 7 == 0 { one } else { next(one) };
-        let (rest, others) = (next(one - free), next(4 * one));
-        let needed = if round % 5 == 0 {
-            others + one
-        } else {
-            others + next(2 * one)
-        };
-        let exact = (u128::from((needed - others).min(one)) * u128::from(rest + free)) >> 40;
-        assert_eq!(
-            State { free, rest, others }.short_of(needed),
-            exact as i64 - free as i64
-        );
     }
 }

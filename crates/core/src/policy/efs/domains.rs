@@ -6,8 +6,8 @@
 use super::settings::Settings;
 use crate::decision::{DemandBasis, WaitReason};
 use crate::model::admission_table::{AdmissionTable, BusLoad, DemandClass, Gain};
+use crate::model::objective::Objective;
 use crate::model::power::energy_per_work;
-use crate::model::threshold::Objective;
 use crate::topology::{CpuSet, Machine};
 
 /// What one more task must add to the throughput where it costs no power, in units of a task that runs alone (ours).
@@ -111,7 +111,7 @@ impl<'a> Domains<'a> {
             let of = &self.machine.cpus[cpu];
             let domain = &mut self.domains[of.memory_domain];
             // Beyond the most tasks that the table can hold nothing more is counted.
-            let _ = domain.load.add(self.table, class);
+            domain.load.add(self.table, class);
             domain.active += usize::from(self.on_core[of.core] == 0);
             self.on_core[of.core] += 1;
             domain.throughput = None;
@@ -125,7 +125,7 @@ impl<'a> Domains<'a> {
             let of = &self.machine.cpus[cpu];
             let domain = &mut self.domains[of.memory_domain];
             // One that was added beyond the most that the table can hold was not counted.
-            let _ = domain.load.remove(self.table, class);
+            domain.load.remove(self.table, class);
             self.on_core[of.core] -= 1;
             domain.active -= usize::from(self.on_core[of.core] == 0);
             domain.throughput = None;

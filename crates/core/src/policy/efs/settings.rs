@@ -1,8 +1,8 @@
 //! The parameters of `efs`: EFS's constants and the figures of its machine.
 
+use crate::model::objective::Objective;
 use crate::model::power::PowerModel;
 use crate::model::starvation::Starvation;
-use crate::model::threshold::Objective;
 use crate::model::window::Window;
 use crate::policy::params::{P_MORE, P0, P1, P2, power_model};
 use crate::policy::prelude::*;

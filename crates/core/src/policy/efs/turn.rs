@@ -7,7 +7,7 @@ use super::settings::Settings;
 use super::starved;
 use crate::decision::WaitReason;
 use crate::model::admission_table::{AdmissionTable, DemandClass};
-use crate::model::threshold::Objective;
+use crate::model::objective::Objective;
 use crate::placement::{Placement, Purpose};
 use crate::policy::round::Round;
 use crate::snapshot::TaskView;

@@ -6,8 +6,8 @@ use crate::reproduction::engine::{
 };
 use crate::reproduction::paper::lucky as paper;
 use crate::statistics::mean;
-use cosched_core::model::cross_core::{CoreType, benefit};
-use cosched_sim::{CoreTypeFit, CoreTypesFit, MachineSpec};
+use cosched_core::model::cross_core::benefit;
+use cosched_sim::{CoreTypesFit, MachineSpec};
 use std::sync::Arc;
 
 /// What a program gains from the big core.
@@ -20,34 +20,28 @@ pub(super) struct Benefit {
 /// The types of core, fitted to a machine.
 pub(super) struct CoreTypes {
     pub(super) fit: CoreTypesFit,
-    big: CoreType,
-    small: CoreType,
-}
-
-fn core_type(fit: &CoreTypeFit) -> Option<CoreType> {
-    CoreType::new(fit.capacity_mips, fit.busy_w, fit.idle_w).ok()
 }
 
 impl CoreTypes {
     /// Fits them.
     pub(super) fn fit(spec: &Arc<MachineSpec>) -> Result<CoreTypes> {
-        let types = fitted(spec)?.core_types.and_then(|fit| {
-            Some(CoreTypes {
-                big: core_type(&fit.big)?,
-                small: core_type(&fit.small)?,
-                fit,
-            })
-        });
-        types.ok_or_else(|| ReproduceError::trial(&spec.name, "its types of core cannot be fitted"))
+        match fitted(spec)?.core_types {
+            Some(fit) => Ok(CoreTypes { fit }),
+            None => Err(ReproduceError::trial(
+                &spec.name,
+                "its types of core cannot be fitted",
+            )),
+        }
     }
 
     pub(super) fn benefit(&self, alone: &Alone) -> Benefit {
+        let CoreTypesFit { big, small, .. } = &self.fit;
         let mut ratio = Vec::new();
         for (on_big, on_small) in alone.big.iter().zip(&alone.small) {
             // The highest MIPS are the capacity; noise of the counters may lift one slightly above.
-            let on_big = on_big.mips.min(self.big.capacity_mips());
-            let on_small = on_small.mips.min(self.small.capacity_mips());
-            ratio.extend(benefit(&self.big, on_big, &self.small, on_small));
+            let on_big = on_big.mips.min(big.capacity_mips());
+            let on_small = on_small.mips.min(small.capacity_mips());
+            ratio.extend(benefit(big, on_big, small, on_small));
         }
         Benefit {
             name: alone.program.name.clone(),

@@ -7,7 +7,7 @@ use crate::rng::Rng;
 use std::sync::LazyLock;
 
 static MODEL: LazyLock<PowerModel> =
-    LazyLock::new(|| PowerModel::new(&[26.6, 22.6, 12.0, 12.3]).unwrap());
+    LazyLock::new(|| PowerModel::new([26.6, 22.6, 12.0, 12.3]).unwrap());
 
 fn priced<'a>(
     price: f64,
