@@ -65,14 +65,29 @@ pub enum InvalidDecision {
 /// # Errors
 /// The first fault found. No part of an invalid decision is applied.
 pub fn check(snapshot: &Snapshot, decision: &Decision) -> Result<(), InvalidDecision> {
-    let machine = &snapshot.machine;
-    let now = snapshot.now;
-    if let Some(at) = decision.next_wake
-        && at <= now
-    {
-        return Err(InvalidDecision::Past { at, now });
+    check_future(snapshot, decision.next_wake)?;
+    let after = placements_after(snapshot, decision)?;
+    check_collisions(snapshot, &after)?;
+    let ready = snapshot.tasks.iter().filter(|task| !task.asleep).count();
+    if ready > 0 && decision.next_wake.is_none() && after.iter().all(Option::is_none) {
+        return Err(InvalidDecision::Stalled(ready));
     }
-    // The state after the decision: where each task of the snapshot will be.
+    Ok(())
+}
+
+fn check_future(snapshot: &Snapshot, at: Option<Nanos>) -> Result<(), InvalidDecision> {
+    let now = snapshot.now;
+    match at {
+        Some(at) if at <= now => Err(InvalidDecision::Past { at, now }),
+        _ => Ok(()),
+    }
+}
+
+/// Where each task of the snapshot will be after the decision, if each change by itself is allowed.
+fn placements_after<'a>(
+    snapshot: &'a Snapshot,
+    decision: &'a Decision,
+) -> Result<Vec<Option<&'a Placement>>, InvalidDecision> {
     let mut after: Vec<Option<&Placement>> = snapshot
         .tasks
         .iter()
@@ -88,76 +103,54 @@ pub fn check(snapshot: &Snapshot, decision: &Decision) -> Result<(), InvalidDeci
             return Err(InvalidDecision::NamedTwice(id));
         }
         let task = &snapshot.tasks[ix];
-        match change {
+        after[ix] = match change {
             Change::Place {
                 placement,
                 lease_end,
                 ..
             } => {
-                if let Some(at) = *lease_end
-                    && at <= now
-                {
-                    return Err(InvalidDecision::Past { at, now });
-                }
+                check_future(snapshot, *lease_end)?;
                 check_placement(snapshot, task, placement)?;
-                after[ix] = Some(placement);
+                Some(placement)
             }
-            Change::Stop { .. } => {
-                if !task.control.freeze {
-                    return Err(InvalidDecision::NotAllowed(id));
-                }
-                after[ix] = None;
-            }
-        }
+            Change::Stop { .. } if task.control.freeze => None,
+            Change::Stop { .. } => return Err(InvalidDecision::NotAllowed(id)),
+        };
     }
-    // Exclusive CPUs first, then those that whole-core tasks want idle.
+    Ok(after)
+}
+
+/// Checks that no CPU has two exclusive tasks, and that the siblings of whole-core tasks are idle.
+fn check_collisions(
+    snapshot: &Snapshot,
+    after: &[Option<&Placement>],
+) -> Result<(), InvalidDecision> {
+    let machine = &snapshot.machine;
     let mut owner: Vec<Option<TaskId>> = vec![None; machine.cpus.len()];
-    let placed = || {
-        snapshot
-            .tasks
-            .iter()
-            .zip(&after)
-            .filter_map(|(task, at)| at.map(|at| (task.id, at)))
-    };
-    for (id, placement) in placed() {
-        if let Placement::Exclusive { cpus, .. } = placement {
-            for cpu in cpus.iter() {
-                let Some(ix) = machine.index_of(cpu) else {
-                    continue;
-                };
-                if let Some(other) = owner[ix].replace(id) {
-                    return Err(InvalidDecision::Collision {
-                        a: other,
-                        b: id,
-                        cpu,
-                    });
-                }
+    let mut whole_cores = Vec::new();
+    for (task, placement) in snapshot.tasks.iter().zip(after) {
+        let Some(Placement::Exclusive { cpus, whole_core }) = placement else {
+            continue;
+        };
+        for cpu in cpus.iter() {
+            let Some(ix) = machine.index_of(cpu) else {
+                continue;
+            };
+            if let Some(a) = owner[ix].replace(task.id) {
+                return Err(InvalidDecision::Collision { a, b: task.id, cpu });
+            }
+            if *whole_core {
+                whole_cores.push((task.id, machine.cpus[ix].core));
             }
         }
     }
-    for (id, placement) in placed() {
-        if let Placement::Exclusive {
-            cpus,
-            whole_core: true,
-        } = placement
-        {
-            for cpu in cpus.iter().filter_map(|cpu| machine.index_of(cpu)) {
-                for sibling in machine.cores[machine.cpus[cpu].core].iter() {
-                    let other = machine.index_of(sibling).and_then(|ix| owner[ix]);
-                    if let Some(other) = other.filter(|&other| other != id) {
-                        return Err(InvalidDecision::Collision {
-                            a: id,
-                            b: other,
-                            cpu: sibling,
-                        });
-                    }
-                }
+    for (a, core) in whole_cores {
+        for cpu in machine.cores[core].iter() {
+            let other = machine.index_of(cpu).and_then(|ix| owner[ix]);
+            if let Some(b) = other.filter(|&other| other != a) {
+                return Err(InvalidDecision::Collision { a, b, cpu });
             }
         }
-    }
-    let ready = snapshot.tasks.iter().filter(|task| !task.asleep).count();
-    if ready > 0 && decision.next_wake.is_none() && after.iter().all(Option::is_none) {
-        return Err(InvalidDecision::Stalled(ready));
     }
     Ok(())
 }

@@ -4,11 +4,8 @@
 //! (`Tally`). Tests report the tables and schemas that lack it.
 
 use crate::listed::listed_enum;
-use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
-use serde::ser::SerializeMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
 listed_enum! {
@@ -110,8 +107,11 @@ impl fmt::Display for Counter {
     }
 }
 
-/// One value for each counter. In JSON it is an object whose keys are the counters' names; all must be there.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// One value for each counter. In JSON it is an object whose keys are the counters' names; all must be there. Other keys
+/// are ignored, because a later version may have more counters.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(from = "Object<T>", into = "Object<T>")]
+#[serde(bound(serialize = "T: Clone + Serialize"))]
 pub struct PerCounter<T>([T; Counter::COUNT]);
 
 impl<T> PerCounter<T> {
@@ -158,59 +158,48 @@ impl<T: fmt::Debug> fmt::Debug for PerCounter<T> {
     }
 }
 
-impl<T: Serialize> Serialize for PerCounter<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(Counter::COUNT))?;
-        for (counter, value) in self.iter() {
-            map.serialize_entry(counter.name(), value)?;
-        }
-        map.end()
+/// The form of [`PerCounter`] in JSON.
+#[derive(Deserialize, Serialize)]
+struct Object<T> {
+    cycles: T,
+    instructions: T,
+    l1_accesses: T,
+    llc_accesses: T,
+    mm_reads: T,
+    mm_writes: T,
+}
+
+impl<T> From<Object<T>> for PerCounter<T> {
+    fn from(object: Object<T>) -> PerCounter<T> {
+        PerCounter([
+            object.cycles,
+            object.instructions,
+            object.l1_accesses,
+            object.llc_accesses,
+            object.mm_reads,
+            object.mm_writes,
+        ])
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for PerCounter<T> {
-    /// Ignores keys that name no counter, because a later version may have more counters.
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PerCounter<T>, D::Error> {
-        struct Values<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Values<T> {
-            type Value = PerCounter<T>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object with a key for each counter")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PerCounter<T>, A::Error> {
-                let mut values = [const { None }; Counter::COUNT];
-                while let Some(key) = map.next_key::<String>()? {
-                    match Counter::ALL
-                        .into_iter()
-                        .find(|counter| counter.name() == key)
-                    {
-                        Some(counter) => {
-                            if values[counter as usize]
-                                .replace(map.next_value()?)
-                                .is_some()
-                            {
-                                return Err(A::Error::duplicate_field(counter.name()));
-                            }
-                        }
-                        None => {
-                            map.next_value::<IgnoredAny>()?;
-                        }
-                    }
-                }
-                for (counter, value) in Counter::ALL.into_iter().zip(&values) {
-                    if value.is_none() {
-                        return Err(A::Error::missing_field(counter.name()));
-                    }
-                }
-                // No value is missing, so each one is at the place of its counter.
-                let values: Vec<T> = values.into_iter().flatten().collect();
-                values
-                    .try_into()
-                    .map(PerCounter)
-                    .map_err(|_| A::Error::custom("a counter is missing"))
-            }
+impl<T> From<PerCounter<T>> for Object<T> {
+    fn from(PerCounter(values): PerCounter<T>) -> Object<T> {
+        let [
+            cycles,
+            instructions,
+            l1_accesses,
+            llc_accesses,
+            mm_reads,
+            mm_writes,
+        ] = values;
+        Object {
+            cycles,
+            instructions,
+            l1_accesses,
+            llc_accesses,
+            mm_reads,
+            mm_writes,
         }
-        deserializer.deserialize_map(Values(PhantomData))
     }
 }
 

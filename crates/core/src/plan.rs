@@ -8,7 +8,7 @@
 use crate::admission::Admission;
 use crate::decision::{Wait, WaitReason};
 use crate::placement::{Placement, Purpose};
-use crate::snapshot::{Running, Snapshot, TaskView};
+use crate::snapshot::Snapshot;
 use crate::task::TaskId;
 use crate::topology::CpuSet;
 use crate::units::Nanos;
@@ -93,43 +93,28 @@ impl Schedule {
         admission: Option<Admission>,
         spare: Option<Spare>,
     ) -> Schedule {
-        let running = || {
-            after
-                .tasks
-                .iter()
-                .filter_map(|task| Some((task, task.running.as_ref()?)))
-        };
-        let seat = |(task, running): (&TaskView, &Running)| Seat {
-            task: task.id,
-            placement: running.placement.clone(),
-            until: running.lease_end,
-        };
-        let measures = running().any(|(_, running)| running.purpose != Purpose::Run);
-        let filler = |wait: &Wait| {
-            let task = after.task(wait.task).filter(|_| !measures)?;
-            // A task that has never run must be started first, which a kernel can't do.
-            let can = task.cpus == 1
-                && task.control.place
-                && task.control.freeze
-                && !task.last_cpus.is_empty();
-            let may = !matches!(
-                wait.reason,
-                WaitReason::Heavy { .. } | WaitReason::Unmeasured
-            );
-            (can && may && task.running.is_none()).then(|| Filler {
+        let mut seats = Vec::new();
+        let mut measures = false;
+        for task in &after.tasks {
+            let Some(running) = &task.running else {
+                continue;
+            };
+            measures |= running.purpose != Purpose::Run;
+            seats.push(Seat {
                 task: task.id,
-                allowed: task.allowed.clone(),
-            })
-        };
-        let lead = |wait: &&Wait| match wait.reason {
-            WaitReason::Ahead { progress_milli, .. } => Some(progress_milli),
-            _ => None,
-        };
-        let mut waits: Vec<&Wait> = waits.iter().collect();
-        waits.sort_by_key(lead);
+                placement: running.placement.clone(),
+                until: running.lease_end,
+            });
+        }
+        let mut fillers = Vec::new();
+        if !measures {
+            let mut waits: Vec<&Wait> = waits.iter().collect();
+            waits.sort_by_key(|wait| lead(wait.reason));
+            fillers.extend(waits.into_iter().filter_map(|wait| filler(after, wait)));
+        }
         Schedule {
-            seats: running().map(seat).collect(),
-            fillers: waits.into_iter().filter_map(filler).collect(),
+            seats,
+            fillers,
             spare,
             admission,
         }
@@ -145,4 +130,28 @@ impl Schedule {
             }
         )
     }
+}
+
+/// How far a task is ahead, if it waits because of that.
+fn lead(reason: WaitReason) -> Option<u64> {
+    match reason {
+        WaitReason::Ahead { progress_milli, .. } => Some(progress_milli),
+        _ => None,
+    }
+}
+
+/// The waiting task, if it may fill in.
+fn filler(after: &Snapshot, wait: &Wait) -> Option<Filler> {
+    let task = after.task(wait.task)?;
+    // A task that has never run must be started first, which a kernel can't do.
+    let can =
+        task.cpus == 1 && task.control.place && task.control.freeze && !task.last_cpus.is_empty();
+    let may = !matches!(
+        wait.reason,
+        WaitReason::Heavy { .. } | WaitReason::Unmeasured
+    );
+    (can && may && task.running.is_none()).then(|| Filler {
+        task: task.id,
+        allowed: task.allowed.clone(),
+    })
 }

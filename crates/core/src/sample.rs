@@ -130,22 +130,18 @@ impl Sample {
 
     /// The rate of a count over the interval.
     pub fn rate(&self, count: Reading<u64>) -> Reading<Rate> {
-        count.and_then(|count| {
-            Reading::from_option(
-                Rate::from_count(count, self.interval),
-                Absence::NotYetMeasured,
-            )
-        })
+        count.and_then(|count| rate(count, self.interval))
     }
 
     /// The rate of a count over the CPU time of the interval.
     pub fn rate_on_cpu(&self, count: Reading<u64>) -> Reading<Rate> {
-        let rate = |count, time| {
-            Reading::from_option(Rate::from_count(count, time), Absence::NotYetMeasured)
-        };
         self.cpu_time
             .and_then(|time| count.and_then(|count| rate(count, time)))
     }
+}
+
+fn rate(count: u64, time: Nanos) -> Reading<Rate> {
+    Reading::from_option(Rate::from_count(count, time), Absence::NotYetMeasured)
 }
 
 #[cfg(test)]

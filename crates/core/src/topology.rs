@@ -184,34 +184,27 @@ impl FromStr for CpuSet {
 
     /// Reads the kernel's list format; surrounding white space and an empty list are fine.
     fn from_str(text: &str) -> Result<CpuSet, CpuListError> {
-        let bad = || CpuListError {
+        parse_list(text.trim()).ok_or_else(|| CpuListError {
             text: text.trim().to_owned(),
-        };
-        let number = |part: &str| {
-            part.trim()
-                .parse::<u32>()
-                .ok()
-                .filter(|&n| n <= MAX_CPU)
-                .ok_or_else(bad)
-        };
-        let mut set = CpuSet::new();
-        if text.trim().is_empty() {
-            return Ok(set);
-        }
-        for part in text.trim().split(',') {
-            let (start, end) = match part.split_once('-') {
-                Some((start, end)) => (number(start)?, number(end)?),
-                None => (number(part)?, number(part)?),
-            };
-            if start > end {
-                return Err(bad());
-            }
-            for cpu in start..=end {
-                set.insert(CpuId(cpu));
-            }
-        }
-        Ok(set)
+        })
     }
+}
+
+fn parse_list(text: &str) -> Option<CpuSet> {
+    let mut set = CpuSet::new();
+    if text.is_empty() {
+        return Some(set);
+    }
+    for part in text.split(',') {
+        let (start, end) = part.split_once('-').unwrap_or((part, part));
+        let start: u32 = start.trim().parse().ok()?;
+        let end: u32 = end.trim().parse().ok()?;
+        if start > end || end > MAX_CPU {
+            return None;
+        }
+        set.extend((start..=end).map(CpuId));
+    }
+    Some(set)
 }
 
 impl Serialize for CpuSet {
@@ -388,18 +381,16 @@ impl Machine {
         if self.core_types.len() < 2 || cpus.is_empty() {
             return 1.0;
         }
-        let khz = |kind: usize| {
-            self.core_types
-                .get(kind)
-                .and_then(|kind| kind.max_khz)
-                .filter(|&khz| khz > 0)
-        };
-        let share = |cpu: CpuId| {
-            let here = khz(self.cpus[self.index_of(cpu)?].core_type)?;
-            Some(here as f64 / khz(0)? as f64)
-        };
-        let shares = cpus.iter().map(|cpu| share(cpu).unwrap_or(1.0));
+        let shares = cpus.iter().map(|cpu| self.clock_of(cpu).unwrap_or(1.0));
         shares.sum::<f64>() / cpus.len() as f64
+    }
+
+    /// The clock of a CPU as a share of that of the fastest type, if both are known.
+    fn clock_of(&self, cpu: CpuId) -> Option<f64> {
+        let kind = &self.core_types[self.cpus[self.index_of(cpu)?].core_type];
+        let fastest = self.core_types[0].max_khz.filter(|&khz| khz > 0)?;
+        let here = kind.max_khz.filter(|&khz| khz > 0)?;
+        Some(here as f64 / fastest as f64)
     }
 
     /// All usable CPUs.

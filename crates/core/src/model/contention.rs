@@ -269,53 +269,60 @@ impl Prediction {
         self.waits.resize(seats.len(), Waits::default());
         self.link(seats);
         for _ in 0..ROUNDS {
-            self.cached.iter_mut().for_each(|sum| *sum = 0.0);
-            for (seat, job) in seats.iter().zip(&self.jobs) {
-                self.cached[seat.llc] += job.reads;
+            self.adapt(shared, seats);
+        }
+    }
+
+    /// One round in which each job adapts to what the others did in the round before.
+    fn adapt(&mut self, shared: &Contention, seats: &[Seat]) {
+        self.cached.iter_mut().for_each(|sum| *sum = 0.0);
+        for (seat, job) in seats.iter().zip(&self.jobs) {
+            self.cached[seat.llc] += job.reads;
+        }
+        for at in 0..seats.len() {
+            self.waits[at] = self.waits_of(shared, seats, at);
+        }
+        for domain in 0..self.latency.len() {
+            self.latency[domain] = self.settle(shared, domain);
+        }
+        for (job, waits) in self.jobs.iter_mut().zip(&self.waits) {
+            let cpi = waits.cpi(self.latency[waits.domain]);
+            *job = Predicted {
+                cpi,
+                reads: waits.lines / cpi,
+            };
+        }
+    }
+
+    /// How a job waits for memory, beside those that share its cache and its core.
+    fn waits_of(&self, shared: &Contention, seats: &[Seat], at: usize) -> Waits {
+        let Seat { asks, .. } = &seats[at];
+        let cached = self.cached[seats[at].llc];
+        let m = asks.reads_at(if cached > 0.0 {
+            self.jobs[at].reads / cached
+        } else {
+            1.0
+        });
+        let (mut busy, mut ports) = (0.0, 0.0);
+        let mut other = self.first[at];
+        while let Some(here) = other {
+            let there = &seats[here];
+            if here != at {
+                let job = &self.jobs[here];
+                let reads = job.reads * job.cpi / there.asks.ghz;
+                let stall = there.asks.stall(shared, reads, self.latency[there.domain]);
+                busy += activity(stall / job.cpi);
+                ports += there.asks.l1 / job.cpi;
             }
-            for (at, seat) in seats.iter().enumerate() {
-                let cached = self.cached[seat.llc];
-                let m = seat.asks.reads_at(if cached > 0.0 {
-                    self.jobs[at].reads / cached
-                } else {
-                    1.0
-                });
-                let (mut busy, mut ports) = (0.0, 0.0);
-                let mut other = self.first[at];
-                while let Some(here) = other {
-                    let there = &seats[here];
-                    if here != at {
-                        let job = &self.jobs[here];
-                        let stall = there.asks.stall(
-                            shared,
-                            job.reads * job.cpi / there.asks.ghz,
-                            self.latency[there.domain],
-                        );
-                        busy += activity(stall / job.cpi);
-                        ports += there.asks.l1 / job.cpi;
-                    }
-                    other = self.next[here];
-                }
-                let in_core = seat.asks.own * (1.0 + shared.alpha * busy)
-                    + shared.beta * seat.asks.l1 * ports;
-                let hits = seat.asks.penalty * shared.hit * (seat.asks.llc - m).max(0.0);
-                self.waits[at] = Waits {
-                    domain: seat.domain,
-                    lines: m * seat.asks.ghz,
-                    fixed: in_core + hits,
-                    cycles: seat.asks.penalty * m,
-                };
-            }
-            for domain in 0..self.latency.len() {
-                self.latency[domain] = self.settle(shared, domain);
-            }
-            for (job, waits) in self.jobs.iter_mut().zip(&self.waits) {
-                let cpi = waits.cpi(self.latency[waits.domain]);
-                *job = Predicted {
-                    cpi,
-                    reads: waits.lines / cpi,
-                };
-            }
+            other = self.next[here];
+        }
+        let in_core = asks.own * (1.0 + shared.alpha * busy) + shared.beta * asks.l1 * ports;
+        let hits = asks.penalty * shared.hit * (asks.llc - m).max(0.0);
+        Waits {
+            domain: seats[at].domain,
+            lines: m * asks.ghz,
+            fixed: in_core + hits,
+            cycles: asks.penalty * m,
         }
     }
 
@@ -345,16 +352,16 @@ impl Prediction {
 
     /// The latency at which the jobs of a memory domain ask for the load that has it.
     fn settle(&self, shared: &Contention, domain: usize) -> f64 {
-        let here = || {
-            self.waits
-                .iter()
-                .zip(&self.jobs)
-                .filter(|(waits, _)| waits.domain == domain)
-        };
-        let near = here().map(|(_, job)| job.reads).sum();
+        let (mut near, mut here) = (0.0, Vec::new());
+        for (waits, job) in self.waits.iter().zip(&self.jobs) {
+            if waits.domain == domain {
+                near += job.reads;
+                here.push(*waits);
+            }
+        }
         shared.memory.settled(near, |latency| {
-            here()
-                .map(|(waits, _)| waits.lines / waits.cpi(latency))
+            here.iter()
+                .map(|waits| waits.lines / waits.cpi(latency))
                 .sum()
         })
     }

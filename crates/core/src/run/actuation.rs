@@ -9,7 +9,7 @@ use crate::admission::Admission;
 use crate::decision::{Change, Decision, Wait};
 use crate::placement::Purpose;
 use crate::plan::{Payload, Plan, Schedule};
-use crate::snapshot::{TaskView, Trigger};
+use crate::snapshot::Trigger;
 use crate::task::TaskId;
 use crate::topology::CpuSet;
 use crate::units::Nanos;
@@ -75,20 +75,13 @@ impl<B: Backend> Loop<'_, B> {
 
     /// Opens an interval for each task that may fill in, and ends those of tasks that no longer may.
     fn watch_fillers(&mut self, fillers: &[TaskId]) {
-        let waits = |task: &&TaskView| task.running.is_none();
-        let is_watched = |id: TaskId| self.records[id.0 as usize].interval.is_some();
-        let waiting: Vec<TaskId> = self
-            .snap
-            .tasks
-            .iter()
-            .filter(waits)
-            .map(|task| task.id)
-            .collect();
-        let over: Vec<TaskId> = waiting
-            .iter()
-            .copied()
-            .filter(|id| is_watched(*id) && !fillers.contains(id))
-            .collect();
+        let mut over = Vec::new();
+        for task in self.snap.tasks.iter().filter(|task| task.running.is_none()) {
+            let is_watched = self.records[task.id.0 as usize].interval.is_some();
+            if is_watched && !fillers.contains(&task.id) {
+                over.push(task.id);
+            }
+        }
         self.close(&over, false);
         for id in over {
             self.records[id.0 as usize].interval = None;

@@ -6,14 +6,13 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Settings of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RunConfig {
     /// The unit of progress: the policy's ordinary quantum.
     pub quantum: Nanos,
     /// Tasks that may be live at once; the rest queue.
     pub jobs: usize,
     /// In which order tasks are let in that have arrived.
-    #[serde(default)]
     pub order: Order,
     /// No started task is kept frozen much longer than this.
     pub max_pause: Nanos,
@@ -22,34 +21,24 @@ pub struct RunConfig {
     /// A task that has been placed for longer than this is ended.
     pub timeout: Option<TimeLimit>,
     /// Time between the starts of two tasks.
-    #[serde(default)]
     pub delay: Nanos,
     /// How often a task that fails is started in all, at least 1. Its result is that of its last attempt.
-    #[serde(default = "one")]
     pub attempts: u32,
     /// Time from SIGTERM to SIGKILL.
     pub grace: Nanos,
     /// Seed of the run's generator.
     pub seed: u64,
     /// What becomes of a task that has ended while others have not.
-    #[serde(default)]
     pub restart: Restart,
     /// How decisions are carried out.
-    #[serde(default)]
     pub actuation: Actuation,
     /// Whether to read what each memory domain moves; for policies that need
     /// [`Capability::Traffic`](crate::Capability::Traffic).
-    #[serde(default)]
     pub traffic: bool,
 }
 
-fn one() -> u32 {
-    1
-}
-
 /// How long a task may be placed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeLimit {
     /// So long.
     Fixed(Nanos),
@@ -78,7 +67,7 @@ impl TimeLimit {
 }
 
 /// In which order tasks are let in that have arrived.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// Those that are [expected](crate::Expected) to take longest first; those that are alike as they were given.
@@ -89,7 +78,7 @@ pub enum Order {
 }
 
 /// How decisions are carried out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Actuation {
     /// One by one, as changes. Between two decisions a CPU whose task sleeps stands idle.
@@ -101,7 +90,7 @@ pub enum Actuation {
 }
 
 /// What becomes of a task that has ended while others have not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
     /// It is not started again.
@@ -133,17 +122,20 @@ impl Default for RunConfig {
 }
 
 /// What to do when enough jobs have failed, or succeeded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Halt {
     /// What to do when the condition is met.
     pub when: HaltWhen,
-    /// The condition.
+    /// The jobs that are counted.
     pub on: HaltOn,
+    /// The number of them that meets the condition.
+    pub count: u32,
+    /// The number is a share of all jobs, in per cent.
+    pub is_percent: bool,
 }
 
 /// How a run is halted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HaltWhen {
     /// Never.
     #[default]
@@ -154,70 +146,56 @@ pub enum HaltWhen {
     Now,
 }
 
-/// What halts a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// Which jobs a halt rule counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HaltOn {
-    /// This many jobs have failed.
-    Failures(u32),
-    /// This many jobs have succeeded.
-    Successes(u32),
-    /// This many jobs have ended, well or not.
-    Ended(u32),
-    /// This share of all jobs has failed, in per cent.
-    FailedPercent(u32),
-    /// This share of all jobs has succeeded, in per cent.
-    SucceededPercent(u32),
-    /// This share of all jobs has ended, well or not, in per cent.
-    EndedPercent(u32),
-}
-
-impl Default for HaltOn {
-    fn default() -> HaltOn {
-        HaltOn::Failures(1)
-    }
+    /// Those that failed.
+    #[default]
+    Failures,
+    /// Those that succeeded.
+    Successes,
+    /// Those that ended, well or not.
+    Ended,
 }
 
 impl Halt {
     /// Whether jobs that succeed meet the condition.
     pub fn is_on_successes(&self) -> bool {
-        matches!(self.on, HaltOn::Successes(_) | HaltOn::SucceededPercent(_))
+        self.on == HaltOn::Successes
     }
 
     /// What to do after `failed` and `succeeded` of `total` jobs.
     pub fn verdict(&self, failed: u32, succeeded: u32, total: u32) -> HaltWhen {
-        let percent = |n: u32| u64::from(n) * 100 / u64::from(total.max(1));
-        let reached = match self.on {
-            HaltOn::Failures(n) => failed >= n,
-            HaltOn::Successes(n) => succeeded >= n,
-            HaltOn::Ended(n) => failed + succeeded >= n,
-            HaltOn::EndedPercent(p) => {
-                failed + succeeded > 0 && percent(failed + succeeded) >= u64::from(p)
-            }
-            HaltOn::FailedPercent(p) => failed > 0 && percent(failed) >= u64::from(p),
-            HaltOn::SucceededPercent(p) => succeeded > 0 && percent(succeeded) >= u64::from(p),
+        let counted = match self.on {
+            HaltOn::Failures => failed,
+            HaltOn::Successes => succeeded,
+            HaltOn::Ended => failed + succeeded,
+        };
+        let reached = if self.is_percent {
+            let percent = u64::from(counted) * 100 / u64::from(total.max(1));
+            counted > 0 && percent >= u64::from(self.count)
+        } else {
+            counted >= self.count
         };
         if reached { self.when } else { HaltWhen::Never }
     }
 }
 
 impl fmt::Display for Halt {
-    /// As it is read.
+    /// In GNU parallel's form.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let when = match self.when {
             HaltWhen::Never => return f.write_str("never"),
             HaltWhen::Soon => "soon",
             HaltWhen::Now => "now",
         };
-        let (on, n, unit) = match self.on {
-            HaltOn::Failures(n) => ("fail", n, ""),
-            HaltOn::Successes(n) => ("success", n, ""),
-            HaltOn::Ended(n) => ("done", n, ""),
-            HaltOn::FailedPercent(n) => ("fail", n, "%"),
-            HaltOn::SucceededPercent(n) => ("success", n, "%"),
-            HaltOn::EndedPercent(n) => ("done", n, "%"),
+        let on = match self.on {
+            HaltOn::Failures => "fail",
+            HaltOn::Successes => "success",
+            HaltOn::Ended => "done",
         };
-        write!(f, "{when},{on}={n}{unit}")
+        let unit = if self.is_percent { "%" } else { "" };
+        write!(f, "{when},{on}={}{unit}", self.count)
     }
 }
 
@@ -236,38 +214,39 @@ impl FromStr for Halt {
 
     /// Reads GNU parallel's form.
     fn from_str(text: &str) -> Result<Halt, HaltParseError> {
-        let bad = || HaltParseError {
-            text: text.to_owned(),
-        };
         if text == "never" {
             return Ok(Halt::default());
         }
-        let (when, on) = text.split_once(',').ok_or_else(bad)?;
-        let when = match when {
+        parse_halt(text).ok_or_else(|| HaltParseError {
+            text: text.to_owned(),
+        })
+    }
+}
+
+/// Parses a rule such as `soon,fail=1` or `now,done=30%`.
+fn parse_halt(text: &str) -> Option<Halt> {
+    let (when, rule) = text.split_once(',')?;
+    let (on, count) = rule.split_once('=')?;
+    let is_percent = count.ends_with('%');
+    let count: u32 = count.strip_suffix('%').unwrap_or(count).parse().ok()?;
+    if count == 0 || (is_percent && count > 100) {
+        return None;
+    }
+    Some(Halt {
+        when: match when {
             "now" => HaltWhen::Now,
             "soon" => HaltWhen::Soon,
-            _ => return Err(bad()),
-        };
-        let (what, count) = on.split_once('=').ok_or_else(bad)?;
-        let (number, is_percent) = match count.strip_suffix('%') {
-            Some(number) => (number, true),
-            None => (count, false),
-        };
-        let number: u32 = number.parse().ok().filter(|&n| n > 0).ok_or_else(bad)?;
-        if is_percent && number > 100 {
-            return Err(bad());
-        }
-        let on = match (what, is_percent) {
-            ("fail", false) => HaltOn::Failures(number),
-            ("fail", true) => HaltOn::FailedPercent(number),
-            ("success", false) => HaltOn::Successes(number),
-            ("success", true) => HaltOn::SucceededPercent(number),
-            ("done", false) => HaltOn::Ended(number),
-            ("done", true) => HaltOn::EndedPercent(number),
-            _ => return Err(bad()),
-        };
-        Ok(Halt { when, on })
-    }
+            _ => return None,
+        },
+        on: match on {
+            "fail" => HaltOn::Failures,
+            "success" => HaltOn::Successes,
+            "done" => HaltOn::Ended,
+            _ => return None,
+        },
+        count,
+        is_percent,
+    })
 }
 
 #[cfg(test)]

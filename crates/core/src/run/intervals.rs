@@ -349,11 +349,10 @@ fn domains_of(snap: &Snapshot, interval: &Interval, task: TaskId) -> Vec<usize> 
         .task(task)
         .filter(|_| interval.cpus.is_empty())
         .map(|view| &view.last_cpus);
-    let on = |cpu| Some(machine.cpus[machine.index_of(cpu)?].memory_domain);
-    let mut domains: Vec<usize> = last
-        .unwrap_or(&interval.cpus)
-        .iter()
-        .filter_map(on)
+    let cpus = last.unwrap_or(&interval.cpus).iter();
+    let mut domains: Vec<usize> = cpus
+        .filter_map(|cpu| machine.index_of(cpu))
+        .map(|ix| machine.cpus[ix].memory_domain)
         .collect();
     domains.sort_unstable();
     domains.dedup();

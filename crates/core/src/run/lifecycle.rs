@@ -10,7 +10,6 @@ use crate::estimate::{Start, TaskEstimator};
 use crate::placement::Placement;
 use crate::snapshot::{TaskView, Trigger};
 use crate::task::{Exit, TaskId};
-use crate::topology::Machine;
 use crate::units::{Nanos, Reading};
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -40,16 +39,11 @@ impl LeastProgress {
     }
 
     fn add(&mut self, task: &TaskView) {
-        let less = |least: &mut Option<f64>, one: Reading<f64>| {
-            let Reading::Value(one) = one else { return };
-            *least = Some(least.map_or(one, |least| least.min(one)));
-        };
-        less(&mut self.estimated, task.estimates.progress);
-        less(&mut self.by_trace, task.estimates.trace_progress);
-        less(
-            &mut self.learnt,
-            task.estimates.learnt.as_ref().map(|learnt| learnt.progress),
-        );
+        let estimates = &task.estimates;
+        let learnt = estimates.learnt.as_ref().map(|learnt| learnt.progress);
+        lower(&mut self.estimated, estimates.progress);
+        lower(&mut self.by_trace, estimates.trace_progress);
+        lower(&mut self.learnt, learnt);
     }
 
     /// Where a task starts that arrives now.
@@ -58,6 +52,13 @@ impl LeastProgress {
             progress: self.estimated.unwrap_or(0.0),
             trace_progress: self.by_trace.unwrap_or(0.0),
         }
+    }
+}
+
+/// Lowers the least value to this one, if it is known and less.
+fn lower(least: &mut Option<f64>, one: Reading<f64>) {
+    if let Reading::Value(one) = one {
+        *least = Some(least.map_or(one, |least| least.min(one)));
     }
 }
 
@@ -118,14 +119,13 @@ impl<B: Backend> Loop<'_, B> {
             ordered,
             ..
         } = self;
-        let record = |id: &TaskId| &records[id.0 as usize];
-        let arrived = pending.partition_point(|id| record(id).spec.arrives <= now);
+        let arrived = pending.partition_point(|id| records[id.0 as usize].spec.arrives <= now);
         if arrived > *ordered {
             let waiting = &mut pending.make_contiguous()[..arrived];
-            let fresh = waiting
+            let again = waiting
                 .iter()
-                .rposition(|id| record(id).runs > 0)
-                .map_or(0, |place| place + 1);
+                .rposition(|id| records[id.0 as usize].runs > 0);
+            let fresh = again.map_or(0, |place| place + 1);
             waiting[fresh..].sort_by_key(|id| Reverse(classes[id.0 as usize]));
         }
         *ordered = arrived;
@@ -245,15 +245,15 @@ impl<B: Backend> Loop<'_, B> {
 
     fn some_cpu_idles(&self) -> bool {
         let machine = &*self.snap.machine;
-        let placements = || {
-            self.snap
-                .tasks
-                .iter()
-                .filter_map(|task| Some(&task.running.as_ref()?.placement))
-        };
-        let taken: usize = placements().map(|placement| placement.cpus().len()).sum();
+        let mut taken = 0;
+        for task in &self.snap.tasks {
+            match task.running.as_ref().map(|running| &running.placement) {
+                Some(Placement::Exclusive { cpus, .. }) => taken += cpus.len(),
+                Some(Placement::Shared { .. }) => return false,
+                None => {}
+            }
+        }
         taken < machine.cpus.len()
-            && placements().all(|placement| matches!(placement, Placement::Exclusive { .. }))
     }
 
     fn some_task_waits(&self) -> bool {
@@ -267,9 +267,8 @@ impl<B: Backend> Loop<'_, B> {
     /// anew, because they were placed for another machine.
     pub(super) fn change_machine(&mut self, triggers: &mut Vec<Trigger>) {
         let before = std::mem::replace(&mut self.snap.machine, self.backend.machine());
-        let domains = |machine: &Machine| machine.memory_domains.len();
         // With a memory domain less or more, the others may have other positions.
-        if domains(&before) != domains(&self.snap.machine) {
+        if before.memory_domains.len() != self.snap.machine.memory_domains.len() {
             self.traffic = (Nanos::MAX, Arc::new([]));
             for interval in self
                 .records
@@ -280,13 +279,13 @@ impl<B: Backend> Loop<'_, B> {
             }
         }
         let all = self.snap.machine.all_cpus();
-        let lost = |task: &&TaskView| {
-            task.running
-                .as_ref()
-                .is_some_and(|running| !running.placement.cpus().is_subset(&all))
-        };
-        self.displaced
-            .extend(self.snap.tasks.iter().filter(lost).map(|task| task.id));
+        for task in &self.snap.tasks {
+            if let Some(running) = &task.running
+                && !running.placement.cpus().is_subset(&all)
+            {
+                self.displaced.push(task.id);
+            }
+        }
         triggers.push(Trigger::QuantumEnd);
     }
 

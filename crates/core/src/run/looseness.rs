@@ -6,7 +6,6 @@ use super::state::Loop;
 use crate::decision::{Change, Decision, Wait};
 use crate::placement::Placement;
 use crate::plan::{Filler, Spare};
-use crate::snapshot::TaskView;
 use crate::spare::spare_cpus;
 use crate::task::{TaskId, Width};
 use crate::topology::CpuSet;
@@ -73,17 +72,17 @@ impl<B: Backend> Loop<'_, B> {
             ..Decision::default()
         };
         let cpus = spare_cpus(&self.snap, &as_decided);
-        let may = |task: &&TaskView| {
-            let has_own = matches!(&task.running, Some(running) if matches!(running.placement, Placement::Exclusive { .. }));
-            has_own && task.control.place && self.is_loose(task.id)
-        };
-        let tasks = self.snap.tasks.iter().filter(may);
-        let tasks: Vec<Filler> = tasks
-            .map(|task| Filler {
-                task: task.id,
-                allowed: task.allowed.clone(),
-            })
-            .collect();
+        let mut tasks = Vec::new();
+        for task in &self.snap.tasks {
+            let placement = task.running.as_ref().map(|running| &running.placement);
+            let has_own = matches!(placement, Some(Placement::Exclusive { .. }));
+            if has_own && task.control.place && self.is_loose(task.id) {
+                tasks.push(Filler {
+                    task: task.id,
+                    allowed: task.allowed.clone(),
+                });
+            }
+        }
         (!cpus.is_empty() && !tasks.is_empty()).then_some(Spare { cpus, tasks })
     }
 

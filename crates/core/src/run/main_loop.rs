@@ -6,25 +6,20 @@
 use super::backend::{Backend, Event};
 use super::config::{Actuation, RunConfig};
 use super::error::RunError;
-use super::order::classes;
+use super::histogram::Histogram;
 use super::recorder::{
-    DecisionRecord, EndedBy, Overhead, PlanCounts, Recorder, RunResult, TaskResult, Warning,
+    DecisionRecord, EndedBy, PlanCounts, Recorder, RunResult, TaskResult, Warning,
 };
-use super::state::{Loop, Planning, Tally};
+use super::state::Loop;
 use super::task_record::TaskRecord;
 use crate::capability::Capability;
 use crate::check::check;
 use crate::decision::{Change, Decision};
-use crate::estimate::Learner;
-use crate::model::contention::Contention;
 use crate::policy::{Policy, stand_in};
-use crate::rng::Rng;
-use crate::snapshot::{Snapshot, TaskView, Trigger};
-use crate::task::{TaskId, TaskSpec, Width};
-use crate::topology::CpuSet;
+use crate::snapshot::Trigger;
+use crate::task::{TaskId, TaskSpec};
+use crate::topology::Machine;
 use crate::units::Nanos;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Runs tasks to their end under a policy.
 ///
@@ -38,7 +33,20 @@ pub fn run<B: Backend>(
     tasks: Vec<TaskSpec>,
     config: &RunConfig,
 ) -> Result<RunResult, RunError<B::Error>> {
-    let machine = backend.machine();
+    check_tasks(&tasks, &backend.machine())?;
+    if config.actuation == Actuation::Plans
+        && let Some(why) = backend.capabilities().why_missing(Capability::Plans)
+    {
+        return Err(RunError::NoPlans(why));
+    }
+    Loop::new(backend, policy, recorder, tasks, config).run()
+}
+
+/// Checks that the tasks are numbered in their order, and that each fits the machine.
+fn check_tasks<E: std::error::Error>(
+    tasks: &[TaskSpec],
+    machine: &Machine,
+) -> Result<(), RunError<E>> {
     for (ix, task) in tasks.iter().enumerate() {
         if task.id.0 as usize != ix {
             return Err(RunError::Numbering {
@@ -47,8 +55,10 @@ pub fn run<B: Backend>(
                 should: ix,
             });
         }
-        let usable = |mask: &CpuSet| mask.intersection(&machine.all_cpus()).len();
-        let have = task.allowed.as_ref().map_or(machine.cpus.len(), usable);
+        let have = match &task.allowed {
+            Some(mask) => mask.intersection(&machine.all_cpus()).len(),
+            None => machine.cpus.len(),
+        };
         if task.cpus as usize > have || task.cpus == 0 {
             return Err(RunError::TooLarge {
                 name: task.name.clone(),
@@ -57,68 +67,7 @@ pub fn run<B: Backend>(
             });
         }
     }
-    let by_plans = config.actuation == Actuation::Plans;
-    if let Some(why) = backend
-        .capabilities()
-        .why_missing(Capability::Plans)
-        .filter(|_| by_plans)
-    {
-        return Err(RunError::NoPlans(why));
-    }
-    let mut pending: Vec<TaskId> = tasks.iter().map(|task| task.id).collect();
-    pending.sort_by_key(|id| (tasks[id.0 as usize].arrives, *id));
-    let snap = Snapshot {
-        machine,
-        now: Nanos::ZERO,
-        triggers: Vec::new(),
-        queued: 0,
-        contention: Contention::default(),
-        admits: None,
-        tasks: Vec::new(),
-    };
-    let measures_widths = tasks.iter().any(|task| task.width == Width::Measured);
-    let classes = classes(&tasks, config);
-    let records = tasks
-        .into_iter()
-        .map(|spec| TaskRecord::new(spec, config.quantum))
-        .collect();
-    let learner = Learner::new(&snap.machine.core_types, config.quantum);
-    Loop {
-        backend,
-        policy,
-        recorder,
-        config,
-        rng: Rng::new(config.seed),
-        snap,
-        records,
-        pending: pending.into(),
-        ordered: 0,
-        classes,
-        turns: 0,
-        told_memory: false,
-        told_short: false,
-        measures_widths,
-        dying: BTreeMap::new(),
-        samples: Vec::new(),
-        learner,
-        next_wake: None,
-        drain: None,
-        counts: Tally::default(),
-        overhead: Overhead::default(),
-        policy_faults: 0,
-        room_retry: None,
-        last_start: None,
-        times: Vec::new(),
-        energy_j: None,
-        next_state: Nanos::ZERO,
-        waits: Vec::new(),
-        displaced: Vec::new(),
-        switches: Vec::new(),
-        planning: by_plans.then(Planning::default),
-        plans: by_plans.then(PlanCounts::default),
-        traffic: (Nanos::MAX, Arc::new([])),
-    }
-    .run()
+    Ok(())
 }
 
 impl<B: Backend> Loop<'_, B> {
@@ -255,25 +204,7 @@ impl<B: Backend> Loop<'_, B> {
     fn decide(&mut self, triggers: Vec<Trigger>) -> Result<(), RunError<B::Error>> {
         self.stop_displaced()?;
         let watch = self.backend.stopwatch();
-        let now = self.snap.now;
-        if triggers.contains(&Trigger::QuantumEnd) {
-            let open = |task: &&TaskView| self.records[task.id.0 as usize].interval.is_some();
-            let open: Vec<TaskId> = self
-                .snap
-                .tasks
-                .iter()
-                .filter(open)
-                .map(|task| task.id)
-                .collect();
-            self.close(&open, true);
-        } else {
-            let ended = triggers.iter().filter_map(|trigger| match trigger {
-                Trigger::LeaseEnd(id) => Some(*id),
-                _ => None,
-            });
-            let ended: Vec<TaskId> = ended.collect();
-            self.close(&ended, true);
-        }
+        self.close_for(&triggers);
         self.snap.triggers = triggers;
         self.snap.queued = self.ordered as u32;
         self.snap.admits = match (&self.planning, self.backend.planner()) {
@@ -282,35 +213,16 @@ impl<B: Backend> Loop<'_, B> {
         };
         let observed = self.backend.stopwatch();
 
-        let state = self
-            .recorder
-            .wants_policy_state()
-            .then(|| self.policy.save());
+        let wants_state = self.recorder.wants_policy_state();
+        let state = wants_state.then(|| self.policy.save());
         let rng = self.rng.state();
         let asked = self.backend.stopwatch();
-        let mut decision = self.policy.decide(&self.snap, &mut self.rng);
+        let decision = self.policy.decide(&self.snap, &mut self.rng);
         let decided = self.backend.stopwatch();
-        let mut stood_in = false;
-        if let Err(fault) = check(&self.snap, &decision) {
-            self.policy_faults += 1;
-            self.recorder.warn(now, &Warning::PolicyFault(fault));
-            decision = stand_in(&self.snap);
-            stood_in = true;
-            if check(&self.snap, &decision).is_err() {
-                // Not even round-robin's decision can be carried out: leave what runs, and ask again in a quantum.
-                decision = Decision {
-                    next_wake: Some(now + self.config.quantum),
-                    ..Decision::default()
-                };
-            }
-        }
+        let (decision, stood_in) = self.checked(decision);
         // The interval of a task that the decision stops or moves ends here, unless it was closed just now.
-        let moved: Vec<TaskId> = decision
-            .changes
-            .iter()
-            .filter(|change| self.breaks(change))
-            .map(Change::task)
-            .collect();
+        let moved = decision.changes.iter().filter(|change| self.breaks(change));
+        let moved: Vec<TaskId> = moved.map(Change::task).collect();
         self.close(&moved, false);
         self.recorder.decided(DecisionRecord {
             snapshot: &self.snap,
@@ -325,53 +237,76 @@ impl<B: Backend> Loop<'_, B> {
         self.carry_out(decision)?;
         let applied = self.backend.stopwatch();
         self.overhead.decisions += 1;
-        if let (Some(a), Some(b), Some(c), Some(d), Some(e), Some(f)) =
-            (watch, observed, asked, decided, recorded, applied)
-        {
-            self.overhead.observe.add((b - a).0);
-            self.overhead.decide.add((d - c).0);
-            self.overhead.apply.add((f - e).0);
-        }
+        add_span(&mut self.overhead.observe, watch, observed);
+        add_span(&mut self.overhead.decide, asked, decided);
+        add_span(&mut self.overhead.apply, recorded, applied);
         Ok(())
+    }
+
+    /// Closes the intervals of all tasks at the end of a quantum, else of those whose lease ends.
+    fn close_for(&mut self, triggers: &[Trigger]) {
+        let is_all = triggers.contains(&Trigger::QuantumEnd);
+        let due = self.snap.tasks.iter().map(|task| task.id).filter(|&id| {
+            let is_open = self.records[id.0 as usize].interval.is_some();
+            is_open && (is_all || triggers.contains(&Trigger::LeaseEnd(id)))
+        });
+        let due: Vec<TaskId> = due.collect();
+        self.close(&due, true);
+    }
+
+    /// The policy's decision, or that of round-robin if it can't be carried out.
+    fn checked(&mut self, decision: Decision) -> (Decision, bool) {
+        let Err(fault) = check(&self.snap, &decision) else {
+            return (decision, false);
+        };
+        let now = self.snap.now;
+        self.policy_faults += 1;
+        self.recorder.warn(now, &Warning::PolicyFault(fault));
+        let decision = stand_in(&self.snap);
+        if check(&self.snap, &decision).is_ok() {
+            return (decision, true);
+        }
+        // Not even round-robin's decision can be carried out: leave what runs, and ask again in a quantum.
+        let decision = Decision {
+            next_wake: Some(now + self.config.quantum),
+            ..Decision::default()
+        };
+        (decision, true)
     }
 
     /// The next instant at which the loop must act even if no event comes.
     fn next_instant(&self) -> Option<Nanos> {
-        let mut next = self.next_wake;
-        let mut at = |instant: Nanos| next = Some(next.map_or(instant, |next| next.min(instant)));
+        let now = self.snap.now;
+        let mut instants = vec![self.next_wake, self.room_retry];
         if let Some(&id) = self.pending.front() {
             let arrives = self.records[id.0 as usize].spec.arrives;
-            if arrives > self.snap.now {
-                at(arrives);
-            }
-            if let Some(end) = self.delay_end().filter(|&end| end > self.snap.now) {
-                at(end);
-            }
+            instants.push(Some(arrives).filter(|&at| at > now));
+            instants.push(self.delay_end().filter(|&at| at > now));
         }
         let time_limit = self.time_limit();
-        if let Some(retry) = self.room_retry {
-            at(retry);
-        }
         for task in &self.snap.tasks {
             let record = &self.records[task.id.0 as usize];
             match &task.running {
                 Some(running) => {
-                    if let Some(end) = running.lease_end {
-                        at(end);
-                    }
+                    instants.push(running.lease_end);
                     if let (Some(limit), Some(interval)) = (time_limit, &record.interval) {
-                        at(interval.since + (limit - record.ran));
+                        instants.push(Some(interval.since + (limit - record.ran)));
                     }
                 }
                 None if record.started.is_some() && !record.told_overdue && !task.asleep => {
-                    at(task.waiting_since + self.config.max_pause);
+                    instants.push(Some(task.waiting_since + self.config.max_pause));
                 }
                 None => {}
             }
         }
-        for dying in self.dying.values().filter(|dying| !dying.killed) {
-            at(dying.kill_at);
-        }
-        next
+        let dying = self.dying.values().filter(|dying| !dying.killed);
+        instants.extend(dying.map(|dying| Some(dying.kill_at)));
+        instants.into_iter().flatten().min()
+    }
+}
+
+fn add_span(times: &mut Histogram, from: Option<Nanos>, to: Option<Nanos>) {
+    if let (Some(from), Some(to)) = (from, to) {
+        times.add((to - from).0);
     }
 }

@@ -19,18 +19,17 @@ use std::cmp::Reverse;
 /// since the batch then takes as long in any order.
 pub(super) fn classes(tasks: &[TaskSpec], config: &RunConfig) -> Vec<u32> {
     let by_length = config.order == Order::Longest && config.jobs > 1;
-    let known = |task: &TaskSpec| {
-        task.expected
-            .as_ref()
-            .filter(|_| by_length)
-            .map(Expected::class)
-    };
-    let mut all: Vec<u32> = tasks.iter().filter_map(known).collect();
-    all.sort_unstable();
-    let median = all.get(all.len() / 2).copied().unwrap_or(0);
-    tasks
-        .iter()
-        .map(|task| known(task).unwrap_or(median))
+    let known = tasks.iter().map(|task| {
+        let expected = task.expected.as_ref().filter(|_| by_length);
+        expected.map(Expected::class)
+    });
+    let known: Vec<Option<u32>> = known.collect();
+    let mut sorted: Vec<u32> = known.iter().flatten().copied().collect();
+    sorted.sort_unstable();
+    let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0);
+    known
+        .into_iter()
+        .map(|class| class.unwrap_or(median))
         .collect()
 }
 

@@ -4,8 +4,7 @@ use super::backend::{Backend, Kill};
 use super::intervals::merge;
 use super::recorder::Warning;
 use super::state::{Dying, Loop};
-use super::task_record::TaskRecord;
-use crate::snapshot::{TaskView, Trigger};
+use crate::snapshot::Trigger;
 use crate::task::TaskId;
 use crate::units::Nanos;
 
@@ -30,19 +29,18 @@ impl<B: Backend> Loop<'_, B> {
     /// Ends tasks that have used up their time limit, and kills tasks that were asked to end and have not.
     pub(super) fn enforce_limits(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
         if let Some(limit) = self.time_limit() {
-            let over = |task: &&TaskView| {
+            let mut over = Vec::new();
+            for task in &self.snap.tasks {
                 let record = &self.records[task.id.0 as usize];
+                let mut ran = record.ran;
                 // A job that may fill in is not placed: what it ran is counted when its interval ends.
-                let placed = record.interval.as_ref().filter(|_| task.running.is_some());
-                record.ran + placed.map_or(Nanos::ZERO, |interval| now - interval.since) >= limit
-            };
-            let over: Vec<TaskId> = self
-                .snap
-                .tasks
-                .iter()
-                .filter(over)
-                .map(|task| task.id)
-                .collect();
+                if let (Some(interval), Some(_)) = (&record.interval, &task.running) {
+                    ran += now - interval.since;
+                }
+                if ran >= limit {
+                    over.push(task.id);
+                }
+            }
             for &id in &over {
                 self.records[id.0 as usize].timed_out = true;
                 self.recorder.warn(now, &Warning::TimedOut(id));
@@ -69,10 +67,12 @@ impl<B: Backend> Loop<'_, B> {
         name: &str,
         triggers: &mut Vec<Trigger>,
     ) {
-        let begun = |record: &&mut TaskRecord| record.spec.name == name && record.started.is_some();
-        let Some(record) = self.records.get_mut(id.0 as usize).filter(begun) else {
+        let Some(record) = self.records.get_mut(id.0 as usize) else {
             return;
         };
+        if record.spec.name != name || record.started.is_none() {
+            return;
+        }
         if self.snap.task(id).is_none() {
             return;
         }

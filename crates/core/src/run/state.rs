@@ -3,17 +3,19 @@
 //! decided.
 
 use super::backend::Backend;
-use super::config::RunConfig;
+use super::config::{Actuation, RunConfig};
+use super::order::classes;
 use super::recorder::{EndedBy, Overhead, PlanCounts, Recorder, Switch};
 use super::task_record::TaskRecord;
 use crate::admission::Admission;
 use crate::decision::Wait;
 use crate::estimate::Learner;
+use crate::model::contention::Contention;
 use crate::policy::Policy;
 use crate::rng::Rng;
 use crate::sample::Sample;
 use crate::snapshot::Snapshot;
-use crate::task::TaskId;
+use crate::task::{TaskId, TaskSpec, Width};
 use crate::traffic::Traffic;
 use crate::units::{Nanos, Reading};
 use std::collections::{BTreeMap, VecDeque};
@@ -73,6 +75,68 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) plans: Option<PlanCounts>,
     /// What the memory domains had moved at the instant at which that was read last.
     pub(super) traffic: (Nanos, Arc<[Traffic]>),
+}
+
+impl<'a, B: Backend> Loop<'a, B> {
+    /// A run that is about to begin.
+    pub(super) fn new(
+        backend: &'a mut B,
+        policy: &'a mut dyn Policy,
+        recorder: &'a mut dyn Recorder,
+        tasks: Vec<TaskSpec>,
+        config: &'a RunConfig,
+    ) -> Loop<'a, B> {
+        let machine = backend.machine();
+        let by_plans = config.actuation == Actuation::Plans;
+        let mut pending: Vec<TaskId> = tasks.iter().map(|task| task.id).collect();
+        pending.sort_by_key(|id| (tasks[id.0 as usize].arrives, *id));
+        Loop {
+            backend,
+            policy,
+            recorder,
+            config,
+            rng: Rng::new(config.seed),
+            learner: Learner::new(&machine.core_types, config.quantum),
+            snap: Snapshot {
+                machine,
+                now: Nanos::ZERO,
+                triggers: Vec::new(),
+                queued: 0,
+                contention: Contention::default(),
+                admits: None,
+                tasks: Vec::new(),
+            },
+            classes: classes(&tasks, config),
+            measures_widths: tasks.iter().any(|task| task.width == Width::Measured),
+            records: tasks
+                .into_iter()
+                .map(|spec| TaskRecord::new(spec, config.quantum))
+                .collect(),
+            pending: pending.into(),
+            ordered: 0,
+            turns: 0,
+            told_memory: false,
+            told_short: false,
+            dying: BTreeMap::new(),
+            samples: Vec::new(),
+            next_wake: None,
+            drain: None,
+            counts: Tally::default(),
+            overhead: Overhead::default(),
+            policy_faults: 0,
+            room_retry: None,
+            last_start: None,
+            times: Vec::new(),
+            energy_j: None,
+            next_state: Nanos::ZERO,
+            waits: Vec::new(),
+            displaced: Vec::new(),
+            switches: Vec::new(),
+            planning: by_plans.then(Planning::default),
+            plans: by_plans.then(PlanCounts::default),
+            traffic: (Nanos::MAX, Arc::new([])),
+        }
+    }
 }
 
 /// What goes into the next plan besides the decision.

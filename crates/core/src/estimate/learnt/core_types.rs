@@ -72,21 +72,23 @@ impl CoreTypes {
             .first()
             .and_then(|kind| kind.capacity)
             .filter(|&capacity| capacity > 0);
-        let kind = |kind: &CoreType| Kind {
-            ghz: kind
-                .max_khz
-                .filter(|&khz| khz > 0)
-                .map(|khz| khz as f64 / 1e6),
-            capacity: kind
-                .capacity
-                .filter(|&capacity| capacity > 0)
-                .zip(fastest)
-                .map(|(of, most)| f64::from(of) / f64::from(most)),
-            ..Kind::default()
-        };
+        let mut kinds = Vec::new();
+        for kind in types {
+            let capacity = kind.capacity.filter(|&capacity| capacity > 0);
+            kinds.push(Kind {
+                ghz: kind
+                    .max_khz
+                    .filter(|&khz| khz > 0)
+                    .map(|khz| khz as f64 / 1e6),
+                capacity: capacity
+                    .zip(fastest)
+                    .map(|(of, most)| f64::from(of) / f64::from(most)),
+                ..Kind::default()
+            });
+        }
         CoreTypes {
             types: types.to_vec(),
-            kinds: types.iter().map(kind).collect(),
+            kinds,
         }
     }
 
@@ -180,24 +182,25 @@ impl CoreTypes {
                     continue;
                 };
                 let kind = &mut self.kinds[one.core_type];
-                // What is not known of the whole may be of either part.
-                let part = |phase: &Phase, part: f64| {
-                    phase.error * phase.solo_cpi / part.max(LEAST_PART * phase.solo_cpi)
-                };
                 let both = [one, fastest];
                 kind.own.add(
                     libm::log(one.asks.own / fastest.asks.own),
-                    both.map(|phase| part(phase, phase.asks.own)),
+                    both.map(|phase| error_of(phase, phase.asks.own)),
                 );
                 let waits = both.map(|phase| phase.asks.stall(shared, phase.asks.reads, 1.0));
                 if one.asks.penalty.min(fastest.asks.penalty) > 0.0 {
-                    let errors = [part(one, waits[0]), part(fastest, waits[1])];
+                    let errors = [error_of(one, waits[0]), error_of(fastest, waits[1])];
                     kind.penalty
                         .add(libm::log(one.asks.penalty / fastest.asks.penalty), errors);
                 }
             }
         }
     }
+}
+
+/// The relative error of a part of a phase's cycles: what is not known of the whole may be of either part.
+fn error_of(phase: &Phase, part: f64) -> f64 {
+    phase.error * phase.solo_cpi / part.max(LEAST_PART * phase.solo_cpi)
 }
 
 impl Job {

@@ -453,11 +453,10 @@ impl Learner {
     ) {
         let told = progress * self.quantum;
         // That run may have had other CPUs, and so other types of core.
-        let is_here = |phase: &&EarlierPhase| phase.is_sound() && self.types.has(phase.core_type);
         let known = earlier
             .iter()
             .flat_map(|earlier| &earlier.phases)
-            .filter(is_here);
+            .filter(|phase| phase.is_sound() && self.types.has(phase.core_type));
         let mut job = Job {
             width,
             start: told,
@@ -487,18 +486,17 @@ impl Learner {
 
     /// What was learnt of a task that a later run can use: its measured phases. `None` if there is nothing.
     pub(crate) fn keep(&self, task: TaskId) -> Option<Earlier> {
-        let of = |phase: &Phase| EarlierPhase {
-            core_type: phase.core_type,
-            asks: phase.asks,
-            solo_cpi: phase.solo_cpi,
-        };
-        let measured = self
-            .jobs
-            .get(&task)?
-            .phases
-            .iter()
-            .filter(|phase| phase.is_measured());
-        let phases: Vec<EarlierPhase> = measured.map(of).filter(EarlierPhase::is_sound).collect();
+        let mut phases = Vec::new();
+        for phase in &self.jobs.get(&task)?.phases {
+            let known = EarlierPhase {
+                core_type: phase.core_type,
+                asks: phase.asks,
+                solo_cpi: phase.solo_cpi,
+            };
+            if phase.is_measured() && known.is_sound() {
+                phases.push(known);
+            }
+        }
         (!phases.is_empty()).then_some(Earlier { phases })
     }
 

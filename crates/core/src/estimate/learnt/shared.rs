@@ -34,9 +34,6 @@ const ASSUMED_INTERVALS: f64 = 5.0;
 /// A memory that is nearer to its limit must explain the intervals better by this.
 const LEAST_BETTER: f64 = 0.5;
 
-/// A figure for each greatest load and rise that is tried.
-type Tried = [[f64; RISES.len()]; HEADROOM.len()];
-
 /// An interval whose latency is remembered.
 #[derive(Clone, Debug)]
 struct Interval {
@@ -46,33 +43,6 @@ struct Interval {
     latency: f64,
     /// In quanta, at most 1: what it counts.
     weight: f64,
-    /// The greatest reads of the intervals that `expected` and `scaled` were computed with: they rarely change, and divisions
-    /// are what takes the time here.
-    of: f64,
-    /// The latency that each curve expects.
-    expected: Tried,
-    /// `weight` x the scale at which it would be right.
-    scaled: Tried,
-}
-
-impl Interval {
-    /// Computes what curves say of it if the greatest reads of all intervals are these.
-    fn hold_against(&mut self, seen: f64) {
-        if self.of == seen {
-            return;
-        }
-        self.of = seen;
-        for ((headroom, expected), scaled) in HEADROOM
-            .into_iter()
-            .zip(&mut self.expected)
-            .zip(&mut self.scaled)
-        {
-            let shape = Latency::shape((self.reads / (seen * headroom)).clamp(0.0, 1.0));
-            *expected = RISES.map(|rise| 1.0 + rise * shape);
-            *scaled =
-                expected.map(|expected| self.weight * (self.latency / expected).clamp(0.5, 2.0));
-        }
-    }
 }
 
 #[derive(Clone, Debug)]
@@ -111,15 +81,10 @@ impl SharedFit {
 
     /// Notes the latency that was found for an interval; returns the latency without the factor that all have in common.
     pub(super) fn note_interval(&mut self, reads: f64, latency: f64, quanta: f64) -> f64 {
-        let weight = quanta.min(1.0);
-        let (expected, scaled) = Default::default();
         self.intervals.push_back(Interval {
             reads,
             latency,
-            weight,
-            of: 0.0,
-            expected,
-            scaled,
+            weight: quanta.min(1.0),
         });
         if self.intervals.len() > INTERVALS {
             self.intervals.pop_front();
@@ -177,42 +142,46 @@ impl SharedFit {
         if seen <= 0.0 {
             return;
         }
-        let mut sums: Tried = [[ASSUMED_INTERVALS; RISES.len()]; HEADROOM.len()];
-        let mut weights = ASSUMED_INTERVALS;
-        for interval in &mut self.intervals {
-            interval.hold_against(seen);
-            let scaled = interval.scaled.as_flattened();
-            sums.as_flattened_mut()
-                .iter_mut()
-                .zip(scaled)
-                .for_each(|(sum, scaled)| *sum += scaled);
-            weights += interval.weight;
-        }
-        let offs = RISES.map(|rise| libm::log(rise / RISE.0) / RISE.1);
         let mut least = f64::INFINITY;
-        for (at, headroom) in HEADROOM.into_iter().enumerate() {
-            for (nth, rise) in RISES.into_iter().enumerate() {
-                let scale = sums[at][nth] / weights;
-                let mut miss = offs[nth] * offs[nth];
-                for interval in &self.intervals {
-                    // It only grows.
-                    if miss + LEAST_BETTER >= least {
-                        break;
-                    }
-                    let latency = interval.latency;
-                    let expected = scale * interval.expected[at][nth];
-                    let off = (latency - expected) / (latency.max(expected) * LATENCY_NOISE);
-                    miss += interval.weight * (off * off).min(1.0);
-                }
+        for headroom in HEADROOM {
+            let most = seen * headroom;
+            for rise in RISES {
+                let curve = Latency {
+                    most: Some(most),
+                    rise,
+                };
+                let scale = self.scale_of(curve);
+                let miss = self.miss_of(curve, scale);
                 if miss + LEAST_BETTER < least {
                     least = miss;
-                    shared.memory = Latency {
-                        most: Some(seen * headroom),
-                        rise,
-                    };
+                    shared.memory = curve;
                     self.scale = scale;
                 }
             }
         }
+    }
+
+    /// The factor by which all latencies are off if this is the curve.
+    fn scale_of(&self, curve: Latency) -> f64 {
+        let (mut sum, mut weights) = (ASSUMED_INTERVALS, ASSUMED_INTERVALS);
+        for interval in &self.intervals {
+            let factor = interval.latency / curve.at(interval.reads);
+            sum += interval.weight * factor.clamp(0.5, 2.0);
+            weights += interval.weight;
+        }
+        sum / weights
+    }
+
+    /// How badly this curve explains the latencies, and how unlikely its rise is.
+    fn miss_of(&self, curve: Latency, scale: f64) -> f64 {
+        let unlikely = libm::log(curve.rise / RISE.0) / RISE.1;
+        let mut miss = unlikely * unlikely;
+        for interval in &self.intervals {
+            let expected = scale * curve.at(interval.reads);
+            let latency = interval.latency;
+            let off = (latency - expected) / (latency.max(expected) * LATENCY_NOISE);
+            miss += interval.weight * (off * off).min(1.0);
+        }
+        miss
     }
 }
