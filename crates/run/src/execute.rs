@@ -3,7 +3,6 @@
 use super::answer::{exit_of, print};
 use super::batch::{Batch, BatchResult};
 use super::files::{Files, keep};
-use super::folder::Folder;
 use super::old_logs::{Passing, prune};
 use super::options::{Logs, RunOptions, SoloSource};
 use super::plan::{DEFAULT_LOGS, Plan};
@@ -31,12 +30,8 @@ pub(crate) fn execute<P: Platform>(
 ) -> anyhow::Result<Outcome> {
     let at_once = plan.config.jobs.min(plan.jobs.len());
     // A file that can't be written is an error before anything is started.
-    let (folder, mut files) = open_files(options, &plan)?;
+    let (mut folder, mut files) = open_files(options, &mut plan)?;
     let record_file = files.record.take();
-    if let Some(aside) = &folder.aside {
-        follow_files(&mut plan, aside);
-    }
-    let mut folder = Passing::new(folder, &plan.logs, options.output.keeps_logs());
     let screen = Screen::new(options.output.quiet);
     for warning in early_warnings(options, platform, &mut plan, at_once) {
         screen.warn(warning);
@@ -74,11 +69,14 @@ pub(crate) fn execute<P: Platform>(
         screen.warn(warning);
     }
     info.warnings.extend(screen.take_warnings());
-    if info.warnings.iter().any(is_output_lost) {
-        folder.keep();
-    }
     let record = record(&result, &info);
-    let kept = keep(record_file, &logs, &record);
+    let mut kept = Ok(());
+    if let Some(folder) = &mut folder {
+        if info.warnings.iter().any(is_output_lost) {
+            folder.keep();
+        }
+        kept = keep(record_file, &logs, &record);
+    }
     screen.clear();
     // A full disk or a closed pipe does not hide the result.
     match print(options, &record) {
@@ -86,18 +84,13 @@ pub(crate) fn execute<P: Platform>(
         printed => printed?,
     }
     kept?;
-    if let Some(keep) = options
-        .output
-        .keep_logs
-        .filter(|_| options.output.logs == Logs::New)
-    {
+    if let (Some(keep), Logs::New) = (options.output.keep_logs, &options.output.logs) {
         prune(Path::new(DEFAULT_LOGS), keep as usize);
     }
     let is_complete = report_lost_files(options, &info);
-    let exit = exit_of(&result, &halt, is_only);
     // Nobody knows whether an adopted job succeeded.
     let is_known = !info.earlier.iter().any(|job| job.adopted);
-    let exit = match exit {
+    let exit = match exit_of(&result, &halt, is_only) {
         Exit::Success if !is_known || !is_complete => Exit::Failure,
         exit => exit,
     };
@@ -107,11 +100,17 @@ pub(crate) fn execute<P: Platform>(
     })
 }
 
-/// Opens the log folder and all files that the run writes.
+/// Opens the log folder and all files that the run writes. A simulation that keeps none has no folder.
 fn open_files<P: Platform>(
     options: &RunOptions,
-    plan: &Plan<P>,
-) -> anyhow::Result<(Folder, Files)> {
+    plan: &mut Plan<P>,
+) -> anyhow::Result<(Option<Passing>, Files)> {
+    let output = &options.output;
+    let named = [&output.record, &output.events, &output.joblog];
+    let is_kept = output.keeps_logs() || named.iter().any(|file| file.is_some());
+    if !P::HAS_OUTPUT && !is_kept {
+        return Ok((None, Files::default()));
+    }
     let mut writes = Vec::new();
     for (out, err) in plan.tasks.iter().filter_map(P::files) {
         let names = [out, err];
@@ -119,7 +118,12 @@ fn open_files<P: Platform>(
         writes.extend(names.map(str::to_owned));
     }
     let reads = || P::reads(options, &plan.jobs, &plan.tasks);
-    Files::open(options, &plan.logs, writes, reads, &plan.seen)
+    let (folder, files) = Files::open(options, &plan.logs, writes, reads, &plan.seen)?;
+    if let Some(aside) = &folder.aside {
+        follow_files(plan, aside);
+    }
+    let folder = Passing::new(folder, &plan.logs, output.keeps_logs());
+    Ok((Some(folder), files))
 }
 
 /// Corrects the paths of earlier runs' files that were put aside.

@@ -97,7 +97,7 @@ impl From<Exit> for Outcome {
     }
 }
 
-/// Runs a batch: real jobs on this machine, or simulated ones.
+/// Runs a batch: real jobs on this machine, or simulated ones. A quiet simulation without a log folder writes nothing.
 ///
 /// # Errors
 /// An option is wrong, or something is lacking, and nothing was started; or the run could not go on. The error is a
@@ -152,42 +152,46 @@ fn go<P: platform::Platform>(
         explain::explain(options, platform, &plan)?;
         return Ok(Exit::Success.into());
     }
-    let (done, adopted) = (
-        plan.earlier.len(),
-        plan.earlier.iter().filter(|job| job.adopted).count(),
-    );
-    if plan.jobs.is_empty() && !plan.newly_adopted {
-        if !options.output.quiet {
-            let but = if adopted > 0 {
-                format!(", but for {adopted} that were adopted")
-            } else {
-                String::new()
-            };
-            stderr::say(format_args!(
-                "cosched: all {done} jobs succeeded before{but}; nothing is left to run"
-            ));
-        }
-        // A record is of the whole batch, whoever ran it.
-        let wants_record = options.output.record.is_some() || options.output.json;
-        if wants_record {
-            platform.prepare()?;
-            return execute::execute(options, platform, plan);
-        }
-        if !options.output.quiet {
-            for warning in &plan.warnings {
-                stderr::say(format_args!("cosched: {}", visible_lines(&warning.text())));
-            }
-        }
-        return Ok(if adopted > 0 {
-            Exit::Failure
-        } else {
-            Exit::Success
-        }
-        .into());
-    }
     // That jobs were adopted must get into a record, even if nothing is left to run.
+    if plan.jobs.is_empty() && !plan.newly_adopted {
+        return nothing_left(options, platform, plan);
+    }
     platform.prepare()?;
     execute::execute(options, platform, plan)
+}
+
+/// All jobs succeeded before, or were adopted. A record is of the whole batch, whoever ran it.
+fn nothing_left<P: platform::Platform>(
+    options: &RunOptions,
+    platform: &P,
+    plan: plan::Plan<P>,
+) -> anyhow::Result<Outcome> {
+    let output = &options.output;
+    let done = plan.earlier.len();
+    let adopted = plan.earlier.iter().filter(|job| job.adopted).count();
+    if !output.quiet {
+        let but = match adopted {
+            0 => String::new(),
+            adopted => format!(", but for {adopted} that were adopted"),
+        };
+        stderr::say(format_args!(
+            "cosched: all {done} jobs succeeded before{but}; nothing is left to run"
+        ));
+    }
+    if output.record.is_some() || output.json {
+        platform.prepare()?;
+        return execute::execute(options, platform, plan);
+    }
+    if !output.quiet {
+        for warning in &plan.warnings {
+            stderr::say(format_args!("cosched: {}", visible_lines(&warning.text())));
+        }
+    }
+    let exit = match adopted {
+        0 => Exit::Success,
+        _ => Exit::Failure,
+    };
+    Ok(exit.into())
 }
 
 /// The jobs, whether jobs that have ended are started again, and where they come from; `None` if there is no value for a
