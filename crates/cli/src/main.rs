@@ -48,6 +48,7 @@ enum Verb {
     #[command(hide = true)]
     Console {
         showing: String,
+        folder: std::path::PathBuf,
     },
 }
 
@@ -108,7 +109,9 @@ fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::Workload(args) => verb::workload::run(args),
         Verb::Completions(args) => verb::shell::completions(args, Cli::command()),
         Verb::Man(args) => verb::shell::man(args, Cli::command()),
-        Verb::Console { showing } => cosched_run::console(&showing).map(|()| ExitCode::SUCCESS),
+        Verb::Console { showing, folder } => {
+            cosched_run::console(&showing, &folder).map(|()| ExitCode::SUCCESS)
+        }
     }
 }
 

@@ -170,38 +170,6 @@ fn a_terminal_that_is_closed_does_not_end_the_run() {
 }
 
 #[test]
-fn a_file_keeps_to_its_limit_and_what_is_cut_is_said() {
-    let folder = folder();
-    let mix =
-        "[[job]]\nname = \"much\"\ncommand = \"head -c 20000000 /dev/zero; echo short >&2\"\n";
-    let words = ["--log-limit", "1M", "--format", "json", "--output", "live"];
-    let run = cosched(folder.path(), mix, &words).output().expect("a run");
-    assert!(run.status.success());
-    let length = |file: &str| {
-        std::fs::metadata(folder.path().join("L").join(file))
-            .expect("a file")
-            .len()
-    };
-    assert_eq!((length("much.out"), length("much.err")), (1 << 20, 6));
-    let record: serde_json::Value = serde_json::from_slice(&run.stdout).expect("a record");
-    let cut: Vec<&str> = record["warnings"]
-        .as_array()
-        .expect("warnings")
-        .iter()
-        .filter(|w| w["code"] == "log-cut")
-        .filter_map(|w| w["text"].as_str())
-        .collect();
-    assert_eq!(
-        cut,
-        [format!(
-            "much.out reached --log-limit: {} bytes were cut off its end",
-            20_000_000 - (1 << 20)
-        )]
-    );
-    assert!(String::from_utf8_lossy(&run.stderr).contains(cut[0]));
-}
-
-#[test]
 fn of_a_failed_job_the_last_error_is_shown_however_much_it_wrote() {
     let folder = folder();
     let mix = r#"[[job]]

@@ -106,8 +106,6 @@ pub struct RunOptions {
     pub mem_keep_bytes: Option<u64>,
     /// The load of `--load`.
     pub load: Option<f64>,
-    /// The size of `--log-limit` in bytes.
-    pub log_limit_bytes: Option<u64>,
     /// Where solo times come from: `measure` or `file`.
     pub solo: Option<String>,
     /// The shell of `--shell`, as it was named.

@@ -249,10 +249,6 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
             file: "jobs.log".to_owned(),
             removed: true,
         },
-        RunWarning::LogCut {
-            file: "mcf-1.out".to_owned(),
-            bytes: 5_000_000,
-        },
     ]);
     warnings
 }
@@ -408,7 +404,6 @@ pub(crate) fn setting() -> RunSetting {
         "timeout",
         "mem_keep_bytes",
         "load",
-        "log_limit_bytes",
         "solo",
         "shell",
     ] {

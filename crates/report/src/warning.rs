@@ -204,11 +204,6 @@ pub enum RunWarning {
     )]
     LogRewritten { file: String },
     #[error(
-        "{} reached --log-limit: {bytes} bytes were cut off its end",
-        visible(file)
-    )]
-    LogCut { file: String, bytes: u64 },
-    #[error(
         "--resume: jobs that succeeded in the folder {} count as done here; if they are others here, give each folder its own job log, or jobs a cwd",
         visible(there)
     )]

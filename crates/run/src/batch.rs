@@ -18,6 +18,7 @@ use cosched_report::{
     SeriesHeader, SeriesWriter,
 };
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// Jobs that run together under a policy.
@@ -30,6 +31,8 @@ pub(crate) struct Batch<'a, P: Platform> {
     /// How the run was started.
     pub(crate) record_as: RunSetting,
     pub(crate) jobs: Vec<P::Job>,
+    /// The folder of the jobs' output.
+    pub(crate) folder: PathBuf,
     pub(crate) specs: &'a [TaskSpec],
     pub(crate) infos: Vec<JobInfo>,
     /// What earlier runs know of each job.
@@ -80,7 +83,7 @@ impl<P: Platform> Batch<'_, P> {
         } = *session;
         let files = std::mem::take(&mut self.files);
         let jobs = std::mem::take(&mut self.jobs);
-        let mut reporter = self.reporter(session, &jobs, files.journal);
+        let mut reporter = self.reporter(session, files.journal);
         self.open_console(session);
         let gauge = platform.gauge();
         let mut backend = platform.backend(
@@ -134,7 +137,6 @@ impl<P: Platform> Batch<'_, P> {
     fn reporter<'a>(
         &mut self,
         session: &Session<'a, P>,
-        jobs: &[P::Job],
         journal: Journal,
     ) -> Reporter<'a> {
         Reporter {
@@ -145,7 +147,7 @@ impl<P: Platform> Batch<'_, P> {
             watch: session.watch,
             journal,
             known: std::mem::take(&mut self.known),
-            job_files: jobs.iter().map(P::files).collect(),
+            folder: self.folder.clone(),
             started_at: None,
             began: Instant::now(),
         }
@@ -157,13 +159,13 @@ impl<P: Platform> Batch<'_, P> {
             return;
         }
         let output = &session.options.output;
-        session.screen.use_console(&Showing {
+        let showing = Showing {
             run: std::process::id(),
             output: session.options.show().filter(|_| self.shows_output),
             keep_order: output.keep_order,
             to_stderr: output.json,
-            log_limit: output.log_limit,
-        });
+        };
+        session.screen.use_console(&showing, &self.folder);
     }
 
     /// What is known before the run, for the record.

@@ -5,7 +5,7 @@ use super::batch::{Batch, BatchResult};
 use super::files::{Files, keep};
 use super::old_logs::{Passing, prune};
 use super::options::{Logs, RunOptions, SoloSource};
-use super::plan::{DEFAULT_LOGS, Plan};
+use super::plan::{DEFAULT_LOGS, Plan, note_files};
 use super::platform::Platform;
 use super::resume::{move_file, moved};
 use super::screen::Screen;
@@ -51,10 +51,10 @@ pub(crate) fn execute<P: Platform>(
         logs: &logs,
     };
     let mut infos = plan.infos();
-    if !options.output.keeps_logs() {
-        for info in &mut infos {
-            (info.log, info.log_stderr) = (None, None);
-        }
+    if options.output.keeps_logs() {
+        infos
+            .iter_mut()
+            .for_each(|info| note_files::<P>(info, &logs));
     }
     if let Some(exit) = solo::learn(&session, &mut plan, &mut infos)? {
         return Ok(exit.into());
@@ -112,10 +112,8 @@ fn open_files<P: Platform>(
         return Ok((None, Files::default()));
     }
     let mut writes = Vec::new();
-    for (out, err) in plan.tasks.iter().filter_map(P::files) {
-        let names = [out, err];
-        let names = names.iter().filter_map(|path| path.file_name()?.to_str());
-        writes.extend(names.map(str::to_owned));
+    for spec in plan.specs.iter().filter(|_| P::HAS_OUTPUT) {
+        writes.extend(["out", "err"].map(|end| format!("{}.{end}", spec.name)));
     }
     let reads = || P::reads(options, &plan.jobs, &plan.tasks);
     let (folder, files) = Files::open(options, &plan.logs, writes, reads, &plan.seen)?;
@@ -197,6 +195,7 @@ fn run_together<P: Platform>(
         capabilities: &plan.capabilities,
         record_as,
         jobs: plan.tasks,
+        folder: plan.logs,
         specs: &plan.specs,
         infos,
         known: plan.known,

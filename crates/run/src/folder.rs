@@ -27,6 +27,11 @@ pub(super) const OWN: [&str; 7] = [
     "solo-profiles.json",
 ];
 
+/// The files of a job's output and error output.
+pub(crate) fn output_files(folder: &Path, job: &str) -> [PathBuf; 2] {
+    ["out", "err"].map(|end| folder.join(format!("{job}.{end}")))
+}
+
 /// Who may read a log folder.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Readers {

@@ -1,6 +1,7 @@
 //! This machine as the platform of a run: real processes.
 
 use super::cpus::CpuChoice;
+use super::folder::output_files;
 use super::gauge::Gauge;
 use super::kernel;
 use super::keys::Keys;
@@ -237,10 +238,6 @@ impl Platform for HostPlatform {
         })
     }
 
-    fn files(job: &HostJob) -> Option<(PathBuf, PathBuf)> {
-        Some((job.program.stdout.clone(), job.program.stderr.clone()))
-    }
-
     fn reads(_options: &RunOptions, _jobs: &[(u64, Job)], tasks: &[HostJob]) -> Vec<PathBuf> {
         let mut all: Vec<PathBuf> = Vec::new();
         for HostJob { program, .. } in tasks {
@@ -446,14 +443,15 @@ fn program(
         }
         stdin => (path, args, stdin),
     };
+    let [stdout, stderr] = output_files(logs, &job.name);
     Ok(Program {
         path,
         args,
         env,
         cwd,
         stdin,
-        stdout: logs.join(format!("{}.out", job.name)),
-        stderr: logs.join(format!("{}.err", job.name)),
+        stdout,
+        stderr,
         again: false,
     })
 }

@@ -149,8 +149,6 @@ pub struct OutputOptions {
     pub show: Option<Show>,
     /// Show the output in the order of the jobs.
     pub keep_order: bool,
-    /// Size beyond which a job's files are cut, in bytes.
-    pub log_limit: Option<u64>,
     /// Print the record (JSON) instead of a summary.
     pub json: bool,
     /// File for the record. The series is written beside it.

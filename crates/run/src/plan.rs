@@ -1,5 +1,6 @@
 //! What a run is going to do, checked as far as it can be before anything is started.
 
+use super::folder::output_files;
 use super::memory::{Known, Memory};
 use super::options::{Logs, RunOptions, SoloSource};
 use super::platform::Platform;
@@ -281,9 +282,8 @@ impl<P: Platform> Plan<P> {
 
     /// What is known about the jobs before the run.
     pub(crate) fn infos(&self) -> Vec<JobInfo> {
-        let tasks = self.specs.iter().zip(&self.tasks);
-        let jobs = self.jobs.iter().zip(tasks);
-        jobs.map(|((seq, job), (spec, task))| info_of::<P>(*seq, job, spec, task))
+        let jobs = self.jobs.iter().zip(&self.specs);
+        jobs.map(|((seq, job), spec)| info_of::<P>(*seq, job, spec))
             .collect()
     }
 }
@@ -328,17 +328,22 @@ fn log_folder(options: &RunOptions) -> anyhow::Result<PathBuf> {
     Ok(std::path::absolute(&logs).unwrap_or(logs))
 }
 
-fn info_of<P: Platform>(seq: u64, job: &Job, spec: &TaskSpec, task: &P::Job) -> JobInfo {
-    let (log, log_stderr) = P::files(task).unzip();
+fn info_of<P: Platform>(seq: u64, job: &Job, spec: &TaskSpec) -> JobInfo {
     JobInfo {
         seq,
         program: job.input.program.clone(),
         command: job.input.command.as_ref().map(Command::line),
         given: P::given(job),
         tag: Some(job.tag()),
-        log: log.map(|path| path.display().to_string()),
-        log_stderr: log_stderr.map(|path| path.display().to_string()),
         ..JobInfo::of(spec)
+    }
+}
+
+/// Notes the files of a job's output in a folder, for the record.
+pub(crate) fn note_files<P: Platform>(info: &mut JobInfo, folder: &Path) {
+    if P::HAS_OUTPUT {
+        let files = output_files(folder, &info.name);
+        [info.log, info.log_stderr] = files.map(|file| Some(file.display().to_string()));
     }
 }
 

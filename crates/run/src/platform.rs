@@ -118,9 +118,6 @@ pub(crate) trait Platform {
     /// The job can't run here.
     fn job(&self, job: &Job, logs: &Path) -> anyhow::Result<Self::Job>;
 
-    /// The files that a job's standard output and standard error go to; `None` if it writes nothing.
-    fn files(job: &Self::Job) -> Option<(PathBuf, PathBuf)>;
-
     /// The files that the jobs read, as far as that is known: programs, and what they have as standard input. Of a
     /// simulation, the machine and the programs. Paths that do not exist may be among them.
     fn reads(options: &RunOptions, jobs: &[(u64, Job)], tasks: &[Self::Job]) -> Vec<PathBuf>;

@@ -1,5 +1,6 @@
 //! Reports on a running batch: to the screen, the history, the journal of starts, and those who watch it.
 
+use super::folder::output_files;
 use super::memory::{Known, Memory};
 use super::options::OutputOptions;
 use super::runs::Journal;
@@ -22,8 +23,8 @@ pub(super) struct Reporter<'a> {
     pub(super) journal: Journal,
     /// What earlier runs know of each job.
     pub(super) known: Vec<Option<Known>>,
-    /// The files of each job's output and error output.
-    pub(super) job_files: Vec<Option<(PathBuf, PathBuf)>>,
+    /// The folder of the jobs' output.
+    pub(super) folder: PathBuf,
     /// Start of the run's clock; `None` in a simulation.
     pub(super) started_at: Option<SystemTime>,
     /// When the loop began, in real time.
@@ -61,11 +62,9 @@ impl Reporter<'_> {
     }
 
     fn started(&self, task: &TaskSpec, info: Option<&JobInfo>) {
-        if let Some((out, err)) = &self.job_files[task.id.0 as usize] {
-            let tag = info.and_then(|info| info.tag.as_ref());
-            let tag = tag.unwrap_or(&task.name);
-            self.screen.started(task.id.0, tag, [out, err]);
-        }
+        let tag = info.and_then(|info| info.tag.as_ref());
+        let tag = tag.unwrap_or(&task.name);
+        self.screen.started(task.id.0, tag, &task.name);
         if self.options.verbose {
             self.screen
                 .say(&format!("{}started {}", self.mark, what(task, info)));
@@ -74,9 +73,9 @@ impl Reporter<'_> {
 
     fn retried(&self, result: &TaskResult, info: Option<&JobInfo>) {
         let task = &result.spec;
-        if let Some((out, err)) = &self.job_files[task.id.0 as usize] {
-            self.screen.started_again(task.id.0, [out, err]);
-        }
+        let lengths = output_files(&self.folder, &task.name)
+            .map(|file| file.metadata().map_or(0, |meta| meta.len()));
+        self.screen.started_again(task.id.0, lengths);
         let exit = result.exit.as_ref().map(Exit::to_string);
         self.screen.say(&format!(
             "{}{}: {} in attempt {}; retrying",
@@ -140,33 +139,18 @@ impl Reporter<'_> {
         self.warn_all(problem);
     }
 
-    /// Warns about output that was cut, rewritten or not shown, after the last job.
+    /// Warns about output that was rewritten or not shown, after the last job.
     pub(super) fn leave_console(&self, specs: &[TaskSpec]) {
         let shown = self.screen.leave_console();
-        let file_of = |job: u32, file: usize| {
-            let end = if file == 0 { "out" } else { "err" };
-            format!("{}.{end}", specs[job as usize].name)
-        };
-        for cut in shown.cuts {
-            self.screen.warn(RunWarning::LogCut {
-                file: file_of(cut.job, cut.file),
-                bytes: cut.bytes,
-            });
-        }
         for (job, file) in shown.rewritten {
-            let file = file_of(job, file);
+            let end = if file == 0 { "out" } else { "err" };
+            let file = format!("{}.{end}", specs[job as usize].name);
             self.screen.warn(RunWarning::LogRewritten { file });
         }
         if let Some(why) = shown.lost {
-            let folder = self.output_folder();
+            let folder = self.folder.display().to_string();
             self.screen.warn(RunWarning::OutputLost { why, folder });
         }
-    }
-
-    fn output_folder(&self) -> String {
-        let first = self.job_files.iter().flatten().next();
-        let folder = first.and_then(|(out, _)| out.parent());
-        folder.map_or_else(String::new, |folder| folder.display().to_string())
     }
 
     /// Writes what still waits to be written to the journal.

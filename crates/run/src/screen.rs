@@ -60,9 +60,9 @@ impl Screen {
     }
 
     /// From now on everything goes to a console, until [`Screen::leave_console`].
-    pub(crate) fn use_console(&self, showing: &Showing) {
+    pub(crate) fn use_console(&self, showing: &Showing, folder: &Path) {
         self.clear();
-        match Console::start(showing) {
+        match Console::start(showing, folder) {
             Ok(console) => self.inner.borrow_mut().to = To::Console(Box::new(console)),
             Err(error) => self.warn(RunWarning::NoConsole {
                 why: error.to_string(),
@@ -156,16 +156,16 @@ impl Screen {
     }
 
     /// A job has started: its output is shown, if that was asked for.
-    pub(crate) fn started(&self, job: u32, tag: &str, files: [&Path; 2]) {
+    pub(crate) fn started(&self, job: u32, tag: &str, name: &str) {
         if let To::Console(console) = &mut self.inner.borrow_mut().to {
-            console.started(job, tag, files);
+            console.started(job, tag, name);
         }
     }
 
     /// A job that failed is started again: where whole jobs are shown, its next attempt is.
-    pub(crate) fn started_again(&self, job: u32, files: [&Path; 2]) {
+    pub(crate) fn started_again(&self, job: u32, lengths: [u64; 2]) {
         if let To::Console(console) = &mut self.inner.borrow_mut().to {
-            console.started_again(job, files);
+            console.started_again(job, lengths);
         }
     }
 

@@ -173,7 +173,6 @@ fn recorded_options(options: &RunOptions, view: &View, config: &RunConfig) -> Re
         timeout: absent.note_option("timeout", timeout, NOT_GIVEN),
         mem_keep_bytes: absent.note_option("mem_keep_bytes", options.limits.mem_keep, NOT_GIVEN),
         load: absent.note_option("load", load, NOT_GIVEN),
-        log_limit_bytes: absent.note_option("log_limit_bytes", options.output.log_limit, NOT_GIVEN),
         solo: absent.note_option("solo", solo, NOT_GIVEN),
         shell: absent.note_option("shell", shell, NOT_GIVEN),
         events: options.machine.events.clone(),

@@ -182,11 +182,6 @@ pub(crate) fn check_options(options: &RunOptions, on: &str) -> anyhow::Result<()
             options.output.keep_order,
             "simulated jobs write nothing",
         ),
-        (
-            "--log-limit",
-            options.output.log_limit.is_some(),
-            "simulated jobs write nothing",
-        ),
         ("--shell", options.shell.is_some(), "no command is run"),
         (
             "--metrics",
@@ -377,10 +372,6 @@ impl Platform for SimPlatform {
 
     fn job(&self, _job: &Job, _logs: &Path) -> anyhow::Result<()> {
         Ok(())
-    }
-
-    fn files(_job: &()) -> Option<(PathBuf, PathBuf)> {
-        None
     }
 
     fn reads(options: &RunOptions, jobs: &[(u64, Job)], _tasks: &[()]) -> Vec<PathBuf> {

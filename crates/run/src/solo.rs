@@ -3,7 +3,7 @@
 use super::answer::exit_of;
 use super::batch::{Batch, BatchResult};
 use super::files::Files;
-use super::plan::{Plan, require_solo};
+use super::plan::{Plan, note_files, require_solo};
 use super::platform::{Platform, SoloWork};
 use super::screen::Screen;
 use super::session::Session;
@@ -124,12 +124,9 @@ impl<J> SoloJobs<J> {
         };
         for (number, &ix) in all.positions.iter().enumerate() {
             let job = platform.job(&plan.jobs[ix].1, folder)?;
-            let (log, log_stderr) = P::files(&job).unzip();
-            all.infos.push(JobInfo {
-                log: log.map(|path| path.display().to_string()),
-                log_stderr: log_stderr.map(|path| path.display().to_string()),
-                ..infos[ix].clone()
-            });
+            let mut info = infos[ix].clone();
+            note_files::<P>(&mut info, folder);
+            all.infos.push(info);
             let spec = &plan.specs[ix];
             all.specs.push(TaskSpec {
                 cpus: spec.cpus,

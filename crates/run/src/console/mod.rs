@@ -6,7 +6,6 @@
 //! is kept. Beyond a limit messages are left out and counted; which jobs began and ended is never left out, since their
 //! output would be lost with it.
 
-mod limit;
 mod message;
 mod output;
 mod process;
@@ -14,14 +13,14 @@ mod process;
 pub use process::main;
 
 use super::options::Show;
-use message::{FileName, Order, Report, line};
+use message::{Order, Report, line};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command};
 
 /// Bytes of messages that are kept while the line takes nothing.
@@ -38,24 +37,11 @@ pub(crate) struct Showing {
     pub(crate) keep_order: bool,
     /// The jobs' standard output goes to standard error.
     pub(crate) to_stderr: bool,
-    /// The size beyond which a job's files are cut.
-    pub(crate) log_limit: Option<u64>,
-}
-
-/// What was cut off a file of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cut {
-    /// The job's number.
-    pub(crate) job: u32,
-    /// 0 for standard output, 1 for standard error.
-    pub(crate) file: usize,
-    pub(crate) bytes: u64,
 }
 
 /// What a console reports in the end.
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
-    pub(crate) cuts: Vec<Cut>,
     /// Files of output that their jobs have cut off, by job and number.
     pub(crate) rewritten: BTreeSet<(u32, usize)>,
     /// Why the jobs' output was not shown completely, if it was not.
@@ -68,8 +54,6 @@ pub(crate) struct Console {
     line: UnixStream,
     /// Orders that the line has not taken. The first may have been written in part.
     kept: VecDeque<Vec<u8>>,
-    /// The folder of the files that the console was told last.
-    folder: PathBuf,
     kept_bytes: usize,
     /// Bytes of the first kept order that were written.
     written: usize,
@@ -78,24 +62,19 @@ pub(crate) struct Console {
     /// The console has ended.
     is_gone: bool,
     shows_output: bool,
-    heard: Vec<u8>,
-    /// What the console has said of files that their jobs have cut off.
-    rewritten: BTreeSet<(u32, usize)>,
-    /// It has carried out everything, and says why output could not be shown, if it could not.
-    done: Option<Option<String>>,
 }
 
 impl Console {
-    /// Starts a console.
+    /// Starts a console for jobs whose files are in a folder.
     ///
     /// # Errors
     /// No process or no socket could be made.
-    pub(crate) fn start(showing: &Showing) -> io::Result<Console> {
+    pub(crate) fn start(showing: &Showing, folder: &Path) -> io::Result<Console> {
         let (line, theirs) = UnixStream::pair()?;
         line.set_nonblocking(true)?;
         let mut command = Command::new("/proc/self/exe");
         command.arg0("cosched").arg("console");
-        command.arg(serde_json::to_string(showing)?);
+        command.arg(serde_json::to_string(showing)?).arg(folder);
         let child = command.stdin(OwnedFd::from(theirs)).spawn()?;
         Ok(Console {
             shows_output: showing.output.is_some(),
@@ -109,15 +88,11 @@ impl Console {
             child,
             line,
             kept: VecDeque::new(),
-            folder: PathBuf::new(),
             kept_bytes: 0,
             written: 0,
             left_out: 0,
             is_gone: false,
             shows_output: false,
-            heard: Vec::new(),
-            rewritten: BTreeSet::new(),
-            done: None,
         }
     }
 
@@ -139,32 +114,18 @@ impl Console {
         self.send(&Order::Say(text.to_owned()));
     }
 
-    /// A job has started and writes to these files.
-    pub(crate) fn started(&mut self, job: u32, tag: &str, files: [&Path; 2]) {
-        let [folder, other] = files.map(|file| file.parent().unwrap_or(Path::new("")));
-        if folder != self.folder {
-            self.folder = folder.to_owned();
-            self.must_send(&Order::Folder(FileName::of(folder.as_os_str())));
-        }
-        let name = |file: &Path| match file.file_name() {
-            Some(name) if folder == other => FileName::of(name),
-            // A whole path is taken as it is.
-            _ => FileName::of(file.as_os_str()),
-        };
+    /// A job has started.
+    pub(crate) fn started(&mut self, job: u32, tag: &str, name: &str) {
         self.must_send(&Order::Started {
             job,
             tag: tag.to_owned(),
-            files: files.map(name),
+            name: name.to_owned(),
         });
     }
 
-    /// A job that failed is started again.
-    pub(crate) fn started_again(&mut self, job: u32, files: [&Path; 2]) {
-        let length = |file: &Path| file.metadata().map_or(0, |meta| meta.len());
-        self.must_send(&Order::Again {
-            job,
-            lengths: files.map(length),
-        });
+    /// A job that failed is started again, when its files have these lengths.
+    pub(crate) fn started_again(&mut self, job: u32, lengths: [u64; 2]) {
+        self.must_send(&Order::Again { job, lengths });
     }
 
     /// A job has ended.
@@ -223,33 +184,6 @@ impl Console {
         }
     }
 
-    /// What the console has reported since the last call.
-    pub(crate) fn cuts(&mut self) -> Vec<Cut> {
-        let mut piece = [0; 4096];
-        while let Ok(got @ 1..) = (&self.line).read(&mut piece) {
-            self.heard.extend_from_slice(&piece[..got]);
-        }
-        let whole = self
-            .heard
-            .iter()
-            .rposition(|&byte| byte == b'\n')
-            .map_or(0, |last| last + 1);
-        let rest = self.heard.split_off(whole);
-        let lines = std::mem::replace(&mut self.heard, rest);
-        let reports = lines
-            .split(|&byte| byte == b'\n')
-            .filter_map(|line| serde_json::from_slice(line).ok());
-        let mut cuts = Vec::new();
-        for report in reports {
-            match report {
-                Report::Cut { job, file, bytes } => cuts.push(Cut { job, file, bytes }),
-                Report::Rewritten { job, file } => drop(self.rewritten.insert((job, file))),
-                Report::Done { lost } => self.done = Some(lost),
-            }
-        }
-        cuts
-    }
-
     /// Lets the console show all that is left, waits for it, and returns its last reports. Called when no job runs any
     /// more, so that nothing suffers from a terminal that stands still.
     pub(crate) fn finish(mut self) -> Finished {
@@ -263,20 +197,27 @@ impl Console {
         let _ = self.line.set_nonblocking(false);
         self.flush();
         let _ = self.line.shutdown(std::net::Shutdown::Write);
-        let _ = self.line.read_to_end(&mut self.heard);
-        let _ = self.line.set_nonblocking(true);
+        let mut reports = Vec::new();
+        let _ = self.line.read_to_end(&mut reports);
         // The back-end may have collected it already.
         let _ = self.child.wait();
-        let cuts = self.cuts();
-        let lost = match self.done {
-            Some(lost) => lost,
-            None => Some("the process that shows it has died".to_owned()),
+        let mut finished = Finished {
+            rewritten: BTreeSet::new(),
+            lost: Some("the process that shows it has died".to_owned()),
         };
-        Finished {
-            cuts,
-            rewritten: self.rewritten,
-            lost: lost.filter(|_| self.shows_output),
+        for report in reports.split(|&byte| byte == b'\n') {
+            match serde_json::from_slice(report) {
+                Ok(Report::Rewritten { job, file }) => {
+                    finished.rewritten.insert((job, file));
+                }
+                Ok(Report::Done { lost }) => finished.lost = lost,
+                Err(_) => {}
+            }
         }
+        if !self.shows_output {
+            finished.lost = None;
+        }
+        finished
     }
 }
 
@@ -337,10 +278,9 @@ mod tests {
         let text = "x".repeat(1 << 10);
         (0..2 * (MOST_KEPT >> 10)).for_each(|_| console.say(&text));
         assert!(console.left_out > 0);
-        let (before, folder) = (console.kept_bytes, format!("/{}", "long/".repeat(200)));
-        let file = |job: u32, end: &str| Path::new(&folder).join(format!("{job}.{end}"));
+        let before = console.kept_bytes;
         for job in 0..1_000 {
-            console.started(job, "t", [&file(job, "out"), &file(job, "err")]);
+            console.started(job, "t", "name");
             console.ended(job, false);
         }
         assert!(
@@ -380,29 +320,6 @@ mod tests {
         }
         console.shows_output = true;
         let finished = console.finish();
-        assert!(
-            finished.cuts.is_empty() && finished.lost.is_some_and(|why| why.contains("has died"))
-        );
-    }
-
-    #[test]
-    fn reports_are_heard_in_whatever_pieces_they_come() {
-        let (mut console, mut theirs) = deaf();
-        let report = line(&Report::Cut {
-            job: 3,
-            file: 1,
-            bytes: 77,
-        });
-        theirs.write_all(&report[..9]).unwrap();
-        assert!(console.cuts().is_empty());
-        theirs.write_all(&[&report[9..], &report].concat()).unwrap();
-        assert_eq!(
-            console.cuts(),
-            [Cut {
-                job: 3,
-                file: 1,
-                bytes: 77
-            }; 2]
-        );
+        assert!(finished.lost.is_some_and(|why| why.contains("has died")));
     }
 }

@@ -31,8 +31,6 @@ pub(super) struct Output {
     how: Show,
     /// Show whole jobs in the order of their numbers.
     keep_order: bool,
-    /// Of each file, show no more than this.
-    limit: u64,
     /// Jobs that have started and are not wholly shown.
     jobs: BTreeMap<u32, Followed>,
     /// The next job to be shown, if their order is kept.
@@ -55,7 +53,6 @@ struct FollowedFile {
     path: PathBuf,
     file: Option<File>,
     position: u64,
-    limit: u64,
     /// No line ends between the position and this.
     searched: u64,
     /// What was shown last is the beginning of a line.
@@ -67,11 +64,10 @@ struct FollowedFile {
 }
 
 impl Output {
-    pub(super) fn new(how: Show, keep_order: bool, limit: Option<u64>) -> Output {
+    pub(super) fn new(how: Show, keep_order: bool) -> Output {
         Output {
             how,
             keep_order,
-            limit: limit.unwrap_or(u64::MAX),
             jobs: BTreeMap::new(),
             next: 0,
             never_started: BTreeSet::new(),
@@ -82,25 +78,12 @@ impl Output {
 
     /// A job was started: from now on its output is shown.
     pub(super) fn started(&mut self, job: u32, tag: String, files: [PathBuf; 2]) {
-        let file = |path| FollowedFile {
-            path,
-            file: None,
-            position: 0,
-            limit: self.limit,
-            searched: 0,
-            in_line: false,
-            changed: None,
-            tail: Vec::new(),
+        let followed = Followed {
+            tag,
+            files: files.map(FollowedFile::new),
+            ended: false,
         };
-        let files = files.map(file);
-        self.jobs.insert(
-            job,
-            Followed {
-                tag,
-                files,
-                ended: false,
-            },
-        );
+        self.jobs.insert(job, followed);
     }
 
     /// A job is started once more: where whole jobs are shown, only its last attempt is, from these lengths of its files.
@@ -110,7 +93,7 @@ impl Output {
         {
             for (file, length) in followed.files.iter_mut().zip(lengths) {
                 // Nothing of what failed attempts wrote is shown, so there is nothing to compare the file with.
-                file.position = length.min(file.limit);
+                file.position = length;
             }
         }
     }
@@ -229,6 +212,18 @@ impl Followed {
 }
 
 impl FollowedFile {
+    fn new(path: PathBuf) -> FollowedFile {
+        FollowedFile {
+            path,
+            file: None,
+            position: 0,
+            searched: 0,
+            in_line: false,
+            changed: None,
+            tail: Vec::new(),
+        }
+    }
+
     fn open(&mut self) -> Option<&File> {
         if self.file.is_none() {
             self.file = File::open(&self.path).ok();
@@ -244,8 +239,7 @@ impl FollowedFile {
         };
         let changed = meta.modified().ok();
         let before = std::mem::replace(&mut self.changed, changed);
-        // What is beyond the limit is cut off by us.
-        if before == changed || self.position >= self.limit {
+        if before == changed {
             return false;
         }
         let mut tail = [0; TAIL];
@@ -306,12 +300,10 @@ impl FollowedFile {
         }
     }
 
-    /// Reads what is at a position, up to the limit. A file that can't be read is shown as far as it could be.
+    /// Reads what is at a position. A file that can't be read is shown as far as it could be.
     fn read(&mut self, piece: &mut [u8], position: u64) -> usize {
-        let left = usize::try_from(self.limit.saturating_sub(position)).unwrap_or(usize::MAX);
-        let most = piece.len().min(left);
         self.open()
-            .and_then(|file| file.read_at(&mut piece[..most], position).ok())
+            .and_then(|file| file.read_at(piece, position).ok())
             .unwrap_or(0)
     }
 
@@ -322,7 +314,7 @@ impl FollowedFile {
         loop {
             let got = self.read(&mut piece, self.searched);
             if got == 0 {
-                return self.searched >= self.limit;
+                return false;
             }
             if piece[..got].contains(&b'\n') {
                 return true;
@@ -373,7 +365,7 @@ mod tests {
         fn new(how: Show, keep_order: bool) -> Shown {
             Shown {
                 dir: tempfile::tempdir().unwrap(),
-                output: Output::new(how, keep_order, Some(1 << 30)),
+                output: Output::new(how, keep_order),
                 out: Vec::new(),
                 err: Vec::new(),
             }
@@ -536,21 +528,6 @@ mod tests {
         shown.write("2.out", b"other\n");
         let [first, _] = shown.shows(Output::follow);
         assert!(first.len() <= PIECE * TURN + 6 && first.ends_with("other\n"));
-    }
-
-    #[test]
-    fn nothing_is_shown_beyond_the_limit() {
-        for how in [Show::Live, Show::Group, Show::Tag] {
-            let mut shown = Shown::new(how, false);
-            shown.output.limit = 6;
-            shown.start(1);
-            shown.write("1.out", b"abc\nde");
-            let mut all = shown.shows(Output::follow)[0].clone();
-            shown.write("1.out", b"fgh\n");
-            all += &shown.shows(Output::follow)[0];
-            all += &shown.shows(|output, to| output.ended(1, to))[0];
-            assert_eq!(all.replace("job1\t", "").trim_end(), "abc\nde", "{how:?}");
-        }
     }
 
     #[test]

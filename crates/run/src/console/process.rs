@@ -1,7 +1,7 @@
 //! The console's own process. It may wait for the terminal as long as it likes.
 
 use super::Showing;
-use super::limit::Limiter;
+use crate::folder::output_files;
 use super::message::{Order, Report, line};
 use super::output::{Output, Target, last_line};
 use crate::terminal::Terminal;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Time between two looks at what jobs have written.
@@ -25,18 +25,19 @@ const LOOK_FOR_READER: Duration = Duration::from_millis(500);
 /// Characters of a failed job's last error line that are shown.
 const MOST_OF_ERROR: usize = 200;
 
-/// Shows what a run wants to be shown: reads orders from standard input until the run closes it. The run gives `showing`.
+/// Shows what a run wants to be shown: reads orders from standard input until the run closes it. The run gives `showing` and the folder of
+/// the jobs' files.
 ///
 /// # Errors
 /// The run did not start this process, or the line to it is broken.
-pub fn main(showing: &str) -> anyhow::Result<()> {
+pub fn main(showing: &str, folder: &Path) -> anyhow::Result<()> {
     let showing = serde_json::from_str(showing)?;
     // Signals are meant for the run. When it ends, it closes the line.
     cosched_linux::become_helper(c"cosched-console");
     let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut answers = stream.try_clone()?;
     let mut orders = BufReader::new(stream);
-    let mut console = Console::new(showing);
+    let mut console = Console::new(showing, folder);
     let mut text = Vec::new();
     let mut looked = Instant::now();
     loop {
@@ -47,7 +48,7 @@ pub fn main(showing: &str) -> anyhow::Result<()> {
                 let order = serde_json::from_slice(&text);
                 text.clear();
                 if let Ok(order) = order {
-                    console.obey(order, &mut answers);
+                    console.obey(order);
                 }
             }
             // What has come of a line stays in `text`.
@@ -79,7 +80,6 @@ struct Console {
     showing: Showing,
     terminal: RefCell<Terminal>,
     output: Option<Output>,
-    limiter: Option<Limiter>,
     /// Why output could not be shown.
     lost: Option<String>,
     /// The folder of the jobs' files.
@@ -89,15 +89,14 @@ struct Console {
 }
 
 impl Console {
-    fn new(showing: Showing) -> Console {
+    fn new(showing: Showing, folder: &Path) -> Console {
         Console {
             terminal: RefCell::new(Terminal::new()),
             output: showing
                 .output
-                .map(|how| Output::new(how, showing.keep_order, showing.log_limit)),
-            limiter: showing.log_limit.map(Limiter::start),
+                .map(|how| Output::new(how, showing.keep_order)),
             lost: None,
-            folder: PathBuf::new(),
+            folder: folder.to_owned(),
             errors: BTreeMap::new(),
             showing,
         }
@@ -113,17 +112,13 @@ impl Console {
         })
     }
 
-    fn obey(&mut self, order: Order, answers: &mut UnixStream) {
+    fn obey(&mut self, order: Order) {
         match order {
             Order::Progress(line) => self.terminal.get_mut().progress(&line),
             Order::Clear => self.terminal.get_mut().clear(),
             Order::Say(line) => self.terminal.get_mut().say(&line),
-            Order::Folder(folder) => self.folder = folder.path(),
-            Order::Started { job, tag, files } => {
-                let files = files.map(|file| self.folder.join(file.path()));
-                if let Some(limiter) = &self.limiter {
-                    limiter.watch(job, &files);
-                }
+            Order::Started { job, tag, name } => {
+                let files = output_files(&self.folder, &name);
                 self.errors.insert(job, files[1].clone());
                 if let Some(output) = &mut self.output {
                     output.started(job, tag, files);
@@ -135,9 +130,6 @@ impl Console {
                 }
             }
             Order::Ended { job, failed } => {
-                if let Some(limiter) = &self.limiter {
-                    limiter.ended(job, answers);
-                }
                 if !failed {
                     self.errors.remove(&job);
                 }

@@ -381,10 +381,6 @@ pub(crate) struct OutputArgs {
     #[arg(short, long, hide_short_help = true)]
     pub(crate) keep_order: bool,
 
-    /// Cut what a job writes to a file beyond this size, as in 100M; it is not shown either, and how much it was is said
-    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse_size, env = "COSCHED_LOG_LIMIT", hide_short_help = true)]
-    pub(crate) log_limit: Option<u64>,
-
     /// What standard output is for: a summary for people, or the run record
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT", hide_short_help = true)]
     pub(crate) format: Format,
@@ -485,9 +481,6 @@ impl RunArgs {
         }
         if habit("mem_keep") {
             self.limits.mem_keep = None;
-        }
-        if habit("log_limit") {
-            self.output.log_limit = None;
         }
         if habit("shell") {
             self.shell = None;
@@ -625,7 +618,6 @@ impl OutputArgs {
             keep_logs: self.keep_logs,
             show: self.output.or(self.tag.then_some(Show::Tag)),
             keep_order: self.keep_order,
-            log_limit: self.log_limit,
             json: self.format == Format::Json,
             record: self.record,
             events: self.events,
