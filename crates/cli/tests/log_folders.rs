@@ -140,14 +140,6 @@ fn a_run_without_logs_shows_its_output_and_leaves_nothing() {
         .output()
         .expect("the binary runs");
     assert_eq!(out(&output), "700\n", "{}", err(&output));
-    for _ in 0..3 {
-        assert!(
-            cosched(&folder, &["run", "-q", "--keep-logs", "2", "--", "true"])
-                .status
-                .success()
-        );
-    }
-    assert_eq!(left(&folder.path().join("cosched-logs")), 2);
 }
 
 /// A name that holds a line of its own would look like a message.

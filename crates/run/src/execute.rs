@@ -3,9 +3,9 @@
 use super::answer::{exit_of, print};
 use super::batch::{Batch, BatchResult};
 use super::files::{Files, keep};
-use super::old_logs::{Passing, prune};
-use super::options::{Logs, RunOptions, SoloSource};
-use super::plan::{DEFAULT_LOGS, Plan, note_files};
+use super::options::{RunOptions, SoloSource};
+use super::passing::Passing;
+use super::plan::{Plan, note_files};
 use super::platform::Platform;
 use super::resume::{move_file, moved};
 use super::screen::Screen;
@@ -84,9 +84,6 @@ pub(crate) fn execute<P: Platform>(
         printed => printed?,
     }
     kept?;
-    if let (Some(keep), Logs::New) = (options.output.keep_logs, &options.output.logs) {
-        prune(Path::new(DEFAULT_LOGS), keep as usize);
-    }
     let is_complete = report_lost_files(options, &info);
     // Nobody knows whether an adopted job succeeded.
     let is_known = !info.earlier.iter().any(|job| job.adopted);

@@ -189,7 +189,7 @@ pub(crate) fn lock(path: &Path) -> Result<Unused> {
 }
 
 /// Whether a folder belongs to the caller.
-pub(super) fn is_own(folder: &Metadata) -> bool {
+fn is_own(folder: &Metadata) -> bool {
     folder.is_dir() && folder.uid() == rustix::process::geteuid().as_raw()
 }
 
@@ -242,7 +242,7 @@ fn read_names(manifest: &mut File) -> Result<HashSet<String>> {
 }
 
 /// The names in a folder.
-pub(super) fn entries(folder: &Path) -> Vec<String> {
+fn entries(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries
         .map(|entry| entry.file_name().to_string_lossy().into_owned())

@@ -14,7 +14,7 @@
 //!   platforms;
 //! - [`policy`]: the choice of the policy; [`setting`]: how the run was started; [`shell`]: who reads lines; [`folder`] and
 //!   [`runs`]: log folders, and what stands beside a job log; [`killed`] and [`resume`]: the runs before this one;
-//!   [`keys`] and [`memory`]: what is known of jobs from them, and what is kept for those to come; [`named`], [`files`] and [`old_logs`]: what is written and removed; [`plan`]:
+//!   [`keys`] and [`memory`]: what is known of jobs from them, and what is kept for those to come; [`named`], [`files`] and [`passing`]: what is written and removed; [`plan`]:
 //!   what is going to be done; [`explain`]: the plan in words;
 //! - [`facts`]: the facts for those who watch; [`gauge`]: what a run took of the machine; [`reporter`]: news of a running batch; [`batch`]: one run of the loop; [`answer`]: summary, record and exit code;
 //! - [`solo`]: what each job does alone; [`execute`]: the whole plan.
@@ -41,8 +41,8 @@ mod killed;
 mod limits;
 mod memory;
 mod named;
-mod old_logs;
 mod options;
+mod passing;
 mod plan;
 mod platform;
 mod policy;

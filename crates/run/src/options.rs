@@ -143,8 +143,6 @@ impl Default for LimitOptions {
 pub struct OutputOptions {
     /// Folder for the jobs' output, the record and the series.
     pub logs: Logs,
-    /// Log folders to keep in `cosched-logs`; by default all.
-    pub keep_logs: Option<u32>,
     /// How the jobs' output is shown; by default not at all, or in one piece where it is not kept or its order is.
     pub show: Option<Show>,
     /// Show the output in the order of the jobs.

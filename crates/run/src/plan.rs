@@ -348,7 +348,7 @@ pub(crate) fn note_files<P: Platform>(info: &mut JobInfo, folder: &Path) {
 }
 
 /// The folder for the log folders of runs that were given none.
-pub(crate) const DEFAULT_LOGS: &str = "cosched-logs";
+const DEFAULT_LOGS: &str = "cosched-logs";
 
 /// The temporary directory, which is nobody's to make.
 fn temporary() -> anyhow::Result<PathBuf> {

@@ -355,18 +355,6 @@ pub(crate) struct OutputArgs {
     #[arg(long, hide_short_help = true)]
     pub(crate) no_logs: bool,
 
-    /// Keep the last N log folders in cosched-logs
-    ///
-    /// When the run has ended, those of the oldest runs are removed, as far as runs of cosched made what is in them.
-    #[arg(
-        long,
-        value_name = "N",
-        env = "COSCHED_KEEP_LOGS",
-        hide_short_help = true
-    )]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) keep_logs: Option<u32>,
-
     /// Show the jobs' output: group, tag or live
     ///
     /// Each job's output when it ends, or its lines as they come, with or without its name.
@@ -615,7 +603,6 @@ impl OutputArgs {
         }
         Ok(OutputOptions {
             logs,
-            keep_logs: self.keep_logs,
             show: self.output.or(self.tag.then_some(Show::Tag)),
             keep_order: self.keep_order,
             json: self.format == Format::Json,
