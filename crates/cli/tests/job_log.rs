@@ -549,7 +549,7 @@ fn relative_folders_are_those_of_the_caller() {
             .expect("it runs");
         assert!(run.status.success(), "{}", err(&run));
         assert_eq!(read(&folder, &format!("{case}/sub/ran")), "x\n");
-        // Of a job without a folder only its command is known, which is told.
+        // Of a job without a folder only its command is known.
         let words = [&words[..3], &words[4..]].concat();
         let again = command(
             &folder.path().join(case),
@@ -561,22 +561,6 @@ fn relative_folders_are_those_of_the_caller() {
     }
     assert_eq!(read(&folder, "p1/ran"), "y\n");
     assert!(!folder.path().join("p2/ran").exists());
-    let words = [
-        "run",
-        "../mix.toml",
-        "--no-logs",
-        "--joblog",
-        "../J",
-        "--resume",
-    ];
-    let elsewhere = command(&folder.path().join("p2"), &words)
-        .output()
-        .expect("it runs");
-    assert!(
-        err(&elsewhere).contains("count as done here"),
-        "{}",
-        err(&elsewhere)
-    );
 }
 
 /// Copies, and jobs that differ in their environment or folder, have one command. Their numbers tell which of them is done.

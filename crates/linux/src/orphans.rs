@@ -91,22 +91,9 @@ fn without_members(found: Vec<FoundOrphan>) -> Vec<Orphan> {
     found.into_iter().map(|found| found.orphan).collect()
 }
 
-/// Waits until the orphans of the runs that `reach` covers have ended by themselves. Each scan calls `left` with those
-/// that have not; the last list is empty.
-///
-/// # Errors
-/// What `left` returns ends the waiting.
-pub fn await_orphans<E>(
-    root: &Root,
-    reach: &Reach,
-    mut left: impl FnMut(&[Orphan]) -> Result<(), E>,
-) -> Result<(), E> {
-    loop {
-        let orphans = orphans_within(root, reach);
-        left(&orphans)?;
-        if orphans.is_empty() {
-            return Ok(());
-        }
+/// Waits until the orphans of the runs that `reach` covers have ended by themselves.
+pub fn await_orphans(root: &Root, reach: &Reach) {
+    while !orphans_within(root, reach).is_empty() {
         std::thread::sleep(SCAN_PAUSE);
     }
 }

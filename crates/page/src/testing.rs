@@ -36,7 +36,7 @@ pub(crate) fn record_of(names: &[&str]) -> Record {
         },
         "seed": 1, "started_at": null, "quantum_s": 0.2, "finished_by": "completion", "signal": null, "counters": null,
         "freezing": null, "missing": [{"capability": "energy", "what": "package energy", "why": "no energy meter"}],
-        "totals": {"jobs": names.len(), "succeeded": names.len(), "failed": 0, "timed_out": 0, "unfinished": 0, "earlier": 0, "adopted": 0},
+        "totals": {"jobs": names.len(), "succeeded": names.len(), "failed": 0, "timed_out": 0, "unfinished": 0, "earlier": 0},
         "setting": RunSetting::default(), "earlier_jobs": [], "metrics_over": "this-run", "machine_load": MachineLoad::default(),
         "jobs": jobs, "metrics": {"turnaround_s": names.len(), "unfairness": names.len()}, "metrics_estimated": null,
         "energy": {"joules": null, "joules_absent": "no energy meter", "source": "absent"},

@@ -214,10 +214,6 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
             done: OrphansDone::Waited,
         },
         RunWarning::Orphans {
-            jobs: 1,
-            done: OrphansDone::Adopted,
-        },
-        RunWarning::Orphans {
             jobs: 2,
             done: OrphansDone::Killed,
         },
@@ -234,9 +230,6 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         RunWarning::OutputLost {
             why: "disk full".to_owned(),
             folder: "/l".to_owned(),
-        },
-        RunWarning::ResumedElsewhere {
-            there: "/d".to_owned(),
         },
         RunWarning::LogRewritten {
             file: "mcf-1.err".to_owned(),
@@ -400,13 +393,7 @@ pub(crate) fn simulated() -> (RunResult, RunInfo) {
 /// A run of a mix file on a host, with a parameter and no option.
 pub(crate) fn setting() -> RunSetting {
     let mut absent = Absences::default();
-    for name in [
-        "timeout",
-        "mem_keep_bytes",
-        "load",
-        "solo",
-        "shell",
-    ] {
+    for name in ["timeout", "mem_keep_bytes", "load", "solo", "shell"] {
         absent.note_option(name, None::<()>, "not given");
     }
     absent.note_option("policy_lacks", None::<()>, "the policy was named");

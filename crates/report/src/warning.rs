@@ -33,8 +33,6 @@ impl RunFile {
 pub enum OrphansDone {
     /// This run waited for their end, and starts them again.
     Waited,
-    /// This run waited for their end, and counts them as done.
-    Adopted,
     /// They were killed.
     Killed,
     /// Nothing.
@@ -46,9 +44,6 @@ impl OrphansDone {
         match self {
             OrphansDone::Waited => {
                 "this run waited for their end; their exit status is not known, so they run again"
-            }
-            OrphansDone::Adopted => {
-                "this run waited for their end and counted them as done; their exit status is not known"
             }
             OrphansDone::Killed => "this run killed them; they run again",
             OrphansDone::Ignored => {
@@ -203,11 +198,6 @@ pub enum RunWarning {
         "the job itself has cut off {file}, and its earlier output is gone: opening /dev/stdout or /dev/stderr empties the file; `>&2` in place of `> /dev/stderr` does not"
     )]
     LogRewritten { file: String },
-    #[error(
-        "--resume: jobs that succeeded in the folder {} count as done here; if they are others here, give each folder its own job log, or jobs a cwd",
-        visible(there)
-    )]
-    ResumedElsewhere { there: String },
     #[error("--resume: none of the {} that succeeded by the job log is a job of this batch, so all jobs run; a job is recognised by its command as written (GNU parallel quotes some values differently), equal ones by their numbers", count(*succeeded, "command"))]
     NoneResumed { succeeded: u64 },
     #[error(

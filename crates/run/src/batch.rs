@@ -134,11 +134,7 @@ impl<P: Platform> Batch<'_, P> {
         Ok(BatchResult { result, info })
     }
 
-    fn reporter<'a>(
-        &mut self,
-        session: &Session<'a, P>,
-        journal: Journal,
-    ) -> Reporter<'a> {
+    fn reporter<'a>(&mut self, session: &Session<'a, P>, journal: Journal) -> Reporter<'a> {
         Reporter {
             options: &session.options.output,
             mark: P::MARK,

@@ -85,10 +85,8 @@ pub(crate) fn execute<P: Platform>(
     }
     kept?;
     let is_complete = report_lost_files(options, &info);
-    // Nobody knows whether an adopted job succeeded.
-    let is_known = !info.earlier.iter().any(|job| job.adopted);
     let exit = match exit_of(&result, &halt, is_only) {
-        Exit::Success if !is_known || !is_complete => Exit::Failure,
+        Exit::Success if !is_complete => Exit::Failure,
         exit => exit,
     };
     Ok(Outcome {

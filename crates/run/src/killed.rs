@@ -4,7 +4,6 @@ use super::folder::{EARLIER, lock};
 use super::options::{Orphans, RunOptions};
 use super::runs::{self, JobLine, RunLine, Runs};
 use crate::exit::{Exit, Failure, usage};
-use crate::input::told;
 use crate::stderr;
 use crate::whole_file::{open_own, read_own, write_whole};
 use cosched_linux::identity::{boot, host_name};
@@ -14,7 +13,6 @@ use cosched_linux::root::Root;
 use cosched_linux::{Fate, fate_of};
 use cosched_report::{NoRecord, OrphansDone, Record, RunWarning, SeriesReader, rebuild, visible};
 use rustix::process::geteuid;
-use std::convert::Infallible;
 use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -67,22 +65,7 @@ pub(crate) struct Before {
     pub(crate) started: Vec<JobLine>,
     /// Jobs of killed runs that were found running.
     pub(crate) found: Vec<Orphan>,
-    /// Jobs that earlier runs waited for, and that are not to be started again.
-    pub(crate) adopted: Vec<JobLine>,
-    /// The same of this run.
-    pub(crate) newly_adopted: Vec<JobLine>,
     pub(crate) warnings: Vec<RunWarning>,
-}
-
-impl Before {
-    pub(crate) fn run(&self, run_id: &str) -> Option<&EarlierRun> {
-        self.runs.iter().find(|run| run.line.run_id == run_id)
-    }
-
-    /// The folder in which a run was started.
-    pub(crate) fn folder_of(&self, run_id: &str) -> Option<String> {
-        self.run(run_id)?.line.cwd.clone()
-    }
 }
 
 /// Looks at the runs that wrote to a job log, deals with jobs of killed ones as `how` says, and writes the records
@@ -96,55 +79,18 @@ pub(crate) fn settle(options: &RunOptions, how: Orphans, joblog: &Path) -> anyho
     let Runs {
         runs,
         started,
-        adopted,
-        ignored,
         owner,
     } = runs::read(joblog);
-    let runs = runs.into_iter().map(EarlierRun::of).collect();
     let mut before = Before {
-        runs,
+        runs: runs.into_iter().map(EarlierRun::of).collect(),
         started,
-        adopted,
         ..Before::default()
     };
-    let mut to_ignore = Vec::new();
     let mut killed: Vec<usize> = Vec::new();
-    for (ix, run) in before
-        .runs
-        .iter()
-        .enumerate()
-        .filter(|(_, run)| run.record.is_none())
-    {
-        match fate(&root, &run.line) {
-            Fate::Dead => killed.push(ix),
-            Fate::Alive => {
-                let why = "still goes on and writes to this job log; wait for its end, or end it, and then resume";
-                return Err(refused(&format!("run {} {why}", visible(&run.line.run_id))));
-            }
-            Fate::Unknown if ignored.iter().any(|line| line.is(&run.line)) => {}
-            Fate::Unknown if how == Orphans::Ignore => to_ignore.push(&run.line),
-            Fate::Unknown => {
-                let host = visible(run.line.host.as_deref().unwrap_or("another host"));
-                if owner.is_some_and(|owner| owner != 0) && geteuid().is_root() {
-                    let why = "was another user's, of whom root reads no records; resume as that user, or go on all the \
-                               same with --orphans ignore";
-                    return Err(refused(&format!(
-                        "run {} on {host} {why}",
-                        visible(&run.line.run_id)
-                    )));
-                }
-                let why = "left no record and can't be seen from here, so its jobs may still run; look there with \
-                           `cosched thaw`, or go on all the same with --orphans ignore";
-                return Err(refused(&format!(
-                    "run {} on {host} {why}",
-                    visible(&run.line.run_id)
-                )));
-            }
+    for (ix, run) in before.runs.iter().enumerate() {
+        if run.record.is_none() && is_killed(&root, &run.line, how, owner)? {
+            killed.push(ix);
         }
-    }
-    if !options.dry_run {
-        let told = runs::ignore(joblog, &to_ignore);
-        told.map_err(|error| refused(&format!("can't be noted: {error}")))?;
     }
     if let Some(reach) = reach_of(&root, &before.runs, owner) {
         if !options.dry_run {
@@ -153,8 +99,11 @@ pub(crate) fn settle(options: &RunOptions, how: Orphans, joblog: &Path) -> anyho
         }
         let orphans = orphans_within(&root, &reach);
         if !orphans.is_empty() {
-            before.found = orphans.clone();
-            deal(options, how, joblog, (&root, &reach), orphans, &mut before)?;
+            let done = deal(options, how, (&root, &reach), &orphans)?;
+            let jobs = orphans.len();
+            let warning = done.map(|done| RunWarning::Orphans { jobs, done });
+            before.warnings.extend(warning);
+            before.found = orphans;
         }
     }
     if !options.dry_run {
@@ -165,119 +114,82 @@ pub(crate) fn settle(options: &RunOptions, how: Orphans, joblog: &Path) -> anyho
     Ok(before)
 }
 
+/// Whether a run that left no record was killed; if not, it is ignored.
+fn is_killed(root: &Root, run: &RunLine, how: Orphans, owner: Option<u32>) -> anyhow::Result<bool> {
+    let id = visible(&run.run_id);
+    match fate(root, run) {
+        Fate::Dead => Ok(true),
+        Fate::Alive => Err(refused(&format!(
+            "run {id} still goes on and writes to this job log; wait for its end, or end it, and then resume"
+        ))),
+        Fate::Unknown if how == Orphans::Ignore => Ok(false),
+        Fate::Unknown => {
+            let host = visible(run.host.as_deref().unwrap_or("another host"));
+            let why = if owner.is_some_and(|owner| owner != 0) && geteuid().is_root() {
+                "was another user's, of whom root reads no records; resume as that user, or go on all the same with --orphans \
+                 ignore"
+            } else {
+                "left no record and can't be seen from here, so its jobs may still run; look there with `cosched thaw`, or go \
+                 on all the same with --orphans ignore"
+            };
+            Err(refused(&format!("run {id} on {host} {why}")))
+        }
+    }
+}
+
 fn refused(why: &str) -> anyhow::Error {
     usage(format!("--resume: {why}; nothing was started"))
 }
 
-/// What jobs of killed runs are, by the starts that were noted beside the job log.
-///
-/// # Errors
-/// Of some it is not known.
-fn adoptable(started: &[JobLine], orphans: &[Orphan]) -> anyhow::Result<Vec<JobLine>> {
-    let mut jobs: Vec<JobLine> = Vec::new();
-    for orphan in orphans {
-        // An orphan can have several entries, one for each way in which its processes were found.
-        if jobs.iter().any(|job| job.is(&orphan.run, &orphan.job)) {
-            continue;
-        }
-        let Some(job) = started
-            .iter()
-            .rev()
-            .find(|job| job.is(&orphan.run, &orphan.job))
-        else {
-            return Err(refused(&format!(
-                "{} can't be adopted: no start of such a job was noted, as when it was measured alone, so it is not known \
-                 which job it is; choose with --orphans: `wait` for it or `kill` it",
-                orphan_text(orphan)
-            )));
-        };
-        jobs.push(job.clone());
-    }
-    Ok(jobs)
-}
-
-/// Does with the jobs of killed runs what the user wants.
+/// Does with the jobs of killed runs what the user wants; with `--dry-run` it only lists them.
 fn deal(
     options: &RunOptions,
     how: Orphans,
-    joblog: &Path,
     (root, reach): (&Root, &Reach),
-    orphans: Vec<Orphan>,
-    before: &mut Before,
-) -> anyhow::Result<()> {
-    let list = || {
-        orphans
-            .iter()
-            .map(orphan_text)
-            .collect::<Vec<_>>()
-            .join("; ")
-    };
-    let say = |what: &str| {
-        if !options.output.quiet {
-            stderr::say(format_args!("cosched: {what}: {}", list()));
-        }
-    };
+    orphans: &[Orphan],
+) -> anyhow::Result<Option<OrphansDone>> {
+    let list = texts(orphans);
+    let is_quiet = options.output.quiet;
     if options.dry_run {
-        say("jobs of a killed run still run");
-        return Ok(());
+        say(is_quiet, "jobs of a killed run still run", &list);
+        return Ok(None);
     }
-    let done = match how {
+    Ok(Some(match how {
         Orphans::Refuse => {
             return Err(refused(&format!(
-                "jobs of a killed run still run, and would run a second time: {}; choose with --orphans: `wait` for them \
-                 and run them again, `adopt` them (wait, and count them as done), `kill` them and run them again, or \
-                 `ignore` them",
-                list()
+                "jobs of a killed run still run, and would run a second time: {list}; choose with --orphans: `wait` for them \
+                 and run them again, `kill` them and run them again, or `ignore` them"
             )));
         }
         Orphans::Wait => {
-            say("waiting for jobs of a killed run");
-            let Ok(()) = await_orphans(root, reach, |_| Ok::<(), Infallible>(()));
+            say(is_quiet, "waiting for jobs of a killed run", &list);
+            await_orphans(root, reach);
             OrphansDone::Waited
         }
-        Orphans::Adopt => {
-            before.newly_adopted = adoptable(&before.started, &orphans)?;
-            say("waiting for jobs of a killed run");
-            let mut waiting = before.newly_adopted.clone();
-            // Each is noted as soon as it has ended: the waiting can be long, and be interrupted.
-            let noted = await_orphans(root, reach, |left| {
-                let runs =
-                    |job: &JobLine| left.iter().any(|orphan| job.is(&orphan.run, &orphan.job));
-                let ended: Vec<JobLine> = waiting.extract_if(.., |job| !runs(job)).collect();
-                runs::adopt(joblog, &ended)
-            });
-            noted.map_err(|error| {
-                usage(format!(
-                    "--joblog {}: {error}; nothing was started",
-                    told(joblog)
-                ))
-            })?;
-            OrphansDone::Adopted
-        }
         Orphans::Kill => {
-            say("ending jobs of a killed run");
+            say(is_quiet, "ending jobs of a killed run", &list);
             let (_, left) = end_orphans(root, reach, Duration::from_nanos(options.limits.grace.0));
             if !left.is_empty() {
-                let left: Vec<String> = left.iter().map(orphan_text).collect();
-                let message = format!(
-                    "--orphans kill: could not end {}; nothing was started",
-                    left.join("; ")
-                );
-                return Err(Failure {
-                    exit: Exit::Failure,
-                    message,
-                }
-                .into());
+                let left = texts(&left);
+                let message = format!("--orphans kill: could not end {left}; nothing was started");
+                let exit = Exit::Failure;
+                return Err(Failure { exit, message }.into());
             }
             OrphansDone::Killed
         }
         Orphans::Ignore => OrphansDone::Ignored,
-    };
-    before.warnings.push(RunWarning::Orphans {
-        jobs: orphans.len(),
-        done,
-    });
-    Ok(())
+    }))
+}
+
+fn texts(orphans: &[Orphan]) -> String {
+    let texts: Vec<String> = orphans.iter().map(orphan_text).collect();
+    texts.join("; ")
+}
+
+fn say(is_quiet: bool, what: &str, list: &str) {
+    if !is_quiet {
+        stderr::say(format_args!("cosched: {what}: {list}"));
+    }
 }
 
 /// Why a job log can't be begun anew; `None` if it can. A run goes on and writes to it, or jobs of a killed run go on.

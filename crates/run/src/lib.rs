@@ -152,30 +152,24 @@ fn go<P: platform::Platform>(
         explain::explain(options, platform, &plan)?;
         return Ok(Exit::Success.into());
     }
-    // That jobs were adopted must get into a record, even if nothing is left to run.
-    if plan.jobs.is_empty() && !plan.newly_adopted {
+    if plan.jobs.is_empty() {
         return nothing_left(options, platform, plan);
     }
     platform.prepare()?;
     execute::execute(options, platform, plan)
 }
 
-/// All jobs succeeded before, or were adopted. A record is of the whole batch, whoever ran it.
+/// All jobs succeeded before. A record is of the whole batch, whoever ran it.
 fn nothing_left<P: platform::Platform>(
     options: &RunOptions,
     platform: &P,
     plan: plan::Plan<P>,
 ) -> anyhow::Result<Outcome> {
     let output = &options.output;
-    let done = plan.earlier.len();
-    let adopted = plan.earlier.iter().filter(|job| job.adopted).count();
     if !output.quiet {
-        let but = match adopted {
-            0 => String::new(),
-            adopted => format!(", but for {adopted} that were adopted"),
-        };
+        let done = plan.earlier.len();
         stderr::say(format_args!(
-            "cosched: all {done} jobs succeeded before{but}; nothing is left to run"
+            "cosched: all {done} jobs succeeded before; nothing is left to run"
         ));
     }
     if output.record.is_some() || output.json {
@@ -187,11 +181,7 @@ fn nothing_left<P: platform::Platform>(
             stderr::say(format_args!("cosched: {}", visible_lines(&warning.text())));
         }
     }
-    let exit = match adopted {
-        0 => Exit::Success,
-        _ => Exit::Failure,
-    };
-    Ok(exit.into())
+    Ok(Exit::Success.into())
 }
 
 /// The jobs, whether jobs that have ended are started again, and where they come from; `None` if there is no value for a

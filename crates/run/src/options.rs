@@ -199,8 +199,6 @@ pub enum Orphans {
     Refuse,
     /// Wait until they have ended; how is not known, so they run again
     Wait,
-    /// Wait until they have ended, and count them as done; how they ended is not known
-    Adopt,
     /// End them (SIGTERM, after --grace SIGKILL), and run them again
     Kill,
     /// Leave them alone, and run their commands a second time

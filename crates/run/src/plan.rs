@@ -38,8 +38,6 @@ pub(crate) struct Plan<P: Platform> {
     pub(crate) solo: SoloWish,
     /// Jobs that earlier runs did.
     pub(crate) earlier: Vec<EarlierJob>,
-    /// Some of them were adopted just now.
-    pub(crate) newly_adopted: bool,
     /// What the job log was, if this run resumes it.
     pub(crate) seen: Seen,
     /// What the user is to know of earlier runs, and of the file of solo times.
@@ -209,7 +207,6 @@ impl<P: Platform> Plan<P> {
         let Resumed {
             left: jobs,
             earlier,
-            newly_adopted,
             seen,
             mut warnings,
         } = resumed;
@@ -272,7 +269,6 @@ impl<P: Platform> Plan<P> {
             logs,
             solo,
             earlier,
-            newly_adopted,
             seen,
             warnings,
             input,

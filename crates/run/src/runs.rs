@@ -24,13 +24,6 @@ enum Line {
     /// A start of a job.
     #[serde(rename = "cosched.job/1")]
     Started(JobLine),
-    /// A job of a killed run that was waited for, and counts as done. The record of the run that adopted it can be gone
-    /// when the batch is resumed again.
-    #[serde(rename = "cosched.adopted/1")]
-    Adopted(JobLine),
-    /// A run that can't be seen from here, and about which the user has said that its jobs do not matter.
-    #[serde(rename = "cosched.ignored/1")]
-    Ignored(IgnoredLine),
 }
 
 /// A run that wrote to a job log.
@@ -46,8 +39,6 @@ pub(crate) struct RunLine {
     pub(crate) started_at: String,
     /// Its log folder, absolute; null if the name is no UTF-8.
     pub(crate) logs: Option<String>,
-    /// The folder in which it was started; null if the name is no UTF-8.
-    pub(crate) cwd: Option<String>,
 }
 
 /// A start of a job.
@@ -68,43 +59,12 @@ pub(crate) struct JobLine {
     pub(crate) started_at: String,
 }
 
-impl JobLine {
-    /// Whether it is that job of that run.
-    pub(crate) fn is(&self, run_id: &str, job: &str) -> bool {
-        (&*self.run_id, &*self.job) == (run_id, job)
-    }
-}
-
-/// A run that is to be ignored.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct IgnoredLine {
-    run_id: String,
-    host: Option<String>,
-    boot: Option<String>,
-}
-
-impl IgnoredLine {
-    fn of(run: &RunLine) -> IgnoredLine {
-        let RunLine {
-            run_id, host, boot, ..
-        } = run.clone();
-        IgnoredLine { run_id, host, boot }
-    }
-
-    /// Whether it is about this run.
-    pub(crate) fn is(&self, run: &RunLine) -> bool {
-        *self == IgnoredLine::of(run)
-    }
-}
-
 /// What stands beside a job log, each kind in the order of the file.
 #[derive(Default)]
 pub(crate) struct Runs {
     /// The runs that wrote to the job log since it was begun.
     pub(crate) runs: Vec<RunLine>,
     pub(crate) started: Vec<JobLine>,
-    pub(crate) adopted: Vec<JobLine>,
-    pub(crate) ignored: Vec<IgnoredLine>,
     /// The user whose file it is; `None` if there is none. It says nothing about the processes of others.
     pub(crate) owner: Option<u32>,
 }
@@ -191,47 +151,13 @@ pub(crate) fn enter(joblog: &Path, logs: &Path, fresh: bool) -> std::io::Result<
         boot: boot(&root),
         started_at: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
         logs: logs.to_str().map(str::to_owned),
-        cwd: own_folder(),
     };
-    write(&path, &[Line::Run(line)], fresh)
+    write(&path, &Line::Run(line), fresh)
 }
 
-/// The folder in which this run was started; `None` if its name is no UTF-8.
-pub(crate) fn own_folder() -> Option<String> {
-    std::env::current_dir().ok()?.to_str().map(str::to_owned)
-}
-
-/// Notes jobs that are adopted.
-///
-/// # Errors
-/// The file can't be written.
-pub(crate) fn adopt(joblog: &Path, jobs: &[JobLine]) -> std::io::Result<()> {
-    append(joblog, jobs.iter().cloned().map(Line::Adopted).collect())
-}
-
-/// Notes runs that are to be ignored from now on.
-///
-/// # Errors
-/// The file can't be written.
-pub(crate) fn ignore(joblog: &Path, runs: &[&RunLine]) -> std::io::Result<()> {
-    append(
-        joblog,
-        runs.iter()
-            .map(|run| Line::Ignored(IgnoredLine::of(run)))
-            .collect(),
-    )
-}
-
-fn append(joblog: &Path, lines: Vec<Line>) -> std::io::Result<()> {
-    match beside(joblog).filter(|_| !lines.is_empty()) {
-        Some(path) => write(&path, &lines, false),
-        None => Ok(()),
-    }
-}
-
-/// Writes lines to a file, at its end unless it is begun anew.
-fn write(path: &Path, lines: &[Line], fresh: bool) -> std::io::Result<()> {
-    let text: String = lines.iter().map(text).collect();
+/// Writes a line to a file, at its end unless it is begun anew.
+fn write(path: &Path, line: &Line, fresh: bool) -> std::io::Result<()> {
+    let text = text(line);
     let written = append_regular(path).and_then(|mut file| {
         if fresh {
             file.set_len(0)?;
@@ -271,8 +197,6 @@ pub(crate) fn read(joblog: &Path) -> Runs {
         match line {
             Line::Run(run) => all.runs.push(run),
             Line::Started(job) => all.started.push(job),
-            Line::Adopted(job) => all.adopted.push(job),
-            Line::Ignored(run) => all.ignored.push(run),
         }
     }
     all
@@ -335,21 +259,7 @@ mod tests {
             (&*own, 3, "a", "sleep 1")
         );
         assert_eq!(job.started_at, "1970-01-01T00:00:00.000Z");
-        assert!(job.is(&own, "a") && !job.is(&own, "b"));
-        adopt(&joblog, &[job.clone(), job.clone()]).unwrap();
-        assert_eq!(
-            (read(&joblog).adopted, folders(&joblog).len()),
-            (vec![job.clone(), job.clone()], 3)
-        );
-        let before = read(&joblog);
-        assert!(before.ignored.is_empty());
-        ignore(&joblog, &[&before.runs[0]]).unwrap();
-        let all = read(&joblog);
-        assert!(
-            all.ignored[0].is(&before.runs[0]) && all.runs.len() == 3 && all.adopted.len() == 2
-        );
         enter(&joblog, Path::new("/d"), true).unwrap();
-        assert!(read(&joblog).adopted.is_empty());
         assert_eq!(folders(&joblog), ["/d"]);
         enter(Path::new("/dev/null"), Path::new("/e"), true).unwrap();
         assert!(!Path::new("/dev/null.runs").exists());

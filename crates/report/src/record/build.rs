@@ -332,11 +332,9 @@ fn missing(info: &RunInfo) -> Vec<Missing> {
 }
 
 fn totals(tasks: &[TaskResult], earlier: &[EarlierJob]) -> Totals {
-    let adopted = earlier.iter().filter(|job| job.adopted).count();
     let mut totals = Totals {
         jobs: tasks.len(),
         earlier: earlier.len(),
-        adopted,
         ..Totals::default()
     };
     for task in tasks {

@@ -16,11 +16,9 @@ pub struct EarlierJob {
     /// When it was started, RFC 3339 in UTC.
     pub started_at: Option<String>,
     /// From its start to its end in seconds.
-    pub runtime_s: Option<f64>,
+    pub runtime_s: f64,
     /// Its exit status as in a shell.
-    pub exit: Option<i32>,
-    /// Its run was killed; this run waited for its end, and counts it as done without knowing its exit status.
-    pub adopted: bool,
+    pub exit: i32,
     /// The run that did it, as `run_id` in that run's record.
     pub run_id: Option<String>,
     /// The file with that run's record.

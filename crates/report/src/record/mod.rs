@@ -133,8 +133,6 @@ pub struct Totals {
     pub unfinished: usize,
     /// Jobs of `earlier_jobs`, which the other numbers leave out.
     pub earlier: usize,
-    /// Jobs of `earlier_jobs` that were adopted, so that it is not known how they ended.
-    pub adopted: usize,
 }
 
 /// The expected times of a job, from earlier runs.

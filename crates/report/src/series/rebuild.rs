@@ -365,11 +365,11 @@ mod tests {
     use crate::series::SeriesHeader;
     use crate::testing::{check_absences, info, result};
 
-    /// The record from a series with four tasks and these lines, of a run that had adopted a job.
+    /// The record from a series with four tasks and these lines, of a run that resumed another.
     fn rebuilt(lines: &str) -> Record {
         let result = result();
         let info = RunInfo {
-            earlier: vec![adopted()],
+            earlier: vec![earlier()],
             ..info(&result)
         };
         let header = SeriesHeader::new(&info, result.tasks.iter().map(|task| &task.spec));
@@ -384,19 +384,18 @@ mod tests {
         .unwrap()
     }
 
-    fn adopted() -> EarlierJob {
+    fn earlier() -> EarlierJob {
         let mut absent = Absences::default();
-        for name in ["started_at", "runtime_s", "exit", "run_id"] {
-            absent.note_option(name, None::<()>, "it was adopted");
+        for name in ["started_at", "run_id"] {
+            absent.note_option(name, None::<()>, "no record of its run was found");
         }
         EarlierJob {
             seq: 7,
             name: "old".to_owned(),
             command: Some("old x".to_owned()),
             started_at: None,
-            runtime_s: None,
-            exit: None,
-            adopted: true,
+            runtime_s: 2.5,
+            exit: 0,
             run_id: None,
             record: Some("L/run.json".to_owned()),
             job: None,
@@ -503,14 +502,14 @@ mod tests {
         );
         assert_eq!(
             (&record.earlier_jobs[..], record.metrics_over.as_str()),
-            (&[adopted()][..], "this-run")
+            (&[earlier()][..], "this-run")
         );
         assert_eq!(
             record.absent.why("signal"),
             Some(NoRecord::Killed.not_kept())
         );
         let totals = &record.totals;
-        assert_eq!((totals.earlier, totals.adopted), (1, 1));
+        assert_eq!(totals.earlier, 1);
         assert_eq!(
             (totals.succeeded, totals.failed, totals.unfinished),
             (0, 1, 3)

@@ -81,15 +81,8 @@ pub fn headline_text(record: &Record) -> String {
         (n, "killed") => parts.push(format!("of {n} no end is known")),
         (n, _) => parts.push(format!("{n} did not end")),
     }
-    let done = totals.earlier - totals.adopted.min(totals.earlier);
-    if done > 0 {
-        parts.push(format!("{done} done earlier"));
-    }
-    if totals.adopted > 0 {
-        parts.push(format!(
-            "{} adopted, of which it is not known how they ended",
-            totals.adopted
-        ));
+    if totals.earlier > 0 {
+        parts.push(format!("{} done earlier", totals.earlier));
     }
     let turnaround = match record.metrics.get("turnaround_s") {
         Some(s) => format!(" in {}", seconds(*s)),

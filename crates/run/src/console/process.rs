@@ -1,9 +1,9 @@
 //! The console's own process. It may wait for the terminal as long as it likes.
 
 use super::Showing;
-use crate::folder::output_files;
 use super::message::{Order, Report, line};
 use super::output::{Output, Target, last_line};
+use crate::folder::output_files;
 use crate::terminal::Terminal;
 use cosched_report::visible;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
