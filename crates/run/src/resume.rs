@@ -283,7 +283,7 @@ fn recorded_as<'a, 'b>(
 
 fn earlier_job(job: &Sought, entry: &Entry, found: Option<&Recorded<'_>>) -> EarlierJob {
     let mut absent = Absences::default();
-    let started_at = instant(entry.start_s).map(|at| humantime::format_rfc3339_millis(at));
+    let started_at = instant(entry.start_s).map(humantime::format_rfc3339_millis);
     let started_at = started_at.map(|at| at.to_string());
     let run_id = found.map(|found| found.run.to_owned());
     let record = found.map(|found| found.file.display().to_string());

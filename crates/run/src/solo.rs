@@ -221,6 +221,7 @@ fn run_alone<P: Platform>(
             &config,
         ),
         jobs: solo.jobs,
+        folder: plan.logs.join("solo"),
         specs: &solo.specs,
         infos: solo.infos,
         known: known.collect(),
