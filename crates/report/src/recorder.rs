@@ -95,12 +95,7 @@ impl<'a> FileRecorder<'a> {
         let simulated = info.backend == BackendKind::Sim;
         let started_at = info.started_at.unwrap_or(SystemTime::UNIX_EPOCH);
         let run_start = started_at.duration_since(SystemTime::UNIX_EPOCH);
-        let tracker = ProgressTracker::new(
-            simulated,
-            tasks.len(),
-            info.quantum,
-            solo_times(info, tasks),
-        );
+        let tracker = ProgressTracker::new(simulated, tasks.len(), solo_times(info, tasks));
         FileRecorder {
             jobs: info.jobs.clone(),
             run_start: (!simulated).then(|| run_start.unwrap_or_default()),
