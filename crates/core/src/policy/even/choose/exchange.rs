@@ -1,6 +1,6 @@
 //! Better sets: exchanges that prices propose, on a small machine each held against the prediction of the whole set.
 
-use super::jobs::{Done, Load};
+use super::jobs::Done;
 use super::{LEAST_GAIN, Search};
 
 /// A rise of the latency by less than this part changes no other core's figures.
@@ -34,86 +34,96 @@ impl Search<'_> {
         let more = after.reads - before.reads;
         let power = self.cost(place, before, after);
         let place = &self.places[place];
-        let market = &self.markets[place.domain];
+        let market = &self.now.markets[place.domain];
         let rise = market.rise(self.shared, more);
         (
-            after.sum - before.sum - market.loss(rise) - self.caches[place.llc].1 * more - power,
+            after.sum
+                - before.sum
+                - market.loss(rise)
+                - self.now.caches[place.llc].1 * more
+                - power,
             rise,
         )
     }
 
-    /// Tries the moves that prices propose against the prediction of the whole set.
+    /// Makes the moves that prices propose, as long as the predicted sum of the whole set rises. Returns the sum.
     pub(super) fn replace(&mut self, mut sum: f64) -> f64 {
-        // Where idle CPUs are likely, a job may leave its sibling and take the place of one that is not worth its own.
-        let may_leave = self.power.price > 0.0 || self.kinds.len() > 1;
         for _ in 0..MOVES {
-            let loads = self.loads();
-            let done = self.all_done(&loads);
-            // For nobody, for the best of those that wait, and for those that run elsewhere, the best place.
-            let mut newcomers: Vec<(Option<usize>, Option<usize>)> = vec![(None, None)];
-            newcomers.extend(
-                self.best_waiting(CONSIDERED, &loads)
-                    .into_iter()
-                    .map(|at| (Some(at), None)),
-            );
-            if may_leave {
-                let places = (0..self.places.len())
-                    .filter(|&place| self.who[place].is_some() && !self.is_fixed(place));
-                newcomers.extend(places.map(|place| (self.who[place], Some(place))));
-            }
-            let mut moves: Vec<Move> = newcomers
-                .into_iter()
-                .map(|(who, from)| self.best_move(who, from, &loads, &done))
-                .collect();
-            moves.sort_by(|a, b| b.gain.total_cmp(&a.gain).then(a.who.cmp(&b.who)));
-            let mut moved = false;
-            let slack = self.part(SLACK);
-            for one in moves.iter().take(TRIES) {
-                if one.gain < -slack {
-                    break;
-                }
-                if let Some(from) = one.from {
-                    self.who[from] = None;
-                }
-                let kept = std::mem::replace(&mut self.who[one.to], one.who);
-                let least = if one.who.is_none() || (one.from.is_some() && kept.is_some()) {
-                    self.idle_gain()
-                } else if kept.is_none() && one.from.is_none() {
-                    -self.idle_gain()
-                } else {
-                    self.part(LEAST_GAIN)
-                };
-                let now = self.settle();
-                if now > sum + least {
-                    sum = now;
-                    moved = true;
-                    break;
-                }
-                self.who[one.to] = kept;
-                if let Some(from) = one.from {
-                    self.who[from] = one.who;
-                }
-            }
-            if !moved {
-                self.settle();
-                break;
+            let moves = self.best_moves();
+            match self.try_moves(&moves, sum) {
+                Some(now) => sum = now,
+                None => break,
             }
         }
-        sum
+        self.settle()
+    }
+
+    /// The best move for nobody, for the best of those that wait, and for those that run elsewhere.
+    fn best_moves(&mut self) -> Vec<Move> {
+        self.find_loads();
+        let mut newcomers = vec![(None, None)];
+        newcomers.extend(
+            self.best_waiting(CONSIDERED)
+                .into_iter()
+                .map(|at| (Some(at), None)),
+        );
+        // Where idle CPUs are likely, a job may leave its sibling and take the place of one that is not worth its own.
+        if self.power.price > 0.0 || self.kinds.len() > 1 {
+            for (place, who) in self.who.iter().enumerate() {
+                if who.is_some() && !self.is_fixed(place) {
+                    newcomers.push((*who, Some(place)));
+                }
+            }
+        }
+        let mut moves: Vec<Move> = newcomers
+            .into_iter()
+            .map(|(who, from)| self.best_move(who, from))
+            .collect();
+        moves.sort_by(|a, b| b.gain.total_cmp(&a.gain).then(a.who.cmp(&b.who)));
+        moves
+    }
+
+    /// Makes the first of these moves by which the predicted sum rises. Returns the new sum.
+    fn try_moves(&mut self, moves: &[Move], sum: f64) -> Option<f64> {
+        let slack = self.part(SLACK);
+        for one in moves.iter().take(TRIES) {
+            if one.gain < -slack {
+                break;
+            }
+            if let Some(from) = one.from {
+                self.who[from] = None;
+            }
+            let kept = std::mem::replace(&mut self.who[one.to], one.who);
+            let least = self.least_gain(one, kept);
+            let now = self.settle();
+            if now > sum + least {
+                return Some(now);
+            }
+            self.who[one.to] = kept;
+            if let Some(from) = one.from {
+                self.who[from] = one.who;
+            }
+        }
+        None
+    }
+
+    /// What a move must gain that takes a place from `kept`: more if a CPU falls idle by it, and less if one wakes.
+    fn least_gain(&self, one: &Move, kept: Option<usize>) -> f64 {
+        if one.who.is_none() || (one.from.is_some() && kept.is_some()) {
+            self.idle_gain()
+        } else if kept.is_none() && one.from.is_none() {
+            -self.idle_gain()
+        } else {
+            self.part(LEAST_GAIN)
+        }
     }
 
     /// The place that a job, which may leave one for it, or nobody, takes with the greatest gain at present prices.
-    fn best_move(
-        &mut self,
-        who: Option<usize>,
-        from: Option<usize>,
-        loads: &[Load],
-        done: &[Done],
-    ) -> Move {
+    fn best_move(&mut self, who: Option<usize>, from: Option<usize>) -> Move {
         let left = from.map_or(0.0, |from| {
             self.who[from] = None;
             let core = self.core_of[from];
-            self.gain_of(from, done[core], self.done(core, loads)).0
+            self.gain_of(from, self.done[core], self.done_on(core)).0
         });
         let mut best = Move {
             gain: f64::NEG_INFINITY,
@@ -131,8 +141,8 @@ impl Search<'_> {
                 continue;
             }
             self.who[to] = who;
-            let after = self.done(core, loads);
-            let gain = self.gain_of(to, done[core], after).0 + left;
+            let after = self.done_on(core);
+            let gain = self.gain_of(to, self.done[core], after).0 + left;
             self.who[to] = kept;
             if gain > best.gain {
                 best = Move { gain, to, ..best };
@@ -146,30 +156,13 @@ impl Search<'_> {
 
     /// Exchanges jobs of different cores as long as the sum at present prices rises.
     pub(super) fn swap_siblings(&mut self) {
-        let loads = self.loads();
-        let mut done = self.all_done(&loads);
+        self.find_loads();
         let least = self.part(LEAST_GAIN);
         for _ in 0..PASSES {
             let mut again = false;
             for place in 0..self.places.len() {
-                let core = self.core_of[place];
                 for other in place + 1..self.places.len() {
-                    if !self.may_swap(place, other) {
-                        continue;
-                    }
-                    let there = self.core_of[other];
-                    self.who.swap(place, other);
-                    let (here, away) = (self.done(core, &loads), self.done(there, &loads));
-                    let gain = self.gain_of(place, done[core], here).0
-                        + self.gain_of(other, done[there], away).0;
-                    if gain > least {
-                        self.turn(place, done[core], here);
-                        self.turn(other, done[there], away);
-                        (done[core], done[there]) = (here, away);
-                        again = true;
-                    } else {
-                        self.who.swap(place, other);
-                    }
+                    again |= self.may_swap(place, other) && self.swap(place, other, least);
                 }
             }
             if !again {
@@ -178,13 +171,31 @@ impl Search<'_> {
         }
     }
 
+    /// Exchanges the jobs of two places if the sum at present prices rises by more than this.
+    fn swap(&mut self, place: usize, other: usize, least: f64) -> bool {
+        let (core, there) = (self.core_of[place], self.core_of[other]);
+        self.who.swap(place, other);
+        let (here, away) = (self.done_on(core), self.done_on(there));
+        let gain = self.gain_of(place, self.done[core], here).0
+            + self.gain_of(other, self.done[there], away).0;
+        let is_better = gain > least;
+        if is_better {
+            self.turn(place, self.done[core], here);
+            self.turn(other, self.done[there], away);
+            (self.done[core], self.done[there]) = (here, away);
+        } else {
+            self.who.swap(place, other);
+        }
+        is_better
+    }
+
     /// Of those that wait so many that are worth most at present prices.
-    fn best_waiting(&self, most: usize, loads: &[Load]) -> Vec<usize> {
+    fn best_waiting(&self, most: usize) -> Vec<usize> {
         let mut waiting: Vec<(f64, usize)> = self
             .waiting()
             .into_iter()
             .map(|at| {
-                let (job, loss) = self.job_and_loss(at, loads);
+                let (job, loss) = self.job_and_loss(at);
                 (job.sum - loss, at)
             })
             .collect();
@@ -197,34 +208,31 @@ impl Search<'_> {
     }
 
     /// One pass of moves that raise the sum at present prices; says whether there were any.
-    pub(super) fn exchange(&mut self, loads: &[Load]) -> bool {
-        let mut done = self.all_done(loads);
-        let mut waiting = self.best_waiting(WAITING, loads);
-        let mut moved = self.power.price > 0.0 && self.clear_dear_cores(&mut done, loads);
+    pub(super) fn exchange(&mut self) -> bool {
+        let mut waiting = self.best_waiting(WAITING);
+        let mut moved = self.power.price > 0.0 && self.clear_dear_cores();
         for place in 0..self.places.len() {
             if !self.is_fixed(place) {
-                moved |= self.take_waiting(place, &mut waiting, &mut done, loads);
-                moved |= self.swap_near(place, &mut done, loads);
+                moved |= self.take_waiting(place, &mut waiting);
+                moved |= self.swap_near(place);
             }
         }
         moved
     }
 
     /// Clears cores whose jobs are worth less than what they cost, the last ones first.
-    fn clear_dear_cores(&mut self, done: &mut [Done], loads: &[Load]) -> bool {
+    fn clear_dear_cores(&mut self) -> bool {
         let mut moved = false;
         for core in (0..self.cores.len()).rev() {
             let place = self.cores[core][0];
-            let before = done[core];
+            let before = self.done[core];
             if !before.is_busy || self.cores[core].iter().any(|&place| self.is_fixed(place)) {
                 continue;
             }
             let (gain, rise) = self.gain_of(place, before, Done::default());
             if gain > self.idle_gain() {
-                for at in 0..self.cores[core].len() {
-                    self.who[self.cores[core][at]] = None;
-                }
-                self.settle_after(place, before, Done::default(), rise, done, loads);
+                self.clear_core(core);
+                self.settle_after(place, Done::default(), rise);
                 moved = true;
             }
         }
@@ -232,20 +240,14 @@ impl Search<'_> {
     }
 
     /// Gives a place to the best of the waiting, or to nobody, if the sum rises by that.
-    fn take_waiting(
-        &mut self,
-        place: usize,
-        waiting: &mut Vec<usize>,
-        done: &mut [Done],
-        loads: &[Load],
-    ) -> bool {
+    fn take_waiting(&mut self, place: usize, waiting: &mut Vec<usize>) -> bool {
         let (kept, core) = (self.who[place], self.core_of[place]);
-        let before = done[core];
+        let before = self.done[core];
         let mut best = None;
         let mut most = self.part(LEAST_GAIN);
         for pos in (0..waiting.len()).map(Some).chain([None]) {
             self.who[place] = pos.map(|pos| waiting[pos]);
-            let after = self.done(core, loads);
+            let after = self.done_on(core);
             let (gain, rise) = self.gain_of(place, before, after);
             let least = if pos.is_none() { self.idle_gain() } else { 0.0 };
             if gain > most.max(least) {
@@ -259,12 +261,12 @@ impl Search<'_> {
         };
         self.who[place] = pos.map(|pos| waiting.swap_remove(pos));
         waiting.extend(kept);
-        self.settle_after(place, before, after, rise, done, loads);
+        self.settle_after(place, after, rise);
         true
     }
 
     /// Exchanges the job of a place with those of places further on, if the sum rises by that.
-    fn swap_near(&mut self, place: usize, done: &mut [Done], loads: &[Load]) -> bool {
+    fn swap_near(&mut self, place: usize) -> bool {
         let core = self.core_of[place];
         let mut moved = false;
         for step in 1..=PARTNERS.min(self.places.len().saturating_sub(1)) {
@@ -274,13 +276,14 @@ impl Search<'_> {
             }
             let there = self.core_of[other];
             self.who.swap(place, other);
-            let (here, away) = (self.done(core, loads), self.done(there, loads));
-            let (of_here, rise_here) = self.gain_of(place, done[core], here);
-            let (of_away, rise_away) = self.gain_of(other, done[there], away);
+            let (here, away) = (self.done_on(core), self.done_on(there));
+            let (of_here, rise_here) = self.gain_of(place, self.done[core], here);
+            let (of_away, rise_away) = self.gain_of(other, self.done[there], away);
             if of_here + of_away > self.part(LEAST_GAIN) {
-                let (was_here, was_away) = (done[core], done[there]);
-                self.settle_after(place, was_here, here, rise_here, done, loads);
-                self.settle_after(other, was_away, away, rise_away, done, loads);
+                let was_away = self.done[there];
+                self.settle_after(place, here, rise_here);
+                self.done[there] = was_away;
+                self.settle_after(other, away, rise_away);
                 moved = true;
             } else {
                 self.who.swap(place, other);
@@ -289,25 +292,19 @@ impl Search<'_> {
         moved
     }
 
-    /// Brings latency and sums in line with a move.
-    fn settle_after(
-        &mut self,
-        place: usize,
-        before: Done,
-        after: Done,
-        rise: f64,
-        done: &mut [Done],
-        loads: &[Load],
-    ) {
-        let domain = self.places[place].domain;
-        let latency = self.markets[domain].latency;
-        self.markets[domain].move_by(after.reads - before.reads, rise);
+    /// Brings latency and sums in line with a move by which a place's core does this.
+    fn settle_after(&mut self, place: usize, after: Done, rise: f64) {
+        let (core, domain) = (self.core_of[place], self.places[place].domain);
+        let before = self.done[core];
+        let market = &mut self.now.markets[domain];
+        let latency = market.latency;
+        market.move_by(after.reads - before.reads, rise);
         self.turn(place, before, after);
-        done[self.core_of[place]] = after;
+        self.done[core] = after;
         if rise.abs() > LEAST_RISE * latency {
-            for (core, done) in done.iter_mut().enumerate() {
+            for core in 0..self.cores.len() {
                 if self.places[self.cores[core][0]].domain == domain {
-                    *done = self.done(core, loads);
+                    self.done[core] = self.done_on(core);
                 }
             }
         }

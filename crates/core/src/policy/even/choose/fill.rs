@@ -1,9 +1,9 @@
 //! The first set, and who shares a core in it.
 
 use super::market::{Ask, Market};
-use super::{LEAST_GAIN, SMALL, Search};
+use super::{LEAST_GAIN, Search};
 use crate::model::contention::activity;
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// On a small machine the first so many of the jobs that read a lot are looked at by themselves each time.
@@ -19,77 +19,43 @@ const SIBLINGS: f64 = 0.5;
 /// The latency at which jobs are sorted by how busy they are.
 const TYPICAL_LATENCY: f64 = 1.2;
 
-/// A job that waits to be taken, with the most that it can add.
-struct Entry {
-    gain: f64,
-    at: usize,
-    stamp: usize,
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Entry) -> Ordering {
-        self.gain
-            .total_cmp(&other.gain)
-            .then(other.at.cmp(&self.at))
-    }
-}
-
 impl Search<'_> {
     /// A first set. On a small machine one job that reads a lot can cost several others more than it is worth, which prices
     /// do not tell. There the jobs that read little come first, and each of the others must raise the sum that is predicted
     /// for the whole set.
     pub(super) fn start(&mut self) {
         let candidates = self.candidates;
-        let open = (0..self.candidates.len()).filter(|&at| self.candidates[at].fixed.is_none());
+        let open = (0..candidates.len()).filter(|&at| candidates[at].fixed.is_none());
         let (mut heavy, light): (Vec<usize>, Vec<usize>) =
-            open.partition(|&at| self.places.len() <= SMALL && self.is_heavy(at));
+            open.partition(|&at| self.is_small() && self.is_heavy(at));
         self.fill(&light);
         if heavy.is_empty() {
             return;
         }
         heavy.sort_by(|&a, &b| {
-            self.candidates[b]
-                .weight
-                .total_cmp(&self.candidates[a].weight)
-                .then(a.cmp(&b))
+            let by_weight = candidates[b].weight.total_cmp(&candidates[a].weight);
+            by_weight.then(a.cmp(&b))
         });
         let bare = (self.settle(), self.who.clone());
-        let mut best = self.add_heavy(bare.0, &heavy, &[]);
-        let mut left_out = Vec::new();
+        let mut best = self.add_heavy(bare.0, heavy.clone());
         // The one that reads most may keep out several others that are worth more together.
+        let mut rest = heavy;
         for _ in 0..STARTS {
-            let runs = self.who.iter().flatten().filter(|at| heavy.contains(at));
+            let runs = self.who.iter().flatten().filter(|at| rest.contains(at));
             let Some(&most) = runs.max_by(|&&a, &&b| {
-                candidates[a]
-                    .reads()
-                    .total_cmp(&candidates[b].reads())
-                    .then(b.cmp(&a))
+                let by_reads = candidates[a].reads().total_cmp(&candidates[b].reads());
+                by_reads.then(b.cmp(&a))
             }) else {
                 break;
             };
-            left_out.push(most);
+            rest.retain(|&at| at != most);
             let kept = std::mem::replace(&mut self.who, bare.1.clone());
-            let sum = self.add_heavy(bare.0, &heavy, &left_out);
-            if sum > best {
-                best = sum;
-            } else {
+            let sum = self.add_heavy(bare.0, rest.clone());
+            if sum <= best {
                 self.who = kept;
                 break;
             }
+            best = sum;
         }
         self.pair(self.who.iter().flatten().copied().collect());
     }
@@ -150,12 +116,7 @@ impl Search<'_> {
     }
 
     /// Adds jobs that read a lot, the one that raises the sum most first, as long as the sum rises.
-    fn add_heavy(&mut self, mut sum: f64, heavy: &[usize], left_out: &[usize]) -> f64 {
-        let mut heavy: Vec<usize> = heavy
-            .iter()
-            .copied()
-            .filter(|at| !left_out.contains(at))
-            .collect();
+    fn add_heavy(&mut self, mut sum: f64, mut heavy: Vec<usize>) -> f64 {
         // The places in the order in which they are given up: free ones, then those of the least jobs.
         let mut order: Vec<usize> = (0..self.places.len())
             .filter(|&place| self.is_open(place))
@@ -198,14 +159,7 @@ impl Search<'_> {
     /// that what is known of the others is the most that they can be worth: only the best of them needs to be looked at
     /// again.
     fn fill(&mut self, from: &[usize]) {
-        let mut markets = vec![
-            Market::default();
-            self.places
-                .iter()
-                .map(|place| place.domain + 1)
-                .max()
-                .unwrap_or(0)
-        ];
+        let mut markets = vec![Market::default(); self.now.markets.len()];
         let pressure = self.places.len() as f64;
         let asks: Vec<Ask> = (0..self.candidates.len())
             .map(|at| self.ask(at, pressure))
@@ -215,32 +169,28 @@ impl Search<'_> {
                 markets[self.domain_of(at)].add(self.shared, &asks[at]);
             }
         }
-        let mut heap: BinaryHeap<Entry> = from
+        // The most that each job can add, and how many were chosen when that was found. The last tie-break is its number.
+        let mut heap: BinaryHeap<(i64, Reverse<usize>, usize)> = from
             .iter()
-            .map(|&at| Entry {
-                gain: f64::INFINITY,
-                at,
-                stamp: usize::MAX,
-            })
+            .map(|&at| (sortable(f64::INFINITY), Reverse(at), usize::MAX))
             .collect();
         let open = (0..self.places.len())
             .filter(|&place| self.is_open(place))
             .count();
         let mut chosen = Vec::with_capacity(open);
         while chosen.len() < open {
-            let Some(top) = heap.pop() else { break };
+            let Some((_, Reverse(at), stamp)) = heap.pop() else {
+                break;
+            };
+            let market = &mut markets[self.domain_of(at)];
             // A gain that was found just before is as good as new: one job of many changes prices little.
-            if top.stamp <= chosen.len() && chosen.len() - top.stamp <= open / STALE {
-                markets[self.domain_of(top.at)].add(self.shared, &asks[top.at]);
-                chosen.push(top.at);
-                continue;
+            if stamp <= chosen.len() && chosen.len() - stamp <= open / STALE {
+                market.add(self.shared, &asks[at]);
+                chosen.push(at);
+            } else {
+                let gain = market.gain(self.shared, &asks[at]);
+                heap.push((sortable(gain), Reverse(at), chosen.len()));
             }
-            let gain = markets[self.domain_of(top.at)].gain(self.shared, &asks[top.at]);
-            heap.push(Entry {
-                gain,
-                at: top.at,
-                stamp: chosen.len(),
-            });
         }
         self.pair(chosen);
     }
@@ -259,11 +209,7 @@ impl Search<'_> {
     /// Gives these jobs places: those that gain most by a fast core get one of the fastest type, and so on.
     fn pair(&mut self, mut placed: Vec<usize>) {
         placed.retain(|&at| self.candidates[at].fixed.is_none());
-        for who in &mut self.who {
-            if who.is_some_and(|at| self.candidates[at].fixed.is_none()) {
-                *who = None;
-            }
-        }
+        self.clear();
         for kind in 0..self.kinds.len() - 1 {
             let room = self.room(kind, placed.len());
             let gains: Vec<f64> = (0..self.candidates.len())
@@ -274,6 +220,13 @@ impl Search<'_> {
             self.pair_on(kind, std::mem::replace(&mut placed, rest));
         }
         self.pair_on(self.kinds.len() - 1, placed);
+    }
+
+    /// Takes all jobs off their places, but for those that stay.
+    pub(super) fn clear(&mut self) {
+        for who in &mut self.who {
+            *who = who.filter(|&at| self.candidates[at].fixed.is_some());
+        }
     }
 
     /// How many of so many jobs belong on this type of core, of this type and the slower ones: each core gets a job before
@@ -300,57 +253,60 @@ impl Search<'_> {
     fn pair_on(&mut self, kind: usize, mut placed: Vec<usize>) {
         let busy: Vec<f64> = (0..self.candidates.len()).map(|at| self.busy(at)).collect();
         placed.sort_by(|&a, &b| busy[b].total_cmp(&busy[a]).then(a.cmp(&b)));
-        let is_open =
-            |core: &usize| self.kind_of[*core] == kind && self.free_place(*core).is_some();
-        let mut cores: Vec<usize> = (0..self.cores.len()).filter(is_open).collect();
+        let mut cores: Vec<usize> = (0..self.cores.len())
+            .filter(|&core| self.kind_of[core] == kind && self.free_place(core).is_some())
+            .collect();
         cores.sort_by_key(|&core| self.jobs_on(core));
         let mut rest = VecDeque::from(placed);
         let first: Vec<usize> = rest.drain(..cores.len().min(rest.len())).collect();
+        let homes = self.find_homes(&first, &cores);
+        for (core, home) in homes.iter().enumerate() {
+            let Some(at) = *home else { continue };
+            let last = self.candidates[at]
+                .last
+                .filter(|&place| self.core_of[place] == core && self.who[place].is_none());
+            if let Some(place) = last.or(self.free_place(core)) {
+                self.who[place] = Some(at);
+            }
+        }
+        let busy: Vec<f64> = homes
+            .iter()
+            .map(|home| home.map_or(0.0, |at| busy[at]))
+            .collect();
+        cores.sort_by(|&a, &b| busy[b].total_cmp(&busy[a]).then(a.cmp(&b)));
+        // Each turn gives each core one of the rest, as long as there is room.
+        while !rest.is_empty() && cores.iter().any(|&core| self.free_place(core).is_some()) {
+            for &core in &cores {
+                if let Some(place) = self.free_place(core) {
+                    self.who[place] = rest.pop_back();
+                }
+            }
+        }
+    }
+
+    /// The job of each core, of all cores: each job is where it ran last, if that is one of these cores and nobody else has
+    /// it, or else on the first one that is left.
+    fn find_homes(&self, jobs: &[usize], cores: &[usize]) -> Vec<Option<usize>> {
+        let mut is_open = vec![false; self.cores.len()];
+        for &core in cores {
+            is_open[core] = true;
+        }
         let mut homes: Vec<Option<usize>> = vec![None; self.cores.len()];
         let mut homeless = Vec::new();
-        for &at in &first {
+        for &at in jobs {
             let home = self.candidates[at].last.map(|last| self.core_of[last]);
-            match home.filter(|core| homes[*core].is_none() && is_open(core)) {
+            match home.filter(|&core| is_open[core] && homes[core].is_none()) {
                 Some(core) => homes[core] = Some(at),
                 None => homeless.push(at),
             }
         }
-        let mut open = cores
-            .iter()
-            .filter(|&&core| homes[core].is_none())
-            .copied()
-            .collect::<Vec<_>>()
-            .into_iter();
-        for at in homeless {
-            if let Some(core) = open.next() {
-                homes[core] = Some(at);
+        let mut jobs = homeless.into_iter();
+        for &core in cores {
+            if homes[core].is_none() {
+                homes[core] = jobs.next();
             }
         }
-        for (core, home) in homes.iter().enumerate() {
-            let last = home
-                .and_then(|at| self.candidates[at].last)
-                .filter(|&place| self.core_of[place] == core && self.who[place].is_none());
-            if let (Some(at), Some(place)) = (home, last.or(self.free_place(core))) {
-                self.who[place] = Some(*at);
-            }
-        }
-        let homes = homes.iter();
-        let busy: Vec<f64> = homes.map(|home| home.map_or(0.0, |at| busy[at])).collect();
-        cores.sort_by(|&a, &b| busy[b].total_cmp(&busy[a]).then(a.cmp(&b)));
-        while !rest.is_empty() {
-            let mut any = false;
-            for &core in &cores {
-                let Some(place) = self.free_place(core) else {
-                    continue;
-                };
-                let Some(at) = rest.pop_back() else { break };
-                self.who[place] = Some(at);
-                any = true;
-            }
-            if !any {
-                break;
-            }
-        }
+        homes
     }
 
     /// Whether a place may be filled anew.
@@ -364,4 +320,10 @@ impl Search<'_> {
             .copied()
             .find(|&place| self.who[place].is_none() && !self.closed[core])
     }
+}
+
+/// A number that is ordered as the other is by [`f64::total_cmp`].
+fn sortable(number: f64) -> i64 {
+    let bits = number.to_bits() as i64;
+    if bits < 0 { bits ^ i64::MAX } else { bits }
 }

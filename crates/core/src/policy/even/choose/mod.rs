@@ -112,34 +112,34 @@ pub(super) struct Search<'a> {
     /// The types of core that there are, the fastest first; and the number in this list of each core's.
     kinds: Vec<usize>,
     kind_of: Vec<usize>,
+    /// The present set as the model sees it, and what it predicts.
+    seats: Vec<Seat>,
+    prediction: Prediction,
+    now: Outlook,
+    /// What was found for the sets that were looked at.
+    known: BTreeMap<Vec<Option<usize>>, Outlook>,
+    /// What each candidate does to others, on each type of core.
+    loads: Vec<Load>,
+    /// What the jobs of each core do at present prices.
+    done: Vec<Done>,
+    /// Of each core: it is to stay idle in the first set.
+    closed: Vec<bool>,
+}
+
+/// What is predicted for a set, and the prices that follow.
+#[derive(Clone, Debug, Default)]
+struct Outlook {
+    /// Weighted speeds less the cost of power.
+    sum: f64,
+    /// Weighted speeds of the set, and its power in watts.
+    work: f64,
+    watts: f64,
     /// Of each memory domain.
     markets: Vec<Market>,
     /// Of each last-level cache: lines read into it per ns, and what the sum loses for one more because the others hold
     /// less.
     caches: Vec<(f64, f64)>,
-    /// The present set as the model sees it, and what it predicts.
-    seats: Vec<Seat>,
-    prediction: Prediction,
     /// Of each memory domain: active cores.
-    active: Vec<usize>,
-    /// Of each core: it is to stay idle in the first set.
-    closed: Vec<bool>,
-    /// Weighted speeds of the present set, and its power in watts.
-    work: f64,
-    watts: f64,
-    /// What was found for the sets that were looked at.
-    settled: BTreeMap<Vec<Option<usize>>, Settled>,
-}
-
-/// What is predicted for a set, and the prices that follow.
-#[derive(Clone, Debug)]
-struct Settled {
-    /// Weighted speeds less the cost of power.
-    sum: f64,
-    work: f64,
-    watts: f64,
-    markets: Vec<Market>,
-    caches: Vec<(f64, f64)>,
     active: Vec<usize>,
 }
 
@@ -150,55 +150,49 @@ impl<'a> Search<'a> {
         places: &'a [Place],
         power: Power<'a>,
     ) -> Search<'a> {
-        let mut numbers: Vec<usize> = places.iter().map(|place| place.core).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        let core_of: Vec<usize> = places
-            .iter()
-            .map(|place| numbers.binary_search(&place.core).unwrap_or_default())
-            .collect();
+        let numbers = distinct(places.iter().map(|place| place.core));
         let mut cores = vec![Vec::new(); numbers.len()];
-        for (place, &core) in core_of.iter().enumerate() {
-            cores[core].push(place);
+        let mut core_of = Vec::with_capacity(places.len());
+        for (at, place) in places.iter().enumerate() {
+            let core = numbers.binary_search(&place.core).unwrap_or_default();
+            cores[core].push(at);
+            core_of.push(core);
         }
-        let mut kinds: Vec<usize> = places.iter().map(|place| place.kind).collect();
-        kinds.sort_unstable();
-        kinds.dedup();
+        let kinds = distinct(places.iter().map(|place| place.kind));
         let kind_of = cores
             .iter()
-            .map(|core| kinds.binary_search(&places[core[0]].kind));
-        let kind_of = kind_of.map(Result::unwrap_or_default).collect();
+            .map(|core| kinds.binary_search(&places[core[0]].kind))
+            .map(Result::unwrap_or_default)
+            .collect();
         let mut who = vec![None; places.len()];
         for (at, candidate) in candidates.iter().enumerate() {
             if let Some(place) = candidate.fixed {
                 who[place] = Some(at);
             }
         }
-        let domains = places
-            .iter()
-            .map(|place| place.domain + 1)
-            .max()
-            .unwrap_or(0);
-        let llcs = places.iter().map(|place| place.llc + 1).max().unwrap_or(0);
+        let domains = places.iter().map(|place| place.domain + 1).max();
+        let llcs = places.iter().map(|place| place.llc + 1).max();
         Search {
             shared,
             candidates,
             places,
             power,
             who,
+            closed: vec![false; cores.len()],
             cores,
             core_of,
             kinds,
             kind_of,
-            markets: vec![Market::default(); domains],
-            caches: vec![(0.0, 0.0); llcs],
             seats: Vec::new(),
             prediction: Prediction::default(),
-            active: Vec::new(),
-            closed: Vec::new(),
-            work: 0.0,
-            watts: 0.0,
-            settled: BTreeMap::new(),
+            now: Outlook {
+                markets: vec![Market::default(); domains.unwrap_or(0)],
+                caches: vec![(0.0, 0.0); llcs.unwrap_or(0)],
+                ..Outlook::default()
+            },
+            known: BTreeMap::new(),
+            loads: Vec::new(),
+            done: Vec::new(),
         }
     }
 
@@ -210,80 +204,88 @@ impl<'a> Search<'a> {
                 ..Chosen::default()
             };
         }
-        self.closed.resize(self.cores.len(), false);
         self.start();
         if self.power.price > 0.0 {
             self.start_on_fewer_cores();
         }
-        let mut best = self.who.clone();
-        if self.places.len() <= SMALL {
-            let mut sum = self.settle();
-            if self.power.price > 0.0 {
-                // Jobs that are not worth their place would be exchanged for others that are not either.
-                sum = self.replace(sum);
-                best.clone_from(&self.who);
-            }
-            for _ in 0..ROUNDS {
-                let before = sum;
-                self.swap_siblings();
-                sum = self.settle();
-                if sum < before {
-                    self.who.clone_from(&best);
-                    sum = self.settle();
-                }
-                sum = self.replace(sum);
-                sum = self.clear_cores(sum);
-                best.clone_from(&self.who);
-                if sum <= before + self.part(ROUND_GAIN) {
-                    break;
-                }
-            }
-            return self.finish(best, None);
+        if self.is_small() {
+            self.improve();
+            self.find_loads();
+        } else {
+            self.improve_once();
         }
-        // Here each job changes prices so little that one pass by prices finds nearly all that there is to gain.
-        let sum = self.settle();
-        best.clone_from(&self.who);
-        let loads = self.loads();
-        if self.exchange(&loads) && self.settle() > sum {
-            best.clone_from(&self.who);
-        }
-        self.finish(best, Some(loads))
+        self.finish()
     }
 
-    /// The best set, and of those that were left out what each would be worth and cost the others.
-    fn finish(mut self, best: Vec<Option<usize>>, loads: Option<Vec<Load>>) -> Chosen {
-        self.who = best;
-        self.settle();
-        let loads = loads.unwrap_or_else(|| self.loads());
+    fn is_small(&self) -> bool {
+        self.places.len() <= SMALL
+    }
+
+    /// Exchanges jobs as long as the predicted sum rises noticeably.
+    fn improve(&mut self) {
+        let mut sum = self.settle();
+        if self.power.price > 0.0 {
+            // Jobs that are not worth their place would be exchanged for others that are not either.
+            sum = self.replace(sum);
+        }
+        for _ in 0..ROUNDS {
+            let (before, kept) = (sum, self.who.clone());
+            self.swap_siblings();
+            sum = self.settle();
+            if sum < before {
+                self.who = kept;
+                sum = self.settle();
+            }
+            sum = self.replace(sum);
+            sum = self.clear_cores(sum);
+            if sum <= before + self.part(ROUND_GAIN) {
+                break;
+            }
+        }
+    }
+
+    /// On a large machine each job changes prices so little that one pass by prices finds nearly all that there is to gain.
+    fn improve_once(&mut self) {
+        let (before, kept) = (self.settle(), self.who.clone());
+        self.find_loads();
+        if !self.exchange() || self.settle() <= before {
+            self.who = kept;
+            self.settle();
+        }
+    }
+
+    /// The present set, and of those that were left out what each would be worth and cost the others.
+    fn finish(self) -> Chosen {
+        let has_idle_core = self
+            .cores
+            .iter()
+            .any(|core| core.iter().all(|&place| self.who[place].is_none()));
         let others = Done {
-            is_busy: !self
-                .cores
-                .iter()
-                .any(|core| core.iter().all(|&place| self.who[place].is_none())),
+            is_busy: !has_idle_core,
             ..Done::default()
         };
-        let left_out = self.waiting().into_iter().map(|candidate| {
-            let (job, loss) = self.job_and_loss(candidate, &loads);
+        let mut left_out = Vec::new();
+        for candidate in self.waiting() {
+            let (job, loss) = self.job_and_loss(candidate);
             let place = self.candidates[candidate].last.unwrap_or(0);
-            LeftOut {
+            left_out.push(LeftOut {
                 candidate,
                 worth: job.sum,
                 loss,
                 power: self.cost(place, others, job),
-            }
-        });
-        let left_out = left_out.collect();
+            });
+        }
         Chosen {
             who: self.who,
             left_out,
-            work: self.work,
-            watts: self.watts,
+            work: self.now.work,
+            watts: self.now.watts,
         }
     }
 
     /// This part of the weighted speeds of the present set.
     fn part(&self, part: f64) -> f64 {
-        part * self.work
+        part * self.now.work
     }
 
     /// What the sum must gain for a CPU to stay idle.
@@ -296,58 +298,45 @@ impl<'a> Search<'a> {
     }
 
     /// What a job that waits would do with a core of its own, and what the others would lose by it.
-    fn job_and_loss(&self, candidate: usize, loads: &[Load]) -> (Done, f64) {
+    fn job_and_loss(&self, candidate: usize) -> (Done, f64) {
         let at = self.candidates[candidate].last.unwrap_or(0);
         let place = &self.places[at];
-        let market = &self.markets[place.domain];
-        let job = alone(
-            self.load_on(candidate, self.core_of[at], loads),
-            market.latency,
-        );
-        let loss =
-            market.loss(market.rise(self.shared, job.reads)) + self.caches[place.llc].1 * job.reads;
+        let market = &self.now.markets[place.domain];
+        let job = alone(self.load_on(candidate, self.core_of[at]), market.latency);
+        let loss = market.loss(market.rise(self.shared, job.reads))
+            + self.now.caches[place.llc].1 * job.reads;
         (job, loss)
     }
 
     /// The candidates that have no place.
     fn waiting(&self) -> Vec<usize> {
         let mut runs = vec![false; self.candidates.len()];
-        self.who.iter().flatten().for_each(|&at| runs[at] = true);
+        for &at in self.who.iter().flatten() {
+            runs[at] = true;
+        }
         (0..self.candidates.len()).filter(|&at| !runs[at]).collect()
     }
 
     /// The sum that is predicted for the present set, less the cost of its power. It also sets the prices.
     fn settle(&mut self) -> f64 {
         // The search comes to the same sets again and again.
-        if let Some(known) = self.settled.get(&self.who) {
-            self.markets.clone_from(&known.markets);
-            self.caches.clone_from(&known.caches);
-            self.active.clone_from(&known.active);
-            (self.work, self.watts) = (known.work, known.watts);
-            return known.sum;
+        if let Some(known) = self.known.get(&self.who) {
+            self.now.clone_from(known);
+        } else {
+            self.predict();
+            if self.is_small() {
+                self.known.insert(self.who.clone(), self.now.clone());
+            }
         }
-        let sum = self.predict();
-        if self.places.len() <= SMALL {
-            let known = Settled {
-                sum,
-                work: self.work,
-                watts: self.watts,
-                markets: self.markets.clone(),
-                caches: self.caches.clone(),
-                active: self.active.clone(),
-            };
-            self.settled.insert(self.who.clone(), known);
-        }
-        sum
+        self.now.sum
     }
 
-    fn predict(&mut self) -> f64 {
+    fn predict(&mut self) {
         self.seats.clear();
         for (place, who) in self.places.iter().zip(&self.who) {
             if let Some(who) = who {
-                let asks = *self.candidates[*who].learnt.asks_on(place.kind);
                 self.seats.push(Seat {
-                    asks,
+                    asks: *self.candidates[*who].learnt.asks_on(place.kind),
                     core: place.core,
                     llc: place.llc,
                     domain: place.domain,
@@ -355,16 +344,24 @@ impl<'a> Search<'a> {
             }
         }
         self.prediction.make(self.shared, &self.seats);
-        for (market, latency) in self.markets.iter_mut().zip(&self.prediction.latency) {
+        for (market, latency) in self.now.markets.iter_mut().zip(&self.prediction.latency) {
             *market = Market {
                 latency: *latency,
                 ..Market::default()
             };
         }
-        for (cache, cached) in self.caches.iter_mut().zip(&self.prediction.cached) {
+        for (cache, cached) in self.now.caches.iter_mut().zip(&self.prediction.cached) {
             *cache = (*cached, 0.0);
         }
-        let (mut sum, mut of_instructions) = (0.0, 0.0);
+        let of_instructions = self.find_prices();
+        self.now.watts = self.count_active() + of_instructions;
+        self.now.sum = self.now.work - self.power.price * self.now.watts;
+    }
+
+    /// Sums up what the jobs of the present set do, and what a line costs them in each memory domain and cache. Returns the
+    /// power of their instructions in watts.
+    fn find_prices(&mut self) -> f64 {
+        let (mut work, mut of_instructions) = (0.0, 0.0);
         let placed = self
             .places
             .iter()
@@ -372,75 +369,59 @@ impl<'a> Search<'a> {
             .filter_map(|(place, who)| Some((place.kind, (*who)?)));
         for ((seat, job), (kind, who)) in self.seats.iter().zip(&self.prediction.jobs).zip(placed) {
             of_instructions += self.power.of_instruction(kind) * seat.asks.ghz / job.cpi;
-            let one = &self.candidates[who];
-            let market = &mut self.markets[seat.domain];
+            let market = &mut self.now.markets[seat.domain];
             let waits = seat.asks.penalty * job.reads * job.cpi / seat.asks.ghz;
-            let worth = one.worth(&seat.asks);
-            sum += worth / job.cpi;
+            let worth = self.candidates[who].worth(&seat.asks);
+            work += worth / job.cpi;
             let slope = worth / (job.cpi * job.cpi) * waits;
             market.reads += job.reads;
             market.yields += job.reads * waits / job.cpi;
             market.slowed += slope;
             market.bends += 2.0 * slope * waits / job.cpi;
-            let cache = &mut self.caches[seat.llc];
+            let cache = &mut self.now.caches[seat.llc];
             if cache.0 > 0.0 {
                 let power = seat.asks.steepness / (1.0 + seat.asks.steepness);
                 cache.1 += slope * (market.latency - self.shared.hit) * power / cache.0;
             }
         }
-        self.work = sum;
-        self.watts = self.count_active() + of_instructions;
-        sum - self.power.price * self.watts
+        self.now.work = work;
+        of_instructions
     }
 
-    /// What each candidate does to others on each type of core, with the share of its last-level cache that it would have
-    /// now.
-    fn loads(&self) -> Vec<Load> {
-        let mut places: Vec<usize> = self
-            .candidates
-            .iter()
-            .map(|one| one.last.unwrap_or(0))
-            .collect();
+    /// Finds what each candidate does to others on each type of core, with the share of its last-level cache that it would
+    /// have now, and what the jobs of each core do.
+    fn find_loads(&mut self) {
+        let last = |one: &Candidate<'_>| one.last.unwrap_or(0);
+        let mut places: Vec<usize> = self.candidates.iter().map(last).collect();
         for (place, who) in self.who.iter().enumerate() {
             if let Some(at) = *who {
                 places[at] = place;
             }
         }
-        // On types of core that are not at its present cache it is taken to have the first cache that has them.
-        let first: Vec<usize> = self
-            .kinds
-            .iter()
-            .map(|kind| {
-                self.places
-                    .iter()
-                    .position(|place| place.kind == *kind)
-                    .unwrap_or(0)
-            })
-            .collect();
-        let mut loads = Vec::with_capacity(self.candidates.len() * self.kinds.len());
-        for (at, &place) in places.iter().enumerate() {
-            for (kind, &first) in self.kinds.iter().zip(&first) {
-                let here = &self.places[place];
-                let llc = if here.kind == *kind {
-                    here.llc
-                } else {
-                    self.places[first].llc
-                };
-                loads.push(self.load(at, *kind, llc));
+        self.loads.clear();
+        for (at, place) in places.into_iter().enumerate() {
+            for &kind in &self.kinds {
+                // On types of core that are not at its present cache it is taken to have the first cache that has them.
+                let mut order = std::iter::once(place).chain(0..self.places.len());
+                let here = order.find(|&place| self.places[place].kind == kind);
+                let llc = self.places[here.unwrap_or(0)].llc;
+                self.loads.push(self.load(at, kind, llc));
             }
         }
-        loads
+        self.done = (0..self.cores.len())
+            .map(|core| self.done_on(core))
+            .collect();
     }
 
     /// What a candidate does on the type of a core.
-    fn load_on<'l>(&self, candidate: usize, core: usize, loads: &'l [Load]) -> &'l Load {
-        &loads[candidate * self.kinds.len() + self.kind_of[core]]
+    fn load_on(&self, candidate: usize, core: usize) -> &Load {
+        &self.loads[candidate * self.kinds.len() + self.kind_of[core]]
     }
 
     fn load(&self, candidate: usize, kind: usize, llc: usize) -> Load {
         let one = &self.candidates[candidate];
         let asks = one.learnt.asks_on(kind);
-        let cached = self.caches[llc].0;
+        let cached = self.now.caches[llc].0;
         // What it reads depends on its share, and its share on what it reads.
         let mut m = asks.reads;
         let solo = if kind == 0 {
@@ -466,39 +447,22 @@ impl<'a> Search<'a> {
     }
 
     /// What the jobs of a core do at the present latency.
-    fn done(&self, core: usize, loads: &[Load]) -> Done {
+    fn done_on(&self, core: usize) -> Done {
         let places = &self.cores[core];
-        let latency = self.markets[self.places[places[0]].domain].latency;
+        let latency = self.now.markets[self.places[places[0]].domain].latency;
+        let load = |place: usize| self.who[place].map(|at| self.load_on(at, core));
         match places.as_slice() {
-            [one] => match self.who[*one] {
-                None => Done::default(),
-                Some(at) => alone(self.load_on(at, core, loads), latency),
-            },
-            [one, two] => match (self.who[*one], self.who[*two]) {
+            [one] => load(*one).map_or_else(Done::default, |job| alone(job, latency)),
+            [one, two] => match (load(*one), load(*two)) {
                 (None, None) => Done::default(),
-                (Some(at), None) | (None, Some(at)) => {
-                    alone(self.load_on(at, core, loads), latency)
-                }
-                (Some(a), Some(b)) => {
-                    let (a, b) = (self.load_on(a, core, loads), self.load_on(b, core, loads));
-                    both(self.shared, a, b, latency)
-                }
+                (Some(job), None) | (None, Some(job)) => alone(job, latency),
+                (Some(a), Some(b)) => both(self.shared, a, b, latency),
             },
             _ => {
-                let members: Vec<&Load> = places
-                    .iter()
-                    .filter_map(|&place| self.who[place])
-                    .map(|at| self.load_on(at, core, loads))
-                    .collect();
+                let members: Vec<&Load> = places.iter().filter_map(|&place| load(place)).collect();
                 several(self.shared, &members, latency)
             }
         }
-    }
-
-    fn all_done(&self, loads: &[Load]) -> Vec<Done> {
-        (0..self.cores.len())
-            .map(|core| self.done(core, loads))
-            .collect()
     }
 
     /// Whether it may matter that the jobs of two places change places.
@@ -519,4 +483,11 @@ impl<'a> Search<'a> {
     fn is_fixed(&self, place: usize) -> bool {
         self.who[place].is_some_and(|at| self.candidates[at].fixed.is_some())
     }
+}
+
+fn distinct(numbers: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut numbers: Vec<usize> = numbers.collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
 }

@@ -67,15 +67,16 @@ impl Power<'_> {
 impl Search<'_> {
     /// Counts the active cores anew. Returns the power in watts, but for that of instructions.
     pub(super) fn count_active(&mut self) -> f64 {
-        self.active.clear();
-        self.active.extend(self.power.elsewhere);
+        let active = &mut self.now.active;
+        active.clear();
+        active.extend(self.power.elsewhere);
         for core in &self.cores {
             let Place { domain, awake, .. } = self.places[core[0]];
             if !awake && core.iter().any(|&place| self.who[place].is_some()) {
-                self.active[domain] += 1;
+                active[domain] += 1;
             }
         }
-        self.power.watts(&self.active)
+        self.power.watts(&self.now.active)
     }
 
     /// What the power of a core costs more if it does one thing and not the other. The place of this number is one of its.
@@ -91,10 +92,10 @@ impl Search<'_> {
             * (after.instructions - before.instructions);
         let of_core = match (before.is_busy, after.is_busy) {
             _ if awake => 0.0,
-            (false, true) => self.power.of_one_more(self.active[domain]),
+            (false, true) => self.power.of_one_more(self.now.active[domain]),
             (true, false) => -self
                 .power
-                .of_one_more(self.active[domain].saturating_sub(1)),
+                .of_one_more(self.now.active[domain].saturating_sub(1)),
             _ => 0.0,
         };
         more + of_core
@@ -103,7 +104,7 @@ impl Search<'_> {
     /// Notes that a core fell idle or woke.
     pub(super) fn turn(&mut self, place: usize, before: Done, after: Done) {
         let Place { domain, awake, .. } = self.places[place];
-        let active = &mut self.active[domain];
+        let active = &mut self.now.active[domain];
         match (before.is_busy, after.is_busy) {
             _ if awake => {}
             (false, true) => *active += 1,
@@ -132,11 +133,7 @@ impl Search<'_> {
             for (nth, &core) in last {
                 self.closed[core] = nth >= open;
             }
-            for who in &mut self.who {
-                if who.is_some_and(|at| self.candidates[at].fixed.is_none()) {
-                    *who = None;
-                }
-            }
+            self.clear();
             self.start();
             let sum = self.settle();
             if sum > best.0 {
@@ -158,17 +155,11 @@ impl Search<'_> {
             let kept = self.who.clone();
             let mut best: Option<(f64, usize)> = None;
             for core in 0..self.cores.len() {
-                if self.places[self.cores[core][0]].awake
-                    || !self.cores[core].iter().any(|&place| kept[place].is_some())
-                    || self.cores[core].iter().any(|&place| {
-                        kept[place].is_some_and(|at| self.candidates[at].fixed.is_some())
-                    })
-                {
+                let has_jobs = self.cores[core].iter().any(|&place| kept[place].is_some());
+                if self.is_needed(core) || !has_jobs {
                     continue;
                 }
-                self.cores[core]
-                    .iter()
-                    .for_each(|&place| self.who[place] = None);
+                self.clear_core(core);
                 let now = self.settle();
                 if now > best.map_or(sum, |best| best.0) {
                     best = Some((now, core));
@@ -176,12 +167,16 @@ impl Search<'_> {
                 self.who.clone_from(&kept);
             }
             let Some((now, core)) = best else { break };
-            self.cores[core]
-                .iter()
-                .for_each(|&place| self.who[place] = None);
+            self.clear_core(core);
             sum = now;
         }
         self.settle();
         sum
+    }
+
+    pub(super) fn clear_core(&mut self, core: usize) {
+        for &place in &self.cores[core] {
+            self.who[place] = None;
+        }
     }
 }

@@ -283,7 +283,7 @@ fn by_trying_all(
         if runs.len() == count {
             let sum = search.settle();
             best = if sum > best.0 {
-                (sum, search.work)
+                (sum, search.now.work)
             } else {
                 best
             };
