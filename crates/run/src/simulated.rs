@@ -10,10 +10,10 @@ use super::setting::file;
 use crate::exit::{Exit, Failure, usage};
 use crate::input::{Job, spec, told};
 use anyhow::Context as _;
-use cosched_core::{Absence, Capability, Counter, Nanos, SoloProfile};
+use cosched_core::{Absence, Capabilities, Capability, Counter, CpuSet, Nanos, SoloProfile};
 use cosched_linux::{Interrupt, Interrupts, Requests};
 use cosched_memory::Key;
-use cosched_report::{BackendKind, EnergySource, Given, SoloSource};
+use cosched_report::{BackendKind, EnergySource, Given, SettingFile, SoloSource};
 use cosched_sim::{
     MachineSpec, ProgramSpec, Sim, SimConfig, SimError, SimJob, SoloRun, Work, least_solo_s,
 };
@@ -215,6 +215,103 @@ pub(crate) fn check_options(options: &RunOptions, on: &str) -> anyhow::Result<()
     Ok(())
 }
 
+/// The machine and program files that a simulation has read.
+#[derive(Default)]
+struct SpecFiles {
+    read: Vec<SettingFile>,
+    programs: BTreeMap<String, Arc<ProgramSpec>>,
+}
+
+impl SpecFiles {
+    /// Lists a file; built-in machines and programs have no text.
+    fn note(&mut self, kind: &str, name: &str, text: Option<String>) {
+        if let Some(text) = text {
+            self.read.push(file(kind, Path::new(name), text.as_bytes()));
+        }
+    }
+
+    /// The program of a job. Each is read once.
+    fn program(
+        &mut self,
+        name: &str,
+        folder: &Path,
+        place: &str,
+    ) -> anyhow::Result<Arc<ProgramSpec>> {
+        if let Some(program) = self.programs.get(name) {
+            return Ok(program.clone());
+        }
+        let described = spec::program(name, folder, place)?;
+        self.note("program", name, described.text);
+        let program = Arc::new(described.spec);
+        self.programs.insert(name.to_owned(), program.clone());
+        Ok(program)
+    }
+}
+
+/// The CPUs of `--cpus`, all of which must exist on the machine.
+fn usable_cpus(options: &RunOptions, machine: &MachineSpec) -> anyhow::Result<Option<CpuSet>> {
+    let Some(cpus) = options.machine.cpus.as_ref().and_then(CpuChoice::list) else {
+        return Ok(None);
+    };
+    let all = machine.machine().all_cpus();
+    if cpus.is_empty() || !cpus.is_subset(&all) {
+        return Err(usage(format!(
+            "--cpus {cpus}: not all of them exist on {}; {all} can be used, as in --cpus {}",
+            machine.name,
+            all.first().map_or(0, |cpu| cpu.0)
+        )));
+    }
+    Ok(Some(cpus.clone()))
+}
+
+/// The jobs as the simulation takes them: program, work and number of CPUs.
+fn sim_jobs(
+    options: &RunOptions,
+    machine: &MachineSpec,
+    usable: Option<&CpuSet>,
+    jobs: &[Job],
+    files: &mut SpecFiles,
+) -> anyhow::Result<Vec<SimJob>> {
+    let all = machine.machine().all_cpus();
+    let cpus = usable.unwrap_or(&all);
+    let mut simulated = Vec::new();
+    for job in jobs {
+        let (width, _) = options.machine.cpus_per_job.of(job, cpus, false)?;
+        let place = format!("{}: job `{}`", job.input.place, job.name);
+        let Some(name) = &job.input.program else {
+            return Err(usage(format!(
+                "{place} has a command to run but no program to simulate; add one, as in program = \"{}\" \
+                 (`cosched list programs` shows them all)",
+                spec::example_program()
+            )));
+        };
+        let work = job.input.work_instructions;
+        let one = SimJob {
+            program: files.program(name, options.mix_folder(), &place)?,
+            work: work.map_or(WORK, Work::Instructions),
+            cpus: width,
+            nice: 0,
+        };
+        check_length(machine, job, &one)?;
+        simulated.push(one);
+    }
+    Ok(simulated)
+}
+
+/// What the simulated machine counts, in words; `None` if it counts nothing.
+fn counters(capabilities: &Capabilities) -> Option<String> {
+    let mut counted: Vec<&str> = Vec::new();
+    for counter in Counter::ALL {
+        let capability = Capability::of(counter);
+        // Several counters can be one capability.
+        let is_new = counted.last() != Some(&capability.text());
+        if is_new && capabilities.why_missing(capability).is_none() {
+            counted.push(capability.text());
+        }
+    }
+    (!counted.is_empty()).then(|| format!("simulated ({})", counted.join(", ")))
+}
+
 impl SimPlatform {
     /// Reads the machine and the jobs' programs.
     pub(crate) fn open(
@@ -222,67 +319,12 @@ impl SimPlatform {
         on: &str,
         jobs: &[Job],
     ) -> anyhow::Result<SimPlatform> {
-        let mut files = Vec::new();
-        let mut note = |kind: &str, name: &str, text: Option<String>| {
-            files.extend(text.map(|text| file(kind, Path::new(name), text.as_bytes())));
-        };
+        let mut files = SpecFiles::default();
         let described = spec::machine(on)?;
-        note("machine", on, described.text);
+        files.note("machine", on, described.text);
         let machine = Arc::new(described.spec);
-        let all = machine.machine().all_cpus();
-        let usable = options
-            .machine
-            .cpus
-            .as_ref()
-            .and_then(CpuChoice::list)
-            .cloned();
-        if let Some(cpus) = usable
-            .as_ref()
-            .filter(|cpus| cpus.is_empty() || !cpus.is_subset(&all))
-        {
-            return Err(usage(format!(
-                "--cpus {cpus}: not all of them exist on {}; {all} can be used, as in --cpus {}",
-                machine.name,
-                all.first().map_or(0, |cpu| cpu.0)
-            )));
-        }
-        let cpus = usable.as_ref().unwrap_or(&all);
-        let folder = options.mix_folder();
-        let mut programs: BTreeMap<&str, Arc<ProgramSpec>> = BTreeMap::new();
-        let mut simulated = Vec::new();
-        for job in jobs {
-            let (width, _) = options.machine.cpus_per_job.of(job, cpus, false)?;
-            let input = &job.input;
-            let Some(name) = &input.program else {
-                return Err(usage(format!(
-                    "{}: job `{}` has a command to run but no program to simulate; add one, as in program = \"{}\" \
-                     (`cosched list programs` shows them all)",
-                    input.place,
-                    job.name,
-                    spec::example_program()
-                )));
-            };
-            let program = match programs.get(name.as_str()) {
-                Some(program) => program.clone(),
-                None => {
-                    let place = format!("{}: job `{}`", input.place, job.name);
-                    let described = spec::program(name, folder, &place)?;
-                    note("program", name, described.text);
-                    let program = Arc::new(described.spec);
-                    programs.insert(name, program.clone());
-                    program
-                }
-            };
-            let work = input.work_instructions.map_or(WORK, Work::Instructions);
-            let one = SimJob {
-                program,
-                work,
-                cpus: width,
-                nice: 0,
-            };
-            check_length(&machine, job, &one)?;
-            simulated.push(one);
-        }
+        let usable = usable_cpus(options, &machine)?;
+        let simulated = sim_jobs(options, &machine, usable.as_ref(), jobs, &mut files)?;
         let params = machine.params.clone();
         let config = SimConfig {
             usable,
@@ -292,25 +334,18 @@ impl SimPlatform {
             .usable_machine()
             .map_err(|error| refused(on, &error))?;
         let capabilities = config.machine.capabilities(&seen);
-        let mut counted: Vec<&str> = (Counter::ALL.into_iter())
-            .map(Capability::of)
-            .filter(|&capability| capabilities.why_missing(capability).is_none())
-            .map(Capability::text)
-            .collect();
-        // Several counters can be one capability.
-        counted.dedup();
         let view = View {
             kind: BackendKind::Sim,
             machine: Arc::new(seen),
+            counters: counters(&capabilities),
             capabilities,
             params,
-            counters: (!counted.is_empty()).then(|| format!("simulated ({})", counted.join(", "))),
             freezing: "simulated".to_owned(),
             // The report has a modelled figure even if policies have no meter to read.
             energy: EnergySource::Modelled,
             measures_width: false,
             refused: None,
-            files,
+            files: files.read,
             warnings: Vec::new(),
         };
         Ok(SimPlatform {
