@@ -6,9 +6,9 @@ use crate::schedule::InForce;
 use crate::sim::Sim;
 use crate::world::{Happening, Tally};
 use cosched_core::{
-    Absence, Backend, Capabilities, Change, Counts, CpuSet, Demand, Event, Exit, Kill, Machine,
-    MayStart, Nanos, Occupation, Payload, Plan, Planner, Reading, Resources, Switch, TaskId,
-    TaskSpec, Traffic, Usage,
+    Absence, Backend, Capabilities, Change, Counts, Demand, Event, Exit, Kill, Machine, MayStart,
+    Nanos, Occupation, Payload, Plan, Planner, Reading, Resources, Switch, TaskId, TaskSpec,
+    Traffic, Usage,
 };
 use std::sync::Arc;
 
@@ -43,31 +43,12 @@ impl Backend for Sim {
                 events.append(&mut self.queued);
                 return Ok(());
             }
-            let fault = self
-                .faults
-                .front()
-                .map_or(u64::MAX, |fault| fault.at.0.max(self.world.now));
-            let next = self.world.next_event();
-            let over = self
-                .schedule
-                .as_ref()
-                .map_or(u64::MAX, |schedule| schedule.next_end(self.world.now));
-            let at = next.min(fault).min(over).min(limit);
-            if at == u64::MAX {
-                return Err(SimError::Stuck(Nanos(self.world.now)));
-            }
-            if self.world.any_running() || next != u64::MAX || fault != u64::MAX || over != u64::MAX
-            {
-                self.idle_waits = 0;
-            } else if self.idle_waits == PATIENCE {
-                return Err(SimError::Stuck(Nanos(self.world.now)));
-            } else {
-                self.idle_waits += 1;
-            }
+            let at = self.next_instant(limit)?;
             self.events += 1;
             if let Some(residencies) = &mut self.residencies {
-                let takes_part = |task: usize| self.tasks[task].started && !self.tasks[task].ended;
-                residencies.pass(&self.world, at, takes_part);
+                residencies.pass(&self.world, at, |task| {
+                    self.tasks[task].started && !self.tasks[task].ended
+                });
             }
             self.world.advance(at);
             while self.faults.front().is_some_and(|fault| fault.at.0 <= at) {
@@ -75,18 +56,7 @@ impl Backend for Sim {
                     self.strike(fault.what);
                 }
             }
-            for happening in std::mem::take(&mut self.world.happened) {
-                match happening {
-                    Happening::Finished(task) => self.end(TaskId(task), Exit::Code(0)),
-                    Happening::Slept(task) if self.tasks[task as usize].placement.is_some() => {
-                        self.queued.push(Event::Slept(TaskId(task)));
-                    }
-                    Happening::Woke(task) if self.tasks[task as usize].placement.is_some() => {
-                        self.queued.push(Event::Woke(TaskId(task)));
-                    }
-                    Happening::Slept(_) | Happening::Woke(_) => {}
-                }
-            }
+            self.report_happenings();
             self.fill();
             if at == limit && self.queued.is_empty() {
                 return Ok(());
@@ -202,17 +172,59 @@ impl Backend for Sim {
             self.trouble,
         );
         let whole = &self.world.machine;
-        let number = |cpus: &CpuSet| {
-            cpus.first()
-                .and_then(|cpu| Some(whole.cpus[whole.index_of(cpu)?].memory_domain))
-        };
-        let of =
-            |cpus| number(cpus).map_or(Traffic::absent(Absence::NotTold), |domain| all[domain]);
-        out.extend(self.machine.memory_domains.iter().map(of));
+        for cpus in &self.machine.memory_domains {
+            let first = cpus.first().and_then(|cpu| whole.index_of(cpu));
+            out.push(match first {
+                Some(ix) => all[whole.cpus[ix].memory_domain],
+                None => Traffic::absent(Absence::NotTold),
+            });
+        }
     }
 
     fn energy_j(&mut self) -> Reading<f64> {
         Reading::Value(self.world.energy().total())
+    }
+}
+
+impl Sim {
+    /// When the world, a fault or a seat needs attention, at most at `limit`.
+    fn next_instant(&mut self, limit: u64) -> Result<u64, SimError> {
+        let now = self.world.now;
+        let fault = self.faults.front().map(|fault| fault.at.0.max(now));
+        let over = self
+            .schedule
+            .as_ref()
+            .map(|schedule| schedule.next_end(now));
+        let due = [fault, over].into_iter().flatten();
+        let next = due.fold(self.world.next_event(), u64::min);
+        let at = next.min(limit);
+        if at == u64::MAX {
+            return Err(SimError::Stuck(Nanos(now)));
+        }
+        if next != u64::MAX || self.world.any_running() {
+            self.idle_waits = 0;
+        } else if self.idle_waits == PATIENCE {
+            return Err(SimError::Stuck(Nanos(now)));
+        } else {
+            self.idle_waits += 1;
+        }
+        Ok(at)
+    }
+
+    /// Queues events for what happened to placed tasks in the world.
+    fn report_happenings(&mut self) {
+        for happening in std::mem::take(&mut self.world.happened) {
+            match happening {
+                Happening::Finished(task) => self.end(TaskId(task), Exit::Code(0)),
+                Happening::Slept(task) if self.tasks[task as usize].placement.is_some() => {
+                    self.queued.push(Event::Slept(TaskId(task)));
+                }
+                Happening::Woke(task) if self.tasks[task as usize].placement.is_some() => {
+                    self.queued.push(Event::Woke(TaskId(task)));
+                }
+                Happening::Slept(_) | Happening::Woke(_) => {}
+            }
+        }
     }
 }
 

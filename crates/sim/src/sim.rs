@@ -72,6 +72,11 @@ fn distinct_programs(jobs: &[SimJob]) -> (Vec<Arc<ProgramSpec>>, Vec<usize>) {
     (programs, program_of)
 }
 
+/// The random stream of a job: its own, whatever the other jobs are.
+fn rng_of_job(seed: u64, job: usize) -> Rng {
+    Rng::new(seed ^ (job as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
 /// An instance of a program whose figures differ from the profile by up to the share `variation`.
 fn drawn_instance(rng: &mut Rng, variation: f64) -> Instance {
     let [cpi, memory, length] =
@@ -134,9 +139,7 @@ impl Sim {
         let mut solo = Vec::new();
         let mut instances = Vec::new();
         for (ix, job) in config.jobs.iter().enumerate() {
-            // Each job has its own random stream, whatever the other jobs are.
-            let mut rng =
-                Rng::new(config.seed ^ (ix as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let mut rng = rng_of_job(config.seed, ix);
             let instance = drawn_instance(&mut rng, config.variation);
             let alone = alone(ix, job, instance)?;
             world.add_task(

@@ -2,8 +2,9 @@
 
 use super::class::DemandClass;
 use super::gain::Gain;
-use super::load::BusLoad;
+use super::load::{BusLoad, Settled};
 use super::search::first;
+use super::state::State;
 use super::table::{AdmissionTable, POINTS};
 use crate::model::fixed::{ONE, SHARE_DIGITS, fraction};
 
@@ -45,57 +46,64 @@ impl AdmissionTable {
             return Some(DemandClass::HIGHEST);
         }
 
-        // How far the throughput falls short of what is needed if one more task takes the rest of the bus: this rises
-        // from point to point.
-        let at = |point: usize| load.state(self, point);
-        let point = first(settled.point, POINTS, |point| {
-            at(point).short_of(needed) >= 0
-        });
-        if point == POINTS {
+        let Some((low, high)) = self.bracket(load, &settled, needed) else {
             return Some(DemandClass::HIGHEST);
-        }
-        // This point lies below the root. Above the root lies the point before it, or the settled state without the
-        // additional task.
-        let low = at(point);
-        let high = if point == settled.point {
-            settled.state
-        } else {
-            at(point - 1)
         };
-        // The root may be nearer to the upper state than one step of the grid by orders of magnitude, because D may be
-        // that much smaller than what the step leaves of the bus. So the distance from there is halved until the root
-        // is passed.
-        let steep = (high.free | 1)
-            .leading_zeros()
-            .saturating_sub((low.rest | 1).leading_zeros());
-        let tries = steep as usize + 4;
-        let try_at = |halvings: usize| high.halved_towards(&low, halvings);
-        let halvings = first(1, tries, |halvings| try_at(halvings).short_of(needed) <= 0);
-        let mut low = try_at(halvings - 1);
-        let mut high = if halvings == tries {
-            high
-        } else {
-            try_at(halvings)
-        };
-        // The shortfall is curved within an octave. After two more halvings a straight line is close enough.
-        for _ in 0..2 {
-            let middle = low.halved_towards(&high, 1);
-            if middle.short_of(needed) >= 0 {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        let (below, above) = (
-            low.short_of(needed).max(0) as u64,
-            high.short_of(needed).min(0).unsigned_abs(),
-        );
-        let way = fraction(below, (below + above).max(1));
-        let root = low.towards(&high, way);
+        let root = root_between(low, high, needed);
         if root.rest == 0 {
             return Some(DemandClass::ZERO);
         }
         let log = self.logarithms.of(root.rest) + self.logarithms.of(root.rest + root.free);
         Some(self.class_at(log - self.logarithms.of(root.free)))
     }
+
+    /// The states of the grid below and above the root: where one more task that takes the rest of the bus brings the
+    /// throughput to what is needed. `None` if it always does.
+    fn bracket(&self, load: &BusLoad, settled: &Settled, needed: u64) -> Option<(State, State)> {
+        // The shortfall rises from point to point.
+        let point = first(settled.point, POINTS, |point| {
+            load.state(self, point).short_of(needed) >= 0
+        });
+        if point == POINTS {
+            return None;
+        }
+        // This point lies below the root. Above the root lies the point before it, or the settled state without the
+        // additional task.
+        let high = if point == settled.point {
+            settled.state
+        } else {
+            load.state(self, point - 1)
+        };
+        Some((load.state(self, point), high))
+    }
+}
+
+/// The state between these two in which one more task brings the throughput to what is needed.
+fn root_between(low: State, high: State, needed: u64) -> State {
+    // The root may be nearer to the upper state than one step of the grid by orders of magnitude, because D may be that much
+    // smaller than what the step leaves of the bus. So the distance from there is halved until the root is passed.
+    let steep = (high.free | 1)
+        .leading_zeros()
+        .saturating_sub((low.rest | 1).leading_zeros());
+    let tries = steep as usize + 4;
+    let halvings = first(1, tries, |halvings| {
+        high.halved_towards(&low, halvings).short_of(needed) <= 0
+    });
+    let mut above = high;
+    if halvings < tries {
+        above = high.halved_towards(&low, halvings);
+    }
+    let mut below = high.halved_towards(&low, halvings - 1);
+    // The shortfall is curved within an octave. After two more halvings a straight line is close enough.
+    for _ in 0..2 {
+        let middle = below.halved_towards(&above, 1);
+        if middle.short_of(needed) >= 0 {
+            below = middle;
+        } else {
+            above = middle;
+        }
+    }
+    let short = below.short_of(needed).max(0) as u64;
+    let beyond = above.short_of(needed).min(0).unsigned_abs();
+    below.towards(&above, fraction(short, (short + beyond).max(1)))
 }
