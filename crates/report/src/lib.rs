@@ -52,7 +52,7 @@ pub use live::{
     CpuNow, JobNow, JobState, LeftOut, LiveTotals, OwnUse, Reason, RunFacts, RunLine,
     STATUS_SCHEMA, Status, jobs_text, metrics_text, runs_text,
 };
-pub use machine_load::{MachineLoad, MachineUse, disturbances, doubt_of_short_runs};
+pub use machine_load::{MachineLoad, MachineUse, disturbances};
 pub use markdown::markdown;
 pub use origin::{Origin, origin_doubts};
 pub use progress::{LeftFrom, LiveProgress, ProgressTracker, ended_line, progress_line};

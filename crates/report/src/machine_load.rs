@@ -98,52 +98,14 @@ impl MachineLoad {
     /// The same in the units of a record.
     pub fn of(used: Reading<MachineUse>) -> MachineLoad {
         let mut absent = Absences::default();
-        let mut figure =
-            |name: &str, of: fn(&MachineUse) -> f64| absent.note(name, used.map(|used| of(&used)));
         MachineLoad {
-            cpu_s: figure("cpu_s", |used| used.total.as_s()),
-            steal_share: figure("steal_share", MachineUse::steal_share),
-            foreign_share: figure("foreign_share", MachineUse::foreign_share),
-            foreign_cpus: figure("foreign_cpus", MachineUse::foreign_cpus),
+            cpu_s: absent.note("cpu_s", used.map(|used| used.total.as_s())),
+            steal_share: absent.note("steal_share", used.map(|used| used.steal_share())),
+            foreign_share: absent.note("foreign_share", used.map(|used| used.foreign_share())),
+            foreign_cpus: absent.note("foreign_cpus", used.map(|used| used.foreign_cpus())),
             absent,
         }
     }
-}
-
-/// What makes the figures of runs doubtful that are too short to be judged one by one, from all of them together: the errors of
-/// their accounts cancel, and disturbances do not. All must be of the same CPUs; longer ones among them are left out. `None` also if
-/// they are too short together.
-pub fn doubt_of_short_runs<'a>(loads: impl IntoIterator<Item = &'a MachineLoad>) -> Option<String> {
-    let known = |load: &MachineLoad| {
-        Some((
-            load.cpu_s?,
-            load.steal_share?,
-            load.foreign_share?,
-            load.foreign_cpus?,
-        ))
-    };
-    let known: Vec<(f64, f64, f64, f64)> = loads.into_iter().filter_map(known).collect();
-    // Where others took nothing, the number of CPUs is not told, and does not matter.
-    let cpus = known
-        .iter()
-        .find_map(|&(.., share, cpus)| (share > 0.0).then(|| (cpus / share).round()))?;
-    let short: Vec<_> = known
-        .into_iter()
-        .filter(|(time, ..)| time / cpus < LEAST_TIME.as_s())
-        .collect();
-    let sum = |of: fn(&(f64, f64, f64, f64)) -> f64| Nanos::from_s(short.iter().map(of).sum());
-    let used = MachineUse {
-        cpus: cpus as usize,
-        total: sum(|run| run.0),
-        stolen: sum(|run| run.0 * run.1),
-        foreign: sum(|run| run.0 * run.2),
-    };
-    Some(format!(
-        "figures are not to be trusted: runs under {} s are not judged one by one, and in {} together {}",
-        LEAST_TIME.as_s(),
-        count(short.len() as u64, "run"),
-        used.disturbance()?
-    ))
 }
 
 #[cfg(test)]
@@ -198,39 +160,6 @@ mod tests {
             }),
             (true, false)
         );
-    }
-
-    #[test]
-    fn short_runs_are_judged_together() {
-        let load = |s: f64, stolen: f64, foreign: f64| {
-            MachineLoad::of(Reading::Value(used(s, stolen, foreign)))
-        };
-        let told = |loads: &[MachineLoad]| doubt_of_short_runs(loads);
-        assert_eq!(
-            told(&vec![load(0.3, 0.0, 0.45); 3]),
-            None,
-            "too short together"
-        );
-        let text = told(&vec![load(0.3, 0.0, 0.45); 4]).unwrap();
-        assert!(
-            text.ends_with("and in 4 runs together other programs took 1.50 of 2 CPUs"),
-            "{text}"
-        );
-        // Errors of the accounts go to either side.
-        let mut noisy = vec![load(0.3, 0.0, 0.06); 2];
-        noisy.extend(vec![load(0.3, 0.0, 0.0); 4]);
-        assert_eq!(told(&noisy), None);
-        assert_eq!(
-            told(&vec![load(2.0, 0.0, 3.0); 4]),
-            None,
-            "they are judged one by one"
-        );
-        let text = told(&vec![load(0.5, 0.1, 0.001); 4]).unwrap();
-        assert!(
-            text.contains("together the hypervisor took 10.0 % of the CPU time"),
-            "{text}"
-        );
-        assert_eq!(told(&[MachineLoad::default()]), None);
     }
 
     #[test]

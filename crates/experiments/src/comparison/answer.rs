@@ -6,7 +6,6 @@ use crate::comparison::store::Manifest;
 use crate::comparison::verdict::{Comparison, compare};
 use crate::statistics::{median, quantile};
 use cosched_core::metric::{METRICS, Metric, Needs, metric};
-use cosched_report::{MachineLoad, doubt_of_short_runs};
 use serde::Serialize;
 use serde::ser::SerializeStruct as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,24 +131,6 @@ fn of_whole_blocks(design: &Design, outcomes: &[Outcome]) -> Vec<Outcome> {
         .collect()
 }
 
-/// What makes runs doubtful that are too short to be judged one by one: those of a candidate with a mix together.
-fn short_runs_doubts(design: &Design, outcomes: &[Outcome]) -> Vec<String> {
-    let mut alike: BTreeMap<(usize, usize), Vec<&MachineLoad>> = BTreeMap::new();
-    for outcome in outcomes {
-        let trial = outcome.trial;
-        let loads = alike.entry((trial.mix, trial.candidate)).or_default();
-        loads.extend(&outcome.load);
-    }
-    let mut doubts = Vec::new();
-    for ((mix, candidate), loads) in alike {
-        if let Some(doubt) = doubt_of_short_runs(loads) {
-            let (mix, candidate) = (&design.mixes[mix], &design.candidates[candidate]);
-            doubts.push(format!("{} with {}: {doubt}", candidate.name, mix.name));
-        }
-    }
-    doubts
-}
-
 impl Answer {
     /// Judges runs, in whatever order they were made.
     pub fn new(manifest: Manifest, mut outcomes: Vec<Outcome>) -> Answer {
@@ -161,7 +142,7 @@ impl Answer {
             .collect();
         let machine = outcomes.first().map(|outcome| outcome.machine.clone());
         Answer {
-            notes: short_runs_doubts(&manifest.design, &outcomes),
+            notes: Vec::new(),
             machine: machine.unwrap_or_default(),
             manifest,
             outcomes,

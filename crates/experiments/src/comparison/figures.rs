@@ -1,7 +1,7 @@
 //! The figures of single runs.
 
 use crate::comparison::design::Trial;
-use cosched_report::{BackendKind, MachineLoad, Record};
+use cosched_report::{BackendKind, Record};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -23,9 +23,6 @@ pub struct Outcome {
     /// The machine that it ran on.
     #[serde(skip)]
     pub machine: String,
-    /// Who else used the CPUs; short runs are judged by it together.
-    #[serde(skip)]
-    pub load: Option<MachineLoad>,
 }
 
 impl Default for Trial {
@@ -67,7 +64,6 @@ impl Outcome {
             }
         }
         if record.backend == BackendKind::Host {
-            outcome.load = Some(record.machine_load.clone());
             for warning in &record.warnings {
                 if DOUBTS.contains(&warning.code.as_str()) {
                     outcome.doubts.push(warning.text.clone());
