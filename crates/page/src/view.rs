@@ -55,10 +55,9 @@ impl<'a> ComparisonView<'a> {
 
     /// Of a candidate with a mix, the run whose turnaround is the median one (the lower of two).
     pub fn median_run(answer: &Answer, candidate: usize, mix: usize) -> Option<Trial> {
-        let of = answer
-            .outcomes
-            .iter()
-            .filter(|one| (one.trial.candidate, one.trial.mix) == (candidate, mix));
+        let of = answer.outcomes.iter().filter(|one| {
+            (one.trial.candidate, one.trial.mix) == (candidate, mix) && !one.is_command()
+        });
         let mut all: Vec<(f64, Trial)> = of
             .filter_map(|one| Some((one.figure("turnaround_s")?, one.trial)))
             .collect();
