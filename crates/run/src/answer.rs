@@ -6,10 +6,17 @@ use crate::exit::Exit;
 use crate::stderr;
 use cosched_core::{EndedBy, Halt, RunResult};
 use cosched_report::{Record, SummaryOptions, summary};
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
-/// Prints the record or the summary, as `--format`, `--output` and `--quiet` say.
+/// Prints the record or the summary, as `--format`, `--output` and `--quiet` say. A reader that has left is no error.
 pub(crate) fn print(options: &RunOptions, record: &Record) -> std::io::Result<()> {
+    match try_print(options, record) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        printed => printed,
+    }
+}
+
+fn try_print(options: &RunOptions, record: &Record) -> std::io::Result<()> {
     if options.output.json {
         std::io::stdout().write_all(record.to_json().as_bytes())?;
         return Ok(());

@@ -5,7 +5,7 @@ use super::batch::{Batch, BatchResult};
 use super::files::{Files, keep};
 use super::options::{RunOptions, SoloSource};
 use super::passing::Passing;
-use super::plan::{Plan, note_files};
+use super::plan::Plan;
 use super::platform::Platform;
 use super::resume::{move_file, moved};
 use super::screen::Screen;
@@ -50,12 +50,7 @@ pub(crate) fn execute<P: Platform>(
         watch: watch.as_ref(),
         logs: &logs,
     };
-    let mut infos = plan.infos();
-    if options.output.keeps_logs() {
-        infos
-            .iter_mut()
-            .for_each(|info| note_files::<P>(info, &logs));
-    }
+    let mut infos = plan.infos(options.output.keeps_logs());
     if let Some(exit) = solo::learn(&session, &mut plan, &mut infos)? {
         return Ok(exit.into());
     }
@@ -70,19 +65,16 @@ pub(crate) fn execute<P: Platform>(
     }
     info.warnings.extend(screen.take_warnings());
     let record = record(&result, &info);
-    let mut kept = Ok(());
-    if let Some(folder) = &mut folder {
-        if info.warnings.iter().any(is_output_lost) {
-            folder.keep();
+    let kept = match &mut folder {
+        Some(folder) => {
+            folder.keep_if(info.warnings.iter().any(is_output_lost));
+            keep(record_file, &logs, &record)
         }
-        kept = keep(record_file, &logs, &record);
-    }
+        None => Ok(()),
+    };
     screen.clear();
-    // A full disk or a closed pipe does not hide the result.
-    match print(options, &record) {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
-        printed => printed?,
-    }
+    // A full disk does not hide the result.
+    print(options, &record)?;
     kept?;
     let is_complete = report_lost_files(options, &info);
     let exit = match exit_of(&result, &halt, is_only) {

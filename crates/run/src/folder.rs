@@ -199,13 +199,11 @@ impl Unused {
         for name in read_names(&mut self.manifest)? {
             remove_all(&self.path.join(name));
         }
-        let is_earlier = |name: &str| {
-            name.strip_prefix(EARLIER)
-                .is_some_and(|number| number.parse::<u32>().is_ok())
-        };
-        let names = entries(&self.path);
-        for name in names.iter().filter(|name| is_earlier(name)) {
-            remove_all(&self.path.join(name));
+        for name in entries(&self.path) {
+            let number = name.strip_prefix(EARLIER);
+            if number.is_some_and(|number| number.parse::<u32>().is_ok()) {
+                remove_all(&self.path.join(name));
+            }
         }
         // The list stays with files that could not be removed.
         if entries(&self.path).len() == 1 {

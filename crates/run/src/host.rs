@@ -11,7 +11,7 @@ use super::screen::Screen;
 use crate::exit::{incapable, no_program, usage};
 use crate::input::{COMMAND_LINE, Command, Job, told};
 use anyhow::Context as _;
-use cosched_core::{Absence, Backend as _, Capability, Counter, CpuSet, Machine, Nanos};
+use cosched_core::{Absence, Backend as _, Capability, CpuSet, Machine, Nanos};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::{EventOverride, MachineEvents};
 use cosched_linux::identity::machine_kind;
@@ -331,25 +331,23 @@ fn event_warnings(
     counters: &CounterSupport,
 ) -> Vec<RunWarning> {
     let mut warnings = Vec::new();
-    let is_given = |counter: Counter| given.iter().any(|own| own.counter == counter);
-    let counted = |counter: &Counter| counters.of(*counter).is_value();
     for entry in events.pmus.iter().filter(|entry| entry.is_of_kernel()) {
         let events = entry.table.events.iter();
         let told: Vec<String> = events
-            .filter(|(counter, _)| counted(counter))
+            .filter(|(counter, _)| counters.of(**counter).is_value())
             .map(|(counter, event)| format!("{counter}: {}", event.name()))
             .collect();
         if !told.is_empty() {
             warnings.push(RunWarning::StandIn { events: told });
         }
     }
-    let lacking = counters
-        .problems
-        .iter()
-        .filter(|problem| is_given(problem.counter) && !counted(&problem.counter));
-    warnings.extend(lacking.map(|problem| RunWarning::NotCounted {
-        why: problem.to_string(),
-    }));
+    for problem in &counters.problems {
+        let is_given = given.iter().any(|own| own.counter == problem.counter);
+        if is_given && !counters.of(problem.counter).is_value() {
+            let why = problem.to_string();
+            warnings.push(RunWarning::NotCounted { why });
+        }
+    }
     warnings
 }
 
@@ -386,12 +384,11 @@ impl Found {
         if let Some(known) = self.environments.borrow().get(added) {
             return Ok(known.clone());
         }
-        let set = |name: &OsString| name.to_str().is_some_and(|name| added.contains_key(name));
-        let others = std::env::vars_os().filter(|(name, _)| !set(name));
-        let more = added
-            .iter()
-            .map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        let environment = Arc::new(Environment::new(others.chain(more))?);
+        let mut all: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+        for (name, value) in added {
+            all.insert(name.into(), value.into());
+        }
+        let environment = Arc::new(Environment::new(all)?);
         self.environments
             .borrow_mut()
             .insert(added.clone(), environment.clone());
@@ -436,13 +433,9 @@ fn program(
             (path, words.clone())
         }
     };
-    // Opening a named pipe waits for its writer. The job may wait for that, the run must not.
-    let (path, args, stdin) = match stdin {
-        Some(file) if is_readable_pipe(job, &file)? => {
-            (PathBuf::from("/bin/sh"), reading(file, path, args), None)
-        }
-        stdin => (path, args, stdin),
-    };
+    if let Some(file) = &stdin {
+        check_stdin(job, file)?;
+    }
     let [stdout, stderr] = output_files(logs, &job.name);
     Ok(Program {
         path,
@@ -512,32 +505,20 @@ fn unfit(word: &OsStr, cwd: Option<&Path>) -> Option<String> {
     }
 }
 
-fn is_readable_pipe(job: &Job, file: &Path) -> anyhow::Result<bool> {
-    is_pipe(file).map_err(|error| {
-        let name = told(file.as_os_str());
-        wrong(job, format_args!("stdin {name}: {error}"))
-    })
-}
-
-/// Whether a file that can be read is a named pipe. That is not opened: opening it waits for its writer, or lets a writer
-/// go on that waits for the job.
-fn is_pipe(file: &Path) -> std::io::Result<bool> {
-    if std::fs::metadata(file)?.file_type().is_fifo() {
-        rustix::fs::access(file, rustix::fs::Access::READ_OK)?;
-        return Ok(true);
+/// Refuses standard input that can't be read, and a named pipe: opening it waits for its writer. The job may wait for that, the
+/// run must not.
+fn check_stdin(job: &Job, file: &Path) -> anyhow::Result<()> {
+    let name = told(file);
+    let fail = |error: std::io::Error| wrong(job, format_args!("stdin {name}: {error}"));
+    if file.metadata().map_err(fail)?.file_type().is_fifo() {
+        return Err(wrong(
+            job,
+            format_args!(
+                "stdin {name} is a named pipe; let a shell read it, as in command = \"sort < {name}\""
+            ),
+        ));
     }
-    std::fs::File::open(file).map(|_| false)
-}
-
-/// The arguments of a shell that opens a pipe as standard input and then becomes a program.
-fn reading(pipe: PathBuf, program: PathBuf, args: Vec<OsString>) -> Vec<OsString> {
-    let shell = ["sh", "-c", r#"exec "$@" <"$0""#].map(OsString::from);
-    let rest = [pipe.into_os_string(), program.into_os_string()];
-    shell
-        .into_iter()
-        .chain(rest)
-        .chain(args.into_iter().skip(1))
-        .collect()
+    std::fs::File::open(file).map(drop).map_err(fail)
 }
 
 /// The warning for a notice of the backend.

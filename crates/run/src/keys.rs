@@ -94,26 +94,21 @@ impl Keys {
     }
 
     fn file(&self, path: &Path) -> Option<File> {
-        if let Some(known) = self.files.borrow().get(path) {
-            return known.clone();
-        }
-        let look = || {
-            let full = path.canonicalize().ok()?;
-            let meta = full.metadata().ok().filter(std::fs::Metadata::is_file)?;
-            let path = text(&full);
-            let identity = format!(
-                "{path} {} {}.{:09}",
-                meta.len(),
-                meta.mtime(),
-                meta.mtime_nsec()
-            );
-            Some(File { path, identity })
-        };
-        let found = look();
-        self.files
-            .borrow_mut()
-            .insert(path.to_owned(), found.clone());
-        found
+        let mut files = self.files.borrow_mut();
+        let known = files.entry(path.to_owned());
+        known.or_insert_with(|| File::at(path)).clone()
+    }
+}
+
+impl File {
+    /// What is there; `None` if it is no regular file.
+    fn at(path: &Path) -> Option<File> {
+        let full = path.canonicalize().ok()?;
+        let meta = full.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        let path = text(&full);
+        let (size, changed, nanos) = (meta.len(), meta.mtime(), meta.mtime_nsec());
+        let identity = format!("{path} {size} {changed}.{nanos:09}");
+        Some(File { path, identity })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The runs before a resumed one: their records, and what is left of those that were killed.
 
-use super::folder::{EARLIER, lock};
+use super::folder::{EARLIER, lock, output_files};
 use super::options::{Orphans, RunOptions};
 use super::runs::{self, JobLine, RunLine, Runs};
 use crate::exit::{Exit, Failure, usage};
@@ -13,6 +13,7 @@ use cosched_linux::root::Root;
 use cosched_linux::{Fate, fate_of};
 use cosched_report::{NoRecord, OrphansDone, Record, RunWarning, SeriesReader, rebuild, visible};
 use rustix::process::geteuid;
+use std::fs::File;
 use std::io::{BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -197,8 +198,8 @@ pub(super) fn still_used(joblog: &Path) -> Option<String> {
     let root = Root::default();
     let Runs { runs, owner, .. } = runs::read(joblog);
     let runs: Vec<EarlierRun> = runs.into_iter().map(EarlierRun::of).collect();
-    let lives = |run: &&EarlierRun| run.record.is_none() && fate(&root, &run.line) == Fate::Alive;
-    if let Some(run) = runs.iter().find(lives) {
+    let mut unended = runs.iter().filter(|run| run.record.is_none());
+    if let Some(run) = unended.find(|run| fate(&root, &run.line) == Fate::Alive) {
         let run = visible(&run.line.run_id);
         return Some(format!(
             "run {run} still goes on and writes to it; wait for its end, or choose another file"
@@ -262,37 +263,50 @@ fn record_of(line: &RunLine) -> Option<(PathBuf, Record)> {
         })
 }
 
+/// The series of a run, and the folder that it is in.
+fn series_of(line: &RunLine) -> Option<(PathBuf, SeriesReader<BufReader<File>>)> {
+    for folder in places(line) {
+        let path = folder.join("series.jsonl");
+        let Some(file) = open_own(&path) else {
+            continue;
+        };
+        let name = path.display().to_string();
+        let Ok(series) = SeriesReader::new(BufReader::new(file), &name) else {
+            continue;
+        };
+        let header = series.header();
+        if header.run_id.as_ref() == Some(&line.run_id) && header.setting.host == line.host {
+            return Some((folder, series));
+        }
+    }
+    None
+}
+
+/// The files of a job's output, as far as they are there.
+fn logs_of(folder: &Path, job: &str) -> (Option<String>, Option<String>) {
+    let files = output_files(folder, job);
+    let [out, err] = files.map(|file| file.exists().then(|| file.display().to_string()));
+    (out, err)
+}
+
 /// Writes the record of a run that was killed, from its series, if that is there.
 fn write_back(before: &mut Before, ix: usize) {
     let line = &before.runs[ix].line;
-    let found = places(line).into_iter().find_map(|folder| {
-        let file = folder.join("series.jsonl");
-        let series = SeriesReader::new(
-            BufReader::new(open_own(&file)?),
-            &file.display().to_string(),
-        )
-        .ok()?;
-        let header = series.header();
-        let same = header.run_id.as_ref() == Some(&line.run_id) && header.setting.host == line.host;
-        same.then_some((folder, series))
-    });
-    let Some((folder, series)) = found else {
+    let Some((folder, series)) = series_of(line) else {
         return;
     };
-    let log_of = |name: &str| {
-        let file = |end: &str| {
-            let file = folder.join(format!("{name}.{end}"));
-            file.exists().then(|| file.display().to_string())
-        };
-        (file("out"), file("err"))
-    };
-    let ran = |name: &str| {
-        before
-            .found
-            .iter()
-            .any(|orphan| orphan.run == line.run_id && orphan.job == name)
-    };
-    let Ok(record) = rebuild(series, NoRecord::Killed, log_of, ran) else {
+    let found = before.found.iter();
+    let running: Vec<&str> = found
+        .filter(|orphan| orphan.run == line.run_id)
+        .map(|orphan| &*orphan.job)
+        .collect();
+    let rebuilt = rebuild(
+        series,
+        NoRecord::Killed,
+        |job| logs_of(&folder, job),
+        |job| running.contains(&job),
+    );
+    let Ok(record) = rebuilt else {
         return;
     };
     let logs = Path::new(line.logs.as_deref().unwrap_or_default());

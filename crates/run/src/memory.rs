@@ -72,46 +72,33 @@ impl Memory {
             path,
             ..Memory::default()
         };
-        let (recalled, warning) = match memory.path.as_deref().map(|path| recalled(path, &keys)) {
-            None => (Vec::new(), None),
-            Some(Ok(recalled)) => (recalled, None),
-            // Another run writes. What this one does is kept all the same.
-            Some(Err(
-                error @ Error {
-                    problem: Problem::Busy,
-                    ..
-                },
-            )) => (
-                Vec::new(),
-                Some(RunWarning::HistoryBusy {
-                    lost: false,
-                    why: error.to_string(),
-                }),
-            ),
-            Some(Err(error)) => (Vec::new(), memory.give_up(error)),
+        let mut warning = None;
+        let looked = memory.path.as_deref().map(|path| recalled(path, &keys));
+        let recalled = match looked {
+            None => Vec::new(),
+            Some(Ok(recalled)) => recalled,
+            Some(Err(error)) => {
+                warning = Some(memory.problem(&error, false));
+                Vec::new()
+            }
         };
-        let recalled = recalled
-            .into_iter()
-            .chain(std::iter::repeat_with(Recalled::default));
-        let known = |(key, recalled): (Option<Key>, Recalled)| {
-            Some(Known {
-                key: key?,
-                recalled,
-            })
-        };
-        (
-            memory,
-            keys.into_iter().zip(recalled).map(known).collect(),
-            warning,
-        )
+        let mut recalled = recalled.into_iter();
+        let mut known = Vec::new();
+        for key in keys {
+            let recalled = recalled.next().unwrap_or_default();
+            known.push(key.map(|key| Known { key, recalled }));
+        }
+        (memory, known, warning)
     }
 
-    fn give_up(&mut self, error: Error) -> Option<RunWarning> {
+    /// The warning for an error. While another run writes, this one goes on to keep what it does; `lost`: not all of it.
+    fn problem(&mut self, error: &Error, lost: bool) -> RunWarning {
+        let why = error.to_string();
+        if matches!(error.problem, Problem::Busy) {
+            return RunWarning::HistoryBusy { lost, why };
+        }
         self.path = None;
-        self.noted.clear();
-        Some(RunWarning::NoHistory {
-            why: error.to_string(),
-        })
+        RunWarning::NoHistory { why }
     }
 
     /// A job has ended.
@@ -180,29 +167,13 @@ impl Memory {
     fn write(&mut self, patience: Patience) -> Option<RunWarning> {
         let path = self.path.as_deref()?;
         let written = Store::open(path, patience).and_then(|mut store| store.note(&self.noted));
-        match written {
-            Ok(()) => {
-                self.noted.clear();
-                None
-            }
-            Err(Error {
-                problem: Problem::Busy,
-                ..
-            }) if patience == Patience::None => None,
-            Err(
-                error @ Error {
-                    problem: Problem::Busy,
-                    ..
-                },
-            ) => {
-                self.noted.clear();
-                Some(RunWarning::HistoryBusy {
-                    lost: true,
-                    why: error.to_string(),
-                })
-            }
-            Err(error) => self.give_up(error),
+        let is_busy = matches!(&written, Err(error) if matches!(error.problem, Problem::Busy));
+        if is_busy && patience == Patience::None {
+            return None;
         }
+        self.noted.clear();
+        let error = written.err()?;
+        Some(self.problem(&error, true))
     }
 }
 

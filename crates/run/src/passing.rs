@@ -21,9 +21,9 @@ impl Passing {
         }
     }
 
-    /// Keeps the folder: it holds output that is nowhere else.
-    pub(crate) fn keep(&mut self) {
-        self.keeps = true;
+    /// Keeps the folder if it holds output that is nowhere else.
+    pub(crate) fn keep_if(&mut self, holds_more: bool) {
+        self.keeps |= holds_more;
     }
 }
 

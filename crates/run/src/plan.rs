@@ -3,7 +3,7 @@
 use super::folder::output_files;
 use super::memory::{Known, Memory};
 use super::options::{Logs, RunOptions, SoloSource};
-use super::platform::Platform;
+use super::platform::{Platform, View};
 use super::policy::{Choice, choose};
 use super::resume::{Resumed, Seen};
 use super::setting;
@@ -49,6 +49,7 @@ pub(crate) struct Plan<P: Platform> {
 }
 
 /// Where solo times come from.
+#[derive(Default)]
 pub(crate) struct SoloWish {
     /// Whether each job runs alone first.
     pub(crate) alone: bool,
@@ -69,32 +70,12 @@ impl SoloWish {
         let SoloSource::File(name) = given else {
             return Ok(SoloWish {
                 alone,
-                known: None,
-                file: None,
-                warnings: Vec::new(),
+                ..SoloWish::default()
             });
         };
         let text = crate::input::read_text(name)?;
-        let fail = |problem: String| usage(format!("--solo {}: {problem}", told(name)));
-        let expected =
-            format!("expected solo profiles (`{SOLO_SCHEMA}`) or a run record (`{RECORD_SCHEMA}`)");
-        let schema = schema_of(&text).map_err(|error| fail(format!("{error}; {expected}")))?;
-        let known = match schema.as_deref() {
-            Some(schema) if schema.starts_with("cosched.solo/") => SoloFile::from_json(&text),
-            Some(schema) if schema.starts_with("cosched.run/") => {
-                Record::from_json(&text).map(|record| SoloFile::of_record(&record))
-            }
-            Some(other) => return Err(fail(format!("{expected}; found `{other}`"))),
-            None => return Err(fail(format!("{expected}; found no `schema`"))),
-        };
-        let known = known.map_err(|error| fail(error.to_string()))?;
-        if known.jobs.is_empty() {
-            return Err(fail(
-                "it has no solo time; make one with `cosched run --solo measure`, or by running the jobs with \
-                 `--policy fifo --jobs 1`"
-                    .to_owned(),
-            ));
-        }
+        let known = read_solo(&text)
+            .map_err(|problem| usage(format!("--solo {}: {problem}", told(name))))?;
         let mut warnings = Vec::new();
         if known.disturbed {
             let why =
@@ -109,11 +90,10 @@ impl SoloWish {
                 here: machine.to_owned(),
             });
         }
-        let file = Some(setting::file("solo", name, text.as_bytes()));
         Ok(SoloWish {
             alone,
             known: Some(known),
-            file,
+            file: Some(setting::file("solo", name, text.as_bytes())),
             warnings,
         })
     }
@@ -148,6 +128,30 @@ impl SoloWish {
             }
         }
     }
+}
+
+/// Parses solo profiles, or a record for the solo times that it has.
+fn read_solo(text: &str) -> Result<SoloFile, String> {
+    let expected =
+        format!("expected solo profiles (`{SOLO_SCHEMA}`) or a run record (`{RECORD_SCHEMA}`)");
+    let schema = schema_of(text).map_err(|error| format!("{error}; {expected}"))?;
+    let schema = schema.ok_or_else(|| format!("{expected}; found no `schema`"))?;
+    let known = if schema.starts_with("cosched.solo/") {
+        SoloFile::from_json(text)
+    } else if schema.starts_with("cosched.run/") {
+        Record::from_json(text).map(|record| SoloFile::of_record(&record))
+    } else {
+        return Err(format!("{expected}; found `{schema}`"));
+    };
+    let known = known.map_err(|error| error.to_string())?;
+    if known.jobs.is_empty() {
+        return Err(
+            "it has no solo time; make one with `cosched run --solo measure`, or by running the jobs with `--policy fifo \
+             --jobs 1`"
+                .to_owned(),
+        );
+    }
+    Ok(known)
 }
 
 /// Checks that the solo profile of each job has what the policy needs.
@@ -214,12 +218,9 @@ impl<P: Platform> Plan<P> {
         let machine = &view.machine;
         let cpus = machine.cpus.len();
         // `-j 8 sleep` means eight sleepers at once.
-        let asked = options
-            .limits
-            .jobs
-            .map(|limit| limit.on(cpus).min(jobs.len()));
-        let (mut solo, capabilities, choice) =
-            policy(options, platform, asked.is_some_and(|asked| asked > cpus))?;
+        let asked = options.limits.jobs.map_or(0, |limit| limit.on(cpus));
+        let is_crowded = asked.min(jobs.len()) > cpus;
+        let (mut solo, capabilities, choice) = policy(options, platform, is_crowded)?;
         warnings.append(&mut solo.warnings);
         let mut files = view.files.clone();
         if let (Some(path), Some(content)) = (&options.policy.profile, &choice.profile) {
@@ -227,23 +228,10 @@ impl<P: Platform> Plan<P> {
         }
         files.extend(solo.file.clone());
         let logs = log_folder(options)?;
+        let mut specs = specs(options, view, &jobs)?;
         let mut tasks = Vec::new();
-        let mut specs = Vec::new();
-        for (ix, (_, job)) in jobs.iter().enumerate() {
-            let given = &job.input;
-            let spec = options.machine.cpus_per_job.spec(
-                ix,
-                job,
-                &machine.all_cpus(),
-                view.measures_width,
-            )?;
+        for (_, job) in &jobs {
             tasks.push(platform.job(job, &logs)?);
-            specs.push(TaskSpec {
-                arrives: Nanos::from_s(given.start_s),
-                bus_use_milli: given.bus_use_milli,
-                solo: SoloProfile::default(),
-                ..spec
-            });
         }
         let remembers = options.history.as_deref().is_some();
         let mut keys = Vec::new();
@@ -276,12 +264,34 @@ impl<P: Platform> Plan<P> {
         })
     }
 
-    /// What is known about the jobs before the run.
-    pub(crate) fn infos(&self) -> Vec<JobInfo> {
-        let jobs = self.jobs.iter().zip(&self.specs);
-        jobs.map(|((seq, job), spec)| info_of::<P>(*seq, job, spec))
-            .collect()
+    /// What is known about the jobs before the run; with `has_logs` also the files of their output.
+    pub(crate) fn infos(&self, has_logs: bool) -> Vec<JobInfo> {
+        let mut infos = Vec::new();
+        for ((seq, job), spec) in self.jobs.iter().zip(&self.specs) {
+            let mut info = info_of::<P>(*seq, job, spec);
+            if has_logs {
+                note_files::<P>(&mut info, &self.logs);
+            }
+            infos.push(info);
+        }
+        infos
     }
+}
+
+/// The jobs as tasks of the loop.
+fn specs(options: &RunOptions, view: &View, jobs: &[(u64, Job)]) -> anyhow::Result<Vec<TaskSpec>> {
+    let cpus = view.machine.all_cpus();
+    let per_job = options.machine.cpus_per_job;
+    let mut specs = Vec::new();
+    for (ix, (_, job)) in jobs.iter().enumerate() {
+        specs.push(TaskSpec {
+            arrives: Nanos::from_s(job.input.start_s),
+            bus_use_milli: job.input.bus_use_milli,
+            solo: SoloProfile::default(),
+            ..per_job.spec(ix, job, &cpus, view.measures_width)?
+        });
+    }
+    Ok(specs)
 }
 
 fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: usize) -> RunConfig {

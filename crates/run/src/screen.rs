@@ -96,12 +96,7 @@ impl Screen {
 
     /// Redraws the progress line.
     pub fn progress(&self, line: impl FnOnce(usize) -> String) {
-        let is_due = |inner: &Inner| {
-            !inner.quiet
-                && inner.is_terminal
-                && inner.last.is_none_or(|last| last.elapsed() >= REDRAW)
-        };
-        if !is_due(&self.inner.borrow()) {
+        if !self.inner.borrow().is_due() {
             return;
         }
         let width = self.width();
@@ -211,6 +206,12 @@ impl Screen {
 }
 
 impl Inner {
+    /// Whether the progress line is to be drawn again.
+    fn is_due(&self) -> bool {
+        let is_old = self.last.is_none_or(|last| last.elapsed() >= REDRAW);
+        !self.quiet && self.is_terminal && is_old
+    }
+
     /// Enters a warning, whose text is `text`; how often it has come.
     fn count(&mut self, warning: RunWarning, text: &str) -> u64 {
         if let Some(&at) = self.told.get(text) {

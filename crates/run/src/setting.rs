@@ -66,49 +66,51 @@ pub(crate) fn setting(
     config: &RunConfig,
 ) -> RunSetting {
     let mut absent = Absences::default();
-    let simulated = view.is_simulated();
-    let root = Root::default();
-    let real = |value: Option<String>| value.filter(|_| !simulated);
-    let why = |absence: Absence| {
-        if simulated {
-            Absence::Simulated
-        } else {
-            absence
-        }
-        .text()
+    let (process, why) = match view.is_simulated() {
+        true => (Process::default(), Absence::Simulated.text()),
+        false => (Process::this(), Absence::NotTold.text()),
     };
-    let words = || {
-        std::env::args_os()
-            .map(|word| quote(word.as_bytes()))
-            .collect()
-    };
-    let not_told = why(Absence::NotTold);
-    let origin = |name: &str| {
-        params
-            .1
-            .get(name)
-            .map_or("default", |origin| origin.code())
-            .to_owned()
-    };
-    let param = |(name, value): (&str, &cosched_core::ParamValue)| ParamSetting {
-        name: name.to_owned(),
-        value: value.clone(),
-        origin: origin(name),
-    };
+    let mut settings = Vec::new();
+    for (name, value) in params.0.iter() {
+        let origin = params.1.get(name).map_or("default", |origin| origin.code());
+        settings.push(ParamSetting {
+            name: name.to_owned(),
+            value: value.clone(),
+            origin: origin.to_owned(),
+        });
+    }
     RunSetting {
-        command_line: absent.note_option("command_line", (!simulated).then(words), not_told),
-        cwd: absent.note_option(
-            "cwd",
-            real(std::env::current_dir().ok().as_deref().map(shown)),
-            not_told,
-        ),
+        command_line: absent.note_option("command_line", process.command_line, why),
+        cwd: absent.note_option("cwd", process.cwd, why),
         input: from.0.clone(),
         files: from.1.to_vec(),
-        host: absent.note_option("host", real(host_name(&root)), not_told),
-        kernel: absent.note_option("kernel", real(kernel_release(&root)), not_told),
-        params: params.0.iter().map(param).collect(),
+        host: absent.note_option("host", process.host, why),
+        kernel: absent.note_option("kernel", process.kernel, why),
+        params: settings,
         options: recorded_options(options, view, config),
         absent,
+    }
+}
+
+/// What the record of a run on this machine says of its process.
+#[derive(Default)]
+struct Process {
+    command_line: Option<Vec<String>>,
+    cwd: Option<String>,
+    host: Option<String>,
+    kernel: Option<String>,
+}
+
+impl Process {
+    fn this() -> Process {
+        let root = Root::default();
+        let words = std::env::args_os().map(|word| quote(word.as_bytes()));
+        Process {
+            command_line: Some(words.collect()),
+            cwd: std::env::current_dir().ok().as_deref().map(shown),
+            host: host_name(&root),
+            kernel: kernel_release(&root),
+        }
     }
 }
 

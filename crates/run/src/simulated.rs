@@ -14,9 +14,7 @@ use cosched_core::{Absence, Capabilities, Capability, Counter, CpuSet, Nanos, So
 use cosched_linux::{Interrupt, Interrupts, Requests};
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, Given, SettingFile, SoloSource};
-use cosched_sim::{
-    MachineSpec, ProgramSpec, Sim, SimConfig, SimError, SimJob, SoloRun, Work, least_solo_s,
-};
+use cosched_sim::{MachineSpec, ProgramSpec, Sim, SimConfig, SimError, SimJob, Work, least_solo_s};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -145,59 +143,28 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Refuses what has no meaning in a simulation.
 pub(crate) fn check_options(options: &RunOptions, on: &str) -> anyhow::Result<()> {
-    let machine = &options.machine;
+    let RunOptions {
+        machine,
+        limits,
+        output,
+        ..
+    } = options;
     let given = [
-        (
-            "--freeze",
-            machine.freeze != Freeze::Auto,
-            "no process is frozen",
-        ),
-        (
-            "--actuator",
-            machine.actuator != Actuator::Freezer,
-            "it carries out plans with --actuation plans",
-        ),
-        (
-            "--event",
-            !machine.events.is_empty(),
-            "the machine's file says what can be counted",
-        ),
-        (
-            "--mem-keep",
-            options.limits.mem_keep.is_some(),
-            "no memory is taken",
-        ),
-        (
-            "--load",
-            options.limits.load.is_some(),
-            "the load of the simulated machine is the jobs' own",
-        ),
-        (
-            "--output",
-            options.output.show.is_some(),
-            "simulated jobs write nothing",
-        ),
-        (
-            "--keep-order",
-            options.output.keep_order,
-            "simulated jobs write nothing",
-        ),
-        ("--shell", options.shell.is_some(), "no command is run"),
-        (
-            "--metrics",
-            options.output.metrics.is_some(),
-            "it is over too soon",
-        ),
-        (
-            "--resume",
-            options.resume.is_some(),
-            "simulated jobs are never done",
-        ),
+        ("--freeze", machine.freeze != Freeze::Auto),
+        ("--actuator", machine.actuator != Actuator::Freezer),
+        ("--event", !machine.events.is_empty()),
+        ("--mem-keep", limits.mem_keep.is_some()),
+        ("--load", limits.load.is_some()),
+        ("--output", output.show.is_some()),
+        ("--keep-order", output.keep_order),
+        ("--metrics", output.metrics.is_some()),
+        ("--shell", options.shell.is_some()),
+        ("--resume", options.resume.is_some()),
     ];
     let on = told(on);
-    if let Some((option, _, why)) = given.iter().find(|(_, given, _)| *given) {
+    if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
         return Err(usage(format!(
-            "{option} has no meaning in a simulation (--on {on}): {why}; leave it out, or use --on host"
+            "{option} has no meaning in a simulation (--on {on}); leave it out, or use --on host"
         )));
     }
     let has_commands = match &options.jobs {
@@ -215,100 +182,70 @@ pub(crate) fn check_options(options: &RunOptions, on: &str) -> anyhow::Result<()
     Ok(())
 }
 
-/// The machine and program files that a simulation has read.
+/// The files that a simulation reads, each once.
 #[derive(Default)]
-struct SpecFiles {
-    read: Vec<SettingFile>,
+struct Files {
+    all: Vec<SettingFile>,
     programs: BTreeMap<String, Arc<ProgramSpec>>,
 }
 
-impl SpecFiles {
-    /// Lists a file; built-in machines and programs have no text.
+impl Files {
+    /// Notes a file by its content; what is built in has none.
     fn note(&mut self, kind: &str, name: &str, text: Option<String>) {
         if let Some(text) = text {
-            self.read.push(file(kind, Path::new(name), text.as_bytes()));
+            self.all.push(file(kind, Path::new(name), text.as_bytes()));
         }
     }
 
-    /// The program of a job. Each is read once.
-    fn program(
-        &mut self,
-        name: &str,
-        folder: &Path,
-        place: &str,
-    ) -> anyhow::Result<Arc<ProgramSpec>> {
-        if let Some(program) = self.programs.get(name) {
-            return Ok(program.clone());
+    /// The program that a job simulates; paths count from `folder`.
+    fn program(&mut self, job: &Job, folder: &Path) -> anyhow::Result<Arc<ProgramSpec>> {
+        let input = &job.input;
+        let Some(name) = &input.program else {
+            return Err(usage(format!(
+                "{}: job `{}` has a command to run but no program to simulate; add one, as in program = \"{}\" \
+                 (`cosched list programs` shows them all)",
+                input.place,
+                job.name,
+                spec::example_program()
+            )));
+        };
+        if let Some(known) = self.programs.get(name) {
+            return Ok(known.clone());
         }
-        let described = spec::program(name, folder, place)?;
+        let place = format!("{}: job `{}`", input.place, job.name);
+        let described = spec::program(name, folder, &place)?;
         self.note("program", name, described.text);
         let program = Arc::new(described.spec);
-        self.programs.insert(name.to_owned(), program.clone());
+        self.programs.insert(name.clone(), program.clone());
         Ok(program)
     }
 }
 
-/// The CPUs of `--cpus`, all of which must exist on the machine.
-fn usable_cpus(options: &RunOptions, machine: &MachineSpec) -> anyhow::Result<Option<CpuSet>> {
-    let Some(cpus) = options.machine.cpus.as_ref().and_then(CpuChoice::list) else {
-        return Ok(None);
-    };
-    let all = machine.machine().all_cpus();
-    if cpus.is_empty() || !cpus.is_subset(&all) {
+/// The CPUs of `--cpus`; `None` without it.
+fn usable_cpus(
+    options: &RunOptions,
+    machine: &str,
+    all: &CpuSet,
+) -> anyhow::Result<Option<CpuSet>> {
+    let listed = options.machine.cpus.as_ref().and_then(CpuChoice::list);
+    if let Some(cpus) = listed.filter(|cpus| cpus.is_empty() || !cpus.is_subset(all)) {
         return Err(usage(format!(
-            "--cpus {cpus}: not all of them exist on {}; {all} can be used, as in --cpus {}",
-            machine.name,
+            "--cpus {cpus}: not all of them exist on {machine}; {all} can be used, as in --cpus {}",
             all.first().map_or(0, |cpu| cpu.0)
         )));
     }
-    Ok(Some(cpus.clone()))
+    Ok(listed.cloned())
 }
 
-/// The jobs as the simulation takes them: program, work and number of CPUs.
-fn sim_jobs(
-    options: &RunOptions,
-    machine: &MachineSpec,
-    usable: Option<&CpuSet>,
-    jobs: &[Job],
-    files: &mut SpecFiles,
-) -> anyhow::Result<Vec<SimJob>> {
-    let all = machine.machine().all_cpus();
-    let cpus = usable.unwrap_or(&all);
-    let mut simulated = Vec::new();
-    for job in jobs {
-        let (width, _) = options.machine.cpus_per_job.of(job, cpus, false)?;
-        let place = format!("{}: job `{}`", job.input.place, job.name);
-        let Some(name) = &job.input.program else {
-            return Err(usage(format!(
-                "{place} has a command to run but no program to simulate; add one, as in program = \"{}\" \
-                 (`cosched list programs` shows them all)",
-                spec::example_program()
-            )));
-        };
-        let work = job.input.work_instructions;
-        let one = SimJob {
-            program: files.program(name, options.mix_folder(), &place)?,
-            work: work.map_or(WORK, Work::Instructions),
-            cpus: width,
-            nice: 0,
-        };
-        check_length(machine, job, &one)?;
-        simulated.push(one);
-    }
-    Ok(simulated)
-}
-
-/// What the simulated machine counts, in words; `None` if it counts nothing.
-fn counters(capabilities: &Capabilities) -> Option<String> {
-    let mut counted: Vec<&str> = Vec::new();
-    for counter in Counter::ALL {
-        let capability = Capability::of(counter);
-        // Several counters can be one capability.
-        let is_new = counted.last() != Some(&capability.text());
-        if is_new && capabilities.why_missing(capability).is_none() {
-            counted.push(capability.text());
-        }
-    }
+/// What can be counted, in words; `None` if nothing can.
+fn counted(capabilities: &Capabilities) -> Option<String> {
+    let all = Counter::ALL.into_iter().map(Capability::of);
+    let mut counted: Vec<&str> = all
+        .filter(|&capability| capabilities.why_missing(capability).is_none())
+        .map(Capability::text)
+        .collect();
+    // Several counters can be one capability.
+    counted.dedup();
     (!counted.is_empty()).then(|| format!("simulated ({})", counted.join(", ")))
 }
 
@@ -319,12 +256,25 @@ impl SimPlatform {
         on: &str,
         jobs: &[Job],
     ) -> anyhow::Result<SimPlatform> {
-        let mut files = SpecFiles::default();
+        let mut files = Files::default();
         let described = spec::machine(on)?;
         files.note("machine", on, described.text);
         let machine = Arc::new(described.spec);
-        let usable = usable_cpus(options, &machine)?;
-        let simulated = sim_jobs(options, &machine, usable.as_ref(), jobs, &mut files)?;
+        let all = machine.machine().all_cpus();
+        let usable = usable_cpus(options, &machine.name, &all)?;
+        let cpus = usable.as_ref().unwrap_or(&all);
+        let mut simulated = Vec::new();
+        for job in jobs {
+            let (width, _) = options.machine.cpus_per_job.of(job, cpus, false)?;
+            let one = SimJob {
+                program: files.program(job, options.mix_folder())?,
+                work: job.input.work_instructions.map_or(WORK, Work::Instructions),
+                cpus: width,
+                nice: 0,
+            };
+            check_length(&machine, job, &one)?;
+            simulated.push(one);
+        }
         let params = machine.params.clone();
         let config = SimConfig {
             usable,
@@ -337,7 +287,7 @@ impl SimPlatform {
         let view = View {
             kind: BackendKind::Sim,
             machine: Arc::new(seen),
-            counters: counters(&capabilities),
+            counters: counted(&capabilities),
             capabilities,
             params,
             freezing: "simulated".to_owned(),
@@ -345,7 +295,7 @@ impl SimPlatform {
             energy: EnergySource::Modelled,
             measures_width: false,
             refused: None,
-            files: files.read,
+            files: files.all,
             warnings: Vec::new(),
         };
         Ok(SimPlatform {
@@ -462,12 +412,14 @@ impl Platform for SimPlatform {
         alone.screen.clear();
         let traces = traces.map_err(|error| alone.failure(&self.view.machine.name, &error))?;
         let mut traces = traces.into_iter().flatten();
-        let profile = |solo: &SoloRun| SoloProfile {
-            time: Some(solo.time),
-            mm_reads: counted.then_some(solo.mm_reads),
-            trace: traces.next().flatten().map(Arc::new),
-        };
-        let profiles = sim.solo_runs().iter().map(profile).collect();
+        let mut profiles = Vec::new();
+        for solo in sim.solo_runs() {
+            profiles.push(SoloProfile {
+                time: Some(solo.time),
+                mm_reads: counted.then_some(solo.mm_reads),
+                trace: traces.next().flatten().map(Arc::new),
+            });
+        }
         Ok(SoloWork::Known {
             profiles,
             source: SoloSource::Simulated,

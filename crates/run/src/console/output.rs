@@ -138,19 +138,17 @@ impl Output {
         if !has_order {
             return self.finish(job, to);
         }
-        let is_over = |output: &mut Output| {
-            let next = output.next;
-            output.never_started.remove(&next)
-                || output
-                    .jobs
-                    .get(&next)
-                    .is_some_and(|followed| followed.ended)
-        };
-        while is_over(self) {
+        while self.next_is_over() {
             self.finish(self.next, to)?;
             self.next += 1;
         }
         Ok(())
+    }
+
+    /// Whether the job whose turn it is has ended, or never started.
+    fn next_is_over(&mut self) -> bool {
+        let next = self.jobs.get(&self.next);
+        self.never_started.remove(&self.next) || next.is_some_and(|followed| followed.ended)
     }
 
     /// Shows what was held back for the sake of the order: jobs before it never ended.
