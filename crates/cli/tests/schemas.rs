@@ -80,7 +80,7 @@ fn answers_about_a_simulated_run() {
     for table in ["metrics", "jobs", "samples"] {
         let rows = succeed(
             &folder,
-            &["report", "run.json", "--jsonl", "--table", table],
+            &["report", "run.json", "--format", "jsonl", "--table", table],
         );
         for row in lines(&out(&rows)) {
             schemas.check("table-row.json", &row);

@@ -1,17 +1,16 @@
 //! The charts of reports.
 
-use crate::facts::RunFacts;
 use crate::view::ComparisonView;
 use cosched_core::metric::Better;
 use cosched_experiments::comparison::{Comparison, Judged};
 use cosched_report::chart::{Axis, BarSeries, Bars, Chart, Curve, Estimate, Plot};
-use cosched_report::{Timeline, Traffic};
+use cosched_report::{Record, Timeline, Traffic};
 
 /// Draw the number of ended jobs over the time of each named run.
-pub(crate) fn completion(runs: &[(String, &RunFacts)], title: &str) -> Option<Chart> {
+pub(crate) fn completion(runs: &[(String, &Record)], title: &str) -> Option<Chart> {
     let curves: Vec<Curve> = runs
         .iter()
-        .map(|(name, facts)| completion_curve(name, facts))
+        .map(|(name, record)| completion_curve(name, record))
         .filter(|curve| curve.points.len() > 1)
         .collect();
     (!curves.is_empty()).then(|| Chart {
@@ -23,8 +22,8 @@ pub(crate) fn completion(runs: &[(String, &RunFacts)], title: &str) -> Option<Ch
     })
 }
 
-fn completion_curve(name: &str, facts: &RunFacts) -> Curve {
-    let mut ends: Vec<f64> = facts.jobs.iter().filter_map(|job| job.finish_s).collect();
+fn completion_curve(name: &str, record: &Record) -> Curve {
+    let mut ends: Vec<f64> = record.jobs.iter().filter_map(|job| job.finish_s).collect();
     ends.sort_by(f64::total_cmp);
     let mut points = vec![(0.0, 0.0)];
     for (before, end) in ends.into_iter().enumerate() {
@@ -34,10 +33,10 @@ fn completion_curve(name: &str, facts: &RunFacts) -> Curve {
 }
 
 /// Draw the slowdowns of all jobs, the greatest first.
-pub(crate) fn slowdowns(runs: &[(String, &RunFacts)], title: &str) -> Option<Chart> {
+pub(crate) fn slowdowns(runs: &[(String, &Record)], title: &str) -> Option<Chart> {
     let curves: Vec<Curve> = runs
         .iter()
-        .map(|(name, facts)| slowdown_curve(name, facts))
+        .map(|(name, record)| slowdown_curve(name, record))
         .filter(|curve| curve.points.len() > 1)
         .collect();
     (!curves.is_empty()).then(|| Chart {
@@ -49,8 +48,8 @@ pub(crate) fn slowdowns(runs: &[(String, &RunFacts)], title: &str) -> Option<Cha
     })
 }
 
-fn slowdown_curve(name: &str, facts: &RunFacts) -> Curve {
-    let mut slowdowns: Vec<f64> = facts.jobs.iter().filter_map(|job| job.slowdown).collect();
+fn slowdown_curve(name: &str, record: &Record) -> Curve {
+    let mut slowdowns: Vec<f64> = record.jobs.iter().filter_map(|job| job.slowdown).collect();
     slowdowns.sort_by(|a, b| b.total_cmp(a));
     let mut points = Vec::new();
     for (before, slowdown) in slowdowns.into_iter().enumerate() {

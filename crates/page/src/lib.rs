@@ -10,7 +10,6 @@
 
 mod charts;
 mod comparison;
-mod facts;
 mod frame;
 mod html;
 mod pictures;
@@ -23,7 +22,6 @@ mod timeline;
 mod view;
 
 pub use comparison::comparison_page;
-pub use facts::{JobFacts, RunFacts};
 pub use pictures::{Picture, comparison_pictures, run_pictures};
 pub use run::run_page;
 pub use view::{ComparisonView, RunView};

@@ -1,7 +1,6 @@
 //! The charts of a report as single pictures.
 
 use crate::charts::{against, completion, fair_and_fast, memory, slowdowns};
-use crate::facts::RunFacts;
 use crate::timeline::timeline_chart;
 use crate::view::{ComparisonView, RunView};
 use cosched_report::chart::Chart;
@@ -28,8 +27,7 @@ pub fn run_pictures(view: &RunView<'_>) -> Vec<Picture> {
 
 /// Return the pictures of a run but its timeline.
 pub(crate) fn run_charts(view: &RunView<'_>) -> Vec<Picture> {
-    let facts = RunFacts::of(view.record);
-    let named = [(view.record.policy.clone(), &facts)];
+    let named = [(view.record.policy.clone(), view.record)];
     let charts = [
         ("completion", completion(&named, "Jobs ended over time")),
         ("slowdowns", slowdowns(&named, "Slowdown of each job")),
@@ -56,20 +54,19 @@ pub fn comparison_pictures(view: &ComparisonView<'_>) -> Vec<Picture> {
     let name = "fair-and-fast".to_owned();
     add(&mut pictures, name, fair_and_fast(view));
     for (at, mix) in view.answer.manifest.design.mixes.iter().enumerate() {
-        let (mix, runs) = (&mix.name, view.shown_runs(at));
-        let charts = [
-            (
-                "completion",
-                completion(&runs, &format!("Jobs of {mix} ended over time")),
-            ),
-            (
-                "slowdowns",
-                slowdowns(&runs, &format!("Slowdown of each job of {mix}")),
-            ),
-        ];
-        for (name, chart) in charts {
-            add(&mut pictures, format!("{name}-{mix}"), chart);
-        }
+        let [ends, slow] = mix_charts(view, at);
+        add(&mut pictures, format!("completion-{}", mix.name), ends);
+        add(&mut pictures, format!("slowdowns-{}", mix.name), slow);
     }
     pictures
+}
+
+/// Return the charts of the runs with a mix that are shown.
+pub(crate) fn mix_charts(view: &ComparisonView<'_>, mix: usize) -> [Option<Chart>; 2] {
+    let runs = view.shown_runs(mix);
+    let name = &view.answer.manifest.design.mixes[mix].name;
+    [
+        completion(&runs, &format!("Jobs of {name} ended over time")),
+        slowdowns(&runs, &format!("Slowdown of each job of {name}")),
+    ]
 }

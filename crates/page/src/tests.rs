@@ -2,14 +2,14 @@
 
 use crate::testing::{placed, record_of};
 use crate::{
-    ComparisonView, RunFacts, RunView, comparison_page, comparison_pictures, run_page, run_pictures,
+    ComparisonView, RunView, comparison_page, comparison_pictures, run_page, run_pictures,
 };
 use cosched_core::Nanos;
 use cosched_experiments::comparison::{
     Answer, COMPARE_SCHEMA, Candidate, Design, Manifest, Means, Mix, Outcome, Trial,
 };
 use cosched_report::{Mode, Record, Timeline};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Elements without an end.
 const VOID: [&str; 4] = ["meta", "link", "input", "br"];
@@ -190,10 +190,6 @@ fn the_page_of_a_comparison_begins_with_the_verdicts() {
     let record = record_of(&["a", "b"]);
     for mixes in [1, 2] {
         let answer = answer(mixes);
-        let facts = |outcome: &Outcome| {
-            (outcome.trial.candidate < 2).then(|| (outcome.trial, RunFacts::of(&record)))
-        };
-        let runs: BTreeMap<Trial, RunFacts> = answer.outcomes.iter().filter_map(facts).collect();
         let whole = [0, 1].map(|candidate| {
             (
                 Trial {
@@ -207,13 +203,15 @@ fn the_page_of_a_comparison_begins_with_the_verdicts() {
         });
         let view = ComparisonView {
             answer: &answer,
-            runs,
             whole: whole.to_vec(),
         };
         let page = comparison_page(&view);
         check(&page);
         let (verdicts, rest) = page.split_once("id=\"charts\"").unwrap();
-        assert!(verdicts.contains("turnaround_s better") && rest.contains("make &lt;all&gt;"));
+        assert!(
+            verdicts.contains("<span class=\"good\">better</span>")
+                && rest.contains("make &lt;all&gt;")
+        );
         assert!(
             page.contains("others &lt;ran&gt;")
                 && page.contains("a&lt;b")
@@ -229,22 +227,4 @@ fn the_page_of_a_comparison_begins_with_the_verdicts() {
         );
         assert!(names.contains("completion-mix<0>"));
     }
-}
-
-#[test]
-fn the_median_run_is_shown() {
-    let mut answer = answer(1);
-    for outcome in answer
-        .outcomes
-        .iter_mut()
-        .filter(|outcome| outcome.trial.candidate == 0)
-    {
-        let time = [5.0, 1.0, 4.0, 2.0, 3.0][outcome.trial.block as usize - 1];
-        outcome.figures.insert("turnaround_s".to_owned(), time);
-    }
-    assert_eq!(
-        ComparisonView::median_run(&answer, 0, 0).map(|trial| trial.block),
-        Some(5)
-    );
-    assert_eq!(ComparisonView::median_run(&answer, 2, 0), None);
 }

@@ -1,6 +1,5 @@
 //! The timeline of a run as a still chart: who had each CPU at some hundred moments.
 
-use crate::facts::family;
 use crate::html::{charts, paragraph};
 use cosched_core::Nanos;
 use cosched_report::chart::{Axis, Chart, Plot, Span, Timeline as Rows};
@@ -183,5 +182,19 @@ fn add_spans(spans: &mut Vec<Span>, row: usize, parts: &Row, until_s: f64) {
             });
         }
         begin = end;
+    }
+}
+
+/// The name that copies of a job have in common, which are called `NAME-1`, `NAME-2` and so on.
+fn family(name: &str) -> &str {
+    match name.rsplit_once('-') {
+        Some((family, number))
+            if !family.is_empty()
+                && !number.is_empty()
+                && number.bytes().all(|b| b.is_ascii_digit()) =>
+        {
+            family
+        }
+        _ => name,
     }
 }

@@ -241,15 +241,6 @@ fn places(line: &RunLine) -> Vec<PathBuf> {
     std::iter::once(logs.clone()).chain(earlier).collect()
 }
 
-/// The runs that wrote to a job log, in their order, each by its `run_id` and the folders in which its files can be.
-pub fn folders_of_batch(joblog: &Path) -> Vec<(String, Vec<PathBuf>)> {
-    runs::read(joblog)
-        .runs
-        .iter()
-        .map(|line| (line.run_id.clone(), places(line)))
-        .collect()
-}
-
 /// The record that a run wrote, or that was written for it.
 fn record_of(line: &RunLine) -> Option<(PathBuf, Record)> {
     places(line)

@@ -63,7 +63,7 @@ pub mod whole_file;
 
 pub use console::main as console;
 pub use cpus::{CpuChoice, CpusPerJob};
-pub use killed::{folders_of_batch, orphan_text};
+pub use killed::orphan_text;
 pub use limits::{JobLimit, LoadLimit};
 pub use options::{
     Actuator, Freeze, LimitOptions, Logs, MachineOptions, Orphans, OutputOptions, PolicyOptions,

@@ -53,35 +53,38 @@ impl fmt::Display for Left {
     }
 }
 
+/// The groups of this name.
+fn groups(name: &str) -> Vec<PathBuf> {
+    let mut groups = Vec::new();
+    let mut todo: Vec<PathBuf> = mount().into_iter().map(PathBuf::from).collect();
+    while let Some(dir) = todo.pop() {
+        for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            if entry.file_name() == *name {
+                groups.push(entry.path());
+            } else {
+                todo.push(entry.path());
+            }
+        }
+    }
+    groups
+}
+
 impl Traces {
     /// What is left now. Jobs that still work count.
     fn look(&self) -> Left {
-        let name = format!("cosched-{}", self.token);
-        let mut groups = Vec::new();
-        let mut todo: Vec<PathBuf> = mount().into_iter().map(PathBuf::from).collect();
-        while let Some(dir) = todo.pop() {
-            for entry in std::fs::read_dir(&dir)
-                .into_iter()
-                .flatten()
-                .filter_map(Result::ok)
-            {
-                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    let target = if entry.file_name() == *name {
-                        &mut groups
-                    } else {
-                        &mut todo
-                    };
-                    target.push(entry.path());
-                }
-            }
-        }
+        let groups = groups(&format!("cosched-{}", self.token));
         let list = lists(&self.token).any(|list| list.exists());
         let mut processes = in_folder(&self.folder);
-        let guardian = self
-            .guardian
-            .and_then(|guardian| seen(guardian.pid).filter(|now| now.start == guardian.start));
-        let is_new = |guardian: &Seen| processes.iter().all(|process| process.pid != guardian.pid);
-        processes.extend(guardian.filter(|guardian| guardian.state != 'Z' && is_new(guardian)));
+        if let Some(guardian) = self.guardian
+            && let Some(now) = seen(guardian.pid)
+            && (now.start, now.state != 'Z') == (guardian.start, true)
+            && processes.iter().all(|process| process.pid != now.pid)
+        {
+            processes.push(now);
+        }
         Left {
             processes,
             groups,

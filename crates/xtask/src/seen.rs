@@ -20,15 +20,18 @@ pub(crate) fn seen(pid: i32) -> Option<Seen> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
     let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_whitespace().collect();
-    let number = |ix: usize| fields.get(ix)?.parse::<u64>().ok();
     Some(Seen {
         pid,
         state: fields.first()?.chars().next()?,
-        parent: number(1)? as i32,
-        session: number(3)? as i32,
-        cpu_ticks: number(11)? + number(12)?,
-        start: number(19)?,
+        parent: number(&fields, 1)? as i32,
+        session: number(&fields, 3)? as i32,
+        cpu_ticks: number(&fields, 11)? + number(&fields, 12)?,
+        start: number(&fields, 19)?,
     })
+}
+
+fn number(fields: &[&str], at: usize) -> Option<u64> {
+    fields.get(at)?.parse().ok()
 }
 
 /// All processes.
@@ -53,11 +56,12 @@ pub(crate) fn all() -> Vec<Seen> {
 /// The processes that work in a folder. No job of an attack or a fault test leaves its folder, and none can hide this as
 /// it can hide the mark of its run.
 pub(crate) fn in_folder(folder: &Path) -> Vec<Seen> {
-    let is_in = |process: &Seen| {
-        std::fs::read_link(format!("/proc/{}/cwd", process.pid))
-            .is_ok_and(|cwd| cwd.starts_with(folder))
-    };
-    all().into_iter().filter(is_in).collect()
+    let mut found = all();
+    found.retain(|process| {
+        let cwd = std::fs::read_link(format!("/proc/{}/cwd", process.pid));
+        cwd.is_ok_and(|cwd| cwd.starts_with(folder))
+    });
+    found
 }
 
 /// Whether a process has this name.

@@ -77,7 +77,7 @@ fn simulated_policies_are_compared() {
     assert_eq!((series(1), series(2), series(3)), (true, false, false));
     let page = std::fs::read_to_string(folder.path().join("c/comparison.html")).unwrap();
     assert_eq!(page.matches("--perfetto FILE").count(), 6);
-    assert!(page.contains("Of each candidate the run of the first block."));
+    assert!(page.contains("This shows 6 runs of the first block."));
 }
 
 #[test]
@@ -478,7 +478,12 @@ fn runs_of_different_origins_are_told() {
         change(&folder, "c/runs/0002/sim/fair/run.json", key, value);
         let (text, _) = report(&["c/runs/0001/sim/fair", "c/runs/0002/sim/fair"]);
         assert!(text.contains(told), "{text}");
-        let (text, errors) = report(&["c/runs/0001/sim/fair", "c/runs/0002/sim/fair", "--csv"]);
+        let (text, errors) = report(&[
+            "c/runs/0001/sim/fair",
+            "c/runs/0002/sim/fair",
+            "--format",
+            "csv",
+        ]);
         assert!(
             errors.contains(told) && !text.contains("of different"),
             "{errors}"

@@ -11,7 +11,9 @@ mod verdict;
 pub use answer::{Answer, Judged, Spread};
 pub use design::{Candidate, Design, Means, Mix, Trial};
 pub use figures::Outcome;
-pub use store::{COMPARE_SCHEMA, COMPARISON_FILE, Manifest, RUN_FILE, Store, StoreError};
+pub use store::{
+    COMPARE_SCHEMA, COMPARISON_FILE, Manifest, RUN_FILE, SHOWN_BLOCK, Store, StoreError,
+};
 pub use text::{
     LEVELS, change_text, csv, json, markdown, meaning, number, runs_text, text, verdict_text, what,
 };

@@ -25,6 +25,9 @@ pub const COMPARISON_FILE: &str = "compare.json";
 /// The name of the record of a run in its folder.
 pub const RUN_FILE: &str = "run.json";
 
+/// The block whose runs are shown as wholes. Of simulated runs, only it keeps series.
+pub const SHOWN_BLOCK: u32 = 1;
+
 /// What a folder is of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {

@@ -1,18 +1,18 @@
 //! The page of a comparison: the verdicts, and what they rest on.
 //!
-//! [`verdicts`]: in words and tables; [`jobs`]: what became of each job.
+//! [`verdicts`]: their tables.
 
-mod jobs;
 mod verdicts;
 
-use crate::charts::{against, completion, fair_and_fast, slowdowns};
+use crate::charts::{against, fair_and_fast};
 use crate::frame::{Head, Section, document};
 use crate::html::{Cell, Table, charts, details, list, paragraph};
+use crate::pictures::mix_charts;
 use crate::run::machine;
 use crate::timeline::timeline_figure;
 use crate::view::ComparisonView;
-use cosched_experiments::comparison::{Answer, Means, number, runs_text, what};
-use cosched_report::{EnergySource, escaped};
+use cosched_experiments::comparison::{Answer, Means, Outcome, number, runs_text, what};
+use cosched_report::{count, escaped};
 
 /// The page.
 pub fn comparison_page(view: &ComparisonView<'_>) -> String {
@@ -39,48 +39,23 @@ pub fn comparison_page(view: &ComparisonView<'_>) -> String {
         Section::of("charts", "How they compare", charts(pictures)),
         Section::of("doubts", "Doubtful", doubts(answer)),
         Section::of("completion", "Jobs over time", completions(view)),
-        Section::of("jobs", "Slowdown of each job", jobs::section(view)),
         Section::of("timelines", "Timelines", timelines(view)),
-        Section::of("energy", "Energy", energy(view)),
         Section::of("runs", "Every run", runs_table(view)),
         Section::of("setting", "Machine and setting", setting(view)),
     ];
     document(&head, &all)
 }
 
-/// One part for each mix; the first is open.
-fn by_mix(view: &ComparisonView<'_>, part: impl Fn(usize) -> String) -> String {
-    let mixes = &view.answer.manifest.design.mixes;
-    let parts: Vec<(usize, String)> = (0..mixes.len())
-        .map(|mix| (mix, part(mix)))
-        .filter(|(_, body)| !body.is_empty())
-        .collect();
-    match &parts[..] {
-        [(_, only)] if mixes.len() == 1 => only.clone(),
-        parts => parts
-            .iter()
-            .map(|(mix, body)| details(&mixes[*mix].name, body, *mix == 0))
-            .collect(),
-    }
-}
-
-const MEDIAN_RUNS: &str = "Of each candidate the run with the median turnaround.";
-
+/// Charts of the runs of the first block, one part for each mix; the first is open.
 fn completions(view: &ComparisonView<'_>) -> String {
-    let parts = by_mix(view, |mix| {
-        let runs = view.shown_runs(mix);
-        let name = &view.answer.manifest.design.mixes[mix].name;
-        let all = [
-            completion(&runs, &format!("Jobs of {name} ended over time")),
-            slowdowns(&runs, &format!("Slowdown of each job of {name}")),
-        ];
-        charts(all.into_iter().flatten())
-    });
-    if parts.is_empty() {
-        parts
-    } else {
-        format!("{}{parts}", paragraph(MEDIAN_RUNS))
+    let mut body = String::new();
+    for (at, mix) in view.answer.manifest.design.mixes.iter().enumerate() {
+        let figures = charts(mix_charts(view, at).into_iter().flatten());
+        if !figures.is_empty() {
+            body.push_str(&details(&mix.name, &figures, at == 0));
+        }
     }
+    of_first_block(view, body)
 }
 
 fn timelines(view: &ComparisonView<'_>) -> String {
@@ -94,164 +69,110 @@ fn timelines(view: &ComparisonView<'_>) -> String {
             body.push_str(&details(&name, &figure, at == 0));
         }
     }
-    if body.is_empty() {
-        body
-    } else {
-        format!("{}{body}", paragraph(&which_timelines(view)))
-    }
+    of_first_block(view, body)
 }
 
-/// Of which runs timelines are shown.
-fn which_timelines(view: &ComparisonView<'_>) -> String {
-    let design = &view.answer.manifest.design;
-    let which = if design.is_simulated() {
-        "Of each candidate the run of the first block."
-    } else {
-        MEDIAN_RUNS
-    };
-    let shown = view.whole.len();
-    // Of other programs nobody knows who ran where.
-    let policies = design
-        .candidates
-        .iter()
-        .filter(|one| matches!(one.means, Means::Policy { .. }))
-        .count();
-    let all = policies * design.mixes.len();
-    if shown < all {
-        format!("{which} {shown} of {all} are shown.")
-    } else {
-        which.to_owned()
+/// A body with a note which runs it shows; empty if it is.
+fn of_first_block(view: &ComparisonView<'_>, body: String) -> String {
+    if body.is_empty() {
+        return body;
     }
+    let shown = count(view.whole.len() as u64, "run");
+    let note = format!("This shows {shown} of the first block.");
+    format!("{}{body}", paragraph(&note))
 }
 
 /// What makes figures doubtful.
 fn doubts(answer: &Answer) -> String {
-    let doubts = answer
-        .doubts()
-        .into_iter()
-        .map(|(doubt, trials)| format!("{}: {doubt}", runs_text(answer, &trials)));
-    list(
-        &doubts
-            .chain(answer.notes.iter().cloned())
-            .collect::<Vec<_>>(),
-    )
-}
-
-fn energy(view: &ComparisonView<'_>) -> String {
-    let mut sources: Vec<EnergySource> = view.runs.values().map(|facts| facts.energy).collect();
-    sources.dedup();
-    sources.sort_by_key(|source| *source as u8);
-    sources.dedup();
-    let told = match &sources[..] {
-        [] => return String::new(),
-        [EnergySource::Measured] => {
-            "All figures of energy were measured by the processor's energy counters."
-        }
-        [EnergySource::Modelled] => {
-            "All figures of energy come from a power model: nothing was measured."
-        }
-        [EnergySource::Absent] => "Nothing here can measure energy, so nothing is said of it.",
-        _ => {
-            "Figures of energy come from different sources in different runs: do not compare them."
-        }
-    };
-    paragraph(told)
+    let mut lines = Vec::new();
+    for (doubt, trials) in answer.doubts() {
+        lines.push(format!("{}: {doubt}", runs_text(answer, &trials)));
+    }
+    lines.extend(answer.notes.iter().cloned());
+    list(&lines)
 }
 
 fn runs_table(view: &ComparisonView<'_>) -> String {
     let answer = view.answer;
-    let design = &answer.manifest.design;
-    let shown: Vec<&str> = answer
-        .judged
-        .iter()
-        .map(|judged| judged.metric.name)
-        .collect();
-    let mut columns = vec!["#block".to_owned()];
-    if design.mixes.len() > 1 {
-        columns.push("mix".to_owned());
+    let mut columns = ["#block", "mix", "candidate", "policy"]
+        .map(str::to_owned)
+        .to_vec();
+    for judged in &answer.judged {
+        columns.push(format!("#{}", judged.metric.name));
     }
-    columns.extend(["candidate".to_owned(), "policy".to_owned()]);
-    columns.extend(shown.iter().map(|name| format!("#{name}")));
     columns.push("#failed jobs".to_owned());
-    let rows = answer.outcomes.iter().map(|outcome| {
-        let trial = outcome.trial;
-        let mut cells = vec![Cell::Text(trial.block.to_string())];
-        if design.mixes.len() > 1 {
-            cells.push(Cell::text(&design.mixes[trial.mix].name));
-        }
-        cells.push(Cell::text(&design.candidates[trial.candidate].name));
-        cells.push(outcome.policy.as_ref().map_or(Cell::None, Cell::text));
-        cells.extend(
-            shown
-                .iter()
-                .map(|name| Cell::number(outcome.figure(name), number)),
-        );
-        cells.push(Cell::Text(outcome.failed.to_string()));
-        cells
-    });
     let table = Table {
         caption: "",
         columns,
-        rows: rows.collect(),
+        rows: answer
+            .outcomes
+            .iter()
+            .map(|outcome| run_row(answer, outcome))
+            .collect(),
     };
-    details(
-        &format!("{} runs", answer.outcomes.len()),
-        &table.html(),
-        false,
-    )
+    let title = count(answer.outcomes.len() as u64, "run");
+    details(&title, &table.html(), false)
+}
+
+fn run_row(answer: &Answer, outcome: &Outcome) -> Vec<Cell> {
+    let (design, trial) = (&answer.manifest.design, outcome.trial);
+    let mut cells = vec![
+        Cell::Text(trial.block.to_string()),
+        Cell::text(&design.mixes[trial.mix].name),
+        Cell::text(&design.candidates[trial.candidate].name),
+        outcome.policy.as_ref().map_or(Cell::None, Cell::text),
+    ];
+    for judged in &answer.judged {
+        cells.push(Cell::number(outcome.figure(judged.metric.name), number));
+    }
+    cells.push(Cell::Text(outcome.failed.to_string()));
+    cells
 }
 
 fn setting(view: &ComparisonView<'_>) -> String {
     let manifest = &view.answer.manifest;
     let design = &manifest.design;
-    let rows = design.candidates.iter().enumerate().map(|(at, candidate)| {
-        let how = match &candidate.means {
-            Means::Command(line) => line.clone(),
-            Means::Policy { policy, params } => {
-                let params: String = params
-                    .iter()
-                    .map(|(name, value)| format!(" --param {name}={value}"))
-                    .collect();
-                format!("cosched run MIX --policy {policy}{params}")
-            }
-        };
-        let name = if at == design.baseline {
-            format!("{} (the baseline)", candidate.name)
-        } else {
-            candidate.name.clone()
-        };
-        vec![Cell::Text(name), Cell::Text(how)]
-    });
-    let columns = vec!["candidate".to_owned(), "is".to_owned()];
-    let mut body = Table {
-        caption: "",
-        columns,
-        rows: rows.collect(),
-    }
-    .html();
-    let rows = design
+    let candidates = design
+        .candidates
+        .iter()
+        .map(|one| [one.name.clone(), how(&one.means)]);
+    let mut body = pairs(["candidate", "is"], candidates);
+    let mixes = design
         .mixes
         .iter()
-        .map(|mix| vec![Cell::text(&mix.name), Cell::text(&mix.file)]);
-    let columns = ["mix", "file"].map(str::to_owned).to_vec();
-    body.push_str(
-        &Table {
-            caption: "",
-            columns,
-            rows: rows.collect(),
-        }
-        .html(),
-    );
+        .map(|mix| [mix.name.clone(), mix.file.clone()]);
+    body.push_str(&pairs(["mix", "file"], mixes));
     body.push_str(&format!(
         "<h3>The same again</h3>\n<pre>{}</pre>\n",
         escaped(&manifest.command_line.join(" "))
     ));
     if let Some((trial, record, _)) = view.whole.first() {
-        body.push_str(&details(
-            &format!("The run of {}", view.name(*trial)),
-            &machine(record),
-            false,
-        ));
+        let title = format!("The run of {}", view.name(*trial));
+        body.push_str(&details(&title, &machine(record), false));
     }
     body
+}
+
+/// A table of two columns.
+fn pairs(columns: [&str; 2], rows: impl Iterator<Item = [String; 2]>) -> String {
+    let table = Table {
+        caption: "",
+        columns: columns.map(str::to_owned).to_vec(),
+        rows: rows.map(|row| row.map(Cell::Text).to_vec()).collect(),
+    };
+    table.html()
+}
+
+/// How a candidate runs the batch.
+fn how(means: &Means) -> String {
+    match means {
+        Means::Command(line) => line.clone(),
+        Means::Policy { policy, params } => {
+            let mut line = format!("cosched run MIX --policy {policy}");
+            for (name, value) in params {
+                line.push_str(&format!(" --param {name}={value}"));
+            }
+            line
+        }
+    }
 }

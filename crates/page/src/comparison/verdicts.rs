@@ -1,10 +1,10 @@
-//! The verdicts, in words first, then with their figures.
+//! The verdicts with their figures.
 
 use crate::html::{Cell, Table, paragraph};
 use cosched_experiments::comparison::{
     Answer, Judged, LEVELS, Verdict, change_text, meaning, number, verdict_text,
 };
-use cosched_report::{escaped, visible};
+use cosched_report::escaped;
 
 /// The colour of a verdict. The words say the same.
 fn mark(verdict: Option<Verdict>) -> &'static str {
@@ -15,50 +15,17 @@ fn mark(verdict: Option<Verdict>) -> &'static str {
     }
 }
 
-/// A sentence for each candidate: what is better and what is worse.
-fn sentences(answer: &Answer) -> String {
-    let design = &answer.manifest.design;
-    let baseline = visible(&design.candidates[design.baseline].name);
-    let mut out = String::from("<ul>\n");
-    for (at, candidate) in design
-        .candidates
+/// The section: a table for each metric.
+pub(super) fn verdicts(answer: &Answer) -> String {
+    let tables: String = answer
+        .judged
         .iter()
-        .enumerate()
-        .filter(|(at, _)| *at != design.baseline)
-    {
-        let mut parts: Vec<String> = Vec::new();
-        for judged in &answer.judged {
-            let one = judged.over_all.iter().find(|one| one.candidate == at);
-            let Some((one, change)) = one.and_then(|one| Some((one, one.change.as_ref().ok()?)))
-            else {
-                continue;
-            };
-            let told = match one.verdict {
-                Some(Verdict::Better) => "better",
-                Some(Verdict::Worse) => "worse",
-                Some(Verdict::NoDifference) => "no difference shown",
-                None => "one block only",
-            };
-            let class = mark(one.verdict);
-            let name = escaped(judged.metric.name);
-            parts.push(format!(
-                "<span class=\"{class}\">{name} {told}</span>: {}",
-                escaped(&change_text(change))
-            ));
-        }
-        let told = if parts.is_empty() {
-            "nothing can be told yet".to_owned()
-        } else {
-            parts.join("; ")
-        };
-        out.push_str(&format!(
-            "<li><strong>{}</strong> against {}: {told}.</li>\n",
-            escaped(&candidate.name),
-            escaped(&baseline)
-        ));
-    }
-    out.push_str("</ul>\n");
-    out
+        .map(|judged| table(answer, judged))
+        .collect();
+    format!(
+        "{}<div class=\"tables\">\n{tables}</div>\n",
+        paragraph(LEVELS)
+    )
 }
 
 fn table(answer: &Answer, judged: &Judged) -> String {
@@ -73,36 +40,12 @@ fn table(answer: &Answer, judged: &Judged) -> String {
         "#least",
         "#greatest",
     ];
-    let rows = design.candidates.iter().enumerate().map(|(at, candidate)| {
-        let spread = judged.spreads[at];
-        let mut cells = vec![Cell::text(&candidate.name)];
-        match judged
-            .over_all
-            .iter()
-            .find(|one| one.candidate == at)
-            .map(|one| (one, &one.change))
-        {
-            None => cells.extend([Cell::text("the baseline"), Cell::text("")]),
-            Some((one, Ok(change))) => cells.extend([
-                Cell::Marked(mark(one.verdict), verdict_text(one)),
-                Cell::Text(change_text(change)),
-            ]),
-            Some((_, Err(why))) => cells.extend([Cell::text(why), Cell::None]),
-        }
-        for value in [
-            spread.map(|one| one.median),
-            spread.map(|one| one.least),
-            spread.map(|one| one.greatest),
-        ] {
-            cells.push(Cell::number(value, number));
-        }
-        cells
-    });
-    let caption = meaning(answer, judged);
     let table = Table {
-        caption: &caption,
+        caption: &meaning(answer, judged),
         columns: columns.map(str::to_owned).to_vec(),
-        rows: rows.collect(),
+        rows: (0..design.candidates.len())
+            .map(|at| row(answer, judged, at))
+            .collect(),
     };
     format!(
         "<div>\n<h3>{}</h3>\n{}</div>\n",
@@ -111,16 +54,29 @@ fn table(answer: &Answer, judged: &Judged) -> String {
     )
 }
 
-/// The section.
-pub(super) fn verdicts(answer: &Answer) -> String {
-    let tables: String = answer
-        .judged
+/// The row of a candidate.
+fn row(answer: &Answer, judged: &Judged, candidate: usize) -> Vec<Cell> {
+    let mut cells = vec![Cell::text(
+        &answer.manifest.design.candidates[candidate].name,
+    )];
+    let compared = judged
+        .over_all
         .iter()
-        .map(|judged| table(answer, judged))
-        .collect();
-    format!(
-        "{}{}<div class=\"tables\">\n{tables}</div>\n",
-        sentences(answer),
-        paragraph(LEVELS)
-    )
+        .find(|one| one.candidate == candidate);
+    cells.extend(match compared {
+        None => [Cell::text("the baseline"), Cell::text("")],
+        Some(one) => match &one.change {
+            Ok(change) => [
+                Cell::Marked(mark(one.verdict), verdict_text(one)),
+                Cell::Text(change_text(change)),
+            ],
+            Err(why) => [Cell::text(why), Cell::None],
+        },
+    });
+    let figures = match judged.spreads[candidate] {
+        Some(spread) => [spread.median, spread.least, spread.greatest].map(Some),
+        None => [None; 3],
+    };
+    cells.extend(figures.map(|figure| Cell::number(figure, number)));
+    cells
 }

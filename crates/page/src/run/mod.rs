@@ -6,7 +6,6 @@ mod jobs;
 mod setting;
 
 use crate::charts::{completion, slowdowns};
-use crate::facts::RunFacts;
 use crate::frame::{Head, Section, document};
 use crate::html::{Cell, Table, charts, details, list, paragraph};
 use crate::pictures::run_charts;
@@ -176,9 +175,10 @@ fn charts_of_several(runs: &[RunView<'_>]) -> String {
     if runs.len() > MAX_WHOLE {
         return String::new();
     }
-    let facts: Vec<RunFacts> = runs.iter().map(|run| RunFacts::of(run.record)).collect();
-    let labels = runs.iter().map(|run| run.label.clone());
-    let named: Vec<(String, &RunFacts)> = labels.zip(&facts).collect();
+    let named: Vec<_> = runs
+        .iter()
+        .map(|run| (run.label.clone(), run.record))
+        .collect();
     let pictures = [
         completion(&named, "Jobs ended over time"),
         slowdowns(&named, "Slowdown of each job"),

@@ -57,7 +57,9 @@ fn push_jobs(record: &Record, page: &mut Page) {
     }
     if jobs.others > 0 {
         let others = count(jobs.others as u64, "more job");
-        page.plain(&format!("and {others}; `cosched report --csv` lists all"));
+        page.plain(&format!(
+            "and {others}; `cosched report --format csv` lists all"
+        ));
     }
     for line in jobs::failures(record, width) {
         page.line(&line, Style::Bad);

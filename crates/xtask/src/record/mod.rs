@@ -62,8 +62,8 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         }
         shell.until_ready()?;
     }
-    let frames = shell.finish()?;
-    let frames = terminal::shortened(frames, LONGEST_STILL, LAST);
+    let mut frames = shell.finish()?;
+    terminal::shorten(&mut frames, LONGEST_STILL, LAST);
     let picture = svg::picture(&frames, args.columns.get(), args.rows.get(), &args.title);
     std::fs::write(&args.out, &picture).with_context(|| args.out.display().to_string())?;
     let seconds: f64 = frames.iter().map(|frame| frame.lasts.as_secs_f64()).sum();

@@ -57,44 +57,9 @@ impl Shell {
         columns: NonZeroU16,
         rows: NonZeroU16,
     ) -> anyhow::Result<Shell> {
-        let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
-        grantpt(&controller)?;
-        unlockpt(&controller)?;
-        let name = ptsname(&controller, Vec::new())?
-            .into_string()
-            .context("the terminal's name")?;
-        let user: OwnedFd = OpenOptions::new().read(true).write(true).open(name)?.into();
-        tcsetwinsize(
-            &user,
-            Winsize {
-                ws_row: rows.get(),
-                ws_col: columns.get(),
-                ws_xpixel: 0,
-                ws_ypixel: 0,
-            },
-        )?;
-        let mut command = Command::new("setsid");
-        command.args(["--ctty", "--wait", "bash", "--norc", "--noprofile"]);
-        command
-            .env("PS1", PROMPT)
-            .env("TERM", "xterm-256color")
-            .env_remove("PROMPT_COMMAND")
-            .current_dir(folder);
-        command
-            .stdin(Stdio::from(user.try_clone()?))
-            .stdout(Stdio::from(user.try_clone()?))
-            .stderr(Stdio::from(user));
-        let child = command.spawn().context("setsid and bash")?;
-        let (sender, output) = channel();
-        let mut reading = File::from(controller.try_clone()?);
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = reading.read(&mut bytes) {
-                if sender.send(bytes[..count].to_vec()).is_err() {
-                    break;
-                }
-            }
-        });
+        let (controller, user) = open_terminal(columns, rows)?;
+        let child = spawn_bash(folder, user)?;
+        let output = read_all(File::from(controller.try_clone()?));
         let mut shell = Shell {
             child,
             input: controller.into(),
@@ -207,70 +172,116 @@ impl Shell {
     }
 }
 
-/// What is on the screen, with the place of the cursor.
-fn rows(screen: &vt100::Screen) -> Vec<Vec<Piece>> {
-    let (height, width) = screen.size();
-    let cursor = (!screen.hide_cursor()).then(|| screen.cursor_position());
-    let mut rows = Vec::new();
-    for row in 0..height.get() {
-        let mut pieces: Vec<Piece> = Vec::new();
-        for column in 0..width.get() {
-            let Some(cell) = screen.cell(row, column) else {
-                continue;
-            };
-            let is_cursor = cursor == Some((row, column));
-            let text = if cell.has_contents() {
-                cell.contents()
-            } else {
-                " "
-            };
-            let colour = match cell.fgcolor() {
-                vt100::Color::Idx(colour) => Some(colour),
-                _ => None,
-            };
-            let (bold, inverse) = (cell.bold(), cell.inverse() != is_cursor);
-            let is_plain = text == " " && !inverse;
-            match pieces.last_mut() {
-                Some(last) if (last.bold, last.inverse, last.colour) == (bold, inverse, colour) => {
-                    last.text.push_str(text)
-                }
-                None if is_plain => {}
-                _ => pieces.push(Piece {
-                    column,
-                    text: text.to_owned(),
-                    bold,
-                    inverse,
-                    colour,
-                }),
-            }
-        }
-        for piece in &mut pieces {
-            if !piece.inverse {
-                piece.text.truncate(piece.text.trim_end().len());
-            }
-        }
-        pieces.retain(|piece| !piece.text.is_empty());
-        rows.push(pieces);
-    }
-    rows
+/// Opens a terminal: the side that controls it, and the side of its user.
+fn open_terminal(columns: NonZeroU16, rows: NonZeroU16) -> anyhow::Result<(OwnedFd, OwnedFd)> {
+    let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+    grantpt(&controller)?;
+    unlockpt(&controller)?;
+    let name = ptsname(&controller, Vec::new())?;
+    let name = name.into_string().context("the terminal's name")?;
+    let user = OpenOptions::new().read(true).write(true).open(name)?;
+    let size = Winsize {
+        ws_row: rows.get(),
+        ws_col: columns.get(),
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    tcsetwinsize(&user, size)?;
+    Ok((controller, user.into()))
 }
 
-/// The same with long stills cut short, and the last one long enough to read.
-pub(super) fn shortened(frames: Vec<Frame>, longest: Duration, last: Duration) -> Vec<Frame> {
-    let count = frames.len();
-    let lasts = |at: usize, lasts: Duration| {
-        if at + 1 == count {
-            last
-        } else {
-            lasts.min(longest)
+fn spawn_bash(folder: &Path, user: OwnedFd) -> anyhow::Result<Child> {
+    Command::new("setsid")
+        .args(["--ctty", "--wait", "bash", "--norc", "--noprofile"])
+        .env("PS1", PROMPT)
+        .env("TERM", "xterm-256color")
+        .env_remove("PROMPT_COMMAND")
+        .current_dir(folder)
+        .stdin(Stdio::from(user.try_clone()?))
+        .stdout(Stdio::from(user.try_clone()?))
+        .stderr(Stdio::from(user))
+        .spawn()
+        .context("setsid and bash")
+}
+
+/// Reads the terminal in a thread.
+fn read_all(mut terminal: File) -> Receiver<Vec<u8>> {
+    let (sender, output) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        while let Ok(count @ 1..) = terminal.read(&mut bytes) {
+            if sender.send(bytes[..count].to_vec()).is_err() {
+                break;
+            }
         }
-    };
-    frames
-        .into_iter()
-        .enumerate()
-        .map(|(at, frame)| Frame {
-            lasts: lasts(at, frame.lasts),
-            ..frame
-        })
+    });
+    output
+}
+
+/// What is on the screen, with the place of the cursor.
+fn rows(screen: &vt100::Screen) -> Vec<Vec<Piece>> {
+    let (height, _) = screen.size();
+    (0..height.get())
+        .map(|row| pieces_of(screen, row))
         .collect()
+}
+
+fn pieces_of(screen: &vt100::Screen, row: u16) -> Vec<Piece> {
+    let (_, width) = screen.size();
+    let mut pieces: Vec<Piece> = Vec::new();
+    for column in 0..width.get() {
+        let Some(letter) = letter_at(screen, row, column) else {
+            continue;
+        };
+        match pieces.last_mut() {
+            Some(last) if last.looks_like(&letter) => last.text.push_str(&letter.text),
+            None if letter.text == " " && !letter.inverse => {}
+            _ => pieces.push(letter),
+        }
+    }
+    for piece in &mut pieces {
+        if !piece.inverse {
+            piece.text.truncate(piece.text.trim_end().len());
+        }
+    }
+    pieces.retain(|piece| !piece.text.is_empty());
+    pieces
+}
+
+/// One letter as a piece. The cursor inverts it.
+fn letter_at(screen: &vt100::Screen, row: u16, column: u16) -> Option<Piece> {
+    let cell = screen.cell(row, column)?;
+    let is_cursor = !screen.hide_cursor() && screen.cursor_position() == (row, column);
+    let text = if cell.has_contents() {
+        cell.contents()
+    } else {
+        " "
+    };
+    let colour = match cell.fgcolor() {
+        vt100::Color::Idx(colour) => Some(colour),
+        _ => None,
+    };
+    Some(Piece {
+        column,
+        text: text.to_owned(),
+        bold: cell.bold(),
+        inverse: cell.inverse() != is_cursor,
+        colour,
+    })
+}
+
+impl Piece {
+    fn looks_like(&self, other: &Piece) -> bool {
+        (self.bold, self.inverse, self.colour) == (other.bold, other.inverse, other.colour)
+    }
+}
+
+/// Cuts long stills short, and shows the last frame long enough to read.
+pub(super) fn shorten(frames: &mut [Frame], longest: Duration, last: Duration) {
+    for frame in frames.iter_mut() {
+        frame.lasts = frame.lasts.min(longest);
+    }
+    if let Some(frame) = frames.last_mut() {
+        frame.lasts = last;
+    }
 }

@@ -4,7 +4,7 @@ use super::options::{name, run_options, words};
 use super::user::{Progress, User, interrupted};
 use crate::exit::{self, Exit, Failure};
 use crate::run_files::SERIES;
-use cosched_experiments::comparison::{Design, Outcome, Store, Trial};
+use cosched_experiments::comparison::{Design, Outcome, SHOWN_BLOCK, Store, Trial};
 use cosched_linux::Interrupt;
 use cosched_run::RunOptions;
 use std::num::NonZeroUsize;
@@ -15,9 +15,6 @@ use std::time::Duration;
 
 /// Time between two checks for signals.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// The block whose series are kept: a series takes megabytes, and can be simulated again.
-const WITH_SERIES: u32 = 1;
 
 /// The runs that the threads take one after the other.
 struct Queue {
@@ -94,8 +91,8 @@ fn simulate(queue: &Queue, trial: Trial) -> Made {
         ..run_options(words)?
     };
     let run = cosched_run::run(&options).map_err(|error| named(error, &queue.design, trial))?;
-    if trial.block != WITH_SERIES {
-        // One that stays costs room, and nothing else.
+    if trial.block != SHOWN_BLOCK {
+        // It takes megabytes, and can be simulated again.
         let _ = std::fs::remove_file(queue.store.run(trial).join(SERIES));
     }
     let record = run.record.as_ref();

@@ -8,31 +8,19 @@ use std::path::PathBuf;
 /// It reads records and series. A live or killed run has a series only.
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
-    /// Folder of a comparison or of a run, folder with folders of runs, run record, series, or job log
+    /// Folder of a comparison or of a run, folder with folders of runs, run record or series
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
     /// Form of what is printed; with --html or --figures nothing is, unless this is given [default: text]
-    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["markdown", "csv", "jsonl"])]
+    #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<ReportFormat>,
-
-    /// Short for --format markdown
-    #[arg(long, conflicts_with_all = ["csv", "jsonl"])]
-    markdown: bool,
-
-    /// Short for --format csv
-    #[arg(long, conflicts_with = "jsonl")]
-    csv: bool,
-
-    /// Short for --format jsonl
-    #[arg(long)]
-    jsonl: bool,
 
     /// Rows of CSV or JSON Lines [default: metrics; of one run, jobs]
     #[arg(long, value_enum, value_name = "TABLE")]
     pub(crate) table: Option<TableArg>,
 
-    /// Write one self-contained HTML page; - for standard output
+    /// Write one self-contained HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 
@@ -48,7 +36,7 @@ pub(crate) struct ReportArgs {
     #[arg(long = "metric", value_name = "M", value_delimiter = ',')]
     pub(crate) metrics: Vec<String>,
 
-    /// Do not list written and missing files
+    /// Print no notes on missing files
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -87,17 +75,7 @@ impl ReportArgs {
 
     /// What is to be printed; `None` for nothing.
     pub(crate) fn printed(&self) -> Option<ReportFormat> {
-        let short = [
-            (self.markdown, ReportFormat::Markdown),
-            (self.csv, ReportFormat::Csv),
-            (self.jsonl, ReportFormat::Jsonl),
-        ];
-        let short = short
-            .into_iter()
-            .find(|(is_given, _)| *is_given)
-            .map(|(_, format)| format);
-        self.format
-            .or(short)
-            .or((!self.wants_files()).then_some(ReportFormat::Text))
+        let usual = (!self.wants_files()).then_some(ReportFormat::Text);
+        self.format.or(usual)
     }
 }

@@ -5,17 +5,16 @@ use super::tables::{self, Prefix};
 use crate::exit::usage;
 use crate::run_files::{SERIES, open_series};
 use cosched_core::metric::metric;
-use cosched_experiments::comparison::{Answer, Store, csv, json, markdown, text};
-use cosched_page::{ComparisonView, RunFacts};
+use cosched_experiments::comparison::{Answer, SHOWN_BLOCK, Store, csv, json, markdown, text};
+use cosched_page::ComparisonView;
 use cosched_report::{Form, Timeline};
 use cosched_run::width_of;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-/// Maximum number of runs whose series are read for a timeline.
-const MOST_TIMELINES: usize = 8;
+/// Maximum number of runs that are shown as wholes.
+const MAX_WHOLE: usize = 8;
 
 /// The comparison in a folder, judged anew.
 ///
@@ -59,41 +58,26 @@ pub(super) fn judged(folder: &Path, args: &ReportArgs) -> anyhow::Result<(Store,
 /// # Errors
 /// A record can't be read.
 pub(crate) fn view<'a>(store: &Store, answer: &'a Answer) -> anyhow::Result<ComparisonView<'a>> {
-    let mut runs = BTreeMap::new();
-    for trial in answer.outcomes.iter().map(|outcome| outcome.trial) {
-        let record = store
-            .record(trial)
-            .map_err(|error| usage(error.to_string()))?;
-        runs.extend(record.map(|record| (trial, RunFacts::of(&record))));
-    }
-    let mut whole = Vec::new();
     let design = &answer.manifest.design;
     // All candidates of a mix, or none; but the first mix is always there.
-    let mixes = (MOST_TIMELINES / design.candidates.len()).clamp(1, design.mixes.len());
-    for mix in 0..mixes {
-        for candidate in 0..design.candidates.len().min(MOST_TIMELINES) {
-            let Some(trial) = ComparisonView::whole_run(answer, candidate, mix) else {
-                continue;
-            };
-            let Some(record) = store
-                .record(trial)
-                .map_err(|error| usage(error.to_string()))?
-            else {
-                continue;
-            };
-            let file = store.run(trial).join(SERIES);
-            // The verdicts do not depend on it.
-            let timeline = open_series(&file)
-                .ok()
-                .and_then(|mut series| Timeline::read(&mut series).ok());
-            whole.push((trial, record, timeline));
+    let mixes = (MAX_WHOLE / design.candidates.len()).clamp(1, design.mixes.len());
+    let mut whole = Vec::new();
+    for trial in answer.outcomes.iter().map(|outcome| outcome.trial) {
+        if trial.block != SHOWN_BLOCK || trial.mix >= mixes || whole.len() == MAX_WHOLE {
+            continue;
+        }
+        let record = store.record(trial);
+        if let Some(record) = record.map_err(|error| usage(error.to_string()))? {
+            whole.push((trial, record, timeline(&store.run(trial))));
         }
     }
-    Ok(ComparisonView {
-        answer,
-        runs,
-        whole,
-    })
+    Ok(ComparisonView { answer, whole })
+}
+
+/// The timeline of a run, if its series can be read. The verdicts do not depend on it.
+fn timeline(folder: &Path) -> Option<Timeline> {
+    let mut series = open_series(&folder.join(SERIES)).ok()?;
+    Timeline::read(&mut series).ok()
 }
 
 /// Prints it.

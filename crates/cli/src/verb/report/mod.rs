@@ -11,7 +11,6 @@ mod sources;
 mod tables;
 
 use crate::exit::{Exit, usage};
-use crate::input::told;
 use crate::output::{Made, check_output};
 use crate::stderr;
 use crate::whole_file::write_whole;
@@ -32,17 +31,16 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
-    if let Some(file) = args.html.as_deref().filter(|file| *file != Path::new("-")) {
+    if let Some(file) = &args.html {
         check_output("--html", file, Made::Page)?;
     }
-    if args.table.is_some()
-        && !matches!(
-            args.printed(),
-            Some(ReportFormat::Csv | ReportFormat::Jsonl)
-        )
-    {
+    let is_table = matches!(
+        args.printed(),
+        Some(ReportFormat::Csv | ReportFormat::Jsonl)
+    );
+    if args.table.is_some() && !is_table {
         return Err(usage(
-            "--table says what a row is of --csv or --jsonl; give one of these with it",
+            "--table says what a row of CSV or JSON Lines is; add --format csv or jsonl",
         ));
     }
     match sources::find(&args.paths)? {
@@ -163,37 +161,10 @@ fn write_files(
     pictures: impl FnOnce() -> Vec<Picture>,
 ) -> anyhow::Result<()> {
     if let Some(file) = &args.html {
-        let page = page();
-        if file == Path::new("-") {
-            if args.printed().is_some() {
-                return Err(usage(
-                    "--html -: standard output takes one thing; write the page to a file",
-                ));
-            }
-            let mut out = std::io::stdout().lock();
-            out.write_all(page.as_bytes())?;
-            out.flush()?;
-        } else {
-            write_whole(file, page.as_bytes())?;
-            say(args, &format!("the page is {}", told(file)));
-        }
+        write_whole(file, page().as_bytes())?;
     }
     if let Some(folder) = &args.figures {
-        let pictures = pictures();
-        figures::write(&pictures, folder)?;
-        let what = if pictures.is_empty() {
-            "there is nothing to draw; "
-        } else {
-            ""
-        };
-        say(
-            args,
-            &format!(
-                "{what}{} in {}",
-                count(pictures.len() as u64, "figure"),
-                told(folder)
-            ),
-        );
+        figures::write(&pictures(), folder)?;
     }
     Ok(())
 }
@@ -213,13 +184,6 @@ fn print(
     runs: &[Run],
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    // As at the end of a run.
-    let is_terminal = std::io::stdout().is_terminal();
-    let width = if is_terminal {
-        width_of(std::io::stdout())
-    } else {
-        100
-    };
     let of_one = if runs.len() == 1 {
         TableArg::Jobs
     } else {
@@ -227,24 +191,31 @@ fn print(
     };
     let table = args.table.unwrap_or(of_one);
     match format {
-        ReportFormat::Text => out.write_all(text(runs, width, is_terminal).as_bytes())?,
-        ReportFormat::Markdown => {
-            let all: Vec<String> = runs
-                .iter()
-                .map(|run| cosched_report::markdown(&run.label, &run.batch()))
-                .collect();
-            out.write_all(all.join("\n").as_bytes())?;
-        }
-        ReportFormat::Json => match runs {
-            [run] => out.write_all(run.record.to_json().as_bytes())?,
-            runs => {
-                let records: Vec<&Record> = runs.iter().map(|run| &run.record).collect();
-                serde_json::to_writer_pretty(&mut *out, &records)?;
-                out.write_all(b"\n")?;
-            }
-        },
+        ReportFormat::Text => out.write_all(text(runs).as_bytes())?,
+        ReportFormat::Markdown => out.write_all(markdown(runs).as_bytes())?,
+        ReportFormat::Json => write_records(runs, out)?,
         ReportFormat::Csv => write_table(Form::Csv, table, runs, out)?,
         ReportFormat::Jsonl => write_table(Form::Jsonl, table, runs, out)?,
+    }
+    Ok(())
+}
+
+fn markdown(runs: &[Run]) -> String {
+    let all: Vec<String> = runs
+        .iter()
+        .map(|run| cosched_report::markdown(&run.label, &run.batch()))
+        .collect();
+    all.join("\n")
+}
+
+/// Writes the record, or a list of the records.
+fn write_records(runs: &[Run], out: &mut dyn Write) -> anyhow::Result<()> {
+    if let [run] = runs {
+        out.write_all(run.record.to_json().as_bytes())?;
+    } else {
+        let records: Vec<&Record> = runs.iter().map(|run| &run.record).collect();
+        serde_json::to_writer_pretty(&mut *out, &records)?;
+        out.write_all(b"\n")?;
     }
     Ok(())
 }
@@ -278,31 +249,42 @@ fn doubts(runs: &[Run]) -> Vec<String> {
         .collect()
 }
 
+/// Columns of a text that goes to a file.
+const WIDTH: usize = 100;
+
 /// For people: one run as at its end, several side by side.
-fn text(runs: &[Run], width: usize, is_terminal: bool) -> String {
-    let colour = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+fn text(runs: &[Run]) -> String {
+    let is_terminal = std::io::stdout().is_terminal();
+    let width = if is_terminal {
+        width_of(std::io::stdout())
+    } else {
+        WIDTH
+    };
+    let [run] = runs else {
+        return side_by_side(runs, width) + &wrapped(&doubts(runs), width);
+    };
     let options = SummaryOptions {
         width,
-        colour,
+        colour: is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
         verbose: true,
         ..SummaryOptions::default()
     };
-    match runs {
-        [run] => summary(&run.batch(), &options),
-        runs => {
-            let mut text = overview(
-                &runs
-                    .iter()
-                    .map(|run| (run.label.clone(), &run.record))
-                    .collect::<Vec<_>>(),
-                width,
-            );
-            for doubt in doubts(runs) {
-                wrap(&doubt, width)
-                    .iter()
-                    .for_each(|line| text.push_str(&format!("{line}\n")));
-            }
-            text
-        }
+    summary(&run.batch(), &options)
+}
+
+fn side_by_side(runs: &[Run], width: usize) -> String {
+    let named: Vec<_> = runs
+        .iter()
+        .map(|run| (run.label.clone(), &run.record))
+        .collect();
+    overview(&named, width)
+}
+
+fn wrapped(texts: &[String], width: usize) -> String {
+    let mut out = String::new();
+    for line in texts.iter().flat_map(|text| wrap(text, width)) {
+        out.push_str(&line);
+        out.push('\n');
     }
+    out
 }

@@ -38,59 +38,58 @@ impl Run {
     /// # Errors
     /// A file can't be read or is damaged.
     pub(super) fn read(files: RunFiles, whole: bool) -> anyhow::Result<Run> {
-        let RunFiles {
-            label,
-            record,
-            series,
-        } = files;
-        let mut run = match (record, &series) {
-            (Some(file), _) => {
-                let record = read_record(&file, series.as_deref())?;
-                Run {
-                    label,
-                    record,
-                    timeline: None,
-                    series,
-                    notes: Vec::new(),
-                }
-            }
+        let mut notes = Vec::new();
+        let record = match (&files.record, &files.series) {
+            (Some(file), series) => read_record(file, series.as_deref())?,
             (None, Some(file)) => {
                 let record = rebuilt(file)?;
-                let notes = vec![rebuilt_note(&record)];
-                Run {
-                    label,
-                    record,
-                    timeline: None,
-                    series,
-                    notes,
-                }
+                notes.push(rebuilt_note(&record));
+                record
             }
-            (None, None) => return Err(usage(format!("{label}: neither a record nor a series"))),
+            (None, None) => {
+                let label = files.label;
+                return Err(usage(format!("{label}: neither a record nor a series")));
+            }
         };
-        if let Some(file) = run.series.clone() {
-            match open_series(&file) {
-                Ok(series) if !is_of(series.header(), &run.record) => {
-                    run.notes.push(format!(
-                        "{} is of another run, and was not used.",
-                        told(&file)
-                    ));
-                    run.series = None;
-                }
-                Ok(mut series) if whole => match Timeline::read(&mut series) {
-                    Ok(timeline) => run.timeline = Some(timeline),
-                    Err(error) => run
-                        .notes
-                        .push(format!("{error}: who ran when is not known.")),
-                },
-                Ok(_) => {}
-                Err(error) => {
-                    run.notes
-                        .push(format!("{error}: who ran when is not known."));
-                    run.series = None;
-                }
+        let mut run = Run {
+            label: files.label,
+            record,
+            timeline: None,
+            series: files.series,
+            notes,
+        };
+        run.read_series(whole);
+        Ok(run)
+    }
+
+    /// Checks that the series is of this run; with `whole` reads it.
+    fn read_series(&mut self, whole: bool) {
+        let Some(file) = self.series.take() else {
+            return;
+        };
+        let mut series = match open_series(&file) {
+            Ok(series) => series,
+            Err(error) => {
+                self.notes
+                    .push(format!("{error}: who ran when is not known."));
+                return;
+            }
+        };
+        if !is_of(series.header(), &self.record) {
+            let file = told(&file);
+            self.notes
+                .push(format!("{file} is of another run, and was not used."));
+            return;
+        }
+        if whole {
+            match Timeline::read(&mut series) {
+                Ok(timeline) => self.timeline = Some(timeline),
+                Err(error) => self
+                    .notes
+                    .push(format!("{error}: who ran when is not known.")),
             }
         }
-        Ok(run)
+        self.series = Some(file);
     }
 
     /// As a page shows it.

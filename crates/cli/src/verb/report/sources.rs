@@ -5,8 +5,7 @@ use crate::input::told;
 use crate::run_files::{RECORD, SERIES, open_file, open_series, record_beside, series_beside};
 use anyhow::Context as _;
 use cosched_experiments::comparison::COMPARISON_FILE;
-use cosched_report::{JOBLOG_HEADER, RECORD_SCHEMA, Record, SERIES_SCHEMA, is_of_run};
-use cosched_run::folders_of_batch;
+use cosched_report::{RECORD_SCHEMA, Record, SERIES_SCHEMA, is_of_run};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -108,21 +107,6 @@ fn folder(path: &Path, label: &str) -> Option<RunFiles> {
     })
 }
 
-/// The files of a certain run, if they are in this folder: several runs can have used it.
-fn of_run(path: &Path, run: &str) -> Option<RunFiles> {
-    let files = folder(path, &name_of(path))?;
-    let id = match (&files.record, &files.series) {
-        (Some(record), _) => {
-            Record::from_json(&std::fs::read_to_string(record).ok()?)
-                .ok()?
-                .run_id
-        }
-        (None, Some(series)) => open_series(series).ok()?.header().run_id.clone(),
-        (None, None) => None,
-    };
-    (id.as_deref() == Some(run)).then_some(files)
-}
-
 /// The record beside a series, if it can be read and is of the same run: who names a series of a damaged record wants what it
 /// tells by itself.
 fn record_of(series: &Path) -> Option<PathBuf> {
@@ -142,57 +126,46 @@ fn has_schema(begin: &str, schema: &str) -> bool {
 const BEGINNING: u64 = 4096;
 
 fn file(path: &Path) -> anyhow::Result<Source> {
-    let mut begin = String::new();
+    let begin = beginning(path)?;
+    let mut files = RunFiles {
+        label: name_of(path),
+        record: None,
+        series: None,
+    };
+    if has_schema(&begin, SERIES_SCHEMA) {
+        files.record = record_of(path);
+        files.series = Some(path.to_owned());
+    } else if has_schema(&begin, RECORD_SCHEMA) {
+        files.series = series_beside(path).filter(|file| file.is_file());
+        files.record = Some(path.to_owned());
+    } else {
+        return Err(refused(path, &begin));
+    }
+    Ok(Source::Runs(vec![files]))
+}
+
+fn beginning(path: &Path) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
-    let opened = open_file(path)?;
-    opened
+    open_file(path)?
         .take(BEGINNING)
         .read_to_end(&mut bytes)
         .with_context(|| format!("reading {}", told(path)))?;
-    begin.push_str(&String::from_utf8_lossy(&bytes));
-    let label = name_of(path);
-    if has_schema(&begin, SERIES_SCHEMA) {
-        return Ok(Source::Runs(vec![RunFiles {
-            label,
-            record: record_of(path),
-            series: Some(path.to_owned()),
-        }]));
-    }
-    if has_schema(&begin, RECORD_SCHEMA) {
-        return Ok(Source::Runs(vec![RunFiles {
-            label,
-            series: series_beside(path).filter(|file| file.is_file()),
-            record: Some(path.to_owned()),
-        }]));
-    }
-    if has_schema(&begin, "cosched.compare/") || has_schema(&begin, "cosched.comparison/") {
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let hint = if folder == Path::new("") {
-            ".".to_owned()
-        } else {
-            told(folder)
-        };
-        return Err(usage(format!(
-            "{}: report on the folder of the comparison, {hint}",
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The error of a file that is no file of a run.
+fn refused(path: &Path, begin: &str) -> anyhow::Error {
+    if has_schema(begin, "cosched.compare/") || has_schema(begin, "cosched.comparison/") {
+        let folder = path.parent().filter(|folder| *folder != Path::new(""));
+        let folder = told(folder.unwrap_or(Path::new(".")));
+        return usage(format!(
+            "{}: report on the folder of the comparison, {folder}",
             told(path)
-        )));
+        ));
     }
-    if begin.starts_with(JOBLOG_HEADER.trim_end()) {
-        let runs: Vec<RunFiles> = folders_of_batch(path)
-            .into_iter()
-            .filter_map(|(run, folders)| folders.iter().find_map(|path| of_run(path, &run)))
-            .collect();
-        if runs.is_empty() {
-            return Err(usage(format!(
-                "{}: no run that wrote to this job log has left a record or a series; name their log folders",
-                told(path)
-            )));
-        }
-        return Ok(Source::Runs(runs));
-    }
-    Err(usage(format!(
-        "{}: this is no run record ({RECORD_SCHEMA}), no series ({SERIES_SCHEMA}) and no job log; name one of them, or a folder \
-         that holds runs or a comparison",
+    usage(format!(
+        "{}: this is no run record ({RECORD_SCHEMA}) and no series ({SERIES_SCHEMA}); name one of them, or a folder that holds \
+         runs or a comparison",
         told(path)
-    )))
+    ))
 }
