@@ -233,7 +233,9 @@ fn a_run_is_seen_until_its_end_and_after() {
     screen.shows("ENDED: 5 jobs in");
     // What was seen last before the end is no state of a run that is over.
     until("all agrees", || {
-        screen.is_shown("5/5 done") && !screen.is_shown("running") && !screen.is_shown("waiting")
+        screen.is_shown("5 of 5 jobs done")
+            && !screen.is_shown("running")
+            && !screen.is_shown("waiting")
     });
     until("it waits for the user", || screen.state() == Some('S'));
     screen.press("q");

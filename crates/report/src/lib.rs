@@ -50,7 +50,7 @@ pub use joblog::{
 pub use json::{JsonError, schema_of};
 pub use live::{
     CpuNow, JobNow, JobState, LeftOut, LiveTotals, OwnUse, Reason, RunFacts, RunLine,
-    STATUS_SCHEMA, Status, jobs_text, metrics_text, runs_text,
+    STATUS_SCHEMA, Status, job_table, jobs_text, metrics_text, runs_text,
 };
 pub use machine_load::{MachineLoad, MachineUse, disturbances};
 pub use markdown::markdown;

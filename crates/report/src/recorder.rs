@@ -264,7 +264,8 @@ impl Recorder for FileRecorder<'_> {
 
     fn ended(&mut self, now: Nanos, result: &TaskResult) {
         self.tracker.ended(now, result);
-        self.live.ended(now, result);
+        let info = self.jobs.get(result.spec.id.0 as usize);
+        self.live.ended(now, result, info);
         if let Some(series) = &mut self.series {
             series.ended(now, result);
         }

@@ -97,7 +97,7 @@ impl<P: Platform> Batch<'_, P> {
         reporter.started_at = info.started_at;
         let mut recorder = FileRecorder::new(&info, self.specs);
         if session.watch.is_some() {
-            let facts = facts::facts(session, &info, self.config, !self.shows_output);
+            let facts = facts::facts(session, &info, !self.shows_output);
             recorder = recorder.with_status(facts);
         }
         if let Some(file) = files.series {

@@ -2,19 +2,12 @@
 
 use super::options::OutputOptions;
 use super::session::Session;
-use cosched_core::RunConfig;
 use cosched_report::{Absences, RunFacts, RunInfo};
 use std::path::{Path, PathBuf};
 
 /// The facts about a run that do not change while jobs run. `alone`: jobs run one at a time.
-pub(crate) fn facts<P>(
-    session: &Session<'_, P>,
-    info: &RunInfo,
-    config: &RunConfig,
-    alone: bool,
-) -> RunFacts {
+pub(crate) fn facts<P>(session: &Session<'_, P>, info: &RunInfo, alone: bool) -> RunFacts {
     const NO_LOGS: &str = "--no-logs keeps none";
-    const UNKNOWN: &str = "not told";
     let mut absent = Absences::default();
     let (phase, series) = if alone {
         ("alone", "solo.series.jsonl")
@@ -24,7 +17,6 @@ pub(crate) fn facts<P>(
     let started_at = info
         .started_at
         .map(|at| humantime::format_rfc3339_millis(at).to_string());
-    let command_line = info.setting.command_line.clone();
     let record = named_record(&session.options.output).or_else(|| session.kept("run.json"));
     RunFacts {
         run_id: info.run_id.clone().unwrap_or_default(),
@@ -33,13 +25,10 @@ pub(crate) fn facts<P>(
         phase: phase.to_owned(),
         machine: info.machine.name.clone(),
         cpus: info.machine.all_cpus().to_string(),
-        started_at: absent.note_option("started_at", started_at, UNKNOWN),
-        quantum_s: config.quantum.as_s(),
-        max_pause_s: config.max_pause.as_s(),
+        started_at: absent.note_option("started_at", started_at, "not told"),
         folder: absent.note_option("folder", session.kept(""), NO_LOGS),
         record: absent.note_option("record", record, NO_LOGS),
         series: absent.note_option("series", session.kept(series), NO_LOGS),
-        command_line: absent.note_option("command_line", command_line, UNKNOWN),
         absent,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::scene::Scene;
 use crate::style::{bold, coloured};
-use cosched_report::{CpuNow, Status, clip, clock, seconds, visible};
+use cosched_report::{CpuNow, Status, clip, clock, seconds};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Style};
@@ -22,14 +22,6 @@ fn fit(parts: &[String], width: usize) -> String {
         line.push_str(part);
     }
     clip(&line, width)
-}
-
-fn counted(n: usize, what: &str) -> String {
-    if n > 0 {
-        format!("{n} {what}")
-    } else {
-        String::new()
-    }
 }
 
 /// Draws the two lines that tell the run and its totals.
@@ -68,28 +60,17 @@ pub(crate) fn draw_totals(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
         run.policy.clone(),
         format!("process {}", run.pid),
         energy,
-        visible(&run.machine),
+        run.machine.clone(),
     ];
     let own = status
         .own
         .figures
         .get("cpu_share")
         .map(|share| format!("cosched itself {:.2} %", 100.0 * share));
-    let second = [
-        format!("{}/{} done", totals.done, totals.jobs),
-        counted(totals.failed, "failed"),
-        counted(totals.running, "running"),
-        counted(totals.waiting, "waiting"),
-        counted(totals.sleeping, "sleeping"),
-        counted(totals.ending, "to end"),
-        counted(totals.queued, "queued"),
-        counted(totals.earlier, "by earlier runs"),
-        own.unwrap_or_default(),
-        run.folder
-            .as_deref()
-            .map(|folder| format!("logs in {}", visible(folder)))
-            .unwrap_or_default(),
-    ];
+    let folder = run.folder.as_ref();
+    let mut second = totals.texts();
+    second.extend(own);
+    second.extend(folder.map(|folder| format!("logs in {folder}")));
     let has_news = scene.told.is_some() || scene.view.is_paused || status.old_s().is_some();
     let style = if has_news {
         coloured(scene.view.has_colour, Color::Yellow)
@@ -145,16 +126,10 @@ pub(crate) fn draw_bars(buffer: &mut Buffer, area: Rect, across: u16, scene: &Sc
         let number = format!("{:digits$}[", cpu.cpu);
         buffer.set_stringn(x, y, &number, usize::from(cell), bold());
         let inner = usize::from(cell).saturating_sub(number.len() + 2);
-        let (who, time) = match cpu.job {
-            Some(job) => {
-                let name = status
-                    .job(job)
-                    .map_or_else(|| format!("job {job}"), |job| visible(&job.name));
-                (name, seconds(held_s(status, cpu)))
-            }
-            None if cpu.shared => (format!("{} share it", cpu.jobs), String::new()),
-            None if cpu.jobs > 0 => ("lent".to_owned(), String::new()),
-            None => (String::new(), "idle".to_owned()),
+        let who = status.holder_text(cpu);
+        let time = match cpu.job {
+            Some(_) => seconds(held_s(status, cpu)),
+            None => String::new(),
         };
         let share = if cpu.job.is_some() && longest > 0.0 {
             held_s(status, cpu) / longest

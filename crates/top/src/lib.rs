@@ -1,17 +1,14 @@
 //! The screen of `cosched top`. Everything here is a pure function of the state of a run, of what the user has chosen to see,
 //! and of the size of the terminal; it reads no clock, no terminal and no file.
 //!
-//! `keys` reads keys from what a terminal sends; `view` is what the user has chosen, and what keys change; `rows` which
-//! jobs are shown in which order; `reasons` why jobs have waited; `columns` the table; `scene` is all of this together, and
-//! `screen` draws it, with `header` and `panel` as its parts; `paint` is
-//! the difference of two screens as a terminal takes it.
+//! `keys` parses the keys; `view` is what the user has chosen, and what keys change; `rows` selects and sorts the jobs;
+//! `scene` is all of this together, and `screen` draws it, with `header` and `panel` as its parts; `paint` is the difference
+//! of two screens as a terminal takes it.
 
-mod columns;
 mod header;
 pub mod keys;
 mod paint;
 mod panel;
-mod reasons;
 mod rows;
 mod scene;
 mod screen;
@@ -21,8 +18,7 @@ mod tests;
 mod view;
 
 pub use paint::{CLEAR, ENTER, LEAVE, paint};
-pub use reasons::Reasons;
 pub use rows::{Sort, rows};
 pub use scene::Scene;
-pub use screen::{draw, page, shown};
+pub use screen::{draw, page};
 pub use view::{Effect, Panel, View};

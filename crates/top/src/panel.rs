@@ -3,7 +3,7 @@
 use crate::scene::Scene;
 use crate::style::{bold, coloured, of_state};
 use crate::view::Panel;
-use cosched_report::{CpuNow, JobNow, JobState, Status, clip, seconds, visible, wrap};
+use cosched_report::{JobNow, JobState, clip, seconds, wrap};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Style};
@@ -18,10 +18,7 @@ const HELP: &[(&str, &str)] = &[
         "w, enter",
         "why does the job wait, who has the CPUs instead, when is its turn at the latest",
     ),
-    (
-        "s",
-        "the next order: number, state, name, time, wait, slowdown, done, memory",
-    ),
+    ("s", "the next order: number, time, wait, slowdown, memory"),
     (
         "/",
         "only jobs with this in their name, or in this state; escape shows all",
@@ -35,7 +32,7 @@ const HELP: &[(&str, &str)] = &[
     ("?, h", "these keys"),
     ("q, ctrl-c", "leave; the run goes on"),
     (
-        "≥ in SLOW",
+        "≥ in SLOWDOWN",
         "at least so much slower: only its waiting is known, since nothing can be counted here",
     ),
 ];
@@ -91,20 +88,12 @@ fn why(scene: &Scene<'_>, job: &JobNow, width: usize) -> Lines {
         width,
         of_state(job, has_colour),
     );
-    for (ix, (at, text)) in scene.reasons.of(job.job).enumerate() {
-        let told = format!("{} ago: {text}", seconds((now_s - at).max(0.0)));
-        let style = if ix == 0 && job.state == JobState::Waiting {
-            coloured(has_colour, Color::Yellow)
-        } else {
-            Style::new()
-        };
-        push_wrapped(&mut lines, &told, width, style);
+    if let Some(reason) = &job.reason {
+        let style = coloured(has_colour, Color::Yellow);
+        push_wrapped(&mut lines, &reason.text, width, style);
     }
     if matches!(job.state, JobState::Waiting | JobState::Queued) {
-        let owners: Vec<String> = (scene.status.cpus.iter())
-            .map(|cpu| owner(scene.status, cpu))
-            .collect();
-        let told = format!("The CPUs are with: {}.", owners.join(", "));
+        let told = format!("The CPUs are with: {}.", scene.status.holders_text());
         push_wrapped(&mut lines, &told, width, Style::new());
     }
     lines
@@ -117,9 +106,9 @@ fn push_wrapped(lines: &mut Lines, text: &str, width: usize, style: Style) {
 fn title(job: &JobNow) -> String {
     match &job.command {
         Some(command) if *command != job.name => {
-            format!("{} ({})", visible(&job.name), visible(command))
+            format!("{} ({command})", job.name)
         }
-        _ => visible(&job.name),
+        _ => job.name.clone(),
     }
 }
 
@@ -137,7 +126,7 @@ fn state_text(job: &JobNow, now_s: f64) -> String {
             "It was asked to end, and is killed if it does not (--grace).".to_owned()
         }
         JobState::Ended => {
-            let exit = job.exit_text.as_deref().map(visible).unwrap_or_default();
+            let exit = job.exit_text.as_deref().unwrap_or_default();
             format!("It has ended: {exit}.")
         }
         JobState::Queued => {
@@ -149,33 +138,13 @@ fn state_text(job: &JobNow, now_s: f64) -> String {
 
 fn waiting_text(job: &JobNow, now_s: f64) -> String {
     let mut text = "It has waited".to_owned();
-    if let Some(since) = job.figures.get("waiting_since_s") {
-        text.push_str(&format!(" for {}", seconds(now_s - since)));
+    if let Some(waited_s) = job.waited_s(now_s) {
+        text.push_str(&format!(" for {}", seconds(waited_s)));
     }
     text.push('.');
     if let Some(cpus) = &job.cpus {
         text.push_str(&format!(" It fills in on CPU {cpus}."));
     }
-    match job.figures.get("latest_s").map(|latest| latest - now_s) {
-        Some(left) if left > 0.0 => text.push_str(&format!(
-            " In {} at the latest it comes before all others.",
-            seconds(left)
-        )),
-        Some(_) => text.push_str(" It comes before all others now."),
-        None => {}
-    }
+    text.push_str(&job.turn_text(now_s).unwrap_or_default());
     text
-}
-
-/// A CPU's number and who has it.
-fn owner(status: &Status, cpu: &CpuNow) -> String {
-    let number = cpu.cpu;
-    match cpu.job {
-        Some(id) => match status.job(id) {
-            Some(job) => format!("{number} {}", visible(&job.name)),
-            None => format!("{number} job {id}"),
-        },
-        None if cpu.shared => format!("{number} {} share it", cpu.jobs),
-        None => format!("{number} nobody"),
-    }
 }

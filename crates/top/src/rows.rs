@@ -8,31 +8,22 @@ pub enum Sort {
     /// As the state lists them: those that have been let in, those that come next, those that have ended.
     #[default]
     Listed,
-    /// By what they do: those that run first.
-    State,
-    /// By their names.
-    Name,
     /// Those that have run longest first.
     Time,
     /// Those that have waited longest first.
     Wait,
     /// Those that are slowed down most first.
     Slowdown,
-    /// Those that have done least of their work first.
-    Done,
     /// Those that hold most memory first.
     Memory,
 }
 
 impl Sort {
-    const ALL: [Sort; 8] = [
+    const ALL: [Sort; 5] = [
         Sort::Listed,
-        Sort::State,
-        Sort::Name,
         Sort::Time,
         Sort::Wait,
         Sort::Slowdown,
-        Sort::Done,
         Sort::Memory,
     ];
 
@@ -40,12 +31,9 @@ impl Sort {
     pub fn text(self) -> &'static str {
         match self {
             Sort::Listed => "number",
-            Sort::State => "state",
-            Sort::Name => "name",
             Sort::Time => "time",
             Sort::Wait => "wait",
             Sort::Slowdown => "slowdown",
-            Sort::Done => "done",
             Sort::Memory => "memory",
         }
     }
@@ -69,12 +57,9 @@ pub fn rows(status: &Status, sort: Sort, filter: &str) -> Vec<usize> {
         .collect();
     match sort {
         Sort::Listed => {}
-        Sort::State => rows.sort_by_key(|&ix| jobs[ix].state),
-        Sort::Name => rows.sort_by(|&a, &b| jobs[a].name.cmp(&jobs[b].name)),
         Sort::Time => sort_descending(&mut rows, jobs, "ran_s"),
         Sort::Wait => sort_ascending(&mut rows, jobs, "waiting_since_s"),
         Sort::Slowdown => sort_descending(&mut rows, jobs, "slowdown"),
-        Sort::Done => sort_ascending(&mut rows, jobs, "share"),
         Sort::Memory => sort_descending(&mut rows, jobs, "resident_bytes"),
     }
     rows

@@ -1,6 +1,5 @@
 //! What is to be shown: the state of a run, and what the user has chosen to see of it.
 
-use crate::reasons::Reasons;
 use crate::view::View;
 use cosched_report::{JobNow, Status};
 
@@ -15,8 +14,6 @@ pub struct Scene<'a> {
     pub view: &'a View,
     /// The positions of the jobs in their order.
     pub rows: &'a [usize],
-    /// Why jobs have waited.
-    pub reasons: &'a Reasons,
 }
 
 impl Scene<'_> {

@@ -1,12 +1,11 @@
 //! The whole screen: totals and CPUs above, the table of jobs, a panel if the user wants one, and a line with the keys.
 
-use crate::columns::{Column, GAP, fitting, style};
 use crate::header::{bars, draw_bars, draw_totals};
 use crate::panel::draw_panel;
 use crate::scene::Scene;
-use crate::style::{bold, reversed};
+use crate::style::{bold, of_state, reversed};
 use crate::view::{Panel, View};
-use cosched_report::{Status, clip, visible};
+use cosched_report::{JobNow, Status, clip, job_table};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::Style;
@@ -76,15 +75,6 @@ pub fn page(width: u16, height: u16, status: &Status, view: &View) -> usize {
     )
 }
 
-/// The numbers of the jobs whose rows are seen.
-pub fn shown(status: &Status, view: &View, rows: &[usize], page: usize) -> Vec<u32> {
-    rows.iter()
-        .skip(view.offset)
-        .take(page)
-        .map(|&ix| status.jobs[ix].job)
-        .collect()
-}
-
 /// Draws a screen onto all of a buffer.
 pub fn draw(buffer: &mut Buffer, scene: &Scene<'_>) {
     let area = buffer.area;
@@ -104,70 +94,38 @@ pub fn draw(buffer: &mut Buffer, scene: &Scene<'_>) {
 }
 
 fn draw_table(buffer: &mut Buffer, layout: &Layout, scene: &Scene<'_>) {
-    let area = layout.table;
-    let columns = fitting(&scene.status.jobs, area.width - MARK);
-    buffer.set_style(
-        Rect {
-            y: layout.titles,
-            height: 1,
-            ..area
-        },
-        reversed(),
-    );
-    draw_cells(buffer, area.x + MARK, layout.titles, &columns, |column| {
-        (column.title.to_owned(), reversed())
-    });
-    let place = scene.view.place(scene.status, scene.rows);
-    let rows = scene.rows.iter().enumerate().skip(scene.view.offset);
-    for (y, (ix, &row)) in (area.y..area.bottom()).zip(rows) {
-        let job = &scene.status.jobs[row];
-        let now_s = scene.status.elapsed_s;
-        draw_cells(buffer, area.x + MARK, y, &columns, |column| {
-            (
-                (column.cell)(job, now_s),
-                style(column, job, scene.view.has_colour),
-            )
-        });
+    let (area, status, view) = (layout.table, scene.status, scene.view);
+    let jobs: Vec<&JobNow> = scene.rows.iter().map(|&row| &status.jobs[row]).collect();
+    let width = usize::from(area.width - MARK);
+    let lines = job_table(&jobs, status.elapsed_s, width, true);
+    let titles = line_of(area, layout.titles);
+    buffer.set_style(titles, reversed());
+    buffer.set_stringn(area.x + MARK, titles.y, &lines[0], width, reversed());
+    let place = view.place(status, scene.rows);
+    let rows = lines[1..].iter().enumerate().skip(view.offset);
+    for (y, (ix, line)) in (area.y..area.bottom()).zip(rows) {
+        let style = of_state(jobs[ix], view.has_colour);
+        buffer.set_stringn(area.x + MARK, y, line, width, style);
         if ix == place {
-            buffer.set_style(
-                Rect {
-                    y,
-                    height: 1,
-                    ..area
-                },
-                bold(),
-            );
+            buffer.set_style(line_of(area, y), bold());
             buffer.set_stringn(area.x, y, ">", 1, bold());
         }
     }
-    if scene.rows.is_empty() {
-        let text = if scene.view.filter.is_empty() {
+    if jobs.is_empty() {
+        let text = if view.filter.is_empty() {
             "no job"
         } else {
             "no job passes the filter"
         };
-        buffer.set_stringn(area.x, area.y, text, usize::from(area.width), Style::new());
+        buffer.set_stringn(area.x, area.y, text, width, Style::new());
     }
 }
 
-fn draw_cells(
-    buffer: &mut Buffer,
-    mut x: u16,
-    y: u16,
-    columns: &[(&Column, u16)],
-    cell: impl Fn(&Column) -> (String, Style),
-) {
-    for (column, width) in columns {
-        let (text, style) = cell(column);
-        let room = usize::from(*width);
-        let text = clip(&text, room);
-        let text = if column.right {
-            format!("{text:>room$}")
-        } else {
-            text
-        };
-        buffer.set_stringn(x, y, text, room, style);
-        x += width + GAP;
+fn line_of(area: Rect, y: u16) -> Rect {
+    Rect {
+        y,
+        height: 1,
+        ..area
     }
 }
 
@@ -177,7 +135,7 @@ fn draw_footer(buffer: &mut Buffer, area: Rect, y: u16, scene: &Scene<'_>) {
         let name = scene
             .status
             .job(job)
-            .map_or_else(|| format!("job {job}"), |job| visible(&job.name));
+            .map_or_else(|| format!("job {job}"), |job| job.name.clone());
         let text = format!("End {name}? y: SIGTERM, and SIGKILL after --grace; any other key: no");
         buffer.set_stringn(area.x, y, clip(&text, width), width, reversed());
         return;

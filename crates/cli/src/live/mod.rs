@@ -10,19 +10,18 @@ use cosched_linux::Residents;
 use cosched_linux::root::Root;
 use cosched_report::{JobState, Status};
 
-/// Adds what the jobs of a run hold in memory now. It is read here, so that the run pays nothing for it. With `wanted` only
-/// for these jobs.
-pub(crate) fn add_memory(root: &Root, status: &mut Status, wanted: impl Fn(u32) -> bool) {
+/// Adds the memory that the jobs of a run hold now. It is read here, so that the run pays nothing for it.
+pub(crate) fn add_memory(root: &Root, status: &mut Status) {
     let residents = Residents::of(root, &status.run.run_id);
     for job in &mut status.jobs {
-        let has_processes = !matches!(job.state, JobState::Queued | JobState::Ended);
-        if has_processes && wanted(job.job) {
-            let memory = residents
-                .as_ref()
-                .map_err(|why| *why)
-                .and_then(|residents| residents.job(job.job));
-            job.figures
-                .push("resident_bytes", memory.map(|bytes| bytes as f64));
+        if matches!(job.state, JobState::Queued | JobState::Ended) {
+            continue;
         }
+        let bytes = match &residents {
+            Ok(residents) => residents.job(job.job),
+            Err(why) => Err(*why),
+        };
+        job.figures
+            .push("resident_bytes", bytes.map(|bytes| bytes as f64));
     }
 }

@@ -1,13 +1,12 @@
 //! The series of the run that a user means: by a path, by a process, or by nothing at all.
 
-use super::find::{Known, known, meant};
+use super::find::{Known, meant};
 use crate::exit::usage;
 use crate::input::told;
-use crate::run_files::{SERIES, open_file, series_beside};
+use crate::run_files::{SERIES, series_beside};
 use cosched_linux::root::Root;
 use cosched_linux::{Fate, fate_of};
-use cosched_report::{BackendKind, JOBLOG_HEADER, SeriesHeader};
-use std::io::Read as _;
+use cosched_report::{BackendKind, SeriesHeader};
 use std::path::{Path, PathBuf};
 
 /// The default folder of the log folders.
@@ -22,7 +21,7 @@ pub(crate) fn goes_on(header: &SeriesHeader) -> bool {
 }
 
 /// The series of the run that is meant: by its log folder, its record, its series, or, while it goes on, also by its process
-/// or its identity. Without a name it is the newest run in `cosched-logs`; where there is none, the only one that goes on.
+/// or its identity. Without a name it is the newest run in `cosched-logs`.
 ///
 /// # Errors
 /// No run is meant, or it has left no series.
@@ -43,13 +42,6 @@ pub(crate) fn series_of(run: Option<&Path>) -> anyhow::Result<PathBuf> {
             ))
         });
     }
-    if is_joblog(path) {
-        let file = told(path);
-        return Err(usage(format!(
-            "{file}: this is a job log, which can be of several runs; name the log folder of one of them, as {file}.runs lists \
-             them"
-        )));
-    }
     Ok(path.to_owned())
 }
 
@@ -66,17 +58,6 @@ fn of_name(name: &Path) -> anyhow::Result<PathBuf> {
              that goes on as `cosched status` lists it"
         ))),
     }
-}
-
-fn is_joblog(path: &Path) -> bool {
-    let mut begin = Vec::new();
-    let header = JOBLOG_HEADER.trim_end().as_bytes();
-    let read = open_file(path).is_ok_and(|file| {
-        file.take(header.len() as u64)
-            .read_to_end(&mut begin)
-            .is_ok()
-    });
-    read && begin == header
 }
 
 fn in_folder(folder: &Path) -> anyhow::Result<PathBuf> {
@@ -112,18 +93,9 @@ fn by_default() -> anyhow::Result<PathBuf> {
     if let Some(newest) = newest_in(Path::new(LOGS)) {
         return Ok(newest.join(SERIES));
     }
-    let own = rustix::process::geteuid().as_raw();
-    let mut runs = known(&Root::default());
-    runs.retain(|known| known.run.owner == own && known.run.has_status());
-    match &runs[..] {
-        [only] => of_live(only),
-        [] => Err(usage(format!(
-            "there is no run in {LOGS} here, and none goes on; name the log folder of one"
-        ))),
-        _ => Err(usage(format!(
-            "there is no run in {LOGS} here, and several go on; name one of them, as `cosched status` lists them"
-        ))),
-    }
+    Err(usage(format!(
+        "there is no run in {LOGS} here; name a log folder, or a live run as `cosched status` lists it"
+    )))
 }
 
 /// The run in a folder of runs whose series was written last.

@@ -36,7 +36,7 @@ pub(crate) fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
     };
     for run in &mut runs {
         if let Ok(status) = &mut run.status {
-            add_memory(&root, status, |_| true);
+            add_memory(&root, status);
         }
     }
     let mut out = std::io::stdout();

@@ -12,8 +12,8 @@ use crate::record::{Energy, exit_status};
 use crate::source::EnergySource;
 use crate::text::clip;
 use cosched_core::{
-    CpuSet, Doing, Exit, ExpectedFrom, Nanos, Placement, ProgressBasis, Rate, Reading, RunNow,
-    Switch, TaskId, TaskResult, TaskView, WatchedTask,
+    CpuSet, Doing, ExpectedFrom, Nanos, Placement, ProgressBasis, Rate, Reading, RunNow, Switch,
+    TaskId, TaskResult, TaskView, WatchedTask,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -30,19 +30,6 @@ const TOO_EARLY: &str = "too little has been done to tell";
 /// Least progress in seconds for an estimate of the slowdown.
 const MIN_PROGRESS_S: f64 = 0.05;
 
-/// A job that has ended.
-pub(crate) struct Ended {
-    task: TaskId,
-    exit: Option<Exit>,
-    arrived: Nanos,
-    started: Option<Nanos>,
-    finished: Nanos,
-    ran: Nanos,
-    cpu_time: Reading<Nanos>,
-    max_rss: Reading<u64>,
-    runs: u32,
-}
-
 /// What a run keeps for its state.
 pub(crate) struct Live {
     /// The constants of the run, if its state is wanted.
@@ -50,7 +37,7 @@ pub(crate) struct Live {
     energy_source: EnergySource,
     earlier: usize,
     /// The jobs that ended last, the latest first.
-    recent: VecDeque<Ended>,
+    recent: VecDeque<JobNow>,
     /// The holders of the CPUs, if a scheduler in the kernel says.
     holders: Holders,
 }
@@ -74,19 +61,9 @@ impl Live {
     }
 
     /// Note the end of a job.
-    pub(crate) fn ended(&mut self, now: Nanos, result: &TaskResult) {
+    pub(crate) fn ended(&mut self, now: Nanos, result: &TaskResult, info: Option<&JobInfo>) {
         self.recent.truncate(MAX_ENDED - 1);
-        self.recent.push_front(Ended {
-            task: result.spec.id,
-            exit: result.exit.clone(),
-            arrived: result.spec.arrives,
-            started: result.started,
-            finished: result.finished.unwrap_or(now),
-            ran: result.ran,
-            cpu_time: result.cpu_time,
-            max_rss: result.resources.max_rss,
-            runs: result.runs,
-        });
+        self.recent.push_front(ended_row(now, result, info));
     }
 
     /// Build the state. The caller adds the CPU time of the run itself.
@@ -185,12 +162,8 @@ impl Live {
         }
         for ended in &self.recent {
             // A job that was started again is among the live ones.
-            if !is_live(now, ended.task) {
-                let info = jobs.get(ended.task.0 as usize);
-                rows.push(ended_row(
-                    start_row(info, ended.task, JobState::Ended),
-                    ended,
-                ));
+            if !is_live(now, TaskId(ended.job)) {
+                rows.push(ended.clone());
             }
         }
         rows
@@ -398,19 +371,21 @@ fn from_code(from: ExpectedFrom) -> &'static str {
     }
 }
 
-fn ended_row(mut row: JobNow, ended: &Ended) -> JobNow {
-    row.exit = ended.exit.as_ref().and_then(exit_status);
-    row.exit_text = ended.exit.as_ref().map(ToString::to_string);
-    row.runs = Some(ended.runs).filter(|&runs| runs > 1);
+fn ended_row(now: Nanos, result: &TaskResult, info: Option<&JobInfo>) -> JobNow {
+    let mut row = start_row(info, result.spec.id, JobState::Ended);
+    row.exit = result.exit.as_ref().and_then(exit_status);
+    row.exit_text = result.exit.as_ref().map(ToString::to_string);
+    row.runs = Some(result.runs).filter(|&runs| runs > 1);
     let figures = &mut row.figures;
-    figures.push("finished_s", Ok(ended.finished.as_s()));
-    let Some(started) = ended.started else {
+    figures.push("finished_s", Ok(result.finished.unwrap_or(now).as_s()));
+    let Some(started) = result.started else {
         return row;
     };
-    figures.push("started_s", Ok(started.max(ended.arrived).as_s()));
-    figures.push("ran_s", Ok(ended.ran.as_s()));
-    figures.push_reading("cpu_s", ended.cpu_time.map(Nanos::as_s));
-    figures.push_reading("max_rss_bytes", ended.max_rss.map(|bytes| bytes as f64));
+    figures.push("started_s", Ok(started.max(result.spec.arrives).as_s()));
+    figures.push("ran_s", Ok(result.ran.as_s()));
+    figures.push_reading("cpu_s", result.cpu_time.map(Nanos::as_s));
+    let max_rss = result.resources.max_rss.map(|bytes| bytes as f64);
+    figures.push_reading("max_rss_bytes", max_rss);
     row
 }
 

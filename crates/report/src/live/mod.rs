@@ -10,12 +10,12 @@ pub(crate) mod tests;
 
 pub(crate) use build::Live;
 pub use metrics::metrics_text;
-pub use tables::{RunLine, jobs_text, runs_text};
+pub use tables::{RunLine, job_table, jobs_text, runs_text};
 
 use crate::figures::{Absences, Figures};
 use crate::progress::{LeftFrom, OVERDUE, left_clock};
 use crate::record::Energy;
-use crate::text::{clock, visible};
+use crate::text::{clock, count, seconds, visible};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -71,18 +71,12 @@ pub struct RunFacts {
     pub cpus: String,
     /// When it started, RFC 3339 in UTC.
     pub started_at: Option<String>,
-    /// The policy's ordinary quantum in seconds.
-    pub quantum_s: f64,
-    /// Longest pause of a job that has started, in seconds.
-    pub max_pause_s: f64,
     /// Its log folder.
     pub folder: Option<String>,
     /// Its future run record.
     pub record: Option<String>,
     /// Its series.
     pub series: Option<String>,
-    /// The words of its command line, each quoted for a shell.
-    pub command_line: Option<Vec<String>>,
     /// Reasons of absence of null values.
     #[serde(flatten)]
     pub absent: Absences,
@@ -263,6 +257,23 @@ impl JobNow {
         }
     }
 
+    /// Return for how long it has waited, in seconds.
+    pub fn waited_s(&self, now_s: f64) -> Option<f64> {
+        let since_s = self.figures.get("waiting_since_s")?;
+        Some((now_s - since_s).max(0.0))
+    }
+
+    /// Return when its turn comes at the latest, after a blank.
+    pub fn turn_text(&self, now_s: f64) -> Option<String> {
+        let left_s = self.figures.get("latest_s")? - now_s;
+        Some(if left_s > 0.0 {
+            let left = seconds(left_s);
+            format!(" In {left} at the latest it comes before all others.")
+        } else {
+            " It comes before all others now.".to_owned()
+        })
+    }
+
     fn about(&self) -> &'static str {
         if self.share_from.as_deref() == Some("program") {
             "~"
@@ -273,6 +284,27 @@ impl JobNow {
 }
 
 impl LiveTotals {
+    /// Return the numbers of jobs by state, in words.
+    pub fn texts(&self) -> Vec<String> {
+        let jobs = count(self.jobs as u64, "job");
+        let mut texts = vec![format!("{} of {jobs} done", self.done)];
+        for (number, what) in [
+            (self.failed, "failed"),
+            (self.running, "running"),
+            (self.waiting, "waiting"),
+            (self.sleeping, "sleeping"),
+            (self.ending, "to end"),
+            (self.queued, "queued"),
+            (self.dropped, "not to be started"),
+            (self.earlier, "by earlier runs"),
+        ] {
+            if number > 0 {
+                texts.push(format!("{number} {what}"));
+            }
+        }
+        texts
+    }
+
     /// Return the time until the end of the run and its basis.
     pub fn left_text(&self) -> Option<String> {
         match (self.left_s, self.left_from) {
@@ -305,6 +337,27 @@ impl Status {
     /// Return its age in seconds, if the run should have written a newer one.
     pub fn old_s(&self) -> Option<f64> {
         self.age_s.filter(|age_s| *age_s > OLD_S)
+    }
+
+    /// Return who has a CPU.
+    pub fn holder_text(&self, cpu: &CpuNow) -> String {
+        match cpu.job {
+            Some(job) => self
+                .job(job)
+                .map_or_else(|| format!("job {job}"), |row| row.name.clone()),
+            None if cpu.shared => format!("shared by {}", count(cpu.jobs.into(), "job")),
+            None if cpu.jobs > 0 => "lent".to_owned(),
+            None => "idle".to_owned(),
+        }
+    }
+
+    /// Return each CPU with who has it.
+    pub fn holders_text(&self) -> String {
+        let cpus = self.cpus.iter();
+        let texts: Vec<String> = cpus
+            .map(|cpu| format!("{} {}", cpu.cpu, self.holder_text(cpu)))
+            .collect();
+        texts.join(", ")
     }
 
     /// Return the job with this number, if the state has it.

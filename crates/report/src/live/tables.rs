@@ -79,30 +79,57 @@ fn run_columns<'a>() -> [Shown<RunRow<'a>>; 9] {
             status.totals.left_s.map_or("--:--".to_owned(), clock)
         }),
         left("FOLDER", 1, |(_, status)| {
-            or_none(status.run.folder.as_deref().map(visible))
+            or_none(status.run.folder.clone())
         }),
     ]
 }
 
-type JobRow<'a> = &'a JobNow;
+/// A job, and the time of the state in seconds.
+type JobRow<'a> = (&'a JobNow, f64);
 
 /// Return the columns of the table of jobs.
-fn job_columns<'a>() -> [Shown<JobRow<'a>>; 11] {
+fn job_columns<'a>() -> [Shown<JobRow<'a>>; 12] {
     [
-        left("JOB", 0, |job| visible(&job.name)),
-        left("STATE", 0, |job| state_text(job)),
-        left("CPU", 6, |job| or_none(job.cpus.clone())),
-        right("RAN", 1, |job| figure(job, "ran_s", seconds)),
-        right("CPU TIME", 5, |job| figure(job, "cpu_s", seconds)),
-        right("IPC", 8, |job| {
+        left("JOB", 0, |(job, _)| job.name.clone()),
+        left("STATE", 0, |(job, _)| state_text(job)),
+        left("CPU", 6, |(job, _)| or_none(job.cpus.clone())),
+        right("RAN", 1, |(job, _)| figure(job, "ran_s", seconds)),
+        right("CPU TIME", 9, |(job, _)| figure(job, "cpu_s", seconds)),
+        right("IPC", 8, |(job, _)| {
             figure(job, "ipc", |ipc| format!("{ipc:.2}"))
         }),
-        right("GB/s", 7, |job| or_none(bandwidth_text(job))),
-        right("DONE", 2, |job| or_none(job.share_text())),
-        right("SLOWDOWN", 4, |job| slowdown_text(job)),
-        right("MEMORY", 3, |job| figure(job, "resident_bytes", bytes)),
-        right("LEFT", 2, |job| or_none(job.left_text())),
+        right("GB/s", 7, |(job, _)| or_none(bandwidth_text(job))),
+        right("DONE", 2, |(job, _)| or_none(job.share_text())),
+        right("SLOWDOWN", 4, |(job, _)| slowdown_text(job)),
+        right("MEMORY", 5, |(job, _)| figure(job, "resident_bytes", bytes)),
+        right("LEFT", 2, |(job, _)| or_none(job.left_text())),
+        left(WAITS, 3, |(job, now_s)| waits_text(job, *now_s)),
     ]
+}
+
+/// The column that says for how long a job waits, and why.
+const WAITS: &str = "WAITS";
+
+/// Render a table of jobs, the titles first. Columns in which no job has a value are left out.
+pub fn job_table(jobs: &[&JobNow], now_s: f64, width: usize, has_waits: bool) -> Vec<String> {
+    let rows: Vec<JobRow<'_>> = jobs.iter().map(|job| (*job, now_s)).collect();
+    let mut columns = Vec::new();
+    for shown in job_columns() {
+        let column = shown.of(&rows);
+        let is_known = rows.is_empty() || column.cells.iter().any(|cell| cell != NONE);
+        if is_known && (has_waits || column.title != WAITS) {
+            columns.push(column);
+        }
+    }
+    lines(columns, width)
+}
+
+/// Return for how long a job has waited, and why.
+fn waits_text(job: &JobNow, now_s: f64) -> String {
+    let waited = job.waited_s(now_s).map(seconds);
+    let reason = job.reason.as_ref().map(|reason| reason.why.clone());
+    let parts: Vec<String> = waited.into_iter().chain(reason).collect();
+    parts.join(" ")
 }
 
 fn or_none(text: Option<String>) -> String {
@@ -159,7 +186,8 @@ pub fn jobs_text(status: &Status, width: usize) -> String {
     let shown = status.jobs.len().min(MAX_ROWS);
     if shown > 0 {
         text.push(String::new());
-        text.extend(table(&status.jobs[..shown], width));
+        let jobs: Vec<&JobNow> = status.jobs[..shown].iter().collect();
+        text.extend(job_table(&jobs, status.elapsed_s, width, false));
     }
     let left_out = status.left_out;
     let more = status.jobs.len() - shown + left_out.live + left_out.queued + left_out.ended;
@@ -185,21 +213,20 @@ fn head_lines(status: &Status) -> Vec<String> {
         .left_text()
         .unwrap_or_else(|| "time left not known yet".to_owned());
     let old = old_text(status).map(|old| format!(" ({old})"));
-    let machine = visible(&run.machine);
     let mut text = vec![
         format!(
-            "run {} of process {}: {}{phase} on CPUs {} of {machine}",
-            run.run_id, run.pid, run.policy, run.cpus
+            "run {} of process {}: {}{phase} on CPUs {} of {}",
+            run.run_id, run.pid, run.policy, run.cpus, run.machine
         ),
         format!(
             "{} elapsed, {left}{}",
             clock(status.elapsed_s),
             old.unwrap_or_default()
         ),
-        totals_text(status),
+        totals.texts().join(", "),
     ];
     if let Some(folder) = &run.folder {
-        text.push(format!("logs in {}", visible(folder)));
+        text.push(format!("logs in {folder}"));
     }
     if let Some(joules) = status.energy.joules {
         text.push(format!("energy so far {joules:.0} J"));
@@ -234,62 +261,9 @@ fn reason_lines(status: &Status, width: usize) -> Vec<String> {
     text
 }
 
-/// Return the numbers of jobs by state.
-fn totals_text(status: &Status) -> String {
-    let totals = &status.totals;
-    let mut parts = vec![format!(
-        "{} of {} done",
-        totals.done,
-        count(totals.jobs as u64, "job")
-    )];
-    for (number, what) in [
-        (totals.failed, "failed"),
-        (totals.running, "running"),
-        (totals.waiting, "waiting"),
-        (totals.sleeping, "sleeping"),
-        (totals.ending, "to end"),
-        (totals.queued, "queued"),
-        (totals.dropped, "not to be started"),
-    ] {
-        if number > 0 {
-            parts.push(format!("{number} {what}"));
-        }
-    }
-    let mut text = parts.join(", ");
-    if totals.earlier > 0 {
-        text.push_str(&format!(
-            "; {} by earlier runs",
-            count(totals.earlier as u64, "job")
-        ));
-    }
-    text
-}
-
 /// Return the job on each CPU, clipped to a line.
 fn cpus_text(status: &Status, width: usize) -> String {
-    let mut parts = Vec::new();
-    for cpu in &status.cpus {
-        let who = match cpu.job {
-            Some(job) => status
-                .job(job)
-                .map_or_else(|| format!("job {job}"), |row| visible(&row.name)),
-            None if cpu.shared => format!("shared by {}", count(cpu.jobs.into(), "job")),
-            None if cpu.jobs > 0 => "lent".to_owned(),
-            None => "idle".to_owned(),
-        };
-        parts.push(format!("{} {who}", cpu.cpu));
-    }
-    clip(&format!("CPUs: {}", parts.join(", ")), width)
-}
-
-fn table(jobs: &[JobNow], width: usize) -> Vec<String> {
-    let jobs: Vec<JobRow<'_>> = jobs.iter().collect();
-    let mut columns: Vec<Column> = job_columns()
-        .iter()
-        .map(|column| column.of(&jobs))
-        .collect();
-    columns.retain(|column| column.cells.iter().any(|cell| cell != NONE));
-    lines(columns, width)
+    clip(&format!("CPUs: {}", status.holders_text()), width)
 }
 
 /// Return the slowdown of a job; a lower bound where only CPU time is known.
@@ -303,7 +277,8 @@ fn slowdown_text(job: &JobNow) -> String {
 /// Return the state of a job, or its end.
 fn state_text(job: &JobNow) -> String {
     match (job.state, &job.exit_text) {
-        (JobState::Ended, Some(exit)) => clip(&visible(exit), 24),
+        (JobState::Ended, Some(_)) if job.exit == Some(0) => "done".to_owned(),
+        (JobState::Ended, Some(exit)) => clip(exit, 24),
         (state, _) => state.text().to_owned(),
     }
 }
@@ -311,18 +286,8 @@ fn state_text(job: &JobNow) -> String {
 /// Return why a job waits, for how long, and when its turn comes at the latest.
 fn reason(job: &JobNow, now_s: f64) -> Option<String> {
     let reason = &job.reason.as_ref()?.text;
-    let mut text = format!("{} waits", visible(&job.name));
-    if let Some(since_s) = job.figures.get("waiting_since_s") {
-        text.push_str(&format!(" for {}", seconds((now_s - since_s).max(0.0))));
-    }
-    text.push_str(&format!(": {reason}"));
-    match job.figures.get("latest_s").map(|latest_s| latest_s - now_s) {
-        Some(left_s) if left_s > 0.0 => text.push_str(&format!(
-            " In {} at the latest it comes before all others.",
-            seconds(left_s)
-        )),
-        Some(_) => text.push_str(" It comes before all others now."),
-        None => {}
-    }
-    Some(text)
+    let waited = job.waited_s(now_s).map(seconds);
+    let waited = waited.map_or(String::new(), |waited| format!(" for {waited}"));
+    let turn = job.turn_text(now_s).unwrap_or_default();
+    Some(format!("{} waits{waited}: {reason}{turn}", job.name))
 }

@@ -90,12 +90,9 @@ fn status_of(ran: Nanos, expected: Option<Expected>, switches: &[Switch]) -> Sta
         machine: "two cores".to_owned(),
         cpus: "0-1".to_owned(),
         started_at: Some("2023-11-14T22:13:20.250Z".to_owned()),
-        quantum_s: 0.2,
-        max_pause_s: 30.0,
         folder: Some("/home/u/cosched-logs/1".to_owned()),
         record: Some("/home/u/cosched-logs/1/run.json".to_owned()),
         series: Some("/home/u/cosched-logs/1/series.jsonl".to_owned()),
-        command_line: Some(vec!["cosched".to_owned(), "run".to_owned()]),
         absent: Absences::default(),
     });
     live.switched(switches);
@@ -105,7 +102,7 @@ fn status_of(ran: Nanos, expected: Option<Expected>, switches: &[Switch]) -> Sta
         oom: false,
     });
     tracker.ended(Nanos::from_s(8.0), &ended);
-    live.ended(Nanos::from_s(8.0), &ended);
+    live.ended(Nanos::from_s(8.0), &ended, jobs.get(4));
     tracker.tick(&snapshot);
     let mut status = live.status(&now, &jobs, &tracker);
     status.own.figures.push("cpu_s", Ok(0.05));
@@ -415,7 +412,7 @@ fn very_many_jobs_are_left_out_and_counted() {
     for id in 0..3_000 {
         let ended = finished(id, "x", 1.0, 1.0);
         tracker.ended(Nanos::from_s(1.0), &ended);
-        live.ended(Nanos::from_s(1.0), &ended);
+        live.ended(Nanos::from_s(1.0), &ended, None);
     }
     let (snapshot, config) = (snapshot(), RunConfig::default());
     let pending: VecDeque<TaskId> = (3_000..5_000).map(TaskId).collect();

@@ -8,7 +8,7 @@ use cosched_linux::root::Root;
 use cosched_linux::{EndRequest, Fate, LiveRun, ScreenSignal, ScreenSignals, fate_of};
 use cosched_report::{Record, Status, headline_text};
 use cosched_top::keys::Keys;
-use cosched_top::{Effect, Reasons, Scene, View, draw, page, rows, shown};
+use cosched_top::{Effect, Scene, View, draw, page, rows};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::path::Path;
@@ -31,7 +31,6 @@ pub(super) struct App {
     has_ended: bool,
     view: View,
     rows: Vec<usize>,
-    reasons: Reasons,
     keys: Keys,
 }
 
@@ -53,7 +52,6 @@ impl App {
             has_ended: false,
             view: View::new(has_colour),
             rows: Vec::new(),
-            reasons: Reasons::default(),
             keys: Keys::default(),
         }
     }
@@ -66,7 +64,7 @@ impl App {
         let mut is_new = true;
         loop {
             if !self.has_ended && Instant::now() >= self.next {
-                is_new |= self.look(screen);
+                is_new |= self.look();
             }
             if is_new && !screen.is_behind() {
                 self.show(screen)?;
@@ -126,7 +124,7 @@ impl App {
     }
 
     /// Reads the state. Returns whether there is something new to show.
-    fn look(&mut self, screen: &Screen) -> bool {
+    fn look(&mut self) -> bool {
         self.next = Instant::now() + INTERVAL;
         if self.view.is_paused {
             return false;
@@ -136,25 +134,14 @@ impl App {
             return true;
         }
         match state_of(&self.run) {
-            Ok(status) => self.take(status, screen),
+            Ok(mut status) => {
+                add_memory(&self.root, &mut status);
+                self.status = status;
+                self.told = None;
+            }
             Err(_) => self.told = Some("THE RUN ENDS".to_owned()),
         }
         true
-    }
-
-    fn take(&mut self, mut status: Box<Status>, screen: &Screen) {
-        self.reasons.note(&status);
-        // The rows that are shown now are nearly always those that will be.
-        let (width, height) = screen.size();
-        let page = page(width, height, &status, &self.view);
-        let rows = rows(&status, self.view.sort, &self.view.filter);
-        let seen = shown(&status, &self.view, &rows, page);
-        let by_memory = self.view.sort == cosched_top::Sort::Memory;
-        add_memory(&self.root, &mut status, |job| {
-            by_memory || seen.contains(&job)
-        });
-        self.status = status;
-        self.told = None;
     }
 
     fn note_end(&mut self) {
@@ -197,7 +184,6 @@ impl App {
             told: self.told.as_deref(),
             view: &self.view,
             rows: &self.rows,
-            reasons: &self.reasons,
         };
         screen.show(|buffer| draw(buffer, &scene))
     }
