@@ -15,17 +15,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Lines of the longest function.
-const LONGEST_FUNCTION: usize = 139;
+const LONGEST_FUNCTION: usize = 100;
 /// Lines that 95 % of all functions do not exceed.
-const MOST_FUNCTIONS: usize = 46;
+const MOST_FUNCTIONS: usize = 35;
 /// `let name = |...|` in a thousand lines.
-const NAMED_CLOSURES: f64 = 5.1;
+const NAMED_CLOSURES: f64 = 2.0;
 /// Groups of files of a crate that import each other in a loop.
 const CIRCLES: usize = 0;
 /// Packages in Cargo.lock, ours included.
 const PACKAGES: usize = 140;
 /// Words of documents written by hand: all but `results/`.
-const WORDS: usize = 29_500;
+const WORDS: usize = 29_000;
 
 /// Measures the workspace and compares it with the bounds.
 ///
