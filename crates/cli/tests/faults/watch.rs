@@ -103,13 +103,14 @@ fn garbage_in_the_pipe_is_survived() {
 #[test]
 fn a_job_is_ended_from_outside() {
     for freeze in freezers() {
-        let deaf = "trap '' TERM; while :; do :; done";
+        let deaf = "trap '' TERM; echo deaf; while :; do :; done";
         let mix = Mix::default()
             .held(3, LINES)
             .shell("deaf", deaf)
             .shell("endless", "while :; do :; done");
         let mut run = Run::start(mix, freeze, &["--jobs", "5", "--grace", "0.2"]);
         run.until_marked(5);
+        until("the job is deaf", || run.output("deaf").contains("deaf"));
         until("there is a state", || file(&run, "status").is_some());
         let jobs = state(&run)["jobs"].as_array().unwrap().clone();
         let number =

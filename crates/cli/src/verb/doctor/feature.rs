@@ -264,6 +264,7 @@ mod tests {
         std::fs::create_dir(dir.path().join("tmp")).unwrap();
         assert!(list_of_processes(&root).works);
         let squatted = dir.path().join(format!("tmp/cosched-{user}"));
+        std::fs::remove_dir(&squatted).unwrap();
         std::fs::write(&squatted, "").unwrap();
         let feature = list_of_processes(&root);
         assert!(!feature.works && feature.found == format!("{} is no folder", squatted.display()));
