@@ -5,11 +5,11 @@ use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Where it is kept what is known of commands.
+/// Where the history of commands is kept.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "History")]
 pub(crate) struct HistoryArgs {
-    /// Keep what is known of commands in this file; `off`: nowhere
+    /// File for the history of commands; `off`: none
     ///
     /// Later runs use it for the time left, the order of jobs and the memory that they need [default:
     /// ~/.local/share/cosched/history.sqlite]

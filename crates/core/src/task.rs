@@ -164,7 +164,7 @@ pub enum Exit {
     ToldToEnd,
     /// It could not be started, for this reason.
     NotStarted(String),
-    /// It ended, and how is not known (an adopted task).
+    /// It ended, and how is not known.
     Unknown,
 }
 

@@ -65,7 +65,7 @@ pub struct MachineOptions {
     pub events: Vec<String>,
     /// How jobs are frozen.
     pub freeze: Freeze,
-    /// What lets jobs run and wait.
+    /// How jobs are scheduled.
     pub actuator: Actuator,
     /// How decisions are carried out. With a scheduler in the kernel always as plans.
     pub actuation: Actuation,
@@ -195,13 +195,13 @@ pub enum SoloSource {
 )]
 #[strum(serialize_all = "kebab-case")]
 pub enum Orphans {
-    /// Start nothing, and list them
+    /// List them and start nothing
     Refuse,
-    /// Wait until they have ended; how is not known, so they run again
+    /// Wait until they end, then run their commands again
     Wait,
-    /// End them (SIGTERM, after --grace SIGKILL), and run them again
+    /// End them (SIGTERM, after --grace SIGKILL), then run their commands again
     Kill,
-    /// Leave them alone, and run their commands a second time
+    /// Leave them alone; their commands run a second time
     Ignore,
 }
 
@@ -230,7 +230,7 @@ pub enum Freeze {
     Signals,
 }
 
-/// What lets jobs run and wait.
+/// How jobs are scheduled.
 #[derive(
     Clone,
     Copy,

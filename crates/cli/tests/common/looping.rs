@@ -1,4 +1,4 @@
-//! A run that goes on until it is told to end, for those who look at it.
+//! A run that continues until it is ended, for tests of the verbs that show it.
 
 use super::{command, ended, until};
 use serde_json::Value;

@@ -20,7 +20,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 
 fn decide(snap: &Snapshot, end: Nanos) -> Decision {
     let mut round = Round::between_quanta(snap);
-    // As they were let in, whatever happened to a task since. Events of older versions lack that number.
+    // As they were let in, whatever happened to a task since. Handwritten events may lack that number.
     round.order.sort_by_key(|&ix| {
         let task = &snap.tasks[ix as usize];
         (task.turn, task.arrived, task.id)

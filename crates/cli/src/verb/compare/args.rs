@@ -24,17 +24,17 @@ pub(crate) struct CompareArgs {
     #[arg(short, long, value_name = "P,...", value_delimiter = ',', value_parser = Offered(spec::policy_names), hide_possible_values = true)]
     pub(crate) policies: Vec<String>,
 
-    /// Another program that runs the same batch, as in parallel='parallel -j4 < jobs'; can be given several times
+    /// Another program that runs the same batch, as in parallel='parallel -j4 < jobs'; repeatable
     ///
-    /// A shell runs it as one job, and only the time that it takes is compared.
+    /// A shell runs it as one job. Only its time is compared.
     #[arg(long, value_name = "NAME=CMD", value_parser = candidate)]
     pub(crate) candidate: Vec<(String, String)>,
 
-    /// Values of a parameter, as in quantum_s=0.1,0.2: each policy that has it is compared with each of them
+    /// Values of a parameter, as in quantum_s=0.1,0.2: compare each policy that has it with each value
     #[arg(long = "param", value_name = "NAME=X,...", value_parser = name_value)]
     pub(crate) params: Vec<(String, String)>,
 
-    /// The candidate that the others are compared with [default: linux if it is one, else the first]
+    /// Candidate that the others are compared with [default: linux if present, else the first]
     #[arg(long, value_name = "NAME")]
     pub(crate) baseline: Option<String>,
 
@@ -51,11 +51,11 @@ pub(crate) struct CompareArgs {
     #[arg(long = "metric", value_name = "M,...", value_delimiter = ',')]
     pub(crate) metrics: Vec<String>,
 
-    /// Measure each job alone so often first, for slowdowns; 0 for not at all. A simulation knows it [default: 3]
+    /// Solo measurements of each job, for slowdowns; 0 for none; on this machine [default: 3]
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub(crate) solo_runs: Option<u32>,
 
-    /// Seed of the order of the runs, and of the runs of the first block; each further block has the next
+    /// Seed of the order and of the first block; each further block has the next
     #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: u64,
 
@@ -69,11 +69,11 @@ pub(crate) struct CompareArgs {
     #[arg(value_parser = Offered(spec::machine_names), hide_possible_values = true)]
     pub(crate) on: String,
 
-    /// Folder for all runs and the answer [default: cosched-compare/TIME-PID]
+    /// Folder for all runs and the result [default: cosched-compare/TIME-PID]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Form of the answer
+    /// Output format
     #[arg(long, value_enum, default_value_t = CompareFormat::Text, value_name = "FORMAT")]
     pub(crate) format: CompareFormat,
 

@@ -12,7 +12,7 @@ pub(crate) struct ReportArgs {
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// Form of what is printed; with --html or --figures nothing is, unless this is given [default: text]
+    /// Output format [default: text; with --html or --figures nothing is printed]
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<ReportFormat>,
 
@@ -41,7 +41,7 @@ pub(crate) struct ReportArgs {
     pub(crate) quiet: bool,
 }
 
-/// How what is printed looks.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportFormat {
     /// Tables for people
@@ -56,7 +56,7 @@ pub(crate) enum ReportFormat {
     Json,
 }
 
-/// What a row of a tidy table is.
+/// The subject of a row in a tidy table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TableArg {
     /// A metric of a run

@@ -93,7 +93,7 @@ pub(crate) struct RunArgs {
     #[arg(long, requires = "joblog")]
     pub(crate) resume: bool,
 
-    /// With --resume, what to do with jobs of a killed run that still run, so that they do not run twice
+    /// With --resume, what to do with live jobs of a killed run
     #[arg(long, value_parser = words::<Orphans>(), default_value = "refuse", value_name = "HOW", requires = "resume")]
     #[arg(hide_short_help = true)]
     pub(crate) orphans: Orphans,
@@ -137,7 +137,7 @@ pub(crate) struct ValueArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     pub(crate) max_args: Option<u32>,
 
-    /// The same, and repeat the text around a replacement string for each of them, as GNU parallel does
+    /// Put N values into each job, and repeat the word around a replacement string, as GNU parallel does
     #[arg(short = 'N', long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
     pub(crate) max_replace_args: Option<u32>,
@@ -167,8 +167,8 @@ impl ValueArgs {
 pub(crate) struct PolicyArgs {
     /// Simulate this machine; `host` is the real one
     ///
-    /// `host` runs real processes on this one; the name of a built-in machine (see `cosched list machines`) or a machine
-    /// file (with `/` or `.toml` in its name) simulates the jobs' programs on that machine.
+    /// `host` runs real processes. The name of a built-in machine (see `cosched list machines`) or a machine file (with
+    /// `/` or `.toml` in its name) simulates the jobs' programs on that machine.
     #[arg(
         long,
         default_value = "host",
@@ -218,8 +218,7 @@ pub(crate) struct PolicyArgs {
 
     /// Use only these CPUs, as in 0-3,8
     ///
-    /// `all`: those that the caller may use. Without this option, those of them that no other run of cosched uses, if
-    /// there are any.
+    /// `all`: all that the caller may use. Default: those that no other run of cosched uses; if none, all.
     #[arg(
         long,
         value_name = "LIST|all",
@@ -230,7 +229,7 @@ pub(crate) struct PolicyArgs {
 
     /// CPUs of each job
     ///
-    /// N of its own, `all`, or `auto`: one of its own and those that nobody has. `cpus` of a job in a mix file comes first.
+    /// N of its own, `all`, or `auto`: one of its own, and idle ones. `cpus` of a job in a mix file takes precedence.
     #[arg(
         long,
         value_name = "N|auto|all",
@@ -252,11 +251,11 @@ pub(crate) struct PolicyArgs {
     #[arg(long, value_parser = words::<Freeze>(), default_value = "auto", env = "COSCHED_FREEZE", value_name = "HOW", hide_short_help = true)]
     pub(crate) freeze: Freeze,
 
-    /// What lets jobs run and wait on this machine; `sched-ext` is a scheduler in the kernel
+    /// How jobs are scheduled on this machine; `sched-ext` is a scheduler in the kernel
     ///
     /// `freezer` freezes and binds jobs. `sched-ext` loads a scheduler into the kernel, which carries out plans: nothing
     /// is frozen, and a CPU whose job sleeps goes to the next one at once. It needs Linux 6.13 with sched_ext, root, and a
-    /// cosched that was built with it; `cosched doctor` tells.
+    /// cosched that was built with it: see `cosched doctor`.
     #[arg(long, value_parser = words::<Actuator>(), default_value = "freezer", value_name = "HOW", hide_short_help = true)]
     #[arg(env = "COSCHED_ACTUATOR")]
     pub(crate) actuator: Actuator,
@@ -274,9 +273,9 @@ pub(crate) struct PolicyArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
-    /// Jobs that are live at once; 0 for all
+    /// Limit on live jobs; 0 for all
     ///
-    /// A number, 0 for all, +N or -N for more or fewer than CPUs, or N% of the CPUs; the rest wait in a queue [default: number of CPUs for fifo, else four times that]
+    /// A number, 0 for all, +N or -N relative to the CPUs, or N% of the CPUs; the rest wait in a queue [default: number of CPUs for fifo, else four times that]
     #[arg(
         short,
         long,
@@ -287,17 +286,17 @@ pub(crate) struct LimitArgs {
     #[arg(short_alias = 'P', alias = "max-procs")]
     pub(crate) jobs: Option<JobLimit>,
 
-    /// Which jobs begin first: those that take longest, as far as earlier runs know, or as given
+    /// Which jobs begin first: the longest, as far as earlier runs know, or in the given order
     ///
-    /// Jobs that are alike, or of which nothing is known, begin in the order in which they are given.
+    /// Equal jobs, and unknown ones, keep the given order.
     #[arg(long, value_enum, default_value_t = OrderArg::Longest, value_name = "ORDER", hide_short_help = true)]
     pub(crate) order: OrderArg,
 
-    /// Start no further job while less memory than this is available, as in 2G
+    /// Start no job while less memory than this is available, as in 2G
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse_size, env = "COSCHED_MEM_KEEP", hide_short_help = true)]
     pub(crate) mem_keep: Option<u64>,
 
-    /// Start no further job while the load average is above this: a number, or N% of the CPUs
+    /// Start no job while the load average is above this: a number, or N% of the CPUs
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub(crate) load: Option<LoadLimit>,
 
@@ -307,8 +306,7 @@ pub(crate) struct LimitArgs {
 
     /// End a job that runs for longer, as in 90s
     ///
-    /// Time in which it was paused does not count. As in 90s or 2h, or 200% for twice the median of the jobs that have
-    /// ended.
+    /// Paused time does not count. As in 90s or 2h, or 200% for twice the median of the successful jobs.
     #[arg(long, value_name = "DURATION", value_parser = time_limit)]
     pub(crate) timeout: Option<TimeLimit>,
 
@@ -328,7 +326,7 @@ pub(crate) struct LimitArgs {
 
     /// When to give up early, as in now,fail=1
     ///
-    /// never, or `now` or `soon` with fail=N, success=N, done=N or one of these with N%.
+    /// `never`, or `now` or `soon` with fail=N, success=N or done=N; also with N%.
     #[arg(long, value_name = "RULE", default_value = "never")]
     pub(crate) halt: Halt,
 }
@@ -351,7 +349,7 @@ pub(crate) struct OutputArgs {
 
     /// Keep no log folder, as GNU parallel does
     ///
-    /// Each job's output is shown when it ends, unless --output says otherwise. There is no record but that of --record.
+    /// Each job's output is shown when it ends, unless --output says otherwise. A record is written only with --record.
     #[arg(long, hide_short_help = true)]
     pub(crate) no_logs: bool,
 
