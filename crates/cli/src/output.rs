@@ -43,11 +43,6 @@ impl Made {
             Made::Trace => "a trace",
         }
     }
-
-    /// Figures go into a folder, so none of them can go to standard output.
-    fn is_one_file(self) -> bool {
-        matches!(self, Made::Page | Made::Trace)
-    }
 }
 
 /// Checks a file that the user names for an output, before it is put there, and before work is done for it where that can
@@ -72,7 +67,7 @@ pub(crate) fn check_output(option: &str, out: &Path, made: Made) -> anyhow::Resu
     let Ok(there) = out.symlink_metadata() else {
         return Ok(());
     };
-    let stdout = if made.is_one_file() {
+    let stdout = if made == Made::Trace {
         format!("; `{option} -` is standard output")
     } else {
         String::new()
@@ -126,12 +121,12 @@ mod tests {
         for (wrong, told) in [
             (
                 file("link"),
-                "link: it is a link; name the file that it leads to; `--html -` is standard output",
+                "link: it is a link; name the file that it leads to",
             ),
             (dir.path().to_owned(), ": it is a folder; name a file in it"),
             (
                 PathBuf::from("/dev/null"),
-                "--html /dev/null: it is no regular file; `--html -` is standard output",
+                "--html /dev/null: it is no regular file",
             ),
             (file("none/new"), "there is no folder"),
         ] {
