@@ -5,19 +5,18 @@
 //!
 //! Each file uses only files that stand before it:
 //!
-//! - [`exit`], [`stderr`], [`whole_file`], [`sha256`](mod@sha256): exit codes, messages, files; [`input`]: jobs, and what users name;
-//! - [`limits`]: limits in GNU parallel's forms; [`mod@cpus`]: which CPUs, and how many a job;
-//!   [`options`]: what a run is to do;
-//!   [`terminal`], [`mod@console`] and [`screen`]: what is shown, the jobs' output too; [`watch`]: the files that show a
-//!   live run;
-//! - [`platform`]: what a machine must do for a run; [`host`] (with [`kernel`]) and [`simulated`] (with [`interruptible`]): the two
+//! - `exit`, `stderr`, `whole_file`, `sha256`: exit codes, messages, files; `input`: jobs, and what users name;
+//! - `limits`: limits in GNU parallel's forms; `cpus`: which CPUs, and how many a job; `options`: what a run is to do;
+//! - `terminal`, `console` and `screen`: what is shown, the jobs' output too; `watch`: the files that show a live run;
+//! - `platform`: what a machine must do for a run; `host` (with `kernel`) and `simulated` (with `interruptible`): the two
 //!   platforms;
-//! - [`policy`]: the choice of the policy; [`setting`]: how the run was started; [`shell`]: who reads lines; [`folder`] and
-//!   [`runs`]: log folders, and what stands beside a job log; [`killed`] and [`resume`]: the runs before this one;
-//!   [`keys`] and [`memory`]: what is known of jobs from them, and what is kept for those to come; [`named`], [`files`] and [`passing`]: what is written and removed; [`plan`]:
-//!   what is going to be done; [`explain`]: the plan in words;
-//! - [`facts`]: the facts for those who watch; [`gauge`]: what a run took of the machine; [`reporter`]: news of a running batch; [`batch`]: one run of the loop; [`answer`]: summary, record and exit code;
-//! - [`solo`]: what each job does alone; [`execute`]: the whole plan.
+//! - `policy`: the choice of the policy; `setting`: how the run was started; `shell`: who reads lines;
+//! - `folder` and `runs`: log folders, and what stands beside a job log; `killed` and `resume`: the runs before this one;
+//! - `keys` and `memory`: the history of commands; `named`, `files` and `passing`: what is written and removed;
+//! - `plan`: the plan of a run; `explain`: the plan in words;
+//! - `facts`: the facts for those who watch; `gauge`: what a run took of the machine; `reporter`: news of a running batch;
+//! - `batch`: one run of the loop; `answer`: summary, record and exit code;
+//! - `solo`: each job alone; `execute`: the whole plan.
 //!
 //! A run of real jobs starts its own program again, with the word `console`. It then calls [`console`](fn@console).
 

@@ -48,7 +48,7 @@ pub struct Comparison {
     pub change: Result<Change, String>,
     /// `None` with fewer than two blocks.
     pub verdict: Option<Verdict>,
-    /// With no verdict for or against it: how many more blocks are likely to show a difference of [`WORTH`], if there
+    /// With no verdict for or against it: how many more blocks are likely to show a difference of `WORTH`, if there
     /// is one. `None` if so small a difference would have been seen.
     pub more_blocks: Option<u32>,
     /// Blocks whose ratio is far from that of the others.

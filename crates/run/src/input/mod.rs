@@ -2,12 +2,12 @@
 //!
 //! Each file uses only files that stand before it:
 //!
-//! - [`near`]: typing errors; [`command`]: commands and how they are quoted; [`read`]: files that users name;
-//!   [`job`]: a job as it was given;
-//! - [`replacement`]: `{}` and the like; [`word`]: words with them; [`values`]: where values come from;
-//!   [`shell_line`]: lines for the shell; [`template`]: a command and its values;
-//! - [`names`]: the names of jobs, and their copies; [`list`]: a list of commands; [`mix_bounds`] and [`mix`]: mix files;
-//! - [`spec`]: machines and programs to simulate.
+//! - `near`: typing errors; `command`: commands and how they are quoted; `read`: files that users name;
+//!   `job`: a job as it was given;
+//! - `replacement`: `{}` and the like; `word`: words with them; `values`: where values come from;
+//!   `shell_line`: lines for the shell; `template`: a command and its values;
+//! - `names`: the names of jobs, and their copies; `list`: a list of commands; `mix_bounds` and `mix`: mix files;
+//! - `spec`: machines and programs to simulate.
 
 mod command;
 mod job;
