@@ -77,10 +77,7 @@ impl<'a> Turn<'a> {
                 if let Some(running) = task.running.as_ref().filter(|_| keeps && !task.asleep)
                     && let Placement::Exclusive { cpus, .. } = &running.placement
                 {
-                    let cpus: Vec<usize> = cpus
-                        .iter()
-                        .filter_map(|cpu| machine.index_of(cpu))
-                        .collect();
+                    let cpus: Vec<usize> = machine.positions(cpus).collect();
                     if let Some(&first) = cpus
                         .first()
                         .filter(|_| woken && settings.objective != Objective::Throughput)
@@ -115,10 +112,7 @@ impl<'a> Turn<'a> {
             else {
                 continue;
             };
-            let cpus: Vec<usize> = cpus
-                .iter()
-                .filter_map(|cpu| machine.index_of(cpu))
-                .collect();
+            let cpus: Vec<usize> = machine.positions(cpus).collect();
             // Who is in a starved slice, or beside a gang that is, was counted above.
             if cpus.iter().all(|&cpu| free[cpu]) {
                 domains.add(known.class(), &cpus);
