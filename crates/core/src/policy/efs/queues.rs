@@ -36,9 +36,7 @@ fn competes(task: &TaskView) -> bool {
 }
 
 fn may_use(machine: &Machine, task: &TaskView, cpu: usize) -> bool {
-    task.allowed
-        .as_ref()
-        .is_none_or(|mask| mask.contains(machine.cpus[cpu].id))
+    task.may_use(machine.cpus[cpu].id)
 }
 
 impl Queues {

@@ -70,9 +70,7 @@ impl Turn<'_> {
     }
 
     pub(super) fn may_use(&self, task: &TaskView, cpu: usize) -> bool {
-        task.allowed
-            .as_ref()
-            .is_none_or(|mask| mask.contains(self.round.snap.machine.cpus[cpu].id))
+        task.may_use(self.round.snap.machine.cpus[cpu].id)
     }
 
     fn try_gang(&mut self, ix: u32, home: usize, fit: Fit) -> bool {
