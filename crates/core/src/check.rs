@@ -176,8 +176,7 @@ fn check_placement(
         });
     }
     for cpu in placement.cpus().iter() {
-        let allowed = task.allowed.as_ref().is_none_or(|mask| mask.contains(cpu));
-        if !allowed || snapshot.machine.index_of(cpu).is_none() {
+        if !task.may_use(cpu) || snapshot.machine.index_of(cpu).is_none() {
             return Err(InvalidDecision::Cpu { task: task.id, cpu });
         }
     }

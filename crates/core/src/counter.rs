@@ -4,7 +4,7 @@
 //! (`Tally`). Tests report the tables and schemas that lack it.
 
 use crate::listed::listed_enum;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::ops::{Index, IndexMut};
 
@@ -109,9 +109,8 @@ impl fmt::Display for Counter {
 
 /// One value for each counter. In JSON it is an object whose keys are the counters' names; all must be there. Other keys
 /// are ignored, because a later version may have more counters.
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(from = "Object<T>", into = "Object<T>")]
-#[serde(bound(serialize = "T: Clone + Serialize"))]
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(from = "Object<T>")]
 pub struct PerCounter<T>([T; Counter::COUNT]);
 
 impl<T> PerCounter<T> {
@@ -158,8 +157,14 @@ impl<T: fmt::Debug> fmt::Debug for PerCounter<T> {
     }
 }
 
+impl<T: Serialize> Serialize for PerCounter<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
 /// The form of [`PerCounter`] in JSON.
-#[derive(Deserialize, Serialize)]
+#[derive(Deserialize)]
 struct Object<T> {
     cycles: T,
     instructions: T,
@@ -179,27 +184,6 @@ impl<T> From<Object<T>> for PerCounter<T> {
             object.mm_reads,
             object.mm_writes,
         ])
-    }
-}
-
-impl<T> From<PerCounter<T>> for Object<T> {
-    fn from(PerCounter(values): PerCounter<T>) -> Object<T> {
-        let [
-            cycles,
-            instructions,
-            l1_accesses,
-            llc_accesses,
-            mm_reads,
-            mm_writes,
-        ] = values;
-        Object {
-            cycles,
-            instructions,
-            l1_accesses,
-            llc_accesses,
-            mm_reads,
-            mm_writes,
-        }
     }
 }
 

@@ -387,7 +387,7 @@ impl Machine {
 
     /// The clock of a CPU as a share of that of the fastest type, if both are known.
     fn clock_of(&self, cpu: CpuId) -> Option<f64> {
-        let kind = &self.core_types[self.cpus[self.index_of(cpu)?].core_type];
+        let kind = &self.core_types[self.cpu(cpu)?.core_type];
         let fastest = self.core_types[0].max_khz.filter(|&khz| khz > 0)?;
         let here = kind.max_khz.filter(|&khz| khz > 0)?;
         Some(here as f64 / fastest as f64)
@@ -406,6 +406,11 @@ impl Machine {
     /// A CPU, if it may be used.
     pub fn cpu(&self, cpu: CpuId) -> Option<&Cpu> {
         Some(&self.cpus[self.index_of(cpu)?])
+    }
+
+    /// The usable CPUs of a set.
+    pub fn cpus_in(&self, set: &CpuSet) -> impl Iterator<Item = &Cpu> {
+        set.iter().filter_map(|cpu| self.cpu(cpu))
     }
 
     /// The positions of the usable CPUs of a set in [`Machine::cpus`].

@@ -173,9 +173,8 @@ impl Backend for Sim {
         );
         let whole = &self.world.machine;
         for cpus in &self.machine.memory_domains {
-            let first = cpus.first().and_then(|cpu| whole.index_of(cpu));
-            out.push(match first {
-                Some(ix) => all[whole.cpus[ix].memory_domain],
+            out.push(match whole.cpus_in(cpus).next() {
+                Some(cpu) => all[cpu.memory_domain],
                 None => Traffic::absent(Absence::NotTold),
             });
         }

@@ -118,8 +118,7 @@ impl InForce {
 
     /// The first filler that is idle, may use this CPU, and fits on the memory bus.
     fn filler_for(&self, cpu: CpuId, awake: &impl Fn(TaskId) -> bool) -> Option<TaskId> {
-        let position = self.machine.index_of(cpu)?;
-        let here = &self.machine.cpus[position];
+        let here = self.machine.cpu(cpu)?;
         let fillers = self.plan.fillers.iter().filter(|filler| {
             let allowed = filler.allowed.as_ref();
             allowed.is_none_or(|allowed| allowed.contains(cpu))
@@ -138,7 +137,7 @@ impl InForce {
         let mut load = BusLoad::new();
         let mut active = vec![false; self.machine.cores.len()];
         for (cpu, other) in self.occupants(awake) {
-            let there = self.machine.index_of(cpu).map(|ix| &self.machine.cpus[ix]);
+            let there = self.machine.cpu(cpu);
             if let Some(there) = there.filter(|there| there.memory_domain == here.memory_domain) {
                 // The table has a largest number of tasks; those beyond it are not counted.
                 load.add(table, class_of(other, admission));

@@ -304,11 +304,7 @@ impl Sim {
         state.placement = Some(placement.clone());
         // Indices of CPUs in the whole machine.
         let all = &self.world.machine;
-        let cpus: Vec<usize> = placement
-            .cpus()
-            .iter()
-            .filter_map(|cpu| all.index_of(cpu))
-            .collect();
+        let cpus: Vec<usize> = all.positions(placement.cpus()).collect();
         let threads = self.world.tasks[task.0 as usize].clone();
         match placement {
             Placement::Exclusive { .. } => {

@@ -54,6 +54,7 @@ const MOST_LOAD: f64 = POLE - 1e-3;
 /// Halvings of the interval in which the load of a memory domain lies, and the part that is left then.
 const HALVINGS: usize = 12;
 const CELL: f64 = MOST_LOAD / 4096.0;
+
 impl Latency {
     /// At so many lines read per ns.
     pub fn at(&self, reads: f64) -> f64 {

@@ -263,8 +263,8 @@ impl Allocation<'_> {
 }
 
 fn count_neighbour(cores: &mut [Core], machine: &Machine, task: &TaskView, cpus: &CpuSet) {
-    for cpu in machine.positions(cpus) {
-        let core = &mut cores[machine.cpus[cpu].core];
+    for cpu in machine.cpus_in(cpus) {
+        let core = &mut cores[cpu.core];
         core.tasks += 1;
         core.l1 += l1(task);
     }
@@ -273,7 +273,7 @@ fn count_neighbour(cores: &mut [Core], machine: &Machine, task: &TaskView, cpus:
 /// The core with the most free CPUs, if there are any: one with these CPUs, or else the first.
 fn emptiest_core(cores: &[Core], machine: &Machine, last: &CpuSet) -> Option<usize> {
     let most = cores.iter().map(|core| core.free.len()).max()?;
-    let last = machine.positions(last).map(|cpu| machine.cpus[cpu].core);
+    let last = machine.cpus_in(last).map(|cpu| cpu.core);
     last.chain(0..cores.len())
         .find(|&core| most > 0 && cores[core].free.len() == most)
 }

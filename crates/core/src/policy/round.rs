@@ -57,8 +57,8 @@ fn take_cpus(free: &mut CpuSet, snap: &Snapshot, task: &TaskView) {
     if let Placement::Exclusive { cpus, whole_core } = &running.placement {
         free.remove_all(cpus);
         if *whole_core {
-            for cpu in machine.positions(cpus) {
-                free.remove_all(&machine.cores[machine.cpus[cpu].core]);
+            for cpu in machine.cpus_in(cpus) {
+                free.remove_all(&machine.cores[cpu.core]);
             }
         }
     }
@@ -287,9 +287,7 @@ impl<'a> Round<'a> {
         let task = self.task(ix);
         let machine = &*self.snap.machine;
         // Where it ran last comes first.
-        let last = machine
-            .positions(&task.last_cpus)
-            .map(|cpu| machine.cpus[cpu].core);
+        let last = machine.cpus_in(&task.last_cpus).map(|cpu| cpu.core);
         let needs = task.cpus as usize;
         let mut cpus = CpuSet::new();
         let mut free = self.free.clone();

@@ -307,8 +307,8 @@ impl<B: Backend> Loop<'_, B> {
         let own = task.running.iter().map(|running| running.placement.cpus());
         let cpus = own.flat_map(|own| cpus_of(record.spec.width, &record.bound, own).iter());
         let mut cores: Vec<usize> = cpus
-            .filter_map(|cpu| machine.index_of(cpu))
-            .map(|ix| machine.cpus[ix].core)
+            .filter_map(|cpu| machine.cpu(cpu))
+            .map(|cpu| cpu.core)
             .collect();
         cores.sort_unstable();
         cores.dedup();
@@ -349,10 +349,9 @@ fn domains_of(snap: &Snapshot, interval: &Interval, task: TaskId) -> Vec<usize> 
         .task(task)
         .filter(|_| interval.cpus.is_empty())
         .map(|view| &view.last_cpus);
-    let cpus = last.unwrap_or(&interval.cpus).iter();
-    let mut domains: Vec<usize> = cpus
-        .filter_map(|cpu| machine.index_of(cpu))
-        .map(|ix| machine.cpus[ix].memory_domain)
+    let mut domains: Vec<usize> = machine
+        .cpus_in(last.unwrap_or(&interval.cpus))
+        .map(|cpu| cpu.memory_domain)
         .collect();
     domains.sort_unstable();
     domains.dedup();

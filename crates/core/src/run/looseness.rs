@@ -74,8 +74,7 @@ impl<B: Backend> Loop<'_, B> {
         let cpus = spare_cpus(&self.snap, &as_decided);
         let mut tasks = Vec::new();
         for task in &self.snap.tasks {
-            let placement = task.running.as_ref().map(|running| &running.placement);
-            let has_own = matches!(placement, Some(Placement::Exclusive { .. }));
+            let has_own = task.exclusive_cpus().is_some();
             if has_own && task.control.place && self.is_loose(task.id) {
                 tasks.push(Filler {
                     task: task.id,
@@ -95,12 +94,7 @@ impl<B: Backend> Loop<'_, B> {
             .snap
             .task(id)
             .filter(|task| task.control.place && self.is_loose(id));
-        let more = task.map(|task| {
-            task.allowed
-                .as_ref()
-                .map_or_else(|| spare.clone(), |mask| mask.intersection(spare))
-        });
-        match more {
+        match task.map(|task| task.usable(spare)) {
             Some(more) if !more.is_empty() => Placement::Shared {
                 mask: cpus.iter().chain(more.iter()).collect(),
             },

@@ -1,7 +1,6 @@
 //! The loop: observe, estimate, decide, check, apply, record.
 
 mod actuation;
-
 mod backend;
 mod config;
 mod error;

@@ -72,11 +72,7 @@ fn speeds(snapshot: &Snapshot, decision: &Decision) -> BTreeMap<TaskId, f64> {
         let (Some(learnt), Placement::Exclusive { cpus, .. }) = (learnt, placement) else {
             continue;
         };
-        for cpu in cpus
-            .iter()
-            .filter_map(|cpu| machine.index_of(cpu))
-            .map(|ix| &machine.cpus[ix])
-        {
+        for cpu in machine.cpus_in(cpus) {
             let asks = *learnt.asks_on(cpu.core_type);
             seats.push(Seat {
                 asks,

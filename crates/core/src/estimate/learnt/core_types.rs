@@ -4,7 +4,6 @@
 //! as its clock makes of the same time, or fewer or more if more or fewer reads overlap. Both factors are learnt from the
 //! jobs that were seen on both types. Accesses and reads per instruction are taken to be the same.
 
-use super::Job;
 use super::phase::Phase;
 use crate::model::contention::{Asks, Contention};
 use crate::topology::{CoreType, Machine};
@@ -14,9 +13,6 @@ const SPREAD_ASSUMED: f64 = 0.3;
 const SPREAD_JOBS: f64 = 0.1;
 /// The logarithms of factors that are believed.
 const MOST: f64 = 3.0;
-/// A phase was seen well enough after so many samples to tell how types differ, and to be asked for itself, unless it was
-/// measured.
-const SEEN: f64 = 3.0;
 /// The mean over a clock is that of its last samples.
 const MEAN_OVER: f64 = 20.0;
 /// The least part of its cycles that a job is taken to spend in a core, and on lines, where errors are concerned.
@@ -101,13 +97,9 @@ impl CoreTypes {
         kind < self.kinds.len()
     }
 
-    pub(super) fn are_alike(&self) -> bool {
-        self.kinds.len() < 2
-    }
-
     /// Types beside the fastest.
     pub(super) fn slower(&self) -> std::ops::Range<usize> {
-        1..self.kinds.len().max(1)
+        1..self.kinds.len()
     }
 
     /// A core of this type was seen to run at this clock.
@@ -142,11 +134,7 @@ impl CoreTypes {
 
     /// What a read from an idle memory costs on a type, in cycles, over what it costs on the fastest.
     pub(super) fn penalty(&self, kind: usize) -> f64 {
-        if self.are_alike() {
-            1.0
-        } else {
-            libm::exp(self.factors(kind).1)
-        }
+        libm::exp(self.factors(kind).1)
     }
 
     /// What a job that was seen on one type is expected to ask for on another.
@@ -163,36 +151,29 @@ impl CoreTypes {
         }
     }
 
-    /// Learns the factors from the jobs that were seen on the fastest type and on another.
-    pub(super) fn update<'a>(&mut self, shared: &Contention, jobs: impl Iterator<Item = &'a Job>) {
-        if self.are_alike() {
-            return;
-        }
+    /// Learns the factors from phases that were seen on two types, the fastest second.
+    pub(super) fn update<'a>(
+        &mut self,
+        shared: &Contention,
+        pairs: impl Iterator<Item = (&'a Phase, &'a Phase)>,
+    ) {
         for kind in &mut self.kinds {
             (kind.own, kind.penalty) = (Mean::default(), Mean::default());
         }
-        for job in jobs {
-            for (ix, one) in job
-                .phases
-                .iter()
-                .enumerate()
-                .filter(|(_, one)| one.core_type > 0 && one.seen >= SEEN)
-            {
-                let Some(fastest) = job.counterpart(ix, 0) else {
-                    continue;
-                };
-                let kind = &mut self.kinds[one.core_type];
-                let both = [one, fastest];
-                kind.own.add(
-                    libm::log(one.asks.own / fastest.asks.own),
-                    both.map(|phase| error_of(phase, phase.asks.own)),
-                );
-                let waits = both.map(|phase| phase.asks.stall(shared, phase.asks.reads, 1.0));
-                if one.asks.penalty.min(fastest.asks.penalty) > 0.0 {
-                    let errors = [error_of(one, waits[0]), error_of(fastest, waits[1])];
-                    kind.penalty
-                        .add(libm::log(one.asks.penalty / fastest.asks.penalty), errors);
-                }
+        for (one, fastest) in pairs {
+            let kind = &mut self.kinds[one.core_type];
+            let both = [one, fastest];
+            kind.own.add(
+                libm::log(one.asks.own / fastest.asks.own),
+                both.map(|phase| error_of(phase, phase.asks.own)),
+            );
+            if one.asks.penalty.min(fastest.asks.penalty) > 0.0 {
+                let ratio = libm::log(one.asks.penalty / fastest.asks.penalty);
+                let errors = both.map(|phase| {
+                    let waits = phase.asks.stall(shared, phase.asks.reads, 1.0);
+                    error_of(phase, waits)
+                });
+                kind.penalty.add(ratio, errors);
             }
         }
     }
@@ -201,46 +182,4 @@ impl CoreTypes {
 /// The relative error of a part of a phase's cycles: what is not known of the whole may be of either part.
 fn error_of(phase: &Phase, part: f64) -> f64 {
     phase.error * phase.solo_cpi / part.max(LEAST_PART * phase.solo_cpi)
-}
-
-impl Job {
-    /// The same phase on another type of core, if it was seen there often enough.
-    pub(super) fn counterpart(&self, ix: usize, kind: usize) -> Option<&Phase> {
-        let number = self.numbers[ix];
-        let mut phases = self.phases.iter().zip(&self.numbers);
-        let found = phases.find(|&(phase, &other)| other == number && phase.core_type == kind);
-        found
-            .map(|(phase, _)| phase)
-            .filter(|phase| phase.seen >= SEEN || phase.is_measured())
-    }
-
-    /// What the job asks for in a phase, on a type of core, and its cycles per instruction alone there.
-    pub(super) fn asks_on(
-        &self,
-        ix: usize,
-        kind: usize,
-        types: &CoreTypes,
-        shared: &Contention,
-    ) -> (Asks, f64) {
-        let phase = &self.phases[ix];
-        if phase.core_type == kind {
-            return (phase.asks, phase.solo_cpi);
-        }
-        if let Some(there) = self.counterpart(ix, kind) {
-            return (there.asks, there.solo_cpi);
-        }
-        let asks = types.convert(&phase.asks, phase.core_type, kind);
-        (asks, asks.solo_cpi(shared))
-    }
-
-    /// Brings what the instructions of a phase are worth in line with what is known of it on the fastest type of core.
-    pub(super) fn rate(&mut self, ix: usize, types: &CoreTypes, shared: &Contention) {
-        let number = self.numbers[ix];
-        for at in 0..self.phases.len() {
-            if at == ix || (!types.are_alike() && self.numbers[at] == number) {
-                let (asks, solo_cpi) = self.asks_on(at, 0, types, shared);
-                self.phases[at].solo_ns = solo_cpi / asks.ghz.max(1e-3);
-            }
-        }
-    }
 }

@@ -42,6 +42,8 @@ const MOST_MEASURED: u32 = 1;
 const STEEPEST: f64 = 1.5;
 /// The least cycles per instruction in a core.
 const LEAST_OWN: f64 = 0.05;
+/// Number of samples from which the fit of a phase means something.
+const FITTED: f64 = 3.0;
 /// The mean over a phase is that of its last samples.
 const MEAN_OVER: f64 = 20.0;
 /// Fewer reads per instruction have no logarithm that means anything.
@@ -123,7 +125,8 @@ pub(super) struct Phase {
     /// All others, and what they read.
     busy: Sums<5>,
     busy_misses: Sums<3>,
-    pub(super) seen: f64,
+    /// Number of samples.
+    seen: f64,
     /// Per thread.
     pub(super) instructions: f64,
     /// CPU time per thread, in ns.
@@ -270,6 +273,11 @@ impl Phase {
         far(self.asks.l1, other.asks.l1).max(far(self.asks.llc, other.asks.llc))
     }
 
+    /// Whether enough samples were seen to tell something of what they have in common with other phases.
+    pub(super) fn is_fitted(&self) -> bool {
+        self.seen >= FITTED
+    }
+
     /// Whether it was measured in calm, in this run or in an earlier one that is believed.
     pub(super) fn is_measured(&self) -> bool {
         self.measurements().next().is_some()
@@ -355,7 +363,7 @@ impl Phase {
     /// What this phase says about alpha and beta: their normal equations, with own cost and penalty eliminated (the
     /// Frisch-Waugh-Lovell theorem). Products of the regressors first: `[aa, ab, bb, a, b]`.
     pub(super) fn normal_equations(&self, all: &Sums<5>, penalty: f64) -> [f64; 5] {
-        if self.seen < 3.0 {
+        if !self.is_fitted() {
             return [0.0; 5];
         }
         let precision = precision(penalty);

@@ -1,7 +1,9 @@
 //! The learner against worlds that its own model makes, so that the truth is known.
 
 use super::*;
+use crate::counter::Counter;
 use crate::model::contention::{Latency, Prediction, Seat};
+use crate::placement::Purpose;
 use crate::rng::Rng;
 use crate::sample::{Counts, Usage};
 use crate::topology::{Cpu, CpuId, CpuSet};

@@ -258,16 +258,15 @@ impl State {
 /// The memory domain where a task runs.
 fn domain_of(snap: &Snapshot, task: &TaskView) -> Option<usize> {
     let cpu = task.running.as_ref()?.placement.cpus().first()?;
-    Some(snap.machine.cpus[snap.machine.index_of(cpu)?].memory_domain)
+    Some(snap.machine.cpu(cpu)?.memory_domain)
 }
 
 /// The number of buses that a task has a part of: a gang can have several.
 fn buses_of(snap: &Snapshot, task: &TaskView) -> f64 {
     let mut buses = BTreeSet::new();
     for running in task.running.iter().filter(|_| task.cpus > 1) {
-        let cpus = running.placement.cpus().iter();
-        let cpus = cpus.filter_map(|cpu| snap.machine.index_of(cpu));
-        buses.extend(cpus.map(|ix| snap.machine.cpus[ix].memory_domain));
+        let cpus = snap.machine.cpus_in(running.placement.cpus());
+        buses.extend(cpus.map(|cpu| cpu.memory_domain));
     }
     buses.len().max(1) as f64
 }

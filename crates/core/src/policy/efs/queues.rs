@@ -36,9 +36,7 @@ fn competes(task: &TaskView) -> bool {
 }
 
 fn may_use(machine: &Machine, task: &TaskView, cpu: usize) -> bool {
-    task.allowed
-        .as_ref()
-        .is_none_or(|mask| mask.contains(machine.cpus[cpu].id))
+    task.may_use(machine.cpus[cpu].id)
 }
 
 impl Queues {
@@ -115,12 +113,8 @@ impl Queues {
     ) {
         let machine = &*snap.machine;
         for task in snap.tasks.iter().filter(|task| task.is_fixed()) {
-            for cpu in task
-                .running
-                .iter()
-                .flat_map(|running| running.placement.cpus().iter())
-            {
-                if let Some(cpu) = machine.index_of(cpu) {
+            if let Some(running) = &task.running {
+                for cpu in machine.positions(running.placement.cpus()) {
                     self.blocked[cpu] = true;
                 }
             }
@@ -320,8 +314,8 @@ impl Queues {
 pub(super) fn cores_of_domains(machine: &Machine) -> Vec<usize> {
     let mut cores = vec![0; machine.memory_domains.len()];
     for core in &machine.cores {
-        if let Some(cpu) = core.first().and_then(|cpu| machine.index_of(cpu)) {
-            cores[machine.cpus[cpu].memory_domain] += 1;
+        if let Some(cpu) = machine.cpus_in(core).next() {
+            cores[cpu.memory_domain] += 1;
         }
     }
     cores

@@ -70,9 +70,7 @@ impl Turn<'_> {
     }
 
     pub(super) fn may_use(&self, task: &TaskView, cpu: usize) -> bool {
-        task.allowed
-            .as_ref()
-            .is_none_or(|mask| mask.contains(self.round.snap.machine.cpus[cpu].id))
+        task.may_use(self.round.snap.machine.cpus[cpu].id)
     }
 
     fn try_gang(&mut self, ix: u32, home: usize, fit: Fit) -> bool {
@@ -96,10 +94,7 @@ impl Turn<'_> {
     fn gang_cpus(&self, task: &TaskView, home: usize) -> Option<Vec<usize>> {
         let (all, needs) = (self.free.len(), task.cpus as usize);
         let own = self.domains.of(home);
-        let last = task
-            .last_cpus
-            .iter()
-            .filter_map(|cpu| self.round.snap.machine.index_of(cpu));
+        let last = self.round.snap.machine.positions(&task.last_cpus);
         let near = (0..all).map(|step| (home + step) % all);
         let mut cpus: Vec<usize> = Vec::with_capacity(needs);
         let there = near.clone().filter(|&cpu| self.domains.of(cpu) == own);
@@ -156,10 +151,8 @@ impl Turn<'_> {
             self.free_of[domain][usize::from(self.domains.core_is_idle(cpu))] -= 1;
             if self.domains.core_is_idle(cpu) {
                 // The core's other CPUs are no longer those of an idle one.
-                for sibling in machine.cores[machine.cpus[cpu].core]
-                    .iter()
-                    .filter_map(|cpu| machine.index_of(cpu))
-                {
+                let core = &machine.cores[machine.cpus[cpu].core];
+                for sibling in machine.positions(core) {
                     if self.free[sibling] {
                         let of = &mut self.free_of[self.domains.of(sibling)];
                         of[1] -= 1;
@@ -186,23 +179,18 @@ impl Turn<'_> {
         };
         let machine = &*self.round.snap.machine;
         let class = self.known[ix as usize].class();
-        let cpus = self
-            .round
-            .task(ix)
-            .running
-            .iter()
-            .flat_map(|running| running.placement.cpus().iter());
-        for cpu in cpus.filter_map(|cpu| machine.index_of(cpu)) {
+        let Some(running) = &self.round.task(ix).running else {
+            return;
+        };
+        for cpu in machine.positions(running.placement.cpus()) {
             self.incumbents[cpu] = None;
             self.domains.remove(class, &[cpu]);
             let domain = self.domains.of(cpu);
             let is_idle = self.domains.core_is_idle(cpu);
             if is_idle {
                 // The core's other free CPUs are those of an idle one now.
-                for sibling in machine.cores[machine.cpus[cpu].core]
-                    .iter()
-                    .filter_map(|cpu| machine.index_of(cpu))
-                {
+                let core = &machine.cores[machine.cpus[cpu].core];
+                for sibling in machine.positions(core) {
                     if self.free[sibling] {
                         self.free_of[domain][0] -= 1;
                         self.free_of[domain][1] += 1;

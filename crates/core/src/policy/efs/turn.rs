@@ -8,7 +8,7 @@ use super::starved;
 use crate::decision::WaitReason;
 use crate::model::admission_table::{AdmissionTable, DemandClass};
 use crate::model::objective::Objective;
-use crate::placement::{Placement, Purpose};
+use crate::placement::Purpose;
 use crate::policy::round::Round;
 use crate::snapshot::TaskView;
 use crate::units::Nanos;
@@ -74,13 +74,11 @@ impl<'a> Turn<'a> {
                 let keeps =
                     task.stays(round.full) || (protect && is_in_starved_slice(task, snap.now));
                 // A sleeper does not use the bus; when it wakes, this is decided anew.
-                if let Some(running) = task.running.as_ref().filter(|_| keeps && !task.asleep)
-                    && let Placement::Exclusive { cpus, .. } = &running.placement
+                if keeps
+                    && !task.asleep
+                    && let Some(cpus) = task.exclusive_cpus()
                 {
-                    let cpus: Vec<usize> = cpus
-                        .iter()
-                        .filter_map(|cpu| machine.index_of(cpu))
-                        .collect();
+                    let cpus: Vec<usize> = machine.positions(cpus).collect();
                     if let Some(&first) = cpus
                         .first()
                         .filter(|_| woken && settings.objective != Objective::Throughput)
@@ -110,15 +108,10 @@ impl<'a> Turn<'a> {
             .enumerate()
             .filter(|(_, (task, _))| round.full && !task.asleep && !task.stays(true))
         {
-            let Some(Placement::Exclusive { cpus, .. }) =
-                task.running.as_ref().map(|running| &running.placement)
-            else {
+            let Some(cpus) = task.exclusive_cpus() else {
                 continue;
             };
-            let cpus: Vec<usize> = cpus
-                .iter()
-                .filter_map(|cpu| machine.index_of(cpu))
-                .collect();
+            let cpus: Vec<usize> = machine.positions(cpus).collect();
             // Who is in a starved slice, or beside a gang that is, was counted above.
             if cpus.iter().all(|&cpu| free[cpu]) {
                 domains.add(known.class(), &cpus);
@@ -306,12 +299,10 @@ impl<'a> Turn<'a> {
         self.round.consider_sleepers();
         for position in awake..self.round.order.len() {
             let ix = self.round.order[position];
-            let Some(running) = &self.round.task(ix).running else {
+            let Some(cpus) = self.round.task(ix).exclusive_cpus() else {
                 continue;
             };
-            let cpus = running.placement.cpus();
-            let exclusive = matches!(running.placement, Placement::Exclusive { .. });
-            if exclusive && cpus.iter().all(|cpu| self.round.is_free(cpu)) {
+            if cpus.iter().all(|cpu| self.round.is_free(cpu)) {
                 self.round.choose_on(ix, cpus.clone(), Purpose::Run);
             }
         }

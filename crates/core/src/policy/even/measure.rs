@@ -284,8 +284,7 @@ impl Sites {
         }
         let machine = &*round.snap.machine;
         let last = machine
-            .positions(&round.task(ix).last_cpus)
-            .map(|position| &machine.cpus[position])
+            .cpus_in(&round.task(ix).last_cpus)
             .filter(|cpu| self.of[cpu.core] == site)
             .map(|cpu| cpu.id);
         let cores = self.all[site].cores.iter();

@@ -1,0 +1,332 @@
+//! A job that was seen: its phases, and its progress.
+//!
+//! Progress is the solo time of what was executed: for each phase instructions x cycles per instruction alone, and at most
+//! the CPU time that they took; and the time in which it had CPUs and did not use them. It is computed anew as the model
+//! improves, also of what was executed long ago.
+
+use super::PHASES;
+use super::core_types::CoreTypes;
+use super::earlier::{Earlier, EarlierPhase};
+use super::phase::{Phase, Row};
+use super::seen::Seen;
+use crate::model::contention::{Asks, Contention};
+use crate::sample::Sample;
+use crate::snapshot::Learnt;
+use crate::topology::Machine;
+use crate::units::{Absence, Reading};
+
+/// Samples within this relative distance belong to one phase.
+const SAME_PHASE: f64 = 0.12;
+/// The same for samples on different types of core, whose private caches may differ.
+const SAME_ON_OTHERS: f64 = 0.3;
+/// With each sample what is told of a job's progress makes up for this part of what it lacks: this / samples so far, but at
+/// least so much.
+const CATCH_UP: f64 = 4.0;
+const LEAST_CATCH_UP: f64 = 0.04;
+
+/// A job that was seen.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Job {
+    /// CPUs that it needs at once.
+    width: u32,
+    pub(super) phases: Vec<Phase>,
+    /// The numbers of the phases, in the order in which they were first seen. A phase on several types of core has the same
+    /// number on all of them.
+    numbers: Vec<u32>,
+    /// The present phase.
+    now: usize,
+    stay: u32,
+    /// What it was credited with at its start, in ns.
+    start: f64,
+    /// Solo time of phases that were forgotten, time that it did not use, and CPU time of what could not be counted, in ns.
+    settled: f64,
+    /// Solo time that is told, in ns: it follows what the model says.
+    told: f64,
+    /// Samples so far.
+    samples: f64,
+    /// See [`Learnt::settling`].
+    settling: Option<f64>,
+    /// Why the last sample said nothing.
+    absence: Option<Absence>,
+}
+
+/// What is known of all jobs, for the fit of one.
+#[derive(Clone, Copy)]
+pub(super) struct Common<'a> {
+    pub(super) shared: &'a Contention,
+    pub(super) types: &'a CoreTypes,
+    /// Assumed of a job before it is known.
+    pub(super) penalty: f64,
+    pub(super) steepness: f64,
+}
+
+impl Job {
+    /// A job of `width` CPUs with this progress in ns. What an earlier run learnt of it may help.
+    pub(super) fn new(width: u32, told: f64, earlier: Option<&Earlier>, types: &CoreTypes) -> Job {
+        let mut job = Job {
+            width,
+            start: told,
+            settled: told,
+            told,
+            ..Job::default()
+        };
+        // That run may have had other CPUs, and so other types of core.
+        let known = earlier
+            .iter()
+            .flat_map(|earlier| &earlier.phases)
+            .filter(|phase| phase.is_sound() && types.has(phase.core_type));
+        for known in known.take(PHASES) {
+            let phase = Phase::known_before(known);
+            job.numbers
+                .push(job.number_of(phase.core_type, |other| other.apart(&phase)));
+            job.phases.push(phase);
+        }
+        job
+    }
+
+    /// The present phase.
+    pub(super) fn phase(&self) -> Option<&Phase> {
+        self.phases.get(self.now)
+    }
+
+    /// What is known of it; progress is in units of `quantum` ns.
+    pub(super) fn known(
+        &self,
+        types: &CoreTypes,
+        shared: &Contention,
+        quantum: f64,
+    ) -> Reading<Learnt> {
+        let Some(phase) = self.phase() else {
+            return Reading::Absent(self.absence.unwrap_or(Absence::NotYetMeasured));
+        };
+        let (asks, solo_cpi) = self.asks_on(self.now, 0, types, shared);
+        let slower = types.slower();
+        Reading::Value(Learnt {
+            asks,
+            solo_cpi,
+            slower: slower
+                .map(|kind| self.asks_on(self.now, kind, types, shared).0)
+                .collect(),
+            error: phase.error,
+            progress: self.told / quantum,
+            phase: self.numbers[self.now],
+            stay: self.stay,
+            measured: phase.is_measured(),
+            settling: self.settling,
+        })
+    }
+
+    /// Solo time of what was executed in this run, in ns.
+    pub(super) fn earned(&self) -> Reading<f64> {
+        if self.samples == 0.0 {
+            return Reading::Absent(self.absence.unwrap_or(Absence::NotYetMeasured));
+        }
+        Reading::Value(self.told - self.start)
+    }
+
+    /// What was learnt of it that a later run can use: its measured phases. `None` if there is nothing.
+    pub(super) fn keep(&self) -> Option<Earlier> {
+        let mut phases = Vec::new();
+        for phase in &self.phases {
+            let known = EarlierPhase {
+                core_type: phase.core_type,
+                asks: phase.asks,
+                solo_cpi: phase.solo_cpi,
+            };
+            if phase.is_measured() && known.is_sound() {
+                phases.push(known);
+            }
+        }
+        (!phases.is_empty()).then_some(Earlier { phases })
+    }
+
+    /// Forgets its phases; what was executed in them stays settled.
+    pub(super) fn forget_phases(&mut self) {
+        self.settled += self.phases.iter().map(worth).sum::<f64>();
+        (self.phases, self.numbers, self.now, self.stay) = Default::default();
+    }
+
+    /// What a sample says of it. The CPU time of one that says nothing is settled.
+    pub(super) fn see(&mut self, machine: &Machine, sample: &Sample) -> Option<Seen> {
+        let seen = Seen::of(machine, sample, self.width);
+        self.absence = seen.as_ref().err().copied();
+        if seen.is_err() {
+            // Where the kernel time-shares the CPUs, it may have waited for others; else only for itself.
+            let time = sample.cpu_time.value().filter(|_| sample.observed);
+            let time = time.unwrap_or(sample.interval).min(sample.interval);
+            self.settle(time.0 as f64);
+        }
+        seen.ok()
+    }
+
+    /// Takes in a sample, with memory at this latency. Returns what its phase said before and says now of what jobs cost
+    /// each other in a core.
+    pub(super) fn take_in(
+        &mut self,
+        mut row: Row,
+        seen: &Seen,
+        latency: f64,
+        common: Common<'_>,
+    ) -> [[f64; 5]; 2] {
+        let Common {
+            shared,
+            types,
+            penalty,
+            steepness,
+        } = common;
+        let number = self.numbers.get(self.now).copied();
+        let now = self.phase_for(&row, seen, common);
+        self.stay = if number == Some(self.numbers[now]) {
+            self.stay.saturating_add(1)
+        } else {
+            1
+        };
+        self.now = now;
+        let time = seen.cycles / seen.ghz / seen.threads();
+        let phase = &mut self.phases[now];
+        phase.doubt(shared, &row);
+        row.disturbed = phase.disturbed(shared, &row, latency);
+        phase.used_at = seen.until;
+        phase.instructions += seen.instructions / seen.threads();
+        phase.time += time;
+        phase.asks.ghz = seen.ghz;
+        self.settling = phase.add(&row);
+        let before = phase.normal;
+        let sums = phase.sums(shared);
+        phase.normal = phase.normal_equations(&sums.0, penalty);
+        let after = phase.normal;
+        phase.fit(&sums, shared, penalty, steepness);
+        self.rate(now, types, shared);
+        let solo = (seen.instructions * self.phases[now].solo_ns / seen.threads()).min(time);
+        // It had CPUs of its own. What it did not use of them, it would not have used alone.
+        self.settle((seen.length() as f64 - time).max(0.0));
+        self.tell(solo);
+        [before, after]
+    }
+
+    /// Adds solo time of which nothing will be known better, in ns.
+    fn settle(&mut self, time: f64) {
+        self.settled += time;
+        self.told += time;
+    }
+
+    /// Adds the solo time of one sample to what is told, and brings it nearer to what the model says of all that was executed.
+    /// A model that changes a little would otherwise move jobs that have run for long by more than they do in a quantum.
+    fn tell(&mut self, solo: f64) {
+        self.samples += 1.0;
+        let said = self.settled + self.phases.iter().map(worth).sum::<f64>();
+        self.told += solo;
+        self.told += (CATCH_UP / self.samples).clamp(LEAST_CATCH_UP, 1.0) * (said - self.told);
+    }
+
+    /// The phase that a sample belongs to: a known one, or a new one.
+    fn phase_for(&mut self, row: &Row, seen: &Seen, common: Common<'_>) -> usize {
+        let kind = seen.core_type;
+        let far = |phase: &Phase| phase.distance(row, seen.counts_llc);
+        if let Some(ix) = self.nearest(SAME_PHASE, |phase| phase.core_type == kind, far) {
+            return ix;
+        }
+        // What a read costs is carried from phase to phase.
+        let penalty = self.phase().map_or(common.penalty, |last| {
+            let asks = common.types.convert(&last.asks, last.core_type, kind);
+            asks.penalty
+        });
+        let phase = Phase::new(kind, row, penalty, common.steepness, seen.ghz);
+        let number = self.number_of(kind, far);
+        if self.phases.len() < PHASES {
+            self.phases.push(phase);
+            self.numbers.push(number);
+            return self.phases.len() - 1;
+        }
+        let oldest = (0..PHASES)
+            .min_by_key(|&ix| self.phases[ix].used_at)
+            .unwrap_or_default();
+        self.settled += worth(&self.phases[oldest]);
+        let said = self.phases[oldest].normal;
+        self.phases[oldest] = phase;
+        self.phases[oldest].normal = said;
+        self.numbers[oldest] = number;
+        oldest
+    }
+
+    /// The nearest of some phases, within a distance.
+    fn nearest(
+        &self,
+        within: f64,
+        of: impl Fn(&Phase) -> bool,
+        far: impl Fn(&Phase) -> f64,
+    ) -> Option<usize> {
+        let some = (0..self.phases.len()).filter(|&ix| of(&self.phases[ix]));
+        let (distance, ix) = some
+            .map(|ix| (far(&self.phases[ix]), ix))
+            .min_by(|x, y| x.0.total_cmp(&y.0))?;
+        (distance < within).then_some(ix)
+    }
+
+    /// The number of a phase that is new on this type of core: that of the same phase on another type, if it has one there
+    /// that this type lacks, or a new one.
+    fn number_of(&self, kind: usize, far: impl Fn(&Phase) -> f64) -> u32 {
+        let elsewhere = self
+            .nearest(SAME_ON_OTHERS, |phase| phase.core_type != kind, far)
+            .map(|ix| self.numbers[ix]);
+        let mut here = self
+            .phases
+            .iter()
+            .zip(&self.numbers)
+            .filter(|(phase, _)| phase.core_type == kind);
+        let same = elsewhere.filter(|number| !here.any(|(_, other)| other == number));
+        same.unwrap_or_else(|| self.numbers.iter().max().map_or(0, |most| most + 1))
+    }
+
+    /// Its phases on slower types of core, each with the same phase on the fastest, where both were seen often enough.
+    pub(super) fn on_two_types(&self) -> impl Iterator<Item = (&Phase, &Phase)> {
+        let slower = self.phases.iter().enumerate();
+        slower
+            .filter(|(_, phase)| phase.core_type > 0 && phase.is_fitted())
+            .filter_map(|(ix, phase)| Some((phase, self.counterpart(ix, 0)?)))
+    }
+
+    /// The same phase on another type of core, if it was seen there often enough.
+    fn counterpart(&self, ix: usize, kind: usize) -> Option<&Phase> {
+        let number = self.numbers[ix];
+        let mut phases = self.phases.iter().zip(&self.numbers);
+        let (found, _) =
+            phases.find(|&(phase, &other)| other == number && phase.core_type == kind)?;
+        (found.is_fitted() || found.is_measured()).then_some(found)
+    }
+
+    /// What the job asks for in a phase, on a type of core, and its cycles per instruction alone there.
+    fn asks_on(
+        &self,
+        ix: usize,
+        kind: usize,
+        types: &CoreTypes,
+        shared: &Contention,
+    ) -> (Asks, f64) {
+        let phase = &self.phases[ix];
+        if phase.core_type == kind {
+            return (phase.asks, phase.solo_cpi);
+        }
+        if let Some(there) = self.counterpart(ix, kind) {
+            return (there.asks, there.solo_cpi);
+        }
+        let asks = types.convert(&phase.asks, phase.core_type, kind);
+        (asks, asks.solo_cpi(shared))
+    }
+
+    /// Brings what the instructions of a phase are worth in line with what is known of it on the fastest type of core.
+    fn rate(&mut self, ix: usize, types: &CoreTypes, shared: &Contention) {
+        let number = self.numbers[ix];
+        for at in 0..self.phases.len() {
+            if self.numbers[at] == number {
+                let (asks, solo_cpi) = self.asks_on(at, 0, types, shared);
+                self.phases[at].solo_ns = solo_cpi / asks.ghz.max(1e-3);
+            }
+        }
+    }
+}
+
+/// Solo time of what was executed in a phase, in ns.
+fn worth(phase: &Phase) -> f64 {
+    (phase.instructions * phase.solo_ns).min(phase.time)
+}
