@@ -81,13 +81,16 @@ impl Grid {
     }
 
     /// The results of a mix under a candidate, by seed.
-    pub(crate) fn of(&self, mix: usize, candidate: usize) -> &[Measured] {
+    pub(crate) fn runs(&self, mix: usize, candidate: usize) -> &[Measured] {
         &self.results[mix][candidate]
     }
 
     /// A figure of a mix under a candidate, by seed.
     pub(crate) fn values(&self, mix: usize, candidate: usize, figure: Figure) -> Vec<f64> {
-        self.of(mix, candidate).iter().filter_map(figure).collect()
+        self.runs(mix, candidate)
+            .iter()
+            .filter_map(figure)
+            .collect()
     }
 
     /// A figure of each mix under a candidate, by seed.
@@ -130,7 +133,7 @@ impl Grid {
         let mut by_mix = Vec::new();
         for mix in 0..self.mixes {
             let mut changes = Vec::new();
-            for (ours, base) in self.of(mix, candidate).iter().zip(grid.of(mix, base)) {
+            for (ours, base) in self.runs(mix, candidate).iter().zip(grid.runs(mix, base)) {
                 let both = figure(ours).zip(figure(base));
                 changes.extend(both.map(|(ours, base)| change(ours, base)));
             }

@@ -64,6 +64,11 @@ impl Measured {
         }
     }
 
+    /// When so many jobs had ended, in s. Every job of a trial ends.
+    pub(crate) fn end_s(&self, jobs: usize) -> f64 {
+        self.ends_s[jobs - 1]
+    }
+
     /// Turnaround in s.
     pub(crate) fn time(&self) -> Option<f64> {
         Some(self.turnaround_s)
