@@ -6,8 +6,6 @@ use crate::comparison::store::Manifest;
 use crate::comparison::verdict::{Comparison, compare};
 use crate::statistics::{median, quantile};
 use cosched_core::metric::{METRICS, Metric, Needs, metric};
-use serde::Serialize;
-use serde::ser::SerializeStruct as _;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Metrics that are judged unless others are asked for, where they have values.
@@ -254,23 +252,4 @@ fn against_baseline(
         .others()
         .map(|candidate| compare(design, whole, candidate, metric.name, mix))
         .collect()
-}
-
-impl Serialize for Comparison {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("Comparison", 10)?;
-        object.serialize_field("metric", &self.metric)?;
-        object.serialize_field("candidate", &self.candidate)?;
-        object.serialize_field("mix", &self.mix)?;
-        object.serialize_field("blocks", &self.blocks)?;
-        let change = self.change.as_ref();
-        object.serialize_field("change", &change.ok().map(|change| change.mean))?;
-        object.serialize_field("change_absent", &change.err())?;
-        let ends = change.ok().and_then(|change| change.interval);
-        object.serialize_field("low", &ends.map(|ends| ends.0))?;
-        object.serialize_field("high", &ends.map(|ends| ends.1))?;
-        object.serialize_field("verdict", &self.verdict.map(|verdict| verdict.code()))?;
-        object.serialize_field("more_blocks", &self.more_blocks)?;
-        object.end()
-    }
 }

@@ -11,10 +11,13 @@ use crate::comparison::design::{Design, Trial};
 use crate::comparison::figures::Outcome;
 use crate::statistics::{Estimate, is_sure, median, sample_deviation};
 use cosched_core::metric::{Better, metric};
+use serde::Serialize;
+use serde::ser::SerializeStruct as _;
 use std::collections::BTreeMap;
 
 /// How a candidate compares with the baseline in one metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// It is better.
     Better,
@@ -53,6 +56,25 @@ pub struct Comparison {
     pub more_blocks: Option<u32>,
     /// Blocks whose ratio is far from that of the others.
     pub odd_blocks: Vec<u32>,
+}
+
+impl Serialize for Comparison {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("Comparison", 10)?;
+        object.serialize_field("metric", &self.metric)?;
+        object.serialize_field("candidate", &self.candidate)?;
+        object.serialize_field("mix", &self.mix)?;
+        object.serialize_field("blocks", &self.blocks)?;
+        let change = self.change.as_ref();
+        object.serialize_field("change", &change.ok().map(|change| change.mean))?;
+        object.serialize_field("change_absent", &change.err())?;
+        let ends = change.ok().and_then(|change| change.interval);
+        object.serialize_field("low", &ends.map(|ends| ends.0))?;
+        object.serialize_field("high", &ends.map(|ends| ends.1))?;
+        object.serialize_field("verdict", &self.verdict)?;
+        object.serialize_field("more_blocks", &self.more_blocks)?;
+        object.end()
+    }
 }
 
 /// A block whose logarithm is so many standard deviations, as estimated from the median deviation, from the median is odd.
