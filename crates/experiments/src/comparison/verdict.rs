@@ -1,11 +1,11 @@
 //! What the runs say: is a candidate better than the baseline, by how much, and is that sure?
 //!
-//! The runs of a block are compared with each other, because they are near each other in time. Of each block the figure is
-//! the mean over the mixes of the logarithm of candidate / baseline; so a ratio of 2 and one of 1/2 cancel, and long mixes
-//! count no more than short ones. Blocks are independent, so the interval is that of the mean of the blocks' figures.
+//! The runs of a block are compared with each other, because they are near each other in time. The figure of a block is the
+//! mean over the mixes of the logarithm of candidate / baseline: a ratio of 2 and one of 1/2 cancel, and long mixes count
+//! no more than short ones. Blocks are independent, so the interval is that of the mean of the blocks' figures.
 //!
-//! The interval that is told holds the true ratio in 95 of 100 cases. A verdict needs more: that of 99 of 100, since
-//! several metrics are judged at once, and one of them would often enough be wrong by chance.
+//! The interval that is shown contains the true ratio in 95 of 100 cases. A verdict needs the 99 % interval: several metrics
+//! are judged at once, and with 95 % one of them would often be wrong by chance.
 
 use crate::comparison::design::{Design, Trial};
 use crate::comparison::figures::Outcome;
@@ -47,12 +47,12 @@ pub struct Comparison {
     pub mix: Option<usize>,
     /// Blocks in which both have figures for all mixes.
     pub blocks: usize,
-    /// The change from the baseline, or why none can be told.
+    /// The change from the baseline, or why there is none.
     pub change: Result<Change, String>,
     /// `None` with fewer than two blocks.
     pub verdict: Option<Verdict>,
-    /// With no verdict for or against it: how many more blocks are likely to show a difference of `WORTH`, if there
-    /// is one. `None` if so small a difference would have been seen.
+    /// Without a difference: the number of further blocks that would probably show one of `WORTH`. `None` if these blocks would
+    /// have shown it.
     pub more_blocks: Option<u32>,
     /// Blocks whose ratio is far from that of the others.
     pub odd_blocks: Vec<u32>,
@@ -77,19 +77,19 @@ impl Serialize for Comparison {
     }
 }
 
-/// A block whose logarithm is so many standard deviations, as estimated from the median deviation, from the median is odd.
+/// Distance of an odd block's logarithm from the median, in standard deviations as estimated from the median deviation.
 const ODD: f64 = 5.0;
-/// But not by less than this.
+/// Minimum distance of an odd block's logarithm from the median.
 const LEAST_ODD: f64 = 0.02;
 /// The normal quantiles of a 99 % interval, and of the chance of 80 % that a difference is seen.
 const SEEN: f64 = 2.576 + 0.842;
-/// The smallest difference of interest.
+/// The smallest difference of interest, as a share of the baseline.
 pub(super) const WORTH: f64 = 0.02;
-/// Nobody makes more blocks than this to see something.
+/// Maximum number of blocks that is suggested.
 const MOST_BLOCKS: f64 = 1e6;
 
-/// Of each block the logarithm of candidate / baseline, as the mean over these mixes; only of blocks in which both have
-/// positive figures for all of them, and did as much.
+/// The figure of each block: the mean over these mixes of the logarithm of candidate / baseline. Only blocks count in which
+/// both have positive figures for all mixes, and did the same.
 fn logarithms(
     outcomes: &[Outcome],
     mixes: &[usize],

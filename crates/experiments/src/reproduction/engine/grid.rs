@@ -1,4 +1,4 @@
-//! Trials over mixes, candidates and seeds, and what is computed over them.
+//! Trials over mixes, candidates and seeds, and figures over them.
 
 use super::error::Result;
 use super::lab::Lab;
@@ -9,7 +9,7 @@ use crate::statistics::{geometric_mean, mean, over};
 use cosched_sim::MachineSpec;
 use std::sync::Arc;
 
-/// The results: for each mix and candidate one for each seed.
+/// The results of trials: for each mix and candidate one for each seed.
 #[derive(Debug)]
 pub(crate) struct Grid {
     results: Vec<Vec<Vec<Measured>>>,

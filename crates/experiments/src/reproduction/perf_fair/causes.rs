@@ -1,7 +1,7 @@
 //! What the differences from the paper come from, and what it does not say: one thing is changed at a time.
 
 use super::{
-    BANDWIDTH, Bench, FAIR, HALF, LINUX, PERF_FAIR, ROUND_ROBIN, mixes_faster, mixes_unfair,
+    BANDWIDTH, Bench, FAIR, HALF, JOBS, LINUX, PERF_FAIR, ROUND_ROBIN, mixes_faster, mixes_unfair,
 };
 use crate::reproduction::engine::{
     Axes, Candidate, Cell, Chapter, Grid, Lab, Measured, Mix, Result, changed, curves, gain, plain,
@@ -431,22 +431,12 @@ fn knob_curve(name: String, bench: &Bench, grid: &Grid, first: usize) -> Curve {
     Curve::line(name, points)
 }
 
-/// In how many mixes `linux` has ended half of the jobs before each of these policies.
-fn half_ended_first(bench: &Bench, others: &[usize]) -> Cell {
+/// In how many mixes the time at which `linux` has ended so many jobs compares so with that of each of these policies.
+fn ended(bench: &Bench, jobs: usize, compare: fn(&f64, &f64) -> bool, others: &[usize]) -> Cell {
     let mixes = bench.grid.count(|mix, seed| {
-        let linux_s = bench.grid.runs(mix, LINUX)[seed].end_s(HALF);
+        let linux_s = bench.grid.runs(mix, LINUX)[seed].end_s(jobs);
         let mut others = others.iter().map(|&at| &bench.grid.runs(mix, at)[seed]);
-        others.all(|other| linux_s < other.end_s(HALF))
-    });
-    Cell::mean(&mixes, 1)
-}
-
-/// In how many mixes `linux` has ended all jobs after each of these policies.
-fn all_ended_last(bench: &Bench, others: &[usize]) -> Cell {
-    let mixes = bench.grid.count(|mix, seed| {
-        let linux_s = bench.grid.runs(mix, LINUX)[seed].turnaround_s;
-        let mut others = others.iter().map(|&at| &bench.grid.runs(mix, at)[seed]);
-        others.all(|other| linux_s >= other.turnaround_s)
+        others.all(|other| compare(&linux_s, &other.end_s(jobs)))
     });
     Cell::mean(&mixes, 1)
 }
@@ -456,9 +446,9 @@ fn figure_3(chapter: &mut Chapter, benches: &[Bench]) {
     let rows = benches.iter().map(|bench| {
         vec![
             Cell::text(bench.channels),
-            half_ended_first(bench, &[FAIR, PERF_FAIR]),
-            half_ended_first(bench, &[BANDWIDTH]),
-            all_ended_last(bench, &[BANDWIDTH, FAIR, PERF_FAIR]),
+            ended(bench, HALF, f64::lt, &[FAIR, PERF_FAIR]),
+            ended(bench, HALF, f64::lt, &[BANDWIDTH]),
+            ended(bench, JOBS, f64::ge, &[BANDWIDTH, FAIR, PERF_FAIR]),
         ]
     });
     chapter.text(

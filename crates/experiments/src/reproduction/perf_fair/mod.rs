@@ -40,8 +40,10 @@ const ROUND_ROBIN: usize = 5;
 /// Mix 9 is the one of Figure 3.
 const NINTH: usize = 8;
 
-/// Half of the jobs of a mix: as many as there are hardware threads.
-const HALF: usize = 12;
+/// Jobs of a mix.
+const JOBS: usize = 24;
+/// Half of them: as many as there are hardware threads.
+const HALF: usize = JOBS / 2;
 
 /// The paper counts the mixes whose unfairness is above this, in per cent.
 const UNFAIR_PERCENT: f64 = 20.0;
