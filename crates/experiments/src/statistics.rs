@@ -53,30 +53,30 @@ fn squares(values: &[f64], mean: f64) -> f64 {
 
 /// A mean over repetitions, with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
+pub(crate) struct Estimate {
     /// The mean.
-    pub mean: f64,
+    pub(crate) mean: f64,
     /// Half of the width of the 95 % interval, by Student's t distribution; `None` with fewer than two repetitions.
-    pub half_width: Option<f64>,
+    pub(crate) half_width: Option<f64>,
 }
 
 impl Estimate {
     /// The mean of these values and its interval; `None` if there are none, or one is not finite.
-    pub fn of(values: &[f64]) -> Option<Estimate> {
+    pub(crate) fn of(values: &[f64]) -> Option<Estimate> {
         let mean = finite_mean(values)?;
         let half_width = T_95.half_width(values, mean);
         Some(Estimate { mean, half_width })
     }
 
     /// The ends of the interval; both are the mean if there is none.
-    pub fn interval(&self) -> (f64, f64) {
+    pub(crate) fn interval(&self) -> (f64, f64) {
         let half = self.half_width.unwrap_or(0.0);
         (self.mean - half, self.mean + half)
     }
 }
 
 /// Whether the 99 % interval of the mean excludes zero. `None` with fewer than two values, or if one is not finite.
-pub fn is_sure(values: &[f64]) -> Option<bool> {
+pub(crate) fn is_sure(values: &[f64]) -> Option<bool> {
     let mean = finite_mean(values)?;
     Some(mean.abs() > T_99.half_width(values, mean)?)
 }
@@ -86,7 +86,7 @@ fn finite_mean(values: &[f64]) -> Option<f64> {
 }
 
 /// The geometric mean; `None` if there are no values, or one is not positive.
-pub fn geometric_mean(values: &[f64]) -> Option<f64> {
+pub(crate) fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty()
         || values
             .iter()
@@ -125,18 +125,18 @@ fn root(value: f64, n: usize) -> f64 {
 }
 
 /// The arithmetic mean; `None` if there are no values.
-pub fn mean(values: &[f64]) -> Option<f64> {
+pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// The standard deviation of these values themselves; `None` if there are none.
-pub fn deviation(values: &[f64]) -> Option<f64> {
+pub(crate) fn deviation(values: &[f64]) -> Option<f64> {
     let mean = mean(values)?;
     Some((squares(values, mean) / values.len() as f64).sqrt())
 }
 
 /// The sample standard deviation; `None` with fewer than two values, or if one is not finite.
-pub fn sample_deviation(values: &[f64]) -> Option<f64> {
+pub(crate) fn sample_deviation(values: &[f64]) -> Option<f64> {
     let mean = finite_mean(values)?;
     let degrees = values.len() as f64 - 1.0;
     (degrees > 0.0).then(|| (squares(values, mean) / degrees).sqrt())
@@ -156,7 +156,7 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 }
 
 /// The value below which a share of the values lies, with straight lines between them; `None` if there are no values.
-pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
+pub(crate) fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted: Vec<f64> = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let last = sorted.len().checked_sub(1)?;

@@ -147,10 +147,11 @@ fn percent(comparison: &Comparison) -> Option<Estimate> {
 /// Draw unfairness against turnaround: for each candidate the medians over the blocks.
 pub(crate) fn fair_and_fast(view: &ComparisonView<'_>) -> Option<Chart> {
     let answer = view.answer;
-    let (fast, fair) = (view.spreads("turnaround_s")?, view.spreads("unfairness")?);
+    let turnarounds_s = view.medians("turnaround_s")?;
+    let unfairness = view.medians("unfairness")?;
     let mut curves = Vec::new();
     for (at, candidate) in answer.manifest.design.candidates.iter().enumerate() {
-        if let (Some(x), Some(y)) = (fast[at], fair[at]) {
+        if let (Some(x), Some(y)) = (turnarounds_s[at], unfairness[at]) {
             curves.push(Curve::points(candidate.name.clone(), vec![(x, y)]));
         }
     }

@@ -1,4 +1,4 @@
-//! The frame of a page: its head, the way to its sections, what it looks like.
+//! The frame of a page: its head, the links to its sections, and its style.
 
 use cosched_report::escaped;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ impl Section {
     }
 }
 
-/// What stands above the sections.
+/// The part above the sections.
 pub(crate) struct Head {
     pub(crate) title: String,
     /// HTML below the title.
@@ -24,7 +24,7 @@ pub(crate) struct Head {
     pub(crate) is_simulated: bool,
 }
 
-/// A whole document that needs nothing beside it.
+/// Return the whole document.
 pub(crate) fn document(head: &Head, sections: &[Section]) -> String {
     let title = escaped(&head.title);
     let version = env!("CARGO_PKG_VERSION");

@@ -4,9 +4,8 @@
 //! What is most important comes first: the verdicts of a comparison, or how a run ended. Colours follow the reader's light
 //! or dark setting and are never the only difference. Everything can be reached by keyboard.
 //!
-//! `view` is what pages are made of, with `facts`, what is needed of each run; `charts` turns these into charts, and
-//! `pictures` names those that can be had alone; `timeline` draws who ran where; `run` and `comparison` are the two kinds of
-//! page; `frame` and `html` are the markup.
+//! `view` holds the content of a page. `charts` and `timeline` draw it, and `pictures` names the charts that are files of
+//! their own. `run` and `comparison` are the two kinds of page. `frame` and `html` are the markup.
 
 mod charts;
 mod comparison;

@@ -1,4 +1,4 @@
-//! What pages and pictures are made of: runs and comparisons with all that is shown of them.
+//! The content of pages and pictures: runs, and comparisons of runs.
 
 use cosched_experiments::comparison::{Answer, Trial, runs_text};
 use cosched_report::{BackendKind, Record, Timeline};
@@ -6,13 +6,13 @@ use cosched_report::{BackendKind, Record, Timeline};
 /// A run as a page shows it.
 #[derive(Clone, Debug)]
 pub struct RunView<'a> {
-    /// What the reader calls it, as in the name of its folder.
+    /// Its name for the reader: that of its folder.
     pub label: String,
     /// Its record.
     pub record: &'a Record,
-    /// What its series tells; `None` if there is none.
+    /// Who ran where, from its series; `None` without a series.
     pub timeline: Option<&'a Timeline>,
-    /// What is to be known of its files, in sentences.
+    /// Notes on its files, in sentences.
     pub notes: Vec<String>,
 }
 
@@ -26,15 +26,15 @@ impl RunView<'_> {
 /// A comparison as a page shows it.
 #[derive(Debug)]
 pub struct ComparisonView<'a> {
-    /// What was found.
+    /// The figures and verdicts.
     pub answer: &'a Answer,
-    /// The runs that are shown as wholes: some of the first block.
+    /// Runs of the first block that are shown with all their jobs.
     pub whole: Vec<(Trial, Record, Option<Timeline>)>,
 }
 
 impl ComparisonView<'_> {
-    /// Of each candidate the median over the blocks, of a metric that was judged; `None` if it was not.
-    pub(crate) fn spreads(&self, metric: &str) -> Option<Vec<Option<f64>>> {
+    /// The median of each candidate over the blocks, in a metric; `None` if the metric was not judged.
+    pub(crate) fn medians(&self, metric: &str) -> Option<Vec<Option<f64>>> {
         let judged = self
             .answer
             .judged

@@ -78,7 +78,7 @@ pub fn clock(s: f64) -> String {
     }
 }
 
-/// Whether a character controls a terminal or hides text. Line ends and tabs do not count.
+/// Whether a character controls a terminal or hides text. Line ends and tabs do neither.
 pub fn is_hidden(c: char) -> bool {
     (c.is_control() || is_direction(c)) && c != '\n' && c != '\t'
 }
@@ -153,17 +153,10 @@ pub fn escaped_lines(text: &str) -> String {
 }
 
 fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }
 
 /// Whether the character changes the direction in which the text is shown, or hides itself.

@@ -13,9 +13,9 @@ pub enum Key {
     PageUp,
     /// Page down.
     PageDown,
-    /// To the beginning.
+    /// Home.
     Home,
-    /// To the end.
+    /// End.
     End,
     /// Enter.
     Enter,
@@ -23,31 +23,31 @@ pub enum Key {
     Escape,
     /// Delete the last character.
     Backspace,
-    /// Ctrl and this letter.
+    /// Ctrl with this letter.
     Ctrl(char),
 }
 
-/// What was sent and is no whole key yet.
+/// A parser of keys, with the bytes of a key that is not complete yet.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
     pending: Vec<u8>,
 }
 
 const ESCAPE: u8 = 0x1b;
-/// Longer sequences are none that a terminal sends.
+/// Maximum length of a sequence; terminals send none that is longer.
 const MOST_PENDING: usize = 32;
 
-/// What the beginning of the pending bytes is.
+/// The start of the pending bytes.
 enum Read {
     Key(Key, usize),
-    /// Nothing that is known, of so many bytes.
+    /// An unknown sequence of so many bytes.
     Other(usize),
-    /// Not whole.
+    /// An incomplete sequence.
     Part,
 }
 
 impl Keys {
-    /// Takes bytes, and returns the keys that are whole now.
+    /// Parses bytes, and returns the keys that are complete.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Key> {
         self.pending.extend_from_slice(bytes);
         let mut keys = Vec::new();
@@ -66,12 +66,12 @@ impl Keys {
         keys
     }
 
-    /// Whether something was sent that may go on.
+    /// Whether there is an incomplete sequence.
     pub fn is_waiting(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// Nothing more has come for a while: what there is was the escape key, or nothing.
+    /// Ends the incomplete sequence, since nothing more has come for a while: a lone escape is the escape key.
     pub fn settle(&mut self) -> Option<Key> {
         let was_escape = self.pending.first() == Some(&ESCAPE);
         self.pending.clear();

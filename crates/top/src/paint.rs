@@ -1,17 +1,17 @@
-//! The difference of two screens, as a terminal takes it.
+//! The difference of two screens, as escape sequences for a terminal.
 
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Modifier};
 use std::fmt::Write as _;
 
-/// Begins: another screen, without a cursor, and no automatic line breaks.
+/// Switches to the alternate screen, hides the cursor, and turns line wrapping off.
 pub const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
-/// Ends: everything as it was before.
+/// Undoes [`ENTER`].
 pub const LEAVE: &str = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
-/// Makes the screen empty.
+/// Clears the screen.
 pub const CLEAR: &str = "\x1b[0m\x1b[2J";
 
-/// What a terminal that shows `before` must be sent to show `after`, which is of the same size.
+/// The bytes that turn a terminal's screen from `before` into `after`, which has the same size.
 pub fn paint(before: &Buffer, after: &Buffer) -> String {
     let mut text = String::new();
     let mut style = None;

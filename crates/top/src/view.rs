@@ -25,21 +25,21 @@ pub struct View {
     pub offset: usize,
     /// The order of the jobs.
     pub sort: Sort,
-    /// Only jobs that this lets through are shown.
+    /// Only jobs with this in their name, or in this state, are shown.
     pub filter: String,
-    /// The filter is being typed.
+    /// Whether the user is typing the filter.
     pub is_typing: bool,
-    /// What is shown stays as it is.
+    /// Whether the screen is paused.
     pub is_paused: bool,
     /// What is shown beside the table.
     pub panel: Panel,
-    /// The user is asked whether this job is to end.
+    /// The job that the user is asked about: whether to end it.
     pub asks_to_end: Option<u32>,
-    /// Colours are used.
+    /// Whether to use colours.
     pub has_colour: bool,
 }
 
-/// What a key leads to beside a new view.
+/// The effect of a key, beside a new view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing.
@@ -48,13 +48,13 @@ pub enum Effect {
     Quit,
     /// Stop this program until it is continued.
     Suspend,
-    /// Draw everything anew.
+    /// Redraw the screen.
     Redraw,
     /// End this job.
     End(u32),
 }
 
-/// A filter is not longer.
+/// Maximum length of a filter, in characters.
 const MOST_FILTER: usize = 64;
 
 /// Whether a job can be ended.
@@ -74,7 +74,7 @@ impl View {
         }
     }
 
-    /// Takes in a key. `rows` are the positions of the jobs that are shown, of which `page` fit the screen.
+    /// Handles a key. `rows` are the positions of the jobs that pass the filter; `page` of them fit the screen.
     pub fn press(&mut self, key: Key, status: &Status, rows: &[usize], page: usize) -> Effect {
         match key {
             Key::Ctrl('c') => return Effect::Quit,
@@ -149,7 +149,7 @@ impl View {
         self.selected = Some(status.jobs[rows[place as usize]].job);
     }
 
-    /// Brings the selection and the offset in line with the rows, of which `page` fit the screen.
+    /// Corrects the selection and the offset for these rows; `page` of them fit the screen.
     pub fn settle(&mut self, status: &Status, rows: &[usize], page: usize) {
         let place = self.place(status, rows);
         self.selected = rows.get(place).map(|&ix| status.jobs[ix].job);

@@ -6,14 +6,13 @@ use crate::comparison::store::Manifest;
 use crate::comparison::verdict::{Comparison, compare};
 use crate::statistics::{median, quantile};
 use cosched_core::metric::{METRICS, Metric, Needs, metric};
-use serde::Serialize;
-use serde::ser::SerializeStruct as _;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Metrics that are judged unless others are asked for, where they have values.
+/// Metrics judged by default, where they have values.
 const USUAL: [&str; 4] = ["turnaround_s", "unfairness", "antt", "energy_j"];
 
-/// Figures of a candidate in one metric over the whole blocks: of each block the geometric mean over the mixes.
+/// The spread of a candidate's figures in one metric over the whole blocks. The figure of a block is the geometric mean over
+/// the mixes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// The least.
@@ -24,31 +23,31 @@ pub struct Spread {
     pub greatest: f64,
 }
 
-/// What is known of one metric.
+/// The verdicts in one metric.
 #[derive(Clone, Debug)]
 pub struct Judged {
     /// The metric.
     pub metric: &'static Metric,
-    /// Of each candidate its figures; `None` where it has none.
+    /// The figures of each candidate; `None` if it has none.
     pub spreads: Vec<Option<Spread>>,
-    /// Of each candidate but the baseline, how it compares over all mixes.
+    /// The comparison of each other candidate with the baseline, over all mixes.
     pub over_all: Vec<Comparison>,
-    /// The same of each mix, if there are several.
+    /// The same for each mix, if there are several.
     pub by_mix: Vec<Comparison>,
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// What was compared.
     pub manifest: Manifest,
     /// The machine; empty if no run was made.
     pub machine: String,
-    /// The runs, also those of blocks that are not whole, by which nothing is judged.
+    /// All runs. Blocks that are not whole are not judged.
     pub outcomes: Vec<Outcome>,
     /// The metrics that were judged.
     pub judged: Vec<Judged>,
-    /// What else is to be known of it, in sentences.
+    /// Notes for the reader, in sentences.
     pub notes: Vec<String>,
 }
 
@@ -150,7 +149,7 @@ impl Answer {
         }
     }
 
-    /// Whether jobs of some run did not end well, or a command failed.
+    /// Whether a job or a command failed in some run.
     pub fn failed(&self) -> bool {
         self.outcomes.iter().any(|outcome| outcome.failed > 0)
     }
@@ -169,7 +168,7 @@ impl Answer {
             .count()
     }
 
-    /// What makes figures doubtful, each with the runs that it is of; runs with failed jobs first.
+    /// Reasons to doubt figures, each with its runs; failed jobs come first.
     pub fn doubts(&self) -> Vec<(String, Vec<Trial>)> {
         let mut all = Vec::new();
         for outcome in &self.outcomes {
@@ -254,23 +253,4 @@ fn against_baseline(
         .others()
         .map(|candidate| compare(design, whole, candidate, metric.name, mix))
         .collect()
-}
-
-impl Serialize for Comparison {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("Comparison", 10)?;
-        object.serialize_field("metric", &self.metric)?;
-        object.serialize_field("candidate", &self.candidate)?;
-        object.serialize_field("mix", &self.mix)?;
-        object.serialize_field("blocks", &self.blocks)?;
-        let change = self.change.as_ref();
-        object.serialize_field("change", &change.ok().map(|change| change.mean))?;
-        object.serialize_field("change_absent", &change.err())?;
-        let ends = change.ok().and_then(|change| change.interval);
-        object.serialize_field("low", &ends.map(|ends| ends.0))?;
-        object.serialize_field("high", &ends.map(|ends| ends.1))?;
-        object.serialize_field("verdict", &self.verdict.map(|verdict| verdict.code()))?;
-        object.serialize_field("more_blocks", &self.more_blocks)?;
-        object.end()
-    }
 }

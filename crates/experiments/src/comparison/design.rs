@@ -15,11 +15,11 @@ pub enum Means {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         params: Vec<(String, String)>,
     },
-    /// A command of somebody else that runs the same batch, as a shell takes it. Only the time that it takes is known.
+    /// A shell command that runs the same batch. Only its time is known.
     Command(String),
 }
 
-/// One of the ways to run a batch that are compared.
+/// A way to run the batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
     /// Its unique name.
@@ -30,7 +30,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// A policy as it is.
+    /// A policy with its default parameters.
     pub fn policy(name: &str) -> Candidate {
         Candidate {
             name: name.to_owned(),
@@ -82,7 +82,7 @@ pub struct Design {
     pub baseline: usize,
     /// `host`, or the simulated machine: its name, or the whole path of its file.
     pub on: String,
-    /// Seed of the order of the runs; and of the runs of the first block, those of the next block have the next one.
+    /// Seed of the order of the runs, and of the runs of the first block. Each further block adds 1 to it.
     pub seed: u64,
     /// Further options of each `cosched run`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -92,7 +92,7 @@ pub struct Design {
 /// A run of one candidate with one mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Trial {
-    /// The number of its block, from 1; that of the runs that warm up, which are of no block, is 0.
+    /// The number of its block, from 1; 0 for runs that warm up.
     pub block: u32,
     /// The position of the mix.
     pub mix: usize,

@@ -5,7 +5,7 @@ use cosched_report::{BackendKind, Record};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What one run came to.
+/// The result of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Which run it was.
@@ -18,7 +18,7 @@ pub struct Outcome {
     pub absent: BTreeMap<String, String>,
     /// The number of jobs that did not end well. A command is one job.
     pub failed: usize,
-    /// What makes its figures doubtful, in words.
+    /// Reasons to doubt its figures, in sentences.
     pub doubts: Vec<String>,
     /// The machine that it ran on.
     #[serde(skip)]
@@ -35,17 +35,17 @@ impl Default for Trial {
     }
 }
 
-/// The only metric that is known of a command.
+/// The only metric of a command.
 const TIME: &str = "turnaround_s";
 
-/// How runs end that were ended before their time.
+/// Ends of runs that were cut short.
 const CUT: [&str; 3] = ["signal", "killed", "goes-on"];
 
-/// Warnings of runs that say that figures are not to be trusted.
+/// Warnings that make the figures of a run doubtful.
 const DOUBTS: [&str; 2] = ["disturbed", "cpus-collide"];
 
 impl Outcome {
-    /// What a run record says; `None` if the run was ended before its time.
+    /// The result from a run record; `None` if the run was cut short.
     pub fn of_record(trial: Trial, record: &Record) -> Option<Outcome> {
         if CUT.contains(&record.finished_by.as_str()) {
             return None;
@@ -73,7 +73,7 @@ impl Outcome {
         Some(outcome)
     }
 
-    /// What the record of a command says, which ran as the only job: how long it took.
+    /// The result from the record of a command, which ran as the only job: its time.
     pub fn of_command(trial: Trial, record: &Record) -> Option<Outcome> {
         let mut outcome = Outcome::of_record(trial, record)?;
         outcome.policy = None;
@@ -90,8 +90,8 @@ impl Outcome {
         Some(outcome)
     }
 
-    /// Whether as much of the batch was done as in the other run: a batch that fails early is no faster one. How much a command
-    /// did before it failed is unknown, so that is never as much.
+    /// Whether both runs did the same part of the batch. A batch that fails early is not fast. How much a failed command did is
+    /// unknown, so it never did the same.
     pub fn did_as_much_as(&self, other: &Outcome) -> bool {
         if self.is_command() || other.is_command() {
             self.failed == 0 && other.failed == 0

@@ -25,10 +25,10 @@ pub const COMPARISON_FILE: &str = "compare.json";
 /// The name of the record of a run in its folder.
 pub const RUN_FILE: &str = "run.json";
 
-/// The block whose runs are shown as wholes. Of simulated runs, only it keeps series.
+/// The block whose runs the page shows one by one. Simulated runs of other blocks keep no series.
 pub const SHOWN_BLOCK: u32 = 1;
 
-/// What a folder is of.
+/// The content of `compare.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// [`COMPARE_SCHEMA`].
@@ -79,7 +79,7 @@ impl StoreError {
     }
 }
 
-/// Times of a job alone that differ by more than this share are not to be trusted.
+/// Solo times of a job that differ by more than this share are doubtful.
 const DRIFT: f64 = 0.05;
 
 /// Names for folders: what could be misread in a path is replaced, and equal names get numbers.
@@ -123,7 +123,7 @@ impl Store {
     /// Opens a folder.
     ///
     /// # Errors
-    /// It is none of a comparison, or of another version.
+    /// It is not the folder of a comparison, or of another version.
     pub fn open(folder: &Path) -> Result<(Store, Manifest), StoreError> {
         let file = folder.join(COMPARISON_FILE);
         let text = read(&file)?;
@@ -156,21 +156,21 @@ impl Store {
         &self.folder
     }
 
-    /// Where a mix is kept as it was.
+    /// The copy of a mix file.
     pub fn mix(&self, mix: usize) -> PathBuf {
         self.folder
             .join("mixes")
             .join(format!("{}.toml", self.mixes[mix]))
     }
 
-    /// Where a command is kept, as a mix of one job.
+    /// The file of a command, as a mix of one job.
     pub fn command(&self, candidate: usize) -> PathBuf {
         self.folder
             .join("commands")
             .join(format!("{}.toml", self.candidates[candidate]))
     }
 
-    /// Where what the jobs of a mix do alone is kept.
+    /// The file with the solo times of a mix.
     pub fn solo(&self, mix: usize) -> PathBuf {
         self.folder
             .join("solo")
@@ -189,7 +189,7 @@ impl Store {
             .join(&self.candidates[trial.candidate])
     }
 
-    /// What makes the times of jobs alone doubtful, in sentences.
+    /// Reasons to doubt solo times, in sentences.
     pub fn solo_doubts(&self) -> Vec<String> {
         let mut all = Vec::new();
         for mix in 0..self.mixes.len() {

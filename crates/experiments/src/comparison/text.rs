@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 /// A number with about four significant digits.
 pub fn number(value: f64) -> String {
     match value.abs() {
-        // Nobody counts so many digits.
+        // Too many digits to read.
         size if size >= 1e9 => format!("{value:.3e}"),
         size if size >= 999.95 => format!("{value:.0}"),
         size if size >= 99.995 => format!("{value:.1}"),
@@ -19,76 +19,54 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// A share in per cent, with as many decimals as tell something.
+/// A share in per cent: one decimal below 10 %, none above.
 fn percent(share: f64) -> String {
     let value = 100.0 * share;
     let decimals = if value.abs() < 9.95 { 1 } else { 0 };
     decimal(value, decimals)
 }
 
-/// An interval that reaches above this many times the baseline's figure, less 1, is not told in words.
-const MOST_TOLD: f64 = 4.0;
+/// The greatest end of an interval that is shown, as a change from the baseline. Nobody has an idea of more.
+const MAX_SHOWN: f64 = 4.0;
 
 /// A change from the baseline in words: by how much it is more or less, with the ends of the 95 % interval in brackets.
 pub fn change_text(change: &Change) -> String {
-    // Both ends are told from the side of the mean.
-    let side = if change.mean < 0.0 { -1.0 } else { 1.0 };
-    let word = if change.mean < 0.0 { "less" } else { "more" };
+    let is_less = change.mean < 0.0;
     let ends = match change.interval {
         None => String::new(),
-        // Per cent of which nobody has an idea.
-        Some((_, high)) if high > MOST_TOLD => " (the blocks differ too much to say)".to_owned(),
-        Some((low, high)) => {
-            let (low, high) = if side < 0.0 {
-                (-high, -low)
-            } else {
-                (low, high)
-            };
-            format!(" ({} to {})", percent(low), percent(high))
-        }
+        Some((_, high)) if high > MAX_SHOWN => " (the blocks differ too much to say)".to_owned(),
+        // Both ends have the sense of the word.
+        Some((low, high)) if is_less => format!(" ({} to {})", percent(-high), percent(-low)),
+        Some((low, high)) => format!(" ({} to {})", percent(low), percent(high)),
     };
-    format!("{} % {word}{ends}", percent(side * change.mean))
+    let word = if is_less { "less" } else { "more" };
+    format!("{} % {word}{ends}", percent(change.mean.abs()))
 }
 
 /// A verdict in words.
 pub fn verdict_text(comparison: &Comparison) -> String {
-    match (comparison.verdict, comparison.more_blocks) {
-        (Some(Verdict::Better), _) => "better".to_owned(),
-        (Some(Verdict::Worse), _) => "worse".to_owned(),
-        (Some(Verdict::NoDifference), more) => {
-            let ends = comparison
-                .change
-                .as_ref()
-                .ok()
-                .and_then(|change| change.interval);
-            let is_likely = ends.is_some_and(|(low, high)| low > 0.0 || high < 0.0);
-            let shown = if is_likely {
-                "likely, but not sure"
-            } else {
-                "no difference shown"
-            };
-            match more {
-                None => shown.to_owned(),
-                Some(more) => {
-                    format!(
-                        "{shown}; about {} to see {} %",
-                        count(u64::from(more), "more block"),
-                        100.0 * WORTH
-                    )
-                }
-            }
-        }
-        (None, _) => "one block shows nothing; make more".to_owned(),
+    match comparison.verdict {
+        Some(Verdict::Better) => "better".to_owned(),
+        Some(Verdict::Worse) => "worse".to_owned(),
+        Some(Verdict::NoDifference) => no_difference_text(comparison),
+        None => "one block shows nothing; make more".to_owned(),
     }
 }
 
-impl Verdict {
-    /// Its code in files.
-    pub fn code(self) -> &'static str {
-        match self {
-            Verdict::Better => "better",
-            Verdict::Worse => "worse",
-            Verdict::NoDifference => "no-difference",
+fn no_difference_text(comparison: &Comparison) -> String {
+    let change = comparison.change.as_ref().ok();
+    let ends = change.and_then(|change| change.interval);
+    let is_likely = ends.is_some_and(|(low, high)| low > 0.0 || high < 0.0);
+    let shown = if is_likely {
+        "likely, but not sure"
+    } else {
+        "no difference shown"
+    };
+    match comparison.more_blocks {
+        None => shown.to_owned(),
+        Some(more) => {
+            let more = count(u64::from(more), "more block");
+            format!("{shown}; about {more} to see {} %", 100.0 * WORTH)
         }
     }
 }
@@ -97,41 +75,30 @@ impl Verdict {
 fn cells(answer: &Answer, judged: &Judged) -> Vec<Vec<String>> {
     let design = &answer.manifest.design;
     let baseline = visible(&design.candidates[design.baseline].name);
-    let head = ["candidate", "least", "median", "greatest"]
+    let mut head = ["candidate", "least", "median", "greatest"]
         .map(str::to_owned)
         .to_vec();
-    let mut rows = vec![
-        [
-            head,
-            vec![format!("against {baseline}"), "verdict".to_owned()],
-        ]
-        .concat(),
-    ];
+    head.extend([format!("against {baseline}"), "verdict".to_owned()]);
+    let mut rows = vec![head];
     for (at, candidate) in design.candidates.iter().enumerate() {
-        let figures = match &judged.spreads[at] {
-            Some(Spread {
-                least,
-                median,
-                greatest,
-            }) => [least, median, greatest].map(|figure| number(*figure)),
-            None => ["-", "-", "-"].map(str::to_owned),
-        };
+        let mut row = vec![visible(&candidate.name)];
+        row.extend(spread_cells(judged.spreads[at].as_ref()));
         let compared = judged.over_all.iter().find(|one| one.candidate == at);
-        let told = match compared.map(|one| (one, &one.change)) {
+        row.extend(match compared.map(|one| (one, &one.change)) {
             None => ["the baseline".to_owned(), String::new()],
             Some((one, Ok(change))) => [change_text(change), verdict_text(one)],
             Some((_, Err(why))) => ["-".to_owned(), why.clone()],
-        };
-        rows.push(
-            [
-                vec![visible(&candidate.name)],
-                figures.to_vec(),
-                told.to_vec(),
-            ]
-            .concat(),
-        );
+        });
+        rows.push(row);
     }
     rows
+}
+
+fn spread_cells(spread: Option<&Spread>) -> [String; 3] {
+    match spread {
+        Some(spread) => [spread.least, spread.median, spread.greatest].map(number),
+        None => ["-", "-", "-"].map(str::to_owned),
+    }
 }
 
 /// What the figures of a metric are, in a sentence.
@@ -182,7 +149,7 @@ const LEAST_ROOM: usize = 20;
 pub const LEVELS: &str = "In brackets: the 95 % interval, over blocks that were compared within themselves. A verdict needs a 99 % \
                       interval on one side of zero.";
 
-/// Runs as a reader finds them: of so many only the first are named.
+/// Runs by candidate, mix and block. Of many runs only the first are named.
 pub fn runs_text(answer: &Answer, trials: &[Trial]) -> String {
     const NAMED: usize = 3;
     let named = trials
@@ -238,7 +205,7 @@ fn paragraph(out: &mut String, width: usize, text: &str) {
     }
 }
 
-/// The rows of a metric's table. A verdict without room goes on below itself, or on lines of its own.
+/// The rows of a metric's table. A verdict that does not fit is wrapped, or stands on lines of its own.
 fn table(out: &mut String, width: usize, rows: &[Vec<String>]) {
     let mut widths = [0; 5];
     for row in rows {

@@ -1,20 +1,23 @@
 //! What the runs say: is a candidate better than the baseline, by how much, and is that sure?
 //!
-//! The runs of a block are compared with each other, because they are near each other in time. Of each block the figure is
-//! the mean over the mixes of the logarithm of candidate / baseline; so a ratio of 2 and one of 1/2 cancel, and long mixes
-//! count no more than short ones. Blocks are independent, so the interval is that of the mean of the blocks' figures.
+//! The runs of a block are compared with each other, because they are near each other in time. The figure of a block is the
+//! mean over the mixes of the logarithm of candidate / baseline: a ratio of 2 and one of 1/2 cancel, and long mixes count
+//! no more than short ones. Blocks are independent, so the interval is that of the mean of the blocks' figures.
 //!
-//! The interval that is told holds the true ratio in 95 of 100 cases. A verdict needs more: that of 99 of 100, since
-//! several metrics are judged at once, and one of them would often enough be wrong by chance.
+//! The interval that is shown contains the true ratio in 95 of 100 cases. A verdict needs the 99 % interval: several metrics
+//! are judged at once, and with 95 % one of them would often be wrong by chance.
 
 use crate::comparison::design::{Design, Trial};
 use crate::comparison::figures::Outcome;
 use crate::statistics::{Estimate, is_sure, median, sample_deviation};
 use cosched_core::metric::{Better, metric};
+use serde::Serialize;
+use serde::ser::SerializeStruct as _;
 use std::collections::BTreeMap;
 
 /// How a candidate compares with the baseline in one metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// It is better.
     Better,
@@ -44,30 +47,49 @@ pub struct Comparison {
     pub mix: Option<usize>,
     /// Blocks in which both have figures for all mixes.
     pub blocks: usize,
-    /// The change from the baseline, or why none can be told.
+    /// The change from the baseline, or why there is none.
     pub change: Result<Change, String>,
     /// `None` with fewer than two blocks.
     pub verdict: Option<Verdict>,
-    /// With no verdict for or against it: how many more blocks are likely to show a difference of `WORTH`, if there
-    /// is one. `None` if so small a difference would have been seen.
+    /// Without a difference: the number of further blocks that would probably show one of `WORTH`. `None` if these blocks would
+    /// have shown it.
     pub more_blocks: Option<u32>,
     /// Blocks whose ratio is far from that of the others.
     pub odd_blocks: Vec<u32>,
 }
 
-/// A block whose logarithm is so many standard deviations, as estimated from the median deviation, from the median is odd.
+impl Serialize for Comparison {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("Comparison", 10)?;
+        object.serialize_field("metric", &self.metric)?;
+        object.serialize_field("candidate", &self.candidate)?;
+        object.serialize_field("mix", &self.mix)?;
+        object.serialize_field("blocks", &self.blocks)?;
+        let change = self.change.as_ref();
+        object.serialize_field("change", &change.ok().map(|change| change.mean))?;
+        object.serialize_field("change_absent", &change.err())?;
+        let ends = change.ok().and_then(|change| change.interval);
+        object.serialize_field("low", &ends.map(|ends| ends.0))?;
+        object.serialize_field("high", &ends.map(|ends| ends.1))?;
+        object.serialize_field("verdict", &self.verdict)?;
+        object.serialize_field("more_blocks", &self.more_blocks)?;
+        object.end()
+    }
+}
+
+/// Distance of an odd block's logarithm from the median, in standard deviations as estimated from the median deviation.
 const ODD: f64 = 5.0;
-/// But not by less than this.
+/// Minimum distance of an odd block's logarithm from the median.
 const LEAST_ODD: f64 = 0.02;
 /// The normal quantiles of a 99 % interval, and of the chance of 80 % that a difference is seen.
 const SEEN: f64 = 2.576 + 0.842;
-/// The smallest difference of interest.
+/// The smallest difference of interest, as a share of the baseline.
 pub(super) const WORTH: f64 = 0.02;
-/// Nobody makes more blocks than this to see something.
+/// Maximum number of blocks that is suggested.
 const MOST_BLOCKS: f64 = 1e6;
 
-/// Of each block the logarithm of candidate / baseline, as the mean over these mixes; only of blocks in which both have
-/// positive figures for all of them, and did as much.
+/// The figure of each block: the mean over these mixes of the logarithm of candidate / baseline. Only blocks count in which
+/// both have positive figures for all mixes, and did the same.
 fn logarithms(
     outcomes: &[Outcome],
     mixes: &[usize],

@@ -39,6 +39,10 @@ const COLUMNS: [Column; 13] = [
     ("run", |row| Cell::text(row.run.unwrap_or("this one"))),
 ];
 
+fn name_cell(row: &BatchJob<'_>) -> Cell {
+    Cell::text(&row.job.name)
+}
+
 fn ratio(x: f64) -> String {
     decimal(x, 2)
 }
@@ -90,10 +94,7 @@ pub(super) fn table(run: &RunView<'_>) -> String {
     let mut jobs = batch_jobs(run);
     jobs.sort_by(|a, b| a.job.worst_first(b.job));
     let is_estimated = jobs.iter().all(|row| row.job.slowdown.is_none());
-    let mut columns = vec![(
-        "job",
-        (|row| Cell::text(&row.job.name)) as fn(&BatchJob<'_>) -> Cell,
-    )];
+    let mut columns: Vec<Column> = vec![("job", name_cell)];
     columns.extend(COLUMNS.iter().filter(|column| has_news(column, &jobs)));
     if !is_estimated {
         columns.retain(|(name, _)| *name != "#slowdown, estimated");

@@ -2,7 +2,7 @@
 
 use super::{Bench, CORES, LINUX};
 use crate::reproduction::engine::{
-    Axes, Candidate, Cell, Chapter, Grid, Measured, Result, Verdict, curves, plain, program,
+    Axes, Candidate, Cell, Chapter, Grid, Measured, Mix, Result, Verdict, curves, plain, program,
 };
 use crate::reproduction::paper::efs as paper;
 use crate::statistics::{deviation, mean, over};
@@ -78,44 +78,82 @@ fn off(model: f64, throughputs: &[f64]) -> Vec<f64> {
     values.map(|value| 100.0 * (model / value - 1.0)).collect()
 }
 
+/// A point of Figure 4: what a program needs of the bus alone, and what four copies of it get.
+struct Point {
+    program: String,
+    /// Solo utilisation, from 0 to 1.
+    demand: f64,
+    /// Throughput of four copies, by seed.
+    throughput: Vec<f64>,
+}
+
+impl Point {
+    fn mean_throughput(&self) -> f64 {
+        mean(&self.throughput).unwrap_or(0.0)
+    }
+
+    /// Its place in the figure: solo utilisation in per cent, and throughput.
+    fn place(&self) -> (f64, f64) {
+        (100.0 * self.demand, self.mean_throughput())
+    }
+
+    fn is_below_model(&self) -> bool {
+        self.mean_throughput() < 0.99 * model(self.demand)
+    }
+
+    fn row(&self) -> Vec<Cell> {
+        vec![
+            Cell::text(&self.program),
+            Cell::number(100.0 * self.demand, 1),
+            Cell::number(model(self.demand), 2),
+            Cell::mean(&self.throughput, 2),
+        ]
+    }
+}
+
+fn simulate(bench: &Bench<'_>, programs: &[Arc<ProgramSpec>]) -> Result<Vec<Point>> {
+    let linux = [Candidate::new("linux")];
+    let mixes = programs.iter().map(|program| bench.four_of(program));
+    let mixes: Vec<Mix> = mixes.collect();
+    let grid = Grid::few(bench.lab, "efs: Figure 4", &bench.slow, &mixes, &linux)?;
+    let mut points = Vec::new();
+    for (at, program) in programs.iter().enumerate() {
+        points.push(Point {
+            program: program.name.clone(),
+            demand: solo_utilisation(&bench.slow, program),
+            throughput: grid.values(at, LINUX, throughput),
+        });
+    }
+    Ok(points)
+}
+
 /// Throughput of four identical tasks against what one needs of the bus alone.
 pub(super) fn figure_4(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
     let made = (1..=10).map(|tenth| program(&format!("bus-{}", 10 * tenth)));
     let made: Vec<Arc<ProgramSpec>> = made.collect();
-    let all = [&made[..], &bench.programs].concat();
-    let linux = [Candidate::new("linux")];
-    let mixes: Vec<_> = all.iter().map(|program| bench.four_of(program)).collect();
-    let grid = Grid::few(bench.lab, "efs: Figure 4", &bench.slow, &mixes, &linux)?;
-    let (mut rows, mut points, mut differences, mut below) = (vec![], vec![], vec![], 0);
-    for (at, program) in all.iter().enumerate() {
-        let demand = solo_utilisation(&bench.slow, program);
-        let values = grid.values(at, LINUX, throughput);
-        rows.push(vec![
-            Cell::text(program.name.clone()),
-            Cell::number(100.0 * demand, 1),
-            Cell::number(model(demand), 2),
-            Cell::mean(&values, 2),
-        ]);
-        let here = mean(&values).unwrap_or(0.0);
-        points.push((100.0 * demand, here));
-        if at < made.len() {
-            differences.push(off(model(demand), &values));
-        } else {
-            below += usize::from(here < 0.99 * model(demand));
-        }
-    }
-    let real = points.split_off(made.len());
-    draw_figure_4(chapter, points, real);
+    let points = simulate(bench, &[&made[..], &bench.programs].concat())?;
+    let (made, real) = points.split_at(made.len());
+    draw_figure_4(chapter, made, real);
     chapter.table(
         "efs-figure-4-points",
         "The points of Figure 4: solo utilisation in per cent, throughput by the model, throughput here.",
         ["program", "solo utilisation, %", "model", "here"],
-        rows,
+        points.iter().map(Point::row).collect(),
     );
+    let below = real.iter().filter(|point| point.is_below_model()).count();
     chapter.text(format!(
         "Of {} SPEC programs {below} lie more than 1 % below the model.",
         bench.programs.len()
     ));
+    judge_figure_4(chapter, made);
+    Ok(())
+}
+
+fn judge_figure_4(chapter: &mut Chapter, made: &[Point]) {
+    let differences = made
+        .iter()
+        .map(|point| off(model(point.demand), &point.throughput));
+    let differences: Vec<Vec<f64>> = differences.collect();
     let most = over(&differences, |values| {
         values.iter().map(|off| off.abs()).reduce(f64::max)
     });
@@ -124,13 +162,13 @@ pub(super) fn figure_4(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
     chapter.judge(Verdict::at_most(what, paper::FIGURE_4_MOST, 1, &most));
     let what = "Figure 4: standard deviation of that difference, %";
     chapter.judge(Verdict::size(what, paper::FIGURE_4_DEVIATION, 1, &spread));
-    Ok(())
 }
 
-fn draw_figure_4(chapter: &mut Chapter, made: Vec<(f64, f64)>, real: Vec<(f64, f64)>) {
+fn draw_figure_4(chapter: &mut Chapter, made: &[Point], real: &[Point]) {
     let percent = (0..100).map(f64::from);
     let modelled = percent.map(|percent| (percent, model(percent / 100.0)));
     let modelled = modelled.filter(|(_, throughput)| throughput.is_finite());
+    let [made, real] = [made, real].map(|points| points.iter().map(Point::place).collect());
     chapter.heading("Figure 4: throughput of four identical tasks");
     chapter.figure(curves(
         "efs-figure-4".to_owned(),
@@ -150,29 +188,29 @@ fn draw_figure_4(chapter: &mut Chapter, made: Vec<(f64, f64)>, real: Vec<(f64, f
     ));
 }
 
+/// By how many per cent the model is above the throughput of four copies of a synthetic program.
+fn model_against_synthetic(bench: &Bench<'_>, demand: f64, at_once: f64) -> Result<Cell> {
+    let machine = &bench.slow;
+    let Some(program) = synthetic(machine, demand, at_once) else {
+        return Ok(Cell::absent());
+    };
+    let linux = [Candidate::new("linux")];
+    let mixes = [bench.four_of(&program)];
+    let what = format!("efs: Figure 4, {} misses at once", plain(at_once, 0));
+    let grid = Grid::few(bench.lab, &what, machine, &mixes, &linux)?;
+    let model = model(solo_utilisation(machine, &program));
+    let off = off(model, &grid.values(0, LINUX, throughput));
+    Ok(Cell::signed(&off, 1))
+}
+
 /// Figure 4 with programs that wait for fewer misses at once.
 pub(super) fn causes(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
-    let (machine, linux) = (&bench.slow, [Candidate::new("linux")]);
     let demands = [0.1, 0.2, 0.3, 0.4];
     let mut rows = Vec::new();
     for at_once in FEWER_AT_ONCE {
-        let what = format!("efs: Figure 4, {} misses at once", plain(at_once, 0));
         let mut row = vec![Cell::number(at_once, 0)];
         for demand in demands {
-            let Some(program) = synthetic(machine, demand, at_once) else {
-                row.push(Cell::absent());
-                continue;
-            };
-            let model = model(solo_utilisation(machine, &program));
-            let grid = Grid::few(
-                bench.lab,
-                &what,
-                machine,
-                &[bench.four_of(&program)],
-                &linux,
-            )?;
-            let off = off(model, &grid.values(0, LINUX, throughput));
-            row.push(Cell::signed(&off, 1));
+            row.push(model_against_synthetic(bench, demand, at_once)?);
         }
         rows.push(row);
     }

@@ -66,7 +66,7 @@ impl Beside {
         let grid = Grid::few(bench.lab, &what, machine, &mixes, &watched)?;
         let of_mixes = demands.into_iter().enumerate();
         let estimates = of_mixes
-            .map(|(mix, other)| Estimates::of(other, grid.of(mix, LINUX), mu(machine)))
+            .map(|(mix, other)| Estimates::of(other, grid.runs(mix, LINUX), mu(machine)))
             .collect();
         let truth = 100.0 * solo_utilisation(machine, &observed);
         Ok(Some(Beside { truth, estimates }))

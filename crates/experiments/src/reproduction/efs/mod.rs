@@ -12,7 +12,7 @@ mod programs;
 mod streams;
 
 use crate::reproduction::engine::{
-    Candidate, Chapter, Lab, Mix, Result, in_words, machine, spec_programs,
+    Candidate, Chapter, Grid, Lab, Mix, Result, in_words, machine, spec_programs,
 };
 use cosched_sim::{MachineSpec, ProgramSpec};
 use std::sync::Arc;
@@ -57,6 +57,12 @@ impl Bench<'_> {
         programs
             .map(|program| Mix::of_copies(program, number, self.lab.work()))
             .collect()
+    }
+
+    /// Runs mixes at the full clock under `linux` and `efs`, with all seeds.
+    fn linux_against_efs(&self, what: &str, mixes: &[Mix]) -> Result<Grid> {
+        let (lab, both) = (self.lab, linux_and_efs());
+        Grid::simulate(lab, what, &self.full, mixes, &both, &lab.seeds)
     }
 
     /// A copy of a program for each core.

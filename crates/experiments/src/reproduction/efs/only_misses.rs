@@ -33,7 +33,7 @@ pub(super) fn figure_7(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
                 FIGURE_7.as_s(),
             ),
             CORES,
-            &grid.of(0, at)[0].watch.stays,
+            &grid.runs(0, at)[0].watch.stays,
         ));
         let busy = grid.values(0, at, |run| Some(run.busy_s / run.turnaround_s));
         let what = format!("Figure 7: cores in use on average under `{name}`");

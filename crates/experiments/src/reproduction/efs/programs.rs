@@ -40,6 +40,14 @@ impl Effects {
         })
     }
 
+    fn row(&self, label: &str) -> Vec<Cell> {
+        vec![
+            Cell::text(label),
+            Cell::signed(&self.mean_energy_saved(), 1),
+            Cell::signed(&self.mean_time_lost(), 1),
+        ]
+    }
+
     fn draw(
         &self,
         chapter: &mut Chapter,
@@ -91,16 +99,8 @@ fn share_of_affected(saved: &[f64]) -> Option<f64> {
 
 /// Four copies of each program under `linux` and `efs`.
 pub(super) fn figure_8(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<Effects> {
-    let (mixes, both) = (bench.copies(CORES), linux_and_efs());
-    let seeds = &bench.lab.seeds;
-    let grid = Grid::simulate(
-        bench.lab,
-        "efs: Figure 8",
-        &bench.full,
-        &mixes,
-        &both,
-        seeds,
-    )?;
+    let mixes = bench.copies(CORES);
+    let grid = bench.linux_against_efs("efs: Figure 8", &mixes)?;
     let effects = Effects::of(&grid, EFS);
     let names: Vec<String> = mixes.into_iter().map(|mix| mix.name).collect();
     chapter.heading("Figure 8: four copies of each program");
@@ -113,14 +113,8 @@ pub(super) fn figure_8(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<Effec
 }
 
 fn judge_figure_8(grid: &Grid, effects: &Effects, names: &[String]) -> Vec<Verdict> {
-    let chip = over(
-        &grid.compared(EFS, LINUX, Measured::chip_energy, saved),
-        mean,
-    );
-    let product = over(
-        &grid.compared(EFS, LINUX, Measured::energy_delay, saved),
-        mean,
-    );
+    let chip = grid.compared(EFS, LINUX, Measured::chip_energy, saved);
+    let product = grid.compared(EFS, LINUX, Measured::energy_delay, saved);
     let share = over(&effects.energy_saved, share_of_affected);
     let affected_energy = of_affected(effects, &effects.energy_saved);
     let affected_time = of_affected(effects, &effects.time_lost);
@@ -136,7 +130,7 @@ fn judge_figure_8(grid: &Grid, effects: &Effects, names: &[String]) -> Vec<Verdi
         energy(
             "Figure 8: energy of the CPU saved, mean, %",
             paper::FIGURE_8_CPU,
-            &chip,
+            &over(&chip, mean),
         ),
         time(
             "Figure 8: time lost, mean, %",
@@ -146,7 +140,7 @@ fn judge_figure_8(grid: &Grid, effects: &Effects, names: &[String]) -> Vec<Verdi
         energy(
             "Figure 8: energy-delay product saved, mean, %",
             of_product,
-            &product,
+            &over(&product, mean),
         ),
         Verdict::size(what, 100.0 * number / paper::PROGRAMS, 0, &share).resting_on(POWER),
         energy(
@@ -197,18 +191,14 @@ pub(super) fn figure_9(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<Vec<E
     let mixes = bench.copies(CORES);
     let grid = Grid::few(bench.lab, "efs: Figure 9", &bench.full, &mixes, &candidates)?;
     let efs = Effects::of(&grid, EFS);
-    let fewer = EFS + 1..candidates.len();
-    let fixed: Vec<Effects> = fewer.map(|at| Effects::of(&grid, at)).collect();
-    let labels = candidates[EFS + 1..].iter().chain([&candidates[EFS]]);
-    let rows = labels
-        .zip(fixed.iter().chain([&efs]))
-        .map(|(one, effects)| {
-            vec![
-                Cell::text(&one.label),
-                Cell::signed(&effects.mean_energy_saved(), 1),
-                Cell::signed(&effects.mean_time_lost(), 1),
-            ]
-        });
+    let mut fixed = Vec::new();
+    let mut rows = Vec::new();
+    for (at, candidate) in candidates.iter().enumerate().skip(EFS + 1) {
+        let effects = Effects::of(&grid, at);
+        rows.push(effects.row(&candidate.label));
+        fixed.push(effects);
+    }
+    rows.push(efs.row("efs"));
     chapter.heading("Figure 9: fewer cores, fixed");
     chapter.table(
         "efs-figure-9",
@@ -218,7 +208,7 @@ pub(super) fn figure_9(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<Vec<E
             mixes.len()
         ),
         ["how", "energy saved, %", "time lost, %"],
-        rows.collect(),
+        rows,
     );
     chapter.verdicts.extend(judge_figure_9(&efs, &fixed));
     Ok(fixed)
@@ -230,41 +220,26 @@ fn by_mean(a: &[f64], b: &[f64]) -> Ordering {
 
 /// The paper says that EFS is better than all of them, and does not order them.
 fn judge_figure_9(efs: &Effects, fixed: &[Effects]) -> [Verdict; 2] {
-    let energies = fixed.iter().map(Effects::mean_energy_saved);
-    let times = fixed.iter().map(Effects::mean_time_lost);
-    let of_energy = [
+    let saved = fixed.iter().map(Effects::mean_energy_saved);
+    let most_saved = saved.max_by(|a, b| by_mean(a, b)).unwrap_or_default();
+    let lost = fixed.iter().map(Effects::mean_time_lost);
+    let least_lost = lost.min_by(|a, b| by_mean(a, b)).unwrap_or_default();
+    let energies = [
         ("efs", efs.mean_energy_saved()),
-        (
-            "fewer cores",
-            energies.max_by(|a, b| by_mean(a, b)).unwrap_or_default(),
-        ),
+        ("fewer cores", most_saved),
     ];
-    let of_time = [
-        (
-            "fewer cores",
-            times.min_by(|a, b| by_mean(a, b)).unwrap_or_default(),
-        ),
-        ("efs", efs.mean_time_lost()),
-    ];
+    let times = [("fewer cores", least_lost), ("efs", efs.mean_time_lost())];
     let what = "Figure 9: energy saved, against the best of fewer cores";
-    let on_energy = Verdict::order(what, &["efs", "fewer cores"], &of_energy);
+    let on_energy = Verdict::order(what, &["efs", "fewer cores"], &energies);
     let what = "Figure 9: time lost, against the fastest of fewer cores";
-    let on_time = Verdict::order(what, &["fewer cores", "efs"], &of_time);
+    let on_time = Verdict::order(what, &["fewer cores", "efs"], &times);
     [on_energy.resting_on(POWER), on_time.resting_on(STREAMS)]
 }
 
 /// Mixes of high demand.
 pub(super) fn figure_10(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
-    let (mixes, both) = (of_folder("efs", bench.lab.work()), linux_and_efs());
-    let seeds = &bench.lab.seeds;
-    let grid = Grid::simulate(
-        bench.lab,
-        "efs: Figure 10",
-        &bench.full,
-        &mixes,
-        &both,
-        seeds,
-    )?;
+    let mixes = of_folder("efs", bench.lab.work());
+    let grid = bench.linux_against_efs("efs: Figure 10", &mixes)?;
     let effects = Effects::of(&grid, EFS);
     let names = mixes
         .iter()

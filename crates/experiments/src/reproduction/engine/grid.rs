@@ -1,4 +1,4 @@
-//! Trials over mixes, candidates and seeds, and what is computed over them.
+//! Trials over mixes, candidates and seeds, and figures over them.
 
 use super::error::Result;
 use super::lab::Lab;
@@ -9,7 +9,7 @@ use crate::statistics::{geometric_mean, mean, over};
 use cosched_sim::MachineSpec;
 use std::sync::Arc;
 
-/// The results: for each mix and candidate one for each seed.
+/// The results of trials: for each mix and candidate one for each seed.
 #[derive(Debug)]
 pub(crate) struct Grid {
     results: Vec<Vec<Vec<Measured>>>,
@@ -81,13 +81,16 @@ impl Grid {
     }
 
     /// The results of a mix under a candidate, by seed.
-    pub(crate) fn of(&self, mix: usize, candidate: usize) -> &[Measured] {
+    pub(crate) fn runs(&self, mix: usize, candidate: usize) -> &[Measured] {
         &self.results[mix][candidate]
     }
 
     /// A figure of a mix under a candidate, by seed.
     pub(crate) fn values(&self, mix: usize, candidate: usize, figure: Figure) -> Vec<f64> {
-        self.of(mix, candidate).iter().filter_map(figure).collect()
+        self.runs(mix, candidate)
+            .iter()
+            .filter_map(figure)
+            .collect()
     }
 
     /// A figure of each mix under a candidate, by seed.
@@ -130,7 +133,7 @@ impl Grid {
         let mut by_mix = Vec::new();
         for mix in 0..self.mixes {
             let mut changes = Vec::new();
-            for (ours, base) in self.of(mix, candidate).iter().zip(grid.of(mix, base)) {
+            for (ours, base) in self.runs(mix, candidate).iter().zip(grid.runs(mix, base)) {
                 let both = figure(ours).zip(figure(base));
                 changes.extend(both.map(|(ours, base)| change(ours, base)));
             }

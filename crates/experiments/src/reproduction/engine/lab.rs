@@ -1,15 +1,15 @@
-//! How much is simulated: seeds, the length of jobs, and who carries it out.
+//! The scale of the experiments: seeds, the length of jobs, and threads.
 
 use super::pool::Pool;
 use cosched_core::Nanos;
 use cosched_sim::Work;
 
-/// The scale of the experiments, and the pool that carries them out.
+/// The scale of the experiments, and the threads that run them.
 pub(crate) struct Lab<'a> {
     pub(crate) pool: Pool<'a>,
     /// The seeds of the repetitions.
     pub(crate) seeds: Vec<u64>,
-    /// What jobs without a length of their own take alone.
+    /// The solo time of jobs without a length of their own.
     pub(crate) solo: Nanos,
     /// Whether this is the short form.
     pub(crate) quick: bool,

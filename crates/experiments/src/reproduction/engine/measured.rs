@@ -1,10 +1,10 @@
-//! What is measured in a trial.
+//! The measurements of a trial.
 
 use super::watch::Watch;
 use cosched_core::metric::{Outcome, Outcomes, metric};
 use cosched_core::{Counter, Nanos, RunResult};
 
-/// What was measured in a trial.
+/// The measurements of a trial.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
     /// Launch to the end of the last job, in s.
@@ -34,7 +34,7 @@ pub(crate) struct Measured {
 pub(crate) type Figure = fn(&Measured) -> Option<f64>;
 
 impl Measured {
-    /// What a run came to. `energy_parts` are those of the simulated machine.
+    /// The measurements of a run. `energy_parts` are those of the simulated machine, in J.
     pub(crate) fn of(
         result: &RunResult,
         energy_parts: &[(&'static str, f64)],
@@ -62,6 +62,11 @@ impl Measured {
             ends_s,
             watch,
         }
+    }
+
+    /// When so many jobs had ended, in s. Every job of a trial ends.
+    pub(crate) fn end_s(&self, jobs: usize) -> f64 {
+        self.ends_s[jobs - 1]
     }
 
     /// Turnaround in s.

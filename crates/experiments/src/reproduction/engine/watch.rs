@@ -1,4 +1,4 @@
-//! What a trial shows while it goes on.
+//! A recorder of trials: where tasks ran, and the errors of estimates.
 
 use cosched_core::{
     Change, Counter, CpuSet, DecisionRecord, Estimates, Nanos, Placement, ProgressBasis, Purpose,
@@ -15,7 +15,7 @@ pub(crate) struct Stay {
     pub(crate) to: u64,
 }
 
-/// What a trial shows while it goes on.
+/// A recorder of a trial: where tasks ran, and the errors of estimates.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watch {
     noted: Nanos,
@@ -35,7 +35,7 @@ pub(crate) struct Watch {
     pub(crate) progress: BTreeMap<TaskId, (f64, f64)>,
     /// Estimated IPC alone / true IPC alone - 1 of each new estimate.
     pub(crate) solo_errors: Vec<f64>,
-    /// Who had which CPU in the noted time. Of tasks that share CPUs, the first ones that may use a CPU.
+    /// Who had which CPU in the noted time. A task that shares CPUs is noted on the first free one of them.
     pub(crate) stays: Vec<Stay>,
     /// Sums of the counts of each task in the noted time: lines read and written, and time in ns.
     pub(crate) lines: BTreeMap<TaskId, (u64, u64)>,

@@ -45,10 +45,11 @@ fn draw(classes: &[(Class, usize)], alone: &[Alone], rng: &mut Rng) -> Mix {
     for (class, number) in classes {
         let mut left: Vec<&Alone> = alone.iter().filter(|one| class(one)).collect();
         for _ in 0..(*number).min(left.len()) {
-            let one = left.swap_remove(rng.below(left.len() as u64) as usize);
-            let instructions = PART * one.program.instructions.unwrap_or(1e12);
+            let drawn = rng.below(left.len() as u64);
+            let program = &left.swap_remove(drawn as usize).program;
+            let instructions = PART * program.instructions.unwrap_or(1e12);
             let work = Work::Instructions(instructions as u64);
-            jobs.extend(Mix::of_copies(&one.program, 1, work).jobs);
+            jobs.extend(Mix::of_copies(program, 1, work).jobs);
         }
     }
     Mix {
@@ -113,42 +114,58 @@ impl Draws {
 
     /// The figures of the paper's Figures 1 and 3.
     pub(super) fn judge(&self) -> Vec<Verdict> {
-        let mut verdicts = Vec::new();
-        if let Some(kind) = self.kind("3ci-1mi") {
-            let faster = kind.grid.compared(BIG_FAIR, BIAS, Measured::time, gain);
-            let saved = kind.grid.compared(BIG_FAIR, BIAS, Measured::energy, saved);
-            let figure = 100.0 * (paper::FIGURE_1.0 - 1.0);
-            let what = "Figure 1: `big-fair` faster than `bias`, %";
-            verdicts.push(Verdict::draws(what, figure, 0, &faster.concat()));
-            let what = "Figure 1: energy saved by `big-fair`, %";
-            verdicts.push(Verdict::draws(what, paper::FIGURE_1.1, 0, &saved.concat()));
-        }
-        for (base, name, (mean, greatest), worse) in [
-            (BIAS, "bias", paper::OVER_BIAS, 0),
-            (
-                BIG_FAIR,
-                "big-fair",
-                paper::OVER_BIG_FAIR,
-                paper::WORSE.len(),
-            ),
-        ] {
-            let over = format!("Figure 3: saved by `lucky` over `{name}`");
-            let ours = self.of_sets(LUCKY, base, share_saved);
-            verdicts.push(Verdict::draws(format!("{over}, mean, %"), mean, 0, &ours));
-            let ours = self.of_sets(LUCKY, base, most_saved);
-            verdicts.push(Verdict::draws(
-                format!("{over}, greatest, %"),
-                greatest,
-                0,
-                &ours,
-            ));
-            let what = format!("Figure 3: mixes of 8 in which `lucky` is worse than `{name}`");
-            let ours = self.of_sets(LUCKY, base, mixes_worse);
-            verdicts.push(Verdict::draws(what, worse as f64, 0, &ours));
-        }
-        let means = self.of_sets(BIG_FAIR, BIAS, share_saved);
+        let mut verdicts = self.judge_figure_1();
+        verdicts.extend(self.judge_lucky_over(BIAS, "bias", paper::OVER_BIAS, 0));
+        let worse = paper::WORSE.len();
+        verdicts.extend(self.judge_lucky_over(BIG_FAIR, "big-fair", paper::OVER_BIG_FAIR, worse));
         let what = "Figure 3: saved by `big-fair` over `bias`, mean, %";
-        verdicts.push(Verdict::draws(what, paper::BIG_FAIR_OVER_BIAS, 0, &means));
+        let ours = self.of_sets(BIG_FAIR, BIAS, share_saved);
+        verdicts.push(Verdict::draws(what, paper::BIG_FAIR_OVER_BIAS, 0, &ours));
+        verdicts.extend(self.judge_worse_kinds());
+        verdicts
+    }
+
+    fn judge_figure_1(&self) -> Vec<Verdict> {
+        let Some(kind) = self.kind("3ci-1mi") else {
+            return Vec::new();
+        };
+        let (times_as_fast, energy_saved, _) = paper::FIGURE_1;
+        let faster = kind.grid.compared(BIG_FAIR, BIAS, Measured::time, gain);
+        let saved = kind.grid.compared(BIG_FAIR, BIAS, Measured::energy, saved);
+        let percent_faster = 100.0 * (times_as_fast - 1.0);
+        let on_time = "Figure 1: `big-fair` faster than `bias`, %";
+        let on_energy = "Figure 1: energy saved by `big-fair`, %";
+        vec![
+            Verdict::draws(on_time, percent_faster, 0, &faster.concat()),
+            Verdict::draws(on_energy, energy_saved, 0, &saved.concat()),
+        ]
+    }
+
+    /// What `lucky` saves over another policy: mean, greatest, and in how many mixes it is worse.
+    fn judge_lucky_over(
+        &self,
+        base: usize,
+        name: &str,
+        (mean, greatest): (f64, f64),
+        worse: usize,
+    ) -> [Verdict; 3] {
+        let saved = format!("Figure 3: saved by `lucky` over `{name}`");
+        let on_mean = format!("{saved}, mean, %");
+        let on_greatest = format!("{saved}, greatest, %");
+        let on_worse = format!("Figure 3: mixes of 8 in which `lucky` is worse than `{name}`");
+        let means = self.of_sets(LUCKY, base, share_saved);
+        let most = self.of_sets(LUCKY, base, most_saved);
+        let number = self.of_sets(LUCKY, base, mixes_worse);
+        [
+            Verdict::draws(on_mean, mean, 0, &means),
+            Verdict::draws(on_greatest, greatest, 0, &most),
+            Verdict::draws(on_worse, worse as f64, 0, &number),
+        ]
+    }
+
+    /// The kinds in which `big-fair` was better in the paper.
+    fn judge_worse_kinds(&self) -> Vec<Verdict> {
+        let mut verdicts = Vec::new();
         for (name, figure) in paper::WORSE {
             if let Some(kind) = self.kind(name) {
                 let name = kind.name;
@@ -160,7 +177,7 @@ impl Draws {
         verdicts
     }
 
-    /// How much depends on what is drawn, and on what.
+    /// How much the result depends on the draw, and on which property of it.
     pub(super) fn show(
         &self,
         chapter: &mut Chapter,
@@ -275,14 +292,15 @@ fn time_on_small(job: &SimJob, alone: &[Alone]) -> f64 {
 
 /// What the job that takes longest on a small core gains from the big one, over what the jobs do in the mean.
 fn longest_gain(jobs: &[SimJob], alone: &[Alone], benefits: &[Benefit]) -> f64 {
-    let (mut ratios, mut longest) = (Vec::new(), (f64::MIN, 0.0));
-    for job in jobs {
-        let ratio = mean(ratio_of(benefits, &job.program.name)).unwrap_or(0.0);
-        let time = time_on_small(job, alone);
-        if time >= longest.0 {
-            longest = (time, ratio);
-        }
-        ratios.push(ratio);
+    let gains = jobs.iter().map(|job| {
+        let ratio = ratio_of(benefits, &job.program.name);
+        mean(ratio).unwrap_or(0.0)
+    });
+    let gains: Vec<f64> = gains.collect();
+    let times = jobs.iter().map(|job| time_on_small(job, alone));
+    let longest = times.zip(&gains).max_by(|(a, _), (b, _)| a.total_cmp(b));
+    match longest.zip(mean(&gains)) {
+        Some(((_, gain), mean)) => gain / mean,
+        None => 0.0,
     }
-    mean(&ratios).map_or(0.0, |mean| longest.1 / mean)
 }

@@ -1,6 +1,8 @@
 //! What the differences from the paper come from, and what it does not say: one thing is changed at a time.
 
-use super::{BANDWIDTH, Bench, FAIR, LINUX, PERF_FAIR, ROUND_ROBIN};
+use super::{
+    BANDWIDTH, Bench, FAIR, HALF, JOBS, LINUX, PERF_FAIR, ROUND_ROBIN, mixes_faster, mixes_unfair,
+};
 use crate::reproduction::engine::{
     Axes, Candidate, Cell, Chapter, Grid, Lab, Measured, Mix, Result, changed, curves, gain, plain,
     refitted, with_long_slices,
@@ -63,16 +65,19 @@ fn without_measurements(candidate: Candidate) -> Candidate {
     candidate.knowing_progress().with("estimation_share_max", 0)
 }
 
-/// For each seed, in how many mixes one candidate is faster than another.
-fn wins(grid: &Grid, one: usize, other: usize) -> Vec<f64> {
-    grid.count(|mix, seed| {
-        grid.of(mix, one)[seed].turnaround_s < grid.of(mix, other)[seed].turnaround_s
-    })
-}
-
 /// The mean of values as text.
 fn mean_text(values: &[f64]) -> String {
     mean(values).map_or_else(|| "-".to_owned(), |mean| plain(mean, 1))
+}
+
+/// What is left of gains in per cent without others, by seed.
+fn gains_without(gains: &[f64], others: &[f64]) -> Vec<f64> {
+    let mut rest = Vec::new();
+    for (gain, other) in gains.iter().zip(others) {
+        let ratio = (1.0 + gain / 100.0) / (1.0 + other / 100.0);
+        rest.push(100.0 * (ratio - 1.0));
+    }
+    rest
 }
 
 impl Ends<'_> {
@@ -102,7 +107,7 @@ impl Ends<'_> {
                 let mut row = vec![
                     Cell::text(bench.channels),
                     Cell::text(&candidate.label),
-                    Cell::signed(&grid.speed_up(at, (&bench.grid, LINUX)), 1),
+                    Cell::signed(&bench.overall_in(&grid, at), 1),
                     Cell::mean(&grid.unfairness(at), 1),
                 ];
                 row.extend(more(&grid, at));
@@ -127,20 +132,30 @@ impl Ends<'_> {
         ));
     }
 
+    fn mixes_of_high_demand(&self) -> Vec<Mix> {
+        let groups = &self.benches[1].groups;
+        let mut mixes = Vec::new();
+        for (mix, group) in self.mixes.iter().zip(groups) {
+            if *group == HIGH {
+                mixes.push(mix.clone());
+            }
+        }
+        mixes
+    }
+
     /// Mixes of high demand where memory is scarcer still.
     fn scarcer(&self, chapter: &mut Chapter) -> Result<()> {
         let candidates = ["linux", "bandwidth", "oracle", "perf-fair", "fair"].map(Candidate::new);
-        let fewest = self.benches[1];
-        let by_group = self.mixes.iter().zip(&fewest.groups);
-        let high = by_group.filter(|(_, group)| **group == HIGH);
-        let mixes: Vec<Mix> = high.map(|(mix, _)| mix.clone()).collect();
+        let [_, fewest] = self.benches;
+        let mixes = self.mixes_of_high_demand();
         let mut rows = Vec::new();
         for share in [1.0, 0.7, 0.5] {
             let spec = changed(&fewest.spec, |machine| {
                 machine.memory.gb_per_s_per_channel *= share;
             });
+            let spec = refitted(spec)?;
             let what = format!("perf-fair: {share} of a channel");
-            let grid = Grid::few(self.lab, &what, &refitted(spec)?, &mixes, &candidates)?;
+            let grid = Grid::few(self.lab, &what, &spec, &mixes, &candidates)?;
             let mut row = vec![Cell::number(share, 1)];
             for at in LINUX + 1..candidates.len() {
                 let gains = grid.compared(at, LINUX, Measured::time, gain);
@@ -169,19 +184,15 @@ impl Ends<'_> {
 
     /// What `linux` gains by slices as long as a quantum.
     fn refill(&self, chapter: &mut Chapter) -> Result<()> {
+        let linux = [Candidate::new("linux")];
         let mut rows = Vec::new();
         for bench in self.benches {
-            let (spec, linux) = (with_long_slices(&bench.spec), [Candidate::new("linux")]);
+            let spec = with_long_slices(&bench.spec);
             let grid = self.grid("slices of 200 ms", bench, &spec, &linux)?;
-            let slices = grid.speed_up(0, (&bench.grid, LINUX));
+            let slices = bench.overall_in(&grid, 0);
             let mut row = vec![Cell::text(bench.channels), Cell::signed(&slices, 1)];
             for at in [ROUND_ROBIN, BANDWIDTH, FAIR, PERF_FAIR] {
-                let both = slices.iter().zip(bench.overall(at));
-                let rest: Vec<f64> = both
-                    .map(|(slices, over)| {
-                        100.0 * ((1.0 + over / 100.0) / (1.0 + slices / 100.0) - 1.0)
-                    })
-                    .collect();
+                let rest = gains_without(&bench.overall(at), &slices);
                 row.push(Cell::signed(&rest, 1));
             }
             rows.push(row);
@@ -230,7 +241,7 @@ impl Ends<'_> {
         ];
         let rows = self.by_candidate("what estimates cost", &candidates, |grid, at| {
             vec![match at {
-                3..6 => Cell::mean(&wins(grid, at, at - 3), 1),
+                3..6 => Cell::mean(&mixes_faster(grid, at, at - 3), 1),
                 _ => Cell::absent(),
             }]
         })?;
@@ -316,13 +327,11 @@ impl Ends<'_> {
                 let noisy = changed(&bench.spec, |machine| machine.counters.noise = noise);
                 let what = format!("noise of {} %", plain(100.0 * noise, 0));
                 let grid = self.grid(&what, bench, &Arc::new(noisy), &candidates)?;
-                let above =
-                    grid.count(|mix, seed| grid.of(mix, 0)[seed].unfair_percent() > Some(20.0));
                 rows.push(vec![
                     Cell::text(bench.channels),
                     Cell::number(100.0 * noise, 0),
                     Cell::mean(&grid.unfairness(0), 1),
-                    Cell::mean(&above, 1),
+                    Cell::mean(&mixes_unfair(&grid, 0), 1),
                     Cell::mean(&grid.unfairness(1), 1),
                     Cell::mean(&grid.unfairness(2), 1),
                 ]);
@@ -355,24 +364,14 @@ impl Ends<'_> {
         let as_it_is = MARGINS.map(with_margin);
         let knowing = as_it_is.clone().map(without_measurements);
         let candidates = [as_it_is, knowing].concat();
-        let (mut rows, mut lines) = (Vec::new(), Vec::new());
+        let mut rows = Vec::new();
+        let mut lines = Vec::new();
         for bench in self.benches {
             let grid = self.grid("the knob", bench, &bench.spec, &candidates)?;
-            let mut points = [Vec::new(), Vec::new()];
-            for (at, margin) in MARGINS.iter().enumerate() {
-                let mut row = vec![Cell::text(bench.channels), Cell::text(margin.to_string())];
-                for (points, at) in points.iter_mut().zip([at, MARGINS.len() + at]) {
-                    let speed = grid.speed_up(at, (&bench.grid, LINUX));
-                    let unfairness = grid.unfairness(at);
-                    row.extend([Cell::signed(&speed, 1), Cell::mean(&unfairness, 1)]);
-                    points.extend(mean(&unfairness).zip(mean(&speed)));
-                }
-                rows.push(row);
-            }
-            let [points, known] = points;
-            let name = format!("{}, true progress", bench.channels);
-            lines.push(Curve::line(bench.channels.to_owned(), points));
-            lines.push(Curve::line(name, known));
+            rows.extend(knob_rows(bench, &grid));
+            let with_truth = format!("{}, true progress", bench.channels);
+            lines.push(knob_curve(bench.channels.to_owned(), bench, &grid, 0));
+            lines.push(knob_curve(with_truth, bench, &grid, MARGINS.len()));
         }
         chapter.text(
             "**What fairness costs.** The knob between performance and fairness is the distance in quanta that a job keeps from \
@@ -408,14 +407,36 @@ impl Ends<'_> {
     }
 }
 
-/// In how many mixes `linux` has ended so many jobs before all others, or after them.
-fn ended(bench: &Bench, jobs: usize, is_first: bool, others: &[usize]) -> Cell {
+/// A row for each margin: speed-up and unfairness as it is, and both with true progress and without measurements.
+fn knob_rows(bench: &Bench, grid: &Grid) -> Vec<Vec<Cell>> {
+    let mut rows = Vec::new();
+    for (at, margin) in MARGINS.iter().enumerate() {
+        let mut row = vec![Cell::text(bench.channels), Cell::text(margin.to_string())];
+        for candidate in [at, MARGINS.len() + at] {
+            row.push(Cell::signed(&bench.overall_in(grid, candidate), 1));
+            row.push(Cell::mean(&grid.unfairness(candidate), 1));
+        }
+        rows.push(row);
+    }
+    rows
+}
+
+/// Unfairness and speed-up of the candidate for each margin, of which `first` is the first.
+fn knob_curve(name: String, bench: &Bench, grid: &Grid, first: usize) -> Curve {
+    let mut points = Vec::new();
+    for candidate in first..first + MARGINS.len() {
+        let speed_up = mean(&bench.overall_in(grid, candidate));
+        points.extend(mean(&grid.unfairness(candidate)).zip(speed_up));
+    }
+    Curve::line(name, points)
+}
+
+/// In how many mixes the time at which `linux` has ended so many jobs compares so with that of each of these policies.
+fn ended(bench: &Bench, jobs: usize, compare: fn(&f64, &f64) -> bool, others: &[usize]) -> Cell {
     let mixes = bench.grid.count(|mix, seed| {
-        let [linux, others] = [&[LINUX], others].map(|which| {
-            let runs = which.iter().map(|&at| &bench.grid.of(mix, at)[seed]);
-            runs.map(|run| run.ends_s[jobs - 1]).collect::<Vec<_>>()
-        });
-        others.iter().all(|other| (linux[0] < *other) == is_first)
+        let linux_s = bench.grid.runs(mix, LINUX)[seed].end_s(jobs);
+        let mut others = others.iter().map(|&at| &bench.grid.runs(mix, at)[seed]);
+        others.all(|other| compare(&linux_s, &other.end_s(jobs)))
     });
     Cell::mean(&mixes, 1)
 }
@@ -425,9 +446,9 @@ fn figure_3(chapter: &mut Chapter, benches: &[Bench]) {
     let rows = benches.iter().map(|bench| {
         vec![
             Cell::text(bench.channels),
-            ended(bench, 12, true, &[FAIR, PERF_FAIR]),
-            ended(bench, 12, true, &[BANDWIDTH]),
-            ended(bench, 24, false, &[BANDWIDTH, FAIR, PERF_FAIR]),
+            ended(bench, HALF, f64::lt, &[FAIR, PERF_FAIR]),
+            ended(bench, HALF, f64::lt, &[BANDWIDTH]),
+            ended(bench, JOBS, f64::ge, &[BANDWIDTH, FAIR, PERF_FAIR]),
         ]
     });
     chapter.text(

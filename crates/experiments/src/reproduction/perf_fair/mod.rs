@@ -40,6 +40,14 @@ const ROUND_ROBIN: usize = 5;
 /// Mix 9 is the one of Figure 3.
 const NINTH: usize = 8;
 
+/// Jobs of a mix.
+const JOBS: usize = 24;
+/// Half of them: as many as there are hardware threads.
+const HALF: usize = JOBS / 2;
+
+/// The paper counts the mixes whose unfairness is above this, in per cent.
+const UNFAIR_PERCENT: f64 = 20.0;
+
 /// The groups of mixes of section 7.2: by the lines that they read per us, below 80, 80 to 120, and above.
 const GROUPS: [&str; 3] = ["low demand", "middle demand", "high demand"];
 
@@ -80,8 +88,14 @@ impl Bench {
         self.grid.compared(candidate, LINUX, Measured::time, gain)
     }
 
+    /// For each seed, the mean speed-up over linux in per cent.
     fn overall(&self, candidate: usize) -> Vec<f64> {
-        self.grid.speed_up(candidate, (&self.grid, LINUX))
+        self.overall_in(&self.grid, candidate)
+    }
+
+    /// The same of a candidate of another grid with the same mixes.
+    fn overall_in(&self, grid: &Grid, candidate: usize) -> Vec<f64> {
+        grid.speed_up(candidate, (&self.grid, LINUX))
     }
 
     /// For each seed, the mean speed-up of the mixes of a group.
@@ -90,6 +104,22 @@ impl Bench {
         let of_group = all.filter(|(_, of)| **of == group);
         over(&of_group.map(|(mix, _)| mix).collect::<Vec<_>>(), mean)
     }
+}
+
+/// For each seed, in how many mixes one candidate is faster than another.
+fn mixes_faster(grid: &Grid, one: usize, other: usize) -> Vec<f64> {
+    grid.count(|mix, seed| {
+        let [one, other] = [one, other].map(|at| &grid.runs(mix, at)[seed]);
+        one.turnaround_s < other.turnaround_s
+    })
+}
+
+/// For each seed, in how many mixes the unfairness under a candidate is above 20 %.
+fn mixes_unfair(grid: &Grid, candidate: usize) -> Vec<f64> {
+    grid.count(|mix, seed| {
+        let run = &grid.runs(mix, candidate)[seed];
+        run.unfair_percent() > Some(UNFAIR_PERCENT)
+    })
 }
 
 /// Lines read per us under linux, mean over the seeds.

@@ -122,7 +122,7 @@ fn figure_2(chapter: &mut Chapter, bench: &Bench, mixes: &[String]) {
 /// The paper's curves: jobs of mix 9 that have not ended, for the first seed.
 fn figure_3(chapter: &mut Chapter, bench: &Bench) {
     let lines = POLICIES.iter().enumerate().map(|(at, policy)| {
-        let ends = &bench.grid.of(NINTH, at)[0].ends_s;
+        let ends = &bench.grid.runs(NINTH, at)[0].ends_s;
         let mut left = ends.len() as f64;
         let mut points = vec![(0.0, left)];
         for end in ends {

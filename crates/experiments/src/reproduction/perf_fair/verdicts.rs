@@ -1,12 +1,12 @@
 //! The paper's figures and orders held against ours.
 
-use super::{BANDWIDTH, Bench, FAIR, GROUPS, LINUX, NINTH, PERF_FAIR, POLICIES};
+use super::{
+    BANDWIDTH, Bench, FAIR, GROUPS, HALF, LINUX, NINTH, PERF_FAIR, POLICIES, mixes_faster,
+    mixes_unfair,
+};
 use crate::reproduction::engine::{Figure, Lab, Measured, Verdict};
 use crate::reproduction::paper::perf_fair as paper;
 use crate::statistics::over;
-
-/// As many jobs as there are hardware threads.
-const HALF: usize = 12;
 
 /// A figure of each of some policies, by name.
 type Named = Vec<(&'static str, Vec<f64>)>;
@@ -45,10 +45,9 @@ fn unfairness(bench: &Bench) -> Vec<Verdict> {
     let values = of(order, |at| grid.unfairness(at));
     verdicts.push(Verdict::order("unfairness", &order, &values));
     for (name, figure) in paper::MIXES_ABOVE_20 {
-        let at = position(name);
-        let above = grid.count(|mix, seed| grid.of(mix, at)[seed].unfair_percent() > Some(20.0));
         let what = format!("mixes of 13 above 20 % under `{name}`");
-        verdicts.push(Verdict::size(what, figure, 1, &above));
+        let ours = mixes_unfair(grid, position(name));
+        verdicts.push(Verdict::size(what, figure, 1, &ours));
     }
     verdicts
 }
@@ -64,12 +63,9 @@ fn speed(bench: &Bench) -> Vec<Verdict> {
     let order = ["oracle", "perf-fair", "bandwidth", "fair", "linux"];
     let values = of(order, |at| bench.overall(at));
     verdicts.push(Verdict::order("speed", &order, &values));
-    let grid = &bench.grid;
-    let wins = grid.count(|mix, seed| {
-        grid.of(mix, PERF_FAIR)[seed].turnaround_s < grid.of(mix, FAIR)[seed].turnaround_s
-    });
     let what = "mixes of 13 in which `perf-fair` is faster than `fair`";
-    verdicts.push(Verdict::at_least(what, 13.0, 1, &wins));
+    let ours = mixes_faster(&bench.grid, PERF_FAIR, FAIR);
+    verdicts.push(Verdict::at_least(what, 13.0, 1, &ours));
     verdicts
 }
 
@@ -92,10 +88,20 @@ fn speed_by_group(bench: &Bench) -> Vec<Verdict> {
 }
 
 /// When so many jobs of mix 9 have ended, in s, by seed.
-fn ends(bench: &Bench, candidate: usize, ended: usize) -> Vec<f64> {
-    let runs = bench.grid.of(NINTH, candidate).iter();
-    runs.filter_map(|run| run.ends_s.get(ended - 1).copied())
-        .collect()
+fn ends_s(bench: &Bench, candidate: usize, jobs: usize) -> Vec<f64> {
+    let runs = bench.grid.runs(NINTH, candidate).iter();
+    runs.map(|run| run.end_s(jobs)).collect()
+}
+
+/// Section 7.3: mix 9.
+fn orders_of_ninth(bench: &Bench) -> [Verdict; 3] {
+    let by_time = ["linux", "fair", "perf-fair", "bandwidth"];
+    let by_unfairness = ["bandwidth", "linux", "perf-fair", "fair"];
+    [
+        order_of_ninth(bench, "turnaround", by_time, Measured::time),
+        order_of_ninth(bench, "unfairness", by_unfairness, Measured::unfair_percent),
+        half_of_ninth(bench),
+    ]
 }
 
 fn order_of_ninth(bench: &Bench, what: &str, order: [&'static str; 4], figure: Figure) -> Verdict {
@@ -103,44 +109,34 @@ fn order_of_ninth(bench: &Bench, what: &str, order: [&'static str; 4], figure: F
     Verdict::order(format!("{what} of mix 9"), &order, &values)
 }
 
-/// Section 7.3: mix 9.
-fn orders_of_ninth(bench: &Bench) -> [Verdict; 3] {
-    let by_time = ["linux", "fair", "perf-fair", "bandwidth"];
-    let by_unfairness = ["bandwidth", "linux", "perf-fair", "fair"];
-    let others = [BANDWIDTH, FAIR, PERF_FAIR].map(|at| ends(bench, at, HALF));
-    let first_of_others = over(&others, |ends| ends.iter().copied().reduce(f64::min));
-    let half = [
-        ("linux", ends(bench, LINUX, HALF)),
+/// In the paper `linux` has ended half of the jobs before the others.
+fn half_of_ninth(bench: &Bench) -> Verdict {
+    let others = [BANDWIDTH, FAIR, PERF_FAIR].map(|at| ends_s(bench, at, HALF));
+    let first_of_others = over(&others, |ends_s| ends_s.iter().copied().reduce(f64::min));
+    let values = [
+        ("linux", ends_s(bench, LINUX, HALF)),
         ("others", first_of_others),
     ];
     let what = "time until 12 jobs of mix 9 have ended";
-    [
-        order_of_ninth(bench, "turnaround", by_time, Measured::time),
-        order_of_ninth(bench, "unfairness", by_unfairness, Measured::unfair_percent),
-        Verdict::order(what, &["others", "linux"], &half),
-    ]
+    Verdict::order(what, &["others", "linux"], &values)
 }
 
 /// The two times that the paper gives of mix 9.
 fn times_of_ninth(lab: &Lab<'_>, bench: &Bench) -> [Verdict; 2] {
-    let first = ends(bench, BANDWIDTH, 1);
-    let half = ends(bench, LINUX, HALF);
-    let solo_s = lab.solo.as_s();
+    let first_s = ends_s(bench, BANDWIDTH, 1);
+    let half_s = ends_s(bench, LINUX, HALF);
+    let of_first = "`bandwidth`: the first job of mix 9 ends, in solo times";
+    let of_half = "`linux`: 12 jobs of mix 9 have ended, in solo times";
     [
-        (
-            "`bandwidth`: the first job of mix 9 ends, in solo times",
-            paper::FIRST_END_QUANTA,
-            first,
-        ),
-        (
-            "`linux`: 12 jobs of mix 9 have ended, in solo times",
-            paper::HALF_END_QUANTA,
-            half,
-        ),
+        in_solo_times(lab, of_first, paper::FIRST_END_QUANTA, &first_s),
+        in_solo_times(lab, of_half, paper::HALF_END_QUANTA, &half_s),
     ]
-    .map(|(what, quanta, ends)| {
-        let ours: Vec<f64> = ends.iter().map(|end| end / solo_s).collect();
-        let figure = quanta * paper::QUANTUM_S / paper::SOLO_S;
-        Verdict::size(what, figure, 2, &ours)
-    })
+}
+
+/// A time that the paper gives in quanta, and ours in s by seed, both as multiples of what a job takes alone.
+fn in_solo_times(lab: &Lab<'_>, what: &str, quanta: f64, ours_s: &[f64]) -> Verdict {
+    let figure = quanta * paper::QUANTUM_S / paper::SOLO_S;
+    let solo_s = lab.solo.as_s();
+    let ours: Vec<f64> = ours_s.iter().map(|end_s| end_s / solo_s).collect();
+    Verdict::size(what, figure, 2, &ours)
 }

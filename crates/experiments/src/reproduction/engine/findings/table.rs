@@ -27,7 +27,7 @@ pub struct Cell {
 
 impl Cell {
     /// Words.
-    pub fn text(words: impl Into<String>) -> Cell {
+    pub(crate) fn text(words: impl Into<String>) -> Cell {
         Cell {
             text: words.into(),
             is_number: false,
@@ -35,7 +35,7 @@ impl Cell {
     }
 
     /// No number.
-    pub fn absent() -> Cell {
+    pub(crate) fn absent() -> Cell {
         Cell::of_number("-".to_owned())
     }
 
@@ -47,7 +47,7 @@ impl Cell {
     }
 
     /// A number with so many decimals; absent if it is not finite.
-    pub fn number(value: f64, decimals: usize) -> Cell {
+    pub(crate) fn number(value: f64, decimals: usize) -> Cell {
         if value.is_finite() {
             Cell::of_number(plain(value, decimals))
         } else {
@@ -56,12 +56,12 @@ impl Cell {
     }
 
     /// A mean with its interval; absent if there are no values.
-    pub fn mean(values: &[f64], decimals: usize) -> Cell {
+    pub(crate) fn mean(values: &[f64], decimals: usize) -> Cell {
         Cell::estimate(Estimate::of(values), decimals)
     }
 
     /// The same with its sign: for what can be gained and lost.
-    pub fn signed(values: &[f64], decimals: usize) -> Cell {
+    pub(crate) fn signed(values: &[f64], decimals: usize) -> Cell {
         let estimate = Estimate::of(values);
         estimate.map_or_else(Cell::absent, |estimate| {
             Cell::of_number(shown(&estimate, decimals, true))
@@ -69,14 +69,14 @@ impl Cell {
     }
 
     /// An estimate; absent if there is none.
-    pub fn estimate(estimate: Option<Estimate>, decimals: usize) -> Cell {
+    pub(crate) fn estimate(estimate: Option<Estimate>, decimals: usize) -> Cell {
         estimate.map_or_else(Cell::absent, |estimate| {
             Cell::of_number(shown(&estimate, decimals, false))
         })
     }
 
     /// What was drawn many times: the mean, and from the 10th to the 90th percentile; absent if it was not.
-    pub fn draws(values: &[f64], decimals: usize) -> Cell {
+    pub(crate) fn draws(values: &[f64], decimals: usize) -> Cell {
         let ends = quantile(values, 0.1).zip(quantile(values, 0.9));
         let Some((mean, (low, high))) = mean(values).zip(ends) else {
             return Cell::absent();

@@ -73,22 +73,42 @@ impl Agreement {
 
 impl Verdict {
     /// A figure that can only be positive.
-    pub fn size(what: impl Into<String>, paper: f64, decimals: usize, ours: &[f64]) -> Verdict {
+    pub(crate) fn size(
+        what: impl Into<String>,
+        paper: f64,
+        decimals: usize,
+        ours: &[f64],
+    ) -> Verdict {
         Verdict::figure(what, Kind::Size, paper, decimals, ours)
     }
 
     /// A figure that can be gained or lost.
-    pub fn gain(what: impl Into<String>, paper: f64, decimals: usize, ours: &[f64]) -> Verdict {
+    pub(crate) fn gain(
+        what: impl Into<String>,
+        paper: f64,
+        decimals: usize,
+        ours: &[f64],
+    ) -> Verdict {
         Verdict::figure(what, Kind::Gain, paper, decimals, ours)
     }
 
     /// A figure of which the paper states only an upper bound.
-    pub fn at_most(what: impl Into<String>, paper: f64, decimals: usize, ours: &[f64]) -> Verdict {
+    pub(crate) fn at_most(
+        what: impl Into<String>,
+        paper: f64,
+        decimals: usize,
+        ours: &[f64],
+    ) -> Verdict {
         Verdict::figure(what, Kind::AtMost, paper, decimals, ours)
     }
 
     /// A figure of which the paper states only a lower bound.
-    pub fn at_least(what: impl Into<String>, paper: f64, decimals: usize, ours: &[f64]) -> Verdict {
+    pub(crate) fn at_least(
+        what: impl Into<String>,
+        paper: f64,
+        decimals: usize,
+        ours: &[f64],
+    ) -> Verdict {
         Verdict::figure(what, Kind::AtLeast, paper, decimals, ours)
     }
 
@@ -126,7 +146,12 @@ impl Verdict {
 
     /// A figure of something that was drawn, in the paper once, here many times: it agrees if the paper's lies among eight of
     /// ten of ours.
-    pub fn draws(what: impl Into<String>, paper: f64, decimals: usize, ours: &[f64]) -> Verdict {
+    pub(crate) fn draws(
+        what: impl Into<String>,
+        paper: f64,
+        decimals: usize,
+        ours: &[f64],
+    ) -> Verdict {
         let agreement = match quantile(ours, 0.1).zip(quantile(ours, 0.9)) {
             None => Agreement::NotMeasured,
             Some((low, high)) if (low..=high).contains(&paper) => Agreement::Agrees,
@@ -146,7 +171,11 @@ impl Verdict {
 
     /// An order from the greatest to the least. `values` holds each name with a value for each repetition, the same for all.
     /// Names without a significant difference stand in one place, with ` ~ ` between them; in the paper's order likewise.
-    pub fn order(what: impl Into<String>, paper: &[&str], values: &[(&str, Vec<f64>)]) -> Verdict {
+    pub(crate) fn order(
+        what: impl Into<String>,
+        paper: &[&str],
+        values: &[(&str, Vec<f64>)],
+    ) -> Verdict {
         Verdict {
             what: what.into(),
             on: None,
@@ -161,20 +190,20 @@ impl Verdict {
 
     /// It was fitted to the paper itself.
     #[must_use]
-    pub fn fitted(self) -> Verdict {
+    pub(crate) fn fitted(self) -> Verdict {
         self.resting_on(FITTED)
     }
 
     /// It rests on something that was fitted to the paper or chosen by it.
     #[must_use]
-    pub fn resting_on(mut self, what: &'static str) -> Verdict {
+    pub(crate) fn resting_on(mut self, what: &'static str) -> Verdict {
         self.rests_on = Some(what);
         self
     }
 
     /// It is of one of several machines.
     #[must_use]
-    pub fn on(mut self, machine: &'static str) -> Verdict {
+    pub(crate) fn on(mut self, machine: &'static str) -> Verdict {
         self.on = Some(machine);
         self
     }
