@@ -23,6 +23,9 @@ pub(crate) struct Claim<'a> {
     pub(crate) group: Option<&'a Path>,
     /// Only processes of this user are claimed; a list says nothing about those of others.
     pub(crate) owner: u32,
+    /// The list is the guardian's copy, which only the run can write. It can name processes of other users: a user may
+    /// signal all processes in a user namespace of its own, as in a container without root.
+    pub(crate) is_own_list: bool,
 }
 
 /// A process of a run.
@@ -70,7 +73,7 @@ impl Claim<'_> {
 
     /// The superuser's list may name anybody's processes: root can start programs as others.
     fn may_claim(&self, look: &Look<'_>, pid: RawPid) -> bool {
-        self.owner == 0 || look.users(pid).contains(&self.owner)
+        self.is_own_list || self.owner == 0 || look.users(pid).contains(&self.owner)
     }
 }
 
@@ -296,6 +299,7 @@ mod tests {
             record: Some(&list),
             group: None,
             owner: 7,
+            is_own_list: false,
         };
         assert_eq!(
             claimed(&root, &claim),
@@ -344,9 +348,30 @@ mod tests {
             record: Some(&list),
             group: None,
             owner,
+            is_own_list: false,
         };
         assert_eq!(claimed(&root, &claim(0)), [20, 30]);
         assert_eq!(claimed(&root, &claim(1000)), [20, 40], "their own they may");
+    }
+
+    /// Containers without root have processes of other users.
+    #[test]
+    fn a_guardian_claims_what_its_run_listed_of_other_users() {
+        let (dir, root) = tree();
+        let leader = write(dir.path(), 20, 1, 20, 80, None);
+        write(dir.path(), 30, 20, 30, 90, None);
+        write(dir.path(), 40, 1, 40, 90, Some(RUN));
+        let list = record(&root, RUN, &[leader], &[]);
+        for (is_own_list, expected) in [(false, &[][..]), (true, &[20, 30])] {
+            let claim = Claim {
+                run: RunId::parse(RUN).unwrap(),
+                record: Some(&list),
+                group: None,
+                owner: 8,
+                is_own_list,
+            };
+            assert_eq!(claimed(&root, &claim), expected);
+        }
     }
 
     #[test]
@@ -382,6 +407,7 @@ mod tests {
                 record: list.as_ref(),
                 group: None,
                 owner,
+                is_own_list: false,
             };
             claim.wake_guardian(&Look::new(&real));
         };

@@ -76,6 +76,7 @@ impl Charge {
             record,
             group: self.head.group.as_deref(),
             owner: geteuid().as_raw(),
+            is_own_list: true,
         }
     }
 }

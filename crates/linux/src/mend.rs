@@ -164,6 +164,7 @@ impl DeadRun {
             record: self.record.as_ref(),
             group: self.group.as_deref(),
             owner: self.owner,
+            is_own_list: false,
         }
     }
 

@@ -135,7 +135,10 @@ fn live(folder: &Folder, name: &OsStr) -> Option<(RunId, CpuSet)> {
 
 /// Removes the files of dead runs, as far as the caller may.
 pub(crate) fn forget_dead(root: &Root) {
-    live_runs(&folders(root));
+    let folders = folders(root);
+    // A run that is just choosing has a file without a lock for a moment.
+    let _locks = lock_all(&folders);
+    live_runs(&folders);
 }
 
 impl Seat {

@@ -84,6 +84,8 @@ fn check(dir: &Path, is_good: bool, why: impl FnOnce() -> String) -> Result<(), 
 const NAME: &str = "cosched";
 /// The name of a folder in /tmp: this and the user's number.
 const TEMPORARY: &str = "cosched-";
+/// Maximum number of entries read in a folder: root reads those of all users, who can fill them.
+const MOST_ENTRIES: usize = 100_000;
 
 impl Folder {
     /// The caller's own folder, in the first place that is good; it is made if needed.
@@ -236,7 +238,8 @@ impl Folder {
     /// The names in it that begin so, sorted.
     pub(crate) fn names(&self, prefix: &str) -> Vec<OsString> {
         let entries = rustix::fs::Dir::read_from(&self.fd).ok();
-        let names = entries.into_iter().flatten().filter_map(|entry| {
+        let entries = entries.into_iter().flatten().take(MOST_ENTRIES);
+        let names = entries.filter_map(|entry| {
             Some(OsStr::from_bytes(entry.ok()?.file_name().to_bytes()).to_owned())
         });
         let mut names: Vec<OsString> = names
@@ -310,11 +313,12 @@ fn is_private(dir: &Path, user: u32) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    fn tree() -> (tempfile::TempDir, Root, PathBuf) {
+    /// A small tree, and the place of the caller's folder in it.
+    pub(crate) fn tree() -> (tempfile::TempDir, Root, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("tmp")).unwrap();
         let root = Root::new(dir.path());

@@ -1,8 +1,8 @@
 //! The files by which a live run is watched, in the user's runtime folder, and the live runs.
 //!
 //! `status-RUN` is the state of the run. `requests-RUN` is a pipe on which others ask the run for something. RUN is the
-//! identity of the run. Only the owner of the folder and root can reach them. Whoever finds the files of a killed run
-//! removes them.
+//! identity of the run. Only the owner of the folder and root can reach them. The next start, `cosched thaw` and each
+//! search for live runs remove the files of killed runs.
 
 use crate::process;
 use crate::root::Root;
@@ -23,7 +23,7 @@ const NEXT: &str = "next-status-";
 const REQUESTS: &str = "requests-";
 /// The beginnings of the names of all files of live runs.
 const PREFIXES: [&str; 3] = [STATUS, "run-", "cpus-"];
-/// Maximum length of a request. The kernel writes so much to a pipe in one piece.
+/// Maximum length of a request. The kernel never splits a write of this length to a pipe.
 const MAX_REQUEST: usize = rustix::pipe::PIPE_BUF;
 /// Maximum number of bytes of requests read at once.
 const MAX_READ: usize = 64 << 10;
@@ -122,7 +122,7 @@ impl AsFd for Requests {
 }
 
 impl Requests {
-    /// Reads the requests that have come. What is no request is left out.
+    /// Reads the requests that have come. Skips lines that are no requests.
     pub(crate) fn take(&mut self, events: &mut Vec<Event>) {
         let mut bytes = vec![0; MAX_READ];
         let read = self.pipe.read(&mut bytes).unwrap_or(0);
@@ -201,8 +201,8 @@ impl LiveRun {
     }
 }
 
-/// The live runs that the caller knows of, by their identities: its own, root's, and for root those of all users. The
-/// files of dead runs are removed.
+/// The live runs that the caller can find: its own, root's, and for root those of all users. Removes the files of dead
+/// runs.
 pub fn live_runs(root: &Root) -> Vec<LiveRun> {
     forget_dead(root);
     let mut runs: BTreeMap<String, LiveRun> = BTreeMap::new();
@@ -214,10 +214,10 @@ pub fn live_runs(root: &Root) -> Vec<LiveRun> {
                     continue;
                 };
                 let fate = run.fate(root);
-                // Whoever writes such a file can name any process.
+                // The owner of the folder can name any process.
                 let users = process::users(root, run.pid);
-                let is_false = run.is_here(root) && !users.is_empty() && !users.contains(&owner);
-                if fate == Fate::Dead || is_false {
+                let is_forged = run.is_here(root) && !users.is_empty() && !users.contains(&owner);
+                if fate == Fate::Dead || is_forged {
                     continue;
                 }
                 let entry = runs.entry(run.to_string()).or_insert_with(|| LiveRun {
@@ -260,15 +260,10 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     fn tree() -> (tempfile::TempDir, Root, PathBuf) {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir(dir.path().join("tmp")).unwrap();
-        let root = Root::new(dir.path());
+        let (dir, root, own) = crate::runtime::tests::tree();
         link_namespace(dir.path(), 5);
         write_stat(dir.path(), 1, 'S', 0);
         drop(Folder::own(&root).unwrap());
-        let own = dir
-            .path()
-            .join(format!("tmp/cosched-{}", geteuid().as_raw()));
         (dir, root, own)
     }
 

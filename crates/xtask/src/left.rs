@@ -80,7 +80,8 @@ impl Traces {
         let mut processes = in_folder(&self.folder);
         if let Some(guardian) = self.guardian
             && let Some(now) = seen(guardian.pid)
-            && (now.start, now.state != 'Z') == (guardian.start, true)
+            && now.start == guardian.start
+            && now.state != 'Z'
             && processes.iter().all(|process| process.pid != now.pid)
         {
             processes.push(now);

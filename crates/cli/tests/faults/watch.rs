@@ -1,4 +1,4 @@
-//! Whoever watches a run never holds it up, and whatever is written to its pipe of requests.
+//! Watching a run never holds it up, whatever is written to its pipe of requests.
 
 use crate::support::{Mix, Run, cosched, freezers, until};
 use rustix::process::Signal;
@@ -99,7 +99,7 @@ fn garbage_in_the_pipe_is_survived() {
     }
 }
 
-/// Whoever may watch may also end a job. It ends as it would at the end of its time, and all others go on.
+/// A job that a user ends gets SIGTERM, and SIGKILL after the grace period. All others go on.
 #[test]
 fn a_job_is_ended_from_outside() {
     for freeze in freezers() {

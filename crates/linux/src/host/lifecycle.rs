@@ -379,8 +379,8 @@ impl Lifecycle {
         }
     }
 
-    /// How a process ended. A kill is put down to want of memory if the kernel has killed anything for that since the
-    /// last kill.
+    /// How a process ended. Memory ran out if it was killed, and the kernel has killed a process for that since the last
+    /// such end.
     fn exit(&mut self, status: Status) -> Exit {
         match status {
             Status::Exited(code) => Exit::Code(code),

@@ -7,6 +7,7 @@
 use crate::process::{self, Process};
 use crate::root::Root;
 use crate::sys::RawPid;
+use rustix::process::Signal;
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -65,18 +66,26 @@ impl Orphanage {
                 if Some(process.session) == self.session || adopt(&process) {
                     self.known.insert(pid);
                 } else {
-                    unclear.push(pid);
+                    unclear.push(process);
                 }
             }
             if unclear.is_empty() {
                 return;
             }
             if look == LOOKS {
-                self.known.extend(unclear);
+                unclear.iter().for_each(|process| self.let_go(process));
             } else {
                 std::thread::sleep(BETWEEN_LOOKS);
             }
         }
+    }
+
+    /// Leaves alone an orphan that belongs to no job. Our stop may have hit it just before it left its job.
+    fn let_go(&mut self, orphan: &Process) {
+        if orphan.is_stopped() {
+            orphan.signal(&self.root, Signal::CONT);
+        }
+        self.known.insert(orphan.pid);
     }
 
     /// The children of this process. It has a single thread, so one list has all of them.
@@ -131,6 +140,35 @@ mod tests {
         assert_eq!(look(&mut orphanage), [0, 0, 0, 0]);
         orphanage.reaped(12);
         assert_eq!(look(&mut orphanage), [0, 0, 1, 0]);
+    }
+
+    #[test]
+    fn what_is_nobodys_is_not_left_stopped() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("1000")
+            .spawn()
+            .unwrap();
+        let pid = child.id() as RawPid;
+        let orphan = || Process::read(&Root::default(), pid).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let task = dir
+            .path()
+            .join(format!("proc/{}/task/{}", own_pid(), own_pid()));
+        std::fs::create_dir_all(&task).unwrap();
+        let mut orphanage = Orphanage::of_this_process(&Root::new(dir.path()));
+        std::fs::write(task.join("children"), format!("{pid} ")).unwrap();
+        let shown = dir.path().join(format!("proc/{pid}"));
+        std::os::unix::fs::symlink(format!("/proc/{pid}"), shown).unwrap();
+        orphan().signal(&Root::default(), Signal::STOP);
+        while !orphan().is_stopped() {
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+        orphanage.look(|_| false, |_| false);
+        while orphan().is_stopped() {
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

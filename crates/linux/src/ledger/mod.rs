@@ -297,7 +297,7 @@ impl Drop for Inner {
 mod tests {
     use super::record::MemberRecord;
     use super::*;
-    use crate::run_id::tests::write_stat;
+    use crate::run_id::tests::{link_namespace, write_stat};
     use std::os::unix::ffi::OsStringExt;
 
     fn process(pid: RawPid) -> Process {
@@ -317,6 +317,9 @@ mod tests {
         std::fs::create_dir_all(dir.path().join("proc/sys/kernel/random")).unwrap();
         std::fs::create_dir(dir.path().join("tmp")).unwrap();
         std::fs::write(dir.path().join("proc/sys/kernel/random/boot_id"), "one\n").unwrap();
+        // Where the run itself is dead.
+        link_namespace(dir.path(), 5);
+        write_stat(dir.path(), 1, 'S', 0);
         let group = Some(PathBuf::from(std::ffi::OsString::from_vec(
             b"/groups/\xd0 x".to_vec(),
         )));
@@ -464,6 +467,10 @@ mod tests {
         let all = found(&root, |_| true);
         assert_eq!(all.len(), 1);
         assert_eq!(all[0].record.name_of(0), Some("a"));
+        assert!(
+            own.join("run-9-9-5").exists(),
+            "a list that was not read is kept"
+        );
     }
 
     #[test]

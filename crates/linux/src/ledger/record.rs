@@ -152,7 +152,7 @@ pub(crate) struct Found {
 /// The lists of this boot that the caller may act upon, of the runs that are wanted. Removes lists of earlier boots, and
 /// those without a head of dead runs: such a run was killed when it had made its file, and had started nothing.
 pub(crate) fn found(root: &Root, wanted: impl Fn(&RunId) -> bool) -> Vec<Found> {
-    let boot = identity::boot(root).unwrap_or_default();
+    let boot = identity::boot(root);
     let mut all = Vec::new();
     for folder in Folder::all(root) {
         let mut left = MOST_BYTES;
@@ -164,15 +164,20 @@ pub(crate) fn found(root: &Root, wanted: impl Fn(&RunId) -> bool) -> Vec<Found> 
                 continue;
             };
             let mut bytes = Vec::new();
-            let _ = file.take(left).read_to_end(&mut bytes);
+            if file.take(left).read_to_end(&mut bytes).is_err() {
+                continue;
+            }
             left -= bytes.len() as u64;
             match Record::parse(&bytes) {
-                Some(record) if record.boot == boot && record.head.run == run => {
+                Some(record) if boot.as_ref().is_some_and(|boot| *boot != record.boot) => {
+                    folder.remove(&name)
+                }
+                Some(record) if record.head.run == run => {
                     let owner = folder.owner;
                     all.push(Found { record, owner });
                 }
-                Some(record) if record.boot != boot => folder.remove(&name),
-                None if bytes.len() < HEAD_BYTES && run.fate(root) == Fate::Dead => {
+                // With nothing left, the list was not read to its end.
+                None if left > 0 && bytes.len() < HEAD_BYTES && run.fate(root) == Fate::Dead => {
                     folder.remove(&name)
                 }
                 _ => {}

@@ -35,9 +35,9 @@ pub(crate) struct RecordArgs {
     title: String,
 }
 
-/// A part of the recording in which nothing changed is shown for no longer than this.
+/// Longest time that a frame is shown.
 const LONGEST_STILL: Duration = Duration::from_millis(1_600);
-/// What stands in the end is shown for so long.
+/// Time that the last frame is shown.
 const LAST: Duration = Duration::from_secs(6);
 
 pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {

@@ -69,34 +69,23 @@ pub(super) fn picture(frames: &[Frame], columns: u16, rows: u16, title: &str) ->
         let end = begin + frame.lasts.as_secs_f64();
         // Each frame is seen from its begin to its end, over and over.
         let (from, to) = (100.0 * begin / all.max(0.001), 100.0 * end / all.max(0.001));
-        let is_last = at + 1 == frames.len();
-        let hidden = if is_last {
-            String::new()
-        } else {
-            format!("{to:.3}%{{visibility:hidden}}")
-        };
-        let before = if at == 0 {
-            String::new()
-        } else {
-            "0%{visibility:hidden}".to_owned()
-        };
+        // Of two rules for one moment the later counts.
         let _ = writeln!(
             style,
-            "@keyframes k{at}{{{before}{from:.3}%{{visibility:visible}}{hidden}}}"
+            "@keyframes k{at}{{0%{{visibility:hidden}}{from:.3}%{{visibility:visible}}{to:.3}%{{visibility:hidden}}}}"
         );
         let _ = writeln!(
             style,
             "#f{at}{{animation:k{at} {all:.2}s step-end infinite}}"
         );
-        let _ = write!(
-            body,
-            "<g id=\"f{at}\"{}>",
-            if is_last {
-                ""
-            } else {
-                " visibility=\"hidden\""
-            }
-        );
+        // Without animation the last frame is seen.
+        let is_last = at + 1 == frames.len();
+        let hidden = if is_last {
+            ""
+        } else {
+            " visibility=\"hidden\""
+        };
+        let _ = write!(body, "<g id=\"f{at}\"{hidden}>");
         for (line, pieces) in frame
             .rows
             .iter()
@@ -167,7 +156,6 @@ mod tests {
         assert!(
             svg.contains("@keyframes k1{0%{visibility:hidden}33.333%{visibility:visible}66.667%{visibility:hidden}}")
         );
-        // Without animation the last frame is seen.
         assert!(
             svg.contains("<g id=\"f2\">") && svg.contains("<g id=\"f0\" visibility=\"hidden\">")
         );

@@ -30,13 +30,13 @@ pub(super) struct Frame {
     pub(super) lasts: Duration,
 }
 
-/// The prompt. The shell is ready when it stands at the beginning of the last line that is written.
+/// The prompt. The shell is ready when the cursor stands behind it.
 const PROMPT: &str = "$ ";
-/// Nothing that is recorded takes longer.
+/// Longest wait for the prompt.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// What comes within this time is seen together.
+/// Output within this time is one frame.
 const MOMENT: Duration = Duration::from_millis(60);
-/// Between two letters.
+/// Pause between two letters.
 const TYPING: Duration = Duration::from_millis(45);
 
 /// A shell on a terminal.
@@ -119,7 +119,7 @@ impl Shell {
             let left = end.saturating_duration_since(Instant::now());
             match self.output.recv_timeout(left.min(MOMENT)) {
                 Ok(bytes) => {
-                    // What was seen until now was seen until now.
+                    // After a pause this is a new frame.
                     if self.since.elapsed() >= MOMENT {
                         self.keep();
                     }
