@@ -49,7 +49,10 @@ impl CpuEvents {
     ) -> Result<CpuEvents, Option<CounterProblem>> {
         let cpus = machine.cpus.iter().map(|cpu| cpu.id);
         let (opened, problem) = open_each(cpus, events, CpuOpener);
-        let events = CpuEvents::from_events(opened);
+        let events = CpuEvents {
+            counters: opened.iter().map(|(_, counter, _)| *counter).collect(),
+            events: opened,
+        };
         for (_, _, event) in events.iter() {
             // A member of a group counts with its leader; enabling it again does no harm.
             let _ = sys::enable(event);
@@ -59,13 +62,6 @@ impl CpuEvents {
         } else {
             Ok(events)
         }
-    }
-
-    /// Takes events that were opened elsewhere: at most one per counter and CPU. Each counts on its CPU only and is not
-    /// inherited.
-    pub fn from_events(events: Vec<(CpuId, Counter, OwnedFd)>) -> CpuEvents {
-        let counters = events.iter().map(|(_, counter, _)| *counter).collect();
-        CpuEvents { events, counters }
     }
 
     /// The events.

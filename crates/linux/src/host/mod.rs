@@ -54,7 +54,6 @@ pub struct Host {
     root: Root,
     machine: Arc<Machine>,
     freezing: Freezing,
-    group_problem: Option<GroupError>,
     lifecycle: Lifecycle,
     actuator: Actuator,
     meter: Meter,
@@ -82,7 +81,7 @@ impl Host {
         let run = RunId::own(&root)
             .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, NO_PROC))
             .map_err(system("finding this process in /proc"))?;
-        let (group, group_problem) = run_group(&root, &run, config.freezing)?;
+        let group = run_group(&root, &run, config.freezing)?;
         let freezing = match group {
             Some(_) => Freezing::Cgroup,
             None => Freezing::Signals,
@@ -110,7 +109,6 @@ impl Host {
             loaded,
             machine: Arc::new(machine),
             freezing,
-            group_problem,
             lifecycle,
             actuator: Actuator::new(home, notices),
             meter,
@@ -127,11 +125,6 @@ impl Host {
     /// How jobs are frozen here.
     pub fn freezing(&self) -> Freezing {
         self.freezing
-    }
-
-    /// Why the cgroup freezer is not used, where it was wanted.
-    pub fn group_problem(&self) -> Option<&GroupError> {
-        self.group_problem.as_ref()
     }
 
     fn start(&mut self, task: TaskId, cpus: &CpuSet) {
@@ -283,18 +276,14 @@ impl Host {
 
 const NO_PROC: &str = "/proc is not mounted, or belongs to another PID namespace (`unshare --mount-proc` mounts its own)";
 
-/// The group of a run, or why there is none although it was wanted.
-fn run_group(
-    root: &Root,
-    run: &RunId,
-    freezing: Freezing,
-) -> Result<(Option<RunGroup>, Option<GroupError>), GroupError> {
+/// The group of a run, if it is wanted and possible.
+fn run_group(root: &Root, run: &RunId, freezing: Freezing) -> Result<Option<RunGroup>, GroupError> {
     if freezing == Freezing::Signals {
-        return Ok((None, None));
+        return Ok(None);
     }
     match RunGroup::create(root, run) {
-        Ok(group) => Ok((Some(group), None)),
-        Err(problem) if freezing == Freezing::Auto => Ok((None, Some(problem))),
+        Ok(group) => Ok(Some(group)),
+        Err(_) if freezing == Freezing::Auto => Ok(None),
         Err(problem) => Err(problem),
     }
 }
