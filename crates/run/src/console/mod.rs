@@ -233,9 +233,23 @@ mod tests {
         (Console::on(line, child), theirs)
     }
 
+    /// Finishes a console, and returns all orders that it has sent.
+    fn finish(console: Console, mut theirs: UnixStream) -> Vec<Order> {
+        let reader = std::thread::spawn(move || {
+            let mut all = String::new();
+            theirs.read_to_string(&mut all).unwrap();
+            all
+        });
+        console.finish();
+        let all = reader.join().unwrap();
+        all.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
     #[test]
     fn a_console_that_takes_nothing_costs_little_memory_and_what_is_left_out_is_told() {
-        let (mut console, mut theirs) = deaf();
+        let (mut console, theirs) = deaf();
         let text = "x".repeat(1 << 10);
         let lines = 3 * (MOST_KEPT >> 10) as u64;
         for _ in 0..lines {
@@ -245,18 +259,7 @@ mod tests {
         }
         assert!(console.left_out > 0 && console.left_out < lines);
         let left_out = console.left_out;
-        let reader = std::thread::spawn(move || {
-            let mut all = Vec::new();
-            theirs.read_to_end(&mut all).unwrap();
-            all
-        });
-        console.finish();
-        let all = reader.join().unwrap();
-        let orders: Vec<Order> = all
-            .split(|&b| b == b'\n')
-            .filter(|l| !l.is_empty())
-            .map(|l| serde_json::from_slice(l).unwrap())
-            .collect();
+        let orders = finish(console, theirs);
         let said = orders
             .iter()
             .filter(|order| matches!(order, Order::Say(said) if *said == text))
@@ -274,7 +277,7 @@ mod tests {
     /// Whoever reads late still gets the output of every job.
     #[test]
     fn jobs_are_never_left_out() {
-        let (mut console, mut theirs) = deaf();
+        let (mut console, theirs) = deaf();
         let text = "x".repeat(1 << 10);
         (0..2 * (MOST_KEPT >> 10)).for_each(|_| console.say(&text));
         assert!(console.left_out > 0);
@@ -288,17 +291,7 @@ mod tests {
             "{}",
             console.kept_bytes - before
         );
-        let reader = std::thread::spawn(move || {
-            let mut all = String::new();
-            theirs.read_to_string(&mut all).unwrap();
-            all
-        });
-        console.finish();
-        let all = reader.join().unwrap();
-        let orders: Vec<Order> = all
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect();
+        let orders = finish(console, theirs);
         let ended = orders
             .iter()
             .filter(|order| matches!(order, Order::Ended { .. }))
