@@ -13,7 +13,7 @@
 //! - `platform`: what a machine must do for a run; `host` (with `kernel`) and `simulated` (with `interruptible`) do it
 //! - `policy`: the choice of the policy; `setting`: what the record says of the options; `shell`: the shell for lines
 //! - `folder`, `runs`: log folders, and the list of runs beside a job log; `killed`, `resume`: earlier runs of a job log
-//! - `keys`, `memory`: the history of commands; `named`, `files`, `passing`: the files that a run writes
+//! - `keys`, `memory`: the history of commands; `named`, `files`: the files that a run writes
 //! - `plan`: a run that is ready to start; `explain`: the plan as text, for `--dry-run`
 //! - `facts`, `gauge`, `reporter`: what watchers see, the machine's load, and the progress of a batch
 //! - `batch`: one run of the loop; `answer`: summary and exit code; `solo`: solo runs; `execute`: the whole plan
@@ -41,7 +41,6 @@ mod limits;
 mod memory;
 mod named;
 mod options;
-mod passing;
 mod plan;
 mod platform;
 mod policy;
