@@ -186,8 +186,8 @@ pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> anyhow::Resul
     Ok(())
 }
 
-/// What is to be known of jobs alone, what the machine can do then, and the policy; `crowded`: more jobs are wanted at once than
-/// there are CPUs.
+/// The sources of solo times, the machine's capabilities with them, and the policy. `crowded` says that the user wants more
+/// jobs at once than there are CPUs.
 pub(crate) fn policy<P: Platform>(
     options: &RunOptions,
     platform: &P,
@@ -356,14 +356,14 @@ pub(crate) fn note_files<P: Platform>(info: &mut JobInfo, folder: &Path) {
 /// The folder for the log folders of runs that were given none.
 const DEFAULT_LOGS: &str = "cosched-logs";
 
-/// The temporary directory, which is nobody's to make.
+/// The temporary directory. It is not made if it is missing.
 fn temporary() -> anyhow::Result<PathBuf> {
     let folder = std::env::temp_dir();
     if folder.is_dir() {
         return Ok(folder);
     }
     Err(usage(format!(
-        "--no-logs: the temporary directory {} is not there; nothing was started; make it, or set TMPDIR to one that is",
+        "--no-logs: the temporary directory {} does not exist; nothing was started; make it, or set TMPDIR to another",
         told(&folder)
     )))
 }
