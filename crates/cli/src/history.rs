@@ -3,7 +3,7 @@
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where the history of commands is kept.
 #[derive(Args, Debug)]
@@ -33,7 +33,7 @@ impl HistoryArgs {
     pub(crate) fn place(&self) -> Option<PathBuf> {
         match &self.history {
             Some(off) if off == "off" => None,
-            Some(file) => Some(std::path::absolute(file).unwrap_or_else(|_| file.into())),
+            Some(file) => Some(crate::input::absolute(Path::new(file))),
             None => default_place(std::env::var_os("XDG_DATA_HOME"), std::env::home_dir()),
         }
     }

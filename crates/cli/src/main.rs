@@ -119,7 +119,7 @@ fn report(error: &anyhow::Error) -> ExitCode {
     if error.chain().any(is_closed_pipe) {
         return Exit::Success.into();
     }
-    let message = cosched_report::visible_lines(&exit::told(error));
+    let message = cosched_report::visible_lines(&exit::one_line(error));
     stderr::say(format_args!("cosched: {message}"));
     error
         .downcast_ref::<Failure>()

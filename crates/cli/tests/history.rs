@@ -276,7 +276,9 @@ fn a_file_that_can_not_be_used_costs_the_memory_and_nothing_else() {
     // A plan tells it too, and which policy is taken for what reason.
     let plan = out(&with_history(&folder, &["run", "--dry-run", "true"]));
     assert!(
-        plan.contains("taken by auto: ") && plan.contains("warning   ") && plan.contains("damaged"),
+        plan.contains("chosen by auto: ")
+            && plan.contains("warning   ")
+            && plan.contains("damaged"),
         "{plan}"
     );
     let plan = json(&with_history(

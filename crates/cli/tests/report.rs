@@ -430,13 +430,15 @@ fn a_run_without_a_record_is_told_from_its_series() {
     });
     let live = report(&folder, &["logs"]);
     assert!(
-        err(&live).contains("This run still goes on"),
+        err(&live).contains("This run is still live"),
         "{}",
         err(&live)
     );
     let text = out(&live);
     assert!(
-        text.contains("it goes on") && text.contains("; the run goes on") && !text.contains("lost"),
+        text.contains("still running")
+            && text.contains("; the run goes on")
+            && !text.contains("lost"),
         "{text}"
     );
     assert!(

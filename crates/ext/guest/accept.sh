@@ -155,11 +155,11 @@ real_time() {
     grep -q SCHED_FIFO real/*.out && grep -q "chosen a scheduling policy" err && is_off
 }
 
-# With --all every ordinary process belongs to it, and the batch and the others share the CPUs.
+# With sched-ext-all every ordinary process belongs to it, and the batch and the others share the CPUs.
 all() {
     (while :; do :; done) & one=$!
     (while :; do :; done) & two=$!
-    cosched run --actuator sched-ext --all --policy round-robin --logs all "$spin; : {}" ::: 1 2 3 4 5 6 >out 2>err
+    cosched run --actuator sched-ext-all --policy round-robin --logs all "$spin; : {}" ::: 1 2 3 4 5 6 >out 2>err
     code=$?
     kill $one $two
     cat out err
@@ -171,7 +171,7 @@ all_bound() {
     taskset 1 sh -c 'while :; do :; done' & one=$!
     taskset 1 sh -c 'while :; do :; done' & two=$!
     for policy in "round-robin --param quantum_s=0.1" "efs --param demand=given"; do
-        timeout -s KILL 120 cosched run -q --actuator sched-ext --all --cpus 0 --policy $policy --logs bound "$spin; : {}" ::: 1 2 >out 2>err
+        timeout -s KILL 120 cosched run -q --actuator sched-ext-all --cpus 0 --policy $policy --logs bound "$spin; : {}" ::: 1 2 >out 2>err
         code=$?
         cat out err
         [ $code = 0 ] && [ ! -s err ] || break
@@ -263,7 +263,7 @@ beside() {
         # In turns the one that carries out plans and EFS.
         policy="--policy round-robin --param quantum_s=0.1"
         [ $((batches % 2)) = 0 ] || policy="--policy efs --param demand=given"
-        cosched run -q --actuator sched-ext --all $policy --record beside.json --no-logs "$spin; : {}" ::: 1 2 3 4 5 6 || return 1
+        cosched run -q --actuator sched-ext-all $policy --record beside.json --no-logs "$spin; : {}" ::: 1 2 3 4 5 6 || return 1
         tr -d ' \n' <beside.json | grep -q '"given_up[a-z_]*":[0-9]' && { grep -A3 '"warnings"' beside.json; return 1; }
         batches=$((batches + 1))
     done

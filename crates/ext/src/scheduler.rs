@@ -572,7 +572,7 @@ impl KernelScheduler for Scheduler {
             let hint = if self.takes_all {
                 ""
             } else {
-                "; --all shares the CPUs with them"
+                "; --actuator sched-ext-all shares the CPUs with them"
             };
             self.why_removed = Some(format!(
                 "ordinary processes, which come first, have left a job no CPU for {} s{hint}",

@@ -1,12 +1,12 @@
 //! The answer of a run: the record or a summary, and the exit code.
 
 use super::options::RunOptions;
-use super::terminal::width_of;
+use super::terminal::terminal_width;
 use crate::exit::Exit;
 use crate::stderr;
 use cosched_core::{EndedBy, Halt, RunResult};
 use cosched_report::{Record, SummaryOptions, summary};
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{ErrorKind, Write};
 
 /// Prints the record or the summary, as `--format`, `--output` and `--quiet` say. A reader that has left is no error.
 pub(crate) fn print(options: &RunOptions, record: &Record) -> std::io::Result<()> {
@@ -27,19 +27,14 @@ fn try_print(options: &RunOptions, record: &Record) -> std::io::Result<()> {
     // With --output the jobs' output goes to standard output, so the summary goes to standard error.
     let to_stderr = options.show().is_some();
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let is_terminal = if to_stderr {
-        std::io::stderr().is_terminal()
-    } else {
-        std::io::stdout().is_terminal()
-    };
     let width = if to_stderr {
-        width_of(std::io::stderr())
+        terminal_width(std::io::stderr())
     } else {
-        width_of(std::io::stdout())
+        terminal_width(std::io::stdout())
     };
     let options = SummaryOptions {
-        width: if is_terminal { width } else { 100 },
-        colour: is_terminal && !no_colour,
+        width: width.unwrap_or(100),
+        colour: width.is_some() && !no_colour,
         has_record: options.output.keeps_logs() || options.output.record.is_some(),
         verbose: options.output.verbose,
     };

@@ -3,8 +3,8 @@
 use super::answer::{exit_of, print};
 use super::batch::{Batch, BatchResult};
 use super::files::{Files, keep};
+use super::folder::Folder;
 use super::options::{RunOptions, SoloSource};
-use super::passing::Passing;
 use super::plan::Plan;
 use super::platform::Platform;
 use super::resume::{move_file, moved};
@@ -67,7 +67,9 @@ pub(crate) fn execute<P: Platform>(
     let record = record(&result, &info);
     let kept = match &mut folder {
         Some(folder) => {
-            folder.keep_if(info.warnings.iter().any(is_output_lost));
+            if info.warnings.iter().any(is_output_lost) {
+                folder.keep();
+            }
             keep(record_file, &logs, &record)
         }
         None => Ok(()),
@@ -91,7 +93,7 @@ pub(crate) fn execute<P: Platform>(
 fn open_files<P: Platform>(
     options: &RunOptions,
     plan: &mut Plan<P>,
-) -> anyhow::Result<(Option<Passing>, Files)> {
+) -> anyhow::Result<(Option<Folder>, Files)> {
     let output = &options.output;
     let named = [&output.record, &output.events, &output.joblog];
     let is_kept = output.keeps_logs() || named.iter().any(|file| file.is_some());
@@ -107,7 +109,6 @@ fn open_files<P: Platform>(
     if let Some(aside) = &folder.aside {
         follow_files(plan, aside);
     }
-    let folder = Passing::new(folder, &plan.logs, output.keeps_logs());
     Ok((Some(folder), files))
 }
 

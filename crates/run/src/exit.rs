@@ -8,7 +8,7 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Everything went well.
     Success,
-    /// Some job failed, or cosched could not go on.
+    /// Some job failed, or cosched could not continue.
     Failure,
     /// The command line or an input file is wrong; nothing was started.
     Usage,
@@ -16,11 +16,11 @@ pub enum Exit {
     Incapable,
     /// Permission is lacking; nothing was started.
     Permission,
-    /// Some job ran out of its `--timeout`.
+    /// Some job exceeded its `--timeout`.
     TimedOut,
     /// A signal ended the run.
     Signal(i32),
-    /// The only job of `cosched run -- CMD` ended with this code, as a shell would tell it.
+    /// The only job of `cosched run -- CMD` ended with this code, as a shell reports it.
     OnlyJob(u8),
 }
 
@@ -64,7 +64,7 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 /// An error and its causes, in one line. Some errors show their cause themselves; it is not shown twice.
-pub fn told(error: &anyhow::Error) -> String {
+pub fn one_line(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error
         .chain()
@@ -90,7 +90,7 @@ pub fn usage(message: impl Into<String>) -> anyhow::Error {
 }
 
 /// An error in the command of a job: the exit code is a shell's if the command is the whole command line.
-pub fn no_program(code: u8, is_all: bool, message: String) -> anyhow::Error {
+pub(crate) fn no_program(code: u8, is_all: bool, message: String) -> anyhow::Error {
     Failure {
         exit: if is_all {
             Exit::OnlyJob(code)
@@ -103,7 +103,7 @@ pub fn no_program(code: u8, is_all: bool, message: String) -> anyhow::Error {
 }
 
 /// An error for something that this machine can't do.
-pub fn incapable(message: impl Into<String>) -> anyhow::Error {
+pub(crate) fn incapable(message: impl Into<String>) -> anyhow::Error {
     Failure {
         exit: Exit::Incapable,
         message: message.into(),
@@ -115,11 +115,11 @@ pub fn incapable(message: impl Into<String>) -> anyhow::Error {
 pub const TABLE: &str = "\
 Exit codes:
   0      every job succeeded
-  1      some job failed, or cosched could not go on
+  1      some job failed, or cosched could not continue
   2      the command line or an input file is wrong; nothing was started
   3      this machine can't do what was required; nothing was started
   4      permission is lacking; nothing was started
-  124    some job ran out of its --timeout
+  124    some job exceeded its --timeout
   128+n  signal n ended the run (130 for Ctrl-C, 143 for SIGTERM)
 With one job, `cosched run -- CMD` exits as CMD did: its code, 128+n if signal n
 ended it, 126 if it can't be executed, 127 if there is no such program.";
@@ -153,16 +153,16 @@ mod tests {
         let cause = || std::io::Error::from_raw_os_error(24);
         let plain = anyhow::Error::new(cause()).context("taking signals");
         assert_eq!(
-            told(&plain),
+            one_line(&plain),
             "taking signals: Too many open files (os error 24)"
         );
         let itself = anyhow::Error::new(cosched_linux::HostError::System {
             what: "taking signals",
             source: cause(),
         });
-        assert_eq!(told(&itself), told(&plain));
+        assert_eq!(one_line(&itself), one_line(&plain));
         assert_eq!(
-            told(&itself.context("a run")),
+            one_line(&itself.context("a run")),
             "a run: taking signals: Too many open files (os error 24)"
         );
     }

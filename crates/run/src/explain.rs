@@ -13,7 +13,6 @@ use cosched_core::{
 use cosched_report::{
     ExpectedOfJob, RunWarning, count, seconds, shortfall_text, visible, visible_lines, wait_text,
 };
-use std::fmt;
 use std::io::{self, IsTerminal as _, Write};
 
 /// The snapshot for the first decision: all jobs that may be live have arrived, and none has been started.
@@ -111,11 +110,21 @@ pub(crate) fn explain<P: Platform>(
         writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?;
         return Ok(out.flush()?);
     }
-    print_policy(&mut out, options, view, plan)?;
-    print_machine(&mut out, options, view, plan)?;
-    print_files(&mut out, options, view, plan)?;
-    print_jobs(&mut out, platform, plan)?;
-    print_first(&mut out, plan, &first)?;
+    if view.is_simulated() {
+        let machine = visible(&view.machine.name);
+        writeln!(out, "SIMULATED on {machine}: no command would be started")?;
+    }
+    let mut rows = policy_rows(options, view, plan)?;
+    rows.extend(machine_rows(options, view, plan));
+    rows.extend(file_rows(options, view, plan));
+    rows.extend(job_rows(platform, plan));
+    for (label, text) in rows {
+        writeln!(out, "{label:<10}{text}")?;
+    }
+    writeln!(out, "first")?;
+    for text in first.lines(plan) {
+        writeln!(out, "{:<10}{text}", "")?;
+    }
     writeln!(out, "nothing was started")?;
     Ok(out.flush()?)
 }
@@ -177,154 +186,115 @@ fn as_json<P: Platform>(
     })
 }
 
-/// Prints a line of the plan; an empty label continues the one before.
-fn row(out: &mut impl Write, label: &str, text: impl fmt::Display) -> io::Result<()> {
-    writeln!(out, "{label:<10}{text}")
-}
+/// A line of the plan: its label, which is empty if it continues the line before, and its text.
+type Row = (&'static str, String);
 
-fn print_policy<P: Platform>(
-    out: &mut impl Write,
+fn policy_rows<P: Platform>(
     options: &RunOptions,
     view: &View,
     plan: &Plan<P>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Vec<Row>> {
     let choice = &plan.choice;
-    if view.is_simulated() {
-        let machine = visible(&view.machine.name);
-        writeln!(out, "SIMULATED on {machine}: no command would be started")?;
-    }
-    row(
-        out,
-        "policy",
-        format_args!("{} - {}", choice.entry.name, choice.entry.gist),
-    )?;
+    let entry = choice.entry;
+    let mut rows = vec![("policy", format!("{} - {}", entry.name, entry.gist))];
     if options.policy.name.is_none() {
-        let lacks = auto_lacks(options, view).map(|why| visible(&why));
-        let why = lacks
-            .as_deref()
-            .unwrap_or("the machine has all that it needs");
-        row(out, "", format_args!("taken by auto: {why}"))?;
+        let why = auto_lacks(options, view);
+        let why = why.unwrap_or("the machine has all that it needs".to_owned());
+        rows.push(("", format!("chosen by auto: {}", visible(&why))));
     }
     for (name, value) in choice.params.iter() {
         let value = serde_json::to_string(value)?;
-        match choice.origins.get(name) {
-            Some(origin) => row(
-                out,
-                "",
-                format_args!("{name} = {value} ({})", origin.text()),
-            )?,
-            None => row(out, "", format_args!("{name} = {value}"))?,
-        }
+        let origin = match choice.origins.get(name) {
+            Some(origin) => format!(" ({})", origin.text()),
+            None => String::new(),
+        };
+        rows.push(("", format!("{name} = {value}{origin}")));
     }
     for shortfall in &choice.shortfalls {
-        row(out, "without", shortfall_text(shortfall))?;
+        rows.push(("without", shortfall_text(shortfall)));
     }
-    Ok(())
+    Ok(rows)
 }
 
-fn print_machine<P: Platform>(
-    out: &mut impl Write,
-    options: &RunOptions,
-    view: &View,
-    plan: &Plan<P>,
-) -> io::Result<()> {
+fn machine_rows<P: Platform>(options: &RunOptions, view: &View, plan: &Plan<P>) -> Vec<Row> {
     let (name, cpus) = (visible(&view.machine.name), view.machine.all_cpus());
-    row(out, "machine", format_args!("{name}, CPUs {cpus}"))?;
-    for warning in &view.warnings {
-        row(out, "", visible(&warning.text()))?;
+    let mut rows = vec![("machine", format!("{name}, CPUs {cpus}"))];
+    for warning in view.warnings.iter().chain(&plan.warnings) {
+        rows.push(("warning", visible(&warning.text())));
     }
-    for warning in &plan.warnings {
-        row(out, "warning", visible(&warning.text()))?;
-    }
-    row(out, "freezing", &view.freezing)?;
+    rows.push(("freezing", view.freezing.clone()));
     if let Some(shell) = &options.shell {
-        row(out, "shell", told(shell))?;
+        rows.push(("shell", told(shell)));
     }
     if plan.config.actuation == Actuation::Plans {
-        let text = "plans: a CPU whose job sleeps or ends goes to the next at once";
-        row(out, "actuation", text)?;
+        let text = "plans: a CPU whose job sleeps or ends goes to the next job at once";
+        rows.push(("actuation", text.to_owned()));
     }
     if let Some(why) = &view.refused {
-        row(out, "refused", visible(&why.message))?;
+        rows.push(("refused", visible(&why.message)));
     }
-    Ok(())
+    rows
 }
 
-fn print_files<P: Platform>(
-    out: &mut impl Write,
-    options: &RunOptions,
-    view: &View,
-    plan: &Plan<P>,
-) -> io::Result<()> {
-    row(out, "logs", told(plan.logs.as_os_str()))?;
-    if view.is_simulated() {
-        return Ok(());
+fn file_rows<P: Platform>(options: &RunOptions, view: &View, plan: &Plan<P>) -> Vec<Row> {
+    let mut rows = vec![("logs", told(&plan.logs))];
+    if !view.is_simulated() {
+        let history = options.history.as_ref().map_or("off".to_owned(), told);
+        rows.push(("history", history));
     }
-    match options.history.as_deref() {
-        Some(path) => row(out, "history", told(path.as_os_str())),
-        None => row(out, "history", "off"),
-    }
+    rows
 }
 
-fn print_jobs<P: Platform>(out: &mut impl Write, platform: &P, plan: &Plan<P>) -> io::Result<()> {
+fn job_rows<P: Platform>(platform: &P, plan: &Plan<P>) -> Vec<Row> {
     let skipped = match plan.earlier.len() {
         0 => String::new(),
         earlier => format!(", {earlier} done before"),
     };
     let (jobs, live) = (plan.jobs.len(), plan.config.jobs);
-    row(
-        out,
+    let mut rows = vec![(
         "jobs",
-        format_args!("{jobs} (at most {live} live at once){skipped}"),
-    )?;
+        format!("{jobs} (at most {live} live at once){skipped}"),
+    )];
     for ((_, job), spec) in plan.jobs.iter().zip(&plan.specs) {
         let shown = visible(&platform.shown(job));
-        row(out, "", format_args!("{:<20} {shown}", job.name))?;
+        rows.push(("", format!("{:<20} {shown}", job.name)));
         if let Some(expected) = &spec.expected {
-            row(
-                out,
-                "",
-                format_args!("{:<20}   {}", "", expected_text(expected)),
-            )?;
+            rows.push(("", format!("{:<20}   {}", "", expected_text(expected))));
         }
     }
     let some_expected = plan.specs.iter().any(|spec| spec.expected.is_some());
     if plan.config.order == Order::Longest && some_expected {
-        let text = "the longest first, as far as earlier runs know (--order given: as given)";
-        row(out, "order", text)?;
+        let text = "the longest first, by the times of earlier runs (--order given: as given)";
+        rows.push(("order", text.to_owned()));
     }
-    Ok(())
+    rows
 }
 
-fn print_first<P: Platform>(out: &mut impl Write, plan: &Plan<P>, first: &First) -> io::Result<()> {
-    writeln!(out, "first")?;
-    let spare = spare_cpus(&first.snapshot, &first.decision);
-    for change in &first.decision.changes {
-        let Change::Place {
-            task, placement, ..
-        } = change
-        else {
-            continue;
-        };
-        let spec = &plan.specs[task.0 as usize];
-        let more = if spec.width == Width::Measured && !spare.is_empty() {
-            format!(", and may use {spare} while nobody has it")
-        } else {
-            String::new()
-        };
-        let (name, cpus) = (&spec.name, placement.cpus());
-        row(
-            out,
-            "",
-            format_args!("{name:<20} starts on CPU {cpus}{more}"),
-        )?;
+impl First {
+    /// A line for each job that starts, and for each that waits for a reason.
+    fn lines<P: Platform>(&self, plan: &Plan<P>) -> Vec<String> {
+        let spare = spare_cpus(&self.snapshot, &self.decision);
+        let mut lines = Vec::new();
+        for change in &self.decision.changes {
+            let Change::Place {
+                task, placement, ..
+            } = change
+            else {
+                continue;
+            };
+            let spec = &plan.specs[task.0 as usize];
+            let more = if spec.width == Width::Measured && !spare.is_empty() {
+                format!(", and may use {spare} while they are idle")
+            } else {
+                String::new()
+            };
+            let (name, cpus) = (&spec.name, placement.cpus());
+            lines.push(format!("{name:<20} starts on CPU {cpus}{more}"));
+        }
+        for wait in &self.decision.waits {
+            let name = &plan.specs[wait.task.0 as usize].name;
+            lines.push(format!("{name:<20} waits: {}", wait_text(&wait.reason)));
+        }
+        lines
     }
-    for wait in &first.decision.waits {
-        let (name, why) = (
-            &plan.specs[wait.task.0 as usize].name,
-            wait_text(&wait.reason),
-        );
-        row(out, "", format_args!("{name:<20} waits: {why}"))?;
-    }
-    Ok(())
 }

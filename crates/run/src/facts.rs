@@ -2,6 +2,7 @@
 
 use super::options::OutputOptions;
 use super::session::Session;
+use crate::input::absolute;
 use cosched_report::{Absences, RunFacts, RunInfo};
 use std::path::{Path, PathBuf};
 
@@ -36,8 +37,7 @@ pub(crate) fn facts<P>(session: &Session<'_, P>, info: &RunInfo, alone: bool) ->
 /// The file of `--record`.
 fn named_record(output: &OutputOptions) -> Option<String> {
     let path = output.record.as_deref()?;
-    let path = std::path::absolute(path).unwrap_or(path.to_owned());
-    Some(path.display().to_string())
+    Some(absolute(path).display().to_string())
 }
 
 impl<P> Session<'_, P> {

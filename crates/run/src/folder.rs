@@ -1,5 +1,5 @@
-//! The log folder of a run. It belongs to one run at a time: what an earlier run left there is put aside, a run that goes
-//! on there keeps it, and files of the user are never touched.
+//! The log folder of a run. One run at a time uses it. Files of an earlier run are moved aside, and the user's files are
+//! never touched.
 
 use crate::exit::usage;
 use crate::input::told;
@@ -40,9 +40,11 @@ pub(crate) enum Readers {
     Owner,
 }
 
-/// The locked log folder of a run. The lock ends when it is dropped.
+/// The locked log folder of a run. The lock ends when it is dropped; a private folder is removed then.
 pub(crate) struct Folder {
     path: PathBuf,
+    /// Whether it stays when it is dropped.
+    keeps: bool,
     /// Folders that were made for it, the deepest first.
     made: Vec<PathBuf>,
     /// The folder for files of an earlier run, if there were any.
@@ -62,6 +64,7 @@ impl Folder {
         match make(path, readers).and_then(|()| take_over(path, names)) {
             Ok((aside, _manifest)) => Ok(Folder {
                 path: path.to_owned(),
+                keeps: readers == Readers::Everybody,
                 made,
                 aside,
                 _manifest,
@@ -84,12 +87,25 @@ impl Folder {
         File::create_new(self.path.join(name))
     }
 
+    /// Keeps a private folder: it holds output that is nowhere else.
+    pub(crate) fn keep(&mut self) {
+        self.keeps = true;
+    }
+
     /// Gives the folder back before anything was started, and removes what was made.
     pub(crate) fn abandon(self, names: &[&str]) {
         for name in names {
             let _ = std::fs::remove_file(self.path.join(name));
         }
         remove_made(&self.made);
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.keeps {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
     }
 }
 
@@ -166,51 +182,22 @@ fn make_aside(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// A log folder that no run uses, locked until it is dropped.
-pub(crate) struct Unused {
-    path: PathBuf,
-    manifest: File,
-}
-
-/// Locks a log folder of the caller.
+/// Locks a log folder of the caller, as long as the file stays open.
 ///
 /// # Errors
 /// A run uses it (`WouldBlock`), or it is no log folder of the caller.
-pub(crate) fn lock(path: &Path) -> Result<Unused> {
+pub(crate) fn lock(path: &Path) -> Result<File> {
     if !is_own(&path.metadata()?) {
         return Err(ErrorKind::PermissionDenied.into());
     }
     let manifest = open_manifest(path, &mut OpenOptions::new())?;
     flock(&manifest, FlockOperation::NonBlockingLockExclusive)?;
-    Ok(Unused {
-        path: path.to_owned(),
-        manifest,
-    })
+    Ok(manifest)
 }
 
 /// Whether a folder belongs to the caller.
 fn is_own(folder: &Metadata) -> bool {
     folder.is_dir() && folder.uid() == rustix::process::geteuid().as_raw()
-}
-
-impl Unused {
-    /// Removes what runs wrote, and the folder unless something else is in it.
-    pub(crate) fn remove(mut self) -> Result<()> {
-        for name in read_names(&mut self.manifest)? {
-            remove_all(&self.path.join(name));
-        }
-        for name in entries(&self.path) {
-            let number = name.strip_prefix(EARLIER);
-            if number.is_some_and(|number| number.parse::<u32>().is_ok()) {
-                remove_all(&self.path.join(name));
-            }
-        }
-        // The list stays with files that could not be removed.
-        if entries(&self.path).len() == 1 {
-            std::fs::remove_file(self.path.join(MANIFEST))?;
-        }
-        std::fs::remove_dir(&self.path)
-    }
 }
 
 fn open_manifest(path: &Path, how: &mut OpenOptions) -> Result<File> {
@@ -237,21 +224,6 @@ fn read_names(manifest: &mut File) -> Result<HashSet<String>> {
     let mut names: HashSet<String> = text.lines().map(str::to_owned).collect();
     names.retain(|name| !name.contains('/') && !["", ".", ".."].contains(&&**name));
     Ok(names)
-}
-
-/// The names in a folder.
-fn entries(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect()
-}
-
-/// Removes a file, a link, or a folder with all that is in it. No link is followed.
-fn remove_all(path: &Path) {
-    if std::fs::remove_file(path).is_err() {
-        let _ = std::fs::remove_dir_all(path);
-    }
 }
 
 /// Removes folders that were made and not used, the deepest first.
@@ -378,39 +350,39 @@ mod tests {
     }
 
     #[test]
-    fn links_are_not_followed() {
+    fn a_private_folder_is_removed_unless_it_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let (logs, other) = (dir.path().join("logs"), dir.path().join("other"));
-        std::fs::create_dir_all(other.join("deep")).unwrap();
+        std::fs::create_dir(&other).unwrap();
         std::fs::write(other.join("x.out"), "kept").unwrap();
-        drop(
-            Folder::claim(
-                &logs,
-                &names(&["x.out", "solo", "link"]),
-                Readers::Everybody,
-            )
-            .unwrap(),
-        );
-        std::fs::create_dir(logs.join("solo")).unwrap();
-        for link in ["x.out", "solo/link", "link", "earlier-1"] {
-            symlink(&other, logs.join(link)).unwrap();
+        for keeps in [false, true] {
+            let mut folder = Folder::claim(&logs, &names(&["x.out"]), Readers::Owner).unwrap();
+            std::fs::create_dir(logs.join("solo")).unwrap();
+            symlink(&other, logs.join("solo/link")).unwrap();
+            if keeps {
+                folder.keep();
+            }
+            drop(folder);
+            assert_eq!(logs.exists(), keeps);
+            assert!(other.join("x.out").exists(), "no link is followed");
         }
-        lock(&logs).unwrap().remove().unwrap();
-        assert!(!logs.exists() && other.join("deep").exists() && other.join("x.out").exists());
-        // Nor one in place of the list of files.
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_list_of_files_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (logs, other) = (dir.path().join("logs"), dir.path().join("x.out"));
         std::fs::create_dir(&logs).unwrap();
-        symlink(other.join("x.out"), logs.join(MANIFEST)).unwrap();
+        std::fs::write(&other, "kept").unwrap();
+        symlink(&other, logs.join(MANIFEST)).unwrap();
         assert!(Folder::claim(&logs, &names(&["x.out"]), Readers::Everybody).is_err());
-        assert_eq!(
-            std::fs::read_to_string(other.join("x.out")).unwrap(),
-            "kept"
-        );
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "kept");
     }
 
     #[test]
     fn a_private_folder_is_always_new() {
         let dir = tempfile::tempdir().unwrap();
         assert!(Folder::claim(dir.path(), &names(&["x.out"]), Readers::Owner).is_err());
-        assert_eq!(entries(dir.path()).len(), 0);
+        assert_eq!(dir.path().read_dir().unwrap().count(), 0);
     }
 }

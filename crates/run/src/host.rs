@@ -418,10 +418,7 @@ fn program(
             .map_err(|error| wrong(job, format_args!("env {error}")))?,
     };
     let cwd = working_folder(job)?;
-    let stdin = input.stdin.as_deref().map(|file| match &cwd {
-        Some(cwd) => cwd.join(file),
-        None => absolute(file),
-    });
+    let stdin = input.absolute_stdin();
     let (path, args) = match command {
         Command::Shell(line) => (line.program().to_owned(), line.words()),
         Command::Argv(words) => {
@@ -454,13 +451,8 @@ fn wrong(job: &Job, what: impl std::fmt::Display) -> anyhow::Error {
     usage(format!("{}: job `{}`: {what}", job.input.place, job.name))
 }
 
-fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
-}
-
 fn working_folder(job: &Job) -> anyhow::Result<Option<PathBuf>> {
-    let cwd = job.input.cwd.as_deref().map(absolute);
-    match cwd {
+    match job.input.absolute_cwd() {
         Some(cwd) if !cwd.is_dir() => {
             let name = told(cwd.as_os_str());
             Err(wrong(job, format_args!("cwd {name} is not a folder")))

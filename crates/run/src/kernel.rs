@@ -46,9 +46,9 @@ pub(super) fn load(
     let (loaded, why) = match CpuEvents::open(machine, &counters.usable) {
         Ok(events) => {
             let has_lines = events.counters().any(|counter| counter == Counter::MmReads);
-            let lacking = || "lines of memory can't be counted on each CPU".to_owned();
             let (part, why) = if measures && !has_lines {
-                (uncounted, Some(lacking()))
+                let why = "lines of memory can't be counted on each CPU";
+                (uncounted, Some(why.to_owned()))
             } else {
                 (part, None)
             };

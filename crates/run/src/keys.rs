@@ -1,11 +1,10 @@
 //! Which command a job is, for what is known of it from earlier runs.
 
-use crate::input::{Command, Job, program_words, quote};
+use crate::input::{Command, Job, path_text, program_words};
 use cosched_memory::Key;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt as _;
+use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -36,7 +35,7 @@ impl Keys {
     /// For jobs on a machine of this kind.
     pub(crate) fn new(machine: String) -> Keys {
         let folder = std::env::current_dir()
-            .map(|folder| text(&folder))
+            .map(|folder| path_text(&folder))
             .unwrap_or_default();
         Keys {
             machine: machine.into(),
@@ -83,7 +82,7 @@ impl Keys {
             machine: self.machine.clone(),
             program: program.into(),
             command: command.line(),
-            folder: cwd.map_or_else(|| self.folder.clone(), |cwd| text(cwd).into()),
+            folder: cwd.map_or_else(|| self.folder.clone(), |cwd| path_text(cwd).into()),
             given: if given.is_empty() {
                 "".into()
             } else {
@@ -105,7 +104,7 @@ impl File {
     fn at(path: &Path) -> Option<File> {
         let full = path.canonicalize().ok()?;
         let meta = full.metadata().ok().filter(std::fs::Metadata::is_file)?;
-        let path = text(&full);
+        let path = path_text(&full);
         let (size, changed, nanos) = (meta.len(), meta.mtime(), meta.mtime_nsec());
         let identity = format!("{path} {size} {changed}.{nanos:09}");
         Some(File { path, identity })
@@ -122,17 +121,11 @@ fn script(words: &[String]) -> Option<&str> {
         .map(String::as_str)
 }
 
-/// A path as text: as it is, or as a shell reads it if it is no UTF-8.
-fn text(path: &Path) -> String {
-    let name: &OsString = &path.as_os_str().to_owned();
-    name.to_str()
-        .map_or_else(|| quote(name.as_bytes()), str::to_owned)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::input::{list, template};
+    use std::ffi::OsString;
     use std::time::{Duration, SystemTime};
 
     /// The keys of the lines of a list, and of one command of several words.

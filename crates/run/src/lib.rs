@@ -1,24 +1,24 @@
 //! A run: from jobs and options to a record and an exit code.
 //!
-//! The steps, in this order: collect the jobs, look at the machine, choose the policy, check everything that can be
-//! checked before anything is started, measure solo times if asked, run, report.
+//! [`run`] reads the jobs, inspects the machine, chooses the policy and checks everything that can be checked. Only then
+//! it starts jobs: alone for their solo times if the user asked for those, then together under the policy. At the end it
+//! prints a summary and writes the record.
 //!
-//! Each file uses only files that stand before it:
+//! The files, each of which imports only files above it:
 //!
-//! - `exit`, `stderr`, `whole_file`, `sha256`: exit codes, messages, files; `input`: jobs, and what users name;
-//! - `limits`: limits in GNU parallel's forms; `cpus`: which CPUs, and how many a job; `options`: what a run is to do;
-//! - `terminal`, `console` and `screen`: what is shown, the jobs' output too; `watch`: the files that show a live run;
-//! - `platform`: what a machine must do for a run; `host` (with `kernel`) and `simulated` (with `interruptible`): the two
-//!   platforms;
-//! - `policy`: the choice of the policy; `setting`: how the run was started; `shell`: who reads lines;
-//! - `folder` and `runs`: log folders, and what stands beside a job log; `killed` and `resume`: the runs before this one;
-//! - `keys` and `memory`: the history of commands; `named`, `files` and `passing`: what is written and removed;
-//! - `plan`: the plan of a run; `explain`: the plan in words;
-//! - `facts`: the facts for those who watch; `gauge`: what a run took of the machine; `reporter`: news of a running batch;
-//! - `batch`: one run of the loop; `answer`: summary, record and exit code;
-//! - `solo`: each job alone; `execute`: the whole plan.
+//! - `exit`, `stderr`, `whole_file`, `sha256`: exit codes, messages, safe writing, digests
+//! - `input`: jobs, and the files and names that users give
+//! - `limits`, `cpus`, `options`: the options of a run
+//! - `terminal`, `console`, `screen`: progress, messages, and the jobs' output; `watch`: the files for `cosched status`
+//! - `platform`: what a machine must do for a run; `host` (with `kernel`) and `simulated` (with `interruptible`) do it
+//! - `policy`: the choice of the policy; `setting`: what the record says of the options; `shell`: the shell for lines
+//! - `folder`, `runs`: log folders, and the list of runs beside a job log; `killed`, `resume`: earlier runs of a job log
+//! - `keys`, `memory`: the history of commands; `named`, `files`: the files that a run writes
+//! - `plan`: a run that is ready to start; `explain`: the plan as text, for `--dry-run`
+//! - `facts`, `gauge`, `reporter`: what watchers see, the machine's load, and the progress of a batch
+//! - `batch`: one run of the loop; `answer`: summary and exit code; `solo`: solo runs; `execute`: the whole plan
 //!
-//! A run of real jobs starts its own program again, with the word `console`. It then calls [`console`](fn@console).
+//! A run of real jobs also starts its own program with the word `console`. That process calls [`console`](fn@console).
 
 mod answer;
 mod batch;
@@ -41,7 +41,6 @@ mod limits;
 mod memory;
 mod named;
 mod options;
-mod passing;
 mod plan;
 mod platform;
 mod policy;
@@ -68,10 +67,11 @@ pub use options::{
     Actuator, Freeze, LimitOptions, Logs, MachineOptions, Orphans, OutputOptions, PolicyOptions,
     RunOptions, Show, SoloSource, Source,
 };
+pub use plan::stamp;
 pub use policy::{once_each, unmet};
 pub use screen::Screen;
 pub use sha256::sha256;
-pub use terminal::width_of;
+pub use terminal::{terminal_width, width_of};
 
 use cosched_core::{Actuation, Capability, Restart};
 use cosched_linux::root::Root;
@@ -81,7 +81,7 @@ use input::Job;
 use std::path::Path;
 use std::rc::Rc;
 
-/// What came of a run.
+/// The end of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Why it ended.
@@ -99,8 +99,8 @@ impl From<Exit> for Outcome {
 /// Runs a batch: real jobs on this machine, or simulated ones. A quiet simulation without a log folder writes nothing.
 ///
 /// # Errors
-/// An option is wrong, or something is lacking, and nothing was started; or the run could not go on. The error is a
-/// [`Failure`](exit::Failure) where it has an exit code of its own.
+/// The options or the jobs are wrong, or the machine lacks something that they need: nothing was started then. Or the run
+/// failed. The error is a [`Failure`](exit::Failure) if it has an exit code of its own.
 pub fn run(options: &RunOptions) -> anyhow::Result<Outcome> {
     cosched_linux::settle_signals();
     if let Some(on) = &options.machine.on {
@@ -108,21 +108,21 @@ pub fn run(options: &RunOptions) -> anyhow::Result<Outcome> {
     }
     let Some((jobs, restart, input)) = collect(options)? else {
         if !options.output.quiet {
-            stderr::say("cosched: there is no value, so there is nothing to run");
+            stderr::say("cosched: there are no values, so nothing to run");
         }
         return Ok(Exit::Success.into());
     };
     if let Some(on) = &options.machine.on {
         let platform = simulated::SimPlatform::open(options, on, &jobs)?;
-        return go(options, &platform, jobs, restart, input);
+        return run_on(options, &platform, jobs, restart, input);
     }
     let publish = !options.dry_run;
     let platform = host::HostPlatform::look(&Root::default(), &options.machine, publish)?;
-    go(options, &platform, jobs, restart, input)
+    run_on(options, &platform, jobs, restart, input)
 }
 
 /// Runs the jobs on a platform.
-fn go<P: platform::Platform>(
+fn run_on<P: platform::Platform>(
     options: &RunOptions,
     platform: &P,
     jobs: Vec<Job>,
@@ -136,7 +136,7 @@ fn go<P: platform::Platform>(
         .as_ref()
         .filter(|_| !options.dry_run)
     {
-        // What is wrong with the command line is told first. Nothing that earlier runs have left is touched.
+        // A wrong command line is reported first.
         plan::policy(options, platform, false)?;
         return Err(refused.clone().into());
     }
@@ -244,16 +244,10 @@ fn check_actuation<P: platform::Platform>(
 ) -> anyhow::Result<()> {
     let view = platform.view();
     match view.capabilities.why_missing(Capability::Plans) {
-        Some(why) if options.machine.actuation == Actuation::Plans => {
-            let hint = if view.is_simulated() {
-                "leave it out"
-            } else {
-                "use --actuator sched-ext, simulate the jobs (--on MACHINE), or leave it out"
-            };
-            Err(incapable(format!(
-                "--actuation plans: nothing here can carry out plans ({why}); nothing was started; {hint}"
-            )))
-        }
+        Some(why) if options.machine.actuation == Actuation::Plans => Err(incapable(format!(
+            "--actuation plans: nothing here can carry out plans ({why}); nothing was started; use --actuator sched-ext, \
+                 simulate the jobs (--on MACHINE), or leave it out"
+        ))),
         _ => Ok(()),
     }
 }

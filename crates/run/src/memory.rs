@@ -1,5 +1,5 @@
-//! What a run takes from earlier runs, and what it keeps for later ones. Whatever goes wrong here costs nothing else: one
-//! warning, and the run goes on without.
+//! The history of commands, for one run: what earlier runs measured, and what this one adds. An error here is one warning,
+//! and the run continues without the history.
 
 use cosched_core::{Exit, ExpectedFrom, TaskResult, TaskSpec};
 use cosched_memory::{Ended, Error, Key, Patience, Problem, Recalled, Run, Store};
@@ -7,11 +7,11 @@ use cosched_report::RunWarning;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// What is noted is written so often: a run that is killed loses no more than this.
+/// Time between two writes: a killed run loses no more than this.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// Of a job that is shorter, what it does is kept for its program and not for its command, unless more was expected of
-/// it: thousands of such jobs would push out what is worth knowing, and nothing is gained by telling them apart.
+/// A shorter job is recorded for its program, not for its command, unless it was expected to be longer. Thousands of short
+/// commands would push out useful ones.
 const SHORT_S: f64 = 0.1;
 
 /// What is known of commands, for one run.

@@ -1,4 +1,4 @@
-//! What a run is to do. `cosched run` fills this in from its command line. Messages name the options as they are called there.
+//! The options of a run. `cosched run` fills them in from its command line, and messages use its names for them.
 
 use crate::cpus::{CpuChoice, CpusPerJob};
 use crate::input::Reading;
@@ -6,14 +6,14 @@ use crate::limits::{JobLimit, LoadLimit};
 use cosched_core::{Actuation, Halt, Nanos, Order, RunConfig, TimeLimit};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use strum::{Display, EnumIter, EnumMessage, EnumString, IntoStaticStr};
+use strum::{EnumIter, EnumMessage, EnumString, IntoStaticStr};
 
 /// All options of a run. The default runs no job, on this machine, under the best policy.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// Where the jobs come from. An error if it can't be read, or holds no job.
     pub jobs: Source,
-    /// Shell for lines: a path, or a name in `PATH`; by default `/bin/sh`. An error if it is no POSIX shell.
+    /// Shell for lines: a path, or a name in `PATH`; by default `/bin/sh`. An error if it is not a POSIX shell.
     pub shell: Option<OsString>,
     /// The machine, and how it is used.
     pub machine: MachineOptions,
@@ -25,9 +25,9 @@ pub struct RunOptions {
     pub output: OutputOptions,
     /// Where solo times come from. A simulation always has them.
     pub solo: SoloSource,
-    /// File with what earlier runs know of commands; by default nothing is known or kept.
+    /// The history of commands; by default none is read or written.
     pub history: Option<PathBuf>,
-    /// Skip jobs that succeeded before, by the job log; and what to do with jobs of a killed run that still run.
+    /// Skip jobs that succeeded according to the job log, and treat live jobs of a killed run so; by default no job is skipped.
     pub resume: Option<Orphans>,
     /// Start nothing; print the plan.
     pub dry_run: bool,
@@ -67,7 +67,7 @@ pub struct MachineOptions {
     pub freeze: Freeze,
     /// How jobs are scheduled.
     pub actuator: Actuator,
-    /// How decisions are carried out. With a scheduler in the kernel always as plans.
+    /// How decisions are carried out; always as plans by a scheduler in the kernel.
     pub actuation: Actuation,
 }
 
@@ -98,13 +98,13 @@ impl Default for PolicyOptions {
 /// Limits on the run and its jobs.
 #[derive(Clone, Debug)]
 pub struct LimitOptions {
-    /// Live jobs at once; by default as many as CPUs, or four times that where the policy shares time.
+    /// Maximum number of live jobs; by default the number of CPUs, or four times that if the policy shares time.
     pub jobs: Option<JobLimit>,
-    /// Which jobs begin first.
+    /// Which jobs start first; the longest by default.
     pub order: Order,
-    /// Start no job while less memory than this is available, in bytes.
+    /// Start no job while less memory than this is available, in bytes; no limit by default.
     pub mem_keep: Option<u64>,
-    /// Start no job while the load average is above this.
+    /// Start no job while the load average is above this; no limit by default.
     pub load: Option<LoadLimit>,
     /// Time between the starts of two jobs; 0 by default.
     pub delay: Nanos,
@@ -189,10 +189,8 @@ pub enum SoloSource {
     File(PathBuf),
 }
 
-/// What to do with jobs of a killed run that still run.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, EnumIter, EnumMessage, IntoStaticStr,
-)]
+/// What to do with live jobs of a killed run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, EnumIter, EnumMessage, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Orphans {
     /// List them and start nothing
@@ -207,17 +205,7 @@ pub enum Orphans {
 
 /// How jobs are frozen.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Display,
-    EnumString,
-    EnumIter,
-    EnumMessage,
-    IntoStaticStr,
+    Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, EnumIter, EnumMessage, IntoStaticStr,
 )]
 #[strum(serialize_all = "kebab-case")]
 pub enum Freeze {
@@ -232,17 +220,7 @@ pub enum Freeze {
 
 /// How jobs are scheduled.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Display,
-    EnumString,
-    EnumIter,
-    EnumMessage,
-    IntoStaticStr,
+    Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, EnumIter, EnumMessage, IntoStaticStr,
 )]
 #[strum(serialize_all = "kebab-case")]
 pub enum Actuator {
@@ -262,7 +240,6 @@ pub enum Actuator {
     Debug,
     PartialEq,
     Eq,
-    Display,
     EnumString,
     EnumIter,
     EnumMessage,

@@ -8,7 +8,7 @@ use super::policy::{Choice, choose};
 use super::resume::{Resumed, Seen};
 use super::setting;
 use crate::exit::{incapable, usage};
-use crate::input::{Command, Job, told};
+use crate::input::{Command, Job, absolute, told};
 use cosched_core::{
     Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, SoloProfile, TaskSpec,
 };
@@ -186,8 +186,8 @@ pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> anyhow::Resul
     Ok(())
 }
 
-/// What is to be known of jobs alone, what the machine can do then, and the policy; `crowded`: more jobs are wanted at once than
-/// there are CPUs.
+/// The sources of solo times, the machine's capabilities with them, and the policy. `crowded` says that the user wants more
+/// jobs at once than there are CPUs.
 pub(crate) fn policy<P: Platform>(
     options: &RunOptions,
     platform: &P,
@@ -233,7 +233,7 @@ impl<P: Platform> Plan<P> {
         for (_, job) in &jobs {
             tasks.push(platform.job(job, &logs)?);
         }
-        let remembers = options.history.as_deref().is_some();
+        let remembers = options.history.is_some();
         let mut keys = Vec::new();
         for ((_, job), task) in jobs.iter().zip(&tasks) {
             let key = remembers.then(|| platform.key(job, task));
@@ -325,13 +325,13 @@ fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: usize) -> Ru
 
 /// The absolute path of the run's log folder.
 fn log_folder(options: &RunOptions) -> anyhow::Result<PathBuf> {
-    let stamp = stamp(SystemTime::now());
+    let stamp = stamp();
     let logs = match &options.output.logs {
         Logs::At(folder) => folder.clone(),
         Logs::Nowhere => temporary()?.join(format!("cosched-{stamp}")),
         Logs::New => Path::new(DEFAULT_LOGS).join(stamp),
     };
-    Ok(std::path::absolute(&logs).unwrap_or(logs))
+    Ok(absolute(&logs))
 }
 
 fn info_of<P: Platform>(seq: u64, job: &Job, spec: &TaskSpec) -> JobInfo {
@@ -356,26 +356,26 @@ pub(crate) fn note_files<P: Platform>(info: &mut JobInfo, folder: &Path) {
 /// The folder for the log folders of runs that were given none.
 const DEFAULT_LOGS: &str = "cosched-logs";
 
-/// The temporary directory, which is nobody's to make.
+/// The temporary directory. It is not made if it is missing.
 fn temporary() -> anyhow::Result<PathBuf> {
     let folder = std::env::temp_dir();
     if folder.is_dir() {
         return Ok(folder);
     }
     Err(usage(format!(
-        "--no-logs: the temporary directory {} is not there; nothing was started; make it, or set TMPDIR to one that is",
+        "--no-logs: the temporary directory {} does not exist; nothing was started; make it, or set TMPDIR to another",
         told(&folder)
     )))
 }
 
-/// Tells a run from all others by the time and its process.
-fn stamp(now: SystemTime) -> String {
-    let stamp = humantime::format_rfc3339_seconds(now).to_string();
-    let stamp: String = stamp
+/// A name for a new folder that no other process uses: the time (UTC) and the number of the process.
+pub fn stamp() -> String {
+    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let digits: String = now
         .chars()
         .filter(|c| c.is_ascii_digit() || *c == 'T')
         .collect();
-    format!("{}-{}", stamp.replace('T', "-"), std::process::id())
+    format!("{}-{}", digits.replace('T', "-"), std::process::id())
 }
 
 #[cfg(test)]

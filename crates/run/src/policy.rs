@@ -2,7 +2,7 @@
 
 use super::options::RunOptions;
 use crate::exit::{incapable, usage};
-use crate::input::near::did_you_mean;
+use crate::input::near::unknown;
 use crate::input::{spec, told};
 use cosched_core::{
     Capabilities, Capability, Importance, POLICIES, ParamError, ParamKind, Params, PolicyEntry,
@@ -67,12 +67,8 @@ pub(crate) fn choose(
     let entry = match options.policy.name.as_deref() {
         None => auto_policy(capabilities, crowd),
         Some(name) => find_policy(name).ok_or_else(|| {
-            let known: Vec<&str> = POLICIES.iter().map(|entry| entry.name).collect();
-            usage(format!(
-                "--policy: there is no policy `{name}`{}; there are auto, {}, as in --policy fair",
-                did_you_mean(name, known.iter().copied()),
-                known.join(", ")
-            ))
+            let problem = unknown("policy", name, &spec::policy_names());
+            usage(format!("--policy: {problem}, as in --policy fair"))
         })?,
     };
     let has = |(name, _): &&(String, String)| entry.params.iter().any(|spec| spec.name == *name);

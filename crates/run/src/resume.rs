@@ -1,4 +1,4 @@
-//! `--resume`: which jobs earlier runs have done, and what their records tell of them.
+//! `--resume`: the jobs that succeeded in earlier runs, with their records.
 
 use super::killed::{Before, settle};
 use super::options::RunOptions;
@@ -51,15 +51,16 @@ impl Seen {
 
 /// A start in the job log is that in a record if they differ by less, in seconds: both are rounded.
 const SAME_START: f64 = 0.003;
-/// A job becomes its program within this time after its start was noted, in seconds, however busy the machine is.
+/// Longest time from the note of a start to the start of the program, in seconds, however busy the machine is.
 const LONGEST_START: f64 = 60.0;
 /// Why no record tells more.
 const NO_RECORD: &str = "no record of its run was found";
 
-/// Leaves out jobs that succeeded before. A job is its command and what else it was given. Of several that are alike, as
-/// copies are, only a success with the job's own number counts for it. Of successes in logs of others it is not known what
-/// else was given: they count by the command, and by the number where several jobs have it. Without `--resume` all are left
-/// to run.
+/// Skips jobs that succeeded before; without `--resume`, none.
+///
+/// A job is identified by its command, folder, variables and input. If several jobs of the batch are identical, as copies
+/// are, a success counts only for the job with its number. A job log of GNU parallel has only the commands: its successes
+/// count by command, and by number if several jobs share the command.
 ///
 /// # Errors
 /// The job log can't be read; or as [`settle`].

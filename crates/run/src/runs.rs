@@ -1,6 +1,6 @@
-//! The runs that wrote to a job log, and their jobs: a file beside it, with a line for each start. By it `--resume` finds
-//! the records of runs, tells jobs with one command apart, and knows what the jobs of killed runs are. The job log itself
-//! has the format of GNU parallel, and no room for this.
+//! The list of runs beside a job log: a file with a line for each run and each start of a job. `--resume` uses it to find
+//! the records of runs, to tell jobs with the same command apart, and to find jobs of killed runs. The job log itself has
+//! the format of GNU parallel, without room for this.
 
 use crate::input::told;
 use crate::whole_file::{append_regular, is_descriptor, open_regular, resolve_links};
@@ -59,7 +59,7 @@ pub(crate) struct JobLine {
     pub(crate) started_at: String,
 }
 
-/// What stands beside a job log, each kind in the order of the file.
+/// The content of the file beside a job log, each kind of line in its order.
 #[derive(Default)]
 pub(crate) struct Runs {
     /// The runs that wrote to the job log since it was begun.

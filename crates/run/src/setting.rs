@@ -6,9 +6,7 @@ use super::policy::Origin;
 use crate::input::quote;
 use crate::input::spec::AUTO;
 use crate::sha256::sha256;
-use cosched_core::{
-    Absence, Actuation, Order, Params, Restart, RunConfig, TimeLimit, auto_shortfall,
-};
+use cosched_core::{Absence, Params, RunConfig, TimeLimit, auto_shortfall};
 use cosched_linux::identity::{host_name, kernel_release};
 use cosched_linux::root::Root;
 use cosched_report::{
@@ -122,6 +120,11 @@ pub(crate) fn auto_lacks(options: &RunOptions, view: &View) -> Option<String> {
         .map(|lack| lack.why.to_string())
 }
 
+/// The word of an option's value.
+fn word(value: impl Into<&'static str>) -> String {
+    value.into().to_owned()
+}
+
 fn recorded_options(options: &RunOptions, view: &View, config: &RunConfig) -> RecordedOptions {
     let mut absent = Absences::default();
     let timeout = config.timeout.map(|limit| match limit {
@@ -148,25 +151,13 @@ fn recorded_options(options: &RunOptions, view: &View, config: &RunConfig) -> Re
         policy: options.policy.name.clone().unwrap_or(AUTO.to_owned()),
         policy_lacks: absent.note_option("policy_lacks", lacks, why_nothing),
         jobs_at_once: config.jobs,
-        order: match config.order {
-            Order::Longest => "longest",
-            Order::Given => "given",
-        }
-        .to_owned(),
+        order: word(config.order),
         cpus: view.machine.all_cpus().to_string(),
         cpus_per_job: options.machine.cpus_per_job.to_string(),
-        freeze: options.machine.freeze.to_string(),
-        actuator: options.machine.actuator.to_string(),
-        actuation: match config.actuation {
-            Actuation::Decisions => "decisions",
-            Actuation::Plans => "plans",
-        }
-        .to_owned(),
-        restart: match config.restart {
-            Restart::Never => "never",
-            Restart::UntilLast => "until-last",
-        }
-        .to_owned(),
+        freeze: word(options.machine.freeze),
+        actuator: word(options.machine.actuator),
+        actuation: word(config.actuation),
+        restart: word(config.restart),
         attempts: config.attempts,
         halt: config.halt.to_string(),
         max_pause_s: config.max_pause.as_s(),

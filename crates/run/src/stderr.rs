@@ -1,5 +1,5 @@
-//! Standard error. It may be closed or full, which is no reason to end otherwise than without it: the exit code tells what
-//! happened. So nothing here fails, and the macros that panic then (`eprintln!` and the like) are not used.
+//! Standard error. It may be closed or full; the run continues then, with the same exit code. So nothing here fails, and
+//! macros that panic, such as `eprintln!`, are not used.
 
 use std::fmt::Display;
 use std::io::Write as _;

@@ -1,6 +1,8 @@
 //! Standard error as a terminal: a progress line that is redrawn in place, and lines that stay.
 
 use crate::stderr;
+use rustix::fd::AsFd;
+use rustix::termios::tcgetwinsize;
 use std::io::IsTerminal;
 
 /// Standard error with at most one progress line.
@@ -45,12 +47,18 @@ impl Terminal {
     }
 }
 
+/// Columns of a terminal that does not report them, and of anything else.
+const USUAL_WIDTH: usize = 80;
+
 /// Columns of a terminal; 80 for anything else.
-pub fn width_of(stream: impl rustix::fd::AsFd) -> usize {
-    let columns = rustix::termios::tcgetwinsize(stream).map_or(0, |size| size.ws_col);
-    if columns == 0 {
-        80
-    } else {
-        usize::from(columns)
+pub fn width_of(stream: impl AsFd) -> usize {
+    terminal_width(stream).unwrap_or(USUAL_WIDTH)
+}
+
+/// Columns of a terminal; `None` for anything else.
+pub fn terminal_width(stream: impl AsFd) -> Option<usize> {
+    match tcgetwinsize(stream).ok()?.ws_col {
+        0 => Some(USUAL_WIDTH),
+        columns => Some(columns.into()),
     }
 }

@@ -18,7 +18,7 @@ pub fn open_regular(path: &Path) -> Option<File> {
 }
 
 /// Opens a file of the caller's runs. Root opens only its own.
-pub fn open_own(path: &Path) -> Option<File> {
+pub(crate) fn open_own(path: &Path) -> Option<File> {
     let file = open_regular(path)?;
     let owner = file.metadata().ok()?.uid();
     (owner == 0 || !rustix::process::geteuid().is_root()).then_some(file)
@@ -35,7 +35,7 @@ pub fn read_own(path: &Path) -> Option<Vec<u8>> {
 ///
 /// # Errors
 /// The file can't be opened, or is not a regular file.
-pub fn append_regular(path: &Path) -> std::io::Result<File> {
+pub(crate) fn append_regular(path: &Path) -> std::io::Result<File> {
     open(path, OpenOptions::new().append(true).create(true))
 }
 
@@ -56,7 +56,7 @@ fn open(path: &Path, how: &mut OpenOptions) -> std::io::Result<File> {
 ///
 /// # Errors
 /// Links lead in a circle, or the current folder is gone.
-pub fn resolve_links(path: &Path) -> std::io::Result<PathBuf> {
+pub(crate) fn resolve_links(path: &Path) -> std::io::Result<PathBuf> {
     let mut path = std::path::absolute(path)?;
     for _ in 0..MOST_LINKS {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
@@ -74,7 +74,7 @@ pub fn resolve_links(path: &Path) -> std::io::Result<PathBuf> {
 }
 
 /// Whether a resolved name is a descriptor of a process.
-pub fn is_descriptor(path: &Path) -> bool {
+pub(crate) fn is_descriptor(path: &Path) -> bool {
     path.starts_with("/proc") && path.is_symlink()
 }
 
@@ -155,7 +155,7 @@ mod tests {
             out.write_all(b"half")?;
             Err(std::io::Error::other("the disk is full").into())
         });
-        let told = crate::exit::told(&failed.unwrap_err());
+        let told = crate::exit::one_line(&failed.unwrap_err());
         assert!(
             told.contains("can't write") && told.ends_with("file: the disk is full"),
             "{told}"
@@ -164,7 +164,7 @@ mod tests {
         let refused = stream_whole(&file, |_| -> anyhow::Result<()> {
             Err(crate::exit::usage("line 3"))
         });
-        assert_eq!(crate::exit::told(&refused.unwrap_err()), "line 3");
+        assert_eq!(crate::exit::one_line(&refused.unwrap_err()), "line 3");
         let written = stream_whole(&file, |mut out| Ok(out.write(b"after")?));
         assert_eq!(
             (written.unwrap(), std::fs::read(&file).unwrap()),

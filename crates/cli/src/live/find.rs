@@ -59,7 +59,7 @@ fn why_no_state(run: &LiveRun) -> String {
     } else if !run.is_seen {
         "it may be live; it can't be seen from here".to_owned()
     } else {
-        "it has written no state: it starts, or it can't".to_owned()
+        "it has not written its state: it is starting, or it can't write".to_owned()
     }
 }
 

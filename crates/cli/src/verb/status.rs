@@ -5,9 +5,9 @@ use crate::live::{Known, add_memory, known, meant};
 use clap::Args;
 use cosched_linux::root::Root;
 use cosched_report::{RunLine, Status, jobs_text, runs_text, visible_json};
-use cosched_run::width_of;
+use cosched_run::terminal_width;
 use serde::Serialize;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Columns where the output is no terminal.
@@ -15,15 +15,15 @@ const WIDE: usize = 120;
 
 /// Show live runs, or the jobs of one of them
 ///
-/// One run, or RUN, is shown with its jobs, its CPUs and the reasons to wait; several runs have a line each. Only root sees
-/// runs of other users.
+/// It shows the jobs, the CPUs and the reasons to wait of RUN, or of the only live run. Of several runs it shows a line each.
+/// Only root sees other users' runs.
 #[derive(Args, Debug)]
 pub(crate) struct StatusArgs {
-    /// The run: the number of its process, its identity (COSCHED_RUN of its jobs) or the beginning of that, or its log folder
+    /// The run: its process number, its identity (COSCHED_RUN of its jobs) or the start of that, or its log folder
     #[arg(value_name = "RUN")]
     run: Option<String>,
 
-    /// Form of the answer
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     format: Format,
 }
@@ -48,11 +48,7 @@ pub(crate) fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
         writeln!(out, "{}", visible_json(&serde_json::to_string(&runs)?))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let width = if out.is_terminal() {
-        width_of(&out)
-    } else {
-        WIDE
-    };
+    let width = terminal_width(&out).unwrap_or(WIDE);
     let lines: Vec<RunLine<'_>> = runs.iter().map(Known::line).collect();
     let text = match lines[..] {
         [] => "no batch is running\n".to_owned(),

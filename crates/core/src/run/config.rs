@@ -4,6 +4,7 @@ use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
+use strum::{EnumIter, EnumMessage, EnumString, IntoStaticStr};
 
 /// Settings of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,32 +67,60 @@ impl TimeLimit {
     }
 }
 
-/// In which order tasks are let in that have arrived.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// The order in which waiting tasks are admitted.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    EnumString,
+    EnumIter,
+    EnumMessage,
+    IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Order {
-    /// Those that are [expected](crate::Expected) to take longest first; those that are alike as they were given.
+    /// The longest first, by the times that earlier runs measured
     #[default]
     Longest,
-    /// As they were given.
+    /// As given
     Given,
 }
 
 /// How decisions are carried out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+///
+/// A backend carries out plans by itself. They need [`Capability::Plans`](crate::Capability::Plans).
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    EnumString,
+    EnumIter,
+    EnumMessage,
+    IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Actuation {
-    /// One by one, as changes. Between two decisions a CPU whose task sleeps stands idle.
+    /// One by one: a CPU whose job sleeps stands idle until the next decision
     #[default]
     Decisions,
-    /// As plans, which the backend carries out by itself: a CPU whose task sleeps or ends goes at once to the next task
-    /// in the policy's order. Needs [`Capability::Plans`](crate::Capability::Plans).
+    /// As plans: a CPU whose job sleeps or ends goes to the next job at once
     Plans,
 }
 
 /// What becomes of a task that has ended while others have not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Restart {
     /// It is not started again.
     #[default]

@@ -40,7 +40,7 @@ impl NoRecord {
     fn without_end(self) -> &'static str {
         match self {
             NoRecord::Killed => "lost: its end is unknown",
-            NoRecord::GoesOn => "it goes on",
+            NoRecord::GoesOn => "still running",
         }
     }
 

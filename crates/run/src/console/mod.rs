@@ -1,10 +1,9 @@
-//! A process of its own for all that a run shows: messages, the progress line, and the jobs' output.
+//! A separate process that shows messages, the progress line and the jobs' output.
 //!
-//! A terminal can stand still for as long as its user likes (Ctrl-S, a pager that is not read), and a job can write
-//! gigabytes. The run itself must not wait for either, or no job would be frozen, thawed or ended meanwhile. So it only
-//! leaves orders on a line that never blocks, and a second process carries them out. What the line does not take at once
-//! is kept. Beyond a limit messages are left out and counted; which jobs began and ended is never left out, since their
-//! output would be lost with it.
+//! A terminal can block for as long as its user likes (Ctrl-S, a pager), and a job can write gigabytes. The run must not
+//! wait for either, because it has jobs to freeze, thaw and end. So it sends orders through a socket that never blocks, and
+//! a second process carries them out. Orders that the socket does not accept at once are buffered. Beyond a limit, messages
+//! are dropped and counted. Starts and ends of jobs are never dropped: the jobs' output would be lost with them.
 
 mod message;
 mod output;
@@ -23,13 +22,13 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
 
-/// Bytes of messages that are kept while the line takes nothing.
+/// Limit of buffered messages, in bytes.
 const MOST_KEPT: usize = 8 << 20;
 
 /// What a console shows beside messages.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Showing {
-    /// The process of the run, which is told when nobody reads standard output any more.
+    /// The process of the run. It gets SIGPIPE when nobody reads standard output any more.
     pub(crate) run: u32,
     /// The jobs' output.
     pub(crate) output: Option<Show>,
@@ -39,7 +38,7 @@ pub(crate) struct Showing {
     pub(crate) to_stderr: bool,
 }
 
-/// What a console reports in the end.
+/// The last reports of a console.
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
     /// Files of output that their jobs have cut off, by job and number.
@@ -52,12 +51,12 @@ pub(crate) struct Finished {
 pub(crate) struct Console {
     child: Child,
     line: UnixStream,
-    /// Orders that the line has not taken. The first may have been written in part.
+    /// Buffered orders. The first may have been written in part.
     kept: VecDeque<Vec<u8>>,
     kept_bytes: usize,
     /// Bytes of the first kept order that were written.
     written: usize,
-    /// Lines that were left out.
+    /// Dropped lines.
     left_out: u64,
     /// The console has ended.
     is_gone: bool,
@@ -149,7 +148,7 @@ impl Console {
         self.flush();
     }
 
-    /// Sends what may not be left out, however little the line takes: some ten bytes for each job.
+    /// Sends an order that is never dropped: some ten bytes for each job.
     fn must_send(&mut self, order: &Order) {
         self.keep(line(order));
         self.flush();
@@ -160,7 +159,7 @@ impl Console {
         self.kept.push_back(bytes);
     }
 
-    /// Writes as much as the line takes.
+    /// Writes buffered orders until the line would block.
     fn flush(&mut self) {
         while let Some(first) = self.kept.front() {
             if self.is_gone {
@@ -184,8 +183,8 @@ impl Console {
         }
     }
 
-    /// Lets the console show all that is left, waits for it, and returns its last reports. Called when no job runs any
-    /// more, so that nothing suffers from a terminal that stands still.
+    /// Waits until the console has shown everything, and returns its last reports. No job runs then, so a blocked terminal
+    /// delays none.
     pub(crate) fn finish(mut self) -> Finished {
         if self.left_out > 0 {
             let text = format!(
@@ -233,9 +232,23 @@ mod tests {
         (Console::on(line, child), theirs)
     }
 
+    /// Finishes a console, and returns all orders that it has sent.
+    fn finish(console: Console, mut theirs: UnixStream) -> Vec<Order> {
+        let reader = std::thread::spawn(move || {
+            let mut all = String::new();
+            theirs.read_to_string(&mut all).unwrap();
+            all
+        });
+        console.finish();
+        let all = reader.join().unwrap();
+        all.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
     #[test]
     fn a_console_that_takes_nothing_costs_little_memory_and_what_is_left_out_is_told() {
-        let (mut console, mut theirs) = deaf();
+        let (mut console, theirs) = deaf();
         let text = "x".repeat(1 << 10);
         let lines = 3 * (MOST_KEPT >> 10) as u64;
         for _ in 0..lines {
@@ -245,18 +258,7 @@ mod tests {
         }
         assert!(console.left_out > 0 && console.left_out < lines);
         let left_out = console.left_out;
-        let reader = std::thread::spawn(move || {
-            let mut all = Vec::new();
-            theirs.read_to_end(&mut all).unwrap();
-            all
-        });
-        console.finish();
-        let all = reader.join().unwrap();
-        let orders: Vec<Order> = all
-            .split(|&b| b == b'\n')
-            .filter(|l| !l.is_empty())
-            .map(|l| serde_json::from_slice(l).unwrap())
-            .collect();
+        let orders = finish(console, theirs);
         let said = orders
             .iter()
             .filter(|order| matches!(order, Order::Say(said) if *said == text))
@@ -274,7 +276,7 @@ mod tests {
     /// Whoever reads late still gets the output of every job.
     #[test]
     fn jobs_are_never_left_out() {
-        let (mut console, mut theirs) = deaf();
+        let (mut console, theirs) = deaf();
         let text = "x".repeat(1 << 10);
         (0..2 * (MOST_KEPT >> 10)).for_each(|_| console.say(&text));
         assert!(console.left_out > 0);
@@ -288,17 +290,7 @@ mod tests {
             "{}",
             console.kept_bytes - before
         );
-        let reader = std::thread::spawn(move || {
-            let mut all = String::new();
-            theirs.read_to_string(&mut all).unwrap();
-            all
-        });
-        console.finish();
-        let all = reader.join().unwrap();
-        let orders: Vec<Order> = all
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect();
+        let orders = finish(console, theirs);
         let ended = orders
             .iter()
             .filter(|order| matches!(order, Order::Ended { .. }))

@@ -401,6 +401,11 @@ mod tests {
             [&mut self.out, &mut self.err]
                 .map(|shown| String::from_utf8(std::mem::take(shown)).unwrap())
         }
+
+        /// What is shown when a job ends.
+        fn ends(&mut self, job: u32) -> [String; 2] {
+            self.shows(|output, to| output.ended(job, to))
+        }
     }
 
     #[test]
@@ -417,12 +422,9 @@ mod tests {
         shown.write("1.out", b"z");
         assert_eq!(shown.shows(Output::follow), ["", ""]);
         assert!(shown.output.is_following());
-        assert_eq!(
-            shown.shows(|output, to| output.ended(1, to)),
-            ["job1\tyz\n", ""]
-        );
+        assert_eq!(shown.ends(1), ["job1\tyz\n", ""]);
         assert!(!shown.output.is_following());
-        assert_eq!(shown.shows(|output, to| output.ended(1, to)), ["", ""]);
+        assert_eq!(shown.ends(1), ["", ""]);
     }
 
     #[test]
@@ -437,8 +439,8 @@ mod tests {
             shown.write("1.out", b"b\nc\n");
             shown.write("2.out", b"other\n");
             all += &shown.shows(Output::follow)[0];
-            all += &shown.shows(|output, to| output.ended(1, to))[0];
-            all += &shown.shows(|output, to| output.ended(2, to))[0];
+            all += &shown.ends(1)[0];
+            all += &shown.ends(2)[0];
             let lines: Vec<&str> = all
                 .lines()
                 .map(|line| line.rsplit('\t').next().unwrap())
@@ -466,7 +468,7 @@ mod tests {
             shown.start(1);
             shown.write("1.out", &vec![b'a'; 2 * PIECE]);
             assert_eq!(shown.shows(Output::follow)[0], "");
-            let all = shown.shows(|output, to| output.ended(1, to))[0].clone();
+            let all = shown.ends(1)[0].clone();
             let text = if how == Show::Tag {
                 format!("job1\t{}\n", "a".repeat(2 * PIECE))
             } else {
@@ -493,7 +495,7 @@ mod tests {
         assert_eq!(shown.output.rewritten().count(), 0);
         shown.write("1.err", b"more\n");
         assert_eq!(shown.shows(Output::follow)[1], "more\n");
-        assert_eq!(shown.shows(|output, to| output.ended(1, to))[1], "");
+        assert_eq!(shown.ends(1)[1], "");
         assert_eq!(shown.output.rewritten().count(), 0);
     }
 
@@ -505,7 +507,7 @@ mod tests {
             shown.write("1.out", b"bad\n");
             shown.output.started_again(1, [4, 0]);
             shown.write("1.out", b"good\n");
-            assert_eq!(shown.shows(|output, to| output.ended(1, to))[0], all);
+            assert_eq!(shown.ends(1)[0], all);
         }
         // The last attempt opened the file anew.
         let mut shown = Shown::new(Show::Group, false);
@@ -513,7 +515,7 @@ mod tests {
         shown.write("1.out", b"a long way\n");
         shown.output.started_again(1, [11, 0]);
         std::fs::write(shown.dir.path().join("1.out"), "good\n").unwrap();
-        assert_eq!(shown.shows(|output, to| output.ended(1, to))[0], "good\n");
+        assert_eq!(shown.ends(1)[0], "good\n");
         assert_eq!(shown.output.rewritten().collect::<Vec<_>>(), [(1, 0)]);
     }
 
@@ -536,18 +538,14 @@ mod tests {
             shown.write(&format!("{job}.out"), format!("{job}\n").as_bytes());
         }
         assert_eq!(shown.shows(Output::follow)[0], "");
-        assert_eq!(shown.shows(|output, to| output.ended(1, to))[0], "");
-        assert_eq!(shown.shows(|output, to| output.ended(0, to))[0], "0\n1\n");
-        assert_eq!(shown.shows(|output, to| output.ended(3, to))[0], "");
-        assert_eq!(
-            shown.shows(|output, to| output.ended(4, to))[0],
-            "",
-            "it never started"
-        );
-        assert_eq!(shown.shows(|output, to| output.ended(2, to))[0], "2\n3\n");
+        assert_eq!(shown.ends(1)[0], "");
+        assert_eq!(shown.ends(0)[0], "0\n1\n");
+        assert_eq!(shown.ends(3)[0], "");
+        assert_eq!(shown.ends(4)[0], "", "it never started");
+        assert_eq!(shown.ends(2)[0], "2\n3\n");
         shown.start(6);
         shown.write("6.out", b"6\n");
-        assert_eq!(shown.shows(|output, to| output.ended(6, to))[0], "");
+        assert_eq!(shown.ends(6)[0], "");
         assert_eq!(shown.shows(Output::finish_all)[0], "6\n");
     }
 
@@ -559,8 +557,8 @@ mod tests {
             shown.write(&format!("{job}.out"), format!("{job}\nx").as_bytes());
         }
         assert_eq!(shown.shows(Output::follow)[0], "");
-        assert_eq!(shown.shows(|output, to| output.ended(1, to))[0], "");
-        let all = shown.shows(|output, to| output.ended(0, to))[0].clone();
+        assert_eq!(shown.ends(1)[0], "");
+        let all = shown.ends(0)[0].clone();
         let (text, _): (Vec<&str>, Vec<&str>) =
             all.lines().filter_map(|line| line.split_once('\t')).unzip();
         assert_eq!(text.len(), 4, "{all}");

@@ -16,17 +16,17 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Time between two looks at what jobs have written.
+/// Time between two reads of the jobs' output.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How often it is looked whether somebody still reads, while whole jobs are shown and none has ended.
+/// Time between two checks for a reader, while whole jobs are shown and none has ended.
 const LOOK_FOR_READER: Duration = Duration::from_millis(500);
 
 /// Characters of a failed job's last error line that are shown.
 const MOST_OF_ERROR: usize = 200;
 
-/// Shows what a run wants to be shown: reads orders from standard input until the run closes it. The run gives `showing` and the folder of
-/// the jobs' files.
+/// Carries out the orders of a run, which come through standard input until the run closes it. `showing` is JSON, and
+/// `folder` has the jobs' output.
 ///
 /// # Errors
 /// The run did not start this process, or the line to it is broken.
@@ -102,7 +102,7 @@ impl Console {
         }
     }
 
-    /// How long to wait for an order until something is looked at: the jobs' output, or whether somebody still reads it.
+    /// How long to wait for an order: until the jobs' output is read again, or the reader is checked.
     fn look_again(&self) -> Option<Duration> {
         let output = self.output.as_ref()?;
         Some(if output.is_following() {
@@ -189,7 +189,7 @@ impl Console {
         }
     }
 
-    /// Looks whether whoever read standard output has left. A job may write nothing for long.
+    /// Checks whether standard output still has a reader. A job may write nothing for long.
     fn notice_who_left(&mut self) {
         if self.output.is_none() || self.showing.to_stderr {
             return;
@@ -200,14 +200,14 @@ impl Console {
             return;
         }
         let told = looked[0].revents();
-        // A terminal that was closed has both: that is no reader who had enough, and the run goes on.
+        // A closed terminal has both: then the run continues.
         if told.contains(PollFlags::ERR) && !told.contains(PollFlags::HUP) {
             self.output = None;
             self.tell_that_nobody_reads();
         }
     }
 
-    /// As a process is told that writes to a pipe which nobody reads.
+    /// Sends SIGPIPE to the run, as the kernel does to a process that writes to a pipe without a reader.
     fn tell_that_nobody_reads(&self) {
         if let Some(run) =
             Pid::from_raw(self.showing.run.cast_signed()).filter(|run| getppid() == Some(*run))

@@ -156,6 +156,12 @@ pub fn quote(word: &[u8]) -> String {
     }
 }
 
+/// A path as text: as it is, or quoted for a shell if it is no UTF-8.
+pub(crate) fn path_text(path: &Path) -> String {
+    path.to_str()
+        .map_or_else(|| quote(path.as_os_str().as_bytes()), str::to_owned)
+}
+
 /// Quotes a word for the shell.
 fn quote_always(word: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(word)

@@ -6,7 +6,7 @@ use cosched_report::{Given, is_hidden};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// One job as it was given, before its copies are made.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,27 +62,36 @@ impl JobInput {
         }
     }
 
-    /// What it was given beside its command.
-    pub(crate) fn given(&self) -> Given {
-        // Relative names mean other files where the run is called elsewhere.
-        let cwd = self.cwd.as_deref().map(absolute);
-        let stdin = self.stdin.as_ref().map(|file| match &cwd {
+    /// Its working directory, absolute.
+    pub(crate) fn absolute_cwd(&self) -> Option<PathBuf> {
+        self.cwd.as_deref().map(absolute)
+    }
+
+    /// The file of its standard input, absolute.
+    pub(crate) fn absolute_stdin(&self) -> Option<PathBuf> {
+        let file = self.stdin.as_deref()?;
+        Some(match self.absolute_cwd() {
             Some(cwd) => cwd.join(file),
             None => absolute(file),
-        });
+        })
+    }
+
+    /// What it was given beside its command. Files are absolute: a later run may be called elsewhere.
+    pub(crate) fn given(&self) -> Given {
         Given {
-            cwd: cwd.map(told),
+            cwd: self.absolute_cwd().map(told),
             env: self
                 .env
                 .iter()
                 .map(|(name, value)| (name.clone(), digest(value)))
                 .collect(),
-            stdin: stdin.map(told),
+            stdin: self.absolute_stdin().map(told),
         }
     }
 }
 
-fn absolute(path: &std::path::Path) -> PathBuf {
+/// The absolute form of a path; the path itself if the current folder is gone.
+pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 

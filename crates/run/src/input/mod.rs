@@ -27,8 +27,10 @@ mod word;
 /// The place of a job that is given on the command line.
 pub(crate) const COMMAND_LINE: &str = "the command line";
 
+pub(crate) use command::path_text;
 pub(crate) use command::{Command, Shell};
 pub use command::{quote, told};
+pub use job::absolute;
 pub(crate) use job::{Job, JobInput};
 pub(crate) use names::{expand, program_words};
 pub(crate) use read::{read_bytes, read_text};

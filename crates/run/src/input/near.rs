@@ -23,8 +23,18 @@ pub fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<
 }
 
 /// ` (did you mean X?)` for a message, or nothing.
-pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    near(word, known).map_or_else(String::new, |meant| format!(" (did you mean `{meant}`?)"))
+pub fn did_you_mean(word: &str, known: &[&str]) -> String {
+    let meant = near(word, known.iter().copied());
+    meant.map_or_else(String::new, |meant| format!(" (did you mean `{meant}`?)"))
+}
+
+/// The message that nothing of this kind has this name, with the names that there are.
+pub fn unknown(kind: &str, name: &str, known: &[&str]) -> String {
+    let hint = did_you_mean(name, known);
+    format!(
+        "there is no {kind} `{name}`{hint}; there are {}",
+        known.join(", ")
+    )
 }
 
 /// The least number of characters to insert, delete or change to turn one word into the other (Levenshtein's distance).

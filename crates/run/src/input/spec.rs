@@ -1,7 +1,7 @@
 //! Simulated machines and programs: by the name of one that is built in, or from a file.
 
 use super::command::told;
-use super::near::did_you_mean;
+use super::near::unknown;
 use super::read::read_spec;
 use crate::exit::usage;
 use cosched_core::POLICIES;
@@ -26,6 +26,17 @@ impl<T> Described<T> {
     fn built_in(spec: T) -> Described<T> {
         Described { spec, text: None }
     }
+
+    /// What a file of this name describes.
+    fn parse<E: ToString>(
+        text: String,
+        name: &str,
+        parse: fn(&str, &str) -> Result<T, E>,
+    ) -> anyhow::Result<Described<T>> {
+        let spec = parse(&text, name).map_err(|error| usage(error.to_string()))?;
+        let text = Some(text);
+        Ok(Described { spec, text })
+    }
 }
 
 /// Whether `name` is the path of a file, not the name of something built in.
@@ -34,23 +45,17 @@ pub fn is_path(name: &str) -> bool {
 }
 
 /// The file that a program is in, if it is not built in; its path counts from `folder`.
-pub fn program_file(name: &str, folder: &Path) -> Option<PathBuf> {
-    is_path(name).then(|| {
-        folder.join(
-            name.strip_prefix("./")
-                .filter(|rest| !rest.is_empty())
-                .unwrap_or(name),
-        )
-    })
+pub(crate) fn program_file(name: &str, folder: &Path) -> Option<PathBuf> {
+    is_path(name).then(|| folder.join(name.strip_prefix("./").unwrap_or(name)))
 }
 
 /// The name of a built-in program, as an example in messages.
-pub fn example_program() -> &'static str {
+pub(crate) fn example_program() -> &'static str {
     PROGRAMS.first().map_or("mcf", |program| program.name)
 }
 
 /// The name of a machine with several types of core, as an example in messages.
-pub fn machine_with_core_types() -> Option<&'static str> {
+pub(crate) fn machine_with_core_types() -> Option<&'static str> {
     MACHINES
         .iter()
         .map(|machine| machine.name)
@@ -68,22 +73,16 @@ fn has_core_types(name: &str) -> bool {
 pub fn machine(name: &str) -> anyhow::Result<Described<MachineSpec>> {
     if is_path(name) {
         let text = read_spec(Path::new(name)).map_err(|error| usage(format!("--on: {error}")))?;
-        let spec = parse_machine(&text, &told(name)).map_err(|error| usage(error.to_string()))?;
-        return Ok(Described {
-            spec,
-            text: Some(text),
-        });
+        return Described::parse(text, &told(name), parse_machine);
     }
-    builtin_machine(name).map(Described::built_in).ok_or_else(|| {
-        let known: Vec<&str> = MACHINES.iter().map(|machine| machine.name).collect();
-        usage(format!(
-            "--on: there is no machine `{name}`{}; there are host, {}, as in --on {}; a machine file is given by its path, \
-             as in --on ./{name}.toml",
-            did_you_mean(name, known.iter().copied().chain(["host"])),
-            known.join(", "),
-            known.first().unwrap_or(&"host"),
-        ))
-    })
+    builtin_machine(name)
+        .map(Described::built_in)
+        .ok_or_else(|| {
+            usage(format!(
+                "--on: {}; a machine file is given by its path, as in --on ./{name}.toml",
+                unknown("machine", name, &machine_names()),
+            ))
+        })
 }
 
 /// The program of a job. The path of a file counts from `folder`; `place` says where the job was given, for messages.
@@ -93,20 +92,12 @@ pub fn machine(name: &str) -> anyhow::Result<Described<MachineSpec>> {
 pub fn program(name: &str, folder: &Path, place: &str) -> anyhow::Result<Described<ProgramSpec>> {
     if let Some(path) = program_file(name, folder) {
         let text = read_spec(&path).map_err(|error| usage(format!("{place}: program {error}")))?;
-        let spec = parse_program(&text, &told(&path)).map_err(|error| usage(error.to_string()))?;
-        return Ok(Described {
-            spec,
-            text: Some(text),
-        });
+        return Described::parse(text, &told(&path), parse_program);
     }
     builtin_program(name).map(Described::built_in).ok_or_else(|| {
-        let known: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
         usage(format!(
-            "{place}: there is no program `{name}`{}; there are {}, as in program = \"{}\"; a program file is given by its \
-             path from the mix file, as in program = \"./{name}.toml\"",
-            did_you_mean(name, known.iter().copied()),
-            known.join(", "),
-            example_program(),
+            "{place}: {}; a program file is given by its path from the mix file, as in program = \"./{name}.toml\"",
+            unknown("program", name, &program_names()),
         ))
     })
 }

@@ -92,24 +92,13 @@ impl Separator {
             }
             Separator::Blanks => {
                 // Blanks at the beginning make an empty first column, as a pattern would; at the end they make none.
-                let end = value
-                    .iter()
-                    .rposition(|byte| !byte.is_ascii_whitespace())
-                    .map_or(0, |last| last + 1);
+                let value = value.trim_ascii_end();
                 let mut columns = Vec::new();
-                let mut in_blanks = false;
-                let mut column = Vec::new();
-                for &byte in &value[..end] {
-                    if byte.is_ascii_whitespace() {
-                        if !std::mem::replace(&mut in_blanks, true) {
-                            columns.push(os(&std::mem::take(&mut column)));
-                        }
-                    } else {
-                        in_blanks = false;
-                        column.push(byte);
-                    }
+                if value.first().is_none_or(u8::is_ascii_whitespace) {
+                    columns.push(OsString::new());
                 }
-                columns.push(os(&column));
+                let words = value.split(u8::is_ascii_whitespace);
+                columns.extend(words.filter(|word| !word.is_empty()).map(os));
                 columns
             }
         }

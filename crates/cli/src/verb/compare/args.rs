@@ -38,11 +38,11 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) baseline: Option<String>,
 
-    /// Blocks to make
+    /// Number of blocks
     #[arg(short, long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=9999))]
     pub(crate) reps: u32,
 
-    /// Blocks that come first and do not count
+    /// Blocks before the first that counts
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=99), hide_short_help = true)]
     pub(crate) warmup: u32,
 
@@ -51,11 +51,11 @@ pub(crate) struct CompareArgs {
     #[arg(long = "metric", value_name = "M,...", value_delimiter = ',')]
     pub(crate) metrics: Vec<String>,
 
-    /// Solo measurements of each job, for slowdowns; 0 for none; on this machine [default: 3]
+    /// Solo runs of each job on this machine, for slowdowns; 0 for none [default: 3]
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub(crate) solo_runs: Option<u32>,
 
-    /// Seed of the order and of the first block; each further block has the next
+    /// Seed of the order and of the first block; each block adds 1
     #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: u64,
 

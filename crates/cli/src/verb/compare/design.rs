@@ -2,7 +2,7 @@
 
 use super::args::CompareArgs;
 use crate::exit::usage;
-use crate::input::near::did_you_mean;
+use crate::input::near::unknown;
 use crate::input::{self, spec, told};
 use cosched_core::metric::{METRICS, metric};
 use cosched_core::{Params, find_policy};
@@ -43,23 +43,24 @@ fn baseline(args: &CompareArgs, candidates: &[Candidate]) -> anyhow::Result<usiz
     match (found, wanted) {
         (Some(at), _) => Ok(at),
         (None, None) => Ok(0),
-        (None, Some(name)) => Err(usage(format!(
-            "--baseline: no candidate is called `{name}`{}; there are {}",
-            did_you_mean(name, names.iter().copied()),
-            names.join(", ")
-        ))),
+        (None, Some(name)) => {
+            let problem = unknown("candidate", name, &names);
+            Err(usage(format!("--baseline: {problem}")))
+        }
     }
 }
 
 /// The whole path of a file, as text.
 fn whole(file: &Path) -> anyhow::Result<String> {
-    let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
-    whole.into_os_string().into_string().map_err(|_| {
-        usage(format!(
-            "{}: its name is no UTF-8; give it another",
-            told(file)
-        ))
-    })
+    input::absolute(file)
+        .into_os_string()
+        .into_string()
+        .map_err(|_| {
+            usage(format!(
+                "{}: its name is no UTF-8; give it another",
+                told(file)
+            ))
+        })
 }
 
 /// Checks the name of a metric.
@@ -70,11 +71,10 @@ pub(super) fn check_metric(name: &str) -> anyhow::Result<()> {
     if metric(name).is_some() {
         return Ok(());
     }
-    let known = METRICS.iter().map(|metric| metric.name);
+    let known: Vec<&str> = METRICS.iter().map(|metric| metric.name).collect();
     Err(usage(format!(
-        "--metric: there is no metric `{name}`{}; there are {}",
-        did_you_mean(name, known.clone()),
-        known.collect::<Vec<_>>().join(", ")
+        "--metric: {}",
+        unknown("metric", name, &known)
     )))
 }
 
@@ -133,11 +133,9 @@ fn policies(args: &CompareArgs) -> anyhow::Result<Vec<&str>> {
     }
     for name in &args.policies {
         if name != "auto" && find_policy(name).is_none() {
-            let known = spec::policy_names();
+            let problem = unknown("policy", name, &spec::policy_names());
             return Err(usage(format!(
-                "--policies: there is no policy `{name}`{}; there are {}, as in --policies linux,fair",
-                did_you_mean(name, known.iter().copied()),
-                known.join(", ")
+                "--policies: {problem}, as in --policies linux,fair"
             )));
         }
     }

@@ -16,19 +16,19 @@ mod solo;
 mod user;
 
 use crate::exit::usage;
-use crate::input::told;
+use crate::input::{absolute, told};
 use crate::whole_file::write_whole;
 use anyhow::Context as _;
 pub(crate) use args::CompareArgs;
 use cosched_experiments::comparison::{
     Answer, COMPARE_SCHEMA, COMPARISON_FILE, Design, Manifest, Means, Outcome, Store, Trial,
 };
+use cosched_run::stamp;
 use real::RealRuns;
 use std::fs::{File, create_dir_all};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::SystemTime;
 use user::User;
 
 /// The default of `--solo-runs`.
@@ -107,17 +107,7 @@ fn check(args: &CompareArgs, design: &Design) -> anyhow::Result<()> {
 fn folder(args: &CompareArgs) -> PathBuf {
     let folder = args.out.clone();
     let folder = folder.unwrap_or_else(|| Path::new("cosched-compare").join(stamp()));
-    std::path::absolute(&folder).unwrap_or(folder)
-}
-
-/// A name that no other comparison has: the time and the process.
-fn stamp() -> String {
-    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let digits: String = now
-        .chars()
-        .filter(|c| c.is_ascii_digit() || *c == 'T')
-        .collect();
-    format!("{}-{}", digits.replace('T', "-"), std::process::id())
+    absolute(&folder)
 }
 
 /// Makes the folder, and writes into it what is compared.

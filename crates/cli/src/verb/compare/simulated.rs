@@ -101,7 +101,7 @@ fn simulate(queue: &Queue, trial: Trial) -> Made {
 
 /// An error with the name of its run, and the same exit code.
 fn named(error: anyhow::Error, design: &Design, trial: Trial) -> anyhow::Error {
-    let message = format!("{}: {}", name(design, trial), exit::told(&error));
+    let message = format!("{}: {}", name(design, trial), exit::one_line(&error));
     let exit = error
         .downcast_ref()
         .map_or(Exit::Failure, |failure: &Failure| failure.exit);

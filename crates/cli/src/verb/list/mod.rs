@@ -73,7 +73,7 @@ fn check(names: &[String], known: &[&'static str]) -> anyhow::Result<()> {
         )),
         Some(name) => Err(usage(format!(
             "there is no `{name}` in this list{}; it has {}",
-            did_you_mean(name, known.iter().copied()),
+            did_you_mean(name, known),
             known.join(", ")
         ))),
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Show runs or a comparison, from their files
 ///
-/// It reads records and series. A live or killed run has a series only.
+/// It reads run records and series. A live or killed run has only a series.
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
     /// Folder of a comparison or of a run, folder with folders of runs, run record or series
@@ -16,7 +16,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<ReportFormat>,
 
-    /// Rows of CSV or JSON Lines [default: metrics; of one run, jobs]
+    /// Rows of CSV or JSON Lines [default: jobs for one run, else metrics]
     #[arg(long, value_enum, value_name = "TABLE")]
     pub(crate) table: Option<TableArg>,
 
@@ -28,11 +28,11 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) figures: Option<PathBuf>,
 
-    /// Of a comparison: the baseline
+    /// Baseline of a comparison
     #[arg(long, value_name = "NAME")]
     pub(crate) baseline: Option<String>,
 
-    /// Of a comparison: metrics to judge
+    /// Metrics to judge in a comparison
     #[arg(long = "metric", value_name = "M", value_delimiter = ',')]
     pub(crate) metrics: Vec<String>,
 
@@ -48,7 +48,7 @@ pub(crate) enum ReportFormat {
     Text,
     /// A Markdown document
     Markdown,
-    /// A tidy table, with the names of the columns in its first line
+    /// A tidy table with a header line
     Csv,
     /// The same table, one JSON object a row
     Jsonl,

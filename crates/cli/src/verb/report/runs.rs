@@ -160,17 +160,13 @@ fn rebuilt_note(record: &Record) -> String {
         .rebuilt
         .as_ref()
         .map_or(0.0, |rebuilt| rebuilt.until_s);
-    let so_far = format!(
-        "what is told is what its series held after {}",
-        cosched_report::seconds(until)
-    );
-    if record.finished_by == "goes-on" {
-        format!("This run still goes on; {so_far}.")
+    let until = cosched_report::seconds(until);
+    let why = if record.finished_by == "goes-on" {
+        "This run is still live."
     } else {
-        format!(
-            "This run left no record: it was killed, could not write it, or still goes on elsewhere; {so_far}."
-        )
-    }
+        "This run left no record: it was killed, could not write it, or is live elsewhere."
+    };
+    format!("{why} Its series ends after {until}.")
 }
 
 /// Puts runs in the order of time.

@@ -87,7 +87,7 @@ fn one(path: &Path) -> anyhow::Result<Source> {
 
 /// What a reader calls a folder or file.
 fn name_of(path: &Path) -> String {
-    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let whole = crate::input::absolute(path);
     whole
         .file_name()
         .map_or_else(|| told(path), |name| told(Path::new(name)))

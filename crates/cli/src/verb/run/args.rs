@@ -49,6 +49,45 @@ pub(crate) struct RunArgs {
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     pub(crate) list: Option<PathBuf>,
 
+    /// Solo times for slowdowns: measured first, or from an earlier run
+    ///
+    /// `measure` runs each distinct job alone first (a simulation always does). `only` does nothing else. FILE is a run record
+    /// of an earlier run, or solo-profiles.json in its log folder; `oracle` needs the latter
+    #[arg(
+        long,
+        value_name = "measure|only|FILE",
+        env = "COSCHED_SOLO",
+        hide_short_help = true,
+        value_parser = solo
+    )]
+    pub(crate) solo: Option<SoloSource>,
+
+    /// Shell for lines, as in bash: a path, or a name in PATH
+    ///
+    /// A POSIX shell. It runs lines of -f, lines in mix files, and commands of one word with blanks or shell characters
+    /// [default: /bin/sh]
+    #[arg(
+        long,
+        value_name = "SHELL",
+        env = "COSCHED_SHELL",
+        hide_short_help = true
+    )]
+    pub(crate) shell: Option<OsString>,
+
+    /// Skip jobs that succeeded before, by the --joblog
+    #[arg(long, requires = "joblog")]
+    pub(crate) resume: bool,
+
+    /// What --resume does with live jobs of a killed run
+    #[arg(long, value_parser = words::<Orphans>(), default_value = "refuse", value_name = "HOW", requires = "resume")]
+    #[arg(hide_short_help = true)]
+    pub(crate) orphans: Orphans,
+
+    /// Start nothing; print the plan
+    #[arg(long, visible_alias = "explain")]
+    pub(crate) dry_run: bool,
+
+    // A group's heading also covers what follows it.
     #[command(flatten)]
     pub(crate) values: ValueArgs,
 
@@ -63,44 +102,6 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) history: HistoryArgs,
-
-    /// Solo times for slowdowns: measured first, or from an earlier run
-    ///
-    /// `measure` runs each distinct job alone first (a simulation always does); `only` does nothing else; a FILE is an
-    /// earlier run record, or the solo-profiles.json of an earlier run's log folder, which `oracle` needs
-    #[arg(
-        long,
-        value_name = "measure|only|FILE",
-        env = "COSCHED_SOLO",
-        hide_short_help = true,
-        value_parser = solo
-    )]
-    pub(crate) solo: Option<SoloSource>,
-
-    /// Shell for lines, as in bash: a path, or a name in PATH
-    ///
-    /// A POSIX shell. It reads commands that are one word with blanks or the like, lines of -f, and lines in mix files
-    /// [default: /bin/sh]
-    #[arg(
-        long,
-        value_name = "SHELL",
-        env = "COSCHED_SHELL",
-        hide_short_help = true
-    )]
-    pub(crate) shell: Option<OsString>,
-
-    /// Skip jobs that succeeded before, by the --joblog
-    #[arg(long, requires = "joblog")]
-    pub(crate) resume: bool,
-
-    /// With --resume, what to do with live jobs of a killed run
-    #[arg(long, value_parser = words::<Orphans>(), default_value = "refuse", value_name = "HOW", requires = "resume")]
-    #[arg(hide_short_help = true)]
-    pub(crate) orphans: Orphans,
-
-    /// Start nothing; print the plan
-    #[arg(long, visible_alias = "explain")]
-    pub(crate) dry_run: bool,
 }
 
 /// Where the values of a command come from.
@@ -260,13 +261,9 @@ pub(crate) struct PolicyArgs {
     #[arg(env = "COSCHED_ACTUATOR")]
     pub(crate) actuator: Actuator,
 
-    /// With --actuator sched-ext, schedule all ordinary processes of the machine, not only the jobs
-    #[arg(long, hide_short_help = true)]
-    pub(crate) all: bool,
-
-    /// How decisions are carried out; `plans` works on simulated machines, and is what --actuator sched-ext does
-    #[arg(long, value_enum, default_value_t = ActuationArg::Decisions, value_name = "HOW", hide_short_help = true)]
-    pub(crate) actuation: ActuationArg,
+    /// How decisions are carried out; `plans` needs a simulated machine or --actuator sched-ext
+    #[arg(long, value_parser = words::<Actuation>(), default_value = "decisions", value_name = "HOW", hide_short_help = true)]
+    pub(crate) actuation: Actuation,
 }
 
 /// Limits on the run and its jobs.
@@ -286,11 +283,11 @@ pub(crate) struct LimitArgs {
     #[arg(short_alias = 'P', alias = "max-procs")]
     pub(crate) jobs: Option<JobLimit>,
 
-    /// Which jobs begin first: the longest, as far as earlier runs know, or in the given order
+    /// Which jobs start first
     ///
-    /// Equal jobs, and unknown ones, keep the given order.
-    #[arg(long, value_enum, default_value_t = OrderArg::Longest, value_name = "ORDER", hide_short_help = true)]
-    pub(crate) order: OrderArg,
+    /// Jobs of equal or unknown length keep the given order.
+    #[arg(long, value_parser = words::<Order>(), default_value = "longest", value_name = "ORDER", hide_short_help = true)]
+    pub(crate) order: Order,
 
     /// Start no job while less memory than this is available, as in 2G
     #[arg(long, value_name = "SIZE", value_parser = crate::size::parse_size, env = "COSCHED_MEM_KEEP", hide_short_help = true)]
@@ -319,7 +316,7 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5s", hide_short_help = true)]
     pub(crate) grace: Nanos,
 
-    /// Pause no started job for much longer than this
+    /// Longest pause of a started job, approximately
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s", env = "COSCHED_MAX_PAUSE")]
     #[arg(hide_short_help = true)]
     pub(crate) max_pause: Nanos,
@@ -367,7 +364,7 @@ pub(crate) struct OutputArgs {
     #[arg(short, long, hide_short_help = true)]
     pub(crate) keep_order: bool,
 
-    /// What standard output is for: a summary for people, or the run record
+    /// Print a summary for people, or the run record
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT", hide_short_help = true)]
     pub(crate) format: Format,
 
@@ -393,45 +390,9 @@ pub(crate) struct OutputArgs {
 
     /// Report each job's start, and more at the end
     ///
-    /// Each job's start and end, and below the summary what is absent and why, and what cosched itself took.
+    /// Also report each job's end, the figures that are missing and why, and cosched's own CPU time.
     #[arg(short, long, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
-}
-
-/// In which order jobs begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OrderArg {
-    /// The longest first, as far as earlier runs know how long they take
-    Longest,
-    /// As they are given
-    Given,
-}
-
-impl From<OrderArg> for Order {
-    fn from(arg: OrderArg) -> Order {
-        match arg {
-            OrderArg::Longest => Order::Longest,
-            OrderArg::Given => Order::Given,
-        }
-    }
-}
-
-/// How decisions are carried out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ActuationArg {
-    /// One by one: a CPU whose job sleeps stands idle until the next decision
-    Decisions,
-    /// As plans: a CPU whose job sleeps or ends goes to the next job in the policy's order at once
-    Plans,
-}
-
-impl From<ActuationArg> for Actuation {
-    fn from(arg: ActuationArg) -> Actuation {
-        match arg {
-            ActuationArg::Decisions => Actuation::Decisions,
-            ActuationArg::Plans => Actuation::Plans,
-        }
-    }
 }
 
 /// What standard output is for.
@@ -487,7 +448,7 @@ impl RunArgs {
                 "--history has no meaning in a simulation: no command is run; leave it out, or use --on host",
             ));
         }
-        let (machine, policy) = self.policy.options()?;
+        let (machine, policy) = self.policy.options();
         Ok(RunOptions {
             jobs: source(self.mix, self.list, self.command, &self.values)?,
             shell: self.shell,
@@ -534,22 +495,15 @@ fn source(
 }
 
 impl PolicyArgs {
-    fn options(self) -> anyhow::Result<(MachineOptions, PolicyOptions)> {
-        let actuator = match self.actuator {
-            Actuator::SchedExt if self.all => Actuator::SchedExtAll,
-            Actuator::Freezer if self.all => {
-                return Err(usage("--all is for --actuator sched-ext"));
-            }
-            actuator => actuator,
-        };
+    fn options(self) -> (MachineOptions, PolicyOptions) {
         let machine = MachineOptions {
             on: Some(self.on).filter(|on| on != HOST),
             cpus: self.cpus,
             cpus_per_job: self.cpus_per_job,
             events: self.events,
             freeze: self.freeze,
-            actuator,
-            actuation: self.actuation.into(),
+            actuator: self.actuator,
+            actuation: self.actuation,
         };
         let policy = PolicyOptions {
             name: Some(self.policy).filter(|name| name != spec::AUTO),
@@ -557,7 +511,7 @@ impl PolicyArgs {
             profile: self.profile,
             seed: self.seed,
         };
-        Ok((machine, policy))
+        (machine, policy)
     }
 }
 
@@ -565,7 +519,7 @@ impl LimitArgs {
     fn options(self) -> LimitOptions {
         LimitOptions {
             jobs: self.jobs,
-            order: self.order.into(),
+            order: self.order,
             mem_keep: self.mem_keep,
             load: self.load,
             delay: self.delay.unwrap_or_default(),

@@ -15,12 +15,11 @@ use terminal::Screen;
 
 /// Show a live run on the whole screen
 ///
-/// It shows totals, CPUs, and jobs with state, time, progress and reason to wait, updated once a second. Keys: arrows choose a job, s sorts, / filters, space pauses the view, w says why the chosen job
-/// waits, e ends it, ? shows all keys, q leaves.
+/// It shows totals, CPUs, and jobs with state, time, progress and reason to wait, once a second. Keys: arrows choose a job,
+/// s sorts, / filters, space pauses the view, w explains why the chosen job waits, e ends it, ? shows all keys, q leaves.
 #[derive(Args, Debug)]
 pub(crate) struct TopArgs {
-    /// The run: the number of its process, its identity or the beginning of that, or its log folder; not needed if there is
-    /// only one
+    /// The run: its process number, its identity or the start of that, or its log folder [default: the only live run]
     #[arg(value_name = "RUN")]
     run: Option<String>,
 }
