@@ -46,7 +46,13 @@ pub fn is_path(name: &str) -> bool {
 
 /// The file that a program is in, if it is not built in; its path counts from `folder`.
 pub(crate) fn program_file(name: &str, folder: &Path) -> Option<PathBuf> {
-    is_path(name).then(|| folder.join(name.strip_prefix("./").unwrap_or(name)))
+    is_path(name).then(|| {
+        folder.join(
+            name.strip_prefix("./")
+                .filter(|rest| !rest.is_empty())
+                .unwrap_or(name),
+        )
+    })
 }
 
 /// The name of a built-in program, as an example in messages.
