@@ -289,6 +289,7 @@ impl TaskView {
     }
 
     /// The CPUs of a set that it may use.
+    #[inline]
     pub fn usable(&self, cpus: &CpuSet) -> CpuSet {
         match &self.allowed {
             Some(mask) => mask.intersection(cpus),

@@ -46,10 +46,17 @@ fn choose_big(split: &mut Split<'_>) {
     let sum: u128 = known.iter().map(|&bias| u128::from(bias)).sum();
     // Ours: a task that was not measured yet counts as the mean.
     let mean = (sum / known.len().max(1) as u128) as u64;
-    let mut order = split.free.clone();
-    order.sort_by_cached_key(|&ix| (bias(split.task(ix)).unwrap_or(mean), !split.is_big(ix), ix));
+    let mut order = Vec::new();
+    for &ix in &split.free {
+        let bias = bias(split.task(ix)).unwrap_or(mean);
+        order.push((bias, !split.is_big(ix), ix));
+    }
+    order.sort_unstable();
     split.clear();
-    for ix in order {
+    for (_, _, ix) in order {
+        if split.room() == 0 {
+            break;
+        }
         if split.fits(ix) {
             split.put(ix, Side::Big);
         }

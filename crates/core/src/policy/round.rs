@@ -64,6 +64,26 @@ fn take_cpus(free: &mut CpuSet, snap: &Snapshot, task: &TaskView) {
     }
 }
 
+/// Overdue tasks first, then the longest waiting; the index of the task is in the lowest bits. One number sorts much faster
+/// than a tuple.
+fn waiting_key(task: &TaskView, ix: u32) -> u128 {
+    let since = u128::from(task.waiting_since.0);
+    u128::from(!task.overdue) << 96 | since << 32 | u128::from(ix)
+}
+
+/// The indices of waiting tasks in the order of their [keys](waiting_key). Tasks that stopped together are ordered by what
+/// they ran in all, and then as they were let in: by their numbers alone the same few would come first each time.
+fn longest_waiting_first(snap: &Snapshot, mut keys: Vec<u128>) -> Vec<u32> {
+    keys.sort_unstable();
+    for together in keys.chunk_by_mut(|one, next| one >> 32 == next >> 32) {
+        together.sort_by_key(|&key| {
+            let task = &snap.tasks[key as u32 as usize];
+            (task.estimates.ran, task.turn, key)
+        });
+    }
+    keys.into_iter().map(|key| key as u32).collect()
+}
+
 impl<'a> Round<'a> {
     /// A round over what became free, or over everything at the end of a quantum.
     pub(super) fn new(snap: &'a Snapshot) -> Round<'a> {
@@ -98,8 +118,6 @@ impl<'a> Round<'a> {
     ) -> Round<'a> {
         let mut free = snap.machine.all_cpus();
         let mut sleepers = Vec::new();
-        // The index is the last tie-break. Tasks that stopped together are ordered by what they ran in all, and then as
-        // they were let in: by their numbers alone the same few would come first each time.
         let mut waiting = Vec::with_capacity(snap.tasks.len());
         let mut running = Vec::new();
         for (task, ix) in snap.tasks.iter().zip(0u32..) {
@@ -114,15 +132,11 @@ impl<'a> Round<'a> {
                 Some(_) if task.asleep => sleepers.push(ix),
                 None if task.asleep => {}
                 Some(placed) => running.push((Reverse(placed.since), task.estimates.ran, ix)),
-                None => {
-                    let ran = task.estimates.ran;
-                    waiting.push((!task.overdue, task.waiting_since, ran, task.turn, ix));
-                }
+                None => waiting.push(waiting_key(task, ix)),
             }
         }
-        waiting.sort_unstable();
         running.sort_unstable();
-        let mut order: Vec<u32> = waiting.into_iter().map(|key| key.4).collect();
+        let mut order = longest_waiting_first(snap, waiting);
         order.extend(running.into_iter().map(|key| key.2));
         if !critical.is_empty() {
             order.sort_by_key(|&ix| (!snap.tasks[ix as usize].overdue, !critical[ix as usize]));
@@ -237,14 +251,12 @@ impl<'a> Round<'a> {
     fn pick_of(&self, task: &TaskView, mask: &CpuSet) -> Option<CpuSet> {
         let usable = mask.intersection(&self.free);
         let last = usable.intersection(&task.last_cpus);
-        let mut cpus = CpuSet::new();
-        for cpu in last.iter().chain(usable.iter()) {
-            if cpus.len() == task.cpus as usize {
-                break;
-            }
-            cpus.insert(cpu);
-        }
-        (cpus.len() == task.cpus as usize).then_some(cpus)
+        let needs = task.cpus as usize;
+        let mut cpus: CpuSet = last.iter().take(needs).collect();
+        let missing = needs - cpus.len();
+        let others = usable.iter().filter(|&cpu| !last.contains(cpu));
+        cpus.extend(others.take(missing));
+        (cpus.len() == needs).then_some(cpus)
     }
 
     /// Free CPUs for a task that may use all: where it ran last, then those of cores that are wholly free. There must be

@@ -145,39 +145,53 @@ impl SharedFit {
         let mut least = f64::INFINITY;
         for headroom in HEADROOM {
             let most = seen * headroom;
-            for rise in RISES {
-                let curve = Latency {
-                    most: Some(most),
-                    rise,
-                };
-                let scale = self.scale_of(curve);
-                let miss = self.miss_of(curve, scale);
+            let shapes = self.shapes(most);
+            for (rise, scale) in RISES.into_iter().zip(self.scales(&shapes)) {
+                let miss = self.miss_of(rise, scale, &shapes, least);
                 if miss + LEAST_BETTER < least {
                     least = miss;
-                    shared.memory = curve;
+                    shared.memory = Latency {
+                        most: Some(most),
+                        rise,
+                    };
                     self.scale = scale;
                 }
             }
         }
     }
 
-    /// The factor by which all latencies are off if this is the curve.
-    fn scale_of(&self, curve: Latency) -> f64 {
-        let (mut sum, mut weights) = (ASSUMED_INTERVALS, ASSUMED_INTERVALS);
-        for interval in &self.intervals {
-            let factor = interval.latency / curve.at(interval.reads);
-            sum += interval.weight * factor.clamp(0.5, 2.0);
-            weights += interval.weight;
-        }
-        sum / weights
+    /// By which part of its rise the latency of each interval has risen, if `most` lines per ns are the limit.
+    fn shapes(&self, most: f64) -> Vec<f64> {
+        self.intervals
+            .iter()
+            .map(|interval| Latency::shape((interval.reads / most).clamp(0.0, 1.0)))
+            .collect()
     }
 
-    /// How badly this curve explains the latencies, and how unlikely its rise is.
-    fn miss_of(&self, curve: Latency, scale: f64) -> f64 {
-        let unlikely = libm::log(curve.rise / RISE.0) / RISE.1;
+    /// For each rise, the factor by which all latencies are off if it is right.
+    fn scales(&self, shapes: &[f64]) -> [f64; RISES.len()] {
+        let mut sums = [ASSUMED_INTERVALS; RISES.len()];
+        let mut weights = ASSUMED_INTERVALS;
+        for (interval, shape) in self.intervals.iter().zip(shapes) {
+            for (sum, rise) in sums.iter_mut().zip(RISES) {
+                let factor = interval.latency / (1.0 + rise * shape);
+                *sum += interval.weight * factor.clamp(0.5, 2.0);
+            }
+            weights += interval.weight;
+        }
+        sums.map(|sum| sum / weights)
+    }
+
+    /// How badly this curve explains the latencies, and how unlikely its rise is. The sum ends where it is no longer less
+    /// than `least`.
+    fn miss_of(&self, rise: f64, scale: f64, shapes: &[f64], least: f64) -> f64 {
+        let unlikely = libm::log(rise / RISE.0) / RISE.1;
         let mut miss = unlikely * unlikely;
-        for interval in &self.intervals {
-            let expected = scale * curve.at(interval.reads);
+        for (interval, shape) in self.intervals.iter().zip(shapes) {
+            if miss + LEAST_BETTER >= least {
+                break;
+            }
+            let expected = scale * (1.0 + rise * shape);
             let latency = interval.latency;
             let off = (latency - expected) / (latency.max(expected) * LATENCY_NOISE);
             miss += interval.weight * (off * off).min(1.0);
