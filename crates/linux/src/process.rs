@@ -5,6 +5,7 @@ use crate::sys::{self, RawPid};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::FileExt;
 
 /// Environment variable in every process of a run; its value is the run's token.
@@ -28,6 +29,8 @@ pub(crate) struct Process {
 
 /// Space for the fields of `/proc/PID/stat` that are read here, and more.
 const STAT_BYTES: usize = 1024;
+/// Room for a list of numbers that is read at once.
+const LIST_BYTES: usize = 4096;
 
 impl Process {
     /// Reads one process; `None` if there is none of this number.
@@ -146,7 +149,12 @@ pub(crate) fn numbers(text: &[u8]) -> Vec<RawPid> {
 /// The children that one thread of a process has forked.
 pub(crate) fn children_of_thread(root: &Root, pid: RawPid, tid: RawPid) -> Vec<RawPid> {
     let list = root.path(&format!("/proc/{pid}/task/{tid}/children"));
-    numbers(&std::fs::read(list).unwrap_or_default())
+    let mut text = Vec::with_capacity(LIST_BYTES);
+    // `std::fs::read` would begin with 32 bytes, because the kernel gives no length.
+    if let Ok(list) = File::open(list) {
+        let _ = list.take(u64::MAX).read_to_end(&mut text);
+    }
+    numbers(&text)
 }
 
 /// The children of a process, whichever of its threads forked them.

@@ -30,10 +30,13 @@ impl SignalStop {
         stop_group(tree);
         self.stopped.clear();
         self.adopted = tree.adopted();
-        self.complete = false;
-        self.stop_strays(tree);
-        // One that was outside may have joined the group since the first signal.
-        stop_group(tree);
+        // The job's own process leads its session and its group, and can leave neither.
+        self.complete = tree.is_main_alone();
+        if !self.complete {
+            self.stop_strays(tree);
+            // One that was outside may have joined the group since the first signal.
+            stop_group(tree);
+        }
     }
 
     /// Looks at a stopped job again if a process may have escaped its stop, or if an orphan came back to the job.

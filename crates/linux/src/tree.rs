@@ -12,6 +12,7 @@ use crate::sys;
 use crate::wanting::wanting;
 use cosched_core::Reading;
 use rustix::process::Signal;
+use std::os::unix::fs::MetadataExt;
 
 /// Rounds of kills while processes are left.
 const KILLS: u32 = 16;
@@ -89,6 +90,18 @@ impl Tree {
             }
         }
         all
+    }
+
+    /// Whether it is its own process alone, with a single thread. The folder of the threads has a link for each of them, and
+    /// two others.
+    pub(crate) fn is_main_alone(&self) -> bool {
+        let pid = self.main.pid;
+        let threads = std::fs::metadata(self.root.path(&format!("/proc/{pid}/task")));
+        !self.main_gone
+            && self.group.is_none()
+            && self.orphans.is_empty()
+            && threads.is_ok_and(|threads| threads.nlink() == 3)
+            && process::children_of_thread(&self.root, pid, pid).is_empty()
     }
 
     /// Resident memory of that one of its processes that has most, in bytes; 0 if none can be seen.

@@ -25,6 +25,8 @@ pub(crate) struct Orphanage {
     /// Children whose place is clear: those of jobs, those that were there before the run, and those that nothing
     /// connects with any job. The last are neither frozen nor waited for.
     known: HashSet<RawPid>,
+    /// The children at the last look.
+    children: Vec<RawPid>,
 }
 
 impl Orphanage {
@@ -34,8 +36,10 @@ impl Orphanage {
             root: root.clone(),
             session: Process::read(root, own_pid()).map(|own| own.session),
             known: HashSet::new(),
+            children: Vec::new(),
         };
-        orphanage.known.extend(orphanage.children());
+        orphanage.list_children();
+        orphanage.known.extend(&orphanage.children);
         orphanage
     }
 
@@ -52,7 +56,8 @@ impl Orphanage {
     ) {
         for look in 0..=LOOKS {
             let mut unclear = Vec::new();
-            for pid in self.children() {
+            self.list_children();
+            for &pid in &self.children {
                 if own(pid) || self.known.contains(&pid) {
                     continue;
                 }
@@ -88,17 +93,16 @@ impl Orphanage {
         self.known.insert(orphan.pid);
     }
 
-    /// The children of this process. It has a single thread, so one list has all of them.
-    fn children(&self) -> Vec<RawPid> {
-        let mut children = Vec::new();
-        // The kernel may leave out a child when another one ends meanwhile. Then a second look differs.
+    /// Lists the children of this process. It has a single thread, so one list has all of them.
+    fn list_children(&mut self) {
+        // The kernel may leave out a child when another one ends meanwhile, so two lists must agree.
         for _ in 0..REREADS {
-            let now = process::children_of_thread(&self.root, own_pid(), own_pid());
-            if std::mem::replace(&mut children, now) == children {
+            let before = std::mem::take(&mut self.children);
+            self.children = process::children_of_thread(&self.root, own_pid(), own_pid());
+            if self.children == before {
                 break;
             }
         }
-        children
     }
 }
 
@@ -181,6 +185,6 @@ mod tests {
         let text: String = many.iter().map(|pid| format!("{pid} ")).collect();
         std::fs::write(task.join("children"), text).unwrap();
         let orphanage = Orphanage::of_this_process(&Root::new(dir.path()));
-        assert_eq!(orphanage.children(), many);
+        assert_eq!(orphanage.children, many);
     }
 }
