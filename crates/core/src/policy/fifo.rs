@@ -1,5 +1,5 @@
-//! `fifo`: at most as many tasks as CPUs, each to its end, in the order of admission, like `parallel -j` and `xargs
-//! -P`.
+//! `fifo`: at most as many tasks as CPUs, each to its end, in the order of admission, like `parallel -j` and
+//! `xargs -P`.
 
 use super::prelude::*;
 
