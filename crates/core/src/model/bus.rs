@@ -110,7 +110,7 @@ fn root_of_free_share(solo: &[f64]) -> f64 {
 /// use cosched_core::model::bus::solo_utilisation;
 /// // Two equal tasks that together keep the bus busy 76.4 % of the time each want it half of the time.
 /// assert!((solo_utilisation(0.381_966, 0.236_068)? - 0.5).abs() < 1e-6);
-/// // Alone on the bus a task gets what it wants.
+/// // Alone on the bus a task reaches its demand.
 /// assert!((solo_utilisation(0.3, 0.7)? - 0.3).abs() < 1e-15);
 /// # Ok::<(), cosched_core::model::ModelError>(())
 /// ```

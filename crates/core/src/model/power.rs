@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | `k` | number of active cores: cores, not SMT siblings (ours; the paper's machine has none) | cores |
 //! | `P_0` | power with no core active: supply, disks, idle chip | W |
-//! | `P_k` | what the `k`-th active core adds | W |
+//! | `P_k` | power added by the `k`-th active core | W |
 //! | `Power(k)` | `P_0 + ... + P_k` (Eq. 13) | W |
 //! | `T` | throughput of [`bus`](super::bus) (Eq. 12) | tasks' worth of solo progress |
 //! | energy per work | `Power / T` (Eq. 14) | W, that is J for each second of solo progress |

@@ -80,7 +80,7 @@ impl Window {
     /// use cosched_core::model::window::{Evidence, Window};
     /// let alone = Evidence { demand: 0.9, weight: 1.0 };
     /// let crowded = Evidence { demand: 0.3, weight: 0.01 };
-    /// Half a window beside co-runners hardly moves a measurement alone.
+    /// // Half a window beside co-runners hardly moves a measurement alone.
     /// let next = Window::KERNEL.next_weighted(alone, crowded, 500_000)?;
     /// assert!((next.demand - 0.894).abs() < 0.001 && (next.weight - 0.505).abs() < 1e-9);
     /// # Ok::<(), cosched_core::model::ModelError>(())

@@ -1,5 +1,5 @@
-//! What `efs` remembers of each task between decisions: its place in a queue, its CPU time, and its predicted demand on
-//! the memory bus.
+//! The state of each task that `efs` keeps between decisions: its place in a queue, its CPU time, and its predicted
+//! demand on the memory bus.
 
 use super::settings::Settings;
 use crate::decision::DemandBasis;
