@@ -27,7 +27,7 @@ use super::error::{ModelError, check_share};
 
 /// `T`, the throughput of a set of tasks (EFS, Eq. 12), in tasks' worth of solo progress.
 ///
-/// Any `n` tasks have a throughput between 1 and `n`; no task has 0. It never rises with any demand.
+/// Any `n` tasks have a throughput between 1 and `n`; an empty set has 0. It never rises with any demand.
 ///
 /// ```
 /// use cosched_core::model::bus::throughput;

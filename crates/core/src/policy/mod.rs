@@ -185,7 +185,7 @@ pub fn auto_policy(capabilities: &Capabilities, crowd: bool) -> &'static PolicyE
     }
 }
 
-/// Why [`auto_policy`] does not choose `even`: the first wanted capability that the machine lacks.
+/// Why [`auto_policy`] does not choose `even`: the first needed capability that the machine lacks.
 pub fn auto_shortfall(capabilities: &Capabilities) -> Option<Shortfall> {
     let params = Params::resolve(even::ENTRY.name, even::ENTRY.params, &[]).unwrap_or_default();
     even::ENTRY

@@ -116,7 +116,7 @@ struct State {
     /// Decaying sums of weighted speed and of power in W. Weights are relative to their mean.
     work: f64,
     watts: f64,
-    /// Decaying share of CPU time that was idle because of leads.
+    /// Moving average of the share of CPU time idle because of leads.
     idle: f64,
 }
 
