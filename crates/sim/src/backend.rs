@@ -1,4 +1,4 @@
-//! The contract of the loop's seam, carried out on the simulated machine.
+//! The backend of the loop on the simulated machine.
 
 use crate::error::SimError;
 use crate::residency::Residencies;
@@ -12,8 +12,8 @@ use cosched_core::{
 };
 use std::sync::Arc;
 
-/// The simulation gives up after this many waits in a row in which no task runs, sleeps or is about to return: the
-/// caller keeps asking, and nothing will change.
+/// Maximum number of consecutive waits in which no task runs, sleeps or is about to return. Then the simulation gives
+/// up, as nothing will change.
 const PATIENCE: u32 = 100_000;
 
 impl Backend for Sim {
@@ -101,7 +101,7 @@ impl Backend for Sim {
     }
 
     fn wanting(&mut self, _task: TaskId) -> Reading<u32> {
-        // A simulated job has as many threads as were stated.
+        // A simulated job always has the stated number of threads.
         Reading::Absent(Absence::NotOffered)
     }
 
@@ -157,7 +157,7 @@ impl Backend for Sim {
     }
 
     fn resources(&mut self, _task: TaskId) -> Resources {
-        // Programs are described by what they do to the processor; they hold no memory, and call no kernel.
+        // Profiles describe only the use of the processor: programs hold no memory, and make no system calls.
         Resources::absent(Absence::Simulated)
     }
 
@@ -186,7 +186,7 @@ impl Backend for Sim {
 }
 
 impl Sim {
-    /// When the world, a fault or a seat needs attention, at most at `limit`.
+    /// The next instant at which the world, a fault or a seat needs attention, at most `limit`.
     fn next_instant(&mut self, limit: u64) -> Result<u64, SimError> {
         let now = self.world.now;
         let fault = self.faults.front().map(|fault| fault.at.0.max(now));
@@ -210,7 +210,7 @@ impl Sim {
         Ok(at)
     }
 
-    /// Queues events for what happened to placed tasks in the world.
+    /// Queues events for the placed tasks from what happened in the world.
     fn report_happenings(&mut self) {
         for happening in std::mem::take(&mut self.world.happened) {
             match happening {

@@ -1,4 +1,4 @@
-//! What a simulation is made from: a machine, its jobs, and how exact it is.
+//! The input of a simulation: a machine, its jobs, and its precision.
 
 use crate::error::SimError;
 use crate::fault::Fault;
@@ -8,28 +8,28 @@ use crate::program::ProgramSpec;
 use cosched_core::{CpuSet, Machine, Nanos};
 use std::sync::Arc;
 
-/// Everything that a simulation needs.
+/// The full input of a simulation.
 #[derive(Clone, Debug)]
 pub struct SimConfig {
     /// The machine to simulate.
     pub machine: Arc<MachineSpec>,
-    /// The jobs; task i is the i-th of them.
+    /// The jobs; task i is job i.
     pub jobs: Vec<SimJob>,
     /// The CPUs that the run may use; `None` for all.
     pub usable: Option<CpuSet>,
-    /// Seed of the random numbers: how instances of a program differ, and the counters' noise.
+    /// Seed of the random numbers: for the differences of instances, and for the counters' noise.
     pub seed: u64,
-    /// Instances differ from their profile by up to this share: in the core, in their use of memory and in the length
-    /// of their phases.
+    /// Maximum difference of an instance from its profile, as a share: in the core, in the use of memory and in the
+    /// length of phases.
     pub variation: f64,
-    /// Rates are solved again when a thread's cycles per instruction have changed by this share because of what it
-    /// holds of a cache. A smaller step is more exact and slower.
+    /// Rates are solved again when a thread's cycles per instruction have changed by this share because of its lines in
+    /// the cache. A smaller step is more exact and slower.
     pub step: f64,
     /// Faults to inject, in any order.
     pub faults: Vec<Fault>,
 }
 
-/// Default of [`SimConfig::step`]. A twentieth of it changes turnarounds by less than 2 % (a test shows it).
+/// Default of [`SimConfig::step`]. A twentieth of it changes turnarounds by less than 2 % (a test checks this).
 pub const DEFAULT_STEP: f64 = 0.08;
 
 /// Default of [`SimConfig::variation`]. Instances differ by their input, the layout of memory, and so on.
@@ -49,10 +49,10 @@ impl SimConfig {
         }
     }
 
-    /// The part of the machine that may be used, as policies see it. Nothing is simulated for it.
+    /// The usable part of the machine, as policies see it. Nothing is simulated for it.
     ///
     /// # Errors
-    /// [`SimError::NoSuchCpu`]: the CPUs that may be used are none or not the machine's.
+    /// [`SimError::NoSuchCpu`]: `usable` is empty, or names CPUs that the machine lacks.
     pub fn usable_machine(&self) -> Result<Machine, SimError> {
         let whole = self.machine.machine();
         match &self.usable {
@@ -75,21 +75,21 @@ impl SimConfig {
 /// A job of the simulation.
 #[derive(Clone, Debug)]
 pub struct SimJob {
-    /// The program that it runs.
+    /// Its program.
     pub program: Arc<ProgramSpec>,
-    /// How much work it has to do.
+    /// Its amount of work.
     pub work: Work,
-    /// Hardware threads that it needs; its work is shared evenly among them.
+    /// Number of hardware threads it needs. They share its work evenly.
     pub cpus: u32,
     /// Linux nice value.
     pub nice: i8,
 }
 
-/// How much a job has to do.
+/// Amount of work of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// This many instructions.
     Instructions(u64),
-    /// As many instructions as it executes alone in this time (the papers' rule: 100 s).
+    /// As many instructions as it executes alone in this time (100 s in the papers).
     SoloTime(Nanos),
 }

@@ -1,4 +1,4 @@
-//! Loaded latency: how long a read takes when memory is busy.
+//! Loaded latency: the time of a read while memory is busy.
 
 /// Latency against bandwidth, by the share of reads. Both axes are relative, bandwidth to the peak and latency to the
 /// idle latency, so one measured curve serves machines with other channels.
@@ -17,8 +17,7 @@ pub struct LatencyLine {
     pub points: Vec<(f64, f64)>,
 }
 
-/// Slope beyond the last point, in idle latencies for a bandwidth as large as the peak. It is so steep that it in
-/// effect caps the bandwidth there.
+/// Slope beyond the last point, in idle latencies per peak bandwidth. It is steep enough to cap the bandwidth there.
 const WALL: f64 = 1_000.0;
 
 impl LatencyCurve {
@@ -44,7 +43,7 @@ impl LatencyCurve {
 impl LatencyLine {
     /// Latency relative to the idle latency.
     fn latency(&self, bandwidth: f64) -> f64 {
-        // There are few points, so comparing with all of them is quicker than halving.
+        // There are few points, so a scan is faster than a binary search.
         let above = self.points.iter().filter(|&&(x, _)| x < bandwidth).count();
         match (
             above

@@ -1,8 +1,8 @@
-//! Why a simulation can't begin or go on.
+//! Errors that stop a simulation.
 
 use cosched_core::{CpuSet, Nanos};
 
-/// A simulation that can't begin or go on.
+/// An error that stops a simulation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SimError {
     /// A list of CPUs that is empty, or that names a CPU which the machine lacks.
@@ -12,10 +12,10 @@ pub enum SimError {
         machine: String,
         /// All CPUs of the machine.
         have: CpuSet,
-        /// The CPUs that were asked for.
+        /// The requested CPUs.
         asked: CpuSet,
     },
-    /// A job that has no work or needs no CPU; its index.
+    /// A job without work, or that needs no CPU; its index.
     #[error("job {0} has no work, or needs no CPU")]
     NoWork(usize),
     /// Nothing runs any more, and nothing will change that.

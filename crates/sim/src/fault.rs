@@ -2,19 +2,19 @@
 
 use cosched_core::{CpuId, Exit, Nanos, TaskId};
 
-/// One fault and its moment.
+/// A fault and its instant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// When it happens, in simulated time.
+    /// Its instant, in simulated time.
     pub at: Nanos,
-    /// What goes wrong.
+    /// The fault.
     pub what: FaultKind,
 }
 
 /// The kinds of fault.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FaultKind {
-    /// No counter answers any more, for the rest of the run.
+    /// No counter can be read any more, for the rest of the run.
     CountersVanish,
     /// All counters start again from zero.
     CountersWrap,
@@ -27,7 +27,7 @@ pub enum FaultKind {
     CpuOffline(CpuId),
     /// A CPU comes back online.
     CpuOnline(CpuId),
-    /// The part that carries out plans is removed. Every task that has started may then run on every CPU.
+    /// The scheduler that carries out plans is removed. Every started task may then run on every CPU.
     SchedulerEjected {
         /// The reason, in words.
         why: String,

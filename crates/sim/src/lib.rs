@@ -1,5 +1,5 @@
-//! A simulated multicore behind the loop's seam: the same policies, mixes, records and reports as on a real machine, on
-//! a machine that you need not own.
+//! A simulated multicore behind the loop's backend seam: the same policies, mixes, records and reports as on a real
+//! machine, on a machine that you need not own.
 //!
 //! Deterministic: the same inputs and seed give the same bytes on every machine, in every build. To ensure this,
 //! floating-point code uses only `+ - * /` and `sqrt`, and no order depends on a hash.

@@ -1,4 +1,4 @@
-//! The description of a simulated machine: its parts, and what they can do.
+//! The description of a simulated machine: its parts and their capacities.
 
 use crate::curve::LatencyCurve;
 use cosched_core::{
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct MachineSpec {
     /// Its name on the command line.
     pub name: String,
-    /// What the machine is, in one line.
+    /// A one-line description.
     pub title: String,
     /// Sockets; each is a memory domain.
     pub sockets: u32,
@@ -20,7 +20,7 @@ pub struct MachineSpec {
     pub llcs_per_socket: u32,
     /// The types of core, the fastest first. All last-level caches have the same number of cores of each type.
     pub core_types: Vec<CoreTypeSpec>,
-    /// How the threads of a core slow each other down.
+    /// Slowdown of the threads of a core by each other.
     pub smt: SmtSpec,
     /// The last-level caches.
     pub llc: LlcSpec,
@@ -28,9 +28,9 @@ pub struct MachineSpec {
     pub memory: MemorySpec,
     /// Power other than that of the cores.
     pub power: PowerSpec,
-    /// The kernel's scheduler, and what its actions cost.
+    /// The kernel's scheduler, and the cost of its actions.
     pub kernel: KernelSpec,
-    /// What its counters can count.
+    /// What the counters can count.
     pub counters: CountersSpec,
     /// Values that replace the defaults of policies' parameters on this machine, by the parameter's name.
     pub params: Vec<(String, String)>,
@@ -39,25 +39,25 @@ pub struct MachineSpec {
 /// A type of core.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CoreTypeSpec {
-    /// Its name, for example `core`, `big`, `small`.
+    /// Its name, for example `core`, `big` or `small`.
     pub name: String,
     /// Cores of this type at each last-level cache.
     pub cores_per_llc: u32,
     /// Hardware threads of each core.
     pub threads_per_core: u32,
-    /// Clock in GHz; it is constant.
+    /// Clock in GHz; constant.
     pub ghz: f64,
     /// The kernel's relative capacity, 1024 for the fastest type; required where there are several types.
     pub capacity: Option<u32>,
     /// Cycles per instruction without misses, relative to those of the profiles' machines.
     pub cpi_factor: f64,
-    /// Accesses that the first-level data cache serves in a cycle.
+    /// Accesses per cycle of the first-level data cache.
     pub l1_ports: f64,
-    /// Size of the private second-level cache in KB. Accesses to what it holds do not reach the last level.
+    /// Size of the private second-level cache in KB. Accesses to lines in it do not reach the last level.
     pub l2_kb: f64,
-    /// Power of a core that does nothing, in W.
+    /// Power of an idle core, in W.
     pub idle_w: f64,
-    /// Power that a core takes beyond its idle power while it runs anything, in W.
+    /// Power of a running core beyond its idle power, in W.
     pub active_w: f64,
     /// Energy of an instruction, in nJ: the part of a core's power that grows with its IPC.
     pub nj_per_instruction: f64,
@@ -66,10 +66,10 @@ pub struct CoreTypeSpec {
 /// SMT: the threads of a core share its issue slots and its first-level cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SmtSpec {
-    /// How much longer a thread's instructions take in the core while a sibling never stalls, from 0 (nothing is
-    /// shared) to 1 (the siblings take turns).
+    /// Growth of a thread's time in the core while a sibling never stalls, from 0 (nothing is shared) to 1 (the
+    /// siblings take turns).
     pub issue_share: f64,
-    /// Cycles that an access to the first-level cache waits while a sibling keeps its ports busy all the time.
+    /// Cycles that an access to the first-level cache waits while a sibling always keeps its ports busy.
     pub l1_wait_cycles: f64,
 }
 
@@ -80,21 +80,21 @@ pub struct LlcSpec {
     pub mb: f64,
     /// Latency of a hit as a core sees it, in ns.
     pub hit_ns: f64,
-    /// Which line gives way to one that is read.
+    /// The line to replace.
     pub replacement: Replacement,
 }
 
-/// Which line of a last-level cache gives way to one that is read.
+/// The line of a last-level cache that a new line replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replacement {
-    /// Lines of threads that do not run and empty ones; when there are none left, any.
+    /// Lines of threads that do not run, and empty ones, first; then any.
     UnusedFirst,
-    /// Any.
+    /// Any line.
     Random,
 }
 
-/// What all streams together can take from each other, as a share of the bandwidth: the most that banks of their own gave
-/// four programs (Liu et al., PACT 2012). With many streams every access finds another row open, and more change nothing.
+/// Maximum loss of bandwidth by streams, as a share: the gain of four programs from banks of their own (Liu et al.,
+/// PACT 2012). With many streams every access finds another row open, and more streams change nothing.
 pub const STREAM_LOSS_MOST: f64 = 0.086;
 
 /// Main memory of one socket.
@@ -108,12 +108,12 @@ pub struct MemorySpec {
     pub idle_latency_ns: f64,
     /// Additional latency of a read from another socket's memory, in ns.
     pub remote_ns: f64,
-    /// Share of a channel's bandwidth that each further stream on it costs, since streams close each other's rows.
+    /// Share of a channel's bandwidth lost to each further stream on it, as streams close each other's rows.
     pub stream_loss: f64,
-    /// Share of the bandwidth that further streams take at most, all together. Machine files do not state it; see
+    /// Maximum share of the bandwidth lost to all further streams together. Machine files do not state it; see
     /// [`STREAM_LOSS_MOST`].
     pub stream_loss_most: f64,
-    /// How latency grows with bandwidth, relative to the peak and to the idle latency.
+    /// Growth of the latency with bandwidth, relative to the peak and to the idle latency.
     pub curve: Arc<LatencyCurve>,
 }
 
@@ -122,31 +122,30 @@ pub struct MemorySpec {
 pub struct PowerSpec {
     /// Power of the idle machine without its cores, in W.
     pub static_w: f64,
-    /// Power that a socket takes in addition while any of its cores runs something, in W.
+    /// Additional power of a socket while any of its cores runs, in W.
     pub uncore_w: f64,
-    /// Energy to move one line of 64 bytes from or to memory, in nJ.
+    /// Energy to move a line of 64 bytes from or to memory, in nJ.
     pub nj_per_line: f64,
 }
 
-/// The kernel's scheduler, and what its actions cost.
+/// The kernel's scheduler, and the cost of its actions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KernelSpec {
-    /// Scheduling period in ms: every task of a CPU runs once in this time, as long as the tasks are few (EFS, section
-    /// 4.3: 18 ms).
+    /// Scheduling period in ms: every task of a CPU runs once in it, while the tasks are few (EFS, section 4.3: 18 ms).
     pub period_ms: f64,
-    /// The shortest slice, in ms; with many tasks the period grows (EFS, section 4.3: 4 ms).
+    /// The shortest slice, in ms. With many tasks the period grows (EFS, section 4.3: 4 ms).
     pub min_slice_ms: f64,
-    /// A task that wakes preempts the running one if that is ahead by more than this, in ms of weighted run time.
+    /// A waking task preempts the running one if that is ahead by more than this, in ms of weighted run time.
     pub wakeup_granularity_ms: f64,
-    /// How often the loads of the CPUs are balanced, in ms.
+    /// Interval of load balancing between CPUs, in ms.
     pub balance_ms: f64,
-    /// CPU time that a switch takes in the kernel, in microseconds.
+    /// Kernel time of a switch, in microseconds.
     pub switch_us: f64,
-    /// Time that a thread loses to cold private caches when it starts on another core, in microseconds.
+    /// Time lost to cold private caches when a thread starts on another core, in microseconds.
     pub migration_us: f64,
 }
 
-/// What the machine's counters can count.
+/// What the counters can count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CountersSpec {
     /// Whether each counter counts, per task.
@@ -155,12 +154,12 @@ pub struct CountersSpec {
     pub traffic: bool,
     /// Whether policies can read an energy meter.
     pub energy: bool,
-    /// Error of each interval's count: at most this share, up or down.
+    /// Maximum error of each interval's count, as a share, up or down.
     pub noise: f64,
 }
 
 impl CountersSpec {
-    /// The key in `[counters]` of a machine file that says whether a counter counts.
+    /// The key of a counter in `[counters]` of a machine file.
     pub fn key(counter: Counter) -> &'static str {
         match counter {
             Counter::Cycles | Counter::Instructions => "ipc",
@@ -188,7 +187,7 @@ impl CountersSpec {
 }
 
 impl MachineSpec {
-    /// The machine's values for the parameters that this policy has. [`Params::resolve`] takes them before the user's
+    /// The machine's values for the parameters of this policy. [`Params::resolve`] applies them before the user's
     /// settings.
     pub fn settings_for(&self, entry: &PolicyEntry) -> Vec<(String, String)> {
         self.params
@@ -198,15 +197,15 @@ impl MachineSpec {
             .collect()
     }
 
-    /// A policy's parameters on this machine: its defaults, replaced where the machine's file gives a value.
+    /// A policy's parameters on this machine: its defaults, replaced by the values of the machine file.
     ///
     /// # Errors
-    /// A value is outside its range. A machine that was read from a file has no such value.
+    /// A value is outside its range. A machine read from a file has no such value.
     pub fn params_for(&self, entry: &PolicyEntry) -> Result<Params, ParamError> {
         Params::resolve(entry.name, entry.params, &self.settings_for(entry))
     }
 
-    /// What a run on this machine can't do; `seen` is the part of it that the run may use.
+    /// The capabilities of a run on this machine. `seen` is the part of it that the run may use.
     pub fn capabilities(&self, seen: &Machine) -> Capabilities {
         let mut absences: Vec<(Capability, Option<Absence>)> = Counter::ALL
             .into_iter()
@@ -225,8 +224,8 @@ impl MachineSpec {
         capabilities
     }
 
-    /// The machine as policies see it. CPUs are numbered as Linux mostly does: first one CPU of each core, then the
-    /// second of each.
+    /// The machine as policies see it. CPUs are numbered as usual in Linux: first one CPU of each core, then the second
+    /// of each.
     pub fn machine(&self) -> Machine {
         let cpus = self.cpus();
         let cores = cpus.iter().map(|cpu| cpu.core + 1).max().unwrap_or(0);
@@ -266,7 +265,7 @@ impl MachineSpec {
         cpus
     }
 
-    /// The cache and the type of each core.
+    /// The last-level cache and the type of each core.
     fn cores(&self) -> impl Iterator<Item = (usize, usize)> {
         let llcs = 0..(self.sockets * self.llcs_per_socket) as usize;
         llcs.flat_map(move |llc| {

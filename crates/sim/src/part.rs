@@ -2,11 +2,11 @@
 
 use cosched_core::{CpuSet, Machine};
 
-/// The machine with only some of its CPUs. Cores, caches, domains and types that keep no CPU are left out.
+/// The machine with only some of its CPUs, without the cores, caches, domains and types that lose all of theirs.
 pub(crate) fn restrict(whole: &Machine, usable: &CpuSet) -> Machine {
     let mut part = whole.clone();
     part.cpus.retain(|cpu| usable.contains(cpu.id));
-    // Drops the sets without a usable CPU and numbers the others anew.
+    // Drops the sets without a usable CPU, and returns the new numbers of all.
     fn keep(sets: &mut Vec<CpuSet>, usable: &CpuSet) -> Vec<Option<usize>> {
         let mut numbers = Vec::new();
         let mut kept = Vec::new();

@@ -1,21 +1,21 @@
-//! What the simulated counters report: the true counts with noise and faults.
+//! The counts that the simulated counters report: the true counts with noise and faults.
 
 use crate::machine::CountersSpec;
 use crate::world::Tally;
 use cosched_core::{Absence, Counter, Counts, PerCounter, Reading, Rng, Traffic};
 
-/// One cumulative count as it is reported.
+/// A cumulative count as reported.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
-    /// What had happened when it was read last.
+    /// The true count at the last reading.
     seen: f64,
     told: u64,
-    /// What was counted beyond `told`, less than one event. It keeps small intervals from being rounded away.
+    /// The count beyond `told`, less than one event. It keeps small intervals from being rounded away.
     rest: f64,
 }
 
 impl Count {
-    /// Counts what happened since the last reading, `factor` events for each one.
+    /// Counts the events since the last reading, `factor` for each one.
     fn read(&mut self, now: f64, factor: f64) -> u64 {
         let counted = self.rest + (now - self.seen) * factor;
         let whole = counted as u64;
@@ -41,14 +41,14 @@ pub(crate) struct Reported {
 /// A fault of all counters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trouble {
-    /// No counter answers any more.
+    /// Whether no counter can be read any more.
     pub(crate) vanished: bool,
-    /// Events reported for each event that happened; 1 when the counters are right.
+    /// Events reported per event; 1 if the counters are right.
     pub(crate) factor: f64,
 }
 
 impl Trouble {
-    /// What is reported for each event: right but for an error of at most `noise`, and for the fault.
+    /// Events reported per event: 1 with an error of at most `noise`, times the fault's factor.
     fn factor(&self, noise: f64, rng: &mut Rng) -> f64 {
         (1.0 + (uniform(rng) * 2.0 - 1.0) * noise) * self.factor
     }
@@ -62,22 +62,22 @@ impl Reported {
         }
     }
 
-    /// The task starts again, so nothing has been counted yet.
+    /// Restarts the task's counters at zero.
     pub(crate) fn begin_anew(&mut self) {
         self.counts = PerCounter::default();
     }
 
-    /// All counters start again from zero.
+    /// Restarts all counters at zero.
     pub(crate) fn wrap(&mut self) {
         Counter::ALL
             .into_iter()
             .for_each(|counter| self.counts[counter].wrap());
     }
 
-    /// Reads the cumulative counts. What was added since the last reading is off by the counters' noise.
+    /// Reads the cumulative counts. The increase since the last reading has the counters' noise.
     pub(crate) fn read(&mut self, now: &Tally, spec: &CountersSpec, trouble: Trouble) -> Counts {
-        // Every counter draws a random number, even one that the machine lacks. So a counter's noise does not depend on
-        // which others the machine has.
+        // Every counter draws a random number, even if the machine lacks it. So a counter's noise does not depend on
+        // the machine's other counters.
         let told = PerCounter::from_fn(|counter| {
             let factor = trouble.factor(spec.noise, &mut self.rng);
             self.counts[counter].read(now.of(counter), factor)
@@ -107,12 +107,12 @@ impl ReportedTraffic {
         }
     }
 
-    /// All meters start again from zero.
+    /// Restarts all meters at zero.
     pub(crate) fn wrap(&mut self) {
         self.domains.iter_mut().flatten().for_each(Count::wrap);
     }
 
-    /// Reads them, given the lines that were really read from and written to each domain.
+    /// Reads the meters. `moved` are the true lines read from and written to each domain.
     pub(crate) fn read(
         &mut self,
         moved: &[(f64, f64)],

@@ -1,4 +1,4 @@
-//! Where the time of each simulated task goes: alone on a CPU, beside others, or waiting.
+//! The time of each simulated task by state: alone on a CPU, beside others, or waiting.
 
 use crate::world::{State, World};
 use cosched_core::{Nanos, Residency, TaskId};
@@ -7,9 +7,9 @@ use cosched_core::{Nanos, Residency, TaskId};
 #[derive(Clone, Debug)]
 pub(crate) struct Residencies {
     tasks: Vec<Residency>,
-    /// Time during which each pair of tasks had a CPU at once, in ns: row and column by task.
+    /// Time in which each pair of tasks ran together, in ns: row and column by task.
     together: Vec<Vec<u64>>,
-    /// Kept between calls to save allocations: the tasks on CPUs, and the tasks on each core.
+    /// Buffers kept between calls: the tasks on CPUs, and the tasks on each core.
     running: Vec<usize>,
     on_core: Vec<Vec<usize>>,
 }
@@ -24,7 +24,7 @@ impl Residencies {
         }
     }
 
-    /// Counts the time until `to`, during which nothing changes in the world. `takes_part` is true for tasks that have
+    /// Counts the time until `to`, in which nothing changes in the world. `takes_part` is true for tasks that have
     /// started and not ended.
     pub(crate) fn pass(&mut self, world: &World, to: u64, takes_part: impl Fn(usize) -> bool) {
         let span = to - world.now;
@@ -78,7 +78,7 @@ impl Residencies {
         }
     }
 
-    /// Clears a task's residency, because the task starts again.
+    /// Clears the residency of a task that restarts.
     pub(crate) fn forget(&mut self, task: TaskId) {
         let ix = task.0 as usize;
         self.tasks[ix] = Residency::default();
@@ -86,7 +86,7 @@ impl Residencies {
     }
 }
 
-/// Whether some thread of a task is neither asleep nor done.
+/// Whether a thread of a task is neither asleep nor done.
 pub(crate) fn is_awake(world: &World, task: usize) -> bool {
     let mut threads = world.tasks[task].clone();
     threads.any(|thread| !matches!(world.threads[thread].state, State::Asleep | State::Done))

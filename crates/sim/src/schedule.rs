@@ -1,5 +1,5 @@
-//! Carries out a schedule: at every event it gives empty seats to fillers, and gives them back when their own task
-//! wants them.
+//! Carries out a schedule: at every event it gives empty seats to fillers, and returns them when their own task wants
+//! them.
 
 use crate::residency::is_awake;
 use crate::world::World;
@@ -10,14 +10,14 @@ use cosched_core::{
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-/// Constant for all plans; computing it takes longer than many a plan is in force.
+/// Constant for all plans. Computing it takes longer than many plans last.
 static TABLE: OnceLock<AdmissionTable> = OnceLock::new();
 
-/// A schedule that was adopted, and its present state.
+/// An adopted schedule, and its present state.
 pub(crate) struct InForce {
     pub(crate) plan: Schedule,
     machine: Arc<Machine>,
-    /// CPUs of seats whose time is up.
+    /// CPUs of expired seats.
     open: Vec<CpuId>,
     /// The filler on each CPU that has one.
     filling: BTreeMap<CpuId, TaskId>,
@@ -44,7 +44,7 @@ impl InForce {
         self.plan.seats.iter().any(|seat| seat.task == task)
     }
 
-    /// When the next seat's time is up.
+    /// The end of the seat that expires next.
     pub(crate) fn next_end(&self, now: u64) -> u64 {
         let ends = self
             .plan
@@ -55,7 +55,7 @@ impl InForce {
         ends.filter(|&until| until > now).min().unwrap_or(u64::MAX)
     }
 
-    /// The changes that put every seat's own task or a filler on its CPUs now; empty when nothing has to change.
+    /// The changes that put every seat's own task or a filler on its CPUs now; empty if there are none.
     pub(crate) fn changes(&mut self, world: &World, ended: impl Fn(TaskId) -> bool) -> Vec<Change> {
         let mut changes = Vec::new();
         self.close_seats(Nanos(world.now), &ended, &mut changes);
@@ -81,7 +81,7 @@ impl InForce {
         changes
     }
 
-    /// Removes the seats whose time is up. Their tasks wait, like the tasks that were not chosen.
+    /// Removes expired seats. Their tasks wait like those that were not chosen.
     fn close_seats(
         &mut self,
         now: Nanos,
@@ -101,7 +101,7 @@ impl InForce {
         });
     }
 
-    /// The CPUs that the tasks of their seats want, and those that are free for fillers.
+    /// The CPUs wanted by the tasks of their seats, and those free for fillers.
     fn seats_in_use(&self, awake: &impl Fn(TaskId) -> bool) -> (CpuSet, Vec<CpuId>) {
         let mut wanted = CpuSet::new();
         let mut free = self.open.clone();
@@ -116,7 +116,7 @@ impl InForce {
         (wanted, free)
     }
 
-    /// The first filler that is idle, may use this CPU, and fits on the memory bus.
+    /// The first idle filler that may use this CPU and fits on the memory bus.
     fn filler_for(&self, cpu: CpuId, awake: &impl Fn(TaskId) -> bool) -> Option<TaskId> {
         let here = self.machine.cpu(cpu)?;
         let fillers = self.plan.fillers.iter().filter(|filler| {
@@ -129,7 +129,7 @@ impl InForce {
         })
     }
 
-    /// Whether the memory bus has room for a task beside those that run (EFS, Eq. 16).
+    /// Whether a task fits on the memory bus beside the running ones (EFS, Eq. 16).
     fn fits(&self, task: TaskId, here: &Cpu, awake: &impl Fn(TaskId) -> bool) -> bool {
         let Some((table, admission)) = &self.bus else {
             return true;
@@ -139,7 +139,7 @@ impl InForce {
         for (cpu, other) in self.occupants(awake) {
             let there = self.machine.cpu(cpu);
             if let Some(there) = there.filter(|there| there.memory_domain == here.memory_domain) {
-                // The table has a largest number of tasks; those beyond it are not counted.
+                // Tasks beyond the maximum of the table are not counted.
                 load.add(table, class_of(other, admission));
                 active[there.core] = true;
             }

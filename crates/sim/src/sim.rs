@@ -1,4 +1,4 @@
-//! The simulated machine with its jobs: how it is made, and what is done to jobs and CPUs.
+//! The simulated machine with its jobs: its construction, and actions on jobs and CPUs.
 
 use crate::config::{SimConfig, SimJob, Work};
 use crate::error::SimError;
@@ -17,13 +17,13 @@ use cosched_core::{
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// A larger factor would fill every counter at once anyway.
+/// Greatest factor: a larger one would also fill every counter at once.
 const MOST_LIED: f64 = 1e18;
 
 /// A simulated machine with jobs.
 pub struct Sim {
     pub(crate) config: SimConfig,
-    /// The part of the machine that may be used, as policies see it.
+    /// The usable part of the machine, as policies see it.
     pub(crate) machine: Arc<Machine>,
     pub(crate) world: World,
     pub(crate) tasks: Vec<TaskState>,
@@ -37,11 +37,11 @@ pub struct Sim {
     pub(crate) events: u64,
     /// The schedule in force; `None` while changes are applied one by one.
     pub(crate) schedule: Option<InForce>,
-    /// Number of the last plan that was adopted.
+    /// Number of the last adopted plan.
     pub(crate) generation: u64,
-    /// Why no further plan is adopted; set when the scheduler was ejected.
+    /// Why no further plan is adopted; set when the scheduler is ejected.
     pub(crate) ejected: Option<String>,
-    /// Kept from the first plan on.
+    /// Present from the first plan on.
     pub(crate) residencies: Option<Residencies>,
 }
 
@@ -57,7 +57,7 @@ fn has_no_work(job: &SimJob) -> bool {
     job.cpus == 0 || none.contains(&job.work)
 }
 
-/// The programs, each once, and the program of each job. Jobs of the same program share its behaviours.
+/// The distinct programs, and the program of each job. Jobs of the same program share its behaviours.
 fn distinct_programs(jobs: &[SimJob]) -> (Vec<Arc<ProgramSpec>>, Vec<usize>) {
     let mut programs: Vec<Arc<ProgramSpec>> = Vec::new();
     let mut program_of = Vec::new();
@@ -72,7 +72,7 @@ fn distinct_programs(jobs: &[SimJob]) -> (Vec<Arc<ProgramSpec>>, Vec<usize>) {
     (programs, program_of)
 }
 
-/// The random stream of a job: its own, whatever the other jobs are.
+/// The random stream of a job, independent of the other jobs.
 fn rng_of_job(seed: u64, job: usize) -> Rng {
     Rng::new(seed ^ (job as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
@@ -89,16 +89,15 @@ fn drawn_instance(rng: &mut Rng, variation: f64) -> Instance {
 }
 
 impl Sim {
-    /// Simulates every job alone, and then makes a machine on which no job has started.
+    /// Simulates every job alone, and then builds a machine on which no job has started.
     ///
     /// # Errors
-    /// The CPUs that may be used are none or not the machine's, or a job has no work.
+    /// `usable` is empty, or names CPUs that the machine lacks, or a job has no work.
     pub fn new(config: SimConfig) -> Result<Sim, SimError> {
         Sim::watched(config, &mut |_| false)
     }
 
-    /// Like [`Sim::new`]. `stop` is called now and then with the number of jobs that have been simulated alone; `true`
-    /// cancels.
+    /// Like [`Sim::new`]. `stop` is called regularly with the number of jobs already simulated alone; `true` cancels.
     ///
     /// # Errors
     /// As [`Sim::new`], or [`SimError::Interrupted`].
@@ -113,8 +112,8 @@ impl Sim {
         })
     }
 
-    /// Like [`Sim::new`], with the solo runs of another simulation of the same jobs on the same machine with the same seed:
-    /// they depend on nothing else, and several policies can share them.
+    /// Like [`Sim::new`], with the solo runs of another simulation of the same jobs on the same machine with the same
+    /// seed. They depend on nothing else, so several policies can share them.
     ///
     /// # Errors
     /// As [`Sim::new`].
@@ -172,7 +171,7 @@ impl Sim {
                 vanished: false,
                 factor: 1.0,
             },
-            // A random stream of its own: reading the traffic changes no counter's noise.
+            // A separate random stream: reading the traffic does not change any counter's noise.
             traffic: ReportedTraffic::new(Rng::new(!config.seed), domains),
             queued: Vec::new(),
             idle_waits: 0,
@@ -185,13 +184,13 @@ impl Sim {
         })
     }
 
-    /// What each job does alone on the machine, on the fastest type of core.
+    /// The run of each job alone on the machine, on the fastest type of core.
     pub fn solo_runs(&self) -> &[SoloRun] {
         &self.solo
     }
 
-    /// Each job's IPC alone by instructions executed, one point for each stretch of `every`. This repeats all solo
-    /// runs. `stop` is as for [`Sim::watched`].
+    /// Solo IPC of each job by instructions executed, one point per `every`. This repeats all solo runs. `stop` is as
+    /// for [`Sim::watched`].
     ///
     /// # Errors
     /// [`SimError::Interrupted`].
@@ -210,7 +209,7 @@ impl Sim {
         Ok(traces)
     }
 
-    /// Number of events simulated so far: a measure of the simulation's own work.
+    /// Number of events simulated so far, a measure of the simulation's own work.
     pub fn events(&self) -> u64 {
         self.events
     }
@@ -227,7 +226,7 @@ impl Sim {
         ]
     }
 
-    /// Instructions that a task has really executed, without the counters' noise.
+    /// True number of instructions that a task has executed, without the counters' noise.
     pub fn executed(&mut self, task: TaskId) -> f64 {
         self.world.sync_task(task.0);
         let threads = self.world.tasks[task.0 as usize].clone();
@@ -255,13 +254,13 @@ impl Sim {
         }
     }
 
-    /// Gives empty seats to fillers, and takes seats back when their own task wants them.
+    /// Gives empty seats to fillers, and returns seats that their own task wants.
     pub(crate) fn fill(&mut self) {
         let Some(mut schedule) = self.schedule.take() else {
             return;
         };
         // A filler that ends or sleeps at once leaves its seat empty again. Each pass fills at least one seat, or
-        // nothing changes.
+        // changes nothing.
         loop {
             let tasks = &self.tasks;
             let changes = schedule.changes(&self.world, |task| tasks[task.0 as usize].ended);
@@ -281,7 +280,7 @@ impl Sim {
         self.schedule = Some(schedule);
     }
 
-    /// Removes the part that carries out plans. Every task that has started may then run on every CPU.
+    /// Removes the scheduler that carries out plans. Every started task may then run on every CPU.
     pub(crate) fn eject(&mut self, why: String) {
         self.schedule = None;
         let mask = self.machine.all_cpus();
@@ -388,12 +387,12 @@ impl Sim {
 }
 
 impl Sim {
-    /// The threads of all tasks together; for tests.
+    /// Number of threads of all tasks; for tests.
     pub fn threads(&self) -> usize {
         self.world.threads.len()
     }
 
-    /// The CPUs on which a task's threads run, or wait for their turn, at this moment; for tests.
+    /// The CPUs on which a task's threads run or are queued now; for tests.
     pub fn cpus_of(&self, task: TaskId) -> CpuSet {
         let threads = &self.world.threads[self.world.tasks[task.0 as usize].clone()];
         let on = threads.iter().filter_map(|thread| match thread.state {

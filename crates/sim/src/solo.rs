@@ -7,10 +7,10 @@ use crate::world::{Behaviour, Happening, Instance, LINES_PER_MB, Tally, World};
 use cosched_core::{Nanos, Rate, SoloPoint, SoloTrace};
 use std::sync::Arc;
 
-/// Events of a solo run between two calls of `stop`: some milliseconds.
+/// Events of a solo run between two calls of `stop`: a few milliseconds.
 const LOOK_UP: u64 = 4096;
 
-/// What a job does when it has the machine, and its fastest cores, to itself.
+/// The run of a job alone on the machine, on its fastest cores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SoloRun {
     /// Time from its start to its end.
@@ -23,8 +23,8 @@ pub struct SoloRun {
     pub mm_reads: Rate,
 }
 
-/// The time in seconds that a job takes alone at the least: on the fastest cores, with each thread having all of a cache
-/// from the start, and memory that is otherwise idle. Nothing is simulated for it. It holds for a job that is exactly its profile.
+/// Lower bound of a job's solo time in seconds: on the fastest cores, with each thread having a whole cache from the
+/// start, and memory otherwise idle. Nothing is simulated for it. It holds for a job exactly like its profile.
 pub fn least_solo_s(machine: &MachineSpec, job: &SimJob) -> f64 {
     match job.work {
         Work::SoloTime(time) => time.as_s(),
@@ -35,7 +35,7 @@ pub fn least_solo_s(machine: &MachineSpec, job: &SimJob) -> f64 {
     }
 }
 
-/// The same for one thread that executes so many instructions.
+/// The same for one thread with this number of instructions.
 fn least_s_of(machine: &MachineSpec, program: &ProgramSpec, instructions: f64) -> f64 {
     // The fastest type of core comes first.
     let Some(kind) = machine.core_types.first() else {
@@ -58,7 +58,7 @@ fn least_s_of(machine: &MachineSpec, program: &ProgramSpec, instructions: f64) -
         .map(|(instructions, ns_each, sleep)| instructions * ns_each + sleep)
         .sum();
     let (whole, mut left) = if cycle.is_finite() {
-        // A job does not wait for the sleep after its last instruction.
+        // The sleep after its last instruction does not count.
         let whole = (instructions / cycle).ceil() - 1.0;
         (whole, instructions - whole * cycle)
     } else {
@@ -78,7 +78,7 @@ fn least_s_of(machine: &MachineSpec, program: &ProgramSpec, instructions: f64) -
 }
 
 impl SoloRun {
-    /// Runs a job alone; `None` if `stop` answered `true` meanwhile.
+    /// Runs a job alone; `None` if `stop` returned `true`.
     pub(crate) fn simulate(
         machine: &Arc<MachineSpec>,
         job: &SimJob,
@@ -89,11 +89,11 @@ impl SoloRun {
         SoloRun::watched(machine, job, instance, step, u64::MAX, |_| {}, stop)
     }
 
-    /// Runs a job alone again, and notes its IPC for each stretch of `every`. `Some(None)` for a job that does nothing,
-    /// `None` if `stop` answered `true` meanwhile.
+    /// Runs a job alone again, and records its IPC per `every`. `Some(None)` for a job that does nothing, `None` if
+    /// `stop` returned `true`.
     ///
-    /// The notes split the run's steps, which changes the last digits of its figures. So the job's work and time do not
-    /// come from this run.
+    /// The points split the run's steps, which changes the last digits of its figures. So the job's work and time do
+    /// not come from this run.
     pub(crate) fn trace(
         machine: &Arc<MachineSpec>,
         job: &SimJob,
@@ -177,7 +177,7 @@ struct TraceNotes {
 }
 
 impl TraceNotes {
-    /// Adds a point, given what the job has done so far. A stretch without an instruction belongs to the next one.
+    /// Adds a point, given the job's counts so far. A stretch without instructions belongs to the next one.
     fn add(&mut self, tally: &Tally) {
         let done = tally.instructions - self.last.instructions;
         let cycles = tally.cycles - self.last.cycles;
@@ -191,7 +191,7 @@ impl TraceNotes {
     }
 }
 
-/// A world in which a job starts alone, with its threads on the fastest cores, one a core as long as there are cores.
+/// A world in which a job starts alone, with its threads on the fastest cores, one per core while there are cores.
 fn lone_world(
     machine: &Arc<MachineSpec>,
     job: &SimJob,
@@ -211,7 +211,7 @@ fn lone_world(
     world
 }
 
-/// What the only task of a world has done so far.
+/// The counts of the world's only task so far.
 fn tally(world: &mut World) -> Tally {
     world.sync_task(0);
     let mut all = Tally::default();

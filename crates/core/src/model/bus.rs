@@ -1,4 +1,4 @@
-//! Contention on the memory bus (EFS, Eqs. 1-12): how much several tasks slow each other down.
+//! Contention on the memory bus (EFS, Eqs. 1-12): how much co-running tasks slow each other down.
 //!
 //! | symbol | here | meaning | range |
 //! | --- | --- | --- | --- |
@@ -27,7 +27,7 @@ use super::error::{ModelError, check_share};
 
 /// `T`, the throughput of a set of tasks (EFS, Eq. 12), in tasks' worth of solo progress.
 ///
-/// Any `n` tasks have a throughput between 1 and `n`; no task at all has 0. It never rises with any demand.
+/// Any `n` tasks have a throughput between 1 and `n`; an empty set has 0. It never rises with any demand.
 ///
 /// ```
 /// use cosched_core::model::bus::throughput;
@@ -47,7 +47,7 @@ pub fn throughput(solo: &[f64]) -> Result<f64, ModelError> {
         check_share("solo utilisation", b)?;
     }
     if solo.contains(&1.0) {
-        // The tasks with b = 1 share the whole bus and do the work of one. Those with 0 < b < 1 come to a halt.
+        // The tasks with b = 1 share the whole bus and do the work of one. Those with 0 < b < 1 stop.
         let undisturbed = solo.iter().filter(|&&b| b == 0.0).count();
         return Ok(undisturbed as f64 + 1.0);
     }
@@ -63,11 +63,11 @@ fn speed(solo: f64, root: f64) -> f64 {
     (2.0 * root / (a + (a * a + 4.0 * q * solo).sqrt())).min(1.0)
 }
 
-/// `d = sqrt(D)`: the root of the rising function `sum u_i(d) + d^2 - 1` for demands below 1, by Newton's steps, with
-/// halving where one leaves the interval that holds the root.
+/// `d = sqrt(D)`: the root of the rising function `sum u_i(d) + d^2 - 1` for demands below 1, by Newton's method, with
+/// bisection for a step that leaves the interval of the root.
 fn root_of_free_share(solo: &[f64]) -> f64 {
     const LAST_STEP: f64 = 1e-12;
-    /// Only a guard: far above the number of steps that any known input needs.
+    /// Only a guard: far above the number of steps for any known input.
     const MOST_STEPS: u32 = 200;
     let (mut low, mut high) = (0.0, 1.0);
     let mut d = 1.0;
@@ -100,17 +100,17 @@ fn root_of_free_share(solo: &[f64]) -> f64 {
     d
 }
 
-/// `b`, the solo utilisation of a task that was measured at `u` while the bus had the free share `free = D = 1 - U`
-/// (EFS, Eq. 9). Both from 0 to 1.
+/// `b`, the solo utilisation of a task measured at `u` while the bus had the free share `free = D = 1 - U` (EFS,
+/// Eq. 9). Both from 0 to 1.
 ///
-/// It takes `D` and not `U`, so that a caller that knows `D` well loses no digits near saturation. At `D = 0` every
-/// task with `u > 0` has the limit `b = 1`.
+/// It takes `D` and not `U`, so that a caller with an exact `D` loses no digits near saturation. At `D = 0` every task
+/// with `u > 0` has the limit `b = 1`.
 ///
 /// ```
 /// use cosched_core::model::bus::solo_utilisation;
 /// // Two equal tasks that together keep the bus busy 76.4 % of the time each want it half of the time.
 /// assert!((solo_utilisation(0.381_966, 0.236_068)? - 0.5).abs() < 1e-6);
-/// // Alone on the bus a task gets what it wants.
+/// // Alone on the bus a task reaches its demand.
 /// assert!((solo_utilisation(0.3, 0.7)? - 0.3).abs() < 1e-15);
 /// # Ok::<(), cosched_core::model::ModelError>(())
 /// ```

@@ -52,7 +52,7 @@ fn utilisation(b: f64, root: f64) -> f64 {
     b * speed(b, root)
 }
 
-/// How far `D` is from solving the equation, relative to `D`: excess over slope, summed without loss of digits.
+/// Distance of `D` from the solution, relative to `D`: excess over slope, summed without loss of digits.
 fn relative_residual(solo: &[f64], d: f64) -> f64 {
     let (mut excess, mut lost, mut slope) = (d * d - 1.0, 0.0, 2.0 * d);
     for &b in solo {
@@ -135,7 +135,7 @@ fn limits() {
     check(&[1.0], 1.0);
     check(&[1.0; 4], 1.0);
     check(&[1.0, 0.0, 1.0], 2.0);
-    // Beside a task that always uses the bus, a task that needs it at all waits for ever.
+    // Beside a task that always uses the bus, any task that needs it waits for ever.
     check(&[1.0, 1e-300, 1.0 - 1e-16], 1.0);
     for solo in [&[0.75][..], &[0.75, 0.0, 0.0]] {
         let error = throughput(solo).unwrap() - solo.len() as f64;
@@ -227,7 +227,7 @@ proptest! {
 
     #[test]
     fn agrees_with_the_dense_newton_method_on_mixtures(solo in prop::collection::vec(0.001..0.999, 2..12)) {
-        // If the oracle leaves the domain there is nothing to compare with. No known case does so.
+        // If the oracle leaves the domain there is no reference. No known case does so.
         let oracle = dense_newton(&solo);
         prop_assert!(oracle.is_some());
         let root = root_of_free_share(&solo);

@@ -1,70 +1,70 @@
-//! What jobs cost each other in the cores, in the last-level cache and at the memory, and what each would do alone.
+//! Slowdown of jobs by co-runners in the cores, in the last-level cache and at the memory, and their solo speed.
 //!
 //! # The model
-//! Cycles per instruction of a job are those in the core, those in which it waits for the first-level cache, and those in
-//! which it waits for lines from beyond the private caches:
+//! Cycles per instruction of a job are those in the core, those of waiting for the first-level cache, and those of
+//! waiting for lines from beyond the private caches:
 //!
 //! ```text
 //! CPI = own (1 + alpha A) + beta l L + penalty (hit (a - m) + latency m)
 //! m   = min(a, reads share^-steepness)
 //! ```
 //!
-//! Of the job: `own` cycles in the core; `l`, `a` accesses to the first- and to the last-level cache; `m` lines read from
-//! memory; `penalty` cycles that a line costs at the latency of an idle memory, what overlaps counted once; `reads` is `m`
-//! with the whole last-level cache. All per instruction.
+//! Of the job: `own` cycles in the core; `l`, `a` accesses to the first- and to the last-level cache; `m` lines read
+//! from memory; `penalty` cycles that a line costs at the latency of an idle memory, with overlaps counted once;
+//! `reads` is `m` with the whole last-level cache. All per instruction.
 //!
-//! Of its surroundings: `A` other threads of its core that do not wait for lines, `L` their accesses to the first-level
-//! cache per cycle, `share` the job's part of what is read into its last-level cache, which is the part that it holds where
-//! lines are replaced at random, and `latency` that of memory in units of the idle one.
+//! Of its surroundings: `A` other threads of its core that do not wait for lines; `L` their accesses to the first-level
+//! cache per cycle; `share` the job's part of the lines read into its last-level cache, which is the part that it holds
+//! if lines are replaced at random; and `latency` of memory relative to the idle one.
 //!
-//! Of the machine: `alpha`, `beta`, `hit` (a hit of the last level in units of a read from an idle memory), and how the
-//! latency rises with the lines that all jobs read per ns.
+//! Of the machine: `alpha`, `beta`, `hit` (a hit of the last level relative to a read from an idle memory), and the
+//! rise of the latency with the lines that all jobs read per ns.
 //!
-//! The equations are ours; docs/even.md says how well they fit.
+//! The equations are ours; docs/even.md shows how well they fit.
 
 use super::inverse_power::inverse_power;
 use serde::{Deserialize, Serialize};
 
-/// What a machine charges jobs that share it.
+/// The machine's coefficients of contention.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Contention {
-    /// Growth of the cycles in the core for each other thread that is busy there.
+    /// Growth of the cycles in the core for each other busy thread.
     pub alpha: f64,
-    /// Cycles that an access to the first-level cache waits for each access per cycle of the others.
+    /// Cycles that an access to the first-level cache waits, per access and cycle of the others.
     pub beta: f64,
-    /// What a hit of the last-level cache costs, as a share of a read from an idle memory.
+    /// Cost of a hit of the last-level cache, as a share of a read from an idle memory.
     pub hit: f64,
-    /// How the latency of memory rises.
+    /// Rise of the memory's latency.
     pub memory: Latency,
 }
 
-/// The latency of a memory domain in units of the idle one: 1 + rise u^2 / (1.05 - u), with u the reads / `most`.
+/// The latency of a memory domain relative to the idle one: 1 + rise u^2 / (1.05 - u), with u the reads / `most`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Lines per ns that the domain can deliver; `None` as long as nothing was seen to be slowed by others.
+    /// Maximum lines per ns of the domain; `None` until a slowdown was seen.
     pub most: Option<f64>,
-    /// How steeply the latency rises.
+    /// Steepness of the rise.
     pub rise: f64,
 }
 
-/// The share of the greatest load beyond which the latency has a pole.
+/// The load at which the latency has a pole, as a share of `most`.
 const POLE: f64 = 1.05;
-/// The greatest load that a memory domain is taken to have, as a share of `most`.
+/// Maximum load of a memory domain, as a share of `most`.
 const MOST_LOAD: f64 = POLE - 1e-3;
-/// Halvings of the interval in which the load of a memory domain lies, and the part that is left then.
+/// Number of halvings of the interval of a memory domain's load, and the width left then.
 const HALVINGS: usize = 12;
 const CELL: f64 = MOST_LOAD / 4096.0;
 
 impl Latency {
-    /// At so many lines read per ns.
+    /// The latency at a rate of lines read per ns.
     pub fn at(&self, reads: f64) -> f64 {
         self.most.map_or(1.0, |most| {
             1.0 + self.rise * Latency::shape((reads / most).clamp(0.0, 1.0))
         })
     }
 
-    /// The latency at which exactly the load is asked for that has this latency, by halving. The greater the latency, the
-    /// less is `asked` for. `near` is a guess of the load: it makes the search shorter, and does not change its result.
+    /// The latency at which the jobs ask for exactly the load that has this latency, by halving. `asked` must fall with
+    /// the latency. `near` is a guess of the load: it shortens the search, and does not change its result.
     pub(crate) fn settled(&self, near: f64, asked: impl Fn(f64) -> f64) -> f64 {
         let Some(most) = self.most else { return 1.0 };
         let asks_more = |u: f64| asked(self.at_share(u)) > u * most;
@@ -91,22 +91,22 @@ impl Latency {
         self.at_share(0.5 * (low + high))
     }
 
-    /// The latency at a share of the greatest load.
+    /// The latency at a share of the maximum load.
     fn at_share(&self, u: f64) -> f64 {
         1.0 + self.rise * Latency::shape(u)
     }
 
-    /// How much the latency grows for each further line per ns that is asked for at a load of `reads`, if those who ask
-    /// yield so many lines per ns for each unit of latency.
+    /// Growth of the latency per further line per ns at a load of `reads`, if the jobs read `yields` lines per ns less
+    /// per unit of latency.
     pub(crate) fn growth(&self, reads: f64, yields: f64) -> f64 {
         let Some(most) = self.most else { return 0.0 };
         let u = (reads / most).clamp(0.0, 1.0);
-        // slope / (1 + slope x yields), with the slope as a fraction: this is asked millions of times.
+        // slope / (1 + slope x yields), with the slope as a fraction: this is called millions of times.
         let above = self.rise * (2.0 * u * (POLE - u) + u * u);
         above / ((POLE - u) * (POLE - u) * most + above * yields)
     }
 
-    /// The rise at a share of the greatest load, in units of `rise`.
+    /// The rise at a share of the maximum load, in units of `rise`.
     pub(crate) fn shape(u: f64) -> f64 {
         u * u / (POLE - u)
     }
@@ -126,29 +126,29 @@ impl Default for Contention {
     }
 }
 
-/// What a job asks for in its present phase, per instruction.
+/// Demand of a job in its present phase, per instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Asks {
     /// Cycles in the core.
     pub own: f64,
-    /// Cycles that a line costs which comes from an idle memory.
+    /// Cycles per line from an idle memory.
     pub penalty: f64,
     /// Accesses to the first-level cache.
     pub l1: f64,
     /// Accesses to the last-level cache.
     pub llc: f64,
-    /// Lines read from memory if it has the whole last-level cache.
+    /// Lines read from memory with the whole last-level cache.
     pub reads: f64,
-    /// How they grow as its share of the cache shrinks: by this power of 1 / share.
+    /// Growth of the reads as its share of the cache shrinks: this power of 1 / share.
     pub steepness: f64,
     /// Cycles per ns.
     pub ghz: f64,
 }
 
-/// Fewer cycles per instruction mean that nothing is known.
+/// Least cycles per instruction; less means unknown.
 const LEAST_CPI: f64 = 1e-3;
 
-/// The least share of a cache that the power law is used with: below, a job holds next to nothing.
+/// Least share of a cache for the power law: below it, a job holds next to nothing.
 const LEAST_SHARE: f64 = 0.002;
 
 impl Asks {
@@ -161,17 +161,17 @@ impl Asks {
         (self.reads * grown).min(self.llc.max(self.reads))
     }
 
-    /// Cycles in which an instruction waits for lines.
+    /// Cycles per instruction of waiting for lines.
     pub fn stall(&self, shared: &Contention, reads: f64, latency: f64) -> f64 {
         self.penalty * (shared.hit * (self.llc - reads).max(0.0) + latency * reads)
     }
 
-    /// Cycles per instruction that go by because reads miss the last-level cache, with this share of it.
+    /// Cycles per instruction lost to misses of the last-level cache, with this share of it.
     pub fn miss_cost(&self, shared: &Contention, share: f64) -> f64 {
         self.penalty * (1.0 - shared.hit) * self.reads_at(share)
     }
 
-    /// Cycles per instruction when the job is alone on the machine.
+    /// Cycles per instruction alone on the machine.
     pub fn solo_cpi(&self, shared: &Contention) -> f64 {
         let cpi = |latency: f64| self.own + self.stall(shared, self.reads, latency);
         let asked = |latency: f64| self.reads * self.ghz / cpi(latency).max(LEAST_CPI);
@@ -179,10 +179,10 @@ impl Asks {
     }
 }
 
-/// A job in a place.
+/// A job and its place.
 #[derive(Clone, Copy, Debug)]
 pub struct Seat {
-    /// What it asks for.
+    /// Its demand.
     pub asks: Asks,
     /// Number of its core.
     pub core: usize,
@@ -192,7 +192,7 @@ pub struct Seat {
     pub domain: usize,
 }
 
-/// What a job is predicted to do.
+/// Predicted speed of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Predicted {
     /// Cycles per instruction.
@@ -201,32 +201,32 @@ pub struct Predicted {
     pub reads: f64,
 }
 
-/// What jobs are predicted to do side by side.
+/// Predicted speeds of co-runners.
 #[derive(Clone, Debug, Default)]
 pub struct Prediction {
-    /// Of each job, in the order of the seats.
+    /// One per job, in the order of the seats.
     pub jobs: Vec<Predicted>,
-    /// Of each memory domain: its latency in units of the idle one.
+    /// Latency of each memory domain, relative to the idle one.
     pub latency: Vec<f64>,
-    /// Of each last-level cache: lines per ns that are read into it.
+    /// Lines per ns read into each last-level cache.
     pub cached: Vec<f64>,
-    /// Of each job, within a round.
+    /// One per job, within a round.
     waits: Vec<Waits>,
-    /// Of each job: the first one of its core, and the next one after it.
+    /// For each job, the first one of its core, and the next one after it.
     first: Vec<Option<usize>>,
     next: Vec<Option<usize>>,
     by_core: Vec<usize>,
 }
 
-/// How a job waits for memory, per instruction.
+/// Waits of a job for memory, per instruction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waits {
     domain: usize,
     /// Lines read x cycles per ns.
     lines: f64,
-    /// Cycles but those in which it waits for memory.
+    /// Cycles without waiting for memory.
     fixed: f64,
-    /// Cycles in which it waits for an idle memory.
+    /// Cycles of waiting for an idle memory.
     cycles: f64,
 }
 
@@ -237,19 +237,19 @@ impl Waits {
     }
 }
 
-/// Rounds in which jobs adapt to each other.
+/// Number of rounds in which jobs adapt to each other.
 const ROUNDS: usize = 4;
-/// The least part of its time in which a thread is taken to be busy.
+/// Least busy share of a thread's time.
 const LEAST_ACTIVITY: f64 = 0.05;
 
-/// The part of its time for which a job is busy that waits for lines for this part of it.
+/// Busy share of a job's time, given its share of waiting for lines.
 pub fn activity(waits: f64) -> f64 {
     (1.0 - waits).clamp(LEAST_ACTIVITY, 1.0)
 }
 
 impl Prediction {
-    /// Predicts what jobs in these seats do, all running all the time. The latency of a memory domain is the one at which
-    /// its jobs ask for exactly the load that has this latency.
+    /// Predicts the speeds of jobs in these seats, all running all the time. The latency of a memory domain is the one
+    /// at which its jobs ask for exactly the load that has this latency.
     pub fn make(&mut self, shared: &Contention, seats: &[Seat]) {
         self.jobs.clear();
         self.jobs.extend(seats.iter().map(|seat| {
@@ -274,7 +274,7 @@ impl Prediction {
         }
     }
 
-    /// One round in which each job adapts to what the others did in the round before.
+    /// Runs one round, in which each job adapts to the others' previous round.
     fn adapt(&mut self, shared: &Contention, seats: &[Seat]) {
         self.cached.iter_mut().for_each(|sum| *sum = 0.0);
         for (seat, job) in seats.iter().zip(&self.jobs) {
@@ -295,7 +295,7 @@ impl Prediction {
         }
     }
 
-    /// How a job waits for memory, beside those that share its cache and its core.
+    /// Waits of a job for memory, beside those that share its cache and its core.
     fn waits_of(&self, shared: &Contention, seats: &[Seat], at: usize) -> Waits {
         let Seat { asks, .. } = &seats[at];
         let cached = self.cached[seats[at].llc];
@@ -327,7 +327,7 @@ impl Prediction {
         }
     }
 
-    /// Finds who shares a core.
+    /// Links the jobs of each core.
     fn link(&mut self, seats: &[Seat]) {
         self.by_core.clear();
         self.by_core.extend(0..seats.len());
@@ -373,7 +373,7 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
 
-    /// Halving alone.
+    /// The same by halving alone.
     fn halved(memory: Latency, asked: impl Fn(f64) -> f64) -> f64 {
         let most = memory.most.unwrap();
         let at = |u: f64| 1.0 + memory.rise * Latency::shape(u);
@@ -412,7 +412,7 @@ mod tests {
             };
             let expected = halved(memory, asked);
             let load = |latency: f64| asked(latency);
-            // From afar, from what is asked for at first, and from where it ends.
+            // From afar, from the first demand, and from the final one.
             for near in [0.0, 1e9, draw(1.0), load(1.0), load(expected)] {
                 let count = std::cell::Cell::new(0);
                 let found = memory.settled(near, |latency| {
@@ -441,7 +441,7 @@ mod tests {
             memory,
             ..Contention::default()
         };
-        // Up to those that would fill the memory several times over.
+        // Up to jobs that would fill the memory several times over.
         for reads in [0.0, 1e-4, 1e-3, 0.005, 0.02, 0.06, 0.25] {
             for penalty in [0.0, 2.0, 20.0, 200.0] {
                 let asks = Asks {
@@ -468,7 +468,7 @@ mod tests {
                     (alone / cpi - 1.0).abs() < 1e-9,
                     "{reads} {penalty}: {alone} {cpi}"
                 );
-                // It gets no more than there is.
+                // It gets no more than the memory delivers.
                 assert!(
                     penalty == 0.0 || reads * asks.ghz / cpi <= 0.12 * POLE,
                     "{reads} {penalty}"

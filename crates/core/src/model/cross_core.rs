@@ -1,5 +1,5 @@
-//! What a thread would do on the other type of core (lucky, sections 2.2 and 3): performance by regression, power,
-//! energy efficiency, and the tickets that follow.
+//! Predicts a thread on the other type of core (lucky, sections 2.2 and 3): performance by regression, power, energy
+//! efficiency, and the tickets that follow.
 //!
 //! | symbol | meaning | unit |
 //! | --- | --- | --- |
@@ -15,7 +15,7 @@
 
 use super::error::{ModelError, check_non_negative, check_positive};
 
-/// What was measured of a thread on one type of core.
+/// The measurements of a thread on one type of core.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CoreSample {
     /// `MIPS` (million instructions/s).
@@ -24,16 +24,16 @@ pub struct CoreSample {
     pub llcms: f64,
 }
 
-/// One program, run alone on both types of core: what [`fit`] learns from.
+/// One program, run alone on both types of core: a data point of [`fit`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CorePair {
-    /// What was measured on type `i`, from which performance is predicted.
+    /// The measurements on type `i`, to predict from.
     pub from: CoreSample,
-    /// `MIPS_j` on type `j`, which is predicted (million instructions/s).
+    /// `MIPS_j` on type `j`, to predict (million instructions/s).
     pub to_mips: f64,
 }
 
-/// The coefficients that predict performance on type `j` from that on type `i`.
+/// The coefficients that predict the performance on type `j` from type `i`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Regression {
     /// `alpha`, MIPS on `j` for each MIPS on `i`.
@@ -47,8 +47,8 @@ pub struct Regression {
 impl Regression {
     /// `MIPS_j = alpha MIPS_i + beta LLCMS_i + gamma` (MIPS) (lucky, section 2.2).
     ///
-    /// The plane has no bounds: far from the programs that it was fitted to, it can fall below 0. A negative value is
-    /// not a performance, and [`benefit`] refuses it.
+    /// The plane has no bounds: far from the fitted programs it can fall below 0. A negative value is not a
+    /// performance, and [`benefit`] refuses it.
     ///
     /// ```
     /// use cosched_core::model::cross_core::{CoreSample, Regression};
@@ -66,13 +66,12 @@ impl Regression {
 pub struct RegressionFit {
     /// The coefficients.
     pub regression: Regression,
-    /// `R^2`, the share of the variance that the regression explains, from 0 to 1. `None` when all `MIPS_j` are equal
-    /// and there is nothing to explain. The paper's correlation coefficient is its root.
+    /// `R^2`, the share of the variance explained by the regression, from 0 to 1. `None` if all `MIPS_j` are equal. The
+    /// paper's correlation coefficient is its root.
     pub r2: Option<f64>,
 }
 
-/// Coefficients by the method of least squares (lucky, section 2.2), from programs that ran alone on both types of
-/// core.
+/// Fits coefficients by least squares (lucky, section 2.2) to programs run alone on both types of core.
 ///
 /// ```
 /// use cosched_core::model::cross_core::{CorePair, CoreSample, fit};
@@ -93,7 +92,7 @@ pub struct RegressionFit {
 /// [`ModelError::OutOfRange`] for a measurement that is negative or not finite, [`ModelError::Undetermined`] for
 /// fewer than three programs, or when `LLCMS` is the same for all of them or tells nothing that `MIPS` does not.
 pub fn fit(pairs: &[CorePair]) -> Result<RegressionFit, ModelError> {
-    /// Two columns count as parallel when all but this share of one lies along the other: far above rounding, far below
+    /// Two columns count as parallel if all but this share of one lies along the other: far above rounding, far below
     /// noise.
     const PARALLEL: f64 = 1e-10;
 
@@ -111,7 +110,7 @@ pub fn fit(pairs: &[CorePair]) -> Result<RegressionFit, ModelError> {
             "it has three coefficients and needs at least three programs",
         ));
     }
-    // Centred columns leave a system of two equations. Orthogonal steps, not their normal equations, keep the digits.
+    // Centred columns leave a system of two equations. Orthogonalisation, not the normal equations, keeps the digits.
     let mips = Column::of(pairs, |pair| pair.from.mips);
     let llcms = Column::of(pairs, |pair| pair.from.llcms);
     let target = Column::of(pairs, |pair| pair.to_mips);
@@ -159,7 +158,7 @@ impl Column {
         }
     }
 
-    /// The sum of squares that rounding errors are to be compared with.
+    /// The sum of squares to compare rounding errors with.
     fn size(&self) -> f64 {
         self.mean * self.mean * self.centred.len() as f64
     }
@@ -227,7 +226,7 @@ impl CoreType {
         self.idle_w
     }
 
-    /// `(B - I) / C`, what an instruction costs beyond the idle power (nJ).
+    /// `(B - I) / C`, energy per instruction beyond the idle power (nJ).
     #[must_use]
     pub fn nj_per_instruction(&self) -> f64 {
         // W for each million instructions/s are 1,000 nJ for each instruction.
@@ -236,7 +235,7 @@ impl CoreType {
 
     /// `P = (B - I) MIPS / C + I` (W), the power of a core on which a thread runs at `mips` (lucky, section 3).
     ///
-    /// A performance above the capacity, which is only the highest that was seen, extends the line.
+    /// A performance above the capacity, which is only the highest one seen, extends the line.
     ///
     /// # Errors
     /// [`ModelError::OutOfRange`] for a negative performance or one that is not finite.
@@ -267,8 +266,7 @@ impl CoreType {
     }
 }
 
-/// How much more efficient a thread is on the big core than on the small one: the ratio of the two efficiencies (lucky,
-/// section 3.2, step 2).
+/// The thread's efficiency on the big core over that on the small one (lucky, section 3.2, step 2).
 ///
 /// `big_mips` and `small_mips` are its performance on the two types (MIPS), one of them usually from
 /// [`Regression::predict`]; both above 0, because a thread that does nothing on one of them has no ratio.
@@ -296,7 +294,7 @@ pub fn benefit(
 }
 
 /// `tickets = 100 x benefit` (lucky, section 3, step 3), rounded to the nearest whole number, and at least 1, so that
-/// no thread is shut out of the big cores for ever (ours). At most `u32::MAX`.
+/// no thread is kept off the big cores for ever (ours). At most `u32::MAX`.
 ///
 /// ```
 /// use cosched_core::model::cross_core::tickets;
@@ -383,7 +381,7 @@ mod tests {
             fit(&[pair(1.0, f64::NAN, 3.0)]),
             Err(ModelError::OutOfRange { .. })
         ));
-        // Nothing to explain is not a bad explanation.
+        // Without variance there is no share to explain.
         let flat = fit(&[
             pair(1.0, 0.1, 3.0),
             pair(2.0, 0.5, 3.0),

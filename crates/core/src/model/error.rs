@@ -1,8 +1,8 @@
-//! What can be wrong with the input of a model.
+//! Errors in the input of a model.
 
 use thiserror::Error;
 
-/// An input that a model refuses, with the value and what was expected.
+/// An input that a model refuses, with its value and the expected range.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ModelError {
     /// A number lies outside the range in which the equation is defined, or is not a number.
@@ -15,12 +15,12 @@ pub enum ModelError {
         /// The allowed range, in words.
         allowed: &'static str,
     },
-    /// There are too few different measurements to determine what is fitted.
+    /// There are too few different measurements for a fit.
     #[error("{what} cannot be fitted: {reason}")]
     Undetermined {
-        /// What was to be fitted, in words.
+        /// The quantity to fit, in words.
         what: &'static str,
-        /// Which measurement is missing, in words.
+        /// The missing measurement, in words.
         reason: &'static str,
     },
 }

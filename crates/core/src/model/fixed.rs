@@ -5,18 +5,18 @@
 pub(super) const LOG_DIGITS: u32 = 12;
 /// One octave, a factor of 2, in those units.
 pub(super) const OCTAVE: i32 = 1 << LOG_DIGITS;
-/// Binary digits of a share (a number from 0 to 1, or a sum of such) after the point.
+/// Binary digits after the point of a share (a number from 0 to 1, or a sum of such).
 pub(super) const SHARE_DIGITS: u32 = 40;
-/// Binary digits after the point of what a table of 32-bit numbers holds.
+/// Binary digits after the point in a table of 32-bit numbers.
 pub(super) const TABLE_DIGITS: u32 = 31;
 /// The share 1.
 pub(super) const ONE: u64 = 1 << SHARE_DIGITS;
 
-/// Leading digits of a number that the logarithm looks at.
+/// Leading digits of a number that the logarithm uses.
 const MANTISSA_DIGITS: u32 = 10;
 const MANTISSAS: usize = 1 << MANTISSA_DIGITS;
 
-/// Powers of two in steps of 2^-12 octave, from 1 to 2: only square roots and products, so the same on every machine.
+/// Powers of two in steps of 2^-12 octave, from 1 to 2. Only square roots and products, so the same on every machine.
 pub(super) fn powers() -> Vec<f64> {
     let mut step = 2.0_f64;
     for _ in 0..LOG_DIGITS {
@@ -71,7 +71,7 @@ impl Logarithms {
     }
 }
 
-/// Binary digits of a [`fraction`] after the point.
+/// Binary digits after the point of a [`fraction`].
 pub(super) const FRACTION_DIGITS: u32 = 12;
 
 /// `part / whole` in units of 2^-12, rounded down, for `part <= whole` and `whole` above 0: long division, one digit a

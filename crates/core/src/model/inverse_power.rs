@@ -1,15 +1,15 @@
-//! The power of a share, by basic arithmetic: the choice of sets takes it millions of times, and spent a sixth of its time in
-//! a library's functions, which must be right for every number to the last digit.
+//! The power of a share, by basic arithmetic. The choice of sets calls it millions of times, and spent a sixth of its
+//! time in the library's functions, which are correct to the last digit.
 
 use std::f64::consts::{LN_2, LOG2_E, SQRT_2};
 
-/// The power of two up to which an answer goes.
+/// Greatest exponent of two of a result.
 const GREATEST: f64 = 1_000.0;
 
-/// `x^-by` for `x` in [1e-300, 1], with a relative error below 1e-12; exactly 1 for `x = 1`. It is the same on every machine.
+/// `x^-by` for `x` in [1e-300, 1], with a relative error below 1e-12; exactly 1 for `x = 1`. The same on every machine.
 ///
-/// With `x = m 2^e` and m between √½ and √2, ln m is twice the area tangent of z = (m - 1) / (m + 1); and 2^t is a whole
-/// power of two times e^y with y between ±½ ln 2. Both are taken from their series.
+/// With `x = m 2^e` and m between √½ and √2, ln m is twice the inverse hyperbolic tangent of z = (m - 1) / (m + 1), and
+/// 2^t is an integer power of two times e^y with y between ±½ ln 2. Both are computed by their series.
 pub(crate) fn inverse_power(x: f64, by: f64) -> f64 {
     const FRACTION: u64 = (1 << 52) - 1;
     let bits = x.to_bits();

@@ -1,8 +1,8 @@
-//! A lottery among threads (lucky, section 3). It makes no random numbers: the caller draws them, so that the same seed
-//! gives the same winners everywhere.
+//! A lottery among threads (lucky, section 3). The caller draws the random numbers, so that the same seed gives the
+//! same winners everywhere.
 
-/// The winner, by position: each of these holders of tickets wins in proportion to them. `random` is uniform over all 64
-/// bits; it picks the ticket, and the list is walked to its holder (lucky, steps 4 and 5). `None` if there are no tickets.
+/// The position of the winner: each holder wins in proportion to its tickets. `random` is uniform over all 64 bits; it
+/// picks the ticket, and the list is walked to its holder (lucky, steps 4 and 5). `None` if there are no tickets.
 ///
 /// ```
 /// use cosched_core::model::lottery::draw;

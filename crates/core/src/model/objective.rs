@@ -1,13 +1,13 @@
-//! What one more task must not make worse (EFS, Eqs. 15 and 16).
+//! The figure that one more task must not make worse (EFS, Eqs. 15 and 16).
 //!
-//! [`admission_table`](super::admission_table) finds the most demanding task that may join those that run.
+//! [`admission_table`](super::admission_table) finds the greatest demand of a task that may join the running ones.
 
 use super::error::{ModelError, check_non_negative, check_positive};
 
-/// What one more task must not make worse (EFS, Eq. 15 and the remark below it).
+/// The figure that one more task must not make worse (EFS, Eq. 15 and the remark below it).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Objective {
-    /// Energy per work, `Power / T`: the paper's.
+    /// Energy per work, `Power / T`, as in the paper.
     Energy,
     /// Energy-delay product per work, `Power / T^2`.
     EnergyDelay,
@@ -16,8 +16,8 @@ pub enum Objective {
 }
 
 impl Objective {
-    /// The factor by which the throughput must grow for the objective to stay as it is when power grows from `before_w`
-    /// to `after_w` (W): their ratio for energy, its root for energy-delay product, 1 for throughput.
+    /// The factor by which the throughput must grow to keep the objective when power grows from `before_w` to `after_w`
+    /// (W): their ratio for energy, its root for energy-delay product, 1 for throughput.
     ///
     /// ```
     /// use cosched_core::model::objective::Objective;

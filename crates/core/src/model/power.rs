@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | `k` | number of active cores: cores, not SMT siblings (ours; the paper's machine has none) | cores |
 //! | `P_0` | power with no core active: supply, disks, idle chip | W |
-//! | `P_k` | what the `k`-th active core adds | W |
+//! | `P_k` | power added by the `k`-th active core | W |
 //! | `Power(k)` | `P_0 + ... + P_k` (Eq. 13) | W |
 //! | `T` | throughput of [`bus`](super::bus) (Eq. 12) | tasks' worth of solo progress |
 //! | energy per work | `Power / T` (Eq. 14) | W, that is J for each second of solo progress |
@@ -14,13 +14,13 @@ use super::error::{ModelError, check_non_negative, check_positive};
 /// Power as a sum of steps, one for each active core (EFS, Eq. 13).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PowerModel {
-    /// `P_0`, `P_1`, `P_2`, and what each further core adds, in watts.
+    /// `P_0`, `P_1`, `P_2`, and the step of each further core, in watts.
     pub steps_w: [f64; 4],
 }
 
 impl PowerModel {
-    /// The model with the steps `P_0`, `P_1`, `P_2` and that of each further core (ours), in watts, each finite and at
-    /// least 0, and `P_0 + P_1` above 0.
+    /// A model with the steps `P_0`, `P_1`, `P_2` and that of each further core (ours), in watts. Each is finite and at
+    /// least 0, and `P_0 + P_1` is above 0.
     ///
     /// ```
     /// use cosched_core::model::power::PowerModel;
@@ -58,7 +58,7 @@ impl PowerModel {
     }
 }
 
-/// Energy per work, `Power / T`, in joules for each second of solo progress (EFS, Eq. 14).
+/// Energy per work, `Power / T`, in joules per second of solo progress (EFS, Eq. 14).
 ///
 /// `watts` is the power of the whole system (W), `throughput` is `T` (tasks' worth of solo progress). With no
 /// throughput it is infinite.

@@ -1,4 +1,4 @@
-//! What the tests of the models share: a fixed configuration and demands of every size.
+//! Common part of the models' tests: a fixed configuration, and demands of every size.
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

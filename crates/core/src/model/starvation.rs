@@ -1,4 +1,4 @@
-//! When a task has waited too long, and what it then gets (EFS, section 4.3, Eqs. 21-24).
+//! Starvation: when a task has waited too long, and the slice it then gets (EFS, section 4.3, Eqs. 21-24).
 //!
 //! | symbol | meaning | unit |
 //! | --- | --- | --- |
@@ -27,14 +27,13 @@ pub struct Starvation {
     pub least_period_ns: u64,
     /// Period for each task when there are many (ns): 4 ms in Eq. 21.
     pub per_task_ns: u64,
-    /// From this number of tasks on, the period grows with their number: 5 in Eq. 21.
+    /// Least number of tasks for which the period grows with their number: 5 in Eq. 21.
     pub many: u64,
     /// `c_l` of Eq. 22.
     pub local_factor: u64,
     /// `c_g` of Eq. 23.
     pub global_factor: u64,
-    /// Least slice that a starved task gets (ns) (ours: with one task on its CPU its lag, and so the paper's slice, is
-    /// 0).
+    /// Least slice of a starved task (ns) (ours: a task alone on its CPU has a lag of 0, and so has the paper's slice).
     pub least_slice_ns: u64,
 }
 
@@ -128,7 +127,7 @@ impl Starvation {
     }
 }
 
-/// How long a task that has the least vruntime of its CPU has been passed over.
+/// The wait of the task with the least vruntime of its CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
     /// Greatest vruntime of the CPU's tasks minus its own (ns).

@@ -1,4 +1,4 @@
-//! The demand of the next interval, predicted from the past ones (EFS, Eq. 20).
+//! Predicts the demand of the next interval from past ones (EFS, Eq. 20).
 //!
 //! | symbol | meaning | unit |
 //! | --- | --- | --- |
@@ -12,19 +12,19 @@
 use super::error::{ModelError, check_share};
 use std::num::NonZeroU64;
 
-/// A demand and how far it can be trusted.
+/// A demand and its weight as evidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evidence {
     /// Solo utilisation, from 0 to 1.
     pub demand: f64,
-    /// Weight from 0 to 1, of meaning only beside that of another.
+    /// Weight from 0 to 1, meaningful only relative to another.
     pub weight: f64,
 }
 
 impl Evidence {
-    /// A demand that was measured at a total utilisation `U` of the bus with the free share `D`: weight `(D / U)^2`, at most
-    /// 1 (ours). Eq. 9 divides by `D`, so that the same error of a count moves the odds of the demand `U / D` times as far:
-    /// what was measured alone tells more than what was measured in a crowd.
+    /// A demand measured at a total utilisation `U` of the bus with the free share `D`: weight `(D / U)^2`, at most 1
+    /// (ours). Eq. 9 divides by `D`, so the same counting error moves the odds of the demand `U / D` times as far: a
+    /// measurement alone is better evidence than one beside co-runners.
     ///
     /// ```
     /// use cosched_core::model::window::Evidence;
@@ -45,7 +45,7 @@ impl Evidence {
     }
 }
 
-/// The predictor of EFS, Eq. 20. It is plain data and keeps no history: the caller keeps `B` with each task.
+/// The predictor of EFS, Eq. 20. It has no history: the caller keeps `B` with each task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     t0_ns: NonZeroU64,
@@ -72,15 +72,15 @@ impl Window {
         1.0 / cores.max(1) as f64
     }
 
-    /// The prediction from demands that are not equally well known (ours): `B' = (b w dt + B W (t0 - dt)) / (w dt + W (t0 - dt))`,
-    /// and the weight of `B'` is the mean of both over the window, so that good evidence fades within some windows. With
-    /// equal weights this is Eq. 20: `(b dt + B (t0 - dt)) / t0` for `dt < t0`, else `b`.
+    /// The prediction from demands of unequal weight (ours): `B' = (b w dt + B W (t0 - dt)) / (w dt + W (t0 - dt))`.
+    /// The weight of `B'` is the mean of both over the window, so good evidence fades within some windows. With equal
+    /// weights this is Eq. 20: `(b dt + B (t0 - dt)) / t0` for `dt < t0`, else `b`.
     ///
     /// ```
     /// use cosched_core::model::window::{Evidence, Window};
     /// let alone = Evidence { demand: 0.9, weight: 1.0 };
     /// let crowded = Evidence { demand: 0.3, weight: 0.01 };
-    /// // Half a window in a crowd hardly moves what was measured alone.
+    /// // Half a window beside co-runners hardly moves a measurement alone.
     /// let next = Window::KERNEL.next_weighted(alone, crowded, 500_000)?;
     /// assert!((next.demand - 0.894).abs() < 0.001 && (next.weight - 0.505).abs() < 1e-9);
     /// # Ok::<(), cosched_core::model::ModelError>(())
@@ -106,7 +106,7 @@ impl Window {
             previous.demand.min(measured.demand),
             previous.demand.max(measured.demand),
         );
-        // Rounding must not carry the mean outside the range of its two terms.
+        // Rounding must not move the mean outside the range of its two terms.
         let demand =
             ((measured.demand * new + previous.demand * old) / (new + old)).clamp(least, most);
         Ok(Evidence {

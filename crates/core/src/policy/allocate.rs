@@ -1,13 +1,13 @@
 //! Allocation of chosen tasks to CPUs (Feliu et al., lines 9-12 of the poster's algorithm; Perf&Fair, section 5.3).
 //!
-//! With SMT, the chosen are sorted by their L1 bandwidth and the two ends are paired on one core, again and again. The
-//! same pairs come about when each task, from the heaviest to the lightest, goes to the core with the fewest tasks and,
-//! among those, the least L1 bandwidth: with as many tasks as CPUs the first half takes a core each, and the lightest
-//! of all joins the heaviest. With fewer tasks the heaviest stay alone on their cores. With more than two threads per
-//! core the same rule goes on.
+//! With SMT, the chosen tasks are sorted by L1 bandwidth, and the two ends are paired on one core, again and again. The
+//! same pairs result if each task, the heaviest first, goes to the core with the fewest tasks and, among those, the
+//! least L1 bandwidth: with as many tasks as CPUs the first half takes a core each, and the lightest task joins the
+//! heaviest. With fewer tasks the heaviest stay alone on their cores. The same rule serves cores with more than two
+//! threads.
 //!
-//! Any of several alike cores will do, so a task stays where it ran last if possible: a move costs it the contents of
-//! its caches.
+//! A task stays on the core where it ran last, if equal cores leave a choice: a migration costs it the contents of its
+//! caches.
 
 use crate::decision::Change;
 use crate::placement::{Placement, Purpose};
@@ -22,7 +22,7 @@ pub(super) struct Chosen {
     /// The index of the task in the snapshot.
     pub(super) ix: u32,
     pub(super) purpose: Purpose,
-    /// Its CPUs, if they are fixed already.
+    /// Its CPUs, if already fixed.
     pub(super) reserved: Option<CpuSet>,
     /// Whether the other CPUs of its cores stay idle.
     pub(super) whole_core: bool,
@@ -31,16 +31,16 @@ pub(super) struct Chosen {
 /// One core with free CPUs.
 #[derive(Clone, Default)]
 struct Core {
-    /// Free CPUs that were not given out yet.
+    /// Free CPUs not given out yet.
     free: Vec<CpuId>,
-    /// Number of tasks that it holds, from before or by this allocation.
+    /// Number of tasks on it, from before or by this allocation.
     tasks: u32,
     /// Their L1 bandwidth.
     l1: u64,
 }
 
 impl Core {
-    /// Gives out a free CPU of these.
+    /// Takes a free CPU out of `last`.
     fn take(&mut self, last: &CpuSet) -> Option<CpuId> {
         let pos = self.free.iter().position(|&cpu| last.contains(cpu))?;
         Some(self.free.remove(pos))
@@ -51,10 +51,10 @@ fn l1(task: &TaskView) -> u64 {
     task.estimates.l1.value().map_or(0, |rate| rate.0) / u64::from(task.cpus.max(1))
 }
 
-/// Gives each chosen task its CPUs; the changes are in the order of `chosen`.
+/// Gives each chosen task its CPUs. The changes are in the order of `chosen`.
 ///
-/// `free` are the CPUs that are not reserved for any of them. With `full`, a task that ran until now is either among
-/// the chosen or stops, unless it can't be stopped.
+/// `free` are the CPUs not reserved for any of them. With `full`, a running task that was not chosen stops, unless it
+/// can't be stopped.
 pub(super) fn allocate(
     snap: &Snapshot,
     full: bool,
@@ -102,7 +102,7 @@ pub(super) fn allocate(
         .collect()
 }
 
-/// The chosen tasks, and the CPUs that they have got so far.
+/// The chosen tasks, and the CPUs given to them so far.
 struct Allocation<'a> {
     machine: &'a Machine,
     tasks: Vec<&'a TaskView>,
@@ -111,7 +111,7 @@ struct Allocation<'a> {
 }
 
 impl Allocation<'_> {
-    /// Adds the tasks that are on the cores already: those that go on running, and the chosen ones with reserved CPUs.
+    /// Counts the tasks already on the cores: those that go on running, and the chosen ones with reserved CPUs.
     fn count_neighbours(&mut self, snap: &Snapshot, full: bool) {
         for task in snap.tasks.iter().filter(|task| task.stays(full)) {
             if let Some(cpus) = task.exclusive_cpus() {
@@ -125,8 +125,8 @@ impl Allocation<'_> {
         }
     }
 
-    /// Gangs take the cores with most free CPUs, so that they share cores with as few others as possible; among those, the
-    /// ones where they ran last.
+    /// Places gangs on the cores with most free CPUs, so that they share cores with as few others as possible; among
+    /// those, on the cores where they ran last.
     fn place_gangs(&mut self) {
         for (task, place) in self.tasks.iter().zip(&mut self.cpus) {
             if place.is_some() || task.cpus == 1 {
@@ -147,7 +147,7 @@ impl Allocation<'_> {
         }
     }
 
-    /// Without SMT: each task stays where it ran last if it can. The others take what is left, in order.
+    /// Places tasks without SMT: each where it ran last if possible, the others on the CPUs left, in order.
     fn place_singles(&mut self) {
         for (task, place) in self.tasks.iter().zip(&mut self.cpus) {
             if place.is_some() {
@@ -165,7 +165,7 @@ impl Allocation<'_> {
         }
     }
 
-    /// With SMT: L1 bandwidth balanced over the cores.
+    /// Places tasks with SMT: balances L1 bandwidth over the cores.
     fn balance_singles(&mut self) {
         let members = self.balanced();
         let members = self.exchange_alike(members);
@@ -183,8 +183,8 @@ impl Allocation<'_> {
         }
     }
 
-    /// The tasks for each core: each task in turn, the heaviest first, joins the fewest tasks, and among those the least
-    /// L1 bandwidth.
+    /// The tasks of each core: each task, the heaviest first, joins the core with the fewest tasks, and among those the
+    /// one with the least L1 bandwidth.
     fn balanced(&self) -> Vec<Vec<usize>> {
         let mut singles: Vec<usize> = (0..self.tasks.len())
             .filter(|&at| self.cpus[at].is_none())
@@ -211,8 +211,8 @@ impl Allocation<'_> {
         members
     }
 
-    /// Exchanges the groups of tasks among alike cores, so that as many groups as possible get the core where a member ran
-    /// last.
+    /// Exchanges the groups of tasks among equal cores, so that as many groups as possible get the core where a member
+    /// ran last.
     fn exchange_alike(&self, members: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
         let count = self.cores.len();
         let kinds: Vec<_> = (0..count).map(|core| self.kind(core)).collect();
@@ -253,7 +253,7 @@ impl Allocation<'_> {
         result
     }
 
-    /// The size and the type of a wholly free core; `None` if it is not wholly free.
+    /// The size and type of a core that is wholly free; `None` if it is not.
     fn kind(&self, core: usize) -> Option<(usize, usize)> {
         let Core { free, tasks, .. } = &self.cores[core];
         let whole = *tasks == 0 && free.len() == self.machine.cores[core].len();
@@ -270,7 +270,7 @@ fn count_neighbour(cores: &mut [Core], machine: &Machine, task: &TaskView, cpus:
     }
 }
 
-/// The core with the most free CPUs, if there are any: one with these CPUs, or else the first.
+/// The core with the most free CPUs, if any is free: one with CPUs of `last`, else the first.
 fn emptiest_core(cores: &[Core], machine: &Machine, last: &CpuSet) -> Option<usize> {
     let most = cores.iter().map(|core| core.free.len()).max()?;
     let last = machine.cpus_in(last).map(|cpu| cpu.core);

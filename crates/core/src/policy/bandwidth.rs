@@ -1,8 +1,8 @@
 //! `bandwidth`: spreads the demand on main memory evenly over time, and on the L1 caches over the cores (Feliu et al.,
 //! "Addressing bandwidth contention in SMT multicores through scheduling"; called Perf in Perf&Fair).
 //!
-//! Each quantum takes the task that has waited longest. Then it takes the task whose bandwidth is nearest to what is left
-//! per CPU, again and again, until every CPU has a task.
+//! Each quantum takes the task that has waited longest. Then it repeatedly takes the task whose bandwidth is nearest to
+//! the remaining bandwidth per CPU, until every CPU has a task.
 
 use super::prelude::*;
 use super::target::{Fit, Target};

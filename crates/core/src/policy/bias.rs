@@ -1,8 +1,8 @@
-//! `bias`: the tasks with the fewest misses of the last-level cache per instruction have the big cores (Koufaty et al.;
-//! the lucky paper compares with it in section 4).
+//! `bias`: the tasks with the fewest last-level cache misses per instruction get the big cores (Koufaty et al.;
+//! compared in the lucky paper, section 4).
 //!
-//! `bias = LLCMS / MIPS`, which is misses per instruction and independent of the core's speed. It is unfair by design:
-//! the tasks with the least bias keep the big cores for good.
+//! `bias = LLCMS / MIPS` is misses per instruction, independent of the core's speed. It is unfair by design: the tasks
+//! with the least bias keep the big cores for good.
 
 use super::core_types::{Side, Split, measuring_needs};
 use super::prelude::*;
@@ -18,7 +18,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     build: |params| each_quantum(params, is_full, |snap, end, _| decide(snap, end)),
 };
 
-/// Misses per thousand million instructions. Each miss is a line read from memory. `None` before the first quantum.
+/// Misses per 10^9 instructions. Each miss is a line read from memory. `None` before the first quantum.
 fn bias(task: &TaskView) -> Option<u64> {
     let reads = task.estimates.cpu_mm_reads.value()?.0;
     let instructions = task
@@ -44,7 +44,7 @@ fn choose_big(split: &mut Split<'_>) {
         .filter_map(|&ix| bias(split.task(ix)))
         .collect();
     let sum: u128 = known.iter().map(|&bias| u128::from(bias)).sum();
-    // Ours: a task that was not measured yet counts as the mean.
+    // Ours: a task not measured yet counts as the mean.
     let mean = (sum / known.len().max(1) as u128) as u64;
     let mut order = Vec::new();
     for &ix in &split.free {

@@ -1,4 +1,4 @@
-//! `big-fair`: the big cores go round all tasks in turn (the fair share policy of the lucky paper, section 4).
+//! `big-fair`: all tasks take turns on the big cores (the fair share policy of the lucky paper, section 4).
 
 use super::core_types::{Side, Split};
 use super::prelude::*;
@@ -32,7 +32,7 @@ struct BigFair {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct State {
     quantum: QuantumEnd,
-    /// The task that was given a big core last.
+    /// The last task that was given a big core.
     last: Option<TaskId>,
 }
 
@@ -50,7 +50,7 @@ impl Policy for BigFair {
             split.clear();
             for step in 0..count {
                 let ix = split.free[(first + step) % count];
-                // No task is passed over: one that does not fit comes first in the next quantum, whatever it needs.
+                // No task is skipped: if it does not fit, it comes first in the next quantum, whatever it needs.
                 if split.room() == 0 || (step > 0 && !split.fits(ix)) {
                     break;
                 }

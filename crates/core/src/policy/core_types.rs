@@ -1,20 +1,20 @@
-//! What the policies for two types of core have in common: who is on the big cores, how many belong there, and the step
-//! to a decision.
+//! Common part of the policies for two types of core: the tasks on the big cores, how many belong there, and the
+//! decision.
 //!
-//! A task is bound to a type of core, not to a core: inside a type the kernel schedules (lucky, section 4). All tasks
-//! run all the time. Of more than two types the fastest is big and all others are small.
+//! A task is bound to a type of core, not to a core: within a type the kernel schedules (lucky, section 4). All tasks
+//! run all the time. With more than two types, the fastest is big and all others are small.
 //!
-//! Tasks are balanced over CPUs: each CPU gets its first task before any gets its second, and the big ones get theirs
-//! before the small ones do. The paper leaves the first assignment to the kernel, which balances likewise, and keeps the
-//! balance by exchanging tasks. Ours: when tasks come and go, the balance is mended at the end of the quantum.
+//! Tasks are balanced over CPUs: each CPU gets its first task before any gets a second, big CPUs before small ones. The
+//! paper leaves the first assignment to the kernel, which balances likewise, and keeps the balance by exchanging tasks.
+//! Ours: when tasks start or end, the balance is restored at the end of the quantum.
 //!
-//! A gang belongs to a type only if that has as many CPUs as the gang needs; a gang that fits neither may use all CPUs.
-//! A task that sleeps is left where it is, and counts for nothing meanwhile.
+//! A gang is bound to a type only if that has enough CPUs; a gang that fits neither may use all CPUs. A sleeping task
+//! is left where it is, and does not count.
 
 use super::prelude::*;
 use crate::topology::CpuSet;
 
-/// The needs of the policies that choose the tasks for the big cores by what was measured of them.
+/// The needs of the policies that choose tasks for the big cores by measurements.
 pub(super) fn measuring_needs() -> Vec<Need> {
     vec![
         required(Capability::CoreTypes),
@@ -25,37 +25,37 @@ pub(super) fn measuring_needs() -> Vec<Need> {
     ]
 }
 
-/// The CPUs that a task is bound to.
+/// The CPUs a task is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// Those of the fastest type of core.
     Big,
     /// All others.
     Small,
-    /// All: it fits on neither alone.
+    /// All, as neither side alone has enough.
     Both,
 }
 
 /// One round of binding tasks to types of core.
 pub(super) struct Split<'a> {
-    /// What the policy sees.
+    /// The snapshot that the policy decides on.
     pub(super) snap: &'a Snapshot,
-    /// Whether tasks that run may be bound otherwise, and not only new ones be placed.
+    /// Whether running tasks may be moved, and not only new ones placed.
     pub(super) full: bool,
-    /// Indices into `snap.tasks` of those that may be on either side, in ascending order.
+    /// Indices into `snap.tasks` of the tasks that may be on either side, in ascending order.
     pub(super) free: Vec<u32>,
-    /// How many CPUs' worth of them belong on the big cores.
+    /// Number of CPUs of these tasks that belong on the big cores.
     pub(super) target: u64,
     big: CpuSet,
     small: CpuSet,
-    /// For each task of the snapshot its side; `None` leaves it as it is.
+    /// The side of each task of the snapshot; `None` leaves it as it is.
     sides: Vec<Option<Side>>,
-    /// CPUs' worth of the free tasks that are on the big cores.
+    /// Number of CPUs of the free tasks now on the big cores.
     load: u64,
 }
 
 impl<'a> Split<'a> {
-    /// The tasks as they are, and new ones where the balance wants them.
+    /// Starts from the present sides, and places new tasks by the balance.
     pub(super) fn new(snap: &'a Snapshot) -> Split<'a> {
         let cpus = &snap.machine.cpus;
         let fastest = cpus.iter().map(|cpu| cpu.core_type).min();
@@ -96,7 +96,7 @@ impl<'a> Split<'a> {
     /// Finds the tasks that may be on either side, and how many of them belong on the big cores beside the others.
     fn take_stock(&mut self) {
         let sizes = (self.big.len(), self.small.len());
-        // CPUs' worth of tasks that can't be chosen for: on the big cores and on the small ones.
+        // CPUs of the tasks bound to one side: on the big cores and on the small ones.
         let mut fixed = (0, 0);
         let mut wanted = 0;
         for (ix, task) in self.snap.tasks.iter().enumerate() {
@@ -106,7 +106,7 @@ impl<'a> Split<'a> {
             let cpus = u64::from(task.cpus);
             let running = task.running.as_ref();
             let now = running.and_then(|running| self.side_of(running.placement.cpus()));
-            // What runs is not touched between quanta, and what may not be placed never is.
+            // Between quanta running tasks stay. Tasks that may not be placed always stay.
             let stays = !task.control.place || (running.is_some() && !self.full && now.is_none());
             let side = if stays {
                 now
@@ -130,7 +130,7 @@ impl<'a> Split<'a> {
         self.target = balanced(wanted, fixed, (sizes.0 as u64, sizes.1 as u64));
     }
 
-    /// On which side these CPUs are, if all are on one.
+    /// The side of these CPUs, if all are on one.
     fn side_of(&self, cpus: &CpuSet) -> Option<Side> {
         if cpus.is_empty() {
             None
@@ -171,12 +171,12 @@ impl<'a> Split<'a> {
         self.sides[ix as usize] == Some(Side::Big)
     }
 
-    /// How many more CPUs' worth of tasks belong on the big cores.
+    /// Number of CPUs of further tasks that belong on the big cores.
     pub(super) fn room(&self) -> u64 {
         self.target.saturating_sub(self.load)
     }
 
-    /// How many CPUs' worth of tasks on the big cores are too many.
+    /// Number of CPUs of tasks in excess on the big cores.
     pub(super) fn excess(&self) -> u64 {
         self.load.saturating_sub(self.target)
     }
@@ -197,14 +197,14 @@ impl<'a> Split<'a> {
         }
     }
 
-    /// Takes all free tasks off the big cores, so that they can be given out anew.
+    /// Takes all free tasks off the big cores.
     pub(super) fn clear(&mut self) {
         for pos in 0..self.free.len() {
             self.put(self.free[pos], Side::Small);
         }
     }
 
-    /// The decision: everybody on their side, and only what changes.
+    /// The decision: binds each task to its side, and names only changes.
     pub(super) fn finish(self, next_wake: Nanos) -> Decision {
         let all = self.snap.machine.all_cpus();
         let mut changes = Vec::new();
@@ -215,7 +215,7 @@ impl<'a> Split<'a> {
                 Some(Side::Both) => &all,
                 None => continue,
             };
-            // No set is made for a task that stays.
+            // Avoids building a set for a task that stays.
             if task.allowed.is_none() && shares(task, pool) {
                 continue;
             }
@@ -244,8 +244,8 @@ fn shares(task: &TaskView, mask: &CpuSet) -> bool {
     matches!(placement, Some(Placement::Shared { mask: now }) if now == mask)
 }
 
-/// How many of `wanted` CPUs' worth of tasks belong on the big cores, beside what is `fixed` there and on the small ones;
-/// `cpus` are the numbers of big and small CPUs. Each goes to the type whose CPUs hold fewer whole tasks, big ones first.
+/// Number of `wanted` CPUs of tasks that belong on the big cores, beside the `fixed` ones on both sides. `cpus` are the
+/// numbers of big and small CPUs. Each goes to the type with fewer whole tasks per CPU, big ones first.
 fn balanced(wanted: u64, fixed: (u64, u64), cpus: (u64, u64)) -> u64 {
     if cpus.0 == 0 || cpus.1 == 0 {
         return if cpus.1 == 0 { wanted } else { 0 };
@@ -278,7 +278,7 @@ mod tests {
                 .collect::<Vec<_>>(),
             [0, 1, 2, 2, 2, 3]
         );
-        // What is fixed has taken its CPUs.
+        // Fixed tasks have taken their CPUs.
         assert_eq!(
             (0..4)
                 .map(|n| balanced(n, (1, 0), (1, 2)))

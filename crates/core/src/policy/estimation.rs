@@ -1,13 +1,11 @@
-//! Quanta of low contention, in which a task shows what its IPC is when it is alone (Perf&Fair, section 5.1 and
-//! Algorithm 1, lines 2-9).
+//! Quanta of low contention, in which a task shows its solo IPC (Perf&Fair, section 5.1 and Algorithm 1, lines 2-9).
 //!
-//! The task whose estimate expired longest ago gets a whole core; only light tasks, which put little load on the shared
-//! cache and memory, run beside it, and CPUs that are left stay idle. When it is light itself, other light tasks whose
-//! estimate is at least half expired get a whole core each as well.
+//! The task whose estimate expired longest ago gets a whole core. Only light tasks, which put little load on the shared
+//! cache and memory, run beside it; the other CPUs idle. If it is light itself, other light tasks whose estimate is at
+//! least half expired get a whole core each as well.
 //!
-//! Ours: everyone runs one ordinary quantum first, so that light and heavy are known; nothing is estimated while all
-//! tasks fit on the machine at once, since then nobody has to wait for anybody; and the share of time that goes into
-//! estimation is bounded.
+//! Ours: each task runs one ordinary quantum first, to show whether it is light or heavy; nothing is estimated while
+//! all tasks fit on the machine at once, as then no task has to wait; and the share of time for estimation is bounded.
 
 use super::prelude::*;
 use crate::units::{Absence, Rate, Reading};
@@ -49,8 +47,8 @@ pub(super) const RENEWAL_SHARE_MAX: ParamSpec = number(
     "the same, while every job that can be estimated has an estimate, and only expired ones are renewed",
 );
 
-/// A policy that measures what tasks do alone, and that decides by their progress between measurements. `length` is that
-/// of an estimation quantum.
+/// A policy that measures tasks alone, and decides by their progress between measurements. `length` is the length of an
+/// estimation quantum.
 pub(super) fn estimating(
     params: &Params,
     length: Nanos,
@@ -108,21 +106,21 @@ struct Estimation {
     renewal_share_max: f64,
 }
 
-/// What it remembers from decision to decision.
+/// The state kept between decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct EstimationState {
-    /// Time granted to estimation quanta so far.
+    /// Time spent on estimation quanta so far.
     spent: Nanos,
     /// The part of it that renewed estimates.
     #[serde(default)]
     renewed: Nanos,
     /// Start of the first quantum.
     started: Option<Nanos>,
-    /// An estimation quantum lasts until then.
+    /// End of the present estimation quantum.
     until: Option<Nanos>,
 }
 
-/// Light and heavy, by the last executed quantum.
+/// Whether a task is light or heavy, by its last executed quantum.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Weight {
     Light,
@@ -136,7 +134,7 @@ enum Weight {
 impl Estimation {
     fn weight(&self, task: &TaskView) -> Weight {
         let (llc, mm) = (task.estimates.llc, task.estimates.mm_reads);
-        // One event that can't be counted says nothing against the task; both together would.
+        // One event that can't be counted is no evidence against the task; both together would be.
         if !llc.is_value() && !mm.is_value() {
             Weight::Unknown
         } else if llc.value().is_none_or(|rate| rate <= self.light_llc)
@@ -169,12 +167,13 @@ impl Estimation {
         self.age(task) == Some(u32::MAX)
     }
 
-    /// Chooses whom to measure, if this round belongs to an estimation quantum; when it ends, and for whom it is.
+    /// Chooses the tasks to measure, if this round belongs to an estimation quantum. Returns its end, and its first
+    /// task.
     fn plan(&self, state: &mut EstimationState, round: &mut Round<'_>) -> Option<(Nanos, Basis)> {
         let now = round.snap.now;
         let started = *state.started.get_or_insert(now);
         if !round.full {
-            // A task that ended left CPUs: as long as the measurement goes on, only light ones may fill them.
+            // A task that ended left CPUs free. While the measurement goes on, only light tasks may fill them.
             let until = state.until.filter(|&until| until > now)?;
             let goes_on = round.snap.tasks.iter().any(is_measured_alone);
             return goes_on.then(|| (until, Basis::default()));
@@ -187,7 +186,7 @@ impl Estimation {
         if is_spent || self.share_max == 0.0 || !self.may_measure(round) {
             return None;
         }
-        // An old estimate is worth more than none, so that renewing may take less time.
+        // An old estimate is better than none, so renewals get less time.
         let share = (state.renewed + self.length).share_of(elapsed);
         let may_renew = share <= self.renewal_share_max && self.renewal_share_max > 0.0;
         let first = self.choose_first(round, may_renew)?;
@@ -208,7 +207,7 @@ impl Estimation {
         Some((until, basis))
     }
 
-    /// Whether a measurement makes sense and disturbs nobody.
+    /// Whether a measurement is useful, and disturbs no task.
     fn may_measure(&self, round: &Round<'_>) -> bool {
         let is_unknown = |ix: &u32| round.task(*ix).estimates.executed == 0;
         // A task that can't be stopped would go on beside the measurement.
@@ -219,8 +218,8 @@ impl Estimation {
             && !round.snap.tasks.iter().any(disturbs)
     }
 
-    /// Chooses the task whose estimate expired longest ago for a whole core. Among those that were never estimated it is
-    /// the one that has run most, then the longest waiting.
+    /// Chooses the task whose estimate expired longest ago for a whole core. Among tasks never estimated, the one that
+    /// has run most comes first, then the longest waiting.
     fn choose_first(&self, round: &mut Round<'_>, may_renew: bool) -> Option<u32> {
         let mut expired: Vec<u32> = round.order.clone();
         expired.retain(|&ix| {
@@ -229,7 +228,7 @@ impl Estimation {
         });
         expired
             .sort_by_key(|&ix| Reverse((self.age(round.task(ix)), round.task(ix).estimates.ran)));
-        // A task that can't have whole cores, for its mask or its size, must not keep the others from being measured.
+        // A task that can't get whole cores, due to its mask or size, must not block the measurement of others.
         expired
             .into_iter()
             .find(|&ix| choose_alone(round, ix).is_ok())
@@ -251,7 +250,7 @@ impl Estimation {
         }
     }
 
-    /// Fills what is left with light tasks, those with the least progress first.
+    /// Fills the CPUs left with light tasks, the least progress first.
     fn finish(&self, mut round: Round<'_>, until: Nanos, basis: Basis) -> Decision {
         let snap = round.snap;
         round.consider_sleepers();
@@ -286,7 +285,7 @@ pub(super) fn progress(task: &TaskView) -> f64 {
     task.estimates.progress.value().unwrap_or(0.0)
 }
 
-/// The progress of each task by the estimator that the parameter `estimates` names.
+/// The estimator of progress named by the parameter `estimates`.
 pub(super) fn progress_by(estimates: &str) -> fn(&TaskView) -> f64 {
     if estimates == "learnt" {
         learnt_progress
@@ -295,7 +294,7 @@ pub(super) fn progress_by(estimates: &str) -> fn(&TaskView) -> f64 {
     }
 }
 
-/// The task's progress in quanta as it was learnt, or else by the paper's estimator.
+/// The task's progress in quanta by the learnt model, else by the paper's estimator.
 pub(super) fn learnt_progress(task: &TaskView) -> f64 {
     let learnt = task.estimates.learnt.as_ref().value();
     learnt.map_or_else(|| progress(task), |learnt| learnt.progress)

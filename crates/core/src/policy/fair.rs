@@ -1,6 +1,6 @@
 //! `fair`: the least progress first (the baseline Fair of Perf&Fair).
 //!
-//! Progress is measured against solo IPC, which is estimated in quanta of low contention as long as ordinary ones.
+//! Progress is relative to solo IPC, which is estimated in quanta of low contention, as long as ordinary ones.
 
 use super::estimation::{
     LIGHT_LLC, LIGHT_MM, RENEWAL_SHARE_MAX, SHARE_MAX, VALID_QUANTA, estimating, progress_by,
@@ -33,8 +33,8 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     },
 };
 
-/// Overdue and critical tasks come before all others, the longest waiting first; otherwise the bound on pauses would not
-/// hold.
+/// Runs the tasks with the least progress. Overdue and critical tasks come first, the longest waiting before the
+/// others: the bound on pauses needs this.
 fn decide(mut round: Round<'_>, end: Nanos, progress: fn(&TaskView) -> f64) -> Decision {
     let progress: Vec<f64> = round.snap.tasks.iter().map(progress).collect();
     round.order_by_progress(&progress);

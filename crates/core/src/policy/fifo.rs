@@ -1,5 +1,5 @@
-//! `fifo`: at most as many tasks as CPUs, each to its end, in the order in which they are let in: what `parallel -j` and
-//! `xargs -P` do.
+//! `fifo`: at most as many tasks as CPUs, each to its end, in the order of admission, like `parallel -j` and
+//! `xargs -P`.
 
 use super::prelude::*;
 
@@ -20,7 +20,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 
 fn decide(snap: &Snapshot, end: Nanos) -> Decision {
     let mut round = Round::between_quanta(snap);
-    // As they were let in, whatever happened to a task since. Handwritten events may lack that number.
+    // The order of admission, whatever happened to a task since. Handwritten events may lack that number.
     round.order.sort_by_key(|&ix| {
         let task = &snap.tasks[ix as usize];
         (task.turn, task.arrived, task.id)

@@ -1,35 +1,36 @@
-//! Selection by FITNESS (Feliu et al.; Xu et al.): the task whose bandwidth is nearest to what is left per free CPU.
+//! Selection by FITNESS (Feliu et al.; Xu et al.): the task whose bandwidth is nearest to the remaining bandwidth per
+//! free CPU.
 //!
 //! FITNESS(p) = 1 / |BW_remain / CPU_remain - BW(p)| is greatest where |BW_remain - BW(p) x CPU_remain| is least. The
-//! latter is compared in whole numbers. Candidates with the same bandwidth form a group, in the order of their rank.
-//! Groups are sorted once, and a binary search finds the nearest group on either side of what is wanted.
-//! Path-compressed links skip groups that have become empty. So choosing m of n candidates takes O(n log n) in all,
-//! where a scan for every CPU takes O(n m).
+//! latter is compared in whole numbers. Candidates with equal bandwidth form a group, ordered by rank. Groups are
+//! sorted once. A binary search finds the nearest group on either side of the wanted bandwidth, and path-compressed
+//! links skip empty groups. So choosing m of n candidates takes O(n log n) in all, where a scan for every CPU takes O(n
+//! m).
 //!
 //! A gang is compared by its bandwidth per CPU.
 
 /// A candidate for a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The caller's number for it.
+    /// The caller's number.
     pub index: u32,
-    /// Its place in the order that decides ties: 0 is the longest waiting. No two candidates have the same.
+    /// Rank for ties: 0 is the longest waiting. All ranks differ.
     pub rank: u32,
     /// Reads from memory per CPU, in transactions per millisecond.
     pub bandwidth: u64,
-    /// CPUs that it needs.
+    /// Number of CPUs it needs.
     pub cpus: u32,
 }
 
-/// Candidates that are sorted for selection.
+/// Candidates sorted for selection.
 #[derive(Debug)]
 pub struct FitnessQueue {
     /// Sorted by bandwidth, then rank.
     candidates: Vec<Candidate>,
     groups: Vec<Group>,
-    /// Link to the nearest group at or above that is not empty; `groups.len()` when there is none.
+    /// Link to the nearest non-empty group at or above; `groups.len()` if there is none.
     up: Vec<u32>,
-    /// Link to the nearest group at or below that is not empty, plus 1; 0 when there is none.
+    /// Link to the nearest non-empty group at or below, plus 1; 0 if there is none.
     down: Vec<u32>,
 }
 
@@ -71,10 +72,9 @@ impl FitnessQueue {
         (gap, self.candidates[group.next as usize].rank)
     }
 
-    /// Takes out the fittest candidate; ties go to the lower rank. `None` when no candidate is left.
+    /// Takes out the fittest candidate; ties go to the lower rank. `None` if no candidate is left.
     ///
-    /// `remain` is the bandwidth that is left to give, which can be negative; `cpus` is the number of free CPUs, at
-    /// least 1.
+    /// `remain` is the remaining bandwidth, which can be negative; `cpus` is the number of free CPUs, at least 1.
     pub fn take(&mut self, remain: i128, cpus: u32) -> Option<Candidate> {
         let cpus = i128::from(cpus);
         let split = self
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The definition, by scanning.
+    /// The definition, as a scan.
     fn scan(left: &mut Vec<Candidate>, remain: i128, cpus: u32) -> Option<Candidate> {
         let gap =
             |c: &Candidate| (remain - i128::from(c.bandwidth) * i128::from(cpus)).unsigned_abs();
@@ -150,7 +150,7 @@ mod tests {
                 .enumerate()
                 .map(|(ix, &bandwidth)| Candidate {
                     index: ix as u32,
-                    // Any order that is not that of the index.
+                    // Any order other than that of the index.
                     rank: (n - 1 - ix as u32) ^ 1,
                     bandwidth,
                     cpus: 1,

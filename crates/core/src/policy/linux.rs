@@ -1,4 +1,5 @@
-//! `linux`: everything runs, the kernel decides. The baseline of every paper; counters are still read each quantum.
+//! `linux`: all tasks run, and the kernel schedules them. The baseline of every paper; counters are still read each
+//! quantum.
 
 use super::prelude::*;
 
@@ -30,7 +31,7 @@ fn decide(snap: &Snapshot, end: Nanos) -> Decision {
     }
 }
 
-/// Lets each task that does not run yet run on all CPUs that it may use.
+/// Lets each new task run on all CPUs that it may use.
 pub(super) fn share_all_cpus(snap: &Snapshot) -> Vec<Change> {
     let all = snap.machine.all_cpus();
     snap.tasks

@@ -1,4 +1,4 @@
-//! `lucky`: a lottery for the big cores, with tickets in proportion to how much more efficient a task is there (lucky,
+//! `lucky`: a lottery for the big cores, with tickets in proportion to a task's gain in efficiency there (lucky,
 //! section 3.2).
 //!
 //! Each quantum: `benefit(k)` is the efficiency, `MIPS^2 / W`, of task k on a big core over that on a small one. One of
@@ -6,28 +6,28 @@
 //! holder is not on a big core yet, it changes places with the task on the big cores that holds the fewest tickets. So
 //! each task is on the big cores in proportion to its tickets, and the load of no core changes.
 //!
-//! A miss of the last-level cache is a line read from memory, as in the paper. Inside the big type the kernel spreads
-//! the tasks evenly, so any of its cores is the least loaded, and the task with the fewest tickets is looked for on the
+//! A miss of the last-level cache is a line read from memory, as in the paper. Within the big type the kernel spreads
+//! the tasks evenly, so any of its cores is the least loaded, and the task with the fewest tickets is sought on the
 //! whole type.
 //!
 //! Ours:
 //!
-//! - A task that was not measured yet holds as many tickets as the mean of the others.
-//! - A place on the big cores that came free is drawn for. If a task must leave the big cores for the balance, it is
-//!   the one with the fewest tickets.
+//! - A task not measured yet holds the mean number of tickets of the others.
+//! - A free place on the big cores is drawn for. If a task must leave the big cores for the balance, it is the one with
+//!   the fewest tickets.
 //! - A gang changes places with as many tasks as it needs CPUs.
-//! - A prediction is kept between no gain at all and the ratio of the two capacities: beyond that the regression has
-//!   left the programs that it was fitted to.
+//! - A prediction is clamped between no gain and the ratio of the two capacities: beyond that the regression has left
+//!   the programs that it was fitted to.
 //!
 //! # The default coefficients
 //!
-//! They are assumed until a machine's own are fitted to it (`model::cross_core::fit`). On cores that differ only in
-//! their clock, f, an instruction takes `cpi / f + m L`, where m is the misses per instruction and a miss costs L
-//! whatever the clock. The defaults are the least-squares fit to that over programs with 0.5 to 2 cycles per
-//! instruction and 0 to 20 misses in 1,000 instructions, at the paper's 3.2 and 0.8 GHz, with L = 20 ns, which leaves
-//! room for the paper's 29 million misses a second. Capacities are those of 2 instructions per cycle. The small core's
-//! power is the paper's; its big core is 4 times as fast and 2.2 times less efficient, hence 18.9 W. The idle power of
-//! the big core is not in the paper: 3 W is assumed, as in the machine `big1-small3`.
+//! They are assumed until a machine's own are fitted (`model::cross_core::fit`). On cores that differ only in their
+//! clock, f, an instruction takes `cpi / f + m L`: m is the misses per instruction, and a miss costs L whatever the
+//! clock. The defaults are the least-squares fit to that over programs with 0.5 to 2 cycles per instruction and 0 to 20
+//! misses in 1,000 instructions, at the paper's 3.2 and 0.8 GHz, with L = 20 ns, which leaves room for the paper's 29
+//! million misses/s. Capacities are those of 2 instructions per cycle. The small core's power is the paper's; its big
+//! core is 4 times as fast and 2.2 times less efficient, hence 18.9 W. The paper does not state the big core's idle
+//! power: 3 W is assumed, as in the machine `big1-small3`.
 
 use super::core_types::{Side, Split, measuring_needs};
 use super::params::{
@@ -109,7 +109,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     },
 };
 
-/// The two types of core, and the coefficients that predict performance on one from that on the other.
+/// The two types of core, and the coefficients that predict the performance on one from the other.
 struct CoreTypes {
     big: CoreType,
     small: CoreType,
@@ -128,7 +128,7 @@ impl CoreTypes {
         }
     }
 
-    /// Restores the balance, then draws once and changes places.
+    /// Restores the balance, then draws once and exchanges tasks.
     fn play(&self, split: &mut Split<'_>, rng: &mut Rng) {
         let known: Vec<Option<u32>> = split
             .free
@@ -151,7 +151,7 @@ impl CoreTypes {
         }
     }
 
-    /// The tickets of a task that was measured on the side where it is; `None` before it was measured.
+    /// The tickets of a task, measured on its present side; `None` before that.
     fn tickets(&self, task: &TaskView, is_big: bool) -> Option<u32> {
         let instructions = task
             .estimates
@@ -183,7 +183,7 @@ fn regression(params: &Params, name: &str) -> Regression {
     }
 }
 
-/// The performance on the other type of core in MIPS, between that on this one and `bound`.
+/// The performance on the other type of core in MIPS, between `here` and `bound`.
 fn predict_between(to_other: &Regression, here: CoreSample, bound: f64) -> f64 {
     let mips = to_other.predict(here);
     mips.clamp(here.mips.min(bound), here.mips.max(bound))
@@ -198,7 +198,7 @@ fn on_big(split: &Split<'_>, tickets: &[u32]) -> Vec<usize> {
     big
 }
 
-/// Brings as many tasks to the big cores as belong there.
+/// Moves tasks until the right number is on the big cores.
 fn mend(split: &mut Split<'_>, tickets: &[u32], rng: &mut Rng) {
     if split.excess() > 0 {
         for pos in on_big(split, tickets) {
@@ -211,7 +211,7 @@ fn mend(split: &mut Split<'_>, tickets: &[u32], rng: &mut Rng) {
     if split.room() == 0 {
         return;
     }
-    // One draw for each free place, among the tasks that still fit.
+    // One draw for each free place, among the tasks that fit.
     let mut tickets = tickets.to_vec();
     for (pos, tickets) in tickets.iter_mut().enumerate() {
         if split.is_big(split.free[pos]) {

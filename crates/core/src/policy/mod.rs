@@ -2,18 +2,17 @@
 //!
 //! # How long a task can wait
 //!
-//! A policy that stops tasks so that others can run may prefer some tasks to others. All such policies therefore bound
-//! the wait of a task that has run once, and they do it in the same way. Let q be the longest quantum of the policy, m
-//! the number of CPUs and n the number of live tasks. Each task needs one CPU and may run on any. Then no task waits
-//! longer than `max_pause` + ⌈n / m⌉ q.
+//! A policy that stops tasks so that others can run may prefer some tasks to others. So all such policies bound the
+//! wait of a task that has run once, and all in the same way. Let q be the longest quantum of the policy, m the number
+//! of CPUs and n the number of live tasks. Each task needs one CPU and may run on any. Then no task waits longer than
+//! `max_pause` + ⌈n / m⌉ q.
 //!
-//! Proof: a task that has waited for `max_pause` is overdue. The quantum that runs at that moment ends within q,
-//! because filling free CPUs does not move its end. From then on no estimation quantum begins, because a task is
-//! overdue. At the end of each quantum all CPUs are given out anew: overdue tasks come first, and among them the task
-//! that has waited longest. So only tasks that have waited longer come before ours, and each of them only once: after
-//! it has run, it has waited for less time than ours. These tasks are fewer than n, and m tasks are chosen each time.
-//! So ours is chosen the ⌈n / m⌉-th time at the latest. The first time comes within q, and each later one comes q after
-//! the one before.
+//! Proof: a task that has waited for `max_pause` is overdue. The present quantum ends within q, because filling free
+//! CPUs does not move its end. From then on no estimation quantum begins, because a task is overdue. At the end of each
+//! quantum all CPUs are given out anew: overdue tasks come first, the longest waiting before the others. So only tasks
+//! that have waited longer come before ours, and each of them only once: after it has run, it has waited for less time
+//! than ours. These tasks are fewer than n, and m tasks are chosen each time. So ours is chosen the ⌈n / m⌉-th time at
+//! the latest. The first time comes within q, and each later one q after the one before.
 //!
 //! Gangs: let W be the number of CPUs that all tasks need together. The bound is `max_pause` + 2 ⌈W / m⌉ q. Take the
 //! tasks that are chosen at one end of a quantum, and the first task that did not fit, which is chosen at the next end.
@@ -68,7 +67,7 @@ use crate::units::Absence;
 /// A policy sees the snapshot, its own state and the generator, and nothing else: it does no I/O and reads no clock, so
 /// the same three give the same decision.
 pub trait Policy {
-    /// Answers a snapshot.
+    /// Decides on a snapshot.
     fn decide(&mut self, snapshot: &Snapshot, rng: &mut Rng) -> Decision;
 
     /// The state that the next decision depends on, besides the snapshot and the generator.
@@ -81,21 +80,21 @@ pub trait Policy {
     fn load(&mut self, state: &serde_json::Value) -> Result<(), serde_json::Error>;
 }
 
-/// How much a policy needs a capability.
+/// Importance of a capability to a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Importance {
     /// The policy can't run without the capability.
     Required,
-    /// The policy runs without the capability, in the way that the text says.
+    /// The policy runs without the capability. The text names the loss.
     Wanted(&'static str),
 }
 
 /// A capability that a policy needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// What the policy needs.
+    /// The capability.
     pub capability: Capability,
-    /// How much the policy needs it.
+    /// Its importance.
     pub importance: Importance,
 }
 
@@ -103,13 +102,13 @@ pub struct Need {
 pub struct PolicyEntry {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Its idea in one line.
+    /// One-line summary.
     pub gist: &'static str,
-    /// The paper that it comes from, or `ours`.
+    /// The paper, or `ours`.
     pub source: &'static str,
-    /// More tasks than CPUs are live, and take turns.
+    /// Whether more tasks than CPUs are live, and take turns.
     pub time_shares: bool,
-    /// A scheduler in the kernel can decide in its place, at each event.
+    /// Whether a scheduler in the kernel can decide in its place, at each event.
     pub can_hand_over: bool,
     /// Its parameters, with their ranges and defaults.
     pub params: &'static [ParamSpec],
@@ -135,7 +134,7 @@ pub static POLICIES: &[PolicyEntry] = &[
     lucky::ENTRY,
 ];
 
-/// The policy of that name on the command line; `None` if there is none.
+/// The policy of that name; `None` if there is none.
 pub fn find_policy(name: &str) -> Option<&'static PolicyEntry> {
     POLICIES.iter().find(|entry| entry.name == name)
 }
@@ -167,7 +166,7 @@ impl PolicyEntry {
             .collect()
     }
 
-    /// Whether the policy needs what each memory domain moves: the value for
+    /// Whether the policy needs the traffic of each memory domain: the value for
     /// [`RunConfig::traffic`](crate::RunConfig::traffic).
     pub fn needs_traffic(&self, params: &Params) -> bool {
         (self.needs)(params)
@@ -176,8 +175,8 @@ impl PolicyEntry {
     }
 }
 
-/// The best policy that a machine supports: `even` if it can measure what jobs cost each other, else `fifo`, which
-/// never switches. With `crowd`, more jobs are to run at once than there are CPUs. `fifo` can't do that, so it is `linux`.
+/// The best policy that a machine supports: `even` if it can measure contention, else `fifo`, which never switches.
+/// With `crowd`, more jobs than CPUs must run at once. `fifo` can't do that, so `linux` replaces it.
 pub fn auto_policy(capabilities: &Capabilities, crowd: bool) -> &'static PolicyEntry {
     match auto_shortfall(capabilities) {
         None => &even::ENTRY,
@@ -186,7 +185,7 @@ pub fn auto_policy(capabilities: &Capabilities, crowd: bool) -> &'static PolicyE
     }
 }
 
-/// Why [`auto_policy`] does not choose `even`: the first capability that the policy wants and the machine lacks.
+/// Why [`auto_policy`] does not choose `even`: the first needed capability that the machine lacks.
 pub fn auto_shortfall(capabilities: &Capabilities) -> Option<Shortfall> {
     let params = Params::resolve(even::ENTRY.name, even::ENTRY.params, &[]).unwrap_or_default();
     even::ENTRY
@@ -195,8 +194,7 @@ pub fn auto_shortfall(capabilities: &Capabilities) -> Option<Shortfall> {
         .next()
 }
 
-/// The decision that stands in when a policy's own can't be carried out: round-robin over all tasks, from the snapshot
-/// alone.
+/// The decision if a policy's own can't be carried out: round-robin over all tasks, from the snapshot alone.
 pub fn stand_in(snapshot: &Snapshot) -> Decision {
     round_robin::decide_stateless(snapshot)
 }

@@ -1,4 +1,4 @@
-//! The needs that several policies share, and what the policies do without a wanted capability.
+//! The needs that several policies share, and how the policies do without a wanted capability.
 
 use super::{Importance, Need};
 use crate::capability::Capability;

@@ -1,8 +1,8 @@
-//! `oracle`: Perf&Fair with knowledge that no scheduler has (Perf&Fair, section 6). Progress is measured against a
-//! trace of each task's solo run, keyed by instructions, and the target is the ideal one, from solo bandwidths. What it
-//! gains over `perf-fair` is the most that better estimates could gain.
+//! `oracle`: Perf&Fair with perfect knowledge (Perf&Fair, section 6). Progress is relative to a trace of each task's
+//! solo run, keyed by instructions, and the target is the ideal one, from solo bandwidths. Its gain over `perf-fair` is
+//! the most that better estimates could gain.
 //!
-//! It measures no task in low contention. A task without a trace would count by its estimated progress, but the policy
+//! It has no quanta of low contention. A task without a trace would count by its estimated progress, but the policy
 //! needs traces, so no run has such a task.
 
 use super::estimation::progress;

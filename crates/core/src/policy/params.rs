@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub enum ParamKind {
     /// A number within these limits, both included.
     Number {
-        /// Value when none is given.
+        /// The default.
         default: f64,
         /// Least value.
         min: f64,
@@ -116,7 +116,7 @@ impl Params {
     /// A number that the policy declares.
     ///
     /// # Panics
-    /// When the policy does not declare it: a mistake in its code, which the tests over the policy table find.
+    /// If the policy does not declare it: a bug that the tests over the policy table find.
     pub fn number(&self, name: &str) -> f64 {
         match self.values.get(name) {
             Some(ParamValue::Number(value)) => *value,
@@ -175,7 +175,7 @@ fn parse(
     })
 }
 
-/// A long number in its short form, and any other text as it is.
+/// Shortens a long number, and leaves any other text as it is.
 fn shortened(text: &str) -> String {
     const LONGEST_NUMBER: usize = 24;
     match text.parse::<f64>() {
@@ -212,7 +212,7 @@ pub(super) const fn choice(
     }
 }
 
-/// Whose estimate of progress counts.
+/// The estimator of progress.
 pub(super) const ESTIMATES: ParamSpec = choice(
     "estimates",
     &["paper", "learnt"],

@@ -1,8 +1,8 @@
 //! `perf-fair`: bandwidth-aware selection among the tasks that are not ahead (Perf&Fair, Algorithm 1).
 //!
-//! A task may be chosen by FITNESS as long as one more quantum could not bring it beyond the greatest progress of all
-//! tasks. When no such task is left and CPUs are still free, selection goes on among the rest. Progress is measured
-//! against solo IPC, which is estimated in shorter quanta of low contention.
+//! A task may be chosen by FITNESS if one more quantum could not bring it beyond the greatest progress of all tasks. If
+//! no such task is left and CPUs are still free, selection goes on among the rest. Progress is relative to solo IPC,
+//! which is estimated in shorter quanta of low contention.
 
 use super::estimation::{
     LIGHT_LLC, LIGHT_MM, RENEWAL_SHARE_MAX, SHARE_MAX, VALID_QUANTA, estimating, progress_by,
@@ -61,8 +61,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     },
 };
 
-/// Selection among the tasks that are not ahead (Algorithm 1, lines 11-19), with progress and target as the policy
-/// knows them.
+/// Selects among the tasks that are not ahead (Algorithm 1, lines 11-19), by the policy's progress and target.
 pub(super) fn select(
     mut round: Round<'_>,
     end: Nanos,
@@ -101,7 +100,7 @@ pub(super) fn select(
     })
 }
 
-/// Overdue tasks must run, and those that have never run, because nothing was measured of them.
+/// Overdue tasks must run, and tasks that have never run, because they are not measured.
 fn must_run(task: &TaskView) -> bool {
     task.overdue || task.estimates.executed == 0
 }

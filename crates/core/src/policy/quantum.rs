@@ -1,4 +1,4 @@
-//! Quanta, and policies that remember nothing but the end of the present one.
+//! Quanta, and policies whose only state is the end of the present one.
 
 use super::round::Round;
 use super::{Params, Policy, state_is_a_field};
@@ -15,12 +15,12 @@ pub(super) struct QuantumEnd {
 }
 
 impl QuantumEnd {
-    /// The end of the quantum that a round belongs to: `length` from now for a full round.
+    /// The end of a round's quantum: `length` from now for a full round.
     pub(super) fn of_round(&mut self, round: &Round<'_>, length: Nanos) -> Nanos {
         self.after(round.snap.now, round.full, length)
     }
 
-    /// The end of the quantum that `now` belongs to; `begins` means that a new quantum begins in any case.
+    /// The end of the quantum at `now`. With `begins` a new quantum begins in any case.
     pub(super) fn after(&mut self, now: Nanos, begins: bool, length: Nanos) -> Nanos {
         if begins || self.end <= now {
             self.end = now + length;
@@ -29,8 +29,8 @@ impl QuantumEnd {
     }
 }
 
-/// A policy whose decisions depend on the snapshot, the end of the quantum and the generator only. `begins` says when
-/// a new quantum begins before the last one has ended.
+/// A policy whose decisions depend only on the snapshot, the end of the quantum and the generator. `begins`: whether a
+/// new quantum begins before the last one has ended.
 pub(super) fn each_quantum(
     params: &Params,
     begins: fn(&Snapshot) -> bool,

@@ -1,8 +1,8 @@
-//! What all policies that give out whole CPUs have in common: which tasks may be chosen, which CPUs are free, and the
-//! step from the chosen tasks to a decision.
+//! Common part of all policies that give out whole CPUs: the tasks to choose from, the free CPUs, and the step from the
+//! chosen tasks to a decision.
 //!
-//! At the end of a quantum all CPUs are given out anew; between quanta only those that are free are filled, and what
-//! runs stays.
+//! At the end of a quantum all CPUs are given out anew. Between quanta only free CPUs are filled, and running tasks
+//! stay.
 
 use super::allocate::{Chosen, allocate};
 use super::tail::critical;
@@ -18,15 +18,15 @@ pub(super) struct Round<'a> {
     pub(super) snap: &'a Snapshot,
     /// Whether all CPUs are given out anew.
     pub(super) full: bool,
-    /// Indices into `snap.tasks` of the tasks that may be chosen: overdue tasks first, then critical ones, then the longest
-    /// waiting. Those that run have not waited at all; of them the one that has run longest without a break comes last, as in
-    /// a queue.
+    /// Indices into `snap.tasks` of the tasks to choose from: overdue tasks first, then critical ones, then the longest
+    /// waiting. Running tasks come last; of them the one that has run longest without a break is the very last, as in a
+    /// queue.
     pub(super) order: Vec<u32>,
-    /// In a full round, of each task of the snapshot whether it is [critical](super::tail); empty if none is.
+    /// In a full round, whether each task of the snapshot is [critical](super::tail); empty if none is.
     critical: Vec<bool>,
-    /// In a full round, the tasks that hold CPUs and sleep. They keep CPUs that no other task wants.
+    /// In a full round, the sleeping tasks that hold CPUs. They keep CPUs that no other task wants.
     sleepers: Vec<u32>,
-    /// Free CPUs, except those that are reserved for a chosen task.
+    /// Free CPUs, except those reserved for a chosen task.
     free: CpuSet,
     left: u32,
     chosen: Vec<Chosen>,
@@ -34,23 +34,23 @@ pub(super) struct Round<'a> {
     waits: Vec<Wait>,
 }
 
-/// What became of a task in this round.
+/// The outcome of this round for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// Not decided yet.
     Open,
     /// It runs.
     Chosen,
-    /// It was tried and waits; its reason is noted. CPUs only become fewer, so it is not tried again.
+    /// It was refused and waits; its reason is recorded. CPUs only become fewer, so it is not tried again.
     Waits,
 }
 
-/// Whether all CPUs are given out anew: at the end of a quantum, and when nothing runs.
+/// Whether all CPUs are given out anew: at the end of a quantum, and if no task runs.
 pub(super) fn is_full(snap: &Snapshot) -> bool {
     snap.is_quantum_end() || snap.tasks.iter().all(|task| task.running.is_none())
 }
 
-/// Takes the CPUs of a task that stays, and those that it keeps idle, out of the free ones.
+/// Removes the CPUs of a task that stays, and those it keeps idle, from the free ones.
 fn take_cpus(free: &mut CpuSet, snap: &Snapshot, task: &TaskView) {
     let machine = &*snap.machine;
     let Some(running) = &task.running else { return };
@@ -64,15 +64,15 @@ fn take_cpus(free: &mut CpuSet, snap: &Snapshot, task: &TaskView) {
     }
 }
 
-/// Overdue tasks first, then the longest waiting; the index of the task is in the lowest bits. One number sorts much faster
-/// than a tuple.
+/// Sort key: overdue tasks first, then the longest waiting; the lowest bits are the task's index. One number sorts much
+/// faster than a tuple.
 fn waiting_key(task: &TaskView, ix: u32) -> u128 {
     let since = u128::from(task.waiting_since.0);
     u128::from(!task.overdue) << 96 | since << 32 | u128::from(ix)
 }
 
-/// The indices of waiting tasks in the order of their [keys](waiting_key). Tasks that stopped together are ordered by what
-/// they ran in all, and then as they were let in: by their numbers alone the same few would come first each time.
+/// The indices of waiting tasks in the order of their [keys](waiting_key). Ties, of tasks that stopped together, are
+/// broken by time run, and then by order of admission: by index alone the same few would come first each time.
 fn longest_waiting_first(snap: &Snapshot, mut keys: Vec<u128>) -> Vec<u32> {
     keys.sort_unstable();
     for together in keys.chunk_by_mut(|one, next| one >> 32 == next >> 32) {
@@ -85,7 +85,7 @@ fn longest_waiting_first(snap: &Snapshot, mut keys: Vec<u128>) -> Vec<u32> {
 }
 
 impl<'a> Round<'a> {
-    /// A round over what became free, or over everything at the end of a quantum.
+    /// A round over the free CPUs, or over all CPUs at the end of a quantum.
     pub(super) fn new(snap: &'a Snapshot) -> Round<'a> {
         if is_full(snap) {
             Round::everything(snap)
@@ -94,18 +94,18 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// As [`Round::new`], but tasks for which `keep` holds stay where they run even at the end of a quantum, and critical
-    /// tasks do not come first.
+    /// Like [`Round::new`], but tasks that satisfy `keep` stay where they run even at the end of a quantum, and
+    /// critical tasks do not come first.
     pub(super) fn keeping(snap: &'a Snapshot, keep: impl Fn(&TaskView) -> bool) -> Round<'a> {
         Round::over(snap, is_full(snap), Vec::new(), keep)
     }
 
-    /// A round over what is free; what runs stays, even at the end of a quantum.
+    /// A round over the free CPUs. Running tasks stay, even at the end of a quantum.
     pub(super) fn between_quanta(snap: &'a Snapshot) -> Round<'a> {
         Round::over(snap, false, Vec::new(), |_| false)
     }
 
-    /// A round over everything.
+    /// A round over all CPUs.
     pub(super) fn everything(snap: &'a Snapshot) -> Round<'a> {
         Round::over(snap, true, critical(snap), |_| false)
     }
@@ -155,7 +155,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// The number of free CPUs that no chosen task takes yet.
+    /// Number of free CPUs not yet taken by a chosen task.
     pub(super) fn left(&self) -> u32 {
         self.left
     }
@@ -169,7 +169,7 @@ impl<'a> Round<'a> {
         self.fates[ix as usize] == Fate::Open
     }
 
-    /// Of each task of the snapshot, whether it is in the order and neither chosen nor refused.
+    /// For each task of the snapshot, whether it is in the order and neither chosen nor refused.
     pub(super) fn open(&self) -> Vec<bool> {
         let mut open = vec![false; self.fates.len()];
         for &ix in &self.order {
@@ -178,7 +178,7 @@ impl<'a> Round<'a> {
         open
     }
 
-    /// How many tasks at the head of the order are overdue.
+    /// Number of overdue tasks at the head of the order.
     pub(super) fn overdue(&self) -> usize {
         self.order.partition_point(|&ix| self.task(ix).overdue)
     }
@@ -188,7 +188,7 @@ impl<'a> Round<'a> {
         self.critical.get(ix as usize) == Some(&true)
     }
 
-    /// How many tasks at the head of the order come before all others: those that are overdue, and those that are critical.
+    /// Number of tasks at the head of the order that come before all others: overdue and critical ones.
     pub(super) fn head(&self) -> usize {
         self.order
             .partition_point(|&ix| self.task(ix).overdue || self.is_critical(ix))
@@ -203,14 +203,14 @@ impl<'a> Round<'a> {
             <= u64::from(self.left)
     }
 
-    /// Puts the tasks after the [head](Round::head) in the order of their progress, the least first. Among equals the
-    /// longest waiting stays first.
+    /// Orders the tasks after the [head](Round::head) by progress, the least first. Among equals the longest waiting
+    /// stays first.
     pub(super) fn order_by_progress(&mut self, progress: &[f64]) {
         let head = self.head();
         self.order[head..].sort_by(|&a, &b| progress[a as usize].total_cmp(&progress[b as usize]));
     }
 
-    /// Notes why a task waits.
+    /// Records why a task waits.
     pub(super) fn wait(&mut self, ix: u32, reason: WaitReason) {
         self.fates[ix as usize] = Fate::Waits;
         self.waits.push(Wait {
@@ -219,7 +219,7 @@ impl<'a> Round<'a> {
         });
     }
 
-    /// Lets sleeping tasks compete like the others, after them in order, those first that have run least.
+    /// Appends sleeping tasks to the order, those first that have run least.
     pub(super) fn consider_sleepers(&mut self) {
         let mut sleepers = std::mem::take(&mut self.sleepers);
         sleepers.sort_by_key(|&ix| {
@@ -229,7 +229,7 @@ impl<'a> Round<'a> {
         self.order.append(&mut sleepers);
     }
 
-    /// Chooses a task for as many CPUs as it needs, or says why it can't be chosen now.
+    /// Chooses a task for as many CPUs as it needs, or returns why it can't be chosen now.
     pub(super) fn choose(&mut self, ix: u32, purpose: Purpose) -> Result<(), WaitReason> {
         let task = self.task(ix);
         if task.cpus > self.left {
@@ -238,7 +238,7 @@ impl<'a> Round<'a> {
                 free: self.left,
             });
         }
-        // A task with a mask takes its CPUs now; the others share what is left at the end.
+        // A task with a mask takes its CPUs now; the others share the rest at the end.
         let reserved = match &task.allowed {
             Some(mask) => Some(self.pick_of(task, mask).ok_or(WaitReason::Affinity)?),
             None => None,
@@ -247,7 +247,7 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// Free CPUs of a mask for a task: where it ran last, then the lowest.
+    /// Free CPUs of a mask for a task: those of its last run, then the lowest.
     fn pick_of(&self, task: &TaskView, mask: &CpuSet) -> Option<CpuSet> {
         let usable = mask.intersection(&self.free);
         let last = usable.intersection(&task.last_cpus);
@@ -259,8 +259,8 @@ impl<'a> Round<'a> {
         (cpus.len() == needs).then_some(cpus)
     }
 
-    /// Free CPUs for a task that may use all: where it ran last, then those of cores that are wholly free. There must be
-    /// as many as it needs.
+    /// Free CPUs for a task that may use all: those of its last run, then those of wholly free cores. There must be
+    /// enough.
     pub(super) fn pick(&self, ix: u32) -> CpuSet {
         let task = self.task(ix);
         let cores = &self.snap.machine.cores;
@@ -279,7 +279,7 @@ impl<'a> Round<'a> {
         cpus
     }
 
-    /// Chooses a task for these CPUs. They must be free, as many as the task needs, and among those that it may use.
+    /// Chooses a task for these CPUs. They must be free, as many as the task needs, and allowed for it.
     pub(super) fn choose_on(&mut self, ix: u32, cpus: CpuSet, purpose: Purpose) {
         self.commit(ix, purpose, Some(cpus), false);
     }
@@ -288,8 +288,8 @@ impl<'a> Round<'a> {
         self.free.contains(cpu)
     }
 
-    /// Chooses a task for whole cores, whose other CPUs stay idle, or says why it can't be chosen now. `may_be` says
-    /// which cores, by their numbers.
+    /// Chooses a task for whole cores, whose other CPUs stay idle, or returns why it can't be chosen now. `may_be`
+    /// tells which core numbers are allowed.
     pub(super) fn choose_whole_core(
         &mut self,
         ix: u32,
@@ -298,7 +298,7 @@ impl<'a> Round<'a> {
     ) -> Result<(), WaitReason> {
         let task = self.task(ix);
         let machine = &*self.snap.machine;
-        // Where it ran last comes first.
+        // The cores of its last run come first.
         let last = machine.cpus_in(&task.last_cpus).map(|cpu| cpu.core);
         let needs = task.cpus as usize;
         let mut cpus = CpuSet::new();
@@ -345,8 +345,8 @@ impl<'a> Round<'a> {
         });
     }
 
-    /// Chooses in the round's order as long as CPUs are free. With `strict` no task overtakes a gang that does not fit.
-    /// A task of one CPU that waits for a CPU of its mask may be overtaken: none of those CPUs is free for the others
+    /// Chooses in the round's order while CPUs are free. With `strict` no task overtakes a gang that does not fit. A
+    /// task of one CPU that waits for a CPU of its mask may be overtaken: none of those CPUs is free for the others
     /// either.
     pub(super) fn choose_in_order(&mut self, purpose: Purpose, strict: bool) {
         for pos in 0..self.order.len() {
@@ -366,15 +366,15 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// The [decision](Round::finish) where each task waits for those before it.
+    /// The [decision](Round::finish) in which each task waits for those before it.
     pub(super) fn finish_in_order(self, next_wake: Nanos) -> Decision {
         self.finish(next_wake, Basis::default(), |_, ahead| WaitReason::Order {
             ahead,
         })
     }
 
-    /// The decision: places the chosen tasks and stops those that run and were not chosen. Each waiting task without a
-    /// reason gets one from `reason`, which is called with its index and with how many tasks wait before it.
+    /// The decision: places the chosen tasks and stops running tasks that were not chosen. `reason` gives the reason of
+    /// each other waiting task, from its index and the number of tasks that wait before it.
     pub(super) fn finish(
         mut self,
         next_wake: Nanos,

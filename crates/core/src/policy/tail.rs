@@ -1,31 +1,31 @@
-//! The tail of a batch: a task that has as much left to do as there is left for each CPU must not pause, or the other
-//! CPUs stand idle when it ends last.
+//! The tail of a batch: a task with at least as much work left as there is left per CPU must not pause. Otherwise the
+//! other CPUs idle while it ends last.
 //!
-//! What is left is what earlier runs of a task took, less what it has had, so this needs a memory of earlier runs. The bound
-//! is the one below which lists of preemptible tasks can be packed without idle CPUs (McNaughton, "Scheduling with Deadlines
-//! and Loss Functions", Management Science 6, 1959). Ours.
+//! The time left is that of earlier runs of a task, minus its time so far, so this needs the history. The bound is the
+//! one below which preemptible tasks can be packed without idle CPUs (McNaughton, "Scheduling with Deadlines and Loss
+//! Functions", Management Science 6, 1959). Ours.
 
 use crate::expected::ExpectedFrom;
 use crate::snapshot::{Snapshot, TaskView};
 
-/// What a task is expected to have left, in ns.
+/// Expected time left for a task, in ns.
 fn left(task: &TaskView) -> Option<f64> {
     Some(task.expected?.time.0.saturating_sub(task.estimates.ran.0) as f64)
 }
 
-/// Whether that is from runs of this very command.
+/// Whether that comes from runs of this very command.
 fn is_sure(task: &TaskView) -> bool {
     task.expected
         .is_some_and(|expected| expected.from != ExpectedFrom::Program)
 }
 
-/// Of each task of the snapshot, whether it is critical; empty if none is.
+/// Whether each task of the snapshot is critical; empty if none is.
 pub(super) fn critical(snap: &Snapshot) -> Vec<bool> {
     // Queued tasks will fill the CPUs that become free.
     if snap.queued > 0 {
         return Vec::new();
     }
-    // CPU time that is left, and CPUs of the tasks that it is known of, and of the others.
+    // CPU time left, number of CPUs of the tasks with a known time, and of the others.
     let (mut sum, mut known, mut unknown) = (0.0, 0.0, 0.0);
     for task in &snap.tasks {
         let cpus = f64::from(task.cpus);
@@ -40,7 +40,7 @@ pub(super) fn critical(snap: &Snapshot) -> Vec<bool> {
     if known == 0.0 {
         return Vec::new();
     }
-    // What nothing is known of is taken to be like the others.
+    // Tasks of unknown time count like the others.
     let all = sum * (1.0 + unknown / known);
     let bound = all / snap.machine.cpus.len().max(1) as f64;
     let is_critical = |task: &TaskView| {
@@ -64,7 +64,7 @@ mod tests {
     use crate::units::Nanos;
     use std::sync::Arc;
 
-    /// Tasks with so many seconds expected and had.
+    /// Tasks with these numbers of seconds expected and run.
     fn snapshot(tasks: &[(Option<u64>, u64)]) -> Snapshot {
         let view = |(id, &(expected, ran)): (u32, &(Option<u64>, u64))| {
             let mut spec = TaskSpec::new(id, &format!("t{id}"));
@@ -95,14 +95,15 @@ mod tests {
             of(&[(Some(20), 0), (Some(10), 0), (Some(10), 0)]),
             [true, false, false]
         );
-        // It has had its part.
+        // It has had its share.
         assert_eq!(
             of(&[(Some(20), 12), (Some(10), 0), (Some(10), 0)]),
             [] as [bool; 0]
         );
-        // Two that are left alone.
+        // Two tasks alone.
         assert_eq!(of(&[(Some(20), 5), (Some(20), 5)]), [true, true]);
-        // What is unknown counts like the others, and is never critical itself; so is what took longer than expected.
+        // Tasks of unknown time count like the others, and are never critical; the same for tasks that took longer than
+        // expected.
         assert_eq!(of(&[(Some(20), 0), (None, 0), (None, 0)]), [] as [bool; 0]);
         assert_eq!(
             of(&[(Some(20), 0), (Some(4), 0), (None, 0)]),

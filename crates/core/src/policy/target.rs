@@ -1,6 +1,6 @@
-//! The bandwidth that the tasks of one quantum should use together, and selection towards it.
+//! The total bandwidth that the tasks of one quantum should use, and selection towards it.
 //!
-//! Bandwidth here is what a task read from memory in its last executed quantum, in transactions per millisecond and per
+//! Bandwidth here is a task's reads from memory in its last executed quantum, in transactions per millisecond and per
 //! CPU. The target spreads the demand of the whole workload evenly over its execution (Xu et al.; Feliu et al.).
 
 use super::fitness::{Candidate, FitnessQueue};
@@ -10,24 +10,24 @@ use crate::placement::Purpose;
 use crate::snapshot::TaskView;
 use crate::units::{Rate, Reading};
 
-/// The mean bandwidths that the target is made of.
+/// The mean bandwidths that make up the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// The mean of each task since its start, computed anew each quantum (OATR, Perf&Fair, Algorithm 1, line 11).
     Online,
-    /// The mean of each task when alone, known before the run (IABW).
+    /// The solo mean of each task, known before the run (IABW).
     Ideal,
 }
 
 /// The state of selection towards a target within one round.
 pub(super) struct Fit {
-    /// Mean bandwidth per CPU of the unfinished tasks. A task that was not measured yet counts as this.
+    /// Mean bandwidth per CPU of the unfinished tasks. A task not measured yet counts as this.
     mean: u64,
-    /// Bandwidth wanted in total.
+    /// Total bandwidth wanted.
     target: i128,
-    /// Bandwidth left to give; negative when the chosen tasks take more than was wanted.
+    /// Remaining bandwidth; negative if the chosen tasks exceed the target.
     remain: i128,
-    /// Bandwidth that was wanted per CPU when the last CPU was filled.
+    /// Bandwidth wanted per CPU when the last CPU was filled.
     wanted: Rate,
     /// Whether any mean is known. If not, all tasks are alike, and no number means anything.
     is_known: bool,
@@ -43,7 +43,7 @@ impl Target {
 }
 
 impl Fit {
-    /// The target for the CPUs of the machine, less what the tasks that go on running use.
+    /// The target for the CPUs of the machine, minus the bandwidth of the tasks that go on running.
     pub(super) fn new(round: &Round<'_>, target: Target) -> Fit {
         let (mut sum, mut cpus) = (0i128, 0i128);
         for task in &round.snap.tasks {
@@ -77,7 +77,7 @@ impl Fit {
         fit
     }
 
-    /// Bandwidth per CPU that a task is predicted to use.
+    /// Predicted bandwidth per CPU of a task.
     fn bandwidth(&self, task: &TaskView) -> u64 {
         task.estimates
             .mm_reads
@@ -85,7 +85,7 @@ impl Fit {
             .map_or(self.mean, |rate| rate.0 / u64::from(task.cpus.max(1)))
     }
 
-    /// Chooses one task whatever its bandwidth, and takes its bandwidth off. Notes the reason if it can't be chosen.
+    /// Chooses a task whatever its bandwidth, and subtracts that. Records the reason if it can't be chosen.
     pub(super) fn choose(&mut self, round: &mut Round<'_>, ix: u32) -> bool {
         match round.choose(ix, Purpose::Run) {
             Ok(()) => {
@@ -111,8 +111,8 @@ impl Fit {
         }
     }
 
-    /// Chooses among the candidates, the fittest first, until every CPU has a task. `candidates` are positions in the
-    /// round's order. That order also decides ties.
+    /// Chooses the fittest candidates first, until every CPU has a task. `candidates` are positions in the round's
+    /// order, which also breaks ties.
     pub(super) fn fill(&mut self, round: &mut Round<'_>, candidates: impl Iterator<Item = u32>) {
         if round.left() == 0 {
             return;
@@ -129,8 +129,8 @@ impl Fit {
         }
     }
 
-    /// Why a task that was not the fittest waits, with so many before it. A task that was not measured was taken for
-    /// one like the others, and is not told a bandwidth that nobody saw.
+    /// Why a task that was not the fittest waits, with `ahead` tasks before it. A task not measured yet counted as the
+    /// mean, so its reason states no bandwidth.
     pub(super) fn reason(&self, task: &TaskView, ahead: u32) -> WaitReason {
         if self.is_known && task.estimates.mm_reads.is_value() {
             WaitReason::Fitness {
@@ -142,13 +142,13 @@ impl Fit {
         }
     }
 
-    /// The bandwidth left to give, for each of `left` free CPUs.
+    /// Remaining bandwidth per CPU, for `left` free CPUs.
     fn per_cpu(&self, left: u32) -> Rate {
         let per_cpu = self.remain.max(0) / i128::from(left.max(1));
         Rate(u64::try_from(per_cpu).unwrap_or(u64::MAX))
     }
 
-    /// The numbers behind the decision; none where nothing is known.
+    /// The numbers behind the decision; none without measurements.
     pub(super) fn basis(&self) -> Basis {
         if !self.is_known {
             return Basis::default();

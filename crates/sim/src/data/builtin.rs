@@ -1,9 +1,9 @@
-//! The machines, programs and latency curves that come with the simulator.
+//! The built-in machines, programs and latency curves.
 
-/// A file that comes with the simulator.
+/// A built-in file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuiltIn {
-    /// Its name on the command line and in mix files; the file says the same.
+    /// Its name on the command line and in mix files, as in the file.
     pub name: &'static str,
     /// The file's text.
     pub text: &'static str,
@@ -46,10 +46,10 @@ pub static CURVES: &[BuiltIn] = built_in! {
     "machines/latency": "ddr3-1333";
 };
 
-/// Tests check every file that comes with the simulator.
+/// Tests check every built-in file.
 pub(super) const SOUND: &str = "a file that comes with the simulator is sound";
 
-/// The file of this name, if there is one.
+/// The file of this name, if any.
 pub(super) fn find(files: &'static [BuiltIn], name: &str) -> Option<&'static BuiltIn> {
     files.iter().find(|file| file.name == name)
 }

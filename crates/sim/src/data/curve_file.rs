@@ -5,10 +5,10 @@ use super::error::SpecError;
 use super::table::{Table, Text};
 use crate::curve::{LatencyCurve, LatencyLine};
 
-/// Reads a latency file's text: its name, and the curve.
+/// Parses a latency file: its name, and the curve.
 ///
 /// # Errors
-/// [`SpecError`]: the first problem, with file, line and key, and what is allowed.
+/// [`SpecError`]: the first error, with file, line, key and the allowed values.
 pub fn parse_curve(text: &str, file: &str) -> Result<(String, LatencyCurve), SpecError> {
     let page = "cosched man machine-file";
     let text = Text { text, file, page };
@@ -30,14 +30,14 @@ pub fn parse_curve(text: &str, file: &str) -> Result<(String, LatencyCurve), Spe
     Ok((name, LatencyCurve { lines }))
 }
 
-/// The latency curve of this name, if one comes with the simulator.
+/// The built-in latency curve of this name, if any.
 pub fn builtin_curve(name: &str) -> Option<LatencyCurve> {
     let file = find(CURVES, name)?;
     let (_, curve) = parse_curve(file.text, file.file).expect(SOUND);
     Some(curve)
 }
 
-/// Reads the points of a line. The last one is the greatest bandwidth of the memory: latency beyond it is unknown.
+/// Parses the points of a line. The last one is the greatest bandwidth of the memory: latency beyond it is unknown.
 fn read_points(line: &Table<'_>) -> Result<Vec<(f64, f64)>, SpecError> {
     let expected = "pairs of bandwidth by peak, 0 to 1, and latency by idle latency, 1 to 1000, both ascending from [0, 1]";
     line.pairs("points", expected, |before, (x, y)| match before {

@@ -1,6 +1,6 @@
-//! What can be wrong with a machine, program or latency file.
+//! Errors in a machine, program or latency file.
 
-/// A problem in a file.
+/// An error in a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {message}; see `{page}`")]
 pub struct SpecError {
@@ -8,7 +8,7 @@ pub struct SpecError {
     pub file: String,
     /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong, and what is allowed.
+    /// The error, and the allowed values.
     pub message: String,
     /// The command that shows the documentation of the format.
     pub page: &'static str,

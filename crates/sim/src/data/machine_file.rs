@@ -12,7 +12,7 @@ use crate::machine::{
 use cosched_core::{Counter, POLICIES, PerCounter};
 use std::sync::Arc;
 
-/// More CPUs than any machine has, so that a typing error can't fill the memory.
+/// Maximum number of CPUs, so that a typing error can't fill the memory.
 const MOST_CPUS: u64 = 8192;
 
 /// The kernel's capacity of the fastest type.
@@ -34,10 +34,10 @@ const KEYS: [&str; 13] = [
     "params",
 ];
 
-/// Reads a machine file's text. It names one of the [`CURVES`](super::CURVES) as its latency curve.
+/// Parses a machine file. It names one of the [`CURVES`](super::CURVES) as its latency curve.
 ///
 /// # Errors
-/// [`SpecError`]: the first problem, with file, line and key, and what is allowed.
+/// [`SpecError`]: the first error, with file, line, key and the allowed values.
 pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
     let page = "cosched man machine-file";
     let text = Text { text, file, page };
@@ -70,7 +70,7 @@ pub fn parse_machine(text: &str, file: &str) -> Result<MachineSpec, SpecError> {
     Ok(machine)
 }
 
-/// The machine of this name, if one comes with the simulator.
+/// The built-in machine of this name, if any.
 pub fn builtin_machine(name: &str) -> Option<MachineSpec> {
     find(MACHINES, name).map(|file| parse_machine(file.text, file.file).expect(SOUND))
 }
@@ -138,8 +138,8 @@ fn read_core_types(top: &Table<'_>) -> Result<Vec<CoreTypeSpec>, SpecError> {
     Ok(types)
 }
 
-/// Reads the capacity of a core type; `before` is the type before it. The kernel tells several types apart by their
-/// capacity, so they need one.
+/// Reads the capacity of a core type; `before` is the previous type. The kernel distinguishes types by their capacity,
+/// so several types need one.
 fn read_capacity(
     table: &Table<'_>,
     several: bool,
@@ -253,7 +253,7 @@ fn read_kernel(top: &Table<'_>) -> Result<KernelSpec, SpecError> {
     Ok(spec)
 }
 
-/// Reads what the machine counts. A counter that the file does not name does not count.
+/// Reads the counters' abilities. A counter that the file does not name does not count.
 fn read_counters(top: &Table<'_>) -> Result<CountersSpec, SpecError> {
     let mut keys = Counter::ALL.map(CountersSpec::key).to_vec();
     keys.dedup();

@@ -1,6 +1,6 @@
-//! Machines, programs and latency curves as files: the formats, and the files that come with the simulator.
+//! Machines, programs and latency curves as files: the formats, and the built-in files.
 //!
-//! Nothing here opens a file: readers take a text, and a name for messages. Each format refuses unknown keys, numbers
+//! Nothing here opens a file: parsers take a text, and a name for messages. Each format refuses unknown keys, numbers
 //! out of range, and tables of figures without a source.
 
 mod builtin;

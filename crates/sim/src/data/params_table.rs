@@ -4,7 +4,7 @@ use super::error::SpecError;
 use super::table::Table;
 use cosched_core::{POLICIES, Params, PolicyEntry};
 
-/// Reads the table, if it is there: each key must be a parameter of some policy, in the range of every policy that has it.
+/// Reads the table, if present. Each key must be a parameter of some policy, in the range of every policy that has it.
 pub(super) fn read_params(top: &Table<'_>) -> Result<Vec<(String, String)>, SpecError> {
     let mut settings = Vec::new();
     let Some(table) = top.optional_table("params")? else {

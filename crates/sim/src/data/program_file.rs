@@ -1,4 +1,4 @@
-//! The program file, format `cosched.program/1`: what a program asks of a core, of caches and of memory. Documented in
+//! The program file, format `cosched.program/1`: a program's demand on a core, on caches and on memory. Documented in
 //! docs/program-file.md.
 
 use super::builtin::{PROGRAMS, SOUND, find};
@@ -8,17 +8,17 @@ use crate::program::{
     MeasuredHits, Phase, ProgramCache, ProgramCore, ProgramMemory, ProgramSpec, Stall,
 };
 
-/// Lines written for each line read. The built-in programs have at most 1.
+/// Maximum number of lines written per line read. The built-in programs have at most 1.
 const MOST_WRITES: f64 = 100.0;
 
 const KEYS: [&str; 8] = [
     "schema", "name", "title", "length", "core", "cache", "memory", "phases",
 ];
 
-/// Reads a program file's text.
+/// Parses a program file.
 ///
 /// # Errors
-/// [`SpecError`]: the first problem, with file, line and key, and what is allowed.
+/// [`SpecError`]: the first error, with file, line, key and the allowed values.
 pub fn parse_program(text: &str, file: &str) -> Result<ProgramSpec, SpecError> {
     let page = "cosched man program-file";
     let text = Text { text, file, page };
@@ -38,7 +38,7 @@ pub fn parse_program(text: &str, file: &str) -> Result<ProgramSpec, SpecError> {
     })
 }
 
-/// The program of this name, if one comes with the simulator.
+/// The built-in program of this name, if any.
 pub fn builtin_program(name: &str) -> Option<ProgramSpec> {
     find(PROGRAMS, name).map(|file| parse_program(file.text, file.file).expect(SOUND))
 }
@@ -122,7 +122,7 @@ fn read_memory(
     Ok(spec)
 }
 
-/// Reads how latency becomes stall time: by a number of misses that overlap, or by a fit.
+/// Reads the stall time by latency: a number of overlapping misses, or a fit.
 fn read_stall(memory: &Table<'_>, core: &ProgramCore) -> Result<Stall, SpecError> {
     let fit = ["cpi_fixed", "cpi_per_100_cycles", "from_cycles"];
     let is_fitted = fit.iter().any(|key| memory.has(key));
@@ -138,7 +138,7 @@ fn read_stall(memory: &Table<'_>, core: &ProgramCore) -> Result<Stall, SpecError
     let cpi_per_100_cycles = memory.number("cpi_per_100_cycles", 0.0..=1000.0)?;
     let from_cycles = memory.number("from_cycles", 1.0..=10_000.0)?;
     let least = core.cpi - cpi_per_100_cycles * from_cycles / 100.0;
-    // The tolerance is for rounding: a fit may begin exactly at the core's own figure.
+    // The tolerance is for rounding: a fit may start exactly at the core's own figure.
     if cpi_fixed < least - 1e-9 {
         let expected = format!(
             "at least {}, so that at from_cycles the program is not faster than without any miss ([core] cpi)",
@@ -153,7 +153,7 @@ fn read_stall(memory: &Table<'_>, core: &ProgramCore) -> Result<Stall, SpecError
     })
 }
 
-/// Misses per KI with this much of the cache: linear from every access at 0 MB through the points.
+/// Misses per KI with this much cache: linear from every access at 0 MB through the points.
 fn misses_at(cache: &ProgramCache, mb: f64) -> f64 {
     let mut before = (0.0, cache.llc_accesses_per_ki);
     for &point in &cache.llc_misses_per_ki {

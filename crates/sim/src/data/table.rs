@@ -1,4 +1,4 @@
-//! Reads the tables of a file key by key. An error names the file, the line, the key and what is allowed.
+//! Reads the tables of a file key by key. An error names the file, the line, the key and the allowed values.
 
 use super::error::SpecError;
 use std::fmt::{self, Display};
@@ -25,7 +25,7 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// The top of the parsed file.
+    /// The top table of the parsed file.
     pub(super) fn top(
         self,
         parsed: &'a Spanned<DeTable<'a>>,
@@ -81,7 +81,7 @@ impl<'a> Table<'a> {
         self.error_at(value.span().start, key, message)
     }
 
-    /// An error that says what a key is.
+    /// An error about a key.
     fn error_at(&self, at: usize, key: &str, message: impl Display) -> SpecError {
         let table = match self.path.as_str() {
             "" => String::new(),
@@ -90,7 +90,7 @@ impl<'a> Table<'a> {
         self.text.error(at, format!("{table}{key} is {message}"))
     }
 
-    /// The table itself, unless it has other keys than these.
+    /// The table itself, if it has no other keys than these.
     fn with_keys(self, keys: &[&str]) -> Result<Table<'a>, SpecError> {
         for key in self.values.keys() {
             if !keys.contains(&key.get_ref().as_ref()) {
@@ -102,7 +102,7 @@ impl<'a> Table<'a> {
         Ok(self)
     }
 
-    /// The table itself, if it says where its figures come from.
+    /// The table itself, if it names the source of its figures.
     pub(super) fn with_source(self) -> Result<Table<'a>, SpecError> {
         let has = |key| self.values.contains_key(key);
         match (has("source"), has("assumed")) {
@@ -117,13 +117,13 @@ impl<'a> Table<'a> {
         Ok(self)
     }
 
-    /// A table of figures with these keys, and with a source.
+    /// A table of figures with these keys, and a source.
     pub(super) fn figures(&self, key: &str, keys: &[&str]) -> Result<Table<'a>, SpecError> {
         let figures = self.optional_figures(key, keys)?;
         figures.ok_or_else(|| self.error(key, "a table"))
     }
 
-    /// As [`Table::figures`], if the table is there.
+    /// As [`Table::figures`], if present.
     pub(super) fn optional_figures(
         &self,
         key: &str,
@@ -141,7 +141,7 @@ impl<'a> Table<'a> {
             .with_source()
     }
 
-    /// A table with any keys, if it is there.
+    /// A table with any keys, if present.
     pub(super) fn optional_table(&self, key: &str) -> Result<Option<Table<'a>>, SpecError> {
         let value = self.values.get(key);
         value.map(|value| self.inner(key, value)).transpose()
@@ -177,7 +177,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// An error at a key's value, in other words.
+    /// An error at a key's value, with a message of its own.
     pub(super) fn refuse(&self, key: &str, message: impl Display) -> SpecError {
         let value = self.values.get(key);
         let at = value.map_or(self.at, |value| value.span().start);
@@ -276,7 +276,7 @@ impl<'a> Table<'a> {
         Err(self.error(key, expected))
     }
 
-    /// A list of pairs of numbers, at least one. `follows` says whether a pair may follow the one before it.
+    /// A list of pairs of numbers, at least one. `follows`: whether a pair may follow the previous one.
     pub(super) fn pairs(
         &self,
         key: &str,
@@ -305,7 +305,7 @@ fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "._+-".contains(c)
 }
 
-/// A number, whole or not. A whole one may be of any size, so that the range refuses one that is too large.
+/// A number, whole or not. A whole one may have any size, so that the range refuses one that is too large.
 fn number(value: &Spanned<DeValue>) -> Option<f64> {
     match value.get_ref() {
         DeValue::Float(number) => number.as_str().parse().ok(),
@@ -321,7 +321,7 @@ fn pair(value: &Spanned<DeValue>) -> Option<(f64, f64)> {
     }
 }
 
-/// Prints a range, and large numbers as people write them: 1e15, not fifteen zeros.
+/// Prints a range, with large numbers in short form: 1e15.
 struct Range(RangeInclusive<f64>);
 
 impl Display for Range {

@@ -1,10 +1,10 @@
-//! Which jobs are light, by Perf&Fair's rule (section 3): those that do not impact on the performance of their co-runners.
+//! Finds the light jobs by Perf&Fair's rule (section 3): those that do not slow their co-runners.
 //!
-//! The paper gives its thresholds, 19 accesses to the last-level cache and 3.5 reads from memory per microsecond, but not
-//! how great an impact they stand for. Here a program is light if it slows others by at most 4 % for each other core that
-//! runs it, and by at most a fifth when all do. The 4 % are a choice: they gave the paper's reads before hits of the cache had
-//! a price in the simulation, and give five times as many now. It gives more accesses to the cache than the paper, too, since
-//! the simulated cache serves any number of them: what hurts is only what they drive out.
+//! The paper gives its thresholds, 19 accesses to the last-level cache and 3.5 reads from memory per microsecond, but
+//! not the slowdown behind them. Here a program is light if it slows others by at most 4 % per other core that runs it,
+//! and by at most a fifth when all do. The 4 % are a choice: they gave the paper's reads before cache hits had a cost
+//! in the simulation, and give five times as many now. They allow more cache accesses than the paper, too, since the
+//! simulated cache serves any number of them: only the lines they evict do harm.
 
 use super::{Together, mixed};
 use crate::machine::MachineSpec;
@@ -12,15 +12,15 @@ use crate::program::ProgramSpec;
 use cosched_core::{CpuId, Nanos};
 use std::sync::Arc;
 
-/// Greatest mean slowdown of another program by one core with a light program, less 1.
+/// Maximum mean slowdown of another program by one core with a light program, minus 1.
 const IMPACT_OF_ONE: f64 = 0.04;
-/// The same by all other cores together.
+/// The same for all other cores together.
 const IMPACT_OF_ALL: f64 = 0.2;
 
-/// Greatest ratio of a threshold to the heaviest light program.
+/// Maximum ratio of a threshold to the heaviest light program.
 const MARGIN: f64 = 1.05;
 
-/// The most that a light job asks for, per microsecond.
+/// Maximum demand of a light job, per microsecond.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LightFit {
     /// Accesses to the last-level cache.
@@ -29,7 +29,7 @@ pub struct LightFit {
     pub mm_trans_per_us: f64,
 }
 
-/// What a program asks for alone, and whether it is light.
+/// Solo demand of a program, and whether it is light.
 struct Judged {
     llc: f64,
     mm: f64,
@@ -42,8 +42,8 @@ impl Judged {
     }
 }
 
-/// Finds the thresholds that tell as many light programs as possible from the others, and call none of the others light.
-/// Each program is judged by what it does to all of them. `cores` holds a CPU of each core of a memory domain.
+/// Finds the thresholds that include as many light programs as possible and no other. Each program is judged by its
+/// impact on all of them. `cores` has a CPU of each core of a memory domain.
 pub(super) fn fit(
     machine: &Arc<MachineSpec>,
     programs: &[Arc<ProgramSpec>],
@@ -64,7 +64,7 @@ pub(super) fn fit(
         length,
     };
     let alone = bench.alone_on(first);
-    // What a program asks for there: cores of another type ask for less.
+    // The demand on those cores: cores of another type have less.
     let there = others.first().map(|&cpu| bench.alone_on(cpu));
     let there = there.as_ref().unwrap_or(&alone);
     let programs = programs.iter().zip(there);
@@ -74,7 +74,7 @@ pub(super) fn fit(
     thresholds(&judged)
 }
 
-/// The cores on which programs are measured beside each other: a probe on the first, a program on all others.
+/// The cores to measure co-runners on: a probe on the first, a program on all others.
 struct Bench<'a> {
     machine: &'a Arc<MachineSpec>,
     programs: &'a [Arc<ProgramSpec>],
@@ -96,7 +96,7 @@ impl Bench<'_> {
             .collect()
     }
 
-    /// Judges a program by its run alone and by its mean impact on all programs.
+    /// Judges a program by its solo run, and its mean impact on all programs.
     fn judge(&self, program: &Arc<ProgramSpec>, own: &Together, alone: &[Together]) -> Judged {
         let most = 1.0 + (IMPACT_OF_ONE * self.others.len() as f64).min(IMPACT_OF_ALL);
         let probes = self.programs.iter().zip(alone);
@@ -144,7 +144,8 @@ fn thresholds(programs: &[Judged]) -> LightFit {
     }
 }
 
-/// A threshold a little beyond the heaviest light program. Counters are noisy, so that one must not lie on the border.
+/// A threshold a little beyond the heaviest light program. Counters are noisy, so that program must not lie on the
+/// border.
 fn beyond(border: f64, values: impl Iterator<Item = f64>) -> f64 {
     let next = values
         .filter(|&value| value > border)
@@ -162,7 +163,8 @@ mod tests {
 
     #[test]
     fn most_light_programs_are_told_and_no_heavy_one_is_called_light() {
-        // The light one that reads 9 would let in the heavy one at (30, 8), and the one at (60, 1) that at (50, 1).
+        // The light program that reads 9 would include the heavy one at (30, 8), and the one at (60, 1) that at (50,
+        // 1).
         let programs = [
             program(10.0, 1.0, true),
             program(20.0, 3.0, true),

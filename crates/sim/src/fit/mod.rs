@@ -1,7 +1,7 @@
-//! Finds the policies' parameters for a simulated machine as the papers found theirs: by running programs.
+//! Fits the policies' parameters to a simulated machine as the papers did: by running programs.
 //!
-//! Of the machine's description the fit uses only the topology and, for two types of core, the power of their cores.
-//! The lucky paper takes that power from elsewhere too. Instances behave exactly as their profiles say.
+//! The fit uses only the topology of the machine's description and, for two types of core, the power of their cores.
+//! The lucky paper takes that power from elsewhere too. Instances behave exactly like their profiles.
 
 mod light;
 
@@ -18,25 +18,24 @@ use cosched_core::model::power::PowerModel;
 use cosched_core::{CpuId, Machine, Nanos};
 use std::sync::Arc;
 
-/// The most demanding of EFS's synthetic programs: it does nothing but miss.
+/// The most demanding of EFS's synthetic programs: it only misses.
 const MICRO_BENCHMARK: &str = "bus-100";
 
-/// Simulated time for which each program ran when the built-in machines were fitted; it covers some of the phases.
+/// Simulated time of each program in the fit of the built-in machines; it covers some of the phases.
 pub const FIT_LENGTH: Nanos = Nanos::from_ms(20_000);
 
-/// The parameters that a fit found for a machine.
+/// The fitted parameters of a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineFit {
-    /// The rate at which one memory domain moves lines when each of its cores asks for as much as it can, per microsecond
-    /// (EFS, section 5.1).
+    /// Lines per microsecond of one memory domain when each of its cores asks for as much as it can (EFS, section 5.1).
     pub mu_trans_per_us: f64,
     /// Power of the machine by the active cores of one memory domain, with no core of another domain active (EFS, Eq. 25).
     pub power: PowerModel,
-    /// Cores of one memory domain, and so the number of steps that were measured.
+    /// Number of cores of one memory domain, and so of measured steps.
     pub cores: usize,
-    /// What counts as light.
+    /// The thresholds of a light job.
     pub light: LightFit,
-    /// The models that relate the types of core, if there are exactly two.
+    /// The models of the types of core, if there are exactly two.
     pub core_types: Option<CoreTypesFit>,
 }
 
@@ -53,11 +52,11 @@ pub struct CoreTypesFit {
     pub to_small: RegressionFit,
 }
 
-/// Finds the parameters of a machine from runs of the SPEC CPU2006 profiles and of EFS's micro-benchmark, each for
+/// Fits the parameters of a machine to runs of the SPEC CPU2006 profiles and of EFS's micro-benchmark, each for
 /// `length` of simulated time.
 ///
 /// # Errors
-/// The runs determine no power model or no regression, as with a `length` of 0 or on an unusual machine.
+/// The runs determine no power model or no regression, for example with a `length` of 0 or on an unusual machine.
 pub fn fit(machine: &Arc<MachineSpec>, length: Nanos) -> Result<MachineFit, ModelError> {
     let spec: Vec<Arc<ProgramSpec>> = PROGRAMS
         .iter()
@@ -65,13 +64,13 @@ pub fn fit(machine: &Arc<MachineSpec>, length: Nanos) -> Result<MachineFit, Mode
         .filter_map(|file| builtin_program(file.name).map(Arc::new))
         .collect();
     let cores = first_of_each_core(machine);
-    // Fewer copies can reach more, where streams take bandwidth from each other; but with as many the bus is full.
+    // Fewer copies can reach more where streams take bandwidth from each other, but with all of them the bus is full.
     let bus = builtin_program(MICRO_BENCHMARK).map(Arc::new);
     let mu_trans_per_us = bus.map_or(0.0, |bus| {
         rates(machine, &bus, cores.len(), length).lines_per_ns * 1e3
     });
     let power = fit_power(machine, &spec, &cores, length)?;
-    // Each program meets every other, and impacts show soon.
+    // Each program runs beside every other, and impacts show soon.
     let light = light::fit(machine, &spec, &cores, Nanos(length.0 / 2));
     let core_types = match &machine.core_types[..] {
         [big, small] => Some(fit_core_types(machine, (big, small), &spec, length)?),
@@ -87,7 +86,7 @@ pub fn fit(machine: &Arc<MachineSpec>, length: Nanos) -> Result<MachineFit, Mode
 }
 
 impl MachineFit {
-    /// The policies' parameters that follow from the fit, in the order of the policies, rounded to four digits.
+    /// The policies' parameters from the fit, in the order of the policies, rounded to four digits.
     pub fn params(&self) -> Vec<(&'static str, f64)> {
         let [p0, p1, p2, p_more] = self.power.steps_w;
         let mut params = vec![
@@ -158,8 +157,8 @@ fn first_of_each_core(machine: &MachineSpec) -> Vec<CpuId> {
         .collect()
 }
 
-/// Finds the power of 0, 1, 2 and all cores of one memory domain, given by their first CPUs: means over copies of every
-/// program. What all cores add beyond the second is shared evenly among them (EFS, section 5.1).
+/// Fits the power of 0, 1, 2 and all cores of one memory domain, given by their first CPUs: means over copies of every
+/// program. The power that all cores add beyond the second is shared evenly (EFS, section 5.1).
 fn fit_power(
     machine: &Arc<MachineSpec>,
     programs: &[Arc<ProgramSpec>],
@@ -198,7 +197,7 @@ fn watts(
     done.energy_j / done.time.as_s()
 }
 
-/// Fits the models from runs of every program alone on a core of each type, with the same work on both.
+/// Fits the models to runs of every program alone on a core of each type, with the same work on both.
 fn fit_core_types(
     machine: &Arc<MachineSpec>,
     (big, small): (&CoreTypeSpec, &CoreTypeSpec),
@@ -244,7 +243,7 @@ fn first_of_type(machine: &Machine, core_type: usize) -> Option<CpuId> {
     first.map(|cpu| cpu.id)
 }
 
-/// What copies of a program do together on a machine.
+/// Total rates of copies of a program on a machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
     /// Instructions of all copies per ns.
@@ -278,7 +277,7 @@ pub fn rates(
     }
 }
 
-/// What the copies of a program did together.
+/// Counts of a joint run of programs.
 struct Together {
     time: Nanos,
     tallies: Vec<Tally>,
@@ -291,7 +290,7 @@ impl Together {
         self.tallies.iter().map(|tally| tally.instructions).sum()
     }
 
-    /// Rates of all copies, as the regressions take them.
+    /// Total rates of all copies, for the regressions.
     fn sample(&self) -> CoreSample {
         let reads: f64 = self.tallies.iter().map(|tally| tally.reads).sum();
         CoreSample {

@@ -1,10 +1,9 @@
-//! The kernel's scheduler across CPUs: it chooses a CPU for threads that start or wake, and evens out the load.
+//! The kernel's scheduler across CPUs: it chooses a CPU for threads that start or wake, and balances the load.
 //!
-//! A thread that starts or wakes goes to the CPU with the least to do, and among several idle ones to one of an idle
-//! core. Of these it prefers the cache that it was at before; a thread that has not run yet goes to the cache with the
-//! least to do. A CPU that runs out of work takes a waiting thread from another at once, from its own cache first.
-//! Every balancing interval each CPU with at least two threads less than another takes one over, and an idle core takes
-//! one of two threads that share a core.
+//! A thread that starts or wakes goes to the CPU with the least load, and among several idle ones to one of an idle
+//! core. Of these it prefers its last cache; a new thread goes to the cache with the least load. A CPU that runs out of
+//! work pulls a waiting thread from another at once, from its own cache first. Every balancing interval each CPU with
+//! at least two threads less than another pulls one, and an idle core pulls one of two threads that share a core.
 
 use super::World;
 use super::thread::{State, Thread};
@@ -49,7 +48,7 @@ impl World {
         cpus.map(|&cpu| self.cpus[cpu].runnable()).sum()
     }
 
-    /// Gives a CPU without work a waiting thread from the longest queue, of its own cache first.
+    /// Pulls a waiting thread to an idle CPU from the longest queue, its own cache's first.
     pub(crate) fn pull_when_idle(&mut self, cpu: usize) {
         if self.shared == 0 || !self.cpus[cpu].online {
             return;
@@ -57,7 +56,7 @@ impl World {
         self.take_over(cpu, 2);
     }
 
-    /// Moves a waiting thread to a CPU from the longest queue of at least `least` threads, of its own cache first.
+    /// Migrates a waiting thread to a CPU from the longest queue of at least `least` threads, its own cache's first.
     fn take_over(&mut self, cpu: usize, least: usize) {
         let found = self
             .busiest(cpu, least, true)
@@ -67,8 +66,8 @@ impl World {
         }
     }
 
-    /// A waiting thread that may use `cpu`, of the CPU with the most to do, which has at least `least` threads. `near`
-    /// tells whether that CPU has the same last-level cache.
+    /// A waiting thread that may use `cpu`, of the most loaded CPU, which has at least `least` threads. `near`: whether
+    /// that CPU has the same last-level cache.
     fn busiest(&self, cpu: usize, least: usize, near: bool) -> Option<usize> {
         let mut best: Option<(usize, usize)> = None;
         for (other, state) in self.cpus.iter().enumerate() {
@@ -78,7 +77,7 @@ impl World {
             if other == cpu || load < least || is_near != near || is_less {
                 continue;
             }
-            // From the end of the queue: the thread that runs last loses least.
+            // From the end of the queue: the last thread to run loses least.
             let mut waiting = state.queue.iter().rev().map(|&(_, thread)| thread);
             if let Some(thread) = waiting.find(|&thread| self.may_use(thread, cpu)) {
                 best = Some((load, thread));
@@ -118,7 +117,7 @@ impl World {
         cpus.filter_map(|&cpu| self.cpus[cpu].current)
     }
 
-    /// Lets idle cores take one of two threads that run on the same core.
+    /// Lets idle cores pull one of two threads that run on the same core.
     fn spread_over_cores(&mut self) {
         for core in 0..self.cores.len() {
             if self.load_of_core(core) > 0 {

@@ -1,10 +1,9 @@
-//! What a program does on a core of a certain type: its profile, converted into the figures that the world computes
-//! with.
+//! The behaviour of a program on a type of core: its profile in the units of the simulation.
 //!
-//! Cycles per instruction = core part + hits x penalty of a hit + misses x penalty of a miss. The shape of the misses comes
-//! from one measurement (misses by cache size, prefetcher off), their level from another (lines read from memory,
-//! prefetches included). The penalty of a miss grows with the latency as the profile's own fit says, and a hit of the last
-//! level costs what a miss of so little latency would. So a line that is lost costs the difference.
+//! Cycles per instruction = core part + hits x penalty of a hit + misses x penalty of a miss. The shape of the misses
+//! comes from one measurement (misses by cache size, prefetcher off), their level from another (lines read from memory,
+//! prefetches included). The penalty of a miss grows with the latency by the profile's own fit. A hit of the last level
+//! costs as much as a miss with its latency would. So a lost line costs the difference.
 
 use crate::machine::CoreTypeSpec;
 use crate::program::{Phase, ProgramCache, ProgramSpec, Stall};
@@ -12,19 +11,19 @@ use crate::program::{Phase, ProgramCache, ProgramSpec, Stall};
 /// Lines of 64 bytes in a MB of 2^20 bytes.
 pub(crate) const LINES_PER_MB: f64 = 16_384.0;
 
-/// Size in MB of the second-level cache behind which the profiles' last-level cache was measured.
+/// Size in MB of the second-level cache in the measurement of the profiles' last-level cache.
 const MEASURED_L2_MB: f64 = 1.0;
 
 /// Size in KB of the first-level cache of the profiles.
 const FIRST_LEVEL_KB: f64 = 32.0;
 
-/// Misses per KI that the profiles' tables, which have one decimal, show as 0.0: half of what is rounded away at most.
+/// Misses per KI for an entry 0.0 of the profiles, which have one decimal: half the greatest rounding error.
 const ROUNDED_AWAY: f64 = 0.025;
 
-/// The part of the cycles in the core that can have been spent on hits of the last level, at most: a guard for odd files.
+/// Maximum share of hits of the last level in the cycles in the core: a guard for odd files.
 const MOST_ON_HITS: f64 = 0.8;
 
-/// With fewer misses per instruction than this a fit does not tell what one of them costs.
+/// Least misses per instruction for which a fit gives the cost of a miss.
 const LEAST_FITTED: f64 = 1e-9;
 
 /// A program on a type of core. Counts are per instruction.
@@ -34,24 +33,24 @@ pub(crate) struct Behaviour {
     pub(crate) cpi: f64,
     /// Accesses to the first-level cache.
     pub(crate) l1: f64,
-    /// Accesses to the last-level cache, prefetches included: the lines read if nothing is held there.
+    /// Accesses to the last-level cache, prefetches included: the lines read while it holds none.
     pub(crate) llc: f64,
-    /// Cycles that a hit of the last level costs.
+    /// Cycles per hit of the last level.
     pub(crate) hit: f64,
-    /// Lines written for each line read.
+    /// Lines written per line read.
     pub(crate) writes: f64,
-    /// Cycles that a miss costs.
+    /// Cycles per miss.
     pub(crate) penalty: Penalty,
     /// (lines held, lines read per instruction), linear in between, constant before the first and after the last. Lines
     /// in the private caches count as held in the last level.
     reads: Vec<(f64, f64)>,
-    /// The greatest change of `reads` for each line held.
+    /// The greatest change of `reads` per line held.
     pub(crate) steepest: f64,
     /// Its phases; never empty.
     pub(crate) phases: Vec<Phase>,
 }
 
-/// Cycles that a miss costs by latency: a line through 0 up to a knee, and another line from there.
+/// Cycles per miss by latency: a line through 0 up to a knee, and another line from there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Penalty {
     knee: f64,
@@ -83,7 +82,7 @@ impl Penalty {
                 cpi_per_100_cycles,
                 from_cycles,
             } => {
-                // The fit holds for all the misses that it was made with: they cause all cycles outside the core.
+                // The fit includes all misses of its measurement: they cause all cycles outside the core.
                 let misses = program.memory.reads_per_ki / 1_000.0;
                 if misses < LEAST_FITTED {
                     return Penalty {
@@ -144,12 +143,12 @@ fn exp2(x: f64) -> f64 {
     power * (1.0 + rest)
 }
 
-/// Lines read from memory per instruction, prefetches included, by the MB of all private and shared cache that hold the
-/// program's lines; the first point is what a second level of this size lets through.
+/// Lines read from memory per instruction, prefetches included, by the MB of private and shared cache that hold the
+/// program's lines. The first point is for a second level of this size alone.
 fn lines_by_size(program: &ProgramSpec, l2_kb: f64) -> Vec<(f64, f64)> {
     let cache = &program.cache;
-    // The last level was measured behind a second level of 1 MB that holds other lines than it. So the misses of that
-    // second level are those with 1 MB in all.
+    // The last level was measured behind a second level of 1 MB with other lines. So the misses of that second level
+    // are those with 1 MB in all.
     let mut misses = vec![(MEASURED_L2_MB, cache.llc_accesses_per_ki)];
     misses.extend(
         cache
@@ -183,20 +182,20 @@ fn lines_by_size(program: &ProgramSpec, l2_kb: f64) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Misses per KI of a second level between the two measured sizes. Between them the misses follow a power of the size, as
-/// the misses of caches do (Hartstein et al., "Cache miss behavior: is it sqrt(2)?", CF 2006).
+/// Misses per KI of a second level between the two measured sizes, by a power law of the size (Hartstein et al., "Cache
+/// miss behavior: is it sqrt(2)?", CF 2006).
 fn behind(cache: &ProgramCache, l2_kb: f64) -> f64 {
     let (first, last) = (log2(FIRST_LEVEL_KB), log2(MEASURED_L2_MB * 1_024.0));
     let part = ((log2(l2_kb) - first) / (last - first)).clamp(0.0, 1.0);
     let [above, below] =
         [cache.l1_misses_per_ki, cache.llc_accesses_per_ki].map(|misses| misses.max(ROUNDED_AWAY));
     let misses = exp2(log2(above) + (log2(below) - log2(above)) * part);
-    // A program without any has none here either.
+    // A program without misses has none here either.
     misses.min(cache.l1_misses_per_ki.max(cache.llc_accesses_per_ki))
 }
 
 impl Behaviour {
-    /// The program on a core of this type, whose last-level cache has hits of this latency in cycles.
+    /// The program on a core of this type, with this hit latency of the last-level cache in cycles.
     pub(crate) fn new(program: &ProgramSpec, core: &CoreTypeSpec, hit_cycles: f64) -> Behaviour {
         let reads = lines_by_size(program, core.l2_kb);
         let penalty = Penalty::of(program);
@@ -206,7 +205,7 @@ impl Behaviour {
             let all = lines_by_size(program, measured.l2_kb);
             let hits = all[0].1 - interpolate(&all, program.memory.at_mb).0;
             let on_hits = hits * penalty.at(measured.llc_cycles).0;
-            // Where the guess is too high, hits cost less on every machine.
+            // If the estimate is too high, hits cost less on every machine.
             let too_much = (on_hits / (MOST_ON_HITS * cpi)).max(1.0);
             hit /= too_much;
             cpi -= on_hits / too_much;
@@ -247,14 +246,14 @@ impl Behaviour {
         }
     }
 
-    /// Lines read per instruction while `held` lines are in the cache, the slope per line held, and the ends of the
-    /// straight piece that `held` lies on.
+    /// Lines read per instruction with `held` lines in the cache, the slope per line held, and the ends of the linear
+    /// piece around `held`.
     pub(crate) fn reads(&self, held: f64) -> (f64, f64, (f64, f64)) {
         interpolate(&self.reads, held)
     }
 }
 
-/// Value, slope, and the ends of the straight piece at `x`; constant beyond the last point.
+/// Value, slope, and the ends of the linear piece at `x`; constant beyond the last point.
 fn interpolate(points: &[(f64, f64)], x: f64) -> (f64, f64, (f64, f64)) {
     let above = points
         .iter()
@@ -329,7 +328,7 @@ mod tests {
 
     #[test]
     fn the_profile_comes_back_under_the_conditions_of_its_measurement() {
-        // Behind the second level, and with the latency of the last level, of the measurement.
+        // With the second level and the last level's latency of the measurement.
         let behaviour = Behaviour::new(&mcf(), &core(256.0), 36.0);
         let (reads, _, _) = behaviour.reads(2.5 * LINES_PER_MB);
         assert!((reads - 0.0598).abs() < 1e-12);
@@ -341,7 +340,7 @@ mod tests {
                 "{latency}"
             );
         }
-        // Below the fit the penalty falls in a line to 0, without a jump at the knee.
+        // Below the fit the penalty falls linearly to 0, without a jump at the knee.
         let (below, above) = (
             behaviour.penalty.at(227.999).0,
             behaviour.penalty.at(228.0).0,
@@ -383,7 +382,7 @@ mod tests {
         }
         // 123.2 x (75.8 / 123.2)^(3/5)
         assert!((of(&mcf(), 256.0) / level / 92.05 - 1.0).abs() < 0.04);
-        // What a table with one decimal shows as 0.0 is taken as 0.025: 6.8 x (0.025 / 6.8)^(3/5)
+        // An entry 0.0 of a table with one decimal counts as 0.025: 6.8 x (0.025 / 6.8)^(3/5)
         let rare = ProgramCache {
             l1_misses_per_ki: 6.8,
             llc_accesses_per_ki: 0.0,
@@ -408,7 +407,7 @@ mod tests {
         let (reads, _, _) = behaviour.reads(2.5 * LINES_PER_MB);
         assert!((behaviour.cpi - 0.04).abs() < 1e-12);
         assert!((behaviour.cpi + (behaviour.llc - reads) * behaviour.hit - 0.2).abs() < 1e-12);
-        // One whose cycles have no hits in them pays for all.
+        // A program without hits in its cycles pays for all.
         program.core.hits = None;
         let behaviour = Behaviour::new(&program, &core(256.0), 36.0);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Exponential decay by basic arithmetic alone, so that it is the same on every machine.
+//! Exponential decay by basic arithmetic, so that it is the same on every machine.
 
 /// e^-x for x >= 0, to about 1e-10.
 pub(crate) fn decay(x: f64) -> f64 {

@@ -1,4 +1,4 @@
-//! Energy of what is switched on, by time, of what is executed, and of what is moved.
+//! Energy of active parts by time, of instructions executed, and of lines moved.
 
 use super::World;
 
@@ -24,7 +24,7 @@ impl Energy {
 }
 
 impl World {
-    /// Notes which cores and sockets are active from now on. The caller has brought every core that changes up to now.
+    /// Updates which cores and sockets are active. The caller has synced every core that changes.
     pub(crate) fn note_activity(&mut self) {
         for at in 0..self.dirty.len() {
             let core = self.dirty[at];

@@ -1,24 +1,23 @@
-//! A last-level cache, which its cores share: whose lines are replaced when a line is read.
+//! A last-level cache, shared by its cores, and the replacement of its lines.
 //!
-//! Lines that nobody uses any more go first: lines of threads that do not run, and empty ones. A real policy protects
-//! what is used; the pseudo-LRU of these caches does. Only when there are none left is a random line replaced. So a
-//! thread that begins to run fills its part without taking lines from those beside it, as long as the one before it has
-//! left some. With [`Replacement::Random`] all lines are alike.
+//! Unused lines go first: lines of threads that do not run, and empty ones. A real policy protects lines in use, as the
+//! pseudo-LRU of these caches does. Only when no unused line is left is a random line replaced. So a thread that starts
+//! to run fills its part without taking lines from its co-runners, as long as unused lines are left. With
+//! [`Replacement::Random`] all lines are alike.
 //!
-//! A thread that holds `o` of `S` lines and reads `r` lines per ns, while all together read `R`, changes what it holds by
-//! `r` while the cache is being filled, and by `r - R o / S` once it is full. It counts as full as long as only a few lines
-//! are unused. What running threads hold and what is unused are always all lines: a thread reports what it has gained.
+//! Let a thread hold `o` of `S` lines and read `r` lines per ns, and all together `R`. Its lines change by `r` while
+//! the cache fills, and by `r - R o / S` once it is full. It counts as full while only a few lines are unused. Lines of
+//! running threads and unused lines are always all lines: a thread reports its gains.
 
 use super::decay::decay;
 use crate::machine::Replacement;
 
-/// A cache is full when fewer than this share of its lines is unused.
+/// Share of unused lines below which a cache is full.
 const FULL: f64 = 1e-3;
-/// A full cache is being filled again when more than this share of its lines is unused. Between the two it stays what it
-/// is, so that a few lines do not change it to and fro.
+/// Share of unused lines above which a full cache fills again. The gap keeps a few lines from switching it to and fro.
 const FILLING: f64 = 1e-2;
 
-/// Below this a survivor's share is as good as nothing. It keeps the shares from being rounded to 0.
+/// Share of the survivors that counts as none. It keeps the shares from being rounded to 0.
 const LEAST_SHARE: f64 = 1e-200;
 
 #[derive(Clone, Debug)]
@@ -32,26 +31,25 @@ pub(crate) struct Llc {
     fill: f64,
     /// The cores that share it.
     pub(crate) cores: Vec<usize>,
-    /// How many times its content has been replaced since the start, while it was full.
+    /// Number of replacements of its whole content since the start, while it was full.
     pub(crate) turnover: f64,
-    /// Empty lines, and lines of threads that do not run. Below 0 when running threads count as having slightly more than
-    /// all: their rates are solved again only after a step.
+    /// Empty lines, and lines of threads that do not run. Below 0 if running threads count as holding slightly more
+    /// than all: their rates are solved again only after a step.
     unused: f64,
     /// Whether unused lines are replaced first; otherwise all lines are alike.
     filling: bool,
-    /// While it is being filled: lines that were read, by the rates, since all its cores were up to now. Threads have
-    /// gained at most these.
+    /// While it fills: lines read by the rates since all its cores were last synced. Threads have gained at most these.
     counted: f64,
-    /// What is left of unused lines.
+    /// The surviving share of unused lines.
     mark: Mark,
-    /// The instant up to which the figures are right, in ns.
+    /// The instant of the present figures, in ns.
     at: u64,
 }
 
-/// A moment in the life of unused lines: what is left of them later follows from the moment at which they became unused.
+/// A moment in the life of unused lines. The share left later follows from the moment at which they became unused.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Mark {
-    /// How often all unused lines have been replaced.
+    /// Number of times that all unused lines have been replaced.
     generation: u64,
     /// Share of the generation's first lines that is left.
     share: f64,
@@ -83,7 +81,7 @@ impl Llc {
         }
     }
 
-    /// Brings the figures up to now.
+    /// Advances the figures to now.
     pub(crate) fn advance(&mut self, now: u64) {
         let lines = self.fill * (now - self.at) as f64;
         self.at = now;
@@ -96,7 +94,7 @@ impl Llc {
         }
     }
 
-    /// Only such a share of the unused lines keeps its content.
+    /// Keeps only this share of the unused lines.
     fn keep(&mut self, share: f64) {
         self.mark.share *= share;
         if self.mark.share < LEAST_SHARE {
@@ -107,18 +105,18 @@ impl Llc {
         }
     }
 
-    /// Whether it is being filled: unused lines are replaced first. While it is, what is unused is right only after all
-    /// its cores are up to now.
+    /// Whether it fills: unused lines are replaced first. While it does, the number of unused lines is exact only once
+    /// all its cores are synced.
     pub(crate) fn is_filling(&self) -> bool {
         self.filling
     }
 
-    /// All its cores are up to now.
+    /// Records that all its cores are synced.
     pub(crate) fn all_synced(&mut self) {
         self.counted = 0.0;
     }
 
-    /// Replacements of its whole content per ns at present; none while it is being filled.
+    /// Present replacements of its whole content per ns; 0 while it fills.
     pub(crate) fn pace(&self) -> f64 {
         if self.filling {
             0.0
@@ -127,8 +125,7 @@ impl Llc {
         }
     }
 
-    /// In how many ns it may be full, if it is being filled. Threads that fill their part read ever less, so it takes at
-    /// least this.
+    /// Least time in ns until it is full, if it fills: threads that fill their part read ever less.
     pub(crate) fn may_be_full_in(&self) -> f64 {
         if self.filling && self.fill > 0.0 {
             (self.unused - self.counted).max(0.0) / self.fill
@@ -137,7 +134,7 @@ impl Llc {
         }
     }
 
-    /// Changes the number of unused lines, and whether it is being filled.
+    /// Changes the number of unused lines, and whether it fills.
     fn add_unused(&mut self, lines: f64) {
         self.unused += lines;
         if self.replacement == Replacement::UnusedFirst {
@@ -146,7 +143,7 @@ impl Llc {
         }
     }
 
-    /// Running threads hold so many lines more.
+    /// Adds lines to those of running threads.
     pub(crate) fn gained(&mut self, lines: f64) {
         if self.filling && lines > 0.0 {
             self.keep((1.0 - lines / self.unused).max(0.0));
@@ -154,19 +151,19 @@ impl Llc {
         self.add_unused(-lines);
     }
 
-    /// From now on a core reads so many lines per ns. The cache must be up to now.
+    /// Sets the lines per ns that a core reads from now on. The cache must be advanced to now.
     pub(crate) fn set_fill(&mut self, core: usize, lines: f64) {
         self.fills[core] = lines;
         self.fill = self.cores.iter().map(|&core| self.fills[core]).sum();
     }
 
-    /// A thread that holds so many lines stops running: from now on nobody uses them.
+    /// Releases the lines of a thread that stops running.
     pub(crate) fn leave(&mut self, held: f64) -> Mark {
         self.add_unused(held);
         self.mark
     }
 
-    /// What a thread still holds that stopped running at `mark` with so many lines.
+    /// The lines left of a thread that stopped running at `mark` with `held` lines.
     pub(crate) fn left_of(&self, held: f64, mark: Mark) -> f64 {
         if mark.generation == self.mark.generation {
             held * (self.mark.share / mark.share).min(1.0)
@@ -175,12 +172,12 @@ impl Llc {
         }
     }
 
-    /// A thread runs again with so many lines.
+    /// Returns its lines to a thread that runs again.
     pub(crate) fn take(&mut self, held: f64) {
         self.add_unused(-held);
     }
 
-    /// Lines that nobody uses.
+    /// Number of unused lines.
     #[cfg(test)]
     pub(crate) fn unused(&self) -> f64 {
         self.unused
@@ -213,12 +210,12 @@ mod tests {
         llc.advance(250);
         llc.gained(200.0);
         assert_eq!((llc.turnover, llc.pace()), (0.0, 0.004));
-        // One with 400 lines stops; half of them are left when others have gained 200, who have lost nothing.
+        // A thread with 400 lines stops; half of them are left when the others, which lost nothing, have gained 200.
         let mark = llc.leave(400.0);
         llc.advance(300);
         llc.gained(200.0);
         assert_eq!((llc.left_of(400.0, mark), llc.turnover), (200.0, 0.0));
-        // It comes back with them. Then nothing is unused, and all lose.
+        // It comes back with them. Then no line is unused, and all lose.
         llc.take(200.0);
         llc.advance(550);
         assert_eq!(llc.turnover, 1.0);
@@ -235,7 +232,7 @@ mod tests {
         assert!(!llc.is_filling());
         llc.gained(-1.0);
         assert!(llc.is_filling());
-        // All lines of one that is gone are replaced.
+        // All lines of an ended thread are replaced.
         let mark = llc.leave(100.0);
         llc.gained(200.0);
         assert_eq!(llc.left_of(100.0, mark), 0.0);

@@ -1,52 +1,52 @@
-//! The memory of a socket. All cores see one latency: the latency at which they ask for exactly the bandwidth that
-//! memory delivers at that latency.
+//! The memory of a socket. All cores see one latency: the one at which they ask for exactly the bandwidth that memory
+//! delivers at it.
 
 use crate::curve::LatencyCurve;
 use crate::machine::MemorySpec;
 use std::sync::Arc;
 
-/// Lines per ns of a GB/s of 10^9 bytes.
+/// Lines per ns at 1 GB/s of 10^9 bytes.
 const LINES_PER_NS_PER_GB_PER_S: f64 = 1.0 / 64.0;
 
-/// Changes of the latency, or of what a core asks for, below this share are not solved again.
+/// Least change of the latency, or of a core's demand, as a share, to solve for.
 const TOLERANCE: f64 = 0.004;
 
-/// The sums are computed afresh after this many changes, so that rounding errors can't add up.
+/// Number of changes after which the sums are computed anew, so that rounding errors can't add up.
 const FRESH_SUM: u32 = 4_096;
 
-/// The memory of one socket. It keeps what each core asks for, so that a change of one core only updates the sum.
+/// The memory of one socket. It stores each core's demand, so that a change of one core only updates the sum.
 #[derive(Clone, Debug)]
 pub(crate) struct Domain {
     curve: Arc<LatencyCurve>,
     idle: f64,
-    /// Lines per ns, if one thread uses each channel.
+    /// Lines per ns with one thread per channel.
     peak: f64,
-    /// Share of `peak` that each further thread costs.
+    /// Share of `peak` lost to each further thread.
     loss: f64,
-    /// What streams take at most, as a share of the bandwidth.
+    /// Maximum loss to streams, as a share of the bandwidth.
     most_lost: f64,
     /// Latency now, in ns.
     pub(crate) latency: f64,
-    /// The latency that each core was last solved with.
+    /// The latency of each core's last solution.
     pub(crate) used: Vec<f64>,
     asks: Vec<Asks>,
     /// Sum of `asks`.
     all: Asks,
     changes: u32,
-    /// Whether a core has asked for something else since the latency was last settled.
+    /// Whether a core's demand changed since the latency was last settled.
     unsettled: bool,
 }
 
-/// What a core asks of a domain.
+/// Demand of a core on a domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Asks {
     /// Lines per ns.
     pub(crate) lines: f64,
-    /// The part of them that is read.
+    /// Share of them that is read.
     pub(crate) reads: f64,
-    /// Decrease of `lines` for each ns by which the latency grows.
+    /// Decrease of `lines` per ns of latency.
     pub(crate) yields: f64,
-    /// The squares of its threads' lines, summed up.
+    /// Sum of the squares of its threads' lines.
     pub(crate) squares: f64,
 }
 
@@ -58,7 +58,7 @@ impl Asks {
         self.squares += sign * other.squares;
     }
 
-    /// How many threads of equal demand would share the lines as unevenly: as many as there are if all ask for the same.
+    /// Effective number of streams: the number of threads with equal demand that would share the lines as unevenly.
     fn streams(&self) -> f64 {
         if self.squares > 0.0 {
             (self.lines * self.lines / self.squares).max(1.0)
@@ -103,7 +103,7 @@ impl Domain {
         }
     }
 
-    /// Adapts the latency to what is asked; returns whether it has changed noticeably.
+    /// Adapts the latency to the demand. Returns whether it changed noticeably.
     pub(crate) fn settle(&mut self) -> bool {
         if !std::mem::replace(&mut self.unsettled, false) {
             return false;
@@ -117,23 +117,22 @@ impl Domain {
         noticeable
     }
 
-    /// Whether a core asks noticeably more or less at the present latency than at the one that it was solved with.
+    /// Whether a core's demand differs noticeably at the present latency from its last solution.
     pub(crate) fn is_stale(&self, core: usize) -> bool {
         let asks = &self.asks[core];
         (self.used[core] - self.latency).abs() * asks.yields > TOLERANCE * asks.lines
     }
 
-    /// The most lines per ns that memory delivers to those that ask now. Threads that read different rows of a bank close
-    /// each other's.
+    /// Maximum lines per ns for the present demand. Threads that read different rows of a bank close each other's.
     fn capacity(&self, all: &Asks) -> f64 {
         self.peak * (1.0 - (self.loss * (all.streams() - 1.0)).min(self.most_lost))
     }
 
     /// The latency at which memory delivers exactly the bandwidth that the cores ask for at it. A core's rate is 1 /
-    /// (time in the core + time in memory), so what it asks for falls along a hyperbola. All cores together are treated
-    /// as one.
+    /// (time in the core + time in memory), so its demand falls along a hyperbola. All cores together are treated as
+    /// one.
     fn balance(&self, all: &Asks) -> f64 {
-        // After the last core has stopped asking, rounding leaves a tiny sum.
+        // After the last core has stopped, rounding leaves a tiny sum.
         if all.lines <= 1e-9 * self.peak {
             return self.idle;
         }
@@ -159,17 +158,17 @@ impl Domain {
     }
 }
 
-/// What all cores together ask for, by latency.
+/// Total demand of all cores, by latency.
 struct Demand<'a> {
     domain: &'a Domain,
     /// Lines per ns at the latency `start`.
     lines: f64,
     /// Share of the lines that is read.
     share: f64,
-    /// Relative decrease of the lines for each ns of latency.
+    /// Relative decrease of the lines per ns of latency.
     per_ns: f64,
     start: f64,
-    /// Lines per ns that memory delivers at most.
+    /// Maximum lines per ns of the memory.
     capacity: f64,
 }
 
@@ -177,7 +176,7 @@ struct Demand<'a> {
 type Point = (f64, f64);
 
 impl Demand<'_> {
-    /// How far the latency that the demand at `latency` causes lies above `latency`.
+    /// The latency caused by the demand at `latency`, minus `latency`.
     fn surplus(&self, latency: f64) -> f64 {
         let lines = self.lines / (1.0 + self.per_ns * (latency - self.start)).max(1e-9);
         let caused = self.domain.curve.latency(lines / self.capacity, self.share);
@@ -201,7 +200,7 @@ impl Demand<'_> {
         let low = (self.start + at_start).max(self.domain.idle);
         let at_low = self.surplus(low);
         if at_low < 0.0 {
-            // The idle latency is the solution, but for rounding.
+            // The idle latency is the solution, except for rounding.
             return ((self.domain.idle, 0.0), start);
         }
         ((low, at_low), start)
@@ -258,7 +257,7 @@ mod tests {
         }
     }
 
-    /// What a core asks for that spends `core` ns and a latency / `mlp` on each line.
+    /// Demand of a core that spends `core` ns and a latency / `mlp` per line.
     fn asks(core: f64, mlp: f64, latency: f64) -> Asks {
         let time = core + latency / mlp;
         Asks {
@@ -281,7 +280,7 @@ mod tests {
                     break;
                 }
             }
-            // The reference, by bisection: the latency at which memory delivers what is asked for.
+            // The reference, by bisection: the latency at which memory delivers the demand.
             let asked = |latency: f64| {
                 (0..cores)
                     .map(|core| asks(5.0 + core as f64, 4.0, latency).lines)
@@ -297,8 +296,8 @@ mod tests {
                     high = middle
                 }
             }
-            // On the steep end of the curve a slightly lower latency means a lot more bandwidth, so latencies are
-            // compared.
+            // On the steep end of the curve a slightly lower latency means a lot more bandwidth, so the test compares
+            // latencies.
             assert!(
                 (domain.latency - low).abs() < 2.0 * TOLERANCE * low,
                 "{cores}: {} {low}",
@@ -327,7 +326,7 @@ mod tests {
             (share(&domain) - (1.0 - STREAM_LOSS_MOST)).abs() < 1e-12,
             "with many every access finds another row open"
         );
-        // One that asks for little hardly disturbs; more channels have more banks.
+        // A thread with a small demand hardly disturbs; more channels have more banks.
         let mut domain = Domain::new(
             &MemorySpec {
                 stream_loss: 0.025,

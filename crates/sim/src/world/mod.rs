@@ -1,9 +1,8 @@
 //! The simulated world: cores, caches, memory, the kernel's queues, and time.
 //!
-//! Time jumps from event to event. An event concerns one core: its figures are brought up to now, the event is carried
-//! out, and its rates are solved again. Other cores are visited only if the latency of memory, which they share with
-//! it, has changed noticeably. What cores share of a cache is an integral over time, which each core reads when its
-//! turn comes.
+//! Time jumps from event to event. An event concerns one core: the core is synced to now, the event is carried out, and
+//! its rates are solved again. Other cores are visited only if the latency of their common memory has changed
+//! noticeably. Shares of a cache are integrals over time, which each core reads when its turn comes.
 
 mod balance;
 mod behaviour;
@@ -29,7 +28,7 @@ use run_queue::{CpuState, Times};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// An event that the backend must know of.
+/// An event for the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Happening {
     /// All threads of a task have done their work.
@@ -46,11 +45,12 @@ pub(crate) struct World {
     pub(crate) now: u64,
     pub(crate) cpus: Vec<CpuState>,
     cores: Vec<Core>,
-    /// When the next event on each core is due, and behind them those of the last-level caches. Kept apart from the cores, because every event scans it.
+    /// Instants of the next event of each core, then of each last-level cache. Kept apart from the cores, as every
+    /// event scans them.
     next: Vec<u64>,
     llcs: Vec<Llc>,
     domains: Vec<Domain>,
-    /// Lines read from and written to each memory domain, without the counters' noise.
+    /// True lines read from and written to each memory domain, without the counters' noise.
     moved: Vec<(f64, f64)>,
     pub(crate) threads: Vec<Thread>,
     /// The threads of each task.
@@ -68,7 +68,7 @@ pub(crate) struct World {
     scratch: Vec<Sibling>,
     active_since: Vec<(usize, u64, u64)>,
     pub(crate) happened: Vec<Happening>,
-    /// Share by which a thread's cycles per instruction may change before its rates are solved again.
+    /// Change of a thread's cycles per instruction, as a share, after which its rates are solved again.
     pub(crate) step: f64,
 }
 
@@ -98,7 +98,7 @@ fn behaviours_of(program: &ProgramSpec, spec: &MachineSpec) -> Vec<Behaviour> {
 
 impl World {
     pub(crate) fn new(spec: Arc<MachineSpec>, programs: &[Arc<ProgramSpec>], step: f64) -> World {
-        // The whole machine is simulated, whatever part of it a run may use.
+        // The whole machine is simulated, whatever part of it the run may use.
         let machine = Arc::new(spec.machine());
         let cpus: Vec<CpuState> = machine
             .cpus
@@ -143,7 +143,7 @@ impl World {
         }
     }
 
-    /// Adds a task whose threads share its work evenly; returns its number.
+    /// Adds a task whose threads share its work evenly. Returns its number.
     pub(crate) fn add_task(
         &mut self,
         program: usize,
@@ -167,7 +167,7 @@ impl World {
         task
     }
 
-    /// Starts a task that has ended again: its threads begin anew.
+    /// Restarts a task that has ended: its threads begin anew.
     pub(crate) fn restart_task(&mut self, task: u32, work: f64) {
         let all = self.tasks[task as usize].clone();
         for ix in all.clone() {
@@ -217,7 +217,7 @@ impl World {
         thread
     }
 
-    /// Lets a thread run on some CPUs, ascending and at least one of them online; it stays where it is if it may.
+    /// Lets a thread run on some CPUs, ascending and at least one of them online. It stays where it is if allowed.
     pub(crate) fn place(&mut self, thread_ix: usize, affinity: Arc<[usize]>) {
         let thread = &mut self.threads[thread_ix];
         if thread.state == State::Done {
@@ -253,7 +253,7 @@ impl World {
         }
     }
 
-    /// Ends a thread, whatever it does.
+    /// Ends a thread in any state.
     pub(crate) fn end(&mut self, thread_ix: usize) {
         self.stop(thread_ix);
         if self.threads[thread_ix].state == State::Asleep {
@@ -263,8 +263,8 @@ impl World {
         self.threads[thread_ix].state = State::Done;
     }
 
-    /// Takes a CPU offline or brings it back. What ran on it goes elsewhere, even to CPUs that it may not use, as in
-    /// the kernel.
+    /// Takes a CPU offline or brings it back. Its threads move to other CPUs, even to those that they may not use, as
+    /// in the kernel.
     pub(crate) fn set_online(&mut self, cpu: usize, online: bool) {
         self.cpus[cpu].online = online;
         if online {
@@ -316,7 +316,7 @@ impl World {
         next
     }
 
-    /// Goes to an instant that is not after the next event, and carries out what is due then.
+    /// Goes to an instant not after the next event, and carries out what is due.
     pub(crate) fn advance(&mut self, to: u64) {
         self.now = to;
         for core in 0..self.cores.len() {
@@ -392,7 +392,7 @@ impl World {
         }
     }
 
-    /// Reports that a task sleeps, if none of its threads is awake any more.
+    /// Reports that a task sleeps, if none of its threads is awake.
     fn note_sleep(&mut self, task: u32) {
         let asleep =
             |thread: usize| matches!(self.threads[thread].state, State::Asleep | State::Done);
@@ -401,7 +401,7 @@ impl World {
         }
     }
 
-    /// Lines read from and written to each memory domain up to now.
+    /// Lines read from and written to each memory domain so far.
     pub(crate) fn moved(&mut self) -> &[(f64, f64)] {
         for core in 0..self.cores.len() {
             self.sync(core);
@@ -409,7 +409,7 @@ impl World {
         &self.moved
     }
 
-    /// Brings every figure of a task up to now.
+    /// Syncs every figure of a task to now.
     pub(crate) fn sync_task(&mut self, task: u32) {
         for thread in self.tasks[task as usize].clone() {
             if let State::Running(cpu) = self.threads[thread].state {
@@ -475,7 +475,7 @@ mod tests {
                 lost = lost.max((1.0 - (used + cache.unused()) / cache.size).abs());
             }
         }
-        // Rates are solved again only after a step, so slightly more than all can be held.
+        // Rates are solved again only after a step, so threads can hold slightly more than all lines.
         assert!(fullest > 0.9 && fullest < 1.03, "{fullest}");
         assert!(
             lost < 1e-6,

@@ -1,13 +1,12 @@
-//! What happens in the cores and caches between two changes: bringing a core up to now, and solving for the rates from
-//! now on.
+//! The cores and caches between two changes: syncs a core to now, and solves for its rates from now on.
 //!
 //! A core is the unit: its threads share issue slots and the first-level cache. Between two changes a core's rates are
 //! constant. They are solved again when something on the core changes, when the latency of memory has changed
-//! noticeably, and when what its threads hold of the last-level cache has moved far enough to matter.
+//! noticeably, and when its threads' lines in the last-level cache have changed enough to matter.
 //!
-//! What a thread holds of the last-level cache grows with what it reads and falls with what is replaced ([`llc`](super::llc)).
-//! Along a straight piece of the curve of misses its reads fall linearly as it holds more, so this is an exponential
-//! approach, which is computed exactly.
+//! A thread's lines in the last-level cache grow with its reads and fall with replacements ([`llc`](super::llc)). On a
+//! linear piece of the curve of misses its reads fall linearly with its lines, so this is an exponential approach,
+//! computed exactly.
 
 use super::World;
 use super::decay::decay;
@@ -15,15 +14,15 @@ use super::memory::Asks;
 use super::thread::{State, Tally, Thread};
 use cosched_core::Machine;
 
-/// Shortest time between two solutions for a core's rates, in ns, for each unit of the step.
+/// Shortest time between two solutions for a core's rates, in ns, per unit of the step.
 const SHORTEST_STEP: f64 = 500_000.0;
 /// Longest time between two solutions, in ns.
 const LONGEST_STEP: f64 = 250_000_000.0;
-/// The threads of a core adapt to each other in at most this many rounds. They stop when no rate changes by more than
-/// the tolerance.
+/// Maximum number of rounds in which the threads of a core adapt to each other, and greatest change of a rate, as a
+/// share, to stop at.
 const SMT_ROUNDS: usize = 12;
 const SMT_TOLERANCE: f64 = 1e-4;
-/// When the pace of a cache has changed by this share, its cores check whether they must be solved earlier.
+/// Change of a cache's pace, as a share, at which its cores check whether they must be solved earlier.
 const PACE_TOLERANCE: f64 = 0.05;
 
 #[derive(Clone, Debug)]
@@ -32,13 +31,13 @@ pub(crate) struct Core {
     pub(crate) core_type: usize,
     pub(crate) llc: usize,
     pub(crate) domain: usize,
-    /// The instant up to which its threads' figures are computed, in ns.
+    /// The instant of its threads' figures, in ns.
     pub(crate) at: u64,
-    /// The turnover of its last-level cache at that instant.
+    /// Turnover of its last-level cache at that instant.
     pub(crate) turnover: f64,
-    /// When its rates are to be solved again, or a phase ends, in ns.
+    /// Instant at which its rates are to be solved again, or a phase ends, in ns.
     pub(crate) changes: u64,
-    /// The pace of its last-level cache that `changes` was planned with.
+    /// Pace of its last-level cache when `changes` was planned.
     pub(crate) planned_pace: f64,
     pub(crate) dirty: bool,
     pub(crate) active: bool,
@@ -70,8 +69,8 @@ impl Core {
 }
 
 impl Thread {
-    /// How long the thread's rates may stay as they are while its cache has this pace, in ns: until its cycles per
-    /// instruction have changed by a share of `least`, or may have, since it has left its straight piece.
+    /// Time that the thread's rates may stay constant at this pace of its cache, in ns: until its cycles per
+    /// instruction have changed by a share of `least`, or may have, as it has left its linear piece.
     fn step(&self, pace: f64, least: f64) -> f64 {
         let flow = self.rate * self.uses.reads - pace * self.held;
         let change = flow.abs() * self.uses.share_per_line;
@@ -85,7 +84,7 @@ impl Thread {
         } else {
             self.held - below
         };
-        // Beyond the end of the piece the curve may be as steep as it is anywhere.
+        // Beyond the end of the piece the curve may have its greatest slope.
         let beyond = least / self.uses.most_share_per_line;
         if flow.abs() * step > to_end + beyond {
             step = (to_end + beyond) / flow.abs() + 1.0;
@@ -94,7 +93,7 @@ impl Thread {
     }
 }
 
-/// Adds to what a memory domain has read and written.
+/// Adds to the lines read and written by a memory domain.
 fn moved_by(moved: &mut [(f64, f64)], domain: usize, done: &Tally) {
     let (reads, writes) = &mut moved[domain];
     *reads += done.reads;
@@ -102,7 +101,7 @@ fn moved_by(moved: &mut [(f64, f64)], domain: usize, done: &Tally) {
 }
 
 impl World {
-    /// Brings a core up to now.
+    /// Syncs a core to now.
     pub(crate) fn sync(&mut self, core: usize) {
         let now = self.now;
         let core = &mut self.cores[core];
@@ -126,7 +125,7 @@ impl World {
             };
             let thread = &mut self.threads[thread];
             thread.cpu_ns += span;
-            // Most have this weight, and a division takes longer than all the rest of the sum.
+            // Most have this weight, and the division takes longer than the rest of the sum.
             let is_plain = thread.weight == super::run_queue::NICE_0;
             thread.vruntime += if is_plain {
                 span
@@ -146,7 +145,7 @@ impl World {
             core.instructions += done.instructions;
             core.lines += done.reads + done.writes;
             moved_by(&mut self.moved, thread.home.unwrap_or(core.domain), &done);
-            // What it holds approaches the point where reads and losses balance.
+            // Its lines approach the point where reads and losses balance.
             let gains = thread.rate * thread.uses.reads_per_line;
             let speed = pace - gains;
             let inflow = thread.rate * thread.uses.reads - gains * thread.uses.at_held;
@@ -163,7 +162,7 @@ impl World {
         llc.gained(gained);
     }
 
-    /// Brings the cores of a cache up to now that is being filled, so that what is unused is right.
+    /// Syncs the cores of a cache that fills, so that its unused lines are exact.
     pub(crate) fn sync_filling(&mut self, llc: usize) {
         if self.llcs[llc].is_filling() {
             for at in 0..self.llcs[llc].cores.len() {
@@ -173,7 +172,7 @@ impl World {
         }
     }
 
-    /// Executes what rounding has left over at the end of a phase or of the work.
+    /// Executes the rest that rounding leaves at the end of a phase or of the work.
     pub(crate) fn finish_piece(&mut self, thread: usize) {
         let State::Running(cpu) = self.threads[thread].state else {
             return;
@@ -187,7 +186,7 @@ impl World {
         moved_by(&mut self.moved, home, &done);
     }
 
-    /// Solves for the rates of a core's threads at the present latencies. The core must be up to now.
+    /// Solves for the rates of a core's threads at the present latencies. The core must be synced.
     pub(crate) fn solve(&mut self, core: usize) {
         self.cores[core].dirty = false;
         self.gather_siblings(core);
@@ -201,8 +200,8 @@ impl World {
         self.plan_neighbours(llc);
     }
 
-    /// Collects the core's running threads, each with what it would do alone on the core. They are few, so their
-    /// figures fit a small array, which is used again.
+    /// Collects the core's running threads, each with its speed alone on the core. They are few, so a small array is
+    /// reused.
     fn gather_siblings(&mut self, core_ix: usize) {
         let core = &self.cores[core_ix];
         let kind = &self.spec.core_types[core.core_type];
@@ -250,9 +249,9 @@ impl World {
         }
     }
 
-    /// Lets the core's threads slow each other down: while a thread does not wait for memory, it takes issue slots and
-    /// ports of the first-level cache from the others. For two threads there is a formula; otherwise it is solved in turns,
-    /// until no thread's IPC changes.
+    /// Lets the core's threads slow each other down: a thread that does not wait for memory takes issue slots and ports
+    /// of the first-level cache from the others. Two threads have a closed formula; more are solved in turns, until no
+    /// thread's IPC changes.
     fn share_issue_slots(&mut self, core_ix: usize) {
         let kind = &self.spec.core_types[self.cores[core_ix].core_type];
         let smt = &self.spec.smt;
@@ -299,7 +298,7 @@ impl World {
         }
     }
 
-    /// Sets the instructions per ns of each thread, and the lines that they read into the last-level cache.
+    /// Sets each thread's instructions per ns, and the lines that they read into the last-level cache.
     fn set_rates(&mut self, core_ix: usize) {
         let core = &mut self.cores[core_ix];
         let ghz = self.spec.core_types[core.core_type].ghz;
@@ -321,7 +320,7 @@ impl World {
         llc.set_fill(core_ix, fills);
     }
 
-    /// Tells each memory domain what the core's threads ask of it.
+    /// Passes the demand of the core's threads to each memory domain.
     fn ask_memory(&mut self, core_ix: usize) {
         for (domain_ix, domain) in self.domains.iter_mut().enumerate() {
             let mut asks = Asks::default();
@@ -342,7 +341,7 @@ impl World {
         }
     }
 
-    /// Plans when the core is looked at again: when a thread comes to the end of its piece, or its rates have moved.
+    /// Plans the core's next event: a thread reaches the end of its piece, or its rates have changed.
     fn plan_next_look(&mut self, core_ix: usize) {
         let core = &mut self.cores[core_ix];
         let pace = self.llcs[core.llc].pace();
@@ -358,21 +357,21 @@ impl World {
         core.planned_pace = pace;
     }
 
-    /// Plans when a cache that is being filled is looked at again: it may be full then.
+    /// Plans the next event of a cache that fills: it may be full then.
     fn plan_full(&mut self, llc: usize) {
         let at = self.cores.len() + llc;
         self.next[at] = after(self.now, self.llcs[llc].may_be_full_in());
     }
 
-    /// Looks whether a cache is full by now.
+    /// Checks whether a cache is full.
     pub(crate) fn full_event(&mut self, llc: usize) {
         self.sync_filling(llc);
         self.plan_full(llc);
         self.plan_neighbours(llc);
     }
 
-    /// Plans an earlier solution for the cores of a cache whose pace has changed: what a thread holds may have been
-    /// stable and now change quickly.
+    /// Plans an earlier solution for the cores of a cache whose pace has changed: a thread's stable lines may now
+    /// change quickly.
     fn plan_neighbours(&mut self, llc: usize) {
         let pace = self.llcs[llc].pace();
         for at in 0..self.llcs[llc].cores.len() {
@@ -396,7 +395,7 @@ impl World {
         }
     }
 
-    /// Solves for the rates of all cores on which something has changed, until the latencies are stable.
+    /// Solves for the rates of all changed cores, until the latencies are stable.
     pub(crate) fn solve_dirty(&mut self) {
         while let Some(core) = self.dirty.pop() {
             self.solve(core);
@@ -420,7 +419,7 @@ impl World {
         }
     }
 
-    /// Updates when a core's next event is due: a change of its rates, or the end of a slice.
+    /// Updates a core's next event: a change of its rates, or the end of a slice.
     pub(crate) fn update_next(&mut self, core: usize) {
         let slices = self.cores[core]
             .cpus
@@ -429,7 +428,7 @@ impl World {
         self.next[core] = slices.fold(self.cores[core].changes, u64::min);
     }
 
-    /// Called before anything about what runs on a core changes: brings it up to now and has its rates solved again.
+    /// Syncs a core before anything on it changes, and marks its rates to be solved again.
     pub(crate) fn touch(&mut self, core: usize) {
         self.sync(core);
         if !std::mem::replace(&mut self.cores[core].dirty, true) {
@@ -438,12 +437,13 @@ impl World {
     }
 }
 
-/// The instructions per cycle of two threads of a core. `share` is the share of issue slots that a busy thread takes, and
-/// `waits` times the other's IPC are the cycles that an instruction waits for a port. `None` if there is no solution.
+/// Instructions per cycle of two threads of a core. `share` is the share of issue slots that a busy thread takes, and
+/// `waits` times the other's IPC is the number of cycles that an instruction waits for a port. `None` without a
+/// solution.
 ///
-/// With x the IPC, a thread's cycles per instruction are `1/x1 = own1 (1 + share (1 - stall2 x2)) + stall1 + waits x2`, so
-/// `1/x1 = a1 - b1 x2` and likewise for the other. This leads to `a1 b2 x1^2 - (a1 a2 - b1 + b2) x1 + a2 = 0`, whose lesser
-/// root is the one that goes on from `1/a1` where nothing is shared.
+/// With x the IPC, a thread's cycles per instruction are `1/x1 = own1 (1 + share (1 - stall2 x2)) + stall1 + waits x2`,
+/// so `1/x1 = a1 - b1 x2` and likewise for the other. This leads to `a1 b2 x1^2 - (a1 a2 - b1 + b2) x1 + a2 = 0`. Its
+/// lesser root is the one that continues from `1/a1` where nothing is shared.
 fn both(one: &Sibling, two: &Sibling, share: f64, waits: f64) -> Option<[f64; 2]> {
     let (a1, a2) = (one.intercept(share), two.intercept(share));
     let (b1, b2) = (one.slope(two, share, waits), two.slope(one, share, waits));
@@ -454,24 +454,24 @@ fn both(one: &Sibling, two: &Sibling, share: f64, waits: f64) -> Option<[f64; 2]
     (x1 > 0.0 && x2 > 0.0 && x1.is_finite() && x2.is_finite()).then_some([x1, x2])
 }
 
-/// A thread of the core that is being solved.
+/// A thread of the core to solve.
 #[derive(Clone, Debug)]
 pub(crate) struct Sibling {
     thread: usize,
     home: usize,
-    /// Cycles per instruction in the core when alone there.
+    /// Cycles per instruction in the core, alone there.
     own: f64,
     /// The same beside its siblings.
     busy: f64,
-    /// Cycles per instruction that wait for memory.
+    /// Cycles per instruction of waiting for memory.
     stall: f64,
-    /// Cycles by which a miss costs more than a hit.
+    /// Cycles that a miss costs more than a hit.
     per_lost_line: f64,
-    /// Their growth for each ns of latency.
+    /// Their growth per ns of latency.
     growth: f64,
     ipc: f64,
     piece: (f64, f64),
-    /// The greatest change of its reads for each line held, anywhere on its curve.
+    /// The greatest change of its reads per line held, anywhere on its curve.
     steepest: f64,
 }
 
@@ -487,7 +487,7 @@ impl Sibling {
     }
 }
 
-/// The instant `span` ns after `now`, rounded up and at least 1 ns later; `u64::MAX` for a span that does not end.
+/// The instant `span` ns after `now`, rounded up and at least 1 ns later; `u64::MAX` for an endless span.
 pub(crate) fn after(now: u64, span: f64) -> u64 {
     if span >= 1e18 {
         return u64::MAX;
@@ -528,7 +528,7 @@ mod tests {
                 let cpi = |of: &Sibling, other: &Sibling, x: f64| {
                     of.own * (1.0 + share * (1.0 - other.stall * x)) + waits * x + of.stall
                 };
-                // Half of each step, so that it can't swing.
+                // Half of each step, so that it can't oscillate.
                 x1 = 0.5 * (x1 + 1.0 / cpi(&one, &two, x2));
                 x2 = 0.5 * (x2 + 1.0 / cpi(&two, &one, x1));
             }

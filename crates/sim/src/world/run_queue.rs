@@ -1,10 +1,10 @@
-//! The kernel's scheduler on one CPU: a queue ordered by weighted run time, slices, and preemption at waking, as in CFS
-//! and EEVDF.
+//! The kernel's scheduler on one CPU: a queue ordered by weighted run time, slices, and preemption at wake-up, as in
+//! CFS and EEVDF.
 //!
-//! In one period (18 ms for fewer than five tasks, else 4 ms for each: EFS, section 4.3) every runnable thread of a CPU
+//! In one period (18 ms for fewer than five tasks, else 4 ms each: EFS, section 4.3) every runnable thread of a CPU
 //! runs once, for a slice in proportion to its weight. A thread that joins a queue starts at the queue's least run
-//! time. It keeps up to one period of what it was ahead on its last queue, and up to half a period of what it was
-//! behind; so sleepers have some precedence.
+//! time. It keeps up to one period of its lead on its last queue, and up to half a period of its lag, so sleepers have
+//! some precedence.
 
 use super::World;
 use super::thread::State;
@@ -45,7 +45,7 @@ fn ns(ms: f64) -> u64 {
     (ms * 1e6 + 0.5) as u64
 }
 
-/// Threads that wait, by (run time, thread). Mostly they are few, and whoever comes joins near the end.
+/// Waiting threads, by (run time, thread). Usually there are few, and new ones join near the end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue(VecDeque<(u64, usize)>);
 
@@ -92,14 +92,14 @@ pub(crate) struct CpuState {
     pub(crate) online: bool,
     pub(crate) current: Option<usize>,
     pub(crate) queue: Queue,
-    /// Sum of the weights of the threads that wait and of the one that runs.
+    /// Total weight of the waiting threads and the running one.
     weight: u64,
     least: u64,
     picked_at: u64,
     pub(crate) slice_end: Option<u64>,
     /// The thread that ran last.
     last: Option<usize>,
-    /// Something has changed, so another thread may have to run.
+    /// Whether something has changed, so that another thread may have to run.
     pub(crate) reschedule: bool,
 }
 
@@ -119,7 +119,7 @@ impl CpuState {
         }
     }
 
-    /// Threads that run or wait here.
+    /// Number of threads that run or wait here.
     pub(crate) fn runnable(&self) -> usize {
         self.queue.len() + usize::from(self.current.is_some())
     }
@@ -144,7 +144,7 @@ impl World {
         let cpu = &mut self.cpus[cpu_ix];
         let thread = &mut self.threads[thread_ix];
         debug_assert!(matches!(thread.state, State::Off | State::Asleep));
-        // Off a queue, `vruntime` is `ORIGIN` plus what the thread was ahead of the queue's least run time.
+        // Off a queue, `vruntime` is `ORIGIN` plus the thread's lead over the queue's least run time.
         let ahead = thread
             .vruntime
             .clamp(ORIGIN - self.times.period / 2, ORIGIN + self.times.period);
@@ -155,7 +155,7 @@ impl World {
         self.reschedule_later(cpu_ix);
     }
 
-    /// Takes a thread off its CPU; it is then in the given state.
+    /// Takes a thread off its CPU, and sets its state.
     pub(crate) fn dequeue(&mut self, thread_ix: usize, state: State) {
         let cpu_ix = match self.threads[thread_ix].state {
             State::Ready(cpu) => {
@@ -180,7 +180,7 @@ impl World {
         self.reschedule_later(cpu_ix);
     }
 
-    /// Takes the CPU from the thread that has it. The caller decides where the thread goes.
+    /// Takes the CPU from its thread. The caller decides where the thread goes.
     fn vacate(&mut self, cpu_ix: usize) {
         let core = self.cpus[cpu_ix].core;
         self.touch(core);
@@ -202,7 +202,7 @@ impl World {
         }
     }
 
-    /// Chooses the running thread again on every CPU where something has changed.
+    /// Chooses the running thread anew on every CPU with a change.
     pub(crate) fn reschedule_all(&mut self) {
         while !self.to_reschedule.is_empty() {
             // In the order of CPU numbers, so that the order of the changes does not matter.
@@ -224,7 +224,7 @@ impl World {
             (None, None) => {}
             (None, Some(_)) => self.pick(cpu_ix),
             (Some(current), Some((vruntime, _))) => {
-                // The running thread's run time is right only after its core was brought up to now.
+                // The running thread's run time is exact only after its core is synced.
                 self.sync(self.cpus[cpu_ix].core);
                 if vruntime + self.times.wakeup_granularity < self.threads[current].vruntime {
                     self.requeue(cpu_ix);
@@ -294,7 +294,7 @@ impl World {
         self.set_slice(cpu_ix);
     }
 
-    /// Sets when the running thread of a CPU has to give way.
+    /// Sets the end of the running thread's slice.
     fn set_slice(&mut self, cpu_ix: usize) {
         let cpu = &mut self.cpus[cpu_ix];
         let runnable = cpu.runnable() as u64;
@@ -302,7 +302,7 @@ impl World {
             Some(current) if runnable > 1 => {
                 let period = self.times.period.max(runnable * self.times.min_slice);
                 let slice = period * self.threads[current].weight / cpu.weight;
-                // A slice no longer than the switch to it would get nothing done.
+                // A slice no longer than the switch to it would do no work.
                 let least = (2.0 * self.times.switch) as u64 + 1;
                 Some((cpu.picked_at + slice.max(least)).max(self.now + 1))
             }

@@ -1,26 +1,26 @@
-//! A thread of a simulated task: its place in the program, what it has used, and what it holds of a cache.
+//! A thread of a simulated task: its place in the program, its counts, and its lines in a cache.
 
 use super::llc::Mark;
 use crate::program::Phase;
 use cosched_core::Counter;
 use std::sync::Arc;
 
-/// What a thread is doing.
+/// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It is frozen, or not started.
+    /// Frozen, or not started.
     Off,
-    /// It waits in the queue of a CPU.
+    /// Queued on a CPU.
     Ready(usize),
-    /// It has a CPU.
+    /// Running on a CPU.
     Running(usize),
-    /// It sleeps.
+    /// Asleep.
     Asleep,
-    /// It has done its work.
+    /// Finished.
     Done,
 }
 
-/// What was executed and moved, without the counters' noise.
+/// True counts of instructions and traffic, without the counters' noise.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Tally {
     pub(crate) cycles: f64,
@@ -54,14 +54,14 @@ impl Tally {
     }
 }
 
-/// How one instance of a program differs from its profile: factors near 1.
+/// The factors, near 1, by which an instance of a program differs from its profile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Instance {
-    /// On the cycles per instruction in the core.
+    /// Factor on the cycles per instruction in the core.
     pub(crate) cpi: f64,
-    /// On the use of memory.
+    /// Factor on the use of memory.
     pub(crate) memory: f64,
-    /// On the length of phases.
+    /// Factor on the length of phases.
     pub(crate) length: f64,
 }
 
@@ -81,16 +81,16 @@ pub(crate) struct Thread {
     /// offset.
     pub(crate) vruntime: u64,
     pub(crate) last_cpu: Option<usize>,
-    /// The memory domain that holds its data: the one where it ran first.
+    /// The memory domain of its data: that of its first CPU.
     pub(crate) home: Option<usize>,
-    /// Kernel time of the switch to it that is still left, in ns.
+    /// Rest of the kernel time of the switch to it, in ns.
     pub(crate) switching: f64,
-    /// Time that cold private caches still cost it, in ns.
+    /// Rest of the time lost to cold private caches, in ns.
     pub(crate) warming: f64,
     pub(crate) phase: usize,
-    /// Instructions to the end of the phase.
+    /// Instructions left in the phase.
     pub(crate) phase_left: f64,
-    /// Instructions to the end of its work.
+    /// Instructions left of its work.
     pub(crate) work_left: f64,
     pub(crate) tally: Tally,
     pub(crate) cpu_ns: u64,
@@ -103,7 +103,7 @@ pub(crate) struct Thread {
     pub(crate) rate: f64,
     /// While it runs: cycles per instruction in the core beside its siblings.
     pub(crate) busy: f64,
-    /// While it runs: what an instruction uses.
+    /// While it runs: use per instruction.
     pub(crate) uses: Uses,
     /// While it runs: when its phase or its work ends.
     pub(crate) ends: u64,
@@ -111,22 +111,22 @@ pub(crate) struct Thread {
     pub(crate) wakes: u64,
 }
 
-/// What an instruction of a running thread uses, and how its reads change with the lines that it holds.
+/// Use per instruction of a running thread, and the change of its reads with its lines in the cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Uses {
     pub(crate) l1: f64,
     pub(crate) llc: f64,
     pub(crate) reads: f64,
     pub(crate) writes: f64,
-    /// Change of `reads` for each line held; never positive.
+    /// Change of `reads` per line held; never positive.
     pub(crate) reads_per_line: f64,
-    /// The lines that it held when `reads` were right.
+    /// Its lines at the instant of `reads`.
     pub(crate) at_held: f64,
-    /// Share by which its cycles per instruction change for each line held more or less.
+    /// Change of its cycles per instruction per line held, as a share.
     pub(crate) share_per_line: f64,
     /// The same where its reads change most.
     pub(crate) most_share_per_line: f64,
-    /// The range of lines held in which `reads_per_line` holds.
+    /// The range of lines held for which `reads_per_line` holds.
     pub(crate) piece: (f64, f64),
 }
 
@@ -136,7 +136,7 @@ impl Thread {
         self.phase_left.min(self.work_left)
     }
 
-    /// Executes instructions at its present rates; returns what they used.
+    /// Executes instructions at its present rates. Returns their counts.
     pub(crate) fn execute(&mut self, instructions: f64) -> Tally {
         let done = Tally {
             cycles: 0.0,

@@ -1,4 +1,4 @@
-//! The question itself: how demanding may one more task be?
+//! The threshold: the highest class of one more task.
 
 use super::class::DemandClass;
 use super::gain::Gain;
@@ -9,10 +9,10 @@ use super::table::{AdmissionTable, POINTS};
 use crate::model::fixed::{ONE, SHARE_DIGITS, fraction};
 
 impl AdmissionTable {
-    /// The highest class that is admitted beside the tasks of `load` if the throughput must grow by `gain`: candidates
-    /// of this class and below fit, and with `None` nothing fits. [`DemandClass::HIGHEST`] means that everything fits.
+    /// The highest class admitted beside the tasks of `load` if the throughput must grow by `gain`. Candidates of this
+    /// class and below fit; with `None` nothing fits. [`DemandClass::HIGHEST`] means that everything fits.
     ///
-    /// With nothing running everything fits. The cost does not depend on the number of tasks.
+    /// Without running tasks everything fits. The cost does not depend on the number of tasks.
     ///
     /// ```
     /// use cosched_core::model::{power::PowerModel, objective::Objective};
@@ -35,7 +35,7 @@ impl AdmissionTable {
             return Some(DemandClass::HIGHEST);
         }
         let settled = load.settle(self);
-        // The throughput has 11 digits before the point and the gain 12: there is room for 20 of each after it.
+        // The throughput has 11 digits before the point and the gain 12, which leaves room for 20 of each after it.
         let needed =
             (settled.throughput >> (SHARE_DIGITS - Gain::DIGITS)) * u64::from(gain.number());
         let most = settled.throughput + ONE;
@@ -58,7 +58,7 @@ impl AdmissionTable {
     }
 
     /// The states of the grid below and above the root: where one more task that takes the rest of the bus brings the
-    /// throughput to what is needed. `None` if it always does.
+    /// throughput to `needed`. `None` if it always does.
     fn bracket(&self, load: &BusLoad, settled: &Settled, needed: u64) -> Option<(State, State)> {
         // The shortfall rises from point to point.
         let point = first(settled.point, POINTS, |point| {
@@ -67,7 +67,7 @@ impl AdmissionTable {
         if point == POINTS {
             return None;
         }
-        // This point lies below the root. Above the root lies the point before it, or the settled state without the
+        // This point lies below the root. Above the root lies the previous point, or the settled state without the
         // additional task.
         let high = if point == settled.point {
             settled.state
@@ -78,10 +78,10 @@ impl AdmissionTable {
     }
 }
 
-/// The state between these two in which one more task brings the throughput to what is needed.
+/// The state between these two in which one more task brings the throughput to `needed`.
 fn root_between(low: State, high: State, needed: u64) -> State {
-    // The root may be nearer to the upper state than one step of the grid by orders of magnitude, because D may be that much
-    // smaller than what the step leaves of the bus. So the distance from there is halved until the root is passed.
+    // The root may be nearer to the upper state than one step of the grid by orders of magnitude, because D may be that
+    // much smaller than the rest of the bus. So the distance from there is halved until it passes the root.
     let steep = (high.free | 1)
         .leading_zeros()
         .saturating_sub((low.rest | 1).leading_zeros());

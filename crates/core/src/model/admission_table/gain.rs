@@ -1,16 +1,16 @@
-//! How much throughput a further task must bring.
+//! The throughput that a further task must bring.
 
 use crate::model::error::{ModelError, check_non_negative};
 use crate::model::objective::Objective;
 use crate::model::power::PowerModel;
 
-/// The factor by which throughput must grow, as an integer in units of 2^-20; see [`Objective::gain`].
+/// The factor by which throughput must grow, in units of 2^-20; see [`Objective::gain`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gain(u32);
 
 impl Gain {
     pub(super) const DIGITS: u32 = 20;
-    /// No throughput may be lost: for the throughput objective, and for a task that wakes no further core.
+    /// No loss of throughput: for the throughput objective, and for a task that wakes no further core.
     pub const NONE: Self = Self(1 << Self::DIGITS);
 
     /// The nearest gain. All gains of 4,096 and more are equal: no task is ever worth them.
@@ -23,7 +23,7 @@ impl Gain {
         Ok(Self((gain * f64::from(1_u32 << Self::DIGITS) + 0.5) as u32))
     }
 
-    /// In units of 2^-20: the form in which a kernel keeps it.
+    /// The number in units of 2^-20, as a kernel stores it.
     #[must_use]
     pub fn number(self) -> u32 {
         self.0
@@ -35,8 +35,7 @@ impl Gain {
         Self(number)
     }
 
-    /// The gains that a task needs if it wakes core number 2, 3, ..., `cores`, in this order, ready to be handed to a
-    /// kernel.
+    /// The gains required of a task that wakes core number 2, 3, ..., `cores`, in this order.
     ///
     /// # Errors
     /// None in practice, because a [`PowerModel`] is valid by construction. The result is a `Result` because gains are

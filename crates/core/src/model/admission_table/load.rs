@@ -1,4 +1,4 @@
-//! The tasks that run, as sums over the grid of free shares.
+//! The running tasks, as sums over the grid of free shares.
 
 use super::class::DemandClass;
 use super::search::first;
@@ -6,10 +6,10 @@ use super::state::State;
 use super::table::{AdmissionTable, POINTS};
 use crate::model::fixed::{FRACTION_DIGITS, ONE, fraction};
 
-/// The greatest number of tasks in a [`BusLoad`].
+/// Maximum number of tasks in a [`BusLoad`].
 pub const MOST_TASKS: u32 = 2048;
 
-/// The running tasks, as sums over the grid: some 1.1 KB, and 6.6 KB of counts that guard against a wrong removal.
+/// The running tasks, as sums over the grid: about 1.1 KB, and 6.6 KB of counts that guard against a wrong removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BusLoad {
     /// Sum of `u` at each point, in shares.
@@ -22,7 +22,7 @@ pub struct BusLoad {
     pub(super) counts: Box<[u16]>,
 }
 
-/// Where the running tasks settle: between `point` and the one before it.
+/// The state in which the running tasks settle: between `point` and the one before it.
 pub(super) struct Settled {
     pub(super) point: usize,
     pub(super) state: State,
@@ -49,13 +49,13 @@ impl BusLoad {
         }
     }
 
-    /// How many tasks there are.
+    /// Number of tasks.
     #[must_use]
     pub fn tasks(&self) -> u32 {
         self.tasks
     }
 
-    /// Adds a task; false, and nothing changes, if there are [`MOST_TASKS`] already.
+    /// Adds a task. Returns false, and changes nothing, at [`MOST_TASKS`] tasks.
     pub fn add(&mut self, table: &AdmissionTable, class: DemandClass) -> bool {
         if self.tasks == MOST_TASKS {
             return false;
@@ -66,7 +66,7 @@ impl BusLoad {
         true
     }
 
-    /// Removes a task that was added with this class; false, and nothing changes, if there is none.
+    /// Removes a task that was added with this class. Returns false, and changes nothing, if there is none.
     pub fn remove(&mut self, table: &AdmissionTable, class: DemandClass) -> bool {
         let count = &mut self.counts[usize::from(class.number())];
         if *count == 0 {
@@ -88,8 +88,8 @@ impl BusLoad {
         }
     }
 
-    /// `T` if `copies` more tasks of this class joined those that run (EFS, Eq. 12), in tasks' worth of solo progress:
-    /// what [`throughput`](Self::throughput) would be after as many additions, without changing anything.
+    /// `T` if `copies` more tasks of this class joined the running ones (EFS, Eq. 12), in tasks' worth of solo
+    /// progress: the [`throughput`](Self::throughput) after as many additions, without a change.
     ///
     /// ```
     /// use cosched_core::model::admission_table::{AdmissionTable, BusLoad};
@@ -125,7 +125,7 @@ impl BusLoad {
         throughput as f64 / ONE as f64
     }
 
-    /// Adds the shares of a task `times` times: once, or once less.
+    /// Adds the shares of a task `times` times: 1 or -1.
     #[inline]
     fn change(&mut self, table: &AdmissionTable, class: DemandClass, times: i64) {
         if class == DemandClass::ZERO {
@@ -160,7 +160,7 @@ impl BusLoad {
             let way = fraction(ONE - full(point), full(point - 1) - full(point));
             state = state.towards(&self.state(table, point - 1), way);
         }
-        // The tasks fill the bus exactly: they leave nothing, and T = 1 - D + sum h.
+        // The tasks fill the bus exactly: nothing is left, and T = 1 - D + sum h.
         state.rest = 0;
         Settled {
             point,

@@ -1,8 +1,7 @@
 //! A search with a bounded number of steps.
 
 /// The first number from `from` to `end - 1` for which `holds` is true, or `end` if there is none. `holds` must stay
-/// true from the first such number on. Takes as many steps as the range has binary digits, without a jump that depends
-/// on the data.
+/// true from there on. Takes one step per binary digit of the range, without a data-dependent branch.
 #[inline]
 pub(super) fn first(from: usize, end: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut size) = (from, end - from);

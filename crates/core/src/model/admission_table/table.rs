@@ -8,11 +8,11 @@ use crate::model::fixed::{
 
 /// Points of the grid: point `i` is `D = 2^(-i/2)`.
 pub(super) const POINTS: usize = 65;
-/// 1 as the tables hold it.
+/// 1 in the units of the tables.
 const TABLE_ONE: f64 = (1_u64 << TABLE_DIGITS) as f64;
 const COLUMNS: usize = (HIGHEST - LOWEST) as usize * 2 + POINTS;
 
-/// The tables: constant, some 30 KB, one for a whole machine.
+/// The tables: constant, about 30 KB, one for a whole machine.
 #[derive(Debug, Clone)]
 pub struct AdmissionTable {
     /// `h` in units of 2^-31: a row for each step of half an octave of the odds, a column for each half octave of odds
@@ -33,7 +33,8 @@ impl Default for AdmissionTable {
 }
 
 impl AdmissionTable {
-    /// Computes the tables with sums, products, quotients and square roots only, so they are the same on every machine.
+    /// Computes the tables with sums, products, quotients and square roots only, so that they are the same on every
+    /// machine.
     #[must_use]
     pub fn new() -> Self {
         let powers = powers();
@@ -82,7 +83,7 @@ impl AdmissionTable {
         if odds < two_to(LOWEST - 1) {
             return Ok(DemandClass::ZERO);
         }
-        // Exponent and mantissa of the number itself, the latter as a share between 1 and 2.
+        // Exponent and mantissa of the number, the latter as a share between 1 and 2.
         let bits = odds.to_bits();
         let exponent = (bits >> 52) as i32 - 1023;
         let mantissa = (bits & ((1 << 52) - 1) | 1 << 52) >> (52 - SHARE_DIGITS);

@@ -18,7 +18,7 @@ fn both(table: &AdmissionTable, solo: &[f64]) -> (BusLoad, f64, f64) {
     (load, got, bus::throughput(solo).unwrap())
 }
 
-/// Checks the throughput, and that the exact throughput with a task at the ceiling is what is needed.
+/// Checks the throughput, and that the exact throughput with a task at the ceiling is the required one.
 fn check(table: &AdmissionTable, solo: &[f64], gain: f64) {
     let (load, got, now) = both(table, solo);
     assert!(
@@ -34,7 +34,7 @@ fn check(table: &AdmissionTable, solo: &[f64], gain: f64) {
     };
     let says = || format!("{} tasks, gain {gain}", solo.len());
     match table.ceiling(&load, Gain::of(gain).unwrap()) {
-        // Nothing may fit only if not even a task without demand is worth it, give or take the bound.
+        // Nothing may fit only if not even a task without demand is worth it, within the bound.
         None => assert!(
             now + 1.0 < needed * (1.0 + BOUND),
             "nothing fits: {}",
@@ -62,7 +62,7 @@ fn check(table: &AdmissionTable, solo: &[f64], gain: f64) {
 fn mixtures_that_are_hard_stay_within_the_bound() {
     let table = AdmissionTable::new();
     let of_odds = |odds: f64| odds / (1.0 + odds);
-    // A few that crowd the bus beside many whose demand is small, and the other way round: there the throughput depends
+    // A few tasks that saturate the bus beside many with a small demand, and the reverse: there the throughput depends
     // the most on each demand. The odds lie between classes.
     for crowd in -42..10 {
         for others in (-42..10).step_by(3) {
@@ -148,7 +148,7 @@ fn wrong_changes_are_refused_and_leave_the_load_as_it_was() {
 #[test]
 fn extremes() {
     let table = AdmissionTable::new();
-    // Two thousand of the most demanding tasks together do the work of one.
+    // Two thousand tasks with the greatest demand together do the work of one.
     let (load, got, _) = both(&table, &vec![1.0; MOST_TASKS as usize]);
     assert!((got - 1.0).abs() < BOUND, "{got}");
     assert_eq!(table.ceiling(&load, Gain::of(3.0).unwrap()), None);

@@ -1,7 +1,7 @@
-//! Admission: may one more task run beside those that do (EFS, Eqs. 15 and 16)?
+//! Admission: may one more task run beside those that run (EFS, Eqs. 15 and 16)?
 //!
-//! Each memory domain has one bus, and its active cores cost power; P_0 counts once for the machine (ours). A gang counts
-//! as so many tasks as it has CPUs.
+//! Each memory domain has one bus. Active cores cost power; P_0 counts once for the machine (ours). A gang counts as
+//! one task per CPU.
 
 use super::settings::Settings;
 use crate::decision::{DemandBasis, WaitReason};
@@ -10,21 +10,21 @@ use crate::model::objective::Objective;
 use crate::model::power::energy_per_work;
 use crate::topology::{CpuSet, Machine};
 
-/// What one more task must add to the throughput where it costs no power, in units of a task that runs alone (ours).
+/// Least throughput that a task must add where it costs no power, in units of a task that runs alone (ours).
 const LEAST_WORK: f64 = 0.01;
 
-/// What runs on one memory domain, as far as it is settled.
+/// The tasks settled so far on one memory domain.
 struct Domain {
     load: BusLoad,
-    /// Cores on which something runs.
+    /// Number of active cores.
     active: usize,
-    /// Highest classes that fit, by the number of tasks and of cores that they wake, as of so many changes.
+    /// Highest class that fits, by joining tasks and woken cores, after `limits_of` changes.
     limits: Vec<(Joining, Option<DemandClass>)>,
     limits_of: u64,
     throughput: Option<f64>,
 }
 
-/// What would join those that run: so many alike tasks, which wake so many cores.
+/// A number of equal tasks to admit, and the number of idle cores that they would wake.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Joining {
     pub(super) tasks: u32,
@@ -39,14 +39,14 @@ pub(super) struct Domains<'a> {
     domains: Vec<Domain>,
     /// Tasks on each core.
     on_core: Vec<u32>,
-    /// The most CPUs of a core.
+    /// Greatest number of CPUs of a core.
     threads: usize,
-    /// Tasks that were added or removed so far.
+    /// Number of additions and removals so far, per CPU.
     changes: u64,
 }
 
 impl<'a> Domains<'a> {
-    /// With nothing running.
+    /// Starts from an idle machine.
     pub(super) fn new(
         settings: &'a Settings,
         table: &'a AdmissionTable,
@@ -72,17 +72,17 @@ impl<'a> Domains<'a> {
         }
     }
 
-    /// The domain of a CPU, given by its position.
+    /// The memory domain of the CPU at this position.
     pub(super) fn of(&self, cpu: usize) -> usize {
         self.machine.cpus[cpu].memory_domain
     }
 
-    /// Whether nothing runs on the core of a CPU, given by its position.
+    /// Whether the core of the CPU at this position is idle.
     pub(super) fn core_is_idle(&self, cpu: usize) -> bool {
         self.on_core[self.machine.cpus[cpu].core] == 0
     }
 
-    /// What a task would be to a domain on these CPUs, given by their positions.
+    /// The tasks and woken cores that a task on these CPUs, given by position, would add.
     pub(super) fn joining(&self, cpus: &[usize]) -> Joining {
         let cores = match cpus {
             [cpu] => u32::from(self.core_is_idle(*cpu)),
@@ -105,12 +105,12 @@ impl<'a> Domains<'a> {
         }
     }
 
-    /// Adds a task that runs on these CPUs, whether it fits or not.
+    /// Adds a task on these CPUs, whether it fits or not.
     pub(super) fn add(&mut self, class: DemandClass, cpus: &[usize]) {
         for &cpu in cpus {
             let of = &self.machine.cpus[cpu];
             let domain = &mut self.domains[of.memory_domain];
-            // Beyond the most tasks that the table can hold nothing more is counted.
+            // Tasks beyond the maximum of the table are not counted.
             domain.load.add(self.table, class);
             domain.active += usize::from(self.on_core[of.core] == 0);
             self.on_core[of.core] += 1;
@@ -119,12 +119,12 @@ impl<'a> Domains<'a> {
         }
     }
 
-    /// Takes a task off these CPUs, on which it was added with this class.
+    /// Removes a task from these CPUs. `class` must be the class it was added with.
     pub(super) fn remove(&mut self, class: DemandClass, cpus: &[usize]) {
         for &cpu in cpus {
             let of = &self.machine.cpus[cpu];
             let domain = &mut self.domains[of.memory_domain];
-            // One that was added beyond the most that the table can hold was not counted.
+            // Tasks beyond the maximum of the table were not counted.
             domain.load.remove(self.table, class);
             self.on_core[of.core] -= 1;
             domain.active -= usize::from(self.on_core[of.core] == 0);
@@ -133,17 +133,17 @@ impl<'a> Domains<'a> {
         }
     }
 
-    /// How many tasks run on the core of a CPU, given by its position; those on several of its CPUs count for each.
+    /// Number of tasks on the core of the CPU at this position. A gang counts once for each of its CPUs.
     pub(super) fn on_core(&self, cpu: usize) -> u32 {
         self.on_core[self.machine.cpus[cpu].core]
     }
 
-    /// Whether a task of this class may join, with so many waiting, itself included.
+    /// Whether a task of this class may join while `waiting` tasks wait, itself included.
     ///
-    /// A task that wakes a core by itself may also join if it would together with as many like it as the core has CPUs
-    /// for and as wait (ours). The others cost no power, so that a core can be worth waking for all of them where it is not
-    /// for the first: without this, where some cores run a task on each of their CPUs, which makes work cheap, no further
-    /// core would ever be woken.
+    /// A task that wakes a core may also join if it would fit together with equal tasks on the core's other CPUs, as
+    /// far as tasks wait (ours). The others cost no power, so a core can be worth waking for all of them but not for
+    /// the first alone. Without this, where active cores run a task on each of their CPUs, which makes work cheap, no
+    /// further core would ever be woken.
     pub(super) fn admits(
         &mut self,
         domain: usize,
@@ -168,7 +168,7 @@ impl<'a> Domains<'a> {
             ))
     }
 
-    /// Why a task of this class may not.
+    /// Why a task of this class may not join.
     pub(super) fn refusal(
         &mut self,
         domain: usize,
@@ -208,7 +208,7 @@ impl<'a> Domains<'a> {
             .sum()
     }
 
-    /// Power of the machine in watts: P_0 once, and what the active cores of each memory domain add to it.
+    /// Power of the machine in W: P_0 once, plus the active cores of each memory domain.
     fn power(&self) -> f64 {
         let idle = self.settings.power.watts(0);
         let active = self.domains.iter().map(|domain| domain.active);
@@ -217,14 +217,14 @@ impl<'a> Domains<'a> {
             .sum::<f64>()
     }
 
-    /// What a task would add to it, in watts.
+    /// Power that the joining tasks would add, in W.
     fn waking(&self, domain: usize, joining: Joining) -> f64 {
         let active = self.domains[domain].active;
         self.settings.power.watts(active + joining.cores as usize)
             - self.settings.power.watts(active)
     }
 
-    /// The highest class that may join; `None` when nothing may.
+    /// The highest class that may join; `None` if none may.
     fn limit(&mut self, domain: usize, joining: Joining) -> Option<DemandClass> {
         let changes = self.changes;
         let known = &mut self.domains[domain];
@@ -245,13 +245,13 @@ impl<'a> Domains<'a> {
             return Some(DemandClass::HIGHEST);
         }
         let now = self.power();
-        // Power with an active core is above 0, so there is a gain.
+        // Power with an active core is above 0, so the gain exists.
         let gain = self
             .settings
             .objective
             .gain(now, now + self.waking(domain, joining))
             .ok()?;
-        // On a core that is awake one that fills the bus would share it with another, and nothing would be gained.
+        // On an active core, a task that fills the bus would only take bandwidth from another: nothing gained.
         let gain = match self.settings.objective {
             Objective::Throughput => gain,
             Objective::Energy | Objective::EnergyDelay => {
@@ -268,7 +268,7 @@ impl<'a> Domains<'a> {
                 .ok()
                 .and_then(|gain| self.table.ceiling(&self.domains[domain].load, gain));
         }
-        // The other domains go on as they are: this one must make up for all that is needed.
+        // The other domains stay as they are, so this one must bring the whole gain.
         let (own, total) = (self.throughput(domain), self.total_throughput());
         let needed = total * gain - (total - own);
         let load = &self.domains[domain].load;
@@ -279,7 +279,7 @@ impl<'a> Domains<'a> {
         }
         let fits =
             |class: DemandClass| load.throughput_with(self.table, class, joining.tasks) >= needed;
-        // Throughput falls with demand: the last class that fits.
+        // Throughput falls with demand: find the last class that fits.
         let (mut below, mut above) = (-1, i32::from(DemandClass::HIGHEST.number()) + 1);
         while above - below > 1 {
             let middle = (below + above) / 2;

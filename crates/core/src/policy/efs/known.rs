@@ -1,5 +1,5 @@
-//! What `efs` remembers of each task from decision to decision: its place in a queue, what it has had, and what it is
-//! predicted to ask of the memory bus.
+//! The state of each task that `efs` keeps between decisions: its place in a queue, its CPU time, and its predicted
+//! demand on the memory bus.
 
 use super::settings::Settings;
 use crate::decision::DemandBasis;
@@ -13,41 +13,41 @@ use crate::units::{Nanos, Rate};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// A home that is not settled yet.
+/// A home not chosen yet.
 pub(super) const NOWHERE: u32 = u32::MAX;
-/// A demand that nothing is known of.
+/// A demand neither measured nor assumed yet.
 const UNKNOWN: u32 = u32::MAX;
-/// Demands are kept in units of 2^-31, so that a saved state is exact.
+/// Scale of stored demands, in units of 2^-31: whole numbers make a saved state exact.
 const DEMAND_ONE: f64 = (1_u64 << 31) as f64;
-/// The least free share of the bus that a measurement can show. A measured total above 1 is an error of the counters
-/// or of the service rate; taken as 1 it would make every task that uses the bus at all look like one that does nothing
-/// else. It matches the highest demand that the admission table tells apart.
+/// Least free share of the bus that a measurement can show. A measured total above 1 is an error of the counters or of
+/// the service rate. Taken as 1, it would make every task that uses the bus seem to do nothing else. Matches the
+/// highest demand of the admission table.
 const LEAST_FREE: f64 = 1.0 / 1024.0;
 
-/// What is remembered of a task.
+/// A task's record.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Known {
     pub(super) id: TaskId,
-    /// The CPU in whose queue it is, by its position in the machine.
+    /// The CPU whose queue it is in, by position in the machine.
     pub(super) home: u32,
-    /// Time on CPUs, weighted by its nice value (ns).
+    /// CPU time, weighted by its nice value (ns).
     pub(super) vruntime: i64,
-    /// Predicted solo demand on the bus, for each of its CPUs (EFS, Eq. 20).
+    /// Predicted solo demand on the bus, per CPU (EFS, Eq. 20).
     demand: u32,
-    /// How far it can be trusted, in the same units.
+    /// Weight of that prediction as evidence, in the same units.
     weight: u32,
     /// The class of that demand.
     class: u16,
-    /// The class as it was published last; none was for a number beyond all classes.
+    /// The class published last; a number beyond all classes if none was.
     pub(super) published: u16,
     executed: u32,
     ran: Nanos,
     asleep: bool,
-    /// What its memory domain moved was in its last measurement.
+    /// Whether its last measurement included the traffic of its memory domain.
     has_traffic: bool,
-    /// It woke with this decision.
+    /// Whether it woke at this decision.
     pub(super) woke: bool,
-    /// Whence its demand is known.
+    /// Origin of the demand.
     basis: DemandBasis,
 }
 
@@ -70,7 +70,7 @@ impl Known {
         }
     }
 
-    /// Its predicted solo demand on the bus, for each of its CPUs, from 0 to 1.
+    /// Predicted solo demand on the bus, per CPU, from 0 to 1.
     fn demand(&self) -> f64 {
         f64::from(self.demand) / DEMAND_ONE
     }
@@ -87,7 +87,7 @@ impl Known {
         }
     }
 
-    /// Takes a new prediction.
+    /// Stores a new prediction.
     pub(super) fn predict(&mut self, table: &AdmissionTable, evidence: Evidence) {
         self.demand = (evidence.demand * DEMAND_ONE + 0.5) as u32;
         self.weight = (evidence.weight * DEMAND_ONE + 0.5) as u32;
@@ -97,22 +97,22 @@ impl Known {
             .number();
     }
 
-    /// No demand was measured or assumed yet.
+    /// Whether no demand was measured or assumed yet.
     pub(super) fn is_unknown(&self) -> bool {
         self.demand == UNKNOWN
     }
 
-    /// Whence its demand is known.
+    /// Origin of the demand.
     pub(super) fn basis(&self) -> DemandBasis {
         self.basis
     }
 
-    /// Its demand is a first guess, and will be measured as soon as it has run.
+    /// Whether the demand is a first guess, to be measured as soon as the task has run.
     pub(super) fn is_unmeasured(&self) -> bool {
         self.basis == DemandBasis::Assumed && self.executed == 0
     }
 
-    /// Takes over a demand that the backend has measured.
+    /// Takes over a demand measured by the backend.
     pub(super) fn take_measured(&mut self, table: &AdmissionTable, class: DemandClass) {
         self.basis = DemandBasis::Measured;
         self.predict(
@@ -124,7 +124,7 @@ impl Known {
         );
     }
 
-    /// Takes over what the user says of it. Where demands are given nobody measures.
+    /// Takes over the demand that the user gives. Given demands are not measured.
     fn take_given(&mut self, table: &AdmissionTable, task: &TaskView) {
         self.executed = task.estimates.executed.max(1);
         if let Some(milli) = task.bus_use_milli {
@@ -140,18 +140,18 @@ impl Known {
     }
 }
 
-/// What the next decision depends on, beside the snapshot.
+/// The state that the next decision depends on, beside the snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct State {
     pub(super) quantum: QuantumEnd,
-    /// When the last decision was made.
+    /// Time of the last decision.
     seen: Nanos,
-    /// In ascending order of their numbers; after [`State::take_in`] one for each task of the snapshot.
+    /// In ascending order of id; after [`State::take_in`] one for each task of the snapshot.
     pub(super) tasks: Vec<Known>,
 }
 
 impl State {
-    /// Brings what is remembered up to date: who came and went, who ran, and what was measured.
+    /// Updates the records: new and ended tasks, CPU time, and measurements.
     pub(super) fn take_in(&mut self, settings: &Settings, table: &AdmissionTable, snap: &Snapshot) {
         let elapsed = snap.now - std::mem::replace(&mut self.seen, snap.now);
         let mut woke: Vec<TaskId> = Vec::new();
@@ -171,7 +171,7 @@ impl State {
                 Some(mut known) => {
                     known.woke =
                         !task.asleep && (known.asleep || woke.binary_search(&task.id).is_ok());
-                    // What it slept, it did not have; when it fell asleep is not known.
+                    // Time asleep is not charged, nor the interval of falling asleep or waking: its instant is unknown.
                     if task.running.is_some() && !known.asleep && !task.asleep && !known.woke {
                         let weight = u64::from(settings.weight(task.nice));
                         known.vruntime = known
@@ -189,15 +189,15 @@ impl State {
             measured |= known.executed != task.estimates.executed;
             self.tasks.push(known);
         }
-        // What runs when is the backend's to know then, and so what ran side by side.
+        // A backend that admits by itself decides which tasks run together, and measures them.
         if measured && snap.admits.is_none() {
             self.measure(settings, table, snap);
         }
     }
 
-    /// Turns what was measured since the last decision into solo demands (EFS, Eqs. 9 and 20).
+    /// Turns the measurements since the last decision into solo demands (EFS, Eqs. 9 and 20).
     fn measure(&mut self, settings: &Settings, table: &AdmissionTable, snap: &Snapshot) {
-        // What ran side by side used the bus together; a gang's figure is that of all its CPUs.
+        // Co-runners share the bus. A gang's figure covers all its CPUs.
         let mut totals = vec![0.0; snap.machine.memory_domains.len()];
         for task in snap.tasks.iter().filter(|task| !task.asleep) {
             if let (Some(domain), Some(used)) = (domain_of(snap, task), bus_use(settings, task)) {
@@ -212,11 +212,11 @@ impl State {
             let interval =
                 task.estimates.ran - std::mem::replace(&mut known.ran, task.estimates.ran);
             known.executed = task.estimates.executed;
-            // An interval that is too short to tell something leaves the estimates as they were.
+            // An interval too short to measure leaves the estimates as they are.
             if !first && interval.0.saturating_mul(10) < settings.quantum.0 {
                 continue;
             }
-            // Where what the domain moves could be read before, a reading that lacks it would look like a calm bus.
+            // The domain's traffic was readable before: a reading without it would look like a calm bus.
             let moved = task
                 .estimates
                 .domain_lines
@@ -229,7 +229,7 @@ impl State {
             let Some(used) = bus_use(settings, task) else {
                 continue;
             };
-            // What the domain moved, for whoever asked (Eq. 18); else the sum of what the tasks did.
+            // The domain's traffic, whatever caused it (Eq. 18); else the sum over the tasks.
             let own = used / buses_of(snap, task);
             let total = moved
                 .or_else(|| domain_of(snap, task).map(|domain| totals[domain]))
@@ -241,7 +241,7 @@ impl State {
                 continue;
             };
             let measured = Evidence::measured(demand, 1.0 - free, free);
-            // A first guess is no evidence: what is measured first takes its place.
+            // A first guess is no evidence: the first measurement replaces it.
             let before = if first { measured } else { known.evidence() };
             known.basis = DemandBasis::Measured;
             known.predict(
@@ -261,7 +261,7 @@ fn domain_of(snap: &Snapshot, task: &TaskView) -> Option<usize> {
     Some(snap.machine.cpu(cpu)?.memory_domain)
 }
 
-/// The number of buses that a task has a part of: a gang can have several.
+/// Number of buses that a task uses: a gang can use several.
 fn buses_of(snap: &Snapshot, task: &TaskView) -> f64 {
     let mut buses = BTreeSet::new();
     for running in task.running.iter().filter(|_| task.cpus > 1) {
@@ -271,7 +271,7 @@ fn buses_of(snap: &Snapshot, task: &TaskView) -> f64 {
     buses.len().max(1) as f64
 }
 
-/// The part of a bus that a task used.
+/// The share of a bus that a task used.
 fn bus_use(settings: &Settings, task: &TaskView) -> Option<f64> {
     let reads = task.estimates.mm_reads.value()?;
     let writes = task.estimates.mm_writes.value().unwrap_or(Rate(0));

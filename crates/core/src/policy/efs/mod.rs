@@ -1,75 +1,75 @@
 //! `efs`: runs only what fits the memory bus (EFS, section 4). A CPU idles where one more task would cost more energy
-//! for a piece of work than it saves.
+//! per piece of work than it saves.
 //!
 //! # What it does
 //!
-//! - **Demand.** From what each task used of the bus while others ran beside it follows what it would use alone
-//!   (Eq. 9); this predicts its next interval (Eq. 20). A new task starts at one over the number of cores. See `known`.
-//!   Where nothing can be counted, demands can be given with the tasks (ours); a task without one stays where it starts.
-//! - **Queues.** Every task has a home CPU. In a CPU's queue the least vruntime comes first: time on a CPU, divided by
-//!   the weight of the nice value. Time asleep is not charged, so that who wakes comes first, but for a period at most.
-//!   Queues are balanced by weight, and a CPU that finds nothing for itself takes what waits for others. See `queues`.
-//! - **Admission.** A free CPU takes the first of its queue whose demand is at most the threshold beside what runs
-//!   already (Eq. 16); if none is, it idles. When a task ends or falls asleep, idle CPUs look again. See `domains` and
-//!   `turn`.
-//! - **Starvation.** The longest starved task runs at once whatever the load, for a slice as long as its lag, at most
-//!   a period (section 4.3); all others are judged again beside it. See `starved`.
+//! - **Demand.** The bandwidth that a task used beside co-runners gives its solo bandwidth (Eq. 9), which predicts its
+//!   next interval (Eq. 20). A new task starts at one over the number of cores. See `known`. Without counters, demands
+//!   can be given with the tasks (ours); a task without one keeps its first guess.
+//! - **Queues.** Every task has a home CPU. A CPU's queue is ordered by vruntime: CPU time divided by the weight of the
+//!   nice value. Time asleep is not charged, so a task that wakes comes first, but for a period at most. Queues are
+//!   balanced by weight, and a CPU with no fitting task of its own takes one from another queue. See `queues`.
+//! - **Admission.** A free CPU takes the first task of its queue whose demand is at most the threshold beside the
+//!   running tasks (Eq. 16); if there is none, it idles. When a task ends or falls asleep, idle CPUs try again. See
+//!   `domains` and `turn`.
+//! - **Starvation.** The longest starved task runs at once whatever the load, for a slice as long as its lag, at most a
+//!   period (section 4.3). All others are judged anew beside it. See `starved`.
 //!
 //! # Ours
 //!
-//! EFS runs in the kernel and decides on each CPU when that CPU is free. Here all CPUs are decided on at common instants,
-//! so that what ran together was also measured over the same interval, as Eq. 9 needs it. As in the paper, one CPU is
-//! decided on after another, beside what the others run: a CPU that has not had its turn counts with the task that ran
-//! there. The CPU whose first task has waited longest comes first; among those whose first task runs, the one that has
-//! run longest. So a task that runs goes on while it fits, and tasks that exclude each other take turns by starving. A
-//! slice is the CPU's period (Eq. 21), which is at least a quantum, times the task's part of its queue's weight. The next
-//! common instant is the end of the shortest slice, between the least slice (4/18 of a quantum) and a quantum.
+//! EFS runs in the kernel and decides on each CPU when that CPU is free. Here all CPUs are decided at common instants,
+//! so that co-runners are measured over the same interval, as Eq. 9 needs. As in the paper, CPUs are decided one after
+//! another, each beside the tasks of the others: a CPU not yet decided counts with the task that ran there. The CPU
+//! whose first task has waited longest comes first; among CPUs whose first task runs, the one that has run longest. So
+//! a running task goes on while it fits, and tasks that exclude each other take turns by starving. A slice is the CPU's
+//! period (Eq. 21), which is at least a quantum, times the task's share of its queue's weight. The next common instant
+//! is the end of the shortest slice, between the least slice (4/18 of a quantum) and a quantum.
 //!
-//! While a first guess keeps a task waiting, and when a task wakes that waits or does not fit, the next instant comes after
-//! a least slice. Demands that were measured beside others weigh less than those that were measured alone, by the square
-//! of what was free of the bus over what was used: the error of Eq. 9 grows as that falls. Each memory domain has its own
-//! bus; its active cores add to the machine's power, and P_0 counts once. Cores count, not their threads, so that a second
-//! task on a core costs no power, but must add a hundredth of what it does alone: an idle core is woken for as many tasks as it
-//! has CPUs and as wait, if not for one, and no task shares a core while another core is worth waking. A gang counts as so many tasks as it has CPUs, and needs
-//! all of them at once.
+//! While a first guess keeps a task waiting, or a task that woke waits or does not fit, the next instant comes after a
+//! least slice. A demand measured beside co-runners weighs less than one measured alone, by the square of the bus's
+//! free share over its used share: the error of Eq. 9 grows as that falls. Each memory domain has its own bus. Its
+//! active cores add to the machine's power, and P_0 counts once. Cores count, not their threads: a second task on a
+//! core costs no power, but must add a hundredth of its work alone. An idle core is woken for as many waiting tasks as
+//! it has CPUs, if not for one, and no task shares a core while another core is worth waking. A gang counts as one task
+//! per CPU, and needs all its CPUs at once.
 //!
-//! Between two such instants free CPUs are filled, and what runs stays, as under all policies here. The overdue come
-//! first, as under all policies, whether they fit or not.
+//! Between two such instants free CPUs are filled, and running tasks stay, as under all policies here. Overdue tasks
+//! come first, whether they fit or not.
 //!
-//! Where a backend admits tasks by itself, at every event as in the paper, it gets all of them with shared seats, and their
-//! demands; what follows is then its own to see to.
+//! A backend that admits tasks by itself, at every event as in the paper, gets all of them with shared CPUs, and their
+//! demands. The rest is up to it.
 //!
 //! # What it depends on
 //!
-//! Near saturation Eq. 9 tells little: with D near 0 every task looks as if it did nothing but use the bus. Where as
-//! much is measured as `mu_trans_per_us` says the bus can serve, or more (taken as all but 1/1024 of it), tasks are run
-//! one at a time until they have been measured with less beside them. So a value that is too low, as the paper's is for
-//! most machines, costs time and energy; so does a bus that serves all comers without delay until it is full.
+//! Near saturation Eq. 9 says little: with D near 0 every task seems to do nothing but use the bus. Where the measured
+//! use reaches what `mu_trans_per_us` says the bus can serve (it counts as all but 1/1024 of it), tasks run one at a
+//! time until they have been measured on a calmer bus. So a value that is too low, as the paper's is for most machines,
+//! costs time and energy; so does a bus that serves every request without delay until it is full.
 //!
 //! # How long a task can wait
 //!
-//! Eq. 24 alone bounds no wait: it counts the slices of the starved before a task and not the time until it is starved
-//! itself. With q the quantum, n the most tasks that are live at once while it waits, P = t_period(n) (Eq. 21), which is
-//! at least q, c the greater of `c_local` and `c_global`, and r the greatest weight of a task over its own, nobody waits
-//! longer than
+//! Eq. 24 alone bounds no wait: it counts the slices of the starved tasks before a task, and not the time until it is
+//! starved itself. Let q be the quantum, n the greatest number of tasks alive at once while it waits, P = t_period(n)
+//! (Eq. 21), which is at least q, c the greater of `c_local` and `c_global`, and r the greatest weight of a task over
+//! its own. Then no task waits longer than
 //!
 //! ```text
 //! (c r + n) P + q
 //! ```
 //!
-//! Full rounds, in which all CPUs are given out anew, are at most q apart, since none lasts longer and what fills CPUs
-//! between them never puts the next one off. A task that has not run for c r P is starved at the latest (`starved`, the
-//! third rule), so a full round finds it starved within c r P + q. From there on let a turn be a full round in which no
-//! starved slice is in force. A slice is at most P long and a full round comes when it ends, so that the first turn
-//! comes within P, and after each turn another one within P. In each turn a task starts that has waited at least as
-//! long as ours: the longest overdue, and where nobody is overdue the longest starved, for it is tried before all
-//! others, and takes the place of whoever runs there. Who has started waits anew, and so not longer than ours; hence at most n - 1 turns
-//! go to others, and ours comes within n P. This n P is t_max of Eq. 24.
+//! Full rounds, in which all CPUs are given out anew, are at most q apart: none lasts longer, and filling CPUs between
+//! them never delays the next. A task that has not run for c r P is starved at the latest (`starved`, the third rule),
+//! so a full round finds it starved within c r P + q. From there on let a turn be a full round in which no starved
+//! slice is in force. A slice is at most P long and a full round comes when it ends. So the first turn comes within P,
+//! and after each turn another within P. In each turn a task starts that has waited at least as long as ours: the
+//! longest overdue, or if none is overdue, the longest starved, as it is tried before all others and takes its place
+//! from the task that runs there. A task that has started waits anew, and so not longer than ours. Hence at most n - 1
+//! turns go to others, and ours comes within n P. This n P is t_max of Eq. 24.
 //!
-//! This holds for gangs and masks as well. CPUs of tasks that can't be stopped count for nobody else: who finds no
-//! room beside them can wait for ever. For a task that has not begun, which is never overdue, it holds as long as
-//! nobody else is. And as under all policies nobody who has begun waits longer than `max_pause` allows (see the parent
-//! module); the lesser of the two holds.
+//! This holds for gangs and affinity masks as well. CPUs of tasks that can't be stopped count for no other task: a task
+//! that finds no room beside them can wait for ever. For a task that has not begun, which is never overdue, the bound
+//! holds as long as no other is overdue. As under all policies, a task that has begun waits no longer than `max_pause`
+//! allows (see the parent module); the lesser of the two bounds holds.
 
 mod domains;
 mod known;
@@ -126,7 +126,7 @@ struct Efs {
 }
 
 impl Efs {
-    /// Where the backend decides at each event, all tasks are its to let run, and it is told their demands.
+    /// Lets all tasks run and passes their demands to a backend that decides at each event.
     fn hand_over(&mut self, snap: &Snapshot) -> Decision {
         let end = self
             .state
@@ -175,7 +175,7 @@ impl Policy for Efs {
         if snap.admits.is_some() {
             return self.hand_over(snap);
         }
-        // Nobody keeps a CPU from the overdue.
+        // Overdue tasks come before starved slices.
         let protect = !snap.tasks.iter().any(|task| task.overdue);
         let round = Round::keeping(snap, |task| protect && is_in_starved_slice(task, snap.now));
         let full = round.full;

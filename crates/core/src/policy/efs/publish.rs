@@ -1,4 +1,4 @@
-//! The demands and gains in the form in which a backend can admit tasks by itself.
+//! Publishes demands and gains for a backend that admits tasks by itself.
 
 use super::known::State;
 use super::queues::cores_of_domains;
@@ -8,10 +8,10 @@ use crate::model::admission_table::{AdmissionTable, DemandClass, Gain};
 use crate::snapshot::Snapshot;
 use crate::topology::Machine;
 
-/// A change of a demand by less than this share of the bus is not worth publishing.
+/// Least change of a demand that is worth publishing, as a share of the bus.
 const NOTICEABLE: f64 = 1.0 / 16.0;
 
-/// New demands, if they differ noticeably from those published last: a task is new, or a demand moved.
+/// New demands, if a task is new or a demand changed noticeably since it was published.
 pub(super) fn changed(
     settings: &Settings,
     table: &AdmissionTable,
@@ -45,7 +45,7 @@ pub(super) fn changed(
     })
 }
 
-/// What the throughput must grow by for each further core of the memory domain with the most cores.
+/// Required growth of throughput for each further core, up to the size of the largest memory domain.
 fn gains(settings: &Settings, machine: &Machine) -> Vec<u32> {
     let most = cores_of_domains(machine).into_iter().max().unwrap_or(0);
     let gains = Gain::for_cores(&settings.power, settings.objective, most);

@@ -1,4 +1,4 @@
-//! The queue of each CPU: who belongs to it, in which order, and how tasks move between queues.
+//! The queue of each CPU: its tasks, their order, and how tasks move between queues.
 
 use super::known::{Known, NOWHERE};
 use super::settings::Settings;
@@ -10,27 +10,27 @@ use crate::topology::Machine;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Most tasks that change their queue for balance in one decision.
+/// Maximum number of tasks that change their queue for balance in one decision.
 const MOST_MOVES: usize = 16;
 
-/// The queues of all CPUs; a CPU is given by its position in the machine.
+/// The queues of all CPUs. A CPU is given by its position in the machine.
 pub(super) struct Queues {
-    /// Tasks of each queue that are awake, those that run included.
+    /// Number of tasks awake in each queue, running ones included.
     pub(super) tasks: Vec<u32>,
-    /// Their weights together.
+    /// Their total weight.
     pub(super) weight: Vec<u64>,
     /// Their least and greatest vruntimes (ns).
     least: Vec<i64>,
     most: Vec<i64>,
-    /// Tasks hold these CPUs that can't be stopped.
+    /// Whether the CPU is taken by a task that can't be stopped.
     blocked: Vec<bool>,
-    /// Where the queue of each CPU begins in `members`; one more at the end.
+    /// Start of each CPU's queue in `members`, and one more at the end.
     start: Vec<u32>,
-    /// Those that may be chosen, by queue and, within it, by vruntime, the longest waiting first.
+    /// The tasks to choose from, by queue, vruntime, and longest wait.
     members: Vec<u32>,
 }
 
-/// Whether it is one of those who want a CPU of their queue.
+/// Whether a task competes for a CPU of its queue.
 fn competes(task: &TaskView) -> bool {
     !task.asleep && task.control.place && !task.is_fixed()
 }
@@ -40,7 +40,7 @@ fn may_use(machine: &Machine, task: &TaskView, cpu: usize) -> bool {
 }
 
 impl Queues {
-    /// Gives every task a home, moves some for balance at the end of a quantum, and puts each queue in order.
+    /// Gives every task a home, balances the queues at the end of a quantum, and orders them.
     pub(super) fn new(
         settings: &Settings,
         table: &AdmissionTable,
@@ -74,7 +74,7 @@ impl Queues {
         self.most[home] = self.most[home].max(known.vruntime);
     }
 
-    /// The vruntime at which a task joins a queue with no claim of its own.
+    /// The vruntime at which a new task joins a queue.
     fn base(&self, cpu: usize) -> i64 {
         if self.tasks[cpu] == 0 {
             0
@@ -90,7 +90,7 @@ impl Queues {
             .max(0) as u64
     }
 
-    /// Whether a task could run if all CPUs were given out anew: enough of its own are not held for good.
+    /// Whether a task could run if all CPUs were given out anew: enough of its CPUs are not blocked.
     pub(super) fn can_run(&self, machine: &Machine, task: &TaskView) -> bool {
         (0..self.blocked.len())
             .filter(|&cpu| !self.blocked[cpu] && may_use(machine, task, cpu))
@@ -99,7 +99,7 @@ impl Queues {
             == task.cpus as usize
     }
 
-    /// All tasks that are awake.
+    /// Number of all tasks awake.
     pub(super) fn all(&self) -> u64 {
         self.tasks.iter().map(|&tasks| u64::from(tasks)).sum()
     }
@@ -137,7 +137,7 @@ impl Queues {
             .zip(known.iter_mut())
             .filter(|(_, known)| known.woke)
         {
-            // Who slept has fallen behind the others and comes first, but not for longer than a period.
+            // A task that slept has fallen behind in vruntime. It comes first, but not for longer than a period.
             let home = known.home as usize;
             if self.tasks[home] > 0 {
                 let credit = settings.rule.period_ns(u64::from(self.tasks[home]) + 1) as i64;
@@ -149,7 +149,8 @@ impl Queues {
         }
     }
 
-    /// Homes for new tasks, and for those who lost theirs: where they ran last, else the queue with the least weight.
+    /// Finds homes for new tasks and those that lost theirs: the CPU of their last run, else the queue with the least
+    /// weight.
     fn settle(
         &mut self,
         settings: &Settings,
@@ -190,7 +191,7 @@ impl Queues {
                         .unwrap_or(places[0])
                 }
                 None => loop {
-                    // Entries are outdated when somebody has joined the queue since: they come back with its weight.
+                    // An entry is outdated if a task joined the queue since: it is pushed back with its new weight.
                     let Some(Reverse((blocked, weight, place))) = heap.pop() else {
                         break places[0];
                     };
@@ -232,7 +233,7 @@ impl Queues {
         }
     }
 
-    /// The CPUs that are not held for good.
+    /// The CPUs not taken by tasks that can't be stopped.
     fn unblocked(&self) -> impl Iterator<Item = usize> {
         (0..self.weight.len()).filter(|&cpu| !self.blocked[cpu])
     }
@@ -268,7 +269,7 @@ impl Queues {
         }
     }
 
-    /// Moves a task to another queue, where it keeps its distance from the one that is next in line.
+    /// Moves a task to another queue, where it keeps its distance from the first.
     pub(super) fn rehome(&mut self, known: &mut Known, weight: u32, to: usize) {
         let from = known.home as usize;
         let ahead = known.vruntime.saturating_sub(self.base(from));
@@ -286,7 +287,7 @@ impl Queues {
         for cpu in 1..self.start.len() {
             self.start[cpu] += self.start[cpu - 1];
         }
-        // The round's order is kept among equals: the longest waiting first.
+        // Equals keep the round's order: the longest waiting first.
         let mut next = self.start.clone();
         for &ix in &round.order {
             let home = known[ix as usize].home as usize;
@@ -299,18 +300,18 @@ impl Queues {
         }
     }
 
-    /// Those of a queue that may be chosen in this round, in its order.
+    /// Positions of the queue's tasks that may be chosen in this round, in order.
     pub(super) fn members(&self, cpu: usize) -> std::ops::Range<usize> {
         self.start[cpu] as usize..self.start[cpu + 1] as usize
     }
 
-    /// The member at a position.
+    /// The task at a position.
     pub(super) fn member(&self, position: usize) -> u32 {
         self.members[position]
     }
 }
 
-/// Cores of each memory domain.
+/// Number of cores of each memory domain.
 pub(super) fn cores_of_domains(machine: &Machine) -> Vec<usize> {
     let mut cores = vec![0; machine.memory_domains.len()];
     for core in &machine.cores {
@@ -321,7 +322,7 @@ pub(super) fn cores_of_domains(machine: &Machine) -> Vec<usize> {
     cores
 }
 
-/// The CPUs in the order in which new tasks take them: first one of each core, and in turn from each memory domain.
+/// The CPUs in the order in which new tasks take them: one of each core first, the memory domains in turn.
 fn spread(machine: &Machine) -> Vec<usize> {
     let mut on_core = vec![0u32; machine.cores.len()];
     let mut in_domain = vec![Vec::<u32>::new(); machine.memory_domains.len()];

@@ -1,4 +1,4 @@
-//! Where a task of a decision gets a CPU: at home, beside idle cores, elsewhere, or as a gang, if it fits the bus.
+//! Finds a CPU for a task: at home, on an idle core, elsewhere, or several for a gang, if it fits the bus.
 
 use super::domains::Joining;
 use super::turn::{Fit, Turn};
@@ -7,7 +7,7 @@ use crate::snapshot::TaskView;
 use crate::topology::CpuSet;
 
 impl Turn<'_> {
-    /// Runs a task on any free CPUs that it may use, if it fits or need not.
+    /// Runs a task on any free CPUs that it may use, if it fits or `fit` does not matter.
     pub(super) fn try_anywhere(&mut self, ix: u32, fit: Fit) -> bool {
         let task = self.round.task(ix);
         if task.cpus > self.round.left() {
@@ -19,7 +19,7 @@ impl Turn<'_> {
             return self.try_gang(ix, home, fit);
         }
         let (class, own) = (self.known[ix as usize].class(), self.domains.of(home));
-        // All free CPUs of a domain are alike, but for whether their cores are idle. Idle ones are the faster.
+        // The free CPUs of a domain differ only in whether their cores are idle. Idle cores are faster.
         let is_best = self.domains.core_is_idle(home) || self.free_of[own][1] == 0;
         if self.free[home] && is_best && self.try_on(ix, &[home], fit) {
             return true;
@@ -47,7 +47,7 @@ impl Turn<'_> {
         false
     }
 
-    /// Takes a task off the CPUs that it still sits on: it is judged beside the others, not beside itself.
+    /// Takes a task off the CPUs that it still holds: it is judged beside the others, not beside itself.
     fn leave(&mut self, ix: u32) {
         let running = self.round.task(ix).running.as_ref();
         let first = running.and_then(|running| running.placement.cpus().first());
@@ -58,7 +58,7 @@ impl Turn<'_> {
         }
     }
 
-    /// A free CPU of a domain that a task may use, on an idle core or on one where something runs; from its home on.
+    /// A free CPU of a domain that a task may use, on an idle or an active core; the search starts at its home.
     fn free_cpu(&self, task: &TaskView, home: usize, domain: usize, idle: bool) -> Option<usize> {
         let cpus = self.free.len();
         (0..cpus).map(|step| (home + step) % cpus).find(|&cpu| {
@@ -90,7 +90,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Free CPUs for a gang: where it ran last, then on the domain of its home, then elsewhere.
+    /// Free CPUs for a gang: those of its last run, then of the domain of its home, then others.
     fn gang_cpus(&self, task: &TaskView, home: usize) -> Option<Vec<usize>> {
         let (all, needs) = (self.free.len(), task.cpus as usize);
         let own = self.domains.of(home);
@@ -110,11 +110,11 @@ impl Turn<'_> {
         None
     }
 
-    /// Runs a task on these free CPUs, if it fits or need not.
+    /// Runs a task on these free CPUs, if it fits or `fit` does not matter.
     pub(super) fn try_on(&mut self, ix: u32, cpus: &[usize], fit: Fit) -> bool {
         self.leave(ix);
         if fit == Fit::Must {
-            // A gang across domains is judged where it begins.
+            // A gang across domains is judged on the domain of its first CPU.
             let class = self.known[ix as usize].class();
             let (domain, joining) = (self.domains.of(cpus[0]), self.domains.joining(cpus));
             if !self.domains.admits(domain, joining, class, self.waiting()) {
@@ -129,7 +129,7 @@ impl Turn<'_> {
         true
     }
 
-    /// Notes the numbers of a task's first refusal.
+    /// Records the numbers of a task's first refusal.
     fn refuse(&mut self, ix: u32, domain: usize, joining: Joining) {
         if self.refusal_of[ix as usize] == 0 {
             let known = &self.known[ix as usize];
@@ -150,7 +150,7 @@ impl Turn<'_> {
             self.free[cpu] = false;
             self.free_of[domain][usize::from(self.domains.core_is_idle(cpu))] -= 1;
             if self.domains.core_is_idle(cpu) {
-                // The core's other CPUs are no longer those of an idle one.
+                // The core's other CPUs no longer belong to an idle core.
                 let core = &machine.cores[machine.cpus[cpu].core];
                 for sibling in machine.positions(core) {
                     if self.free[sibling] {
@@ -172,7 +172,7 @@ impl Turn<'_> {
         self.refused_gang = None;
     }
 
-    /// Takes whoever sits on a CPU off all of its CPUs, so that they can be given out.
+    /// Takes the incumbent of a CPU off all its CPUs, to free them.
     pub(super) fn vacate(&mut self, cpu: usize) {
         let Some(ix) = self.incumbents[cpu] else {
             return;
@@ -188,7 +188,7 @@ impl Turn<'_> {
             let domain = self.domains.of(cpu);
             let is_idle = self.domains.core_is_idle(cpu);
             if is_idle {
-                // The core's other free CPUs are those of an idle one now.
+                // The core's other free CPUs now belong to an idle core.
                 let core = &machine.cores[machine.cpus[cpu].core];
                 for sibling in machine.positions(core) {
                     if self.free[sibling] {

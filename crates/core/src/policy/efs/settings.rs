@@ -8,7 +8,7 @@ use crate::policy::params::{P_MORE, P0, P1, P2, power_model};
 use crate::policy::prelude::*;
 use std::num::NonZeroU64;
 
-/// How much of the past the predicted demand remembers, in quanta. EFS, whose kernel decides more often, has 1 ms.
+/// Memory of the demand prediction, in quanta. EFS, whose kernel decides more often, has 1 ms.
 const WINDOW_QUANTA: u64 = 2;
 
 const OBJECTIVE: ParamSpec = choice(
@@ -57,11 +57,11 @@ pub(super) const PARAMS: &[ParamSpec] = &[
     QUANTUM, OBJECTIVE, DEMAND, MU, P0, P1, P2, P_MORE, C_LOCAL, C_GLOBAL,
 ];
 
-/// The parameters as they are used.
+/// The parameters in the units of the calculation.
 pub(super) struct Settings {
     pub(super) quantum: Nanos,
     pub(super) objective: Objective,
-    /// Demands are given, and not measured.
+    /// Whether demands are given rather than measured.
     pub(super) given: bool,
     /// Service rate of the bus of one memory domain, in transactions per millisecond.
     pub(super) mu_per_ms: f64,
@@ -98,7 +98,7 @@ impl Settings {
         }
     }
 
-    /// The weight of a nice value: 1024 for 0, and a factor of 1.25 for each step, as Linux has it.
+    /// The weight of a nice value: 1024 for 0, and a factor of 1.25 per step, as in Linux.
     pub(super) fn weight(&self, nice: i8) -> u32 {
         self.weights[(nice.clamp(-20, 19) + 20) as usize]
     }

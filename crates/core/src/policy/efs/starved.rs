@@ -1,4 +1,4 @@
-//! Who is starved, and the longest of them (EFS, section 4.3).
+//! The longest starved task (EFS, section 4.3).
 
 use super::known::Known;
 use super::queues::Queues;
@@ -6,13 +6,13 @@ use super::settings::Settings;
 use crate::model::starvation::{Starvation, Wait};
 use crate::policy::round::Round;
 
-/// The starved task of the machine that has not run for the longest time, if there is one.
+/// The starved task of the machine that has not run for the longest time, if any.
 ///
-/// A task is starved as EFS has it: it is the first of its queue, and it lags too far behind the last or has not run
-/// for too long. Ours: one that is not the first is starved too when it has not run for the longer of the two factors,
-/// in periods of the machine; with less weight than others it waits as much longer. Without this a task that got
-/// ahead of its queue could wait as long as the queue needs to catch up, which nothing bounds. A task for which tasks
-/// that can't be stopped leave no room is passed over, so that it keeps no other from its turn.
+/// As in EFS, a task is starved if it is the first of its queue and lags too far behind the last, or has not run for
+/// too long. Ours: a task that is not the first is starved too if it has not run for the longer of the two factors, in
+/// periods of the machine. A task with less weight waits longer in proportion. Without this rule a task ahead of its
+/// queue could wait until the queue catches up, which has no bound. A task for which tasks that can't be stopped leave
+/// no room is skipped, so that it blocks no other.
 pub(super) fn longest(
     rule: &Starvation,
     settings: &Settings,
@@ -27,7 +27,7 @@ pub(super) fn longest(
     let can_run = |ix: u32| queues.can_run(&round.snap.machine, round.task(ix));
     let mut longest: Option<(u64, u32)> = None;
     for cpu in 0..queues.tasks.len() {
-        // Who runs now, or was just chosen, may be the first: then nobody of this queue is.
+        // If the first runs or was just chosen, the paper's rules starve no task of this queue.
         let Some(position) = queues.members(cpu).next() else {
             continue;
         };
@@ -62,7 +62,7 @@ pub(super) fn longest(
     };
     let mut greatest = None;
     for &ix in &round.order {
-        // The rest has waited less still, except for the overdue, which are first in the order.
+        // The others have waited less, except for overdue tasks, which come first in the order.
         let task = round.task(ix);
         if !task.overdue
             && (not_run(ix) <= forgotten || longest.is_some_and(|(most, _)| not_run(ix) <= most))

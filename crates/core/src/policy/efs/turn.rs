@@ -1,4 +1,4 @@
-//! One decision: the overdue, the longest starved, then each free CPU from its queue, then what is left.
+//! One decision: overdue tasks, the longest starved, then each free CPU from its queue, then the rest.
 
 use super::domains::{Domains, Joining};
 use super::known::Known;
@@ -21,36 +21,36 @@ pub(super) struct Turn<'a> {
     pub(super) queues: Queues,
     pub(super) domains: Domains<'a>,
     pub(super) free: Vec<bool>,
-    /// In a full round, who sits on each CPU that has not been decided on yet: the others are judged beside them.
+    /// In a full round, the task on each CPU not yet decided: the others are judged beside it.
     pub(super) incumbents: Vec<Option<u32>>,
-    /// Free CPUs of each domain: those on cores where something runs, and those on idle ones.
+    /// Number of free CPUs of each domain: on active cores, and on idle ones.
     pub(super) free_of: Vec<[u32; 2]>,
-    /// A gang that was refused since something was chosen last: its CPUs, its class, and how it was judged.
+    /// The gang refused since the last choice: its CPUs, class, domain and joining.
     pub(super) refused_gang: Option<(u32, DemandClass, usize, Joining)>,
-    /// A starved task keeps its CPUs until its slice is over.
+    /// Whether a starved task keeps its CPUs until its slice ends.
     pub(super) protect: bool,
-    /// A task that woke on its CPUs does not fit.
+    /// Whether a task that woke on its CPUs does not fit.
     pub(super) overloaded: bool,
-    /// For each task the number of its refusal, from 1; 0 when there is none.
+    /// The number of each task's refusal, from 1; 0 if none.
     pub(super) refusal_of: Vec<u32>,
     pub(super) refusals: Vec<WaitReason>,
-    /// Tasks that were chosen.
+    /// The chosen tasks.
     pub(super) chosen: Vec<u32>,
-    /// The longest starved task, which runs until then.
+    /// The longest starved task, and the end of its slice.
     pub(super) starved: Option<(u32, Nanos)>,
 }
 
 /// Whether a placement has to fit the bus.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {
-    /// Only if it does.
+    /// Runs only if it fits.
     Must,
-    /// It runs in any case.
+    /// Runs in any case.
     NeedNot,
 }
 
 impl<'a> Turn<'a> {
-    /// Everything that stays where it runs is counted in.
+    /// Starts with the tasks that stay where they run.
     pub(super) fn new(
         settings: &'a Settings,
         table: &'a AdmissionTable,
@@ -63,7 +63,7 @@ impl<'a> Turn<'a> {
         let queues = Queues::new(settings, table, &round, known);
         let mut domains = Domains::new(settings, table, machine);
         let mut overloaded = false;
-        // Who woke on its CPUs comes last: it is judged by what ran without it.
+        // Tasks that woke on their CPUs come last: they are judged beside the others.
         for woken in [false, true] {
             for (task, known) in snap
                 .tasks
@@ -73,7 +73,7 @@ impl<'a> Turn<'a> {
             {
                 let keeps =
                     task.stays(round.full) || (protect && is_in_starved_slice(task, snap.now));
-                // A sleeper does not use the bus; when it wakes, this is decided anew.
+                // A sleeper does not use the bus. This is decided anew when it wakes.
                 if keeps
                     && !task.asleep
                     && let Some(cpus) = task.exclusive_cpus()
@@ -112,7 +112,7 @@ impl<'a> Turn<'a> {
                 continue;
             };
             let cpus: Vec<usize> = machine.positions(cpus).collect();
-            // Who is in a starved slice, or beside a gang that is, was counted above.
+            // Starved slices and gangs that share their CPUs with them were counted above.
             if cpus.iter().all(|&cpu| free[cpu]) {
                 domains.add(known.class(), &cpus);
                 cpus.iter()
@@ -159,7 +159,7 @@ impl<'a> Turn<'a> {
         self.keep_sleepers();
     }
 
-    /// Tasks that were not chosen yet.
+    /// Number of tasks not chosen yet.
     pub(super) fn waiting(&self) -> usize {
         self.round.order.len().saturating_sub(self.chosen.len())
     }
@@ -174,7 +174,7 @@ impl<'a> Turn<'a> {
                 .any(|task| is_in_starved_slice(task, self.round.snap.now))
     }
 
-    /// The longest starved task of the machine runs at once, whatever the load.
+    /// Runs the longest starved task of the machine at once, whatever the load.
     fn run_starved(&mut self) {
         let chosen = starved::longest(
             &self.settings.rule,
@@ -195,7 +195,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Vacates what a task needs that runs whether it fits or not: its home, or all CPUs for a gang.
+    /// Vacates the CPUs of a task that runs whether it fits or not: its home, or all CPUs for a gang.
     fn make_room(&mut self, ix: u32) {
         let task = self.round.task(ix);
         let home = self.known[ix as usize].home as usize;
@@ -220,19 +220,19 @@ impl<'a> Turn<'a> {
             .find(|&ix| self.round.is_open(ix))
     }
 
-    /// Each CPU takes the first of its queue that fits beside what runs on the others; the CPU whose first has waited
-    /// longest comes first. A CPU on whose core something else runs comes after those of idle cores.
+    /// Gives each CPU the first task of its queue that fits beside the others. The CPU whose first task has waited
+    /// longest comes first; CPUs of active cores come after those of idle cores.
     ///
-    /// In a full round a CPU that has not had its turn still counts with the task that runs there (EFS, section 4.2: each
-    /// CPU decides for itself, beside what the others run). So a task keeps running until one before it in its own queue
-    /// fits, or until it no longer fits itself, and tasks that exclude each other take turns by starving.
+    /// In a full round a CPU not yet decided counts with the task that runs there (EFS, section 4.2: each CPU decides
+    /// for itself, beside the tasks of the others). So a task keeps running until one before it in its own queue fits,
+    /// or until it no longer fits itself. Tasks that exclude each other take turns by starving.
     fn run_queues(&mut self) {
         let mut turns: Vec<(Nanos, Nanos, u32, u32)> = Vec::new();
         for cpu in 0..self.free.len() {
             if (self.free[cpu] || self.incumbents[cpu].is_some())
                 && let Some(ix) = self.first_open(cpu)
             {
-                // Of those who run, the one that has run longest is judged first: it gives way to who was starved.
+                // Of the running tasks, the one that has run longest is judged first: it gives way to a starved task.
                 let sits = self.incumbents[cpu].and_then(|ix| self.round.task(ix).running.as_ref());
                 let since = sits.map_or(Nanos::ZERO, |running| running.since);
                 turns.push((self.round.task(ix).waiting_since, since, ix, cpu as u32));
@@ -268,8 +268,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Runs a task at home if it fits, or on an idle core for which no task of its own fits when something runs on the
-    /// core of its home: for the power of a core it is faster there.
+    /// Runs a task at home if it fits. If its home's core is active, an idle core is tried first: it is faster there
+    /// for the power of a core.
     fn try_from_home(&mut self, ix: u32, home: usize) {
         let domain = self.domains.of(home);
         let elsewhere = !self.domains.core_is_idle(home) && self.free_of[domain][1] > 0;
@@ -280,7 +280,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// CPUs whose own queue has nothing that fits take what waits for others, the longest waiting first.
+    /// Fills CPUs without a fitting task of their own from other queues, the longest waiting first.
     fn run_rest(&mut self) {
         for position in 0..self.round.order.len() {
             if self.round.left() == 0 {
@@ -293,7 +293,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// A sleeper keeps its CPUs when nobody wants them.
+    /// Keeps sleepers on CPUs that no other task wants.
     fn keep_sleepers(&mut self) {
         let awake = self.round.order.len();
         self.round.consider_sleepers();
@@ -308,8 +308,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// How long what was chosen may run before all is decided again: the shortest slice of a task for whose CPU others
-    /// wait, at most a quantum.
+    /// Time until the next full decision: the shortest slice of a chosen task with others in its queue, at most a
+    /// quantum.
     pub(super) fn length(&self) -> Nanos {
         let rule = &self.settings.rule;
         let mut length = self.settings.quantum.0;
@@ -332,7 +332,7 @@ impl<'a> Turn<'a> {
         if self.ends_soon() {
             length = length.min(rule.least_slice_ns);
         }
-        // The end of a starved slice is one that all CPUs look at.
+        // All CPUs are decided when a starved slice ends.
         let snap = self.round.snap;
         let in_slice = snap
             .tasks
@@ -349,8 +349,8 @@ impl<'a> Turn<'a> {
         self.round.order.iter().any(|&ix| self.round.is_open(ix))
     }
 
-    /// The next decision should not be long in coming: a guess, the first demand of a task, keeps others waiting, or
-    /// somebody woke and waits, or runs and does not fit.
+    /// Whether the next decision should come soon: a first guess of a demand keeps others waiting, or a task that woke
+    /// waits, or runs and does not fit.
     pub(super) fn ends_soon(&self) -> bool {
         let guessed = self
             .chosen
@@ -364,7 +364,7 @@ impl<'a> Turn<'a> {
                 .any(|&ix| self.round.is_open(ix) && (guessed || self.known[ix as usize].woke))
     }
 
-    /// Notes why each of the others waits.
+    /// Records why each other task waits.
     pub(super) fn explain(&mut self) {
         for cpu in 0..self.free.len() {
             let mut ahead = 0;
@@ -390,7 +390,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Whether a task was starved and its slice is not over. Nobody else has a lease.
+/// Whether a task is in its starved slice. No other task has a lease.
 pub(super) fn is_in_starved_slice(task: &TaskView, now: Nanos) -> bool {
     !task.asleep
         && task

@@ -1,32 +1,31 @@
-//! How far each job is ahead of the others, and how that changes the weights over time.
+//! The lead of each job over the others, and how it changes the weights over time.
 
 use crate::policy::estimation::learnt_progress;
 use crate::policy::prelude::*;
 use std::collections::BTreeMap;
 
-/// The lead for which a job counts e times less, in quanta and as a share of the mean progress. The greater of the two
-/// counts. Less is fairer and slower.
+/// The lead that divides a job's weight by e: in quanta, and as a share of the mean progress. The greater one counts.
+/// Smaller is fairer and slower.
 const TAU_QUANTA: f64 = 1.0;
 const TAU_SHARE: f64 = 0.01;
-/// A job that is behind the median by more than this many tau counts as if it were behind by so many.
+/// Greatest distance behind the median that counts, in tau.
 const DEEPEST: f64 = 4.0;
-/// The part of a job's lead over the mean, in tau, by which the logarithm of its weight changes in each quantum, if tau is a
-/// quantum.
+/// Change of the logarithm of a job's weight in a quantum, per tau of its lead over the mean, if tau is a quantum.
 const INTEGRAL_SHARE: f64 = 0.1;
-/// The most that counts of a lead, in tau, and of the sum of leads.
+/// Greatest lead that counts, in tau, and greatest integral.
 pub(super) const MOST_LEAD: f64 = 3.0;
 const MOST_INTEGRAL: f64 = 4.0;
-/// Decay factor of the sum of a job that is too far behind, per quantum.
+/// Decay factor of the integral of a job that is too far behind, per quantum.
 const FADES: f64 = 0.95;
 
-/// What the jobs' progress means for their weights.
+/// The jobs' progress and leads.
 pub(super) struct Leads {
-    /// Of each task of the snapshot, in quanta.
+    /// Progress of each task of the snapshot, in quanta.
     pub(super) progress: Vec<f64>,
-    /// The tasks that the others are compared with, and the median of their progress.
+    /// The tasks to compare with, and the median of their progress.
     counted: Vec<u32>,
     median: f64,
-    /// Progress from which leads are counted.
+    /// Progress at lead 0.
     least: f64,
     tau: f64,
 }
@@ -60,12 +59,12 @@ impl Leads {
         }
     }
 
-    /// The lead of a task in tau.
+    /// The lead of a task, in tau.
     pub(super) fn of(&self, ix: u32) -> f64 {
         (self.progress[ix as usize] - self.least).max(0.0) / self.tau
     }
 
-    /// The progress of whoever has this lead.
+    /// The progress at a lead.
     pub(super) fn at(&self, lead: f64) -> f64 {
         self.least + lead * self.tau
     }
@@ -76,7 +75,7 @@ impl Leads {
     }
 }
 
-/// Whether a choice can change a task's progress. Only such tasks count towards the median.
+/// Whether a choice can change a task's progress. Only such tasks count for the median.
 fn depends_on_choice(round: &Round<'_>, ix: u32) -> bool {
     let task = round.task(ix);
     !task.asleep
@@ -96,7 +95,7 @@ impl Integrals {
         self.0.get(&task).copied().unwrap_or(0.0)
     }
 
-    /// Lets the weights of those that stay ahead fall, and of those that stay behind rise.
+    /// Lowers the weights of the jobs that stay ahead, and raises those of the jobs that stay behind.
     pub(super) fn add(&mut self, snap: &Snapshot, leads: &Leads) {
         self.0.retain(|&id, _| snap.task(id).is_some());
         let count = leads.counted.len().max(1) as f64;
@@ -106,7 +105,7 @@ impl Integrals {
         for &ix in &leads.counted {
             let integral = self.0.entry(snap.tasks[ix as usize].id).or_default();
             if leads.progress[ix as usize] < leads.least {
-                // More weight would not bring it nearer, and cost the others.
+                // More weight would not bring it nearer, but would cost the others.
                 *integral *= FADES;
             } else {
                 let change = INTEGRAL_SHARE * (leads.over_median(ix) - mean) / leads.tau.max(1.0);

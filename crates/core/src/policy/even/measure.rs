@@ -1,14 +1,14 @@
-//! Short measurements: jobs of which too little is known get a core each, and what runs on the other cores is chosen so
-//! that it does not disturb them.
+//! Short measurements: jobs that are little known get a core each, and the other cores run jobs that do not disturb
+//! them.
 //!
-//! Without any measurement, what a job does in the core and what its siblings cost it can't be told apart. One measurement
-//! of a phase settles most of that. It begins with a step in which the cache fills. The first measurement of a phase has one
-//! more: many jobs known roughly are worth more than a few that are known well. Later ones go on as long as the cycles per
-//! instruction still fall noticeably, because the cache still fills.
+//! Without a measurement, a job's own work in the core can't be told from its slowdown by siblings. One measurement of
+//! a phase settles most of that. It begins with a step in which the cache fills. The first measurement of a phase has
+//! one more step: many jobs known roughly are worth more than a few known well. Later ones go on while the cycles per
+//! instruction fall noticeably, because the cache still fills.
 //!
-//! Who is measured together: jobs in the order of their need, each as long as nobody is disturbed by more than a part of
-//! what is unknown of him anyway. So the first measurements take many jobs at once, and later ones few. All other CPUs go
-//! to jobs that disturb least, unless they are ahead of the others.
+//! Jobs are measured together in the order of their need, as long as none is disturbed by more than a share of its own
+//! error. So the first measurements take many jobs at once, and later ones few. All other CPUs go to the jobs that
+//! disturb least, unless they are ahead of the others.
 
 use super::is_predictable;
 use super::leads::Leads;
@@ -18,53 +18,55 @@ use crate::policy::prelude::*;
 use crate::snapshot::Learnt;
 use crate::topology::Machine;
 
-/// Greatest share of the time for measuring jobs of which little is known, and for measuring when more is known of all.
+/// Maximum share of the time for measurements: if a job is little known, and otherwise.
 const MOST_OF_TIME: f64 = 0.08;
 const MOST_FOR_REFINEMENT: f64 = 0.01;
-/// Length of a step of a measurement, and the most steps after the first: if one of the jobs was never measured in its phase,
+/// Length of a step, and maximum number of steps after the first: if one of the jobs was never measured in its phase,
 /// and otherwise.
 const STEP: Nanos = Nanos::from_ms(15);
 const MOST_ROUGH_STEPS: u32 = 1;
 const MOST_STEPS: u32 = 3;
-/// A measurement goes on while the cycles per instruction fall by this part from step to step.
+/// Least fall of the cycles per instruction per step, as a share, for which a measurement goes on.
 const SETTLED: f64 = 0.01;
-/// A job is measured if its cycles per instruction alone are not known to this part; much is unknown above that part.
+/// Relative errors of the solo cycles per instruction above which a job is measured, and above which it is little
+/// known.
 const WELL_KNOWN: f64 = 0.01;
 const LITTLE_KNOWN: f64 = 0.05;
-/// At least so much is unknown of a job that was never measured in its phase.
+/// Least relative error of a job that was never measured in its phase.
 const NEVER_MEASURED: f64 = 0.2;
-/// A job may be disturbed by this part of what is unknown of it, within these limits, and by so much in any case.
+/// Maximum disturbance of a measured job: this share of its error, within these limits. A slowdown up to `CALM` is
+/// ignored.
 const BETTER: f64 = 0.5;
 const LEAST_DISTURBED: f64 = 0.005;
 const MOST_DISTURBED: f64 = 0.15;
 const CALM: f64 = 0.03;
-/// A job that is ahead of the least by so many tau is no company.
+/// Maximum lead of a co-runner, in tau.
 const MOST_LEAD: f64 = 0.5;
-/// After so many jobs that disturb, no other is tried.
+/// Maximum number of disturbing jobs to try.
 const REFUSALS: usize = 8;
 /// Share of a memory's bandwidth below which a job does not wait in its queue.
 const READER: f64 = 0.02;
 
-/// What is remembered from decision to decision.
+/// The state kept between decisions.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct MeasuringState {
     started: Option<Nanos>,
-    /// Time that measurements have taken.
+    /// Time spent on measurements.
     spent: Nanos,
-    /// The jobs that are being measured, and those beside them.
+    /// The jobs being measured, and their co-runners.
     measured: Vec<TaskId>,
     company: Vec<TaskId>,
     steps: u32,
-    /// One of them was never measured in its phase before.
+    /// Whether one of them was never measured in its phase before.
     rough: bool,
-    /// When the present step ends.
+    /// End of the present step.
     until: Nanos,
 }
 
-/// The part of a job's cycles per instruction alone that is unknown.
+/// Relative error of a job's solo cycles per instruction.
 fn unknown(task: &TaskView) -> f64 {
     match learnt(task) {
-        // A phase that was seen once may be the passage from one to another.
+        // A phase seen once may be a transition.
         Some(learnt) if learnt.stay < 2 => 0.0,
         Some(learnt) if !learnt.measured => learnt.error.max(NEVER_MEASURED),
         Some(learnt) => learnt.error,
@@ -73,8 +75,8 @@ fn unknown(task: &TaskView) -> f64 {
 }
 
 impl MeasuringState {
-    /// Chooses who runs in the next step of a measurement, if there is one; until when, and who is measured first.
-    /// `is_choice` says whether anything depends on it.
+    /// Chooses the tasks of the next step of a measurement, if any. Returns its end, and the first measured task.
+    /// `is_choice`: whether the choice matters at all.
     pub(super) fn plan(
         &mut self,
         round: &mut Round<'_>,
@@ -84,7 +86,7 @@ impl MeasuringState {
         let now = round.snap.now;
         let started = *self.started.get_or_insert(now);
         if !round.full {
-            // Whoever began on a CPU that became free would disturb the step that goes on.
+            // A task that starts on a free CPU would disturb the present step.
             let goes_on = now < self.until && round.overdue() == 0;
             let first = self.measured.iter().find(|&&id| is_running(round, id));
             return first.filter(|_| goes_on).map(|&first| (self.until, first));
@@ -126,7 +128,7 @@ impl MeasuringState {
         self.steps > 1 && (self.steps > most || is_settled(round, measured))
     }
 
-    /// Gives the jobs their CPUs: those that are measured, and then the others.
+    /// Places the measured jobs, then their co-runners.
     fn seat(
         &mut self,
         round: &mut Round<'_>,
@@ -150,8 +152,7 @@ impl MeasuringState {
         }
     }
 
-    /// Whom to measure in a new measurement, and who runs beside them. `spent` is the share of the time that measurements
-    /// have taken.
+    /// The tasks to measure, and their co-runners. `spent` is the share of the time spent on measurements.
     fn begin(
         &mut self,
         spent: f64,
@@ -173,7 +174,7 @@ impl MeasuringState {
         }
         let mut group = Group::new(round, sites);
         let measured = group.add(&needy, true);
-        // Those who disturb least are the same few each time. They are not to get ahead of all others by that.
+        // The jobs that disturb least are the same few each time. This must not bring them ahead of all others.
         let mut open = round.open();
         for &ix in &group.measured {
             open[ix as usize] = false;
@@ -200,7 +201,7 @@ fn learnt(task: &TaskView) -> Option<&Learnt> {
     task.estimates.learnt.as_ref().value()
 }
 
-/// Lines that a job reads per ns when alone.
+/// Lines that a job reads per ns alone.
 fn reads(task: &TaskView) -> f64 {
     learnt(task).map_or(0.0, |learnt| learnt.asks.reads / learnt.solo_ns())
 }
@@ -210,7 +211,7 @@ fn is_running(round: &Round<'_>, id: TaskId) -> bool {
     task.is_some_and(|task| task.running.is_some())
 }
 
-/// Whether a measurement disturbs nobody, and nobody disturbs it: what can't be stopped would go on beside it.
+/// Whether a measurement may run: no task is overdue, new, or fixed, which would go on beside it.
 fn may_measure(round: &Round<'_>) -> bool {
     let is_unknown = |&ix: &u32| round.task(ix).estimates.executed == 0;
     round.overdue() == 0
@@ -218,7 +219,7 @@ fn may_measure(round: &Round<'_>) -> bool {
         && !round.snap.tasks.iter().any(TaskView::is_fixed)
 }
 
-/// Whether the cache of all that are measured has filled as far as it matters.
+/// Whether the caches of all measured jobs have filled far enough.
 fn is_settled(round: &Round<'_>, measured: &[TaskId]) -> bool {
     measured.iter().all(|&id| {
         let learnt = round.snap.task(id).and_then(learnt);
@@ -227,10 +228,10 @@ fn is_settled(round: &Round<'_>, measured: &[TaskId]) -> bool {
     })
 }
 
-/// A task, as its index in the snapshot, and the number of a site.
+/// The index of a task in the snapshot, and the number of a site.
 type Seated = (u32, usize);
 
-/// Cores of one type at one last-level cache.
+/// The cores of one type at one last-level cache.
 struct Site {
     llc: usize,
     domain: usize,
@@ -241,7 +242,7 @@ struct Site {
 /// All cores by their sites, in the order of their first cores.
 struct Sites {
     all: Vec<Site>,
-    /// The number of the site of each core.
+    /// The number of each core's site.
     of: Vec<usize>,
 }
 
@@ -271,13 +272,13 @@ impl Sites {
         sites
     }
 
-    /// Where a task ran last.
+    /// The site of a task's last run.
     fn last(&self, round: &Round<'_>, ix: u32) -> Option<usize> {
         let cpu = round.snap.machine.cpu(round.task(ix).last_cpus.first()?)?;
         Some(self.of[cpu.core])
     }
 
-    /// Chooses a task for a CPU of a site: where it ran last, or else the first.
+    /// Chooses a task for a CPU of a site: that of its last run, else the first free one.
     fn choose(&self, round: &mut Round<'_>, ix: u32, site: usize) -> Result<(), WaitReason> {
         if self.all.len() == 1 {
             return round.choose(ix, Purpose::Run);
@@ -294,7 +295,7 @@ impl Sites {
         Ok(())
     }
 
-    /// Tasks that ran in the last step, if they may be chosen, where they were.
+    /// The tasks of the last step that may be chosen, at their sites.
     fn again(&self, round: &Round<'_>, ids: &[TaskId]) -> Vec<Seated> {
         let open = round.open();
         let mut again = Vec::new();
@@ -310,14 +311,14 @@ impl Sites {
     }
 }
 
-/// Jobs that are measured together, and those that run beside them.
+/// Jobs measured together, and their co-runners.
 #[derive(Clone)]
 struct Group<'a> {
     round: &'a Round<'a>,
     sites: &'a Sites,
-    /// Of each site the cores for further jobs, the next one last: a core for each job.
+    /// Cores of each site for further jobs, the next one last; one entry per job.
     slots: Vec<Vec<usize>>,
-    /// Of those that are measured, and then of the others.
+    /// Seats of the measured jobs, then of the co-runners.
     seats: Vec<Seat>,
     measured: Vec<u32>,
 }
@@ -336,7 +337,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Those who are measured have a core each. From now on the cores that are left are given out with all their CPUs.
+    /// Offers the cores left with all their CPUs. A measured job has a core of its own.
     fn fill_up(&mut self) {
         let cores = &self.round.snap.machine.cores;
         for slots in &mut self.slots {
@@ -347,31 +348,31 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// The site for a job: where it ran last, or else where most is left. `None` if nothing is.
+    /// The site for a job: that of its last run, else the one with most room. `None` if all are full.
     fn site_for(&self, ix: u32) -> Option<usize> {
         let has_room = |&site: &usize| !self.slots[site].is_empty();
         let last = self.sites.last(self.round, ix).filter(has_room);
-        // The first of several equal maxima.
+        // Reversed, so that the first of equal maxima wins.
         let all = (0..self.slots.len()).rev().filter(has_room);
         last.or_else(|| all.max_by_key(|&site| self.slots[site].len()))
     }
 
-    /// Adds jobs in this order, to be measured or to run beside, as long as there are cores, but none by whom somebody
-    /// would be disturbed. Returns those that it added.
+    /// Adds jobs in this order, to be measured or as co-runners, while there are cores. Skips those that would disturb
+    /// a measured job. Returns the jobs added.
     fn add(&mut self, jobs: &[u32], measured: bool) -> Vec<Seated> {
         let mut added: Vec<Seated> = Vec::new();
         let mut rest = jobs;
         for _ in 0..=REFUSALS {
             let fit = self.most_calm(rest, measured);
             added.extend(self.put(&rest[..fit], measured));
-            // The next one disturbs somebody.
+            // The next one disturbs a measured job.
             rest = rest.get(fit + 1..).unwrap_or_default();
         }
         added
     }
 
-    /// How many of these jobs can be added so that they disturb nobody. A prediction looks at all jobs, so whole blocks are
-    /// tried.
+    /// Number of these jobs, from the first on, that can be added without disturbing a measured job. A prediction
+    /// covers all jobs at once, so this bisects.
     fn most_calm(&self, jobs: &[u32], measured: bool) -> usize {
         let room = self.slots.iter().map(Vec::len).sum();
         let mut tried = jobs.len().min(room);
@@ -389,7 +390,7 @@ impl<'a> Group<'a> {
         fit
     }
 
-    /// All jobs of a group are predictable.
+    /// Seats these jobs, which are all predictable.
     fn put(&mut self, jobs: &[u32], measured: bool) -> Vec<Seated> {
         let mut put = Vec::with_capacity(jobs.len());
         for &ix in jobs {
@@ -417,7 +418,7 @@ impl<'a> Group<'a> {
         put
     }
 
-    /// Whether none of those that are measured is disturbed by more than it may be. One alone is disturbed by nobody.
+    /// Whether no measured job is disturbed beyond its limit. A single job is never disturbed.
     fn is_calm(&self) -> bool {
         if self.seats.len() < 2 {
             return true;
@@ -435,8 +436,8 @@ impl<'a> Group<'a> {
         })
     }
 
-    /// Whether a job that is measured is disturbed by more than it may be. `cached` are the lines that are read into its
-    /// cache, and `load` those from its memory.
+    /// Whether a measured job is disturbed beyond its limit. `cached` is the rate of lines read into its cache, `load`
+    /// that from its memory.
     fn is_disturbed(&self, ix: u32, seat: &Seat, job: &Predicted, cached: f64, load: f64) -> bool {
         let shared = &self.round.snap.contention;
         let may = (BETTER * unknown(self.round.task(ix))).clamp(LEAST_DISTURBED, MOST_DISTURBED);
@@ -446,11 +447,11 @@ impl<'a> Group<'a> {
         } else {
             1.0
         };
-        // What it would read with all of the cache stays unknown the less of it it has.
+        // The smaller its share of the cache, the less is known of its reads with the whole cache.
         let unseen =
             seat.asks.miss_cost(shared, share) * UNSEEN_READS * libm::log(1.0 / share) / solo;
-        // A memory delivers no more than it can, whatever is believed of what its readers wait. One who is alone at its
-        // limit is not disturbed by that.
+        // A memory delivers no more than its limit, whatever latency is assumed. A job alone at the limit is not
+        // disturbed by that.
         let most = shared.memory.most.unwrap_or(f64::INFINITY);
         let overload = if job.reads > READER * most {
             load / most.max(job.reads)

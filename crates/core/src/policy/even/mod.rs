@@ -1,15 +1,15 @@
-//! `even`: equal progress for all at the greatest predicted speed (ours).
+//! `even`: equal progress for all jobs at the greatest predicted speed (ours).
 //!
-//! What a job's speed is worth follows from how far it is behind: weights w = exp(I - lead / tau), with lead its progress
-//! beyond the least, and I the sum of what it was ahead of the mean before, with the opposite sign. Each quantum those jobs
-//! run, in that pairing, whose Σ w x predicted speed is greatest ([`choose`]). A job that is far behind weighs e times as
-//! much for each tau; so progress stays together, and within that the machine is used as well as it can be. The first term
-//! alone would do (it is the method of multiplicative weights for the greatest equal speed), but then jobs that are hard to
-//! run would always be some tau behind; the sum takes that away, as an integral does in a controller.
+//! The weight of a job is w = exp(I - lead / tau): lead is its progress beyond the least, and I the negative sum of its
+//! past leads over the mean. Each quantum runs the jobs, in the pairing, with the greatest Σ w x predicted speed
+//! ([`choose`]). The weight of a job grows by a factor of e for each tau that it falls behind. So progress stays
+//! together, and within that the machine is used as well as it can be. The lead alone would do (the method of
+//! multiplicative weights for the greatest equal speed), but jobs that are hard to run would always stay some tau
+//! behind. I removes that, as an integral does in a controller.
 //!
-//! A CPU stays idle if everyone who could use it is too far ahead, or would cost the others more than it gains.
+//! A CPU stays idle if every job that could use it is too far ahead, or would cost the others more than it gains.
 //!
-//! What the prediction needs is learnt from the intervals that jobs run anyway, and from short measurements ([`measure`]).
+//! The prediction is fitted to the intervals that jobs run anyway, and to short measurements ([`measure`]).
 
 mod choose;
 mod leads;
@@ -37,20 +37,20 @@ const OBJECTIVE: ParamSpec = choice(
      they would cost more than they give, by the power of the machine",
 );
 
-/// A job that is ahead of the least by more than this many tau does not run, unless CPUs were idle for this share of the
-/// time because of that: one job of which progress is estimated wrong, or that can't catch up, is not to stop the others.
+/// A job with a greater lead than this, in tau, does not run, unless CPUs were idle because of that for this share of
+/// the time: a job with a wrong estimate of progress, or one that can't catch up, must not stop the others.
 const FARTHEST: f64 = 1.5;
 const MOST_IDLE: f64 = 0.4;
 /// Decay factor of the idle share, per quantum.
 const IDLE_FADES: f64 = 0.98;
-/// A job that is not too far ahead keeps at most so many CPUs idle for its sake, of those that it does not need itself.
+/// Maximum number of CPUs that idle for each job that is not too far ahead.
 const IDLE_FOR_EACH: usize = 2;
 /// Decay factor of past work and power, per quantum.
 const FADES: f64 = 0.95;
-/// Work is dear if a joule brings less than this part of what it brought in the last quanta.
+/// Work per joule, as a share of that in the last quanta, below which work is dear.
 const DEAR: f64 = 0.5;
-/// Where energy counts, the logarithms of the weights are so much smaller. A job that is a little ahead would otherwise not
-/// be worth the power of its core, though it will be in a moment: equals would pause in turn.
+/// Divisor of the logarithms of the weights where energy counts. Otherwise a job a little ahead would not be worth the
+/// power of its core, though it will be in a moment: equal jobs would pause in turn.
 const FLAT: f64 = 8.0;
 
 pub(super) const ENTRY: PolicyEntry = PolicyEntry {
@@ -100,9 +100,9 @@ fn needs(_: &Params) -> Vec<Need> {
 
 struct Even {
     quantum: Nanos,
-    /// How much energy counts beside time: 0 not at all, 1 alone, and 1/2 for their product.
+    /// Weight of energy against time: 0 for time alone, 1 for energy alone, 1/2 for their product.
     energy_share: f64,
-    /// Of a machine whose cores are all alike, and of cores of two types, the fast one first.
+    /// Power of a machine with equal cores, and of cores of two types, the fast one first.
     power: PowerModel,
     core_power: [CoreType; 2],
     state: State,
@@ -113,25 +113,25 @@ struct State {
     quantum: QuantumEnd,
     measuring: MeasuringState,
     integrals: Integrals,
-    /// Weighted speeds and power in W of the last quanta, the older the less. Weights are taken relative to their mean.
+    /// Decaying sums of weighted speed and of power in W. Weights are relative to their mean.
     work: f64,
     watts: f64,
-    /// The share of CPU time in the last quanta that nobody had because of leads.
+    /// Moving average of the share of CPU time idle because of leads.
     idle: f64,
 }
 
-/// What a choice came to, for those that it leaves out.
+/// The outcome of a choice for the tasks left out.
 struct Outcome {
-    /// What those that were considered and not chosen would be worth, and cost others.
+    /// Worth and cost of the jobs considered and not chosen.
     left_out: BTreeMap<u32, LeftOut>,
-    /// The lead beyond which none was considered.
+    /// The lead beyond which no job was considered.
     most_lead: f64,
-    /// The chosen jobs do much less work per watt than those of the last quanta.
+    /// Whether the chosen jobs do much less work per watt than those of the last quanta.
     is_dear: bool,
 }
 
 impl Outcome {
-    /// Why a task that was not chosen waits, with so many before it.
+    /// Why a task that was not chosen waits, with `ahead` tasks before it.
     fn reason(&self, leads: &Leads, ix: u32, ahead: u32) -> WaitReason {
         if let Some(left) = self.left_out.get(&ix) {
             WaitReason::Outweighed {
@@ -154,7 +154,7 @@ impl Policy for Even {
     fn decide(&mut self, snap: &Snapshot, _rng: &mut Rng) -> Decision {
         let mut round = Round::new(snap);
         let leads = Leads::new(&round);
-        // Even if all fit, it matters who has the fast cores.
+        // Even if all fit, the choice of the fast cores matters.
         let is_choice =
             self.energy_share > 0.0 || !round.all_fit() || snap.machine.core_types.len() > 1;
         let measuring = &mut self.state.measuring;
@@ -188,7 +188,7 @@ impl Policy for Even {
     state_is_a_field!();
 }
 
-/// Whether a task needs one CPU of any kind, and enough is known of it to predict its speed.
+/// Whether a task needs one CPU of any kind, and its speed can be predicted.
 fn is_predictable(task: &TaskView) -> bool {
     task.cpus == 1 && task.allowed.is_none() && task.estimates.learnt.is_value()
 }
@@ -200,8 +200,8 @@ fn kind_of(machine: &Machine, core: &CpuSet) -> usize {
 }
 
 impl Even {
-    /// Weighted speed for each watt in the last quanta. A set that gives more for a watt than this makes work cheaper
-    /// (Dinkelbach, "On Nonlinear Fractional Programming", Management Science 13, 1967).
+    /// Weighted speed per watt in the last quanta. A set with more per watt makes work cheaper (Dinkelbach, "On
+    /// Nonlinear Fractional Programming", Management Science 13, 1967).
     fn work_per_joule(&self) -> f64 {
         if self.state.watts > 0.0 {
             self.state.work / self.state.watts
@@ -210,8 +210,8 @@ impl Even {
         }
     }
 
-    /// Notes how many CPUs are idle though there are jobs for them, because these are too far ahead. To save energy CPUs are
-    /// idle anyway; then it counts only where work was dear.
+    /// Updates the share of CPUs that idle because the waiting jobs are too far ahead. To save energy CPUs idle anyway;
+    /// then this counts only where work was dear.
     fn note_idle(&mut self, round: &Round<'_>, leads: &Leads, outcome: &Outcome) {
         let idle = if self.energy_share == 0.0 || outcome.is_dear {
             let open = round.open();
@@ -224,7 +224,7 @@ impl Even {
         self.state.idle = IDLE_FADES * self.state.idle + (1.0 - IDLE_FADES) * idle;
     }
 
-    /// Chooses for all free CPUs.
+    /// Chooses jobs for all free CPUs.
     fn choose(&mut self, round: &mut Round<'_>, leads: &Leads) -> Outcome {
         let snap = round.snap;
         choose_unpredictable(round);
@@ -243,14 +243,14 @@ impl Even {
         let others = room.elsewhere.iter().sum::<usize>();
         let may_run = !room.places.is_empty() && !candidates.is_empty();
         if power.price > 0.0 && may_run && chosen.work == 0.0 && others == 0 {
-            // The jobs that are left do less work per watt than those before. Waiting makes no work cheaper.
+            // The jobs left do less work per watt than those before. Waiting makes no work cheaper.
             power.price = 0.0;
             chosen = Search::new(&snap.contention, &candidates, &room.places, power).run();
             (self.state.work, self.state.watts) = (0.0, 0.0);
         }
         if round.full && mean > 0.0 && chosen.watts > 0.0 {
             let state = &mut self.state;
-            // What is not predicted is taken to do as much as the others with a core alone.
+            // A core with unpredictable tasks counts as a job of mean weight at full speed.
             state.work = FADES * state.work + chosen.work / mean + others as f64;
             state.watts = FADES * state.watts + chosen.watts;
         }
@@ -283,8 +283,8 @@ impl Even {
         }
     }
 
-    /// The lead beyond which a job does not run. Those that are not too far ahead keep only so many CPUs idle for their sake:
-    /// one that is alone far behind would otherwise stop a large machine.
+    /// The lead beyond which a job does not run. The number of CPUs idle for each job behind is limited: otherwise a
+    /// single job far behind would stop a large machine.
     fn most_lead(&self, round: &Round<'_>, leads: &Leads, places: usize) -> f64 {
         if self.state.idle > MOST_IDLE {
             return f64::INFINITY;
@@ -338,7 +338,8 @@ impl Even {
         let integral = self.state.integrals.of(round.task(ix).id);
         let mut behind = integral - leads.of(ix).min(MOST_LEAD);
         if round.is_critical(ix) {
-            // It runs whatever it weighs. As one that is behind it would weigh more than its company is worth.
+            // It runs whatever its weight. A weight of at least 1 keeps away co-runners that slow it by more than they
+            // gain.
             behind = behind.max(0.0);
         }
         libm::exp(if self.energy_share > 0.0 {
@@ -349,8 +350,8 @@ impl Even {
     }
 }
 
-/// Chooses the tasks whose speed can't be predicted. Overdue tasks must run; a task of which nothing is known runs to
-/// become known; what needs several CPUs, or certain ones, takes its turn among the others by its progress.
+/// Chooses the tasks whose speed can't be predicted. Overdue tasks must run. New tasks run to be measured. Tasks that
+/// need several CPUs, or certain ones, take turns with the others by progress.
 fn choose_unpredictable(round: &mut Round<'_>) {
     let mut claimed = 0;
     let mut critical = 0;
@@ -374,7 +375,7 @@ fn choose_unpredictable(round: &mut Round<'_>) {
                 free,
             })
         } else if some_are_predictable && task.allowed.is_none() && task.cpus <= round.left() {
-            // It gets its CPUs now, so that the others are chosen for what is left.
+            // It gets its CPUs now, and the others are chosen for the rest.
             let cpus = round.pick(ix);
             round.choose_on(ix, cpus, Purpose::Run);
             Ok(())

@@ -1,15 +1,15 @@
-//! The CPUs that `even` gives out in a round, and the places that critical jobs get before the others are chosen.
+//! The CPUs that `even` gives out in a round, and the places of critical jobs, which are chosen first.
 
 use super::choose::{Candidate, Place};
 use super::is_predictable;
 use crate::policy::prelude::*;
 use crate::topology::{CpuId, CpuSet};
 
-/// The CPUs that are to be filled, and those of tasks that stay on one CPU and are known; in ascending order.
+/// The CPUs to fill, and those of predictable tasks that stay; in ascending order.
 pub(super) struct Room {
     pub(super) cpus: Vec<CpuId>,
     pub(super) places: Vec<Place>,
-    /// Of each memory domain how many cores are busy with others.
+    /// Number of cores of each memory domain that are busy with other tasks.
     pub(super) elsewhere: Vec<usize>,
 }
 
@@ -57,13 +57,13 @@ impl Room {
         }
     }
 
-    /// The place of the first CPU of a set, if it is one of these.
+    /// The place of the first CPU of a set, if it has one.
     pub(super) fn place_of(&self, set: &CpuSet) -> Option<usize> {
         self.cpus.binary_search(&set.first()?).ok()
     }
 
-    /// Gives critical jobs a place each, if they can on cores of their own, on the fastest, and where they ran last. The
-    /// others are chosen to go with them.
+    /// Gives each critical job a place: on a core of its own if possible, of the fastest type, and where it ran last.
+    /// The other jobs are chosen to go with them.
     pub(super) fn settle_critical(&self, round: &Round<'_>, candidates: &mut [Candidate<'_>]) {
         let places = &self.places;
         let cores = places.iter().map(|place| place.core + 1).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The machines, programs and curves that come with the simulator.
+//! The built-in machines, programs and curves.
 
 use crate::data::{
     CURVES, MACHINES, PROGRAMS, builtin_machine, builtin_program, parse_curve, parse_machine,

@@ -1,4 +1,4 @@
-//! Damaged files are read, or refused at one of their lines.
+//! Damaged files are parsed, or refused at one of their lines.
 
 use super::{
     CURVE, MACHINE, OVERLAP, PROGRAM, READ_CURVE, READ_MACHINE, READ_PROGRAM, TWO_SOCKETS,
@@ -33,7 +33,7 @@ fn a_file_with_any_line_missing_is_read_or_refused_at_a_line() {
     assert!(refused > 100, "{refused}");
 }
 
-/// Pieces of files are cut out, doubled, moved and replaced. Each result is read, or refused at one of its lines.
+/// Parts of files are cut out, doubled, moved and replaced. Each result is parsed, or refused at one of its lines.
 #[test]
 fn mutilated_files_are_read_or_refused_at_a_line() {
     let mut rng = cosched_core::Rng::new(1);

@@ -8,13 +8,13 @@ use crate::data::MACHINES;
 const MACHINE_PAGE: &str = include_str!("../../../../../docs/machine-file.md");
 const PROGRAM_PAGE: &str = include_str!("../../../../../docs/program-file.md");
 
-/// Whether a table of the page has a row that begins with the key and contains the text.
+/// Whether a table of the page has a row that starts with the key and contains the text.
 fn has_row(page: &str, key: &str, text: &str) -> bool {
     page.lines()
         .any(|line| line.starts_with(&format!("| `{key}` |")) && line.contains(text))
 }
 
-/// Replaces each number of a valid file by an impossible one; returns each key and the range that the error names.
+/// Replaces each number of a valid file by an impossible one. Returns each key, and the range in the error.
 fn ranges(read: Reader, good: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (ix, line) in good.lines().enumerate() {
@@ -62,7 +62,7 @@ fn every_number_has_a_documented_range() {
     }
 }
 
-/// The keys that the reader expects in place of an unknown one, which is put after `place`.
+/// The keys that the parser expects in place of an unknown one, which is put after `place`.
 fn expected_keys(read: Reader, good: &str, place: &str) -> Vec<String> {
     assert!(good.contains(place), "`{place}` is not in the file");
     let text = good.replacen(place, &format!("{place}no_such_key = 1\n"), 1);

@@ -1,4 +1,4 @@
-//! The files that come with the simulator are valid, and errors in a file name the place and what would be right.
+//! The built-in files are valid, and errors name the place and the expected values.
 
 mod builtin;
 mod curve_file;
@@ -21,7 +21,7 @@ const READ_MACHINE: Reader = |text, file| parse_machine(text, file).map(drop);
 const READ_PROGRAM: Reader = |text, file| parse_program(text, file).map(drop);
 const READ_CURVE: Reader = |text, file| parse_curve(text, file).map(drop);
 
-/// The number of the first line that has this part.
+/// The number of the first line that contains this part.
 fn line_of(text: &str, part: &str) -> usize {
     let at = text
         .find(part)
@@ -29,7 +29,7 @@ fn line_of(text: &str, part: &str) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
-/// Replaces `from` by `to` in a valid file. The reader's error must name the line of `at` and contain the parts.
+/// Replaces `from` by `to` in a valid file. The parser's error must name the line of `at` and contain the parts.
 fn check(read: Reader, good: &str, (from, to): (&str, &str), at: &str, parts: &[&str]) {
     assert!(good.contains(from), "`{from}` is not in the file");
     let bad = good.replacen(from, to, 1);

@@ -1,26 +1,27 @@
-//! Better sets: exchanges that prices propose, on a small machine each held against the prediction of the whole set.
+//! Improves a set by exchanges that prices propose. On a small machine the whole set is predicted for each.
 
 use super::jobs::Done;
 use super::{LEAST_GAIN, Search};
 
-/// A rise of the latency by less than this part changes no other core's figures.
+/// Least rise of the latency, as a share, after which the other cores are computed anew.
 const LEAST_RISE: f64 = 0.002;
-/// Of the jobs that wait so many are considered for each move.
+/// Number of waiting jobs to consider for each move.
 const CONSIDERED: usize = 24;
-/// Moves of a round, predictions for each at most, and how much worse than nothing a price may find one that is tried.
+/// Maximum number of moves in a round, maximum number of predictions for each, and maximum loss by prices, as a share
+/// of the sum, of a move to try.
 const MOVES: usize = 24;
 const TRIES: usize = 8;
 const SLACK: f64 = 0.01;
-/// Passes over all exchanges of siblings in a round.
+/// Maximum number of passes over all exchanges of siblings in a round.
 const PASSES: usize = 2;
-/// On a large machine: waiting jobs that each place is tried with, and places further on that it is exchanged with.
+/// On a large machine: number of waiting jobs to try in each place, and number of following places to exchange it with.
 const WAITING: usize = 8;
 const PARTNERS: usize = 4;
 
-/// A job, or nobody, takes a place.
+/// A job, or none, takes a place.
 #[derive(Clone, Copy, Debug)]
 struct Move {
-    /// By how much the sum rises at present prices.
+    /// Gain of the sum at present prices.
     gain: f64,
     who: Option<usize>,
     /// The place that the job leaves, if it runs.
@@ -29,7 +30,7 @@ struct Move {
 }
 
 impl Search<'_> {
-    /// What a move gains that changes a place's core from `before` to `after`, and what it adds to the latency.
+    /// Gain if a place's core changes from `before` to `after`, and rise of the latency.
     fn gain_of(&self, place: usize, before: Done, after: Done) -> (f64, f64) {
         let more = after.reads - before.reads;
         let power = self.cost(place, before, after);
@@ -46,7 +47,7 @@ impl Search<'_> {
         )
     }
 
-    /// Makes the moves that prices propose, as long as the predicted sum of the whole set rises. Returns the sum.
+    /// Makes the moves that prices propose, while the predicted sum of the whole set rises. Returns the sum.
     pub(super) fn replace(&mut self, mut sum: f64) -> f64 {
         for _ in 0..MOVES {
             let moves = self.best_moves();
@@ -58,7 +59,7 @@ impl Search<'_> {
         self.settle()
     }
 
-    /// The best move for nobody, for the best of those that wait, and for those that run elsewhere.
+    /// The best move of no job, of each of the best waiting jobs, and of the running jobs.
     fn best_moves(&mut self) -> Vec<Move> {
         self.find_loads();
         let mut newcomers = vec![(None, None)];
@@ -67,7 +68,7 @@ impl Search<'_> {
                 .into_iter()
                 .map(|at| (Some(at), None)),
         );
-        // Where idle CPUs are likely, a job may leave its sibling and take the place of one that is not worth its own.
+        // Where idle CPUs are likely, a job may leave its sibling for the place of a job that is not worth its own.
         if self.power.price > 0.0 || self.kinds.len() > 1 {
             for (place, who) in self.who.iter().enumerate() {
                 if who.is_some() && !self.is_fixed(place) {
@@ -83,7 +84,7 @@ impl Search<'_> {
         moves
     }
 
-    /// Makes the first of these moves by which the predicted sum rises. Returns the new sum.
+    /// Makes the first of these moves that raises the predicted sum. Returns the new sum.
     fn try_moves(&mut self, moves: &[Move], sum: f64) -> Option<f64> {
         let slack = self.part(SLACK);
         for one in moves.iter().take(TRIES) {
@@ -107,7 +108,7 @@ impl Search<'_> {
         None
     }
 
-    /// What a move must gain that takes a place from `kept`: more if a CPU falls idle by it, and less if one wakes.
+    /// Minimum gain of a move that takes a place from `kept`: more if a CPU falls idle, less if one wakes.
     fn least_gain(&self, one: &Move, kept: Option<usize>) -> f64 {
         if one.who.is_none() || (one.from.is_some() && kept.is_some()) {
             self.idle_gain()
@@ -118,7 +119,7 @@ impl Search<'_> {
         }
     }
 
-    /// The place that a job, which may leave one for it, or nobody, takes with the greatest gain at present prices.
+    /// The move with the greatest gain at present prices: of a job, which may run in `from`, or of no job.
     fn best_move(&mut self, who: Option<usize>, from: Option<usize>) -> Move {
         let left = from.map_or(0.0, |from| {
             self.who[from] = None;
@@ -154,7 +155,7 @@ impl Search<'_> {
         best
     }
 
-    /// Exchanges jobs of different cores as long as the sum at present prices rises.
+    /// Exchanges jobs of different cores while the sum at present prices rises.
     pub(super) fn swap_siblings(&mut self) {
         self.find_loads();
         let least = self.part(LEAST_GAIN);
@@ -171,7 +172,7 @@ impl Search<'_> {
         }
     }
 
-    /// Exchanges the jobs of two places if the sum at present prices rises by more than this.
+    /// Exchanges the jobs of two places if the sum at present prices rises by more than `least`.
     fn swap(&mut self, place: usize, other: usize, least: f64) -> bool {
         let (core, there) = (self.core_of[place], self.core_of[other]);
         self.who.swap(place, other);
@@ -189,7 +190,7 @@ impl Search<'_> {
         is_better
     }
 
-    /// Of those that wait so many that are worth most at present prices.
+    /// The `most` waiting jobs with the greatest worth at present prices.
     fn best_waiting(&self, most: usize) -> Vec<usize> {
         let mut waiting: Vec<(f64, usize)> = self
             .waiting()
@@ -207,7 +208,7 @@ impl Search<'_> {
         waiting.into_iter().map(|(_, at)| at).collect()
     }
 
-    /// One pass of moves that raise the sum at present prices; says whether there were any.
+    /// Makes one pass of moves that raise the sum at present prices. Returns whether there were any.
     pub(super) fn exchange(&mut self) -> bool {
         let mut waiting = self.best_waiting(WAITING);
         let mut moved = self.power.price > 0.0 && self.clear_dear_cores();
@@ -220,7 +221,7 @@ impl Search<'_> {
         moved
     }
 
-    /// Clears cores whose jobs are worth less than what they cost, the last ones first.
+    /// Clears cores whose jobs are worth less than they cost, the last ones first.
     fn clear_dear_cores(&mut self) -> bool {
         let mut moved = false;
         for core in (0..self.cores.len()).rev() {
@@ -239,7 +240,7 @@ impl Search<'_> {
         moved
     }
 
-    /// Gives a place to the best of the waiting, or to nobody, if the sum rises by that.
+    /// Gives a place to the best waiting job, or to none, if the sum rises.
     fn take_waiting(&mut self, place: usize, waiting: &mut Vec<usize>) -> bool {
         let (kept, core) = (self.who[place], self.core_of[place]);
         let before = self.done[core];
@@ -265,7 +266,7 @@ impl Search<'_> {
         true
     }
 
-    /// Exchanges the job of a place with those of places further on, if the sum rises by that.
+    /// Exchanges the job of a place with those of the following places, if the sum rises.
     fn swap_near(&mut self, place: usize) -> bool {
         let core = self.core_of[place];
         let mut moved = false;
@@ -292,7 +293,7 @@ impl Search<'_> {
         moved
     }
 
-    /// Brings latency and sums in line with a move by which a place's core does this.
+    /// Updates latency and sums for a move after which the place's core does `after`.
     fn settle_after(&mut self, place: usize, after: Done, rise: f64) {
         let (core, domain) = (self.core_of[place], self.places[place].domain);
         let before = self.done[core];
@@ -311,7 +312,7 @@ impl Search<'_> {
     }
 }
 
-/// Compares pairs of worth and candidate: the greatest worth comes first, then the lower candidate.
+/// Compares pairs of worth and candidate: the greatest worth first, then the lower candidate.
 fn by_worth(a: &(f64, usize), b: &(f64, usize)) -> std::cmp::Ordering {
     b.0.total_cmp(&a.0).then(a.1.cmp(&b.1))
 }

@@ -1,4 +1,4 @@
-//! The first set, and who shares a core in it.
+//! The first set, and which of its jobs share a core.
 
 use super::market::{Ask, Market};
 use super::{LEAST_GAIN, Search};
@@ -6,23 +6,23 @@ use crate::model::contention::activity;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// On a small machine the first so many of the jobs that read a lot are looked at by themselves each time.
+/// Number of heavy readers to try for each place of a small machine.
 const READERS: usize = 6;
-/// The part of the jobs to be taken that may be taken before a gain is computed anew.
+/// Reciprocal of the share of the places that may be filled before a gain is computed anew.
 const STALE: usize = 8;
-/// How often the set is made again without the job of it that reads most.
+/// How often the set is made again without its heaviest reader.
 const STARTS: usize = 2;
-/// A job reads a lot if it reads this part of the greatest load when alone.
+/// Solo reads above which a job is a heavy reader, as a share of the memory's limit.
 const HEAVY: f64 = 0.04;
-/// As if each job had a sibling that is busy for so much of the time, where there are siblings.
+/// Assumed busy share of each job's sibling, on cores with several CPUs.
 const SIBLINGS: f64 = 0.5;
-/// The latency at which jobs are sorted by how busy they are.
+/// Latency at which jobs are compared, as a multiple of an idle memory's.
 const TYPICAL_LATENCY: f64 = 1.2;
 
 impl Search<'_> {
-    /// A first set. On a small machine one job that reads a lot can cost several others more than it is worth, which prices
-    /// do not tell. There the jobs that read little come first, and each of the others must raise the sum that is predicted
-    /// for the whole set.
+    /// Makes a first set. On a small machine one heavy reader can cost several others more than it is worth, which
+    /// prices do not show. There the light readers come first, and each heavy one must raise the predicted sum of the
+    /// whole set.
     pub(super) fn start(&mut self) {
         let candidates = self.candidates;
         let open = (0..candidates.len()).filter(|&at| candidates[at].fixed.is_none());
@@ -38,7 +38,7 @@ impl Search<'_> {
         });
         let bare = (self.settle(), self.who.clone());
         let mut best = self.add_heavy(bare.0, heavy.clone());
-        // The one that reads most may keep out several others that are worth more together.
+        // The heaviest reader may keep out several others that are worth more together.
         let mut rest = heavy;
         for _ in 0..STARTS {
             let runs = self.who.iter().flatten().filter(|at| rest.contains(at));
@@ -60,10 +60,10 @@ impl Search<'_> {
         self.pair(self.who.iter().flatten().copied().collect());
     }
 
-    /// What a job asks of its memory domain, wherever it will run.
+    /// A job's demand on its memory domain, wherever it will run.
     fn ask(&self, at: usize, pressure: f64) -> Ask {
         let one = &self.candidates[at];
-        // It is settled later who gets which type of core.
+        // The type of core is assigned later.
         let asks = one.learnt.asks_on(
             one.fixed
                 .map_or(self.kinds[0], |place| self.places[place].kind),
@@ -84,7 +84,7 @@ impl Search<'_> {
         }
     }
 
-    /// The memory domain where a job runs, or ran last.
+    /// The memory domain where a job runs or ran last.
     fn domain_of(&self, at: usize) -> usize {
         let one = &self.candidates[at];
         one.fixed
@@ -115,9 +115,9 @@ impl Search<'_> {
         most.is_some_and(|most| self.candidates[at].reads() > HEAVY * most)
     }
 
-    /// Adds jobs that read a lot, the one that raises the sum most first, as long as the sum rises.
+    /// Adds heavy readers, the one that raises the sum most first, while the sum rises.
     fn add_heavy(&mut self, mut sum: f64, mut heavy: Vec<usize>) -> f64 {
-        // The places in the order in which they are given up: free ones, then those of the least jobs.
+        // Places in the order to fill: free ones, then by the weight of their jobs.
         let mut order: Vec<usize> = (0..self.places.len())
             .filter(|&place| self.is_open(place))
             .collect();
@@ -155,9 +155,8 @@ impl Search<'_> {
         sum
     }
 
-    /// Takes of these jobs the one that raises the sum most, again and again. Each one that is taken makes lines dearer, so
-    /// that what is known of the others is the most that they can be worth: only the best of them needs to be looked at
-    /// again.
+    /// Repeatedly chooses the job that raises the sum most. Each chosen job makes lines dearer, so an old gain is an
+    /// upper bound: only the best job has to be computed anew.
     fn fill(&mut self, from: &[usize]) {
         let mut markets = vec![Market::default(); self.now.markets.len()];
         let pressure = self.places.len() as f64;
@@ -169,7 +168,7 @@ impl Search<'_> {
                 markets[self.domain_of(at)].add(self.shared, &asks[at]);
             }
         }
-        // The most that each job can add, and how many were chosen when that was found. The last tie-break is its number.
+        // Upper bound of each job's gain, its number as tie-break, and the number of jobs chosen when it was computed.
         let mut heap: BinaryHeap<(i64, Reverse<usize>, usize)> = from
             .iter()
             .map(|&at| (sortable(f64::INFINITY), Reverse(at), usize::MAX))
@@ -183,7 +182,7 @@ impl Search<'_> {
                 break;
             };
             let market = &mut markets[self.domain_of(at)];
-            // A gain that was found just before is as good as new: one job of many changes prices little.
+            // A recent gain is as good as new: one job of many changes prices little.
             if stamp <= chosen.len() && chosen.len() - stamp <= open / STALE {
                 market.add(self.shared, &asks[at]);
                 chosen.push(at);
@@ -206,7 +205,7 @@ impl Search<'_> {
         )
     }
 
-    /// Gives these jobs places: those that gain most by a fast core get one of the fastest type, and so on.
+    /// Places these jobs: those that gain most from a fast core get one of the fastest type, and so on.
     fn pair(&mut self, mut placed: Vec<usize>) {
         placed.retain(|&at| self.candidates[at].fixed.is_none());
         self.clear();
@@ -222,19 +221,19 @@ impl Search<'_> {
         self.pair_on(self.kinds.len() - 1, placed);
     }
 
-    /// Takes all jobs off their places, but for those that stay.
+    /// Clears all places but those of jobs that stay.
     pub(super) fn clear(&mut self) {
         for who in &mut self.who {
             *who = who.filter(|&at| self.candidates[at].fixed.is_some());
         }
     }
 
-    /// How many of so many jobs belong on this type of core, of this type and the slower ones: each core gets a job before
-    /// any gets a second, the fastest first.
+    /// Number of these jobs for this type of core, among this and the slower types: each core gets a job before any
+    /// gets a second, the fastest first.
     fn room(&self, kind: usize, jobs: usize) -> usize {
         let open =
             (0..self.cores.len()).filter(|&core| self.kind_of[core] >= kind && !self.closed[core]);
-        // What was taken already counts as first jobs.
+        // Places already taken count as first jobs.
         let mut places: Vec<(usize, usize)> = Vec::new();
         for core in open {
             let all = self.cores[core].len();
@@ -248,8 +247,8 @@ impl Search<'_> {
             .count()
     }
 
-    /// Gives these jobs places on a type of core, the busiest beside those that wait most. The busiest take a core each,
-    /// where they ran last if they can; then the least busy join the busiest, and so on.
+    /// Places these jobs on a type of core, the busiest beside those that wait most. The busiest take a core each, that
+    /// of their last run if possible. Then the least busy join the busiest, and so on.
     fn pair_on(&mut self, kind: usize, mut placed: Vec<usize>) {
         let busy: Vec<f64> = (0..self.candidates.len()).map(|at| self.busy(at)).collect();
         placed.sort_by(|&a, &b| busy[b].total_cmp(&busy[a]).then(a.cmp(&b)));
@@ -274,7 +273,7 @@ impl Search<'_> {
             .map(|home| home.map_or(0.0, |at| busy[at]))
             .collect();
         cores.sort_by(|&a, &b| busy[b].total_cmp(&busy[a]).then(a.cmp(&b)));
-        // Each turn gives each core one of the rest, as long as there is room.
+        // Each turn gives each core one of the rest, while there is room.
         while !rest.is_empty() && cores.iter().any(|&core| self.free_place(core).is_some()) {
             for &core in &cores {
                 if let Some(place) = self.free_place(core) {
@@ -284,8 +283,8 @@ impl Search<'_> {
         }
     }
 
-    /// The job of each core, of all cores: each job is where it ran last, if that is one of these cores and nobody else has
-    /// it, or else on the first one that is left.
+    /// The job of each core, for all cores. A job gets the core of its last run, if that is one of `cores` and free,
+    /// else the first one left.
     fn find_homes(&self, jobs: &[usize], cores: &[usize]) -> Vec<Option<usize>> {
         let mut is_open = vec![false; self.cores.len()];
         for &core in cores {
@@ -322,7 +321,7 @@ impl Search<'_> {
     }
 }
 
-/// A number that is ordered as the other is by [`f64::total_cmp`].
+/// An integer with the order of [`f64::total_cmp`].
 fn sortable(number: f64) -> i64 {
     let bits = number.to_bits() as i64;
     if bits < 0 { bits ^ i64::MAX } else { bits }

@@ -1,35 +1,35 @@
-//! What a job does to the others of its core and to memory, and what the jobs of a core do together.
+//! The load of a job on its core and on memory, and the throughput of the jobs of a core.
 
 use crate::model::contention::{Contention, activity};
 
-/// What a job does to the others of its core, and to memory, per instruction, with its present share of the cache.
+/// Load of a job on its core and on memory, per instruction, with its present share of the cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
     pub(super) own: f64,
     pub(super) l1: f64,
-    /// Cycles in which it waits for hits of the last-level cache.
+    /// Cycles of waiting for hits of the last-level cache.
     pub(super) hits: f64,
-    /// Cycles in which it waits for an idle memory.
+    /// Cycles of waiting for an idle memory.
     pub(super) waits: f64,
     /// Lines read x cycles per ns.
     pub(super) lines: f64,
     /// Cycles per ns.
     pub(super) ghz: f64,
-    /// Weight x cycles per instruction alone on the fastest type of core, at this clock.
+    /// Weight x solo cycles per instruction on the fastest type of core, at this clock.
     pub(super) worth: f64,
 }
 
-/// What the jobs of a core do: their part of the sum, and lines read and instructions per ns.
+/// Throughput of the jobs of a core: their part of the sum, and lines read and instructions per ns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Done {
     pub(super) sum: f64,
     pub(super) reads: f64,
     pub(super) instructions: f64,
-    /// There are any.
+    /// Whether there are any jobs.
     pub(super) is_busy: bool,
 }
 
-/// What a job does with a core of its own.
+/// Throughput of a job with a core of its own.
 pub(super) fn alone(job: &Load, latency: f64) -> Done {
     let ipc = 1.0 / (job.own + job.hits + job.waits * latency);
     Done {
@@ -40,11 +40,11 @@ pub(super) fn alone(job: &Load, latency: f64) -> Done {
     }
 }
 
-/// What two jobs of one core do.
+/// Throughput of two jobs of one core.
 pub(super) fn both(shared: &Contention, a: &Load, b: &Load, latency: f64) -> Done {
     let stalls = [a.hits + a.waits * latency, b.hits + b.waits * latency];
     let guess = 1.0 + 0.5 * shared.alpha;
-    // Instructions per cycle, because divisions are what takes the time here.
+    // Instructions per cycle, because divisions dominate the time.
     let mut ipcs = [
         1.0 / (a.own * guess + stalls[0]),
         1.0 / (b.own * guess + stalls[1]),
@@ -66,13 +66,13 @@ pub(super) fn both(shared: &Contention, a: &Load, b: &Load, latency: f64) -> Don
 }
 
 impl Load {
-    /// Cycles per instruction that the job waits for caches and memory.
+    /// Cycles per instruction of waiting for caches and memory.
     fn stall(&self, latency: f64) -> f64 {
         self.hits + self.waits * latency
     }
 }
 
-/// What the jobs of a core of more threads do.
+/// Throughput of the jobs of a core with more threads.
 pub(super) fn several(shared: &Contention, jobs: &[&Load], latency: f64) -> Done {
     let mut cpis: Vec<f64> = jobs
         .iter()

@@ -1,15 +1,15 @@
-//! What a memory domain costs those that share it, as jobs come and go: close to a set whose prediction is known.
+//! Prices of a memory domain as jobs come and go, close to a set whose prediction is known.
 
 use crate::model::contention::Contention;
 
-/// A memory domain as moves change it.
+/// A memory domain, updated by moves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Market {
     pub(super) latency: f64,
     pub(super) reads: f64,
-    /// Lines per ns that its jobs yield for each unit of latency.
+    /// Lines per ns that its jobs read less, per unit of latency.
     pub(super) yields: f64,
-    /// Loss of the sum for each unit of latency, and how it falls.
+    /// Loss of the sum per unit of latency, and how fast that falls.
     pub(super) slowed: f64,
     pub(super) bends: f64,
 }
@@ -28,13 +28,13 @@ impl Default for Market {
 }
 
 impl Market {
-    /// How the latency rises if so many lines per ns are added.
+    /// Rise of the latency if these lines per ns are added.
     pub(super) fn rise(&self, shared: &Contention, reads: f64) -> f64 {
         let rise = shared.memory.growth(self.reads + 0.5 * reads, self.yields) * reads;
         rise.max(1.0 - self.latency)
     }
 
-    /// What the sum loses by that.
+    /// Loss of the sum by this rise of the latency.
     pub(super) fn loss(&self, rise: f64) -> f64 {
         let bent = if rise * self.bends > self.slowed {
             self.slowed / self.bends
@@ -51,35 +51,35 @@ impl Market {
     }
 }
 
-/// A job as memory sees it, per instruction.
+/// Demand of a job on memory, per instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ask {
-    /// Weight x cycles per instruction alone.
+    /// Weight x solo cycles per instruction.
     pub(super) worth: f64,
-    /// Cycles but those in which it waits for memory.
+    /// Cycles without waiting for memory.
     pub(super) fixed: f64,
-    /// Cycles in which it waits for an idle memory.
+    /// Cycles of waiting for an idle memory.
     pub(super) waits: f64,
     /// Lines read x cycles per ns.
     pub(super) lines: f64,
-    /// The part of `fixed` that siblings cause: a job does as much to them.
+    /// The part of `fixed` due to siblings: a job slows them by as much.
     pub(super) by_siblings: f64,
 }
 
 impl Market {
-    /// By how much the latency rises with one more job, and its cycles per instruction then.
+    /// Rise of the latency by one more job, and its cycles per instruction then.
     fn with(&self, shared: &Contention, ask: &Ask) -> (f64, f64) {
         let rise = self.rise(shared, ask.lines / (ask.fixed + ask.waits * self.latency));
         (rise, ask.fixed + ask.waits * (self.latency + rise))
     }
 
-    /// What one more job adds to the sum.
+    /// Gain of the sum by one more job.
     pub(super) fn gain(&self, shared: &Contention, ask: &Ask) -> f64 {
         let (rise, cpi) = self.with(shared, ask);
         ask.worth / cpi - self.loss(rise) - ask.worth * ask.by_siblings / (cpi * cpi)
     }
 
-    /// Takes in one more job.
+    /// Adds one more job.
     pub(super) fn add(&mut self, shared: &Contention, ask: &Ask) {
         let (rise, cpi) = self.with(shared, ask);
         self.move_by(0.0, rise);

@@ -1,18 +1,18 @@
-//! Which jobs run in the next quantum, and which of them share a core: those whose weighted speeds have the greatest sum.
+//! Chooses the jobs of the next quantum, and which of them share a core, for the greatest sum of weighted speeds.
 //!
-//! The sum is Σ w v: the weight of a job times its predicted speed, which is its cycles per instruction alone / beside the
-//! others. Trying all sets is out of the question, and predicting one takes microseconds. So the search separates what jobs
-//! do to each other in a core, which it computes, from what they do to each other in caches and memory, which it buys: a
-//! line that a job reads has a price, the loss of all others by it. At a price each core counts for itself, and a change of
-//! one or two cores is judged in nanoseconds.
+//! The sum is Σ w v: the weight of a job times its predicted speed, its cycles per instruction alone / beside the
+//! others. There are too many sets to try, and predicting one takes microseconds. So the search separates contention in
+//! a core, which it computes, from contention in caches and memory, which it prices: the price of a line that a job
+//! reads is the loss of all others by it. At fixed prices each core counts for itself, and a change of one or two cores
+//! is judged in nanoseconds.
 //!
-//! Where energy counts, the power of the active cores is taken off the sum, at what a watt is worth at present ([`power`]).
+//! Where energy counts, the power of the active cores is subtracted, at the present price of a watt ([`power`]).
 //!
-//! 1. At the price of an idle machine take the job that gains most, raise the price by what it reads, and so on.
-//! 2. Pair busy jobs with those that wait for memory.
-//!    Where cores are of several types, those that gain most by a fast one get it.
-//! 3. Exchange jobs as long as the sum rises: one that runs for one that waits, two of different cores, one for nobody.
-//! 4. Predict what the set does, and take its prices; repeat from 3. The set that is predicted best wins.
+//! 1. Start with the prices of an idle machine. Take the job that gains most, raise the prices by its reads, and so on.
+//! 2. Pair busy jobs with jobs that wait for memory. With several types of core, the jobs that gain most from a fast
+//!    core get one.
+//! 3. Exchange jobs while the sum rises: a running job for a waiting one, two of different cores, or one for none.
+//! 4. Predict the set and take its prices; repeat from 3. The set with the best prediction wins.
 
 mod exchange;
 mod fill;
@@ -36,26 +36,26 @@ pub(super) struct Candidate<'a> {
     pub(super) ix: u32,
     pub(super) weight: f64,
     pub(super) learnt: &'a Learnt,
-    /// The place where it ran last, if it is one of those to be filled.
+    /// The place of its last run, if it is one of those to fill.
     pub(super) last: Option<usize>,
-    /// It runs already in this place and stays there.
+    /// The place that it runs in and keeps.
     pub(super) fixed: Option<usize>,
 }
 
 impl Candidate<'_> {
-    /// Its weight x cycles per instruction with which it would do as much in a time as it does alone on the fastest type of
-    /// core, for a core on which it asks for this.
+    /// Weight x the cycles per instruction at which it would be as fast as alone on the fastest type of core, for the
+    /// clock of `asks`.
     fn worth(&self, asks: &Asks) -> f64 {
         self.weight * self.learnt.solo_cpi * (asks.ghz / self.learnt.asks.ghz)
     }
 
-    /// Lines that it reads per ns when alone on a core of the fastest type.
+    /// Lines read per ns, alone on a core of the fastest type.
     fn reads(&self) -> f64 {
         self.learnt.asks.reads / self.learnt.solo_ns()
     }
 }
 
-/// A CPU that may be given out, or that a job keeps.
+/// A CPU to give out, or one that a job keeps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) core: usize,
@@ -63,17 +63,17 @@ pub(super) struct Place {
     pub(super) domain: usize,
     /// Number of the type of core.
     pub(super) kind: usize,
-    /// Something that is no candidate runs on its core.
+    /// Whether a task that is no candidate runs on its core.
     pub(super) awake: bool,
 }
 
-/// Who runs in the next quantum.
+/// The jobs of the next quantum.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chosen {
-    /// The job for each place.
+    /// The job in each place.
     pub(super) who: Vec<Option<usize>>,
     pub(super) left_out: Vec<LeftOut>,
-    /// Sum of weight x predicted speed, and the power of the machine in watts.
+    /// Sum of weight x predicted speed, and power of the machine in W.
     pub(super) work: f64,
     pub(super) watts: f64,
 }
@@ -82,19 +82,19 @@ pub(super) struct Chosen {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LeftOut {
     pub(super) candidate: usize,
-    /// Its weight x speed beside those that run, what these would lose, and what the power of its core would cost.
+    /// Its weight x speed beside the running jobs, their loss by it, and the cost of its core's power.
     pub(super) worth: f64,
     pub(super) loss: f64,
     pub(super) power: f64,
 }
 
-/// Changes of less than this part of the sum are not worth a move.
+/// Minimum gain of a move, as a share of the sum.
 const LEAST_GAIN: f64 = 1e-4;
-/// A CPU stays idle only if the sum grows by this part, unless power counts.
+/// Minimum gain, as a share of the sum, for which a CPU stays idle if power does not count.
 const IDLE_GAIN: f64 = 0.01;
-/// Up to so many places a machine is small: sets are compared by what is predicted for them, not by prices alone.
+/// Maximum number of places of a small machine. There sets are compared by predictions, not by prices alone.
 const SMALL: usize = 64;
-/// Rounds of exchanges, and what a round must gain for another.
+/// Maximum number of rounds of exchanges, and minimum gain of a round for another, as a share of the sum.
 const ROUNDS: usize = 3;
 const ROUND_GAIN: f64 = 1e-3;
 
@@ -104,42 +104,41 @@ pub(super) struct Search<'a> {
     candidates: &'a [Candidate<'a>],
     places: &'a [Place],
     power: Power<'a>,
-    /// Who has each place.
+    /// The job in each place.
     who: Vec<Option<usize>>,
     /// The places of each core.
     cores: Vec<Vec<usize>>,
     core_of: Vec<usize>,
-    /// The types of core that there are, the fastest first; and the number in this list of each core's.
+    /// The types of core, the fastest first, and the index in this list for each core.
     kinds: Vec<usize>,
     kind_of: Vec<usize>,
-    /// The present set as the model sees it, and what it predicts.
+    /// The present set as input of the model, and its prediction.
     seats: Vec<Seat>,
     prediction: Prediction,
     now: Outlook,
-    /// What was found for the sets that were looked at.
+    /// Outlooks of the sets already predicted.
     known: BTreeMap<Vec<Option<usize>>, Outlook>,
-    /// What each candidate does to others, on each type of core.
+    /// Load of each candidate on each type of core.
     loads: Vec<Load>,
-    /// What the jobs of each core do at present prices.
+    /// Throughput of the jobs of each core at present prices.
     done: Vec<Done>,
-    /// Of each core: it is to stay idle in the first set.
+    /// Whether each core is to stay idle in the first set.
     closed: Vec<bool>,
 }
 
-/// What is predicted for a set, and the prices that follow.
+/// The prediction of a set, and its prices.
 #[derive(Clone, Debug, Default)]
 struct Outlook {
-    /// Weighted speeds less the cost of power.
+    /// Weighted speeds minus the cost of power.
     sum: f64,
-    /// Weighted speeds of the set, and its power in watts.
+    /// Weighted speeds of the set, and its power in W.
     work: f64,
     watts: f64,
-    /// Of each memory domain.
+    /// One per memory domain.
     markets: Vec<Market>,
-    /// Of each last-level cache: lines read into it per ns, and what the sum loses for one more because the others hold
-    /// less.
+    /// Per last-level cache: lines read into it per ns, and the loss of the sum for one more, as the others hold less.
     caches: Vec<(f64, f64)>,
-    /// Of each memory domain: active cores.
+    /// Active cores, per memory domain.
     active: Vec<usize>,
 }
 
@@ -196,7 +195,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Finds out who is to run.
+    /// Chooses the jobs to run.
     pub(super) fn run(mut self) -> Chosen {
         if self.places.is_empty() || self.candidates.is_empty() {
             return Chosen {
@@ -221,11 +220,11 @@ impl<'a> Search<'a> {
         self.places.len() <= SMALL
     }
 
-    /// Exchanges jobs as long as the predicted sum rises noticeably.
+    /// Exchanges jobs while the predicted sum rises noticeably.
     fn improve(&mut self) {
         let mut sum = self.settle();
         if self.power.price > 0.0 {
-            // Jobs that are not worth their place would be exchanged for others that are not either.
+            // Jobs not worth their place would otherwise be exchanged for others not worth it either.
             sum = self.replace(sum);
         }
         for _ in 0..ROUNDS {
@@ -244,7 +243,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// On a large machine each job changes prices so little that one pass by prices finds nearly all that there is to gain.
+    /// Makes one pass by prices. On a large machine a job changes prices so little that this finds nearly all the gain.
     fn improve_once(&mut self) {
         let (before, kept) = (self.settle(), self.who.clone());
         self.find_loads();
@@ -254,7 +253,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The present set, and of those that were left out what each would be worth and cost the others.
+    /// The present set, and the worth and cost of each job left out.
     fn finish(self) -> Chosen {
         let has_idle_core = self
             .cores
@@ -283,12 +282,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// This part of the weighted speeds of the present set.
+    /// This share of the weighted speeds of the present set.
     fn part(&self, part: f64) -> f64 {
         part * self.now.work
     }
 
-    /// What the sum must gain for a CPU to stay idle.
+    /// Minimum gain of the sum for which a CPU stays idle.
     fn idle_gain(&self) -> f64 {
         self.part(if self.power.price > 0.0 {
             LEAST_GAIN
@@ -297,7 +296,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// What a job that waits would do with a core of its own, and what the others would lose by it.
+    /// Throughput of a waiting job with a core of its own, and the loss of the others by it.
     fn job_and_loss(&self, candidate: usize) -> (Done, f64) {
         let at = self.candidates[candidate].last.unwrap_or(0);
         let place = &self.places[at];
@@ -308,7 +307,7 @@ impl<'a> Search<'a> {
         (job, loss)
     }
 
-    /// The candidates that have no place.
+    /// The candidates without a place.
     fn waiting(&self) -> Vec<usize> {
         let mut runs = vec![false; self.candidates.len()];
         for &at in self.who.iter().flatten() {
@@ -317,9 +316,9 @@ impl<'a> Search<'a> {
         (0..self.candidates.len()).filter(|&at| !runs[at]).collect()
     }
 
-    /// The sum that is predicted for the present set, less the cost of its power. It also sets the prices.
+    /// Predicts the sum for the present set, minus the cost of its power, and sets the prices.
     fn settle(&mut self) -> f64 {
-        // The search comes to the same sets again and again.
+        // The search returns to the same sets often.
         if let Some(known) = self.known.get(&self.who) {
             self.now.clone_from(known);
         } else {
@@ -358,8 +357,8 @@ impl<'a> Search<'a> {
         self.now.sum = self.now.work - self.power.price * self.now.watts;
     }
 
-    /// Sums up what the jobs of the present set do, and what a line costs them in each memory domain and cache. Returns the
-    /// power of their instructions in watts.
+    /// Sums up the work of the present set, and the cost of a line in each memory domain and cache. Returns the power
+    /// of the instructions in W.
     fn find_prices(&mut self) -> f64 {
         let (mut work, mut of_instructions) = (0.0, 0.0);
         let placed = self
@@ -388,8 +387,8 @@ impl<'a> Search<'a> {
         of_instructions
     }
 
-    /// Finds what each candidate does to others on each type of core, with the share of its last-level cache that it would
-    /// have now, and what the jobs of each core do.
+    /// Computes the load of each candidate on each type of core, with its present share of the last-level cache, and
+    /// the throughput of each core.
     fn find_loads(&mut self) {
         let last = |one: &Candidate<'_>| one.last.unwrap_or(0);
         let mut places: Vec<usize> = self.candidates.iter().map(last).collect();
@@ -401,7 +400,7 @@ impl<'a> Search<'a> {
         self.loads.clear();
         for (at, place) in places.into_iter().enumerate() {
             for &kind in &self.kinds {
-                // On types of core that are not at its present cache it is taken to have the first cache that has them.
+                // For types of core that its present cache lacks, take the first cache that has them.
                 let mut order = std::iter::once(place).chain(0..self.places.len());
                 let here = order.find(|&place| self.places[place].kind == kind);
                 let llc = self.places[here.unwrap_or(0)].llc;
@@ -413,7 +412,7 @@ impl<'a> Search<'a> {
             .collect();
     }
 
-    /// What a candidate does on the type of a core.
+    /// The load of a candidate on the type of a core.
     fn load_on(&self, candidate: usize, core: usize) -> &Load {
         &self.loads[candidate * self.kinds.len() + self.kind_of[core]]
     }
@@ -422,7 +421,7 @@ impl<'a> Search<'a> {
         let one = &self.candidates[candidate];
         let asks = one.learnt.asks_on(kind);
         let cached = self.now.caches[llc].0;
-        // What it reads depends on its share, and its share on what it reads.
+        // Its reads depend on its share, and its share on its reads.
         let mut m = asks.reads;
         let solo = if kind == 0 {
             one.learnt.solo_cpi
@@ -446,7 +445,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What the jobs of a core do at the present latency.
+    /// Throughput of the jobs of a core at the present latency.
     fn done_on(&self, core: usize) -> Done {
         let places = &self.cores[core];
         let latency = self.now.markets[self.places[places[0]].domain].latency;
@@ -465,7 +464,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether it may matter that the jobs of two places change places.
+    /// Whether it can matter to exchange the jobs of two places.
     fn may_swap(&self, one: usize, other: usize) -> bool {
         let (core, there) = (self.core_of[one], self.core_of[other]);
         let are_alike = self.cores[core].len() == 1

@@ -1,22 +1,22 @@
-//! What active cores cost: power is part of the sum, at a price.
+//! The cost of active cores: power is part of the sum, at a price.
 
 use super::jobs::Done;
 use super::{Place, Search};
 use crate::model::power::PowerModel;
 
-/// Numbers of cores that are tried for the first set.
+/// Number of core counts to try for the first set.
 const PARTS: usize = 8;
 
-/// How power comes about.
+/// Model of the machine's power.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) enum Model<'a> {
     /// By the number of active cores (EFS, Eq. 13).
     Cores(&'a PowerModel),
-    /// Where cores are of several types: between idle and busy in proportion to the instructions (lucky, section 3).
+    /// For several types of core: between idle and busy in proportion to the instructions (lucky, section 3).
     Types {
-        /// Of all cores when idle, in watts.
+        /// Power of all cores when idle, in W.
         idle_w: f64,
-        /// What an instruction costs on a core of the fastest type, and on all others, in nJ.
+        /// Energy of an instruction on a core of the fastest type, and on all others, in nJ.
         nj: [f64; 2],
     },
 }
@@ -25,15 +25,15 @@ pub(in super::super) enum Model<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Power<'a> {
     pub(in super::super) model: Model<'a>,
-    /// What a watt costs, in units of the sum; 0 where power does not count.
+    /// Price of a watt, in units of the sum; 0 where power does not count.
     pub(in super::super) price: f64,
-    /// Of each memory domain: cores on which something runs that is no candidate.
+    /// Number of cores, per memory domain, that run tasks that are no candidates.
     pub(in super::super) elsewhere: &'a [usize],
 }
 
 impl Power<'_> {
-    /// Power of the machine in watts with so many active cores in each memory domain, but for that of instructions: that of
-    /// the idle machine once, and what the cores of each domain add, as `efs` has it.
+    /// Power of the machine in W with these numbers of active cores, without that of instructions: the idle machine
+    /// once, plus the active cores of each domain, as in `efs`.
     fn watts(&self, active: &[usize]) -> f64 {
         match self.model {
             Model::Cores(model) => {
@@ -47,7 +47,7 @@ impl Power<'_> {
         }
     }
 
-    /// What one more core costs where so many are active.
+    /// Price of the power of one more core.
     fn of_one_more(&self, active: usize) -> f64 {
         match self.model {
             Model::Cores(model) => self.price * (model.watts(active + 1) - model.watts(active)),
@@ -55,7 +55,7 @@ impl Power<'_> {
         }
     }
 
-    /// What an instruction costs on a type of core, in nJ.
+    /// Energy of an instruction on a type of core, in nJ.
     pub(super) fn of_instruction(&self, kind: usize) -> f64 {
         match self.model {
             Model::Cores(_) => 0.0,
@@ -65,7 +65,7 @@ impl Power<'_> {
 }
 
 impl Search<'_> {
-    /// Counts the active cores anew. Returns the power in watts, but for that of instructions.
+    /// Counts the active cores anew. Returns the power in W, without that of instructions.
     pub(super) fn count_active(&mut self) -> f64 {
         let active = &mut self.now.active;
         active.clear();
@@ -79,7 +79,7 @@ impl Search<'_> {
         self.power.watts(&self.now.active)
     }
 
-    /// What the power of a core costs more if it does one thing and not the other. The place of this number is one of its.
+    /// Change of the cost of a core's power from `before` to `after`. `place` is any place of the core.
     pub(super) fn cost(&self, place: usize, before: Done, after: Done) -> f64 {
         let Place {
             domain,
@@ -101,7 +101,7 @@ impl Search<'_> {
         more + of_core
     }
 
-    /// Notes that a core fell idle or woke.
+    /// Records that a core fell idle or woke.
     pub(super) fn turn(&mut self, place: usize, before: Done, after: Done) {
         let Place { domain, awake, .. } = self.places[place];
         let active = &mut self.now.active[domain];
@@ -113,21 +113,21 @@ impl Search<'_> {
         }
     }
 
-    /// Whether a core is awake in any case.
+    /// Whether a core is active in any case.
     fn is_needed(&self, core: usize) -> bool {
         let places = &self.cores[core];
         self.places[places[0]].awake || places.iter().any(|&place| self.is_fixed(place))
     }
 
-    /// Makes the first set again on fewer cores, and keeps the best: from a set on all cores single moves do not lead to one
-    /// on a few that are full.
+    /// Makes the first set again on fewer cores, and keeps the best. Single moves do not lead from a set on all cores
+    /// to one on a few full cores.
     pub(super) fn start_on_fewer_cores(&mut self) {
         let (needed, spare): (Vec<usize>, Vec<usize>) =
             (0..self.cores.len()).partition(|&core| self.is_needed(core));
         let mut best = (self.settle(), self.who.clone());
         for part in (0..PARTS).rev() {
             let open = needed.len() + spare.len() * part / PARTS;
-            // The first core that wakes costs most, so one alone may pay where several do not.
+            // The first core to wake costs most, so one alone may pay where several do not.
             let open = open.max(1);
             let last = needed.iter().chain(&spare).enumerate();
             for (nth, &core) in last {
@@ -145,8 +145,8 @@ impl Search<'_> {
         self.settle();
     }
 
-    /// Clears whole cores, each time the one by which the predicted sum rises most, as long as it rises. Taking off one of
-    /// several jobs of a core saves no power, so that single moves do not find this.
+    /// Clears whole cores, each time the one that raises the predicted sum most, while it rises. Single moves do not
+    /// find this: removing one of several jobs of a core saves no power.
     pub(super) fn clear_cores(&mut self, mut sum: f64) -> f64 {
         if self.power.price == 0.0 {
             return sum;

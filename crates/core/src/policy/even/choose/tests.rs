@@ -1,4 +1,4 @@
-//! The search against trying everything.
+//! Compares the search with trying all sets.
 
 use super::*;
 use crate::model::contention::Latency;
@@ -45,7 +45,7 @@ fn free_power<'a>(
     priced(0.0, shared, candidates, places)
 }
 
-/// Exchanges as long as the prediction of the whole set rises: slow, and obvious.
+/// Exchanges while the prediction of the whole set rises: slow and obvious.
 fn slowly(shared: &Contention, candidates: &[Candidate], places: &[Place]) -> f64 {
     let mut search = free_power(shared, candidates, places);
     let mut order: Vec<usize> = (0..candidates.len()).collect();
@@ -221,7 +221,7 @@ fn those_that_stay_stay_and_nobody_runs_twice() {
 
 #[test]
 fn a_cpu_is_left_idle_where_one_more_job_would_cost_more_than_it_gains() {
-    // Two that compute weigh much, the third hardly anything, and siblings cost a lot.
+    // Two jobs that compute have great weights, the third hardly any, and siblings cost a lot.
     let shared = Contention {
         alpha: 0.8,
         ..Contention::default()
@@ -260,7 +260,7 @@ fn nothing_to_fill_and_nobody_to_run() {
     assert!(free_power(&shared, &[], &[]).run().who.is_empty());
 }
 
-/// The greatest sum of any set, with its work.
+/// The greatest sum of all sets, with its work.
 fn by_trying_all(
     price: f64,
     shared: &Contention,
@@ -372,7 +372,7 @@ fn a_large_machine_leaves_cores_idle_too() {
         .collect();
     let candidates = candidates(&jobs);
     let places = places(50, 2);
-    // Two jobs of a core are worth some 1.3 together, and a core costs 12.3 W.
+    // Two jobs of a core are worth about 1.3 together, and a core costs 12.3 W.
     let active = |price: f64| {
         let chosen = priced(price, &shared, &candidates, &places).run();
         let cores = chosen
@@ -388,7 +388,7 @@ fn a_large_machine_leaves_cores_idle_too() {
     assert!(active(0.2) <= 1, "{}", active(0.2));
 }
 
-/// Cores of two types in turn, the first of them fast.
+/// Cores of alternating types, the first one fast.
 fn two_types(cores: usize, threads: usize) -> Vec<Place> {
     places(cores, threads)
         .into_iter()
@@ -455,7 +455,7 @@ fn a_fast_core_is_for_whom_it_helps_most_whatever_the_machine_s_size() {
         )
     };
     for cores in [4, 100] {
-        // Every other job does as much in a cycle of a slow core as in one of a fast core, the others half as much.
+        // Every other job does as much per cycle on a slow core as on a fast one, the others half as much.
         let jobs: Vec<Job> = (0..cores)
             .map(|ix| job(if ix % 2 == 0 { 1.0 } else { 2.0 }))
             .collect();
