@@ -3,11 +3,11 @@
 //! All samples that end at an instant are processed together, because their jobs are co-runners:
 //!
 //! 1. The surroundings of each job ([`seen`]): its siblings' busy threads and accesses, its share of the reads into its
-//! cache.
+//!    cache.
 //! 2. The memory latency in the interval, common to all jobs: the value that explains their cycles best.
 //! 3. Each sample is added to a phase of its job ([`phase`]), and the phase is fitted again.
 //! 4. The costs between threads of a core are fitted to all phases of all jobs at once; the latency curve is fitted to
-//! the |~   last intervals.
+//!    the last intervals.
 //!
 //! Progress follows from the phases ([`job`]). With several core types, solo means alone on the fastest
 //! ([`core_types`]).
