@@ -70,8 +70,8 @@ pub struct Estimates {
     /// Lines written to memory, rate in the last executed quantum: counted, or else the task's share of the writes of
     /// its memory domain (EFS, Eq. 19).
     pub mm_writes: Reading<Rate>,
-    /// Lines read and written by the task's memory domain, from all sources, rate in the last executed quantum;
-    /// the mean if it ran on several domains (EFS, Eq. 18).
+    /// Lines read and written by the task's memory domain, from all sources, rate in the last executed quantum; the
+    /// mean if it ran on several domains (EFS, Eq. 18).
     #[serde(default = "not_requested")]
     pub domain_lines: Reading<Rate>,
     /// Accesses to the last-level cache, rate in the last executed quantum.

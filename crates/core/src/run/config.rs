@@ -43,8 +43,8 @@ pub struct RunConfig {
 pub enum TimeLimit {
     /// A fixed time.
     Fixed(Nanos),
-    /// A percentage of the median time placed of the succeeded tasks; no limit until [`TimeLimit::LEAST_KNOWN`] have
-    /// succeeded.
+    /// A percentage of the median time placed of the tasks that succeeded; no limit until [`TimeLimit::LEAST_KNOWN`]
+    /// have succeeded.
     PercentOfMedian(u32),
 }
 
@@ -125,8 +125,8 @@ pub enum Restart {
     /// Tasks do not restart.
     #[default]
     Never,
-    /// A succeeded task restarts until every task has ended once. This keeps the load constant to the end, as in the
-    /// experiment of the lucky paper, section 4. The result of a task is that of its first run.
+    /// A task that succeeds restarts until every task has ended once. This keeps the load constant to the end, as in
+    /// the experiment of the lucky paper, section 4. The result of a task is that of its first run.
     UntilLast,
 }
 
@@ -181,7 +181,7 @@ pub enum HaltOn {
     /// Failed jobs.
     #[default]
     Failures,
-    /// Succeeded jobs.
+    /// Successful jobs.
     Successes,
     /// All ended jobs.
     Ended,

@@ -387,7 +387,7 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
-    /// Restarts a succeeded task while some task has not ended once. After that, ends all tasks.
+    /// Restarts a task that succeeded, while some task has not ended once. After that, ends all tasks.
     pub(super) fn restart(&mut self, now: Nanos, id: TaskId, ok: bool) {
         if self.records.iter().all(TaskRecord::has_ended_once) {
             if self.energy_j.is_none() {

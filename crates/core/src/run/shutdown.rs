@@ -19,7 +19,7 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
-    /// The limit on a task's time placed, if known.
+    /// The limit on the time that a task is placed, if known.
     pub(super) fn time_limit(&self) -> Option<Nanos> {
         self.config
             .timeout

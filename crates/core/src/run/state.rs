@@ -57,7 +57,7 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) room_retry: Option<Nanos>,
     /// Time of the last start.
     pub(super) last_start: Option<Nanos>,
-    /// The times placed of succeeded tasks, in ascending order, if the time limit depends on them.
+    /// The times placed of tasks that succeeded, in ascending order, if the time limit depends on them.
     pub(super) times: Vec<Nanos>,
     /// Energy until every task had ended once; `None` before, and without restarts.
     pub(super) energy_j: Option<Reading<f64>>,

@@ -68,8 +68,8 @@ pub enum MachineEventsError {
 impl MachineEvents {
     /// Finds the core PMUs and their tables, and replaces the tables' events by the user's own.
     ///
-    /// A later override of the same event wins. On a machine without a core PMU, the kernel's own events can replace
-    /// them, as in `mm=software/event=2/`.
+    /// A later override of the same event wins. On a machine without a core PMU, the kernel's own events can
+    /// serve instead, as in `mm=software/event=2/`.
     ///
     /// # Errors
     /// [`MachineEventsError`]: an unusable file, or an override for a PMU that the machine lacks.

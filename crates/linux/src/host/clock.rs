@@ -43,7 +43,7 @@ impl RunClock {
 /// The clock of a run, relative to the kernel's monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// The kernel's time at instant zero of the run, shifted by the time suspended.
+    /// The kernel's time at instant zero of the run, plus the time suspended.
     zero: Nanos,
 }
 

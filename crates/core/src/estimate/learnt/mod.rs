@@ -41,8 +41,8 @@ use std::collections::BTreeMap;
 const PHASES: usize = 8;
 /// Length of an interval with full weight, in ns.
 const FULL_LENGTH: f64 = 1e7;
-/// Weight of the expected latency, in squares of the share of the cycles that reads cause: in a measurement, where
-/// co-runners are kept from disturbing, and otherwise.
+/// Weight of the expected latency, in squares of the share of the cycles that reads cause: in a measurement, which
+/// limits co-runners, and otherwise.
 const TRUST_CALM: f64 = 10.0;
 const TRUST: f64 = 0.01;
 /// Upper bound on the latency, relative to an idle memory.
