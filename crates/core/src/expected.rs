@@ -29,7 +29,7 @@ pub struct Expected {
     /// Longest known time, at least `time`.
     pub greatest: Nanos,
     /// Peak resident memory of its largest process in bytes: the maximum of earlier runs. `None` if this very command
-    /// has no earlier run.
+    /// has not been measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
     /// Source of the figures.

@@ -31,7 +31,7 @@ pub struct TaskEstimator {
     rated_on: CpuSet,
 }
 
-/// A task's initial progress, in quanta. A late task starts at the least progress of the running tasks, or it would own
+/// A task's initial progress, in quanta. A late task starts at the least progress of the live tasks, or it would own
 /// the machine until it had caught up with their earlier work.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Start {

@@ -23,7 +23,7 @@ const MOST_ASKED: usize = 64;
 /// SIGINT and SIGQUIT.
 const FROM_KEYBOARD: [i32; 2] = [2, 3];
 
-/// The least progress of the running tasks, by each known measure.
+/// The least progress of the admitted tasks, by each known measure.
 #[derive(Default)]
 struct LeastProgress {
     estimated: Option<f64>,

@@ -58,7 +58,7 @@ pub(crate) struct Learner {
     shared: Contention,
     fit: SharedFit,
     types: CoreTypes,
-    /// The running jobs.
+    /// The live jobs.
     jobs: BTreeMap<TaskId, Job>,
     /// Recent intervals: co-runners of intervals that end later.
     recent: Vec<Seen>,

@@ -12,9 +12,9 @@ const ALPHA: (f64, f64) = (0.5, 0.25);
 const BETA: (f64, f64) = (0.5, 0.5);
 const MOST_ALPHA: f64 = 2.0;
 const MOST_BETA: f64 = 10.0;
-/// Priors for a new job, with the weight of `ASSUMED_JOBS` jobs: cycles per read from an idle memory (several
-/// overlap), and the exponent by which reads grow as the cache share shrinks (Hartstein et al., "Cache miss behavior: is
-/// it sqrt(2)?", CF 2006: 0.3 to 0.7).
+/// Priors for a new job, with the weight of `ASSUMED_JOBS` jobs: cycles per read from an idle memory (several overlap),
+/// and the exponent by which reads grow as the cache share shrinks (Hartstein et al., "Cache miss behavior: is it
+/// sqrt(2)?", CF 2006: 0.3 to 0.7).
 const PENALTY: f64 = 80.0;
 const STEEPNESS: f64 = 0.3;
 const ASSUMED_JOBS: f64 = 4.0;
