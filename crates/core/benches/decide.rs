@@ -1,4 +1,4 @@
-//! What a decision costs: policies at the end of a quantum and when a CPU is free, the check, and a whole turn of the
+//! The cost of a decision: policies at the end of a quantum and when a CPU is free, the check, and a whole turn of the
 //! loop.
 
 use cosched_core::*;
@@ -10,7 +10,7 @@ fn main() {
     divan::main();
 }
 
-/// Tasks, and CPUs in cores of two.
+/// Number of tasks, and of CPUs in cores of two.
 const SIZES: [(u32, u32); 4] = [(24, 12), (1_024, 128), (2_048, 256), (4_096, 512)];
 
 /// Whether tasks differ in their bandwidth.
@@ -96,7 +96,7 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
             learnt.solo_cpi = learnt.asks.solo_cpi(&Default::default());
         }
     }
-    // Every CPU has a task, in an order that is not that of the task numbers.
+    // Every CPU has a task, in a different order than the task numbers.
     let count = tasks.len();
     for (place, cpu) in machine.cpus.iter().enumerate() {
         let task = &mut tasks[place * 7 % count];
@@ -114,7 +114,7 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
             lease_end: None,
         });
     }
-    // The waiting tasks ran somewhere too.
+    // The waiting tasks have last CPUs too.
     for (n, task) in tasks
         .iter_mut()
         .filter(|task| task.running.is_none())
@@ -143,7 +143,7 @@ fn snapshot(tasks: u32, cpus: u32, bandwidth: Bandwidth) -> Snapshot {
     }
 }
 
-/// The same on cores of two types, a quarter of them big, with every task on one side or the other.
+/// The same with two core types, a quarter of the cores big, and every task on one side.
 fn two_types(mut snap: Snapshot) -> Snapshot {
     let mut machine = (*snap.machine).clone();
     let big = machine.cores.len() / 4;
@@ -183,7 +183,7 @@ fn two_types(mut snap: Snapshot) -> Snapshot {
     snap
 }
 
-/// The same when one task has just ended.
+/// The same just after a task's end.
 fn one_free(mut snap: Snapshot) -> Snapshot {
     let ended = snap
         .tasks
@@ -249,7 +249,7 @@ fn fill_round<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
     );
 }
 
-/// The bus is hardly used, so that `efs` judges a task for each CPU.
+/// The bus is hardly used, so `efs` evaluates a task for each CPU.
 #[divan::bench(args = ["efs"], consts = [0, 3])]
 fn full_round_calm<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
     let (tasks, cpus) = SIZES[SIZE];
@@ -300,7 +300,7 @@ fn estimation_round<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
     let fresh = build(policy).save();
     let (mut policy, mut rng) = (build(policy), Rng::new(1));
     bencher.bench_local(|| {
-        // Forgets the time spent on estimation, so that each round is an estimation round.
+        // Resets the time spent on estimation, so that each round is an estimation round.
         policy.load(&fresh).expect("its own state");
         policy.decide(black_box(&snap), &mut rng)
     });
@@ -314,12 +314,12 @@ fn check_decision(bencher: Bencher<'_, '_>, size: usize) {
     bencher.bench_local(|| check(black_box(&snap), black_box(&decision)));
 }
 
-/// A backend that answers at once, so that only the loop's own work is measured.
+/// A backend with no latency, so that only the loop's own work is measured.
 struct Instant {
     machine: Arc<Machine>,
     now: Nanos,
     turns: u32,
-    /// Whether events are counted, so that there is something to learn.
+    /// Whether events are counted, so that the learner has input.
     counts: bool,
 }
 
@@ -347,7 +347,7 @@ impl Backend for Instant {
         Ok(())
     }
     fn read(&mut self, tasks: &[TaskId], out: &mut Vec<Usage>) {
-        // Each task seems to have run all the time, at a rate of its own.
+        // Each task seems to have run all the time, at its own rate.
         let us = self.now.0 / 1_000;
         out.extend(tasks.iter().map(|&task| {
             let own = u64::from(task.0) * 7 % 30;
@@ -406,7 +406,7 @@ impl Backend for Instant {
     }
 }
 
-/// Turns of the loop that are measured together, so that its start hardly counts.
+/// Number of turns measured together, so that the start hardly counts.
 const TURNS: u32 = 200;
 
 #[divan::bench(args = ["round-robin", "bandwidth", "perf-fair", "efs", "even"], consts = [0, 3], sample_count = 20, sample_size = 1)]
@@ -414,7 +414,7 @@ fn two_hundred_turns<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) 
     turns::<SIZE>(bencher, policy, true);
 }
 
-/// The difference to the turns with counters is what estimating and learning cost.
+/// The difference from the turns with counters is the cost of estimating and learning.
 #[divan::bench(args = ["round-robin"], consts = [0, 3], sample_count = 20, sample_size = 1)]
 fn two_hundred_turns_without_counters<const SIZE: usize>(bencher: Bencher<'_, '_>, policy: &str) {
     turns::<SIZE>(bencher, policy, false);

@@ -1,4 +1,4 @@
-//! How long the models take. Run with `cargo bench -p cosched-core --bench model`.
+//! The time of the models. Run with `cargo bench -p cosched-core --bench model`.
 
 use cosched_core::model::admission_table::{AdmissionTable, BusLoad, Gain};
 use cosched_core::model::bus::throughput;
@@ -20,7 +20,7 @@ fn demands(tasks: usize) -> Vec<f64> {
         .collect()
 }
 
-/// A gain for which there is a threshold beside these demands: half of what a task without demand would add.
+/// A gain that has a threshold beside these demands: half of what a task without demand would add.
 fn gain(solo: &[f64]) -> f64 {
     let now = throughput(solo).unwrap();
     (now + 0.5) / now
@@ -40,7 +40,7 @@ fn loaded(table: &AdmissionTable, solo: &[f64]) -> BusLoad {
     load
 }
 
-/// Each call asks about another of 64 loads, so that the processor can't learn the answer's path.
+/// Each call uses another of 64 loads, so that branch prediction cannot learn the path.
 #[divan::bench(args = TASKS)]
 fn incremental_ask(bencher: Bencher, tasks: usize) {
     let table = AdmissionTable::new();

@@ -1,26 +1,26 @@
-//! Admission to the memory bus as data: what a backend needs to judge by itself whether one more task fits.
+//! Admission to the memory bus as data: a backend can decide by itself whether one more task fits.
 
 use crate::task::TaskId;
 use serde::{Deserialize, Serialize};
 
 /// Admission to the memory bus in integers (EFS, Eq. 16), in the form that
-/// [`AdmissionTable::ceiling`](crate::model::admission_table::AdmissionTable::ceiling) answers without division.
+/// [`AdmissionTable::ceiling`](crate::model::admission_table::AdmissionTable::ceiling) evaluates without division.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admission {
-    /// Each task's demand on the bus, in ascending order of the tasks. A task that is not listed has no demand.
+    /// Each task's demand on the bus, in ascending order of the tasks. An unlisted task has no demand.
     pub demands: Vec<Demand>,
-    /// The factor by which the throughput of a memory domain must grow for a task that wakes its core number 2, 3, ...,
-    /// as [`Gain::number`](crate::model::admission_table::Gain::number). A task on a core that is already awake only
-    /// must not lower the throughput.
+    /// The factor by which the throughput of a memory domain must grow when a task wakes core number 2, 3, ..., as
+    /// [`Gain::number`](crate::model::admission_table::Gain::number). On a core that is already awake, a task must only
+    /// not lower the throughput.
     pub gains: Vec<u32>,
 }
 
 /// A task's predicted solo demand on the memory bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demand {
-    /// The task that has this demand.
+    /// The task with this demand.
     pub task: TaskId,
-    /// The class of the demand of each of its CPUs, as
+    /// The demand class of each of its CPUs, as
     /// [`DemandClass::number`](crate::model::admission_table::DemandClass::number).
     pub class: u16,
 }

@@ -1,29 +1,29 @@
-//! What a backend can do and read, and what a policy can need of it.
+//! Capabilities of a backend, as required by policies.
 
 use crate::counter::Counter;
 use crate::units::Absence;
 use std::collections::BTreeMap;
 
-/// Something that a policy can need of a backend.
+/// A capability that a policy can require of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Capability {
     /// CPU time per task.
     CpuTime,
     /// Cycles and instructions per task.
     Ipc,
-    /// A counter per task. Cycles and instructions are [`Capability::Ipc`] instead: see [`Capability::of`].
+    /// One counter per task. Cycles and instructions are [`Capability::Ipc`] instead: see [`Capability::of`].
     Counter(Counter),
     /// Tasks can be frozen and thawed.
     Freeze,
-    /// Tasks can be bound to CPUs.
+    /// Tasks can be pinned to CPUs.
     Affinity,
     /// Energy of the processor package.
     Energy,
-    /// What each memory domain moves, for whoever asks.
+    /// Traffic of each memory domain, from all sources.
     Traffic,
-    /// Bandwidth of each task when alone, from a run before this one.
+    /// Solo bandwidth of each task, from an earlier run.
     SoloBandwidth,
-    /// What each task does alone, instruction by instruction, from a run before this one.
+    /// Solo trace of each task, from an earlier run.
     SoloTrace,
     /// The machine has at least two types of core.
     CoreTypes,
@@ -32,7 +32,7 @@ pub enum Capability {
 }
 
 impl Capability {
-    /// The capability that a counter belongs to. No policy can use cycles or instructions alone, so they are one
+    /// The capability that covers a counter. No policy can use cycles or instructions alone, so they are one
     /// capability.
     pub const fn of(counter: Counter) -> Capability {
         match counter {
@@ -82,7 +82,7 @@ impl Capability {
     }
 }
 
-/// The capabilities that a backend lacks, and why; it has all others.
+/// The capabilities that a backend lacks; it has all others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// The missing capabilities, each with its reason.

@@ -1,4 +1,4 @@
-//! Whether a decision can be carried out, judged by the state that it leads to.
+//! Whether a decision can be carried out, judged by the state that results from it.
 
 use crate::decision::{Change, Decision};
 use crate::placement::Placement;
@@ -7,13 +7,13 @@ use crate::task::TaskId;
 use crate::topology::CpuId;
 use crate::units::Nanos;
 
-/// A decision that can't be carried out.
+/// A decision that cannot be carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDecision {
     /// The task is not in the snapshot.
     #[error("task {0} is unknown or has ended")]
     UnknownTask(TaskId),
-    /// The task is named by two changes.
+    /// Two changes name the task.
     #[error("task {0} is named twice")]
     NamedTwice(TaskId),
     /// The task may not be placed, or may not be frozen.
@@ -32,12 +32,12 @@ pub enum InvalidDecision {
     WrongSize {
         /// The task that would be placed.
         task: TaskId,
-        /// CPUs that it needs.
+        /// CPUs needed.
         needs: u32,
-        /// CPUs that it is given.
+        /// CPUs given.
         given: usize,
     },
-    /// Two tasks would have the same CPU, or one task would have a CPU that the other needs idle.
+    /// Two tasks would have the same CPU, or a task would run on a CPU that another needs idle.
     #[error("tasks {a} and {b} would collide on CPU {}", cpu.0)]
     Collision {
         /// One task.
@@ -50,12 +50,12 @@ pub enum InvalidDecision {
     /// A lease or wake-up is not after now.
     #[error("a lease or wake-up at {} s is not after now, {} s", at.as_s(), now.as_s())]
     Past {
-        /// The instant asked for.
+        /// The requested instant.
         at: Nanos,
         /// The time of the decision.
         now: Nanos,
     },
-    /// Nothing would run, no wake-up was asked for, and tasks wait.
+    /// Nothing would run and no wake-up is due, while tasks wait.
     #[error("nothing would run and nothing would wake the loop, while {0} tasks wait")]
     Stalled(usize),
 }
@@ -83,7 +83,7 @@ fn check_future(snapshot: &Snapshot, at: Option<Nanos>) -> Result<(), InvalidDec
     }
 }
 
-/// Where each task of the snapshot will be after the decision, if each change by itself is allowed.
+/// Each task's placement after the decision, if each change by itself is allowed.
 fn placements_after<'a>(
     snapshot: &'a Snapshot,
     decision: &'a Decision,

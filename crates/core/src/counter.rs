@@ -1,7 +1,7 @@
-//! The events that the hardware can count for a task. Everything else that names counters is made from this list.
+//! The events that the hardware can count for a task. Everything else that names counters derives from this list.
 //!
-//! A new counter is added here and in its sources: the event tables of crates/linux, and what the simulation counts
-//! (`Tally`). Tests report the tables and schemas that lack it.
+//! Add a new counter here and in its sources: the event tables of crates/linux, and the simulation's counts (`Tally`).
+//! Tests report the tables and schemas that lack it.
 
 use crate::listed::listed_enum;
 use serde::{Deserialize, Serialize, Serializer};
@@ -9,9 +9,9 @@ use std::fmt;
 use std::ops::{Index, IndexMut};
 
 listed_enum! {
-    /// A kind of event that is counted per task, in user mode.
+    /// A kind of event, counted per task in user mode.
     ///
-    /// The order of declaration is that of the formats and of the columns of a series, so a new counter comes last.
+    /// Formats and the columns of a series use the order of declaration, so a new counter comes last.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Counter {
@@ -41,12 +41,12 @@ const fn about(name: &'static str, text: &'static str, unit: &'static str) -> Ab
 }
 
 impl Counter {
-    /// How many counters there are.
+    /// Number of counters.
     pub const COUNT: usize = Counter::ALL.len();
 
-    /// All counters, the most needed first: when the hardware can't count all of them at once, the last ones are given
-    /// up first. Progress needs instructions and cycles, every bandwidth policy the reads from memory, Perf&Fair also
-    /// the accesses to the last-level cache, and only EFS the rest.
+    /// All counters, the most needed first: if the hardware cannot count all of them at once, the last ones are dropped
+    /// first. Progress needs instructions and cycles, every bandwidth policy the reads from memory, Perf&Fair also the
+    /// accesses to the last-level cache, and only EFS the rest.
     pub const BY_NEED: [Counter; Counter::COUNT] = [
         Counter::Instructions,
         Counter::Cycles,
@@ -72,12 +72,12 @@ impl Counter {
         self.about().name
     }
 
-    /// What is counted, in words, in the plural.
+    /// The counted events in words, in the plural.
     pub const fn text(self) -> &'static str {
         self.about().text
     }
 
-    /// What one count stands for, in the plural.
+    /// The unit of a count, in the plural.
     pub const fn unit(self) -> &'static str {
         self.about().unit
     }
@@ -107,14 +107,14 @@ impl fmt::Display for Counter {
     }
 }
 
-/// One value for each counter. In JSON it is an object whose keys are the counters' names; all must be there. Other keys
+/// One value for each counter. In JSON it is an object with the counters' names as keys; all are required. Other keys
 /// are ignored, because a later version may have more counters.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(from = "Object<T>")]
 pub struct PerCounter<T>([T; Counter::COUNT]);
 
 impl<T> PerCounter<T> {
-    /// The values that `value` gives, asked for in the order of [`Counter::ALL`].
+    /// The results of `value`, called in the order of [`Counter::ALL`].
     pub fn from_fn(value: impl FnMut(Counter) -> T) -> PerCounter<T> {
         PerCounter(Counter::ALL.map(value))
     }

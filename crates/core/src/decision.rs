@@ -1,7 +1,7 @@
-//! A policy's answer: a list of changes. A task that no change names stays as it is.
+//! A policy's answer: a list of changes. A task without a change stays as it is.
 //!
-//! A decision is applied as a whole. It is judged by the state that it leads to, so a swap of two tasks is two
-//! placements in one decision.
+//! A decision is applied as a whole, and the resulting state must be valid. So two tasks swap CPUs by two placements in
+//! one decision.
 
 use crate::admission::Admission;
 use crate::listed::one_of_each;
@@ -10,19 +10,19 @@ use crate::task::TaskId;
 use crate::units::{Nanos, Rate, Reading};
 use serde::{Deserialize, Serialize};
 
-/// One task's change.
+/// A change of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// Run the task here: starts, thaws or moves it, or renews its lease.
+    /// Run the task here: start, thaw or move it, or renew its lease.
     Place {
         /// The task to run.
         task: TaskId,
         /// Its CPUs, exclusive or shared.
         placement: Placement,
-        /// When its lease ends and the policy is asked again; `None`: until further notice.
+        /// When its lease ends and the policy is asked again; `None`: no end.
         lease_end: Option<Nanos>,
-        /// What the placement is for.
+        /// Purpose of the placement.
         purpose: Purpose,
     },
     /// Freeze the task.
@@ -33,7 +33,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// The task that the change is about.
+    /// The task that changes.
     pub fn task(&self) -> TaskId {
         match self {
             Change::Place { task, .. } | Change::Stop { task } => *task,
@@ -45,23 +45,23 @@ fn is_nothing(milli: &u64) -> bool {
     *milli == 0
 }
 
-/// Why a task waits, with the numbers behind it.
+/// Why a task waits, with the numbers behind the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "why")]
 pub enum WaitReason {
-    /// All CPUs are taken by tasks that come before it in the policy's order.
+    /// Tasks earlier in the policy's order hold all CPUs.
     Order {
-        /// How many waiting tasks come before it.
+        /// Number of waiting tasks before it.
         ahead: u32,
     },
-    /// Other tasks fit the bandwidth that was left better (Feliu et al., FITNESS).
+    /// Other tasks fit the remaining bandwidth better (Feliu et al., FITNESS).
     Fitness {
         /// Its reads from memory per CPU.
         bandwidth: Rate,
-        /// The bandwidth per CPU that was wanted when the last CPU was filled.
+        /// The target bandwidth per CPU when the last CPU was filled.
         wanted: Rate,
     },
-    /// It is ahead of the others: its progress is too near the greatest (Perf&Fair, Algorithm 1).
+    /// Its progress is too close to the maximum (Perf&Fair, Algorithm 1).
     Ahead {
         /// Its progress in thousandths of a quantum.
         progress_milli: u64,
@@ -72,56 +72,55 @@ pub enum WaitReason {
     Heavy {
         /// Its accesses to the last-level cache; absent where they can't be counted.
         llc: Reading<Rate>,
-        /// The most that counts as light.
+        /// Upper limit for a light task.
         llc_limit: Rate,
         /// Its reads from memory; absent where they can't be counted.
         mm: Reading<Rate>,
-        /// The most that counts as light.
+        /// Upper limit for a light task.
         mm_limit: Rate,
     },
-    /// A task is being measured in low contention, and this one was not measured yet.
+    /// A task is being measured in low contention, and this one has not been measured yet.
     Unmeasured,
     /// These tasks are being measured, and this one would disturb them.
     Measuring {
         /// The first of them.
         task: TaskId,
     },
-    /// It is too far ahead of the others to run, even on a CPU that nobody else can use well (`even`).
+    /// It is too far ahead of the others to run, even on a CPU that no other task can use well (`even`).
     Lead {
         /// Its progress in thousandths of a quantum.
         progress_milli: u64,
-        /// The most with which it would have been considered, in thousandths of a quantum.
+        /// The progress limit for candidates, in thousandths of a quantum.
         limit_milli: u64,
     },
-    /// It would slow the others by more than it is worth, or others are worth more (`even`).
+    /// It would slow the others by more than it gains, or other tasks gain more (`even`).
     Outweighed {
-        /// What its own speed would be worth beside those that run: weight x speed, in thousandths.
+        /// The value of its own speed beside the running tasks: weight x speed, in thousandths.
         worth_milli: u64,
-        /// What the others would lose in caches and memory, in thousandths of the same.
+        /// The loss of the others in caches and memory, in the same unit.
         loss_milli: u64,
-        /// What the power of its core would cost, in thousandths of the same; 0 where power does not count.
+        /// The cost of its core's power, in the same unit; 0 where power does not count.
         #[serde(default, skip_serializing_if = "is_nothing")]
         power_milli: u64,
     },
     /// It needs more CPUs at once than are free.
     Gang {
-        /// CPUs that it needs.
+        /// CPUs needed.
         needs: u32,
-        /// CPUs that are free.
+        /// CPUs free.
         free: u32,
     },
     /// None of the CPUs that it may use is free.
     Affinity,
-    /// It does not fit on the memory bus beside the running tasks: a piece of work would cost more energy with it than
-    /// without it (EFS, Eq. 16).
+    /// It does not fit on the memory bus beside the running tasks: energy per work would rise (EFS, Eq. 16).
     BusFull {
         /// Its predicted solo demand on the bus in thousandths (EFS, Eq. 20); for a gang, the demand of each of its
         /// CPUs.
         demand_milli: u32,
-        /// Whence that is known.
+        /// Source of the demand.
         #[serde(default, skip_serializing_if = "DemandBasis::is_measured")]
         basis: DemandBasis,
-        /// The greatest demand that still fitted, in thousandths (EFS, Eq. 16); 0 also when nothing fitted.
+        /// The largest demand that still fits, in thousandths (EFS, Eq. 16); 0 also if nothing fits.
         threshold_milli: u32,
         /// Predicted energy per work with it, in thousandths of a joule for each second of solo progress (EFS, Eq. 14).
         energy_with_mj: u64,
@@ -131,7 +130,7 @@ pub enum WaitReason {
 }
 
 impl WaitReason {
-    /// Whether the policy keeps the task from running although a CPU might be free for it: it would disturb others.
+    /// Whether the policy holds the task back although a CPU may be free, because it would disturb others.
     pub fn is_deliberate(&self) -> bool {
         match self {
             WaitReason::Heavy { .. }
@@ -170,16 +169,16 @@ one_of_each! {
     }
 }
 
-/// Whence the demand of a task on the memory bus is known.
+/// Source of a task's demand on the memory bus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DemandBasis {
-    /// It was counted.
+    /// Counted.
     #[default]
     Measured,
-    /// The user said it.
+    /// Stated by the user.
     Given,
-    /// It is an assumption about tasks of which nothing is known.
+    /// Assumed, for tasks without any data.
     Assumed,
 }
 
@@ -201,13 +200,13 @@ pub struct Wait {
 /// The numbers behind a decision, for explanations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Basis {
-    /// The bandwidth that the chosen tasks should use together.
+    /// The target bandwidth of the chosen tasks together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Rate>,
-    /// The bandwidth that they are predicted to use.
+    /// Their predicted bandwidth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicted: Option<Rate>,
-    /// The decision serves the measurement of this task alone.
+    /// The task whose solo measurement this decision serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measures: Option<TaskId>,
 }
@@ -217,14 +216,14 @@ pub struct Basis {
 pub struct Decision {
     /// The changes, at most one for each task.
     pub changes: Vec<Change>,
-    /// Every task that waits after this decision, and why.
+    /// Every task that waits after this decision, with its reason.
     pub waits: Vec<Wait>,
-    /// When to ask the policy again at the latest; `None`: only when something happens.
+    /// Deadline for the next decision; `None`: the next event.
     pub next_wake: Option<Nanos>,
     /// The numbers behind the decision.
     #[serde(default)]
     pub basis: Basis,
-    /// New demands on the memory bus, for backends that fill CPUs by themselves; `None` leaves the last ones in force.
+    /// New demands on the memory bus, for backends that fill CPUs by themselves; `None` keeps the last ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<Admission>,
 }

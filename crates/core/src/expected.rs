@@ -1,48 +1,48 @@
-//! What is expected of a task, from what was kept of earlier runs. It may be stale or wrong, so it only says where to
-//! begin: what is measured in this run goes before it.
+//! Expectations from the history of earlier runs. They may be stale or wrong, so they only set the starting point:
+//! measurements of this run override them.
 
 use crate::listed::listed_enum;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
 listed_enum! {
-    /// Whose earlier runs an expectation comes from, from the best known to the least.
+    /// Source of an expectation, the best first.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum ExpectedFrom {
         /// The same command in the same folder, with the same program file.
         Same,
-        /// The same command, with a program file that has changed since, or in another folder.
+        /// The same command, but in another folder, or with a program file that has changed since.
         Changed,
         /// Other commands with the same program.
         Program,
     }
 }
 
-/// What is expected of a task.
+/// Expectations for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expected {
-    /// For how long it will be placed, with CPUs of its own: the median of what is known.
+    /// Time placed with exclusive CPUs: the median of earlier runs.
     pub time: Nanos,
-    /// The least time known, at most `time`.
+    /// Shortest known time, at most `time`.
     pub least: Nanos,
-    /// The greatest time known, at least `time`.
+    /// Longest known time, at least `time`.
     pub greatest: Nanos,
-    /// Greatest resident memory of any one of its processes in bytes: the most that is known. `None` if nothing is
-    /// known of this command itself.
+    /// Peak resident memory of its largest process in bytes: the maximum of earlier runs. `None` if this very command
+    /// has not been measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
-    /// Whose runs this comes from.
+    /// Source of the figures.
     pub from: ExpectedFrom,
-    /// The number of runs that the times are of, at least 1.
+    /// Number of runs behind the times, at least 1.
     pub runs: u32,
 }
 
-/// Shorter times are not told apart: nothing is won by their order.
+/// Shorter times count as equal: their order gains nothing.
 const SHORTEST: Nanos = Nanos::from_ms(100);
 
 impl Expected {
-    /// An expectation of one run that took `time`.
+    /// An expectation from one run that took `time`.
     pub fn of(time: Nanos, from: ExpectedFrom) -> Expected {
         Expected {
             time,
@@ -54,9 +54,8 @@ impl Expected {
         }
     }
 
-    /// The class of its length. Times of one class differ by a quarter at most, so that tasks which are alike keep the
-    /// order in which they were given. Longer tasks have a greater class. All times below a tenth of a second are in
-    /// class 0.
+    /// The class of its length; longer tasks have a greater class. Times within a class differ by at most a quarter, so
+    /// that similar tasks keep their order of submission. Times below a tenth of a second are in class 0.
     ///
     /// ```
     /// use cosched_core::{Expected, ExpectedFrom, Nanos};

@@ -1,6 +1,5 @@
-//! The pure part of cosched: what tasks, machines, measurements and decisions are, how they are estimated and judged,
-//! and the policies. It does no I/O, reads no clock and knows no backend; a backend is anything that implements
-//! [`Backend`].
+//! The pure part of cosched: tasks, machines, measurements and decisions, their estimators and metrics, and the
+//! policies. It does no I/O, reads no clock and knows no backend; any implementation of [`Backend`] will do.
 #![cfg_attr(test, allow(clippy::disallowed_methods))] // The rules are the library's.
 
 mod admission;

@@ -1,4 +1,4 @@
-//! Where a task runs, and what for.
+//! Where and why a task runs.
 
 use crate::listed::listed_enum;
 use crate::topology::CpuSet;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
-    /// The task alone has these CPUs: as many as it needs, so several for a gang.
+    /// The task owns these CPUs: one for each thread that it needs, so several for a gang.
     Exclusive {
         /// Its CPUs.
         cpus: CpuSet,
@@ -33,7 +33,7 @@ impl Placement {
 }
 
 listed_enum! {
-    /// What a placement is for. The sample repeats it.
+    /// The purpose of a placement. The sample repeats it.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Purpose {

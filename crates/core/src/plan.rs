@@ -1,9 +1,9 @@
-//! Plans: what a backend carries out by itself, at every event, until it adopts the next one.
+//! Plans: instructions that a backend carries out by itself, at every event, until the next plan.
 //!
-//! A decision says what changes now. Between two decisions a CPU stands idle when its task sleeps or ends early,
-//! because asking a policy at each such event costs a round trip to user space. A plan tells a backend beforehand what
-//! to do then. It is plain data with a generation number. A kernel-side scheduler adopts it as a whole, and reports
-//! what really ran as [`Residency`](crate::Residency).
+//! Between two decisions a CPU would be idle when its task sleeps or ends early, because each question to a policy
+//! costs a round trip to user space. A plan tells a backend in advance how to fill the CPU. It is plain data with a
+//! generation number. A kernel-side scheduler adopts it as a whole, and reports what really ran as
+//! [`Residency`](crate::Residency).
 
 use crate::admission::Admission;
 use crate::decision::{Wait, WaitReason};
@@ -14,12 +14,12 @@ use crate::topology::CpuSet;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// What a backend carries out from the adoption of this plan to the adoption of the next.
+/// A backend's instructions, from the adoption of this plan to the adoption of the next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Rises with each plan of a run, from 1. A backend refuses one that is not above the last that it adopted.
+    /// Rises with each plan of a run, from 1. A backend rejects a plan that is not newer than the last adopted one.
     pub generation: u64,
-    /// What the backend is to do.
+    /// The instructions.
     pub payload: Payload,
 }
 
@@ -27,25 +27,25 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Payload {
-    /// Which task runs where and until when, and which tasks fill in.
+    /// A schedule.
     Schedule(Schedule),
 }
 
-/// Which task runs where and until when, and which tasks take a CPU whose task does not need it.
+/// A schedule: which task runs where and until when, and which tasks fill in.
 ///
-/// Tasks without a seat wait, unless they fill in. A filler takes the CPU of an exclusive seat that is empty, because
-/// the seat's task sleeps or has ended, or because its time is up. The filler gives the CPU back at once when the
-/// seat's task wakes. Seats of whole cores are not filled: they serve a measurement.
+/// A task without a seat waits, unless it fills in. A filler takes the CPU of an exclusive seat whose task sleeps or
+/// has ended, or whose time is up. The filler gives the CPU back at once when the seat's task wakes. Whole-core seats
+/// are not filled: they serve a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
-    /// Which task runs where.
+    /// The placements.
     pub seats: Vec<Seat>,
-    /// Tasks of one CPU that have begun and wait, in the policy's order.
+    /// Waiting tasks of one CPU that have run before, in the policy's order.
     pub fillers: Vec<Filler>,
-    /// CPUs that nobody has; `None` if there are none, or no task may use them.
+    /// Unallocated CPUs; `None` if there are none, or no task may use them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spare: Option<Spare>,
-    /// What must hold before a filler is let in; `None` for no condition.
+    /// The condition for admitting a filler; `None` for no condition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<Admission>,
 }
@@ -53,7 +53,7 @@ pub struct Schedule {
 /// A place in a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seat {
-    /// The task that has it.
+    /// The task that owns it.
     pub task: TaskId,
     /// Its CPUs, exclusive or shared.
     pub placement: Placement,
@@ -70,9 +70,9 @@ pub struct Filler {
     pub allowed: Option<CpuSet>,
 }
 
-/// CPUs that no seat has and that are not kept idle on purpose, with the tasks that may use them beside their own: those
-/// whose width is measured, as they have more CPUs where decisions are carried out one by one. A simulated task has as many
-/// threads as were stated, and needs none.
+/// CPUs that have no seat and are not kept idle on purpose, and the tasks of measured width that may use them beside
+/// their own CPUs. Where decisions are applied one by one, these tasks get the spare CPUs too. A simulated task has
+/// exactly its stated number of threads, so it needs none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spare {
     /// The CPUs.
@@ -82,11 +82,11 @@ pub struct Spare {
 }
 
 impl Schedule {
-    /// The schedule that a decision leads to. `after` is the state once the decision is carried out; `waits` are the
-    /// decision's waits, in the policy's order.
+    /// The schedule that a decision leads to. `after` is the state after the decision; `waits` are the decision's
+    /// waits, in the policy's order.
     ///
     /// While a task is measured in low contention, no task fills in: idle CPUs are part of the measurement. Tasks that
-    /// wait because they are ahead fill in after the others, the least ahead first.
+    /// wait because they are ahead fill in last, the least ahead first.
     pub fn of(
         after: &Snapshot,
         waits: &[Wait],
@@ -132,7 +132,7 @@ impl Schedule {
     }
 }
 
-/// How far a task is ahead, if it waits because of that.
+/// The task's lead in progress, if it waits because of that.
 fn lead(reason: WaitReason) -> Option<u64> {
     match reason {
         WaitReason::Ahead { progress_milli, .. } => Some(progress_milli),
@@ -143,7 +143,7 @@ fn lead(reason: WaitReason) -> Option<u64> {
 /// The waiting task, if it may fill in.
 fn filler(after: &Snapshot, wait: &Wait) -> Option<Filler> {
     let task = after.task(wait.task)?;
-    // A task that has never run must be started first, which a kernel can't do.
+    // A task that has never run must be started first, which a kernel cannot do.
     let can =
         task.cpus == 1 && task.control.place && task.control.freeze && !task.last_cpus.is_empty();
     let may = !matches!(

@@ -1,27 +1,26 @@
-//! Where a task's time really went, as a backend observed it.
+//! How a task's time was really spent, as observed by a backend.
 
 use crate::task::TaskId;
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Where a task's time went since its start: cumulative, as counters are.
+/// How a task's time was spent since its start: cumulative, like counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Residency {
-    /// Time in which at least one of its threads had a CPU.
+    /// Time with at least one thread on a CPU.
     pub on_cpu: Nanos,
-    /// The part of that in which no other task of the run was on the same cores.
+    /// The part of `on_cpu` in which no other task of the run was on the same cores.
     pub alone: Nanos,
-    /// Time in which it was awake and no thread of it had a CPU.
+    /// Time awake with no thread on a CPU.
     pub waiting: Nanos,
-    /// When it last had a CPU; `None` before it had one.
+    /// Last time on a CPU; `None` if it has never run.
     pub last_on_cpu: Option<Nanos>,
-    /// For each other task that had a CPU at the same time: the part of `on_cpu` in which it did. In ascending order of
-    /// the tasks.
+    /// For each co-runner: the part of `on_cpu` in which it was on a CPU too. In ascending order of the tasks.
     pub beside: Vec<(TaskId, Nanos)>,
 }
 
 impl Residency {
-    /// The time that was added since `earlier`.
+    /// The time added since `earlier`.
     pub fn since(&self, earlier: &Residency) -> Residency {
         let before = |task: TaskId| {
             let found = earlier

@@ -1,25 +1,25 @@
-//! What a task has used up by its end, beside CPU time and counted events.
+//! Resources used by a task until its end, beside CPU time and counted events.
 
 use crate::units::{Absence, Nanos, Reading};
 
-/// What a task has used from its start to its end. Policies do not see it: it is known only when nothing is left to
-/// decide about the task.
+/// Resources used by a task from its start to its end. Policies do not see them: they are known only when nothing is
+/// left to decide about the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resources {
-    /// Greatest resident memory of any one of its processes, in bytes.
+    /// Peak resident memory of its largest process, in bytes.
     pub max_rss: Reading<u64>,
     /// CPU time in user mode.
     pub user_time: Reading<Nanos>,
     /// CPU time in the kernel.
     pub system_time: Reading<Nanos>,
-    /// Bytes that had to be fetched from storage.
+    /// Bytes read from storage.
     pub read_bytes: Reading<u64>,
-    /// Bytes that were written for storage.
+    /// Bytes written to storage.
     pub written_bytes: Reading<u64>,
 }
 
 impl Resources {
-    /// Nothing is known, for the same reason.
+    /// All values absent, for one reason.
     pub fn absent(why: Absence) -> Resources {
         Resources {
             max_rss: Reading::Absent(why),

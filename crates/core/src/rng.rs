@@ -29,7 +29,7 @@ impl Rng {
         }
     }
 
-    /// A generator that goes on from `state`.
+    /// A generator that continues from `state`.
     pub fn restore(state: RngState) -> Rng {
         let mut rng = Rng::new(state.seed);
         rng.inner.set_word_pos(u128::from(state.position));
@@ -44,7 +44,7 @@ impl Rng {
         }
     }
 
-    /// 64 uniform bits.
+    /// 64 uniform random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.inner.next_u64()
     }

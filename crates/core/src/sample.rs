@@ -1,4 +1,4 @@
-//! What was measured of a task over one interval in which it was placed.
+//! Measurements of a task over one interval in which it was placed.
 
 use crate::counter::{Counter, PerCounter};
 use crate::placement::Purpose;
@@ -14,12 +14,12 @@ use std::sync::Arc;
 pub type Counts = PerCounter<Reading<u64>>;
 
 impl Counts {
-    /// All counts absent, for the same reason.
+    /// All counters absent, for one reason.
     pub fn absent(why: Absence) -> Counts {
         Counts::from_fn(|_| Reading::Absent(why))
     }
 
-    /// What was counted since `earlier`. A counter that went backwards is absent.
+    /// The counts since `earlier`. A counter that went backwards is absent.
     pub fn since(&self, earlier: &Counts) -> Counts {
         Counts::from_fn(|counter| {
             self[counter].and_then(|now| match earlier[counter] {
@@ -46,23 +46,23 @@ impl Counts {
     }
 }
 
-/// What a backend reads of a task: cumulative since the task's start.
+/// A backend's reading of a task: cumulative since the task's start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// The task that used it.
+    /// The measured task.
     pub task: TaskId,
     /// CPU time of the task and its descendants.
     pub cpu_time: Reading<Nanos>,
     /// Events counted in the task and its descendants.
     pub counts: Counts,
-    /// The kernel multiplexed the counters, so the counts are scaled estimates.
+    /// Whether the kernel multiplexed the counters, so that the counts are scaled estimates.
     pub multiplexed: bool,
-    /// Where its time really went; absent where the backend does not observe that.
+    /// How the task's time was really spent; absent if the backend does not observe it.
     pub residency: Reading<Residency>,
 }
 
 impl Usage {
-    /// Where the task's time went since an earlier reading; `None` if the backend does not observe it.
+    /// How the task's time was spent since an earlier reading; `None` if the backend does not observe it.
     pub(crate) fn residency_since(&self, before: &Usage) -> Option<Residency> {
         match (&self.residency, &before.residency) {
             (Reading::Value(now), Reading::Value(before)) => Some(now.since(before)),
@@ -83,47 +83,47 @@ impl Usage {
     }
 }
 
-/// One interval of one task, from its placement, or the last sample, to now.
+/// One interval of one task: from its placement or last sample until now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// The task that was measured.
+    /// The measured task.
     pub task: TaskId,
-    /// When the interval ended.
+    /// End of the interval.
     pub at: Nanos,
-    /// How long it lasted.
+    /// Length of the interval.
     pub interval: Nanos,
-    /// How long it was meant to last.
+    /// Planned length of the interval.
     pub planned: Nanos,
-    /// What the placement was for.
+    /// Purpose of the placement.
     pub purpose: Purpose,
-    /// The CPUs that the task was placed on.
+    /// The CPUs on which the task was placed.
     pub cpus: CpuSet,
-    /// No other task of the run was on the same cores.
+    /// Whether no other task of the run was on the same cores.
     pub whole_core: bool,
-    /// The tasks that ran when the interval began, this one included.
+    /// The tasks that ran at the start of the interval, this one included.
     pub co_runners: Arc<[TaskId]>,
-    /// An ordinary task joined within the interval, which spoils a measurement in low contention.
+    /// Whether an ordinary task joined within the interval, which spoils a measurement in low contention.
     pub disturbed: bool,
     /// CPU time used in the interval.
     pub cpu_time: Reading<Nanos>,
     /// Events counted in the interval.
     pub counts: Counts,
-    /// The kernel multiplexed the counters, so the counts are scaled estimates.
+    /// Whether the kernel multiplexed the counters, so that the counts are scaled estimates.
     pub multiplexed: bool,
-    /// What the memory domains of its CPUs moved meanwhile, for whoever asked.
+    /// The traffic of the memory domains of its CPUs, from all sources.
     #[serde(
         default = "TrafficRates::not_requested",
         skip_serializing_if = "TrafficRates::is_not_requested"
     )]
     pub traffic: TrafficRates,
-    /// Whether length, co-runners and `whole_core` are what the backend observed (see [`Residency`]) and not what was
-    /// planned.
+    /// Whether length, co-runners and `whole_core` were observed by the backend (see [`Residency`]). If not, they are
+    /// the planned ones.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub observed: bool,
 }
 
 impl Sample {
-    /// Whether the interval ended before 95 % of the time that it was meant to last.
+    /// Whether the interval ended before 95 % of its planned length.
     pub fn cut_short(&self) -> bool {
         self.interval.0 < self.planned.0 - self.planned.0 / 20
     }

@@ -1,4 +1,4 @@
-//! Everything that a policy sees. It is plain data that can be serialised, so that a decision can be replayed.
+//! Everything that a policy sees. It is plain, serialisable data, so that a decision can be replayed.
 
 use crate::admission::Demand;
 use crate::expected::Expected;
@@ -11,12 +11,12 @@ use crate::units::{Absence, Nanos, Rate, Reading};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Why a decision is asked for.
+/// Reason for asking for a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trigger {
     /// The wake-up that the last decision asked for is due. Also given at the start, after a change of the machine's
-    /// CPUs, and when plans are given up. All CPUs are then given out anew.
+    /// CPUs, and when plans are given up. All CPUs are then reallocated.
     QuantumEnd,
     /// The lease of this task's placement ended before the quantum did.
     LeaseEnd(TaskId),
@@ -44,7 +44,7 @@ one_of_each! {
     }
 }
 
-/// What a task's progress is based on.
+/// Basis of a task's progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProgressBasis {
@@ -52,26 +52,26 @@ pub enum ProgressBasis {
     Ipc,
     /// Measured against a trace of a solo run, instruction by instruction.
     Trace,
-    /// Solo IPC is not known yet: executed time counts as progress, as if no co-runner slowed the task. The measured
-    /// progress replaces it as soon as the first solo IPC is known.
+    /// Solo IPC is not known yet: executed time counts as progress, as if without slowdown. The measured progress
+    /// replaces it as soon as the first solo IPC is known.
     #[default]
     Provisional,
-    /// CPU time alone, where nothing can be counted: as if no co-runner ever slowed a task.
+    /// CPU time alone, where nothing can be counted: as if without slowdown.
     CpuTime,
 }
 
-/// What the loop's estimators know of a task. Every policy and every report sees the same figures.
+/// The loop's estimates for a task. Every policy and every report sees the same figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimates {
     /// Lines read from memory, rate in the last executed quantum.
     pub mm_reads: Reading<Rate>,
-    /// The same, mean over the time that the task has run.
+    /// The same rate, as a mean over the time that the task has run.
     pub mm_reads_mean: Reading<Rate>,
-    /// Lines written to memory, rate in the last executed quantum: counted, or else the task's part of what its memory
-    /// domain wrote (EFS, Eq. 19).
+    /// Lines written to memory, rate in the last executed quantum: counted, or else the task's share of the writes of
+    /// its memory domain (EFS, Eq. 19).
     pub mm_writes: Reading<Rate>,
-    /// Lines read and written by the memory domain that the task ran on, for whoever asked, rate in the last executed
-    /// quantum; the mean over several domains (EFS, Eq. 18).
+    /// Lines read and written by the task's memory domain, from all sources, rate in the last executed quantum; the
+    /// mean if it ran on several domains (EFS, Eq. 18).
     #[serde(default = "not_requested")]
     pub domain_lines: Reading<Rate>,
     /// Accesses to the last-level cache, rate in the last executed quantum.
@@ -81,67 +81,66 @@ pub struct Estimates {
     /// Instructions per cycle in the last executed quantum.
     pub ipc: Reading<f64>,
     /// Instructions retired per millisecond of CPU time in the last executed quantum; a thousandth of that is MIPS. It
-    /// is the task's speed while it has a core, even where the kernel time-shares the core.
+    /// is the task's speed while on a CPU, even where the kernel time-shares the CPU.
     #[serde(default = "not_yet")]
     pub cpu_instructions: Reading<u64>,
     /// Lines read from memory per millisecond of CPU time in the last executed quantum.
     #[serde(default = "not_yet")]
     pub cpu_mm_reads: Reading<Rate>,
-    /// Instructions per cycle when alone, as last estimated.
+    /// Estimated solo IPC.
     pub solo_ipc: Reading<f64>,
-    /// Executed quanta since that estimate.
+    /// Quanta executed since that estimate.
     pub solo_age: u32,
-    /// Lines read from memory when alone, mean rate over a solo run made before this run.
+    /// Mean rate of lines read from memory in a solo run before this run.
     pub solo_mm_reads: Reading<Rate>,
-    /// Quanta' worth of solo execution done so far (Perf&Fair, Eq. 1).
+    /// Solo execution done so far, in quanta (Perf&Fair, Eq. 1).
     pub progress: Reading<f64>,
-    /// What the progress is based on.
+    /// Basis of `progress`.
     pub progress_basis: ProgressBasis,
-    /// Instructions per cycle when alone, over the instructions of the last executed interval. It comes from the trace
-    /// of a solo run made before this run.
+    /// Solo IPC over the instructions of the last executed interval, from the trace of a solo run before this run.
     #[serde(default = "no_trace")]
     pub trace_ipc: Reading<f64>,
-    /// Quanta' worth of solo execution done so far, by that trace.
+    /// Solo execution done so far, in quanta, by that trace.
     #[serde(default = "no_trace")]
     pub trace_progress: Reading<f64>,
-    /// What was learnt of the task.
+    /// The learnt model of the task.
     #[serde(default = "not_yet")]
     pub learnt: Reading<Learnt>,
-    /// Executed intervals so far, however short.
+    /// Intervals executed so far, however short.
     pub executed: u32,
-    /// Time for which the task has been placed.
+    /// Total time in which the task was placed.
     pub ran: Nanos,
 }
 
-/// What was learnt of a task from the intervals that it ran: see [`model::contention`](crate::model::contention).
+/// The learnt model of a task, from the intervals that it ran: see [`model::contention`](crate::model::contention).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Learnt {
-    /// What it asks for in its present phase, on a core of the fastest type.
+    /// Its demand in the present phase, on a core of the fastest type.
     pub asks: Asks,
-    /// Cycles per instruction alone on such a core, in the present phase.
+    /// Solo cycles per instruction on such a core, in the present phase.
     pub solo_cpi: f64,
-    /// What it asks for on cores of each of the other types, in their order; expected where it was not seen there. Empty where
-    /// all cores are alike.
+    /// Its demand on each slower core type, in their order; predicted for types that it has not run on. Empty if all
+    /// cores are alike.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slower: Vec<Asks>,
     /// Relative standard error of `solo_cpi`.
     pub error: f64,
-    /// Quanta' worth of solo execution done so far.
+    /// Solo execution done so far, in quanta.
     pub progress: f64,
-    /// Number of the present phase, in the order in which they were first seen.
+    /// Number of the present phase, in the order of their first appearance.
     pub phase: u32,
-    /// Intervals in that phase without a break.
+    /// Consecutive intervals in that phase.
     pub stay: u32,
-    /// Whether the task was measured in this phase with its cores to itself.
+    /// Whether this phase was measured with whole cores for the task.
     pub measured: bool,
-    /// In a measurement, by which part of the cycles per instruction they fell since the interval before because the cache
-    /// filled.
+    /// In a measurement: the fraction by which cycles per instruction fell since the previous interval, because the
+    /// cache filled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settling: Option<f64>,
 }
 
 impl Learnt {
-    /// What it asks for on a core of this type.
+    /// Its demand on a core of this type.
     pub fn asks_on(&self, core_type: usize) -> &Asks {
         core_type
             .checked_sub(1)
@@ -149,13 +148,13 @@ impl Learnt {
             .unwrap_or(&self.asks)
     }
 
-    /// Time in ns for an instruction when alone on a core of the fastest type.
+    /// Solo time per instruction on a core of the fastest type, in ns.
     pub fn solo_ns(&self) -> f64 {
         self.solo_cpi / self.asks.ghz
     }
 }
 
-/// The value of a field that an older recorded event lacks.
+/// The default for a field that older recorded events lack.
 fn not_yet<T>() -> Reading<T> {
     Reading::Absent(Absence::NotYetMeasured)
 }
@@ -195,20 +194,20 @@ impl Default for Estimates {
     }
 }
 
-/// A placement that is in force.
+/// A placement in force.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Running {
     /// The CPUs, exclusive or shared.
     pub placement: Placement,
-    /// What the placement is for.
+    /// Purpose of the placement.
     pub purpose: Purpose,
-    /// When the task began to run without a break. Moves do not count as breaks.
+    /// Start of the present uninterrupted run. Moves are not interruptions.
     pub since: Nanos,
-    /// When the lease ends; `None`: until further notice.
+    /// When the lease ends; `None`: no end.
     pub lease_end: Option<Nanos>,
 }
 
-/// One task that has arrived and has not ended.
+/// A task that has arrived and has not ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskView {
     /// Its number in the run.
@@ -221,32 +220,32 @@ pub struct TaskView {
     pub allowed: Option<CpuSet>,
     /// Linux nice value.
     pub nice: i8,
-    /// What it is said to use of the memory bus when alone, for each of its CPUs, in thousandths; `None` if nobody said it.
+    /// Stated solo bus use of each of its CPUs, in thousandths; `None` if not stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bus_use_milli: Option<u16>,
     /// Whether this run started it or found it running.
     pub origin: Origin,
-    /// What may be done to it.
+    /// Operations that are allowed on it.
     pub control: Control,
-    /// When it arrived.
+    /// Arrival time.
     pub arrived: Nanos,
-    /// Its number in the order in which tasks were let in: each is given the next one.
+    /// Its position in the order of admission.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub turn: u32,
-    /// What earlier runs of it let expect.
+    /// Expectations from earlier runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<Expected>,
-    /// Where it runs now; `None` while it waits.
+    /// Its present placement; `None` while it waits.
     pub running: Option<Running>,
-    /// It sleeps of its own accord and needs no CPU now.
+    /// Whether it sleeps by its own choice and needs no CPU now.
     pub asleep: bool,
-    /// When its wait began; for a running task, now.
+    /// Start of its wait; for a running task, now.
     pub waiting_since: Nanos,
-    /// It has waited for longer than the run's bound on pauses. A policy takes it first.
+    /// Whether it has waited longer than the run's bound on pauses. A policy chooses it first.
     pub overdue: bool,
     /// The CPUs that it ran on last.
     pub last_cpus: CpuSet,
-    /// What was measured and estimated of it.
+    /// Measurements and estimates.
     pub estimates: Estimates,
 }
 
@@ -255,7 +254,7 @@ fn is_zero(turn: &u32) -> bool {
 }
 
 impl TaskView {
-    /// A task at the instant of its arrival, with what is known of it then.
+    /// A task at its arrival, with its initial estimates.
     pub fn arriving(spec: &TaskSpec, now: Nanos, estimates: Estimates) -> TaskView {
         TaskView {
             id: spec.id,
@@ -278,7 +277,7 @@ impl TaskView {
         }
     }
 
-    /// Whether it runs and a policy may not stop or move it. Its CPUs are then taken for good.
+    /// Whether it runs and a policy may not stop or move it. Its CPUs are then occupied until it ends.
     pub fn is_fixed(&self) -> bool {
         self.running.is_some() && !(self.control.place && self.control.freeze)
     }
@@ -297,7 +296,7 @@ impl TaskView {
         }
     }
 
-    /// The CPUs that it runs on and shares with no other task.
+    /// Its CPUs, if it runs on them exclusively.
     pub fn exclusive_cpus(&self) -> Option<&CpuSet> {
         match &self.running.as_ref()?.placement {
             Placement::Exclusive { cpus, .. } => Some(cpus),
@@ -305,8 +304,8 @@ impl TaskView {
         }
     }
 
-    /// Whether it keeps its CPUs when CPUs are given out. Between quanta (not `full`) every running task does; at the
-    /// end of a quantum only a [fixed](TaskView::is_fixed) task does.
+    /// Whether it keeps its CPUs in this decision. Between quanta (not `full`) every running task does; at the end of a
+    /// quantum only a [fixed](TaskView::is_fixed) task does.
     pub fn stays(&self, full: bool) -> bool {
         if full {
             self.is_fixed()
@@ -316,23 +315,23 @@ impl TaskView {
     }
 }
 
-/// Everything a policy may know when it decides.
+/// All input of a policy's decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The machine, with the CPUs that may be used now.
     pub machine: Arc<Machine>,
     /// The present time.
     pub now: Nanos,
-    /// Why the policy is asked. Several things can happen at once.
+    /// Why the policy is asked: several events can coincide.
     pub triggers: Vec<Trigger>,
-    /// Tasks that have arrived and wait to be let in.
+    /// Number of tasks that have arrived and wait for admission.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub queued: u32,
-    /// What the machine charges tasks that share it, as learnt so far.
+    /// Costs of sharing this machine, as learnt so far.
     #[serde(default)]
     pub contention: Contention,
-    /// The backend [admits](crate::Planner::admits) tasks to the memory bus by itself; the demands that it has measured, in
-    /// ascending order of the tasks.
+    /// Measured demands, in ascending order of the tasks, if the backend [admits](crate::Planner::admits) tasks to the
+    /// memory bus by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admits: Option<Vec<Demand>>,
     /// Every task that has arrived and not ended, in ascending order of their numbers.
@@ -340,17 +339,17 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// The task of that number.
+    /// The task with this number.
     pub fn task(&self, id: TaskId) -> Option<&TaskView> {
         self.position(id).map(|ix| &self.tasks[ix])
     }
 
-    /// The index in `tasks` of the task of that number.
+    /// The index in `tasks` of the task with this number.
     pub(crate) fn position(&self, id: TaskId) -> Option<usize> {
         self.tasks.binary_search_by_key(&id, |task| task.id).ok()
     }
 
-    /// Whether all CPUs are to be given out anew. If not, only free CPUs are filled.
+    /// Whether to reallocate all CPUs. If not, only free CPUs are filled.
     pub fn is_quantum_end(&self) -> bool {
         self.triggers.contains(&Trigger::QuantumEnd)
     }

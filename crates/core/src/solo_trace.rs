@@ -1,8 +1,8 @@
-//! A task's solo IPC, instruction by instruction, as a solo run recorded it.
+//! A task's solo IPC, instruction by instruction, recorded in a solo run.
 
 use serde::{Deserialize, Serialize};
 
-/// One stretch of a solo run: from the point before it, or the start, to this one.
+/// One stretch of a solo run: from the previous point, or the start, to this one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "(u64, f64)", into = "(u64, f64)")]
 pub struct SoloPoint {
@@ -24,7 +24,7 @@ impl From<SoloPoint> for (u64, f64) {
     }
 }
 
-/// Why a list of points is not a trace.
+/// Why a list of points is no valid trace.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum SoloTraceError {
     /// The list has no point.
@@ -36,15 +36,14 @@ pub enum SoloTraceError {
     /// An IPC is not a finite number above 0.
     #[error("point {index} of the trace has the IPC {ipc}; expected a number above 0")]
     Ipc {
-        /// The point, from 0.
+        /// The index of the point, from 0.
         index: usize,
         /// Its IPC.
         ipc: f64,
     },
 }
 
-/// A task's IPC alone, keyed by the instructions that it has done: what Perf&Fair's Oracle knows beforehand (section
-/// 6).
+/// A task's solo IPC, keyed by the instructions done: the advance knowledge of Perf&Fair's Oracle (section 6).
 ///
 /// ```
 /// use cosched_core::SoloTrace;

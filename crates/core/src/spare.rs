@@ -1,14 +1,14 @@
-//! The CPUs that nobody has: tasks whose width is measured may use them beside their own.
+//! Spare CPUs: tasks of measured width may use them beside their own.
 
 use crate::decision::{Change, Decision};
 use crate::placement::{Placement, Purpose};
 use crate::snapshot::Snapshot;
 use crate::topology::CpuSet;
 
-/// The CPUs that no task has after a decision, and that the policy does not keep idle on purpose.
+/// The CPUs that are free after a decision and that the policy does not keep idle on purpose.
 ///
 /// A policy keeps CPUs idle on purpose while a task waits because it would disturb the others, and while a task is
-/// measured beside others. A task that runs alone is disturbed by nobody.
+/// measured beside others. A task that runs alone has no co-runner to disturb it.
 pub fn spare_cpus(snapshot: &Snapshot, decision: &Decision) -> CpuSet {
     if decision
         .waits

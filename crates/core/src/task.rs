@@ -1,4 +1,4 @@
-//! What is scheduled: a task is a job that was spawned, or a group of processes that was adopted.
+//! Tasks: the units of scheduling. A task is a spawned job, or an adopted group of processes.
 
 use crate::estimate::Earlier;
 use crate::expected::Expected;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// Number of a task within its run, from 0 in the order in which tasks were given.
+/// Number of a task within its run, from 0 in the order of submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TaskId(pub u32);
@@ -20,7 +20,7 @@ impl fmt::Display for TaskId {
     }
 }
 
-/// Where a task comes from.
+/// Origin of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
@@ -31,21 +31,21 @@ pub enum Origin {
     Adopted,
 }
 
-/// What may be done to a task.
+/// Operations that are allowed on a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Control {
-    /// Its counters may be read.
+    /// Read its counters.
     pub count: bool,
-    /// It may be bound to CPUs.
+    /// Pin it to CPUs.
     pub place: bool,
-    /// It may be frozen and thawed.
+    /// Freeze and thaw it.
     pub freeze: bool,
-    /// It may be ended.
+    /// Kill it.
     pub kill: bool,
 }
 
 impl Control {
-    /// Everything is allowed: a task that this run started.
+    /// Everything is allowed: for tasks that this run started.
     pub const FULL: Control = Control {
         count: true,
         place: true,
@@ -60,15 +60,15 @@ impl Default for Control {
     }
 }
 
-/// How it is known how many CPUs a task uses.
+/// The source of a task's width.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Width {
-    /// It was stated: the task gets as many CPUs as [`TaskSpec::cpus`] says, and no others.
+    /// Stated: the task gets [`TaskSpec::cpus`] CPUs, and no more.
     #[default]
     Stated,
-    /// It is measured while the task runs. Where a policy gives the task CPUs of its own, it may also use those that
-    /// nobody has: see [`spare_cpus`](crate::spare_cpus).
+    /// Measured while the task runs. If a policy gives the task exclusive CPUs, it may also use [spare
+    /// CPUs](crate::spare_cpus).
     Measured,
 }
 
@@ -78,56 +78,55 @@ impl Width {
     }
 }
 
-/// A task as the loop gets it before the run.
+/// A task as given to the loop before the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskSpec {
     /// Its number in the run.
     pub id: TaskId,
     /// Its unique name.
     pub name: String,
-    /// Hardware threads that it needs at the same time, at least 1. A policy gives it as many.
+    /// Hardware threads that it needs at the same time, at least 1. A policy allocates this many.
     pub cpus: u32,
-    /// Whether that is all that it uses.
+    /// The source of its width.
     #[serde(default, skip_serializing_if = "Width::is_stated")]
     pub width: Width,
-    /// When it arrives, from the start of the run.
+    /// Arrival time, from the start of the run.
     pub arrives: Nanos,
-    /// The CPUs that it may use; `None` for all of the machine's.
+    /// The CPUs that it may use; `None` for all CPUs of the machine.
     pub allowed: Option<CpuSet>,
     /// Linux nice value, -20 to 19.
     pub nice: i8,
     /// Whether this run starts it or finds it running.
     pub origin: Origin,
-    /// What may be done to it.
+    /// Operations that are allowed on it.
     pub control: Control,
-    /// What it is said to use of the memory bus when alone, for each of its CPUs, in thousandths up to 1,000 (`b` of EFS);
-    /// `None` if nobody said it.
+    /// Stated solo bus use of each of its CPUs, in thousandths up to 1,000 (`b` of EFS); `None` if not stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bus_use_milli: Option<u16>,
-    /// What an earlier run of the task alone measured.
+    /// Measurements from an earlier solo run.
     pub solo: SoloProfile,
-    /// What earlier runs of it let expect, in whatever company; `None` if nothing is known of it.
+    /// Expectations from earlier runs, whatever the co-runners; `None` without earlier runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<Expected>,
-    /// What an earlier run learnt of what it asks of caches and memory; `None` if there was none.
+    /// Learnt demand on caches and memory from an earlier run; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Arc<Earlier>>,
 }
 
-/// What a task does when it runs alone, measured before the run.
+/// Solo behaviour of a task, measured before the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SoloProfile {
     /// Time from start to end.
     pub time: Option<Nanos>,
-    /// Lines read from memory, mean rate.
+    /// Mean rate of lines read from memory.
     pub mm_reads: Option<Rate>,
-    /// Its IPC, keyed by the instructions done.
+    /// Solo IPC, keyed by the instructions done.
     #[serde(default)]
     pub trace: Option<Arc<SoloTrace>>,
 }
 
 impl TaskSpec {
-    /// A spawned task of one CPU that is there from the start.
+    /// A spawned task of one CPU that arrives at the start of the run.
     pub fn new(id: u32, name: &str) -> TaskSpec {
         TaskSpec {
             id: TaskId(id),
@@ -160,11 +159,11 @@ pub enum Exit {
         /// The kernel ended it because memory ran out.
         oom: bool,
     },
-    /// It was told to end before it was done, and then ended with code 0.
+    /// It was asked to end early, and then exited with code 0.
     ToldToEnd,
     /// It could not be started, for this reason.
     NotStarted(String),
-    /// It ended, and how is not known.
+    /// It ended in an unknown way.
     Unknown,
 }
 

@@ -13,16 +13,16 @@ use std::str::FromStr;
 #[serde(transparent)]
 pub struct CpuId(pub u32);
 
-/// A set of CPUs; reads and prints as the kernel's list format, `0-3,8`.
+/// A set of CPUs, in the kernel's list format: `0-3,8`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CpuSet {
     words: Vec<u64>,
 }
 
-/// The largest CPU number that a [`CpuSet`] reads from text; far above the kernel's limit of 8,192 CPUs.
+/// The largest CPU number in the text form of a [`CpuSet`]; far above the kernel's limit of 8,192 CPUs.
 pub const MAX_CPU: u32 = 65_535;
 
-/// A CPU list that can't be read.
+/// An invalid CPU list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a list of CPUs; expected numbers and ranges, as in `0-3,8`")]
 pub struct CpuListError {
@@ -36,7 +36,7 @@ impl CpuSet {
         CpuSet::default()
     }
 
-    /// Adds a CPU; says whether it was new.
+    /// Adds a CPU, and returns whether it was new.
     pub fn insert(&mut self, cpu: CpuId) -> bool {
         let (word, bit) = (cpu.0 as usize / 64, cpu.0 % 64);
         if word >= self.words.len() {
@@ -47,7 +47,7 @@ impl CpuSet {
         new
     }
 
-    /// Takes a CPU out; says whether it was in.
+    /// Removes a CPU, and returns whether it was in the set.
     pub fn remove(&mut self, cpu: CpuId) -> bool {
         let was = self.contains(cpu);
         if was {
@@ -57,7 +57,7 @@ impl CpuSet {
         was
     }
 
-    /// Takes out every CPU of the other set.
+    /// Removes every CPU of the other set.
     pub fn remove_all(&mut self, other: &CpuSet) {
         self.words
             .iter_mut()
@@ -182,7 +182,7 @@ impl fmt::Display for CpuSet {
 impl FromStr for CpuSet {
     type Err = CpuListError;
 
-    /// Reads the kernel's list format; surrounding white space and an empty list are fine.
+    /// Parses the kernel's list format; surrounding white space and an empty list are valid.
     fn from_str(text: &str) -> Result<CpuSet, CpuListError> {
         parse_list(text.trim()).ok_or_else(|| CpuListError {
             text: text.trim().to_owned(),
@@ -221,7 +221,7 @@ impl<'de> Deserialize<'de> for CpuSet {
     }
 }
 
-/// One CPU and where it sits.
+/// One CPU and its position in the machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cpu {
     /// The kernel's number of this CPU.
@@ -236,23 +236,23 @@ pub struct Cpu {
     pub core_type: usize,
 }
 
-/// A kind of core: all cores of a homogeneous machine are of one type.
+/// A type of core: all cores of a homogeneous machine are of one type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoreType {
     /// Name, for example `core`, `big`, `small`.
     pub name: String,
-    /// The kernel's relative capacity, 1024 for the fastest type, if it states one.
+    /// The kernel's relative capacity, 1024 for the fastest type, if reported.
     pub capacity: Option<u32>,
-    /// Highest frequency in kHz, if it is known.
+    /// Highest frequency in kHz, if known.
     pub max_khz: Option<u64>,
 }
 
-/// A machine as the policies see it: only the CPUs that may be used are in it.
+/// A machine as the policies see it: it contains only the usable CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// Name for reports, for example the processor's model.
     pub name: String,
-    /// The CPUs that may be used, in ascending order of their numbers.
+    /// The usable CPUs, in ascending order of their numbers.
     pub cpus: Vec<Cpu>,
     /// The usable CPUs of each core.
     pub cores: Vec<CpuSet>,
@@ -269,7 +269,7 @@ pub struct Machine {
 /// A machine description that contradicts itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MachineError {
-    /// No CPU may be used.
+    /// No CPU is usable.
     #[error("the machine `{name}` has no usable CPU")]
     NoCpu {
         /// The machine's name.
@@ -290,7 +290,7 @@ pub enum MachineError {
         name: String,
         /// The kernel's number of the CPU.
         cpu: u32,
-        /// What it refers to, in words.
+        /// The broken reference, in words.
         what: &'static str,
     },
 }
@@ -298,7 +298,7 @@ pub enum MachineError {
 impl Machine {
     /// A homogeneous machine with one last-level cache and one memory domain.
     ///
-    /// CPUs are numbered as Linux mostly does: first one CPU of each core, then the second of each.
+    /// CPUs are numbered as usual on Linux: first one CPU of each core, then the second of each.
     ///
     /// ```
     /// let m = cosched_core::Machine::uniform("six by two", 6, 2);
@@ -335,7 +335,7 @@ impl Machine {
         }
     }
 
-    /// Checks that the parts fit together.
+    /// Checks the description for contradictions.
     ///
     /// # Errors
     /// The first contradiction found.
@@ -375,8 +375,8 @@ impl Machine {
         Ok(())
     }
 
-    /// The clock of these CPUs as a share of that of the fastest type of core, by the highest frequencies, as a mean over
-    /// them; 1 where all cores are alike or a frequency is not known.
+    /// The mean clock of these CPUs as a share of the fastest core type's clock, by the highest frequencies; 1 where
+    /// all cores are alike or a frequency is not known.
     pub fn clock_share(&self, cpus: &CpuSet) -> f64 {
         if self.core_types.len() < 2 || cpus.is_empty() {
             return 1.0;
@@ -385,7 +385,7 @@ impl Machine {
         shares.sum::<f64>() / cpus.len() as f64
     }
 
-    /// The clock of a CPU as a share of that of the fastest type, if both are known.
+    /// The clock of a CPU as a share of the fastest type's, if both are known.
     fn clock_of(&self, cpu: CpuId) -> Option<f64> {
         let kind = &self.core_types[self.cpu(cpu)?.core_type];
         let fastest = self.core_types[0].max_khz.filter(|&khz| khz > 0)?;
@@ -398,12 +398,12 @@ impl Machine {
         self.cpus.iter().map(|cpu| cpu.id).collect()
     }
 
-    /// The position of a CPU in [`Machine::cpus`], if it may be used.
+    /// The index of a CPU in [`Machine::cpus`], if it is usable.
     pub fn index_of(&self, cpu: CpuId) -> Option<usize> {
         self.cpus.binary_search_by_key(&cpu, |c| c.id).ok()
     }
 
-    /// A CPU, if it may be used.
+    /// The CPU with this number, if it is usable.
     pub fn cpu(&self, cpu: CpuId) -> Option<&Cpu> {
         Some(&self.cpus[self.index_of(cpu)?])
     }
@@ -413,7 +413,7 @@ impl Machine {
         set.iter().filter_map(|cpu| self.cpu(cpu))
     }
 
-    /// The positions of the usable CPUs of a set in [`Machine::cpus`].
+    /// The indices in [`Machine::cpus`] of the usable CPUs of a set.
     pub fn positions(&self, set: &CpuSet) -> impl Iterator<Item = usize> {
         set.iter().filter_map(|cpu| self.index_of(cpu))
     }

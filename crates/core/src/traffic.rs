@@ -1,9 +1,9 @@
-//! What a memory domain moved, for whoever asked: jobs of the run, other processes, devices.
+//! Traffic of a memory domain, from all sources: jobs of the run, other processes, devices.
 
 use crate::units::{Absence, Nanos, Rate, Reading};
 use serde::{Deserialize, Serialize};
 
-/// Lines of 64 bytes that one memory domain has moved, cumulative as counters are.
+/// Lines of 64 bytes that one memory domain has moved, cumulative like counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
     /// Lines read.
@@ -12,19 +12,19 @@ pub struct Traffic {
     pub writes: Reading<u64>,
 }
 
-/// Rates at which the memory domains of a task's CPUs moved lines over an interval, all together.
+/// Traffic rates over an interval: the sum over the memory domains of a task's CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrafficRates {
-    /// Of lines read.
+    /// Rate of lines read.
     pub reads: Reading<Rate>,
-    /// Of lines written.
+    /// Rate of lines written.
     pub writes: Reading<Rate>,
-    /// How many domains they are.
+    /// Number of domains.
     pub domains: u32,
 }
 
 impl Traffic {
-    /// Nothing is known, for the same reason.
+    /// All values absent, for one reason.
     pub fn absent(why: Absence) -> Traffic {
         Traffic {
             reads: Reading::Absent(why),
@@ -34,7 +34,7 @@ impl Traffic {
 }
 
 impl TrafficRates {
-    /// Nothing is known, for the same reason.
+    /// All values absent, for one reason.
     pub fn absent(why: Absence) -> TrafficRates {
         TrafficRates {
             reads: Reading::Absent(why),
@@ -43,7 +43,7 @@ impl TrafficRates {
         }
     }
 
-    /// Not asked for.
+    /// Absent because the run does not need it.
     pub(crate) fn not_requested() -> TrafficRates {
         TrafficRates::absent(Absence::NotRequested)
     }
@@ -52,8 +52,8 @@ impl TrafficRates {
         *self == TrafficRates::not_requested()
     }
 
-    /// What these domains moved from one reading of all domains to a later one, `length` apart. If either reading lacks one
-    /// of them, nothing is known.
+    /// The rates between two readings of all domains that are `length` apart. Absent if either reading lacks one of
+    /// these domains.
     pub(crate) fn between(
         before: &[Traffic],
         now: &[Traffic],
@@ -87,7 +87,7 @@ impl TrafficRates {
         }
     }
 
-    /// All lines moved, in the mean of the domains: `accesses_p` of EFS, Eq. 18, as a rate.
+    /// Mean rate of lines moved per domain: `accesses_p` of EFS, Eq. 18, as a rate.
     pub fn lines_of_each(&self) -> Reading<Rate> {
         let each = |lines: u64| {
             Reading::from_option(
@@ -101,16 +101,16 @@ impl TrafficRates {
         })
     }
 
-    /// The part of the writes that is put down to a task with this rate of reads: writes are taken to be distributed over
-    /// tasks as reads are (EFS, Eq. 19). It is at most all of them: a task whose data lie in another domain can read more
-    /// than its own domain serves.
+    /// The share of the writes that is attributed to a task with this rate of reads: writes are assumed to be
+    /// distributed over tasks as reads are (EFS, Eq. 19). It is at most all writes: a task whose data lie in another
+    /// domain can read more than its own domain serves.
     pub fn writes_of(&self, reads: Rate) -> Reading<Rate> {
         self.reads.and_then(|all| {
             self.writes.and_then(|writes| {
                 let share = u128::from(writes.0) * u128::from(reads.0.min(all.0));
                 match (share + u128::from(all.0) / 2).checked_div(u128::from(all.0)) {
                     Some(share) => Reading::Value(Rate(u64::try_from(share).unwrap_or(u64::MAX))),
-                    // Nothing was read: who wrote can't be told.
+                    // Without reads, the writes cannot be attributed.
                     None if writes.0 == 0 => Reading::Value(Rate(0)),
                     None => Reading::Absent(Absence::NotYetMeasured),
                 }
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(all.lines_of_each(), Reading::Value(Rate(1_200)));
         let parts = [600, 300, 0].map(|reads| all.writes_of(Rate(reads)).value().unwrap().0);
         assert_eq!(parts, [200, 100, 0]);
-        // Most of what this one reads lies elsewhere.
+        // Most of this task's reads are remote.
         assert_eq!(all.writes_of(Rate(5_000)), Reading::Value(Rate(300)));
     }
 

@@ -16,7 +16,7 @@ use std::ops::{Add, AddAssign, Sub};
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// No time at all; as an instant, the start of the run.
+    /// Zero time; as an instant, the start of the run.
     pub const ZERO: Nanos = Nanos(0);
     /// The largest instant; later than any that occurs.
     pub const MAX: Nanos = Nanos(u64::MAX);
@@ -46,7 +46,7 @@ impl Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// The share of `whole` that this span is; 0 when `whole` is zero.
+    /// This span as a share of `whole`; 0 when `whole` is zero.
     pub fn share_of(self, whole: Nanos) -> f64 {
         if whole.0 == 0 {
             0.0
@@ -112,15 +112,15 @@ listed_enum! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Absence {
-        /// Not asked for in this run.
+        /// Not requested in this run.
         NotRequested,
         /// The machine exposes no hardware performance counters (most virtual machines).
         NoCounters,
         /// The counter hardware cannot count this event.
         NoSuchEvent,
-        /// The kernel refuses it to this user.
+        /// The kernel denies this user access.
         NoPermission,
-        /// The counters were there and then stopped answering.
+        /// The counters worked and then stopped.
         CountersLost,
         /// A reading was smaller than the one before it.
         WentBackwards,
@@ -128,7 +128,7 @@ listed_enum! {
         NotYetMeasured,
         /// No interval was measured in which the task ran almost alone.
         NoSoloEstimate,
-        /// No trace of a run alone was measured or given.
+        /// No solo trace was measured or given.
         NoSoloTrace,
         /// No solo time was measured or given.
         NoSoloTime,
@@ -144,15 +144,15 @@ listed_enum! {
         Simulated,
         /// The hardware has too few counters for this event beside the more needed ones.
         DoesNotFit,
-        /// Too many files were open for more counters.
+        /// Too many open files for more counters.
         TooManyFiles,
         /// All cores are of one type.
         OneCoreType,
         /// The kernel does not report the value.
         NotTold,
-        /// The value is not above what the run itself takes, from which it can't be told.
+        /// The value is within the run's own use, so it cannot be told apart from it.
         WithinOwn,
-        /// Some of the tasks that the figure is computed from lack their value.
+        /// Some of the tasks behind the figure lack their value.
         SomeTasksLackIt,
         /// The backend has no such mechanism.
         NotOffered,
@@ -224,7 +224,7 @@ impl<T> Reading<T> {
         }
     }
 
-    /// The same, without taking the value.
+    /// Borrows the value.
     pub fn as_ref(&self) -> Reading<&T> {
         match self {
             Reading::Value(value) => Reading::Value(value),

@@ -1,5 +1,5 @@
-//! What the policies are for: tasks that slow each other down, in the world in memory; and what they must not do:
-//! keep a task waiting without end.
+//! The purpose of the policies, tested in the world in memory: tasks that slow each other down. No policy may starve a
+//! task.
 
 mod memory;
 
@@ -12,7 +12,7 @@ fn turnaround(result: &RunResult) -> f64 {
     result.turnaround.as_s()
 }
 
-/// Greatest over least slowdown against running alone, which takes `solo_s`.
+/// Largest over smallest slowdown against a solo time of `solo_s`.
 fn unfairness(result: &RunResult, solo_s: f64) -> f64 {
     let slowdowns = result
         .tasks
@@ -32,7 +32,7 @@ fn on_bus(machine: Machine, work: Vec<Work>, policy: &str) -> RunResult {
 
 #[test]
 fn bandwidth_ends_a_mix_of_heavy_and_light_sooner_than_round_robin() {
-    // Two heavy and two light tasks at a time just fill the bus. In turn, four heavy ones meet.
+    // Two heavy and two light tasks together just fill the bus. Round-robin lets four heavy ones meet.
     let mix = || {
         let heavy = (0..8).map(|_| Work::ms(8_000).reads(48));
         heavy
@@ -61,7 +61,7 @@ fn bandwidth_gains_nothing_among_equals() {
     }
 }
 
-/// A mix of all demands, on six cores with two threads.
+/// A wide range of demands, for six cores with two threads.
 fn broad() -> Vec<Work> {
     (0..24)
         .map(|i| {
@@ -81,7 +81,7 @@ fn fair_policies_are_fairer_than_bandwidth_and_pay_for_it() {
     let time = [&fast, &fair, &both].map(turnaround);
     assert!(unfair[1] < 1.0 + (unfair[0] - 1.0) / 2.0, "{unfair:?}");
     assert!(unfair[2] < 1.0 + (unfair[0] - 1.0) / 2.0, "{unfair:?}");
-    // In measuring everybody alone, and in letting heavy tasks meet that are behind, time is lost.
+    // Solo measurements, and heavy tasks that run together because they are behind, cost time.
     assert!(
         time[0] < time[2] && time[0] < time[1] && time[2] < 1.02 * time[1],
         "{time:?}"
@@ -91,7 +91,7 @@ fn fair_policies_are_fairer_than_bandwidth_and_pay_for_it() {
 #[test]
 fn pairing_by_l1_bandwidth_needs_its_counts() {
     let ends = |counted: bool| {
-        // As many tasks as CPUs, so that only who shares a core with whom can matter.
+        // As many tasks as CPUs, so that only the pairing on cores matters.
         let work = (0..12)
             .map(|i| Work::ms(5_000).l1(if i % 6 < 3 { 500 } else { 100 }))
             .collect();
@@ -118,7 +118,7 @@ fn pairing_by_l1_bandwidth_needs_its_counts() {
     );
 }
 
-/// Watches how long tasks that have run once have waited.
+/// Records how long started tasks have waited.
 struct Waits {
     longest: Nanos,
     started: Vec<TaskId>,
@@ -145,7 +145,7 @@ impl Recorder for Waits {
     }
 }
 
-/// Runs tasks that never end for two minutes; the longest wait of any of them.
+/// Runs endless tasks for two minutes, and returns the longest wait of any of them.
 fn longest_wait(
     machine: Machine,
     specs: Vec<TaskSpec>,
@@ -153,7 +153,7 @@ fn longest_wait(
     settings: &[(&str, &str)],
     max_pause: Nanos,
 ) -> Waits {
-    // Greatly different demands and speeds, so that FITNESS and progress have their favourites.
+    // Very different demands and speeds, so that FITNESS and progress prefer some tasks.
     let work = |i: usize| {
         Work::ms(100_000_000)
             .reads(if i.is_multiple_of(5) {
@@ -208,7 +208,7 @@ fn nobody_waits_longer_than_the_bound() {
                     entry.name,
                     waits.longest
                 );
-                // Only where the bound is too tight for all, some don't begin at all.
+                // Only if the bound is too tight for all tasks, some never start.
                 let tight = max_pause < Nanos(QUANTUM.0 * rounds);
                 assert!(
                     tight || waits.started.len() == n as usize,
@@ -223,7 +223,7 @@ fn nobody_waits_longer_than_the_bound() {
 
 #[test]
 fn without_the_bound_favourites_would_run_for_ever() {
-    // The greatest distance from the greatest progress leaves nothing but FITNESS, which has its favourites.
+    // The largest margin to the maximum progress leaves only FITNESS, which prefers some tasks.
     let machine = || Machine::uniform("four", 4, 1);
     let settings = [
         ("progress_margin_quanta", "1000000"),
@@ -297,7 +297,7 @@ fn gangs_and_masks_keep_their_bounds() {
 
 #[test]
 fn estimation_keeps_its_share_of_the_time() {
-    // Everybody's estimate expires with every quantum.
+    // Every task's estimate expires with every quantum.
     let cases = [
         ("0.1", "1", 0.11),
         ("0.25", "1", 0.26),

@@ -1,5 +1,5 @@
-//! The policies for cores of two types, in the world in memory: one big core at four times the clock of the small ones,
-//! as in the lucky paper.
+//! The policies for two core types, in the world in memory: one big core at four times the clock of the small ones, as
+//! in the lucky paper.
 
 mod memory;
 
@@ -15,13 +15,13 @@ fn world(big: u32, small: u32, work: Vec<Work>) -> Memory {
     world
 }
 
-/// Who was on the big cores in each interval between two decisions, and how many tasks were on each side.
+/// The tasks on the big cores in each interval between two decisions, and the number of tasks on each side.
 #[derive(Default)]
 struct Watch {
     big: CpuSet,
     on_big: BTreeMap<u32, u32>,
     intervals: u32,
-    /// Numbers of tasks on the big cores and on the small ones, after each decision.
+    /// Number of tasks on the big cores and on the small cores, after each decision.
     sides: Vec<(usize, usize)>,
 }
 
@@ -99,14 +99,14 @@ fn watched(
     (watch, result)
 }
 
-/// Four tasks that only compute, in the same number of cycles, at different IPC.
+/// Four compute-bound tasks with the same number of cycles and different IPC.
 fn computing(s: u64) -> Vec<Work> {
     [300, 600, 1_200, 2_000]
         .map(|ipc| Work::ms(s * 1_000).ipc(ipc).reads(0))
         .to_vec()
 }
 
-/// Capacities at 1 GHz; with an idle power of 0 on the big core and not on the small one, benefits differ.
+/// Capacities at 1 GHz. Only the big core has an idle power of 0, so benefits differ.
 const POWERS: [(&str, &str); 9] = [
     ("big_capacity_mips", "2000"),
     ("small_capacity_mips", "500"),
@@ -123,12 +123,12 @@ const POWERS: [(&str, &str); 9] = [
 fn lucky_gives_the_big_core_in_proportion_to_tickets() {
     let mut world = world(1, 3, computing(400));
     let (watch, result) = watched(&mut world, "lucky", &POWERS, 5);
-    // benefit = 16 (0.7 + 1.45 u) / (18.9 u), where u is the share of the capacity that the task uses: by the model's own
-    // equations, lucky section 3.
+    // benefit = 16 (0.7 + 1.45 u) / (18.9 u), where u is the share of the capacity that the task uses, by the model's
+    // own equations (lucky, section 3).
     let tickets =
         [0.15, 0.3, 0.6, 1.0].map(|u: f64| (1_600.0 * (0.7 + 1.45 * u) / (18.9 * u)).round());
     let sum: f64 = tickets.iter().sum();
-    // The first to end leaves after about 600 s, 3,000 draws: the standard deviation of a share is below 0.01.
+    // The first task ends after about 600 s, 3,000 draws: the standard deviation of a share is below 0.01.
     let first = result
         .tasks
         .iter()
@@ -155,13 +155,15 @@ fn lucky_gives_the_big_core_in_proportion_to_tickets() {
 
 #[test]
 fn by_default_lucky_favours_who_computes_and_shuts_nobody_out() {
-    // At the paper's clocks: 5,000 MIPS without a miss, and 1,400 with 28 million a second, more than half of the time.
+    // At the paper's clocks: 5,000 MIPS without a miss, and 1,400 MIPS with 28 million misses a second, which stall it
+    // more than half of the time.
     let computes = || Work::ms(900_000).ipc(5_000).reads(0);
     let misses = || Work::ms(900_000).ipc(1_400).reads(28).stalls(0.56);
     let mut world = world(1, 3, vec![misses(), computes(), misses(), computes()]);
     world.interrupts = vec![Nanos::from_ms(400_000)];
     let (watch, _) = watched(&mut world, "lucky", &[], 9);
-    // From the model's equations and the default coefficients: about 190 tickets and 78 on the small core, 87 on the big.
+    // By the model's equations and the default coefficients: about 190 and 78 tickets on the small core, 87 on the big
+    // core.
     for (task, share) in [(0, 0.145), (1, 0.355), (2, 0.145), (3, 0.355)] {
         assert!(
             (watch.share(task) - share).abs() < 0.04,
@@ -182,7 +184,7 @@ fn a_swap_keeps_the_load_of_each_type() {
             world.interrupts = vec![Nanos::from_ms(10_000)];
             let (watch, _) = watched(&mut world, policy, &[], 1);
             let first = watch.sides[0];
-            // Every CPU has its first task before any has its second.
+            // Every CPU gets its first task before any CPU gets its second.
             let layers = (tasks as usize / (big + small) as usize) as u64;
             assert!(
                 first.0 as u64 >= layers * u64::from(big),
@@ -222,7 +224,7 @@ fn bias_keeps_the_lowest_miss_ratio_on_the_big_cores() {
     let (watch, _) = watched(&mut world, "bias", &[], 1);
     // The first quantum is spent on measuring.
     assert!(watch.share(2) > 0.97, "{:?}", watch.on_big);
-    // Two big cores: the two lowest.
+    // Two big cores: the two tasks with the lowest ratios.
     let mut world = self::world(
         2,
         2,
@@ -261,7 +263,7 @@ fn what_ends_on_the_big_cores_leaves_its_place_to_another() {
             (0..4).map(|i| Work::ms(1_500 + 10 * i).reads(i)).collect(),
         );
         let (watch, result) = watched(&mut world, policy, &[], 1);
-        // Within a quantum after an end the big core has a task again: only then it may lack one.
+        // Within a quantum after a task's end the big core has a task again; only then may it be idle.
         let idle = watch
             .sides
             .iter()
@@ -401,7 +403,8 @@ fn rates_are_those_of_the_time_on_a_cpu() {
                 .iter()
                 .filter(|task| task.estimates.executed > 1)
             {
-                // Three share a CPU, each as fast while it has it as alone: 1,000 MIPS and 6 reads a microsecond.
+                // Three tasks share a CPU, each at solo speed while it is on the CPU: 1,000 MIPS and 6 reads a
+                // microsecond.
                 let instructions = task.estimates.cpu_instructions.value().unwrap() as f64;
                 let reads = task.estimates.cpu_mm_reads.value().unwrap().per_us();
                 assert!((instructions / 1e6 - 1.0).abs() < 0.01, "{instructions}");

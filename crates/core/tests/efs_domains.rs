@@ -1,11 +1,11 @@
-//! `efs` on a machine with several memory domains, whose power at rest counts once.
+//! `efs` on a machine with several memory domains, whose idle power counts once.
 
 use cosched_core::model::bus::throughput;
 use cosched_core::model::power::PowerModel;
 use cosched_core::*;
 use std::sync::Arc;
 
-/// What `efs` assumes that each bus serves per microsecond.
+/// Assumed capacity of each bus in `efs`, in lines per microsecond.
 const BUS: u64 = 150;
 
 /// Two memory domains of two cores.
@@ -47,7 +47,7 @@ fn view(id: u32, cpu: Option<u32>, home: u32, demand: f64) -> TaskView {
 
 #[test]
 fn power_at_rest_counts_once_and_the_other_domain_counts_too() {
-    // A task that computes runs on each memory domain, and one more that misses waits at home on the first.
+    // A compute-bound task runs on each memory domain, and a memory-bound task waits at its home on the first one.
     let (p0, step) = (100.0, 10.0);
     let settings = [
         ("p0_w", "100"),
@@ -67,7 +67,7 @@ fn power_at_rest_counts_once_and_the_other_domain_counts_too() {
         view(1, Some(2), 2, 0.0),
         view(2, None, 1, demand),
     ];
-    // All of the second domain but one CPU is taken: the waiting one may use the first only.
+    // In the second domain only one CPU is free, and the waiting task may use only the first domain.
     let mut tasks = tasks;
     tasks[2].allowed = Some("0-1".parse().unwrap());
     let now = Nanos::from_ms(1_000);
@@ -98,7 +98,7 @@ fn power_at_rest_counts_once_and_the_other_domain_counts_too() {
     };
     let power = PowerModel::new([p0, step, step, step]).unwrap();
     assert_eq!(power.watts(1) + step, 120.0);
-    // Two cores of two domains, with all that runs on both.
+    // Two cores of two domains, with all running tasks of both.
     let without = 120.0 / (throughput(&[0.8]).unwrap() + 1.0);
     let with = 130.0 / (throughput(&[0.8, demand]).unwrap() + 1.0);
     let near = |mj: u64, exact: f64| (mj as f64 / 1e3 / exact - 1.0).abs() < 0.02;

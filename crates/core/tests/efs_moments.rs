@@ -1,4 +1,4 @@
-//! `efs` at single moments: what its decision is made of.
+//! `efs` at single moments: the inputs of its decisions.
 
 use cosched_core::model::bus;
 use cosched_core::model::power::PowerModel;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 const QUANTUM: Nanos = Nanos::from_ms(200);
 /// 4 ms of the kernel's 18 ms.
 const LEAST_SLICE: Nanos = Nanos(44_444_444);
-/// What `efs` assumes that the bus serves per microsecond.
+/// Assumed capacity of the bus in `efs`, in lines per microsecond.
 const BUS: u64 = 150;
 
 fn four() -> Machine {
@@ -60,7 +60,7 @@ fn view(id: u32, runs_on: Option<u32>, waiting_since: Nanos) -> TaskView {
     }
 }
 
-/// How many of so many waiting tasks, each with this demand, run on a machine.
+/// Number of waiting tasks, each with this demand, that run on a machine.
 fn admitted(machine: Machine, tasks: u32, demand: f64) -> usize {
     machine.validate().unwrap();
     let mut tasks: Vec<TaskView> = (0..tasks).map(|id| view(id, None, Nanos::ZERO)).collect();
@@ -89,7 +89,7 @@ fn admitted(machine: Machine, tasks: u32, demand: f64) -> usize {
 
 #[test]
 fn the_objective_decides_between_energy_and_speed() {
-    // Eight tasks that need a third of the bus each, measured earlier.
+    // Eight tasks that need a third of the bus each, with earlier measurements.
     let machine = Arc::new(Machine::uniform("eight", 8, 1));
     let runs = |settings: &[(&str, &str)]| {
         let mut tasks: Vec<TaskView> = (0..8).map(|id| view(id, None, Nanos::ZERO)).collect();
@@ -119,7 +119,7 @@ fn the_objective_decides_between_energy_and_speed() {
         energy > 1 && energy < edp && edp < throughput && throughput == 8,
         "{energy} {edp} {throughput}"
     );
-    // Where the first core costs little against the others, fewer run; where the others cost little, more.
+    // If the first core is cheap compared to the others, fewer tasks run; if the others are cheap, more.
     assert!(runs(&[("p0_w", "0")]) < energy && runs(&[("p2_w", "1"), ("p_more_w", "1")]) > energy);
 }
 
@@ -168,7 +168,7 @@ fn a_sleeper_that_wakes_comes_first_but_not_for_long() {
         assert!(runs.is_some_and(|id| id < 2));
         now = wake;
     }
-    // It wakes in the middle of a slice: nobody is stopped at once, but soon.
+    // It wakes in the middle of a slice: no task is stopped at once, but soon.
     now = now - Nanos::from_ms(50);
     let awake = |now: Nanos, runs: Option<u32>, since: [Nanos; 3]| {
         let mut tasks = sleeping(now, runs, since);
@@ -179,7 +179,7 @@ fn a_sleeper_that_wakes_comes_first_but_not_for_long() {
     let (placed, wake) = decide(now, Trigger::Woke(TaskId(2)), awake(now, runs, since));
     assert_eq!(placed, None);
     assert_eq!(wake, now + LEAST_SLICE);
-    // Then it is the first in line, though one of the others has waited longer ...
+    // Then it is first in line, although another task has waited longer ...
     let mut turns = Vec::new();
     now = wake;
     for _ in 0..12 {
@@ -191,7 +191,7 @@ fn a_sleeper_that_wakes_comes_first_but_not_for_long() {
         turns.extend(runs);
         now = wake;
     }
-    // ... for a period at most, however long it slept; from then on it is one of three.
+    // ... for at most a period, however long it slept; after that it is one of three.
     assert_eq!(turns[0], 2, "{turns:?}");
     let in_a_row = turns.iter().take_while(|&&id| id == 2).count();
     assert!((2..=5).contains(&in_a_row), "{turns:?}");
@@ -207,7 +207,7 @@ fn a_starved_slice_is_kept_through_the_end_of_a_quantum_but_not_from_the_overdue
     let now = Nanos::from_ms(10_000);
     let end = now + Nanos::from_ms(120);
     for (overdue, kept) in [(false, true), (true, false)] {
-        // A hog in its slice, and two hogs and a light task that have waited longer.
+        // A hog in its slice; two hogs and a light task have waited longer.
         let mut tasks = vec![view(0, Some(0), now)];
         tasks.extend((1..4).map(|id| view(id, None, now - Nanos::from_ms(1_000))));
         tasks[..3]
@@ -237,7 +237,8 @@ fn a_starved_slice_is_kept_through_the_end_of_a_quantum_but_not_from_the_overdue
                 .any(|c| c.task() == TaskId(id) && matches!(c, Change::Place { .. }))
         };
         if kept {
-            // The bus is its; who does not need it runs beside it, and all is decided anew when the slice is over.
+            // It owns the bus; a task that does not need the bus runs beside it, and all CPUs are reallocated when the
+            // slice ends.
             assert_eq!([0, 1, 2, 3].map(placed), [false, false, false, true]);
             assert!(decision.next_wake.unwrap() <= end);
         } else {
@@ -281,10 +282,10 @@ fn time_asleep_on_a_cpu_is_not_charged() {
 
 #[test]
 fn a_second_thread_costs_no_core_and_each_memory_domain_has_its_bus() {
-    // The third of four that need half of the bus each is not worth a core, but it is worth a thread.
+    // Four tasks that need half of the bus each: the third is not worth a core, but it is worth a thread.
     assert_eq!(admitted(four(), 4, 0.5), 2);
     assert_eq!(admitted(Machine::uniform("two by two", 2, 2), 4, 0.5), 4);
-    // One hog to each bus.
+    // One hog per bus.
     assert_eq!(admitted(four(), 4, 0.95), 1);
     let mut two = four();
     two.cpus[2..]
@@ -294,7 +295,7 @@ fn a_second_thread_costs_no_core_and_each_memory_domain_has_its_bus() {
     assert_eq!(admitted(two, 4, 0.95), 2);
 }
 
-/// Where each of some waiting tasks runs on four cores of two CPUs, beside tasks that stay on these CPUs.
+/// Where some waiting tasks are placed on four cores of two CPUs, beside tasks that stay on these CPUs.
 fn joined(stay: &[u32], last: &[Option<u32>]) -> Vec<Option<String>> {
     let mut tasks: Vec<TaskView> = stay
         .iter()
@@ -341,7 +342,8 @@ fn joined(stay: &[u32], last: &[Option<u32>]) -> Vec<Option<String>> {
 
 #[test]
 fn a_core_is_woken_for_as_many_as_it_has_room_for() {
-    // Six on three cores: 73.5 W / 6 = 12.25 W a task. A core for one more costs 12.3 W, for two more 6.15 W each.
+    // Six tasks on three cores: 73.5 W / 6 = 12.25 W per task. A core for one more costs 12.3 W, for two more 6.15 W
+    // each.
     let full = [0, 1, 2, 4, 5, 6];
     assert_eq!(joined(&full, &[None]), [None]);
     let mut both: Vec<String> = joined(&full, &[None, None]).into_iter().flatten().collect();
@@ -353,11 +355,11 @@ fn a_core_is_woken_for_as_many_as_it_has_room_for() {
 fn nobody_shares_a_core_while_another_is_worth_waking() {
     // It ran beside the task on core 0 before.
     assert_eq!(joined(&[0], &[Some(4)]), [Some("5".to_owned())]);
-    // Home is as good as any where every core runs something.
+    // If every core is busy, its home is as good as any other.
     assert_eq!(joined(&[0, 1, 2, 3], &[Some(6)]), [Some("6".to_owned())]);
 }
 
-/// The greatest demand with which a task beside these does not raise the energy per work, by halving.
+/// By bisection, the largest demand with which a task beside these does not raise the energy per work.
 fn threshold(running: &[f64], power: &PowerModel) -> f64 {
     let energy = |tasks: &[f64]| power.watts(tasks.len()) / bus::throughput(tasks).unwrap();
     if running.is_empty() {
@@ -377,7 +379,7 @@ fn threshold(running: &[f64], power: &PowerModel) -> f64 {
 
 #[test]
 fn who_runs_and_why_the_others_wait_is_what_the_exact_model_says() {
-    // Demands from the least to the greatest, all waiting alike: taken in the order of their numbers.
+    // Various demands, all waiting equally long: chosen in the order of their numbers.
     let machine = four();
     let demands = [0.3, 0.55, 0.7, 0.2, 0.45];
     let mut tasks: Vec<TaskView> = (0..5).map(|id| view(id, None, Nanos::ZERO)).collect();
@@ -503,11 +505,11 @@ fn where_the_backend_admits_it_may_measure_too() {
                 .collect::<Vec<u16>>()
         })
     };
-    // Nothing is known yet: one over the number of cores, as everywhere.
+    // Nothing is measured yet: one over the number of cores, as everywhere.
     let first = decide(0, &[]).unwrap();
     assert!(first[0] == first[1] && first[0] > 0, "{first:?}");
     assert_eq!(decide(200, &[]), None);
-    // What it has measured is taken over, and published so that it is the same if it is asked anew.
+    // Its measurements are adopted, and published, so that the next decision is the same.
     assert_eq!(decide(400, &[(1, 3_200)]).unwrap(), [first[0], 3_200]);
     assert_eq!(decide(600, &[(1, 3_200)]), None);
 }
@@ -581,7 +583,7 @@ fn where_the_backend_admits_it_has_all_tasks_and_their_demands() {
         3,
         "for the second, third and fourth core"
     );
-    // Nothing new: nothing to be told.
+    // Nothing has changed, so nothing is published.
     for (task, (_, placement)) in tasks.iter_mut().zip(placed) {
         task.running = Some(Running {
             placement,
@@ -592,7 +594,8 @@ fn where_the_backend_admits_it_has_all_tasks_and_their_demands() {
     }
     let second = decide(200, Some(Vec::new()), tasks.clone());
     assert!(second.changes.is_empty() && second.admission.is_none() && second.next_wake.is_some());
-    // When the kernel does it no longer, it decides by itself again: one of the two that fill the bus waits.
+    // When the kernel stops admitting, the policy decides by itself again: one of the two tasks that fill the bus
+    // waits.
     let third = decide(400, None, tasks);
     assert!(
         third

@@ -1,17 +1,17 @@
-//! What is expected of tasks: the order in which they are let in, the memory that they wait for, and what it costs where
-//! that is wrong. In the world in memory.
+//! Expectations of tasks, in the world in memory: the order of admission, waiting for memory, and the cost of wrong
+//! expectations.
 
 mod memory;
 
 use cosched_core::*;
 use memory::{Memory, Work, run_specs};
 
-/// The starts, in their order, and what the user was warned of.
+/// The starts in their order, and the warnings.
 #[derive(Default)]
 struct Told {
     starts: Vec<u32>,
     warnings: Vec<Warning>,
-    /// What was learnt of tasks, as it was told at their ends.
+    /// The learnt models that were reported at the ends of tasks.
     learnt: Vec<(u32, Option<Earlier>)>,
 }
 
@@ -28,7 +28,7 @@ impl Recorder for Told {
     }
 }
 
-/// The lengths of a batch of forty, in milliseconds: many short tasks, and a few long ones towards the end.
+/// The lengths of a batch of forty in milliseconds: many short tasks, and a few long ones towards the end.
 fn lengths() -> Vec<u64> {
     (0..40u64)
         .map(|ix| {
@@ -41,7 +41,7 @@ fn lengths() -> Vec<u64> {
 
 const CPUS: u32 = 4;
 
-/// Runs tasks of these lengths where others are expected, and returns the turnaround in seconds and the starts.
+/// Runs tasks of these lengths with other expectations, and returns the turnaround in seconds and the starts.
 fn batch(
     policy: &str,
     expected: impl Fn(usize) -> Option<u64>,
@@ -74,7 +74,7 @@ fn jobs(jobs: usize) -> RunConfig {
     }
 }
 
-/// No schedule is faster.
+/// A lower bound on every schedule.
 fn least_s() -> f64 {
     let all = lengths();
     let sum: u64 = all.iter().sum();
@@ -108,7 +108,7 @@ fn the_longest_begin_first_and_the_batch_ends_sooner() {
         "{given_s} {longest_s} {}",
         least_s()
     );
-    // Also where more are live than run at once, and where others take turns.
+    // Also with more tasks admitted than CPUs, and with time-sharing.
     assert_eq!(batch("fifo", known, &jobs(16)).0, longest_s);
     let shared =
         |expected: &dyn Fn(usize) -> Option<u64>| batch("round-robin", expected, &jobs(8)).0;
@@ -120,18 +120,18 @@ fn the_longest_begin_first_and_the_batch_ends_sooner() {
     );
 }
 
-/// A memory that is wrong never costs more than an order by chance: at most 2 - 1/m of the least (Graham, 1969).
+/// Wrong expectations never cost more than a random order: at most 2 - 1/m of the minimum (Graham, 1969).
 #[test]
 fn a_wrong_memory_costs_little() {
     let given_s = batch("fifo", |_| None, &jobs(4)).0;
     let right_s = batch("fifo", |ix| Some(lengths()[ix]), &jobs(4)).0;
     let all = lengths();
-    // Wrong by ten everywhere, either way: the order is the same.
+    // Wrong by a factor of ten for all tasks, either way: the order is the same.
     for (factor, divisor) in [(10, 1), (1, 10)] {
         let wrong_s = batch("fifo", |ix| Some(all[ix] * factor / divisor), &jobs(4)).0;
         assert!(wrong_s <= 1.05 * right_s, "{wrong_s} {right_s}");
     }
-    // Wrong by ten, some this way and some that way.
+    // Wrong by a factor of ten, for some tasks upwards and for others downwards.
     let mixed_s = batch(
         "fifo",
         |ix| {
@@ -144,7 +144,7 @@ fn a_wrong_memory_costs_little() {
         &jobs(4),
     )
     .0;
-    // One of another: as if by chance.
+    // Each task has another task's expectation: like a random order.
     let shuffled: Vec<f64> = (1..40)
         .map(|shift| batch("fifo", |ix| Some(all[(ix + shift) % 40]), &jobs(4)).0)
         .collect();
@@ -155,7 +155,7 @@ fn a_wrong_memory_costs_little() {
         "{shuffled:?} {bound}"
     );
     assert!(mean <= 1.02 * given_s, "{mean} {given_s}");
-    // The worst that anybody could write: the shortest first.
+    // The worst case: the shortest first.
     let backward_s = batch("fifo", |ix| Some(10_000_000 / all[ix]), &jobs(4)).0;
     assert!(backward_s <= bound, "{backward_s} {bound}");
 }
@@ -187,11 +187,12 @@ fn tasks_that_come_later_and_again_take_their_turn() {
         ..RunConfig::default()
     };
     run_specs(&mut world, specs, "fifo", &[], &config, &mut ends);
-    // The second fails and goes to the end; the fourth is the longest and arrives later, but does not pass it there.
+    // The second task fails and goes to the end. The fourth is the longest, but it arrives later and does not pass it
+    // there.
     assert_eq!(ends.0, [2, 0, 1, 3]);
 }
 
-/// What a batch of eight tasks of 1 s takes where they are expected to need these amounts of 100 in all.
+/// The time for a batch of eight tasks of 1 s with these expected memory needs, of 100 in all.
 fn with_memory(needs: &[u64]) -> (f64, Told) {
     let mut world = Memory::new(
         Machine::uniform("memory", 2, 1),
@@ -233,7 +234,7 @@ fn what_does_not_fit_waits_and_lets_others_pass() {
     assert!(passes_s < 4.6, "{passes_s}");
 }
 
-/// A task that never fits runs alone at the end: nobody waits for ever, and it costs its own length at most.
+/// A task that never fits runs alone at the end: it does not wait for ever, and costs at most its own length.
 #[test]
 fn what_never_fits_is_started_when_nothing_else_runs() {
     let (plain_s, _) = with_memory(&[10; 8]);
@@ -256,7 +257,7 @@ fn what_never_fits_is_started_when_nothing_else_runs() {
 
 #[test]
 fn what_was_learnt_of_a_task_is_told_when_it_ends() {
-    // More than there are CPUs, so that this policy measures them alone.
+    // More tasks than CPUs, so that this policy measures them alone.
     let work = vec![
         Work::ms(9_000).reads(40),
         Work::ms(9_000).reads(30),

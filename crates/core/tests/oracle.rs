@@ -1,4 +1,4 @@
-//! The oracle, in the world in memory: what it does with right, wrong and absent traces of solo runs.
+//! The oracle, in the world in memory, with correct, wrong and missing solo traces.
 
 mod memory;
 
@@ -6,7 +6,7 @@ use cosched_core::*;
 use memory::{Memory, Work, run_specs};
 use std::sync::Arc;
 
-/// Twelve tasks of 4 s on four cores, whose demands on the bus differ.
+/// Twelve tasks of 4 s on four cores, with different demands on the bus.
 fn world() -> Memory {
     let work = (0..12)
         .map(|i| Work::ms(4_000).reads(4 * i).ipc(500 + 50 * i))
@@ -16,7 +16,7 @@ fn world() -> Memory {
     world
 }
 
-/// What each does alone in that world: one IPC from its start to its end.
+/// A task's solo profile in that world: one IPC from start to end.
 fn profile(task: u64, ipc_share: f64) -> SoloProfile {
     let ipc_milli = 500 + 50 * task;
     let trace = SoloTrace::new(vec![(
@@ -66,7 +66,7 @@ fn progress_by_a_right_trace_is_the_work_itself() {
     for policy in ["oracle", "perf-fair", "round-robin"] {
         for task in run(policy, |task| profile(task, 1.0)).tasks {
             assert_eq!(task.progress_basis, ProgressBasis::Trace);
-            // 4 s of work are 20 quanta, however long it took.
+            // 4 s of work are 20 quanta, whatever the slowdown.
             let progress = task.progress.value().unwrap();
             assert!(
                 (progress - 20.0).abs() < 0.01,
@@ -103,7 +103,7 @@ fn it_is_at_least_as_fair_as_estimates_and_measures_nobody() {
 fn a_wrong_trace_holds_its_task_back() {
     let end = |result: &RunResult, task: usize| result.tasks[task].finished.unwrap();
     let right = run("oracle", |task| profile(task, 1.0));
-    // Half of the IPC that task 3 really has alone: it seems to run twice as fast as it should.
+    // Half of task 3's real solo IPC: it seems to run at twice its speed.
     let wrong = run("oracle", |task| {
         profile(task, if task == 3 { 0.5 } else { 1.0 })
     });
@@ -115,7 +115,7 @@ fn a_wrong_trace_holds_its_task_back() {
         end(&right, 3)
     );
     assert_eq!(end(&wrong, 3), wrong.turnaround);
-    // A trace that is much too short goes on with its last IPC, which here is the right one.
+    // After its end, a trace that is much too short continues with its last IPC, which is correct here.
     let short = run("oracle", |task| {
         let points = vec![(1_000, (500 + 50 * task) as f64 / 1e3)];
         SoloProfile {
@@ -139,7 +139,7 @@ fn without_a_trace_it_is_not_started() {
         (shortfalls[0].capability, shortfalls[0].importance),
         (Capability::SoloTrace, Importance::Required)
     );
-    // Where one meets a task without a trace all the same, that counts by its estimated progress.
+    // If the oracle still meets a task without a trace, it uses the task's estimated progress.
     let result = run("oracle", |task| {
         if task == 3 {
             SoloProfile::default()

@@ -1,4 +1,4 @@
-//! Properties that every policy of the table has, at random moments on random machines.
+//! Properties of every policy in the table, at random moments on random machines.
 
 mod random;
 
@@ -17,7 +17,7 @@ fn is_whole_core(placement: &Placement) -> bool {
     )
 }
 
-/// CPUs on which nothing runs and that no task keeps idle on purpose.
+/// Number of idle CPUs that no task keeps idle on purpose.
 fn idle_cpus(machine: &Machine, after: &[Option<Placement>]) -> usize {
     let mut idle = machine.all_cpus();
     for placement in after.iter().flatten() {
@@ -41,7 +41,7 @@ fn is_simple(task: &TaskView) -> bool {
 /// Settings of a policy.
 type Settings = &'static [(&'static str, &'static str)];
 
-/// All policies as they are, and those that decide otherwise with another objective.
+/// All policies with default settings, and some with another objective.
 fn variants() -> impl Iterator<Item = (&'static PolicyEntry, Settings)> {
     let energy: Settings = &[("objective", "energy")];
     let even = POLICIES
@@ -65,7 +65,8 @@ proptest! {
             let after = after(&snap, &decision);
             for (task, place) in snap.tasks.iter().zip(&after) {
                 let reasons = decision.waits.iter().filter(|wait| wait.task == task.id).count();
-                // A frozen task can't be seen to wake, so one that is stopped in its sleep waits like the others.
+                // A frozen task cannot show that it wakes, so a task that is stopped while asleep waits like the
+                // others.
                 let ready = task.control.place && (!task.asleep || task.running.is_some());
                 let expected = usize::from(ready && place.is_none());
                 prop_assert_eq!(reasons, expected, "{}: reasons of {}", entry.name, task.id);
@@ -91,8 +92,8 @@ proptest! {
     #[test]
     fn no_cpu_idles_while_a_single_task_waits(snap in moment()) {
         for (entry, settings) in variants().filter(|(entry, _)| !KERNEL_SHARES.contains(&entry.name)) {
-            // A CPU may idle to save energy. For throughput it may only where one more task would lower it, and the bus is
-            // then what each task waits for.
+            // A CPU may be idle to save energy. For throughput, it may be idle only if one more task would lower
+            // throughput; then each task waits for the bus.
             let settings = if entry.name == "efs" { &[("objective", "throughput")] } else { settings };
             let decision = policy(entry, settings).decide(&snap, &mut Rng::new(1));
             if decision.basis.measures.is_some() {
@@ -102,13 +103,13 @@ proptest! {
             let waits = |wanted: &dyn Fn(&TaskView) -> bool| {
                 snap.tasks.iter().zip(&after).any(|(task, place)| place.is_none() && wanted(task))
             };
-            // In order of arrival, nobody overtakes a gang.
+            // In order of arrival, no task overtakes a gang.
             let gang_first = entry.name == "fifo" && waits(&|task| task.cpus > 1);
             let full = |task: &TaskView| {
                 let reason = decision.waits.iter().find(|wait| wait.task == task.id).map(|wait| &wait.reason);
                 matches!(reason, Some(WaitReason::BusFull { demand_milli, threshold_milli, .. })
                     if demand_milli > threshold_milli)
-                    // `even` lets a CPU idle rather than let a task go ahead, or cost others more than it gains.
+                    // `even` leaves a CPU idle rather than let a task run ahead, or cost others more than it gains.
                     || matches!(reason, Some(WaitReason::Lead { .. } | WaitReason::Outweighed { .. }))
             };
             if waits(&|task| is_simple(task) && !full(task)) && !gang_first {
@@ -129,10 +130,10 @@ proptest! {
             if waits.clone().any(|(task, _)| is_simple(task)) {
                 prop_assert!(placed().all(|(task, _)| task.overdue), "{}: {:?}", entry.name, decision);
             }
-            // The first of them runs whatever it needs, unless something sits on its CPUs that can't be moved.
+            // The first overdue task runs whatever its need, unless an immovable task holds its CPUs.
             let mut overdue: Vec<&TaskView> =
                 snap.tasks.iter().filter(|task| task.overdue && !task.asleep && task.control.place).collect();
-            // Of those that have waited equally long the one that has run least.
+            // Of equal waits, the task that has run least.
             overdue.sort_by_key(|task| (task.waiting_since, task.estimates.ran, task.id));
             if let Some(first) = overdue.first() && !snap.tasks.iter().any(stays) {
                 prop_assert!(placed().any(|(task, _)| task.id == first.id), "{}: {} waits", entry.name, first.id);
@@ -152,7 +153,7 @@ proptest! {
             let (mut rng, mut other_rng) = (Rng::new(3), Rng::new(3));
             for (n, snap) in snaps.iter().enumerate() {
                 if n == cut {
-                    // Everything through text, as in a replay.
+                    // State passes through text, as in a replay.
                     let text = serde_json::to_string(&second.save()).unwrap();
                     second = policy(entry, settings);
                     second.load(&serde_json::from_str(&text).unwrap()).unwrap();
@@ -193,7 +194,7 @@ proptest! {
         }
     }
 
-    /// Where no two tasks are alike in what decides ties, it does not matter in which order they are listed.
+    /// If no two tasks tie, their order in the list does not matter.
     #[test]
     fn who_is_chosen_does_not_depend_on_the_order_of_tasks(snap in moment(), turn in 1usize..30) {
         let mut snap = snap;
@@ -206,17 +207,17 @@ proptest! {
                 task.waiting_since = snap.now - Nanos(at);
             }
         }
-        // Equal waits would be told apart by the numbers.
+        // The numbers would break ties between equal waits.
         let waits: BTreeSet<Nanos> = snap.tasks.iter().map(|task| task.waiting_since).collect();
         prop_assume!(waits.len() == snap.tasks.len());
-        // The same tasks with other numbers, so that they are listed in another order.
+        // The same tasks with other numbers, so that their order differs.
         let count = snap.tasks.len();
         prop_assume!(count > 1);
         let new = |id: TaskId| TaskId(((id.0 as usize * (count - 1) + turn) % count) as u32);
         let mut other = snap.clone();
         other.tasks.iter_mut().for_each(|task| task.id = new(task.id));
         other.tasks.sort_by_key(|task| task.id);
-        // `efs` settles homes, and `bias`, `big-fair` and `lucky` ties, in the order of numbers.
+        // `efs` assigns homes, and `bias`, `big-fair` and `lucky` break ties, in the order of numbers.
         for name in ["linux", "fifo", "round-robin", "bandwidth", "fair", "perf-fair", "oracle"] {
             let entry = find_policy(name).unwrap();
             let chosen = |snap: &Snapshot, number: &dyn Fn(TaskId) -> TaskId| {

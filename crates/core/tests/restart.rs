@@ -1,4 +1,4 @@
-//! Tasks that are started again until the longest has ended, in the world in memory.
+//! Tasks that restart until the longest has ended, in the world in memory.
 
 mod memory;
 
@@ -28,7 +28,7 @@ fn runs(result: &RunResult) -> Vec<u32> {
     result.tasks.iter().map(|task| task.runs).collect()
 }
 
-/// What a recorder is told of starts and ends.
+/// Reports of starts and ends.
 #[derive(Default)]
 struct Told {
     started: Vec<u32>,
@@ -62,12 +62,12 @@ fn what_ends_starts_again_until_the_longest_has_ended_once() {
     let specs = world.specs();
     let mut told = Told::default();
     let result = run_specs(&mut world, specs, "linux", &[], &until_last(), &mut told);
-    // Alone on a CPU each; the first end of each is its end.
+    // Each alone on a CPU; the first end of each counts.
     assert_eq!(finish_ms(&result), [300, 1_000, 450]);
     assert_eq!(runs(&result), [4, 1, 3]);
     assert_eq!(result.turnaround, Nanos::from_ms(1_000));
     assert_eq!(result.ended_by, EndedBy::Completion);
-    // What runs for another time is ended, and has failed nothing.
+    // A repeated run is ended at the end, which is no failure.
     assert!(
         result
             .tasks
@@ -137,10 +137,10 @@ fn a_late_arrival_is_waited_for_and_nobody_overtakes_it_in_the_queue() {
         &until_last(),
         &mut NullRecorder,
     );
-    // The first runs at 0, 200 and 400; the second has the CPU after that.
+    // The first runs at 0, 200 and 400; then the second gets the CPU.
     assert_eq!(finish_ms(&result), [200, 900]);
     assert_eq!(result.tasks[1].started, Some(Nanos::from_ms(600)));
-    // Where only one may be live, those that have not run yet come before those that have.
+    // If only one task may run, new tasks come before restarted ones.
     let mut world = self::world(1, vec![Work::ms(100), Work::ms(100), Work::ms(100)]);
     let result = run_policy(
         &mut world,
@@ -166,7 +166,7 @@ fn what_fails_is_not_started_again() {
         Work::ms(100),
         Work::ms(100),
     ];
-    // This one ends well once; the next never a second time; the last can't be found any more.
+    // One succeeds once; one never succeeds a second time; the last cannot be started any more.
     work[2].second = Some(Box::new(Work::ms(50).exit(4)));
     work[3].once = true;
     work[4].second = Some(Box::new(Work {
@@ -205,7 +205,7 @@ fn later_runs_count_for_no_halt_rule_and_an_interrupt_ends_all() {
     };
     let mut world = world(2, vec![Work::ms(100), Work::ms(1_000), Work::ms(2_000)]);
     let result = run_policy(&mut world, "linux", &[], &config);
-    // The first succeeds every 150 ms and more, which counts once.
+    // The first succeeds every 150 ms or more, which counts once.
     assert_eq!(result.ended_by, EndedBy::Halt);
     assert!(
         result.tasks[1].exit.as_ref().unwrap().ok() && !result.tasks[2].exit.as_ref().unwrap().ok()

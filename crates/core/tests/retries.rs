@@ -1,4 +1,4 @@
-//! Attempts, delays between starts, and limits by the median, in the world in memory and over all policies.
+//! Attempts, delays between starts, and time limits by the median, over all policies in the world in memory.
 
 mod memory;
 
@@ -6,7 +6,7 @@ use cosched_core::*;
 use memory::{Memory, Work, run_policy, run_specs};
 use proptest::prelude::*;
 
-/// What a recorder is told of starts and ends: the time, the task, and the attempt.
+/// Reports of starts and ends: time, task and attempt.
 #[derive(Default)]
 struct Told {
     starts: Vec<(Nanos, u32, u32)>,
@@ -58,7 +58,7 @@ fn what_fails_is_started_again_and_its_last_attempt_counts() {
     assert_eq!(runs, [2, 3, 1]);
     let exits: Vec<Option<Exit>> = result.tasks.iter().map(|task| task.exit.clone()).collect();
     assert_eq!(exits, [0, 4, 0].map(|code| Some(Exit::Code(code))));
-    // What failed goes behind what has arrived.
+    // A failed task queues behind the tasks that have arrived.
     assert_eq!(told.retried, [(0, 1, false), (1, 1, false), (1, 2, false)]);
     assert_eq!(told.ended, [2, 0, 1]);
     assert_eq!(
@@ -82,7 +82,7 @@ fn what_can_not_be_started_or_was_told_to_end_is_left_alone() {
     let (result, told) = told(&mut world, "linux", &attempts(5));
     assert_eq!((result.tasks[0].runs, result.tasks[1].runs), (0, 1));
     assert!(told.retried.is_empty() && told.ended.len() == 2);
-    // Only the last failure counts for the halt rule; what it ends is not started again.
+    // Only the last failure counts for the halt rule; tasks that it ends do not restart.
     let halt = RunConfig {
         halt: "now,fail=1".parse().unwrap(),
         ..attempts(2)
@@ -91,7 +91,7 @@ fn what_can_not_be_started_or_was_told_to_end_is_left_alone() {
     let result = run_policy(&mut world, "linux", &[], &halt);
     assert_eq!(result.ended_by, EndedBy::Halt);
     assert_eq!((result.tasks[0].runs, result.tasks[1].runs), (2, 1));
-    // After an interrupt nothing is started.
+    // After an interrupt no task starts.
     let mut world = self::world(1, vec![Work::ms(1_000).exit(1)]);
     world.interrupts = vec![Nanos::from_ms(500)];
     let result = run_policy(&mut world, "linux", &[], &attempts(9));

@@ -1,4 +1,4 @@
-//! Selection and allocation against their definitions, written down as plainly as possible.
+//! Selection and allocation, compared with their plainest definitions.
 
 mod memory;
 mod random;
@@ -9,8 +9,8 @@ use random::*;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// The online target and what each task counts as, per CPU (Perf&Fair, Algorithm 1, line 11). A gang counts once for
-/// each of its CPUs, and a task that was not measured counts as the mean.
+/// The online target and each task's bandwidth per CPU (Perf&Fair, Algorithm 1, line 11). A gang counts once for each
+/// of its CPUs, and an unmeasured task counts as the mean.
 struct Oracle<'a> {
     snap: &'a Snapshot,
     remain: i128,
@@ -49,8 +49,8 @@ impl<'a> Oracle<'a> {
         )
     }
 
-    /// Ready tasks that are not chosen: those that wait, the longest waiting first; then those that run, the latest to
-    /// begin first. Of those that began or stopped together the one that ran least comes first.
+    /// Ready tasks that are not chosen: first waiting tasks, the longest waiting first; then running tasks, the latest
+    /// start first. Ties go to the task that has run least.
     fn queue(&self) -> Vec<&'a TaskView> {
         let ready = |task: &&TaskView| !task.asleep && !self.chosen.contains(&task.id);
         let mut queue: Vec<&TaskView> = self.snap.tasks.iter().filter(ready).collect();
@@ -76,8 +76,8 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// Lines 14-19: the greatest FITNESS, which is the least distance, among those that meet the condition and still
-    /// fit; the longest waiting of equals.
+    /// Lines 14-19: the largest FITNESS, which is the smallest distance, among tasks that meet the condition and still
+    /// fit; ties go to the longest waiting task.
     fn fill(&mut self, condition: impl Fn(&TaskView) -> bool) {
         loop {
             let distance = |task: &TaskView| {
@@ -110,7 +110,7 @@ fn placed(decision: &Decision) -> Vec<TaskId> {
     placed
 }
 
-/// Ends of quanta with gangs, unmeasured tasks and ties, but no masks, and nobody asleep on a CPU.
+/// Ends of quanta with gangs, unmeasured tasks and ties, but without masks and without sleeping tasks on CPUs.
 fn ends_of_quanta() -> impl Strategy<Value = Snapshot> {
     (machine(), jobs(0..40, false)).prop_map(|(machine, jobs)| {
         let now = Nanos::from_ms(100_000);
@@ -118,7 +118,7 @@ fn ends_of_quanta() -> impl Strategy<Value = Snapshot> {
         for task in &mut snap.tasks {
             task.allowed = None;
             task.control = Control::FULL;
-            // Critical tasks come first, which the definitions do not know.
+            // Critical tasks come first, which the definitions do not cover.
             task.expected = None;
             task.asleep &= task.running.is_none();
         }
@@ -166,7 +166,7 @@ proptest! {
         jobs in jobs(24..25, true),
         full in any::<bool>(),
     ) {
-        // As many single tasks as CPUs, all of which wait or run anywhere.
+        // As many single tasks as CPUs; each waits or runs anywhere.
         let machine = Arc::new(Machine::uniform("pairs", cores, 2));
         let mut snap = snapshot(&machine, &jobs[..cores as usize * 2], &[Trigger::QuantumEnd], Nanos::from_ms(100_000));
         for task in &mut snap.tasks {
@@ -205,7 +205,7 @@ proptest! {
 
     #[test]
     fn nobody_moves_without_need(cores in 1u32..8, threads in 1u32..3, jobs in jobs(16..17, true)) {
-        // Everybody who ran stays where he ran, also when the pairs sit on other cores than they would get first.
+        // Every running task stays where it is, even if its pair is not on the cores that it would get first.
         let machine = Arc::new(Machine::uniform("still", cores, threads));
         let jobs = &jobs[..(cores * threads) as usize];
         let mut snap = snapshot(&machine, jobs, &[Trigger::QuantumEnd], Nanos::from_ms(100_000));
@@ -236,7 +236,7 @@ proptest! {
 
 #[test]
 fn who_fills_a_cpu_is_paired_with_who_runs_beside_it() {
-    // Cores 0 and 1 hold a task with little and one with much L1 bandwidth; two more tasks come.
+    // Cores 0 and 1 hold a task with low and one with high L1 bandwidth; two more tasks arrive.
     let machine = Arc::new(Machine::uniform("two by two", 2, 2));
     for (here, coming) in [
         ([100, 900], [50, 800]),
@@ -293,7 +293,7 @@ fn who_fills_a_cpu_is_paired_with_who_runs_beside_it() {
             contention: Default::default(),
             tasks,
         };
-        // The queues of `efs` belong to CPUs: it does not pair.
+        // `efs` has a queue per CPU: it does not pair.
         for entry in sharing().filter(|entry| entry.name != "efs") {
             let decision = policy(entry, &[]).decide(&snap, &mut Rng::new(1));
             let after = after(&snap, &decision);
@@ -315,7 +315,7 @@ fn who_fills_a_cpu_is_paired_with_who_runs_beside_it() {
     }
 }
 
-/// Where nothing can be counted, no decision shows a number that nobody saw.
+/// Without counters, no decision shows a made-up number.
 #[test]
 fn without_counters_no_bandwidth_is_told() {
     for (name, settings) in [

@@ -1,4 +1,4 @@
-//! What memory domains move reaches the estimates of the tasks, and `efs` decides by it.
+//! Traffic of memory domains reaches the estimates of tasks, and `efs` uses it.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 mod memory;
@@ -6,7 +6,7 @@ mod memory;
 use cosched_core::*;
 use memory::{Memory, Work, run_specs};
 
-/// The last estimates of each task that were seen in a decision, and how many tasks ran after each decision.
+/// The last estimates of each task in a decision, and the number of running tasks after each decision.
 #[derive(Default)]
 struct Seen {
     estimates: Vec<(TaskId, Estimates)>,
@@ -72,7 +72,7 @@ fn close(reading: Reading<Rate>, per_us: f64) -> bool {
 
 #[test]
 fn a_domains_writes_are_put_down_to_its_readers() {
-    // Nothing slows anybody down here: 30 + 10 lines are read per microsecond, and 20 + 0 written.
+    // No task is slowed down here: 30 + 10 lines are read per microsecond, and 20 + 0 written.
     let work = || {
         vec![
             Work::ms(1_000).reads(30).writes(20),
@@ -93,7 +93,7 @@ fn a_domains_writes_are_put_down_to_its_readers() {
             seen.of(task)
         );
     }
-    // Nobody asked for it.
+    // Not requested.
     let mut world = Memory::new(Machine::uniform("two", 2, 1), work());
     let seen = watch(&mut world, "fifo", false);
     assert_eq!(seen.of(0).mm_writes, Reading::Absent(Absence::NoSuchEvent));
@@ -101,7 +101,7 @@ fn a_domains_writes_are_put_down_to_its_readers() {
         seen.of(0).domain_lines,
         Reading::Absent(Absence::NotRequested)
     );
-    // It was asked for, and is not there.
+    // Requested, but not available.
     let mut world = Memory::new(Machine::uniform("two", 2, 1), work());
     world
         .capabilities
@@ -140,7 +140,7 @@ fn each_task_sees_its_own_memory_domain() {
     );
 }
 
-/// The fewest tasks that `efs` ran at once after its first measurement.
+/// The smallest number of tasks that `efs` ran at once after its first measurement.
 fn fewest(work: &Work, foreign: (u64, u64), traffic: bool) -> usize {
     let mut world = Memory::new(Machine::uniform("four", 4, 1), vec![work.clone(); 4]);
     world.bus_per_us = Some(150);
@@ -155,7 +155,7 @@ fn fewest(work: &Work, foreign: (u64, u64), traffic: bool) -> usize {
 
 #[test]
 fn efs_keeps_writers_apart_where_it_sees_that_they_write() {
-    // Alone each keeps the bus busy for 80 % of its time; its reads alone, for less than a quarter.
+    // Alone, each keeps the bus busy for 80 % of its time; its reads alone would take less than a quarter.
     let writer = Work::ms(4_000).reads(35).writes(85);
     assert_eq!(fewest(&writer, (0, 0), true), 1);
     assert!(fewest(&writer, (0, 0), false) > 1);
@@ -163,18 +163,18 @@ fn efs_keeps_writers_apart_where_it_sees_that_they_write() {
 
 #[test]
 fn efs_counts_what_other_programs_move_as_load() {
-    // The tasks ask for half of the bus together. They look as if they asked for more of it where others leave them
-    // little, since what is measured in use is less than what is wanted (EFS, Eq. 9).
+    // The tasks together demand half of the bus. If other programs leave them little, their demand seems larger,
+    // because measured use is less than demand (EFS, Eq. 9).
     let calm = Work::ms(4_000).reads(19);
     assert_eq!(fewest(&calm, (0, 0), true), 4);
     assert!(fewest(&calm, (60, 10), true) < 4);
     assert_eq!(fewest(&calm, (60, 10), false), 4);
 }
 
-/// A world in which a domain's meter fails for a while.
+/// A domain's meter fails for a while.
 #[test]
 fn a_gap_in_the_traffic_leaves_demands_as_they_were() {
-    // By reads alone, all four would seem to fit.
+    // By reads alone, all four tasks would seem to fit.
     let writer = Work::ms(4_000).reads(35).writes(85);
     let mut world = Memory::new(Machine::uniform("four", 4, 1), vec![writer; 4]);
     world.bus_per_us = Some(150);

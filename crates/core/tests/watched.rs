@@ -1,11 +1,11 @@
-//! Whoever looks at a run sees all of it, and changes nothing.
+//! An observer sees the whole state of a run, and changes nothing.
 
 mod memory;
 
 use cosched_core::*;
 use memory::{Memory, Work, run_specs};
 
-/// What is kept of one look.
+/// One observed state.
 #[derive(Clone, Debug, PartialEq)]
 struct Look {
     at: Nanos,
@@ -95,7 +95,7 @@ fn a_state_says_who_runs_who_waits_why_and_until_when() {
             "{latest:?}"
         );
     }
-    // Two CPUs for a second, and intervals in progress count.
+    // Two CPUs for a second; open intervals count.
     let ran: u64 = second.ran.iter().map(|ran| ran.0).sum();
     assert_eq!(ran, Nanos::from_ms(2_000).0);
     assert!(second.earned.iter().flatten().all(|quanta| *quanta > 0.0));
@@ -138,7 +138,7 @@ fn what_was_not_read_for_long_is_read_for_a_state() {
     assert_eq!(told.0[1], Some(Nanos::from_ms(3_000)));
 }
 
-/// The user ends a task that runs and one that waits; the others go on, and no halt rule takes that for a failure.
+/// The user ends a running task and a waiting one; the others continue, and no halt rule counts these ends as failures.
 #[test]
 fn the_user_ends_tasks_that_have_begun() {
     let mut world = Memory::new(Machine::uniform("m", 1, 1), vec![Work::ms(1_000); 4]);

@@ -1,4 +1,4 @@
-//! Tasks whose width is measured use the CPUs that nobody has, and no others.
+//! Tasks of measured width use the spare CPUs, and no others.
 
 mod memory;
 mod random;
@@ -45,7 +45,7 @@ fn finish_ms(result: &RunResult) -> Vec<u64> {
         .collect()
 }
 
-/// The masks that were set at an instant.
+/// The masks that were set at a given time.
 fn moves(world: &Memory, ms: u64) -> Vec<(u32, String)> {
     let at = world
         .acts
@@ -90,7 +90,7 @@ fn a_stated_width_is_all_that_a_task_gets() {
 
 #[test]
 fn spare_cpus_are_lent_and_taken_back() {
-    // The third task arrives later and ends before the others do.
+    // The third task arrives later and ends before the others.
     let mut world = world(
         3,
         vec![Work::ms(2_000).threads(3), Work::ms(2_000), Work::ms(300)],
@@ -137,7 +137,7 @@ fn with_as_many_tasks_as_cpus_each_has_its_own() {
         .filter(|entry| !["linux", "bias", "big-fair", "lucky"].contains(&entry.name))
     {
         let mut world = world(2, vec![Work::ms(1_000).threads(8), Work::ms(1_000)]);
-        // Nothing is measured beside others, so that nothing is bound for that.
+        // Nothing is measured beside others, so no mask changes because of that.
         world
             .capabilities
             .missing
@@ -263,7 +263,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
 
-    /// The world refuses tasks on CPUs that others have alone, so that a run that ends is one without such.
+    /// The world rejects a task on a CPU that another task owns exclusively, so a completed run had no such placement.
     #[test]
     fn tasks_of_any_width_run_to_their_end_under_every_policy(
         cores in 1u32..5,

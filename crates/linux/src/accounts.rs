@@ -1,5 +1,5 @@
-//! Where the CPU time of this machine went, by the kernel's accounts: to this process and its children, to others, to
-//! the hypervisor. Read before and after a run, it says how far the run had its CPUs for itself.
+//! How this machine spent its CPU time, by the kernel's accounts: on this process and its children, on others, on the
+//! hypervisor's other guests. Readings before and after a run show how much of its CPUs the run had.
 
 use crate::root::Root;
 use cosched_core::{CpuId, CpuSet, Nanos};
@@ -7,28 +7,28 @@ use cosched_core::{CpuId, CpuSet, Nanos};
 /// CPU time since the machine was started, at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuAccounts {
-    /// All time of the CPUs in question: busy, idle or taken away.
+    /// Total time of these CPUs: busy, idle or stolen.
     total: Nanos,
     /// Time in which they executed something.
     busy: Nanos,
-    /// Time in which they had something to execute, and the hypervisor gave the processor to others.
+    /// Time in which they were ready, and the hypervisor ran others.
     stolen: Nanos,
-    /// CPU time of this process, and of its children that have ended and of what those waited for.
+    /// CPU time of this process, of its ended children, and of their waited-for descendants.
     own: Nanos,
 }
 
-/// Where the time of the CPUs went between two instants.
+/// How the CPUs spent their time between two instants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuUse {
-    /// All time of the CPUs: their number x the time that passed.
+    /// Total time of the CPUs: their number x the time that passed.
     pub total: Nanos,
-    /// Time that the hypervisor gave to others.
+    /// Time stolen by the hypervisor.
     pub stolen: Nanos,
-    /// Time in which they executed what is neither this process nor a child of it that has ended.
+    /// Time spent on other processes than this one and its ended children.
     pub foreign: Nanos,
 }
 
-/// Reads the accounts of these CPUs; `None` where the kernel does not keep them, or not for all of these CPUs.
+/// Reads the accounts of these CPUs; `None` if the kernel lacks them for any of these CPUs.
 pub fn read(root: &Root, cpus: &CpuSet) -> Option<CpuAccounts> {
     let tick = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
     let stat = root.text("/proc/stat", "CPU time").ok()??;
@@ -64,10 +64,10 @@ fn ticks_of<'a>(line: &'a str, cpus: &CpuSet) -> Option<&'a str> {
     cpus.contains(cpu).then_some(ticks)
 }
 
-/// Numbers of a line of `/proc/stat` that do not count twice: guests are part of the user's time.
+/// Number of fields of a line of `/proc/stat` without double counting: guest time is part of user time.
 const FIELDS: usize = 8;
 
-/// CPU time of this process and its children that have ended, in ticks.
+/// CPU time of this process and its ended children, in ticks.
 fn own(root: &Root) -> Option<u64> {
     let stat = std::fs::read(root.path("/proc/self/stat")).ok()?;
     let name_end = stat.iter().rposition(|&byte| byte == b')')?;
@@ -88,7 +88,7 @@ fn elapsed(now: Nanos, before: Nanos) -> Option<Nanos> {
 }
 
 impl CpuAccounts {
-    /// Where the time went since `earlier`; `None` when none has passed, or when a count went backwards.
+    /// The time spent since `earlier`; `None` if no time has passed, or if a count went backwards.
     pub fn since(&self, earlier: &CpuAccounts) -> Option<CpuUse> {
         let total = elapsed(self.total, earlier.total).filter(|&total| total > Nanos::ZERO)?;
         let (busy, own) = (
@@ -96,7 +96,7 @@ impl CpuAccounts {
             elapsed(self.own, earlier.own)?,
         );
         let stolen = elapsed(self.stolen, earlier.stolen)?;
-        // The kernel counts processes more exactly than CPUs, so the difference can be a little below zero.
+        // The kernel accounts processes more exactly than CPUs, so the difference can be slightly negative.
         Some(CpuUse {
             total,
             stolen,
@@ -126,7 +126,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// The same for all tests: the kernel tells ticks of 10 ms to programs.
+    /// The kernel reports ticks of 10 ms to programs.
     fn ticks(count: u64) -> Nanos {
         Nanos(count * 1_000_000_000 / rustix::param::clock_ticks_per_second())
     }
@@ -140,7 +140,7 @@ mod tests {
         let (_after, root) = tree(after, [3, 2, 40, 9]);
         let second = read(&root, &cpus("0-1")).unwrap();
         let used = second.since(&first).unwrap();
-        // CPU 0: 70 busy, 20 idle, 10 stolen; CPU 1: 2 busy, 50 idle, 40 stolen; 40 of it all were our own.
+        // CPU 0: 70 busy, 20 idle, 10 stolen; CPU 1: 2 busy, 50 idle, 40 stolen; 40 of the busy ticks were our own.
         assert_eq!(
             used,
             CpuUse {

@@ -1,13 +1,13 @@
-//! Programs that are started while this process holds signals back, such as the runs of a comparison.
+//! Programs started while this process blocks signals, such as the runs of a comparison.
 
 use crate::interrupts::{Interrupts, inherited};
 use crate::sys;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-/// Lets a program start as if it had been started in place of this one: signals do what they did then, though this process
-/// holds some back. It gets a process group of its own, so that a Ctrl-C on the terminal reaches only this process, which
-/// decides; and SIGTERM when the thread that starts it ends, so that it does not outlive a process that was killed.
+/// Gives a child the signal dispositions that this process inherited, although it blocks some signals now. The child
+/// gets its own process group, so that Ctrl-C on the terminal reaches only this process, which decides what to do. It
+/// gets SIGTERM when its parent thread ends, so that it does not outlive a killed process.
 pub fn settle_child(command: &mut Command, signals: &Interrupts) {
     command.process_group(0);
     sys::before_exec(command, signals.mask(), inherited());
@@ -51,7 +51,7 @@ mod tests {
                 .expect("hexadecimal digits")
         };
         let (with, without) = (blocked(&masks(true)), blocked(&masks(false)));
-        // SIGINT would not do: what a shell starts in the background ignores it, and what is ignored is not held.
+        // SIGINT would not do: a shell's background jobs ignore it, and ignored signals are not blocked.
         let ending = 1 << (libc::SIGTERM - 1);
         assert_eq!((with & ending, without & ending), (0, ending));
     }

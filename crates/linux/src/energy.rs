@@ -1,7 +1,7 @@
 //! Energy of the processor packages, measured by the processors themselves.
 //!
-//! The kernel offers it through powercap's files (`intel-rapl`, AMD's processors included), mostly for administrators
-//! only. A package's meter counts everything that runs on it, whoever started it.
+//! The kernel reports it in powercap's files (`intel-rapl`, AMD's processors included), mostly for administrators only.
+//! A package's meter includes everything that runs on it.
 
 use crate::root::{NoMeter, ReadError, Root};
 use cosched_core::{Absence, Reading};
@@ -43,11 +43,11 @@ impl Wrapping {
         }
     }
 
-    /// Adds what was counted since the last call. A value smaller than the last one means one wrap.
+    /// Adds the count since the last call. A value smaller than the last one means one wrap.
     fn update(&mut self, now: u64) -> Result<(), Absence> {
         let since = match now.checked_sub(self.last) {
             Some(since) => since.into(),
-            // The file's largest value is wrong: the counter has been above it.
+            // The file's largest value is wrong: the counter has exceeded it.
             None if self.last > self.largest => return Err(Absence::WentBackwards),
             None => u128::from(self.largest - self.last) + u128::from(now) + 1,
         };
@@ -76,7 +76,7 @@ impl EnergyMeter {
         })
     }
 
-    /// Joules that all packages have used since the meter was opened, or why they are not known.
+    /// Joules that all packages have used since the meter was opened, or why they are unknown.
     pub fn joules(&mut self) -> Reading<f64> {
         let mut total = 0;
         for zone in &mut self.zones {
@@ -91,14 +91,14 @@ impl EnergyMeter {
         Reading::Value(total as f64 / 1e6)
     }
 
-    /// How many packages are measured.
+    /// Number of measured packages.
     pub fn packages(&self) -> usize {
         self.zones.len()
     }
 }
 
-/// The zones of whole packages. Others are left out: `intel-rapl:0:0` and the like are parts of a package, `psys` is
-/// the whole board, and `intel-rapl-mmio` shows the same packages again.
+/// The zones of whole packages. Others are left out: `intel-rapl:0:0` and similar ones are parts of a package, `psys`
+/// is the whole board, and `intel-rapl-mmio` repeats the same packages.
 fn zones(root: &Root) -> Result<Vec<Zone>, ReadError> {
     let mut zones = Vec::new();
     for name in root.names(POWERCAP, ITEM)? {
@@ -244,7 +244,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
-        /// A counter of 0..=largest that is read before it wraps a second time gives every microjoule.
+        /// A counter of 0..=largest loses no microjoule if it is read before it wraps a second time.
         #[test]
         fn wraps_are_counted_right(
             largest in 1u64..u64::MAX / 2,

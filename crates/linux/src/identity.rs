@@ -1,4 +1,4 @@
-//! Which machine this is, of which kind, and which kernel it runs.
+//! The identity and kind of this machine, and its kernel.
 
 use crate::meminfo;
 use crate::root::Root;
@@ -18,11 +18,11 @@ pub fn boot(root: &Root) -> Option<String> {
     told(root, "/proc/sys/kernel/random/boot_id")
 }
 
-/// The kind of this machine, as far as that matters for how long a program takes and for the memory that it finds: the
-/// `name` of its processor, the number of its CPUs, and its memory. Machines of one kind have the same text, wherever they
-/// are and whichever CPUs a run may use.
+/// The kind of this machine, as relevant for the time and memory of a program: the `name` of its processor, the number
+/// of its CPUs, and its memory. Machines of one kind have the same text, wherever they are and whichever CPUs a run may
+/// use.
 ///
-/// Memory is rounded up to one of eight sizes between powers of two: what the kernel takes for itself differs a little
+/// Memory is rounded up to one of eight sizes between powers of two, because the kernel's own share differs slightly
 /// between its versions.
 pub fn machine_kind(root: &Root, name: &str) -> String {
     let cpus = root

@@ -1,12 +1,12 @@
-//! What signals mean to cosched. Some end a run. The others must not end a process that others depend on.
+//! The meaning of signals to cosched. Some end a run. The others must not end a process that others depend on.
 
 use crate::sys::{self, SignalMask};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 
-/// Signals that end a run in good order, unless they were ignored when cosched was started. SIGPIPE means that nobody
-/// reads its output any more.
+/// Signals that end a run cleanly, unless they were ignored when cosched was started. SIGPIPE means that the reader of
+/// its output is gone.
 const ENDING: [i32; 6] = [
     libc::SIGINT,
     libc::SIGTERM,
@@ -16,7 +16,7 @@ const ENDING: [i32; 6] = [
     libc::SIGXCPU,
 ];
 
-/// Signals that mean nothing to cosched, and whose default would end it: its jobs would go on without a scheduler.
+/// Signals without meaning to cosched, whose default would end it: its jobs would continue without a scheduler.
 const MEANINGLESS: [i32; 9] = [
     libc::SIGUSR1,
     libc::SIGUSR2,
@@ -31,15 +31,14 @@ const MEANINGLESS: [i32; 9] = [
 
 static INHERITED: OnceLock<Vec<i32>> = OnceLock::new();
 
-/// Puts the signals of this process in order, once: children are reported (their parent may have started this program
-/// with SIGCHLD ignored), and stray signals do not end the process. Call it before anything is started.
+/// Sets the signal dispositions of this process, once: children are reported (its parent may have ignored SIGCHLD), and
+/// stray signals do not end the process. Call it before anything is started.
 pub fn settle_signals() {
     inherited();
 }
 
-/// The signals that were ignored when this program was started, and so are to be ignored by its jobs. SIGCHLD is not
-/// among them: a job must see the ends of its own children. Neither is SIGPIPE, which Rust programs ignore before their
-/// first line.
+/// The signals that were ignored when this program was started, and so are ignored by its jobs. SIGCHLD is excluded: a
+/// job must see the ends of its own children. So is SIGPIPE, which Rust programs ignore from the start.
 pub(crate) fn inherited() -> &'static [i32] {
     INHERITED.get_or_init(|| {
         let mut ignored = sys::ignored_signals();
@@ -52,7 +51,7 @@ pub(crate) fn inherited() -> &'static [i32] {
     })
 }
 
-/// The signals to hold back for a run: those that end it or suspend it, as far as the caller did not ignore them.
+/// The signals to block for a run: those that end or suspend it, unless the caller ignored them.
 pub(crate) fn held() -> Vec<i32> {
     let wanted = ENDING.into_iter().chain([libc::SIGTSTP]);
     wanted
@@ -60,23 +59,23 @@ pub(crate) fn held() -> Vec<i32> {
         .collect()
 }
 
-/// The signals that end a run, held back until they are asked for. Dropping it lets them act again.
+/// Blocked signals that end a run, read on request. Dropping it unblocks them.
 pub struct Interrupts {
     signals: OwnedFd,
     mask: SignalMask,
 }
 
-/// What a signal means to a run.
+/// The meaning of a signal to a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupt {
-    /// The run is to end; the signal's number.
+    /// End the run; the signal's number.
     End(i32),
-    /// The run is to pause until SIGCONT comes; only where [`Interrupts::hold_all`] holds signals.
+    /// Pause the run until SIGCONT; only with [`Interrupts::hold_all`].
     Suspend,
 }
 
 impl Interrupts {
-    /// Holds back Ctrl-C, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE and SIGXCPU from now on, for a run without processes of its
+    /// Blocks Ctrl-C, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE and SIGXCPU from now on, for a run without processes of its
     /// own. Signals that the caller ignored stay ignored.
     ///
     /// # Errors
@@ -87,7 +86,7 @@ impl Interrupts {
         Interrupts::of(&held)
     }
 
-    /// Holds back SIGTSTP as well, for a run whose processes have to be paused with it.
+    /// Blocks SIGTSTP as well, for a run whose processes must pause with it.
     ///
     /// # Errors
     /// An error of the kernel.
@@ -95,23 +94,23 @@ impl Interrupts {
         Interrupts::of(&held())
     }
 
-    /// Holds back these signals.
+    /// Blocks these signals.
     pub(crate) fn of(held: &[i32]) -> io::Result<Interrupts> {
         let (signals, mask) = sys::take_signals(held)?;
         Ok(Interrupts { signals, mask })
     }
 
-    /// The mask before signals were held back.
+    /// The mask before signals were blocked.
     pub(crate) fn mask(&self) -> SignalMask {
         self.mask
     }
 
-    /// The number of a signal that has arrived; `None` if there is none. Does not wait.
+    /// The number of a pending signal; `None` if there is none. Does not wait.
     pub(crate) fn next_number(&self) -> Option<i32> {
         sys::pending_signals::<1>(self.signals.as_fd()).pop()
     }
 
-    /// A signal that has arrived; `None` if there is none. Does not wait.
+    /// A pending signal; `None` if there is none. Does not wait.
     pub fn next_signal(&self) -> Option<Interrupt> {
         Some(match self.next_number()? {
             libc::SIGTSTP => Interrupt::Suspend,
@@ -128,7 +127,7 @@ impl AsFd for Interrupts {
 
 impl Drop for Interrupts {
     fn drop(&mut self) {
-        // A signal that nobody asked for was meant for this run. It must not end what follows.
+        // A signal that was not read was meant for this run. It must not end what follows.
         while self.next_number().is_some() {}
         sys::restore_mask(&self.mask);
     }

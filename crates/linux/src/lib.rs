@@ -1,5 +1,5 @@
 //! The Linux backend of cosched. It reads this machine's topology, counters, energy and memory traffic, starts real
-//! processes, freezes them, binds them to CPUs and waits for them. A guardian frees them if the run dies.
+//! processes, freezes them, pins them to CPUs and waits for them. A guardian frees them if the run dies.
 //!
 //! All readers of `/proc`, `/sys` and cgroups take a [`root::Root`]. Unsafe code is in `sys`, `spawn`, `guardian` and
 //! `counters::sys`.

@@ -1,9 +1,9 @@
-//! How busy the machine is.
+//! The load of the machine.
 
 use crate::root::Root;
 
-/// The load average of the last minute: processes that ran or waited for a disk or a CPU, in the mean. `None` if the kernel
-/// does not tell it.
+/// The load average of the last minute: the mean number of processes that ran or waited for a disk or a CPU. `None` if
+/// the kernel does not report it.
 pub fn average(root: &Root) -> Option<f64> {
     let text = root.text("/proc/loadavg", "load average").ok()??;
     text.split(' ').next()?.parse().ok()

@@ -7,7 +7,7 @@ use crate::sys::RawPid;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-/// All processes but this one and those that have ended.
+/// All processes except this one and those that have ended.
 pub(crate) struct Look<'a> {
     pub(crate) root: &'a Root,
     all: BTreeMap<RawPid, Seen>,
@@ -59,7 +59,7 @@ impl<'a> Look<'a> {
         self.all.get(&pid)?.run
     }
 
-    /// The users that a process runs for: its real and its saved one.
+    /// The users of a process: its real and its saved one.
     pub(crate) fn users(&self, pid: RawPid) -> &[u32] {
         self.all.get(&pid).map_or(&[], |seen| {
             seen.users.get_or_init(|| process::users(self.root, pid))

@@ -1,4 +1,4 @@
-//! How much memory is left: on the machine, and in the cgroups of this process.
+//! Free memory, on the machine and in the cgroups of this process.
 
 use crate::cgroup;
 use crate::root::{ReadError, Root};
@@ -8,14 +8,14 @@ use crate::root::{ReadError, Root};
 pub struct Memory {
     /// Total memory of the machine.
     pub total: u64,
-    /// What new work could use without swapping, by the kernel's estimate (`MemAvailable`).
+    /// Memory available to new work without swapping, by the kernel's estimate (`MemAvailable`).
     pub available: u64,
-    /// What is left below the tightest limit of this process's cgroups; `None` without any limit.
+    /// Memory left below the tightest limit of this process's cgroups; `None` without any limit.
     pub cgroup_left: Option<u64>,
 }
 
 impl Memory {
-    /// What new work can use: the lesser of what the machine and the cgroups have left.
+    /// Memory available to new work: the minimum of what the machine and the cgroups have left.
     pub fn usable(&self) -> u64 {
         self.cgroup_left
             .map_or(self.available, |left| left.min(self.available))
@@ -26,10 +26,10 @@ const MEMINFO: &str = "/proc/meminfo";
 const ITEM: &str = "memory";
 const BYTES: &str = "a whole number of bytes";
 
-/// Reads how much memory is left.
+/// Reads the free memory.
 ///
 /// # Errors
-/// [`ReadError`] when `/proc/meminfo` lacks a line that every kernel since 3.14 writes, or a cgroup's file holds no
+/// [`ReadError`] when `/proc/meminfo` lacks a line that every kernel since 3.14 writes, or a cgroup's file contains no
 /// number.
 pub fn read(root: &Root) -> Result<Memory, ReadError> {
     let text = root
@@ -65,23 +65,23 @@ pub(crate) fn oom_kills(root: &Root) -> Option<u64> {
     line.trim().parse().ok()
 }
 
-/// The least memory that is left below a limit of this process's cgroup (v2) or of one above it.
+/// The least memory left below a limit of this process's cgroup (v2) or of an ancestor.
 fn cgroup_left(root: &Root) -> Result<Option<u64>, ReadError> {
     let (Some(top), Ok(own)) = (cgroup::top_directory(root), cgroup::own_directory(root)) else {
         return Ok(None);
     };
     let mut least: Option<u64> = None;
     for dir in own.ancestors().take_while(|dir| dir.starts_with(&top)) {
-        // The names of groups are bytes, those of their files are not.
+        // Group names are bytes, names of their files are not.
         let left = group_left(&Root::new(dir))?;
         least = least.into_iter().chain(left).min();
     }
     Ok(least)
 }
 
-/// What is left below the limit of one group; `None` if it has no limit.
+/// Memory left below the limit of one group; `None` if it has no limit.
 ///
-/// Page cache that is not in use counts as left: the kernel drops it before the limit takes effect.
+/// Inactive page cache counts as left: the kernel drops it before the limit takes effect.
 fn group_left(group: &Root) -> Result<Option<u64>, ReadError> {
     const LIMIT: &str = "/memory.max";
     const USED: &str = "/memory.current";

@@ -1,10 +1,9 @@
-//! Runs on one machine find each other: each run writes the CPUs that it uses into a file, and locks that file while it
-//! lives. A file without a lock belongs to a dead run. This works across PID namespaces. The guardian and the jobs do not
-//! hold the lock: they close the descriptor.
+//! Runs on one machine find each other: each run writes its CPUs into a file, and locks that file while it lives. A
+//! file without a lock belongs to a dead run. This works across PID namespaces. The guardian and the jobs do not hold
+//! the lock: they close the descriptor.
 //!
-//! The files of a user are seen by that user and by root. Those of root are in a folder that all can read, so that
-//! everybody knows of them. Runs of two ordinary users do not know of each other: a folder in which each can write would
-//! let each keep the other off all CPUs.
+//! A user's files are visible to that user and to root. Root's files are in a folder that everyone can read. Runs of
+//! two ordinary users do not see each other: a folder writable by both would let each keep the other off all CPUs.
 
 use crate::process::Process;
 use crate::root::Root;
@@ -18,39 +17,39 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 
-/// The beginning of the names of the files.
+/// Prefix of the file names.
 const PREFIX: &str = "cpus-";
-/// Longer files are none of ours.
+/// Longer files are not cosched's.
 const MOST_BYTES: u64 = 64 << 10;
-/// Longest wait for the lock of another run that chooses its CPUs. It takes less than a millisecond; a process that holds
-/// the lock for longer must not keep a run from starting.
+/// Longest wait for the lock of another run that chooses its CPUs. Choosing takes less than a millisecond; a process
+/// that holds the lock for longer must not block a run's start.
 const PATIENCE: Duration = Duration::from_secs(1);
 const BETWEEN_TRIES: Duration = Duration::from_millis(2);
 
-/// Another run that goes on, and is none of those that this one is a job of.
+/// Another live run, except the runs that this run is a job of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Neighbour {
-    /// Its process, as it is numbered in its own PID namespace.
+    /// Its process number in its own PID namespace.
     pub pid: i32,
-    /// The CPUs that it uses.
+    /// Its CPUs.
     pub cpus: CpuSet,
 }
 
 /// How a run chooses its CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// Those that nobody else uses, if there are any; else all.
+    /// CPUs without another run, if there are any; otherwise all.
     Free,
-    /// All that it was given.
+    /// All given CPUs.
     All,
 }
 
-/// The CPUs that a run uses, as others see it. They are given back when this is dropped, or when the process ends.
+/// A run's published CPUs. They are released when this is dropped, or when the process ends.
 #[derive(Debug)]
 pub struct Seat {
     folder: Folder,
     name: String,
-    /// Its lock shows that the run lives.
+    /// Its lock shows that the run is alive.
     _file: File,
 }
 
@@ -60,25 +59,25 @@ impl Drop for Seat {
     }
 }
 
-/// What came of a choice.
+/// The result of a choice.
 #[derive(Debug)]
 pub struct Chosen {
-    /// The CPUs to use; none only if none were given.
+    /// The CPUs to use; empty only if none were given.
     pub cpus: CpuSet,
-    /// The other runs that use any of the CPUs that were given.
+    /// The other runs on any of the given CPUs.
     pub others: Vec<Neighbour>,
-    /// `None` where it was not asked for, and where there is no place for it: others do not know of this run then.
+    /// `None` if it was not requested, or if there is no place for it: others then do not see this run.
     pub seat: Option<Seat>,
 }
 
-/// Chooses CPUs from `given`, beside the runs that go on. With `publish` others know of it from now on. Of two runs that
-/// choose at the same moment the second sees the first.
+/// Chooses CPUs from `given`, beside the live runs. With `publish` others see the choice from now on. If two runs
+/// choose at the same moment, the second sees the first.
 pub fn choose_cpus(root: &Root, given: &CpuSet, share: Share, publish: bool) -> Chosen {
     let publish_as = publish.then(|| RunId::own(root)).flatten();
     choose(root, &ancestors(root), given, share, publish_as)
 }
 
-/// As [`choose_cpus`]. `family` are this process and the processes above it, with their start times.
+/// Like [`choose_cpus`]. `family` are this process and its ancestors, with their start times.
 fn choose(
     root: &Root,
     family: &[(RawPid, u64)],
@@ -86,7 +85,7 @@ fn choose(
     share: Share,
     publish_as: Option<RunId>,
 ) -> Chosen {
-    // The own folder is made if needed, so that there is something to lock.
+    // The own folder is created if needed, so that there is something to lock.
     let _ = Folder::own(root);
     let folders = folders(root);
     // Held until the choice is published.
@@ -110,7 +109,7 @@ fn choose(
     Chosen { cpus, others, seat }
 }
 
-/// The runs that have a file in these folders. The files of dead runs are removed.
+/// The runs with a file in these folders. Removes the files of dead runs.
 fn live_runs(folders: &[Folder]) -> Vec<(RunId, CpuSet)> {
     let mut found = Vec::new();
     for folder in folders {
@@ -120,7 +119,7 @@ fn live_runs(folders: &[Folder]) -> Vec<(RunId, CpuSet)> {
     found
 }
 
-/// The run of a file, and its CPUs. `None` if the run is dead or the file is not valid. Removes the file of a dead run.
+/// The run of a file, and its CPUs. `None` if the run is dead or the file is invalid. Removes the file of a dead run.
 fn live(folder: &Folder, name: &OsStr) -> Option<(RunId, CpuSet)> {
     let run = RunId::in_name(name, PREFIX)?;
     let file = folder.open_file(name)?;
@@ -133,10 +132,10 @@ fn live(folder: &Folder, name: &OsStr) -> Option<(RunId, CpuSet)> {
     Some((run, text.trim_end().parse().ok()?))
 }
 
-/// Removes the files of dead runs, as far as the caller may.
+/// Removes the files of dead runs, as far as permitted.
 pub(crate) fn forget_dead(root: &Root) {
     let folders = folders(root);
-    // A run that is just choosing has a file without a lock for a moment.
+    // A run that is choosing has an unlocked file for a moment.
     let _locks = lock_all(&folders);
     live_runs(&folders);
 }
@@ -159,7 +158,7 @@ impl Seat {
     }
 }
 
-/// The folders with files of runs, in an order that is the same for all, each once.
+/// The folders with files of runs, each once, in the same order for all runs.
 fn folders(root: &Root) -> Vec<Folder> {
     let mut all: Vec<Folder> = Folder::public(root).into_iter().collect();
     all.extend(Folder::all(root));
@@ -167,7 +166,7 @@ fn folders(root: &Root) -> Vec<Folder> {
     all
 }
 
-/// Locks folders; those that somebody else holds for long stay unlocked.
+/// Locks folders; a folder that another process holds for long stays unlocked.
 fn lock_all(folders: &[Folder]) -> Vec<Lock<'_>> {
     let end = Instant::now() + PATIENCE;
     folders
@@ -196,7 +195,7 @@ impl Drop for Lock<'_> {
     }
 }
 
-/// This process and those that it descends from.
+/// This process and its ancestors.
 fn ancestors(root: &Root) -> Vec<(RawPid, u64)> {
     let mut all: Vec<(RawPid, u64)> = Vec::new();
     let mut next = std::process::id() as RawPid;

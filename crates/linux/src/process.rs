@@ -17,23 +17,23 @@ pub(crate) const JOB_VARIABLE: &str = "COSCHED_JOB";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: RawPid,
-    /// State letter: R, S, D, T (stopped), Z (zombie) and so on.
+    /// State letter: R, S, D, T (stopped), Z (zombie) etc.
     pub(crate) state: char,
     pub(crate) parent: RawPid,
     pub(crate) group: RawPid,
     pub(crate) session: RawPid,
     pub(crate) threads: u32,
-    /// When it started, in clock ticks since boot. A later process of the same number has another start.
+    /// Start time in clock ticks since boot. A later process with the same number has another one.
     pub(crate) start: u64,
 }
 
-/// Space for the fields of `/proc/PID/stat` that are read here, and more.
+/// Size of the buffer for the parsed fields of `/proc/PID/stat`, and more.
 const STAT_BYTES: usize = 1024;
-/// Room for a list of numbers that is read at once.
+/// Size of the buffer for a list of numbers that is read at once.
 const LIST_BYTES: usize = 4096;
 
 impl Process {
-    /// Reads one process; `None` if there is none of this number.
+    /// Reads one process; `None` if none has this number.
     pub(crate) fn read(root: &Root, pid: RawPid) -> Option<Process> {
         Process::read_from(root, &format!("/proc/{pid}/stat"), pid)
     }
@@ -42,7 +42,7 @@ impl Process {
     pub(crate) fn read_from(root: &Root, stat: &str, pid: RawPid) -> Option<Process> {
         let stat = File::open(root.path(stat)).ok()?;
         let mut bytes = [0u8; STAT_BYTES];
-        // The kernel gives the whole line in one piece.
+        // The kernel returns the whole line at once.
         let length = stat.read_at(&mut bytes, 0).ok()?;
         Process::parse(pid, &bytes[..length])
     }
@@ -71,46 +71,46 @@ impl Process {
         })
     }
 
-    /// Whether it, or its first thread, has a CPU or waits for one.
+    /// Whether it, or its first thread, runs or waits for a CPU.
     pub(crate) fn wants_cpu(&self) -> bool {
         self.state == 'R'
     }
 
-    /// Whether it stands still by a signal. A process that is traced shows that as `t`.
+    /// Whether a signal has stopped it. A traced process shows `t`.
     pub(crate) fn is_stopped(&self) -> bool {
         matches!(self.state, 'T' | 't')
     }
 
-    /// Whether it has ended, and only its parent has not taken notice.
+    /// Whether it has ended, and its parent has not reaped it.
     pub(crate) fn is_dead(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
     }
 
-    /// The process of this number and start time, if it is still there. One that has ended is, until its parent has taken
-    /// notice: its number is not given to another process before that.
+    /// The process with this number and start time, if it still exists. A zombie does, because its number is not reused
+    /// before it is reaped.
     pub(crate) fn find(root: &Root, pid: RawPid, start: u64) -> Option<Process> {
         Process::read(root, pid).filter(|now| now.start == start)
     }
 
-    /// Whether the number still belongs to the process that was read, and not to a later one.
+    /// Whether its number has not been reused.
     pub(crate) fn is_same(&self, root: &Root) -> bool {
         Process::find(root, self.pid, self.start).is_some()
     }
 
-    /// A handle (pidfd) that never refers to a later process of the same number; `None` when the process has gone.
+    /// A handle (pidfd) that never refers to a later process with the same number; `None` when the process is gone.
     pub(crate) fn handle(&self, root: &Root) -> Option<OwnedFd> {
         let fd = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;
         self.is_same(root).then_some(fd)
     }
 
-    /// Sends a signal to this process alone; `false` if it has gone or may not be signalled.
+    /// Sends a signal to this process alone; `false` if it is gone or may not be signalled.
     pub(crate) fn signal(&self, root: &Root, signal: Signal) -> bool {
         self.handle(root)
             .is_some_and(|fd| pidfd_send_signal(&fd, signal).is_ok())
     }
 }
 
-/// Whether the process of this number and start time is there and has not ended.
+/// Whether the process with this number and start time exists and has not ended.
 pub(crate) fn lives(root: &Root, pid: RawPid, start: u64) -> bool {
     Process::find(root, pid, start).is_some_and(|process| !process.is_dead())
 }
@@ -150,16 +150,16 @@ pub(crate) fn numbers(text: &[u8]) -> Vec<RawPid> {
 pub(crate) fn children_of_thread(root: &Root, pid: RawPid, tid: RawPid) -> Vec<RawPid> {
     let list = root.path(&format!("/proc/{pid}/task/{tid}/children"));
     let mut text = Vec::with_capacity(LIST_BYTES);
-    // `std::fs::read` would begin with 32 bytes, because the kernel gives no length.
+    // `std::fs::read` would start with 32 bytes, because the kernel reports no length.
     if let Ok(list) = File::open(list) {
         let _ = list.take(u64::MAX).read_to_end(&mut text);
     }
     numbers(&text)
 }
 
-/// The children of a process, whichever of its threads forked them.
+/// The children of a process, forked by any of its threads.
 fn children(root: &Root, process: &Process) -> Vec<RawPid> {
-    // The next look finds a thread that starts meanwhile.
+    // The next scan finds a thread that starts meanwhile.
     if process.threads == 1 {
         return children_of_thread(root, process.pid, process.pid);
     }
@@ -169,7 +169,7 @@ fn children(root: &Root, process: &Process) -> Vec<RawPid> {
         .collect()
 }
 
-/// A process and all descendants that are found from it, each once.
+/// A process and its descendants, each once.
 pub(crate) fn descendants(root: &Root, of: RawPid) -> Vec<Process> {
     let mut found: Vec<Process> = Process::read(root, of).into_iter().collect();
     let mut next = 0;
@@ -191,7 +191,7 @@ pub(crate) fn resident(root: &Root, pid: RawPid) -> Option<u64> {
     Some(pages.saturating_mul(rustix::param::page_size() as u64))
 }
 
-/// The value of a variable in the environment that a process was started with.
+/// The value of a variable in the initial environment of a process.
 pub(crate) fn variable(root: &Root, pid: RawPid, name: &str) -> Option<String> {
     let environ = std::fs::read(root.path(&format!("/proc/{pid}/environ"))).ok()?;
     environ.split(|&byte| byte == 0).find_map(|entry| {
@@ -200,10 +200,10 @@ pub(crate) fn variable(root: &Root, pid: RawPid, name: &str) -> Option<String> {
     })
 }
 
-/// The users that a process runs for: its real and its saved one.
+/// The users of a process: its real and its saved one.
 pub(crate) fn users(root: &Root, pid: RawPid) -> Vec<u32> {
     let status = std::fs::read(root.path(&format!("/proc/{pid}/status"))).unwrap_or_default();
-    // The name of the program, in a line of its own, may be cut inside a character.
+    // The name of the program, on a line of its own, may be cut inside a character.
     let status = String::from_utf8_lossy(&status);
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     // The first and the third number; the second is the effective user.
@@ -211,17 +211,17 @@ pub(crate) fn users(root: &Root, pid: RawPid) -> Vec<u32> {
     words.take(2).filter_map(|user| user.parse().ok()).collect()
 }
 
-/// Binds all threads of these processes, also those that start meanwhile.
+/// Pins all threads of these processes, including threads that start meanwhile.
 pub(crate) fn bind(root: &Root, pids: &[RawPid], cpus: &cosched_core::CpuSet) {
-    // A thread that has gone needs no CPU. A thread that may not be bound stays where it is; `doctor` reports that.
+    // A thread that is gone needs no CPU. A thread that may not be pinned stays where it is; `doctor` reports that.
     for_threads(root, pids, |tid| drop(sys::set_affinity(tid, cpus)));
 }
 
-/// Does something with all threads of these processes, also with those that start meanwhile.
+/// Applies `act` to all threads of these processes, including threads that start meanwhile.
 pub(crate) fn for_threads(root: &Root, pids: &[RawPid], act: impl Fn(RawPid)) {
     for &pid in pids {
         let mut done: Vec<RawPid> = Vec::new();
-        // A thread that starts meanwhile inherits what was before, so look again until there is no new one.
+        // A thread that starts meanwhile inherits the old state, so scan again until there is no new one.
         for _ in 0..8 {
             let mut new: Vec<RawPid> = threads(root, pid);
             new.retain(|tid| !done.contains(tid));
@@ -326,7 +326,7 @@ mod tests {
             .spawn()
             .unwrap();
         let process = Process::read(&root, child.id() as RawPid).unwrap();
-        // An old record of an earlier process has the same number and another start time.
+        // A stale record of an earlier process with the same number and another start time.
         let stale = Process {
             start: process.start + 1,
             ..process

@@ -1,10 +1,10 @@
-//! The machine's processors, as `/proc/cpuinfo` describes them: the key to the event encodings.
+//! The machine's processors, from `/proc/cpuinfo`: the key to the event encodings.
 
 use crate::root::{ReadError, Root};
 use cosched_core::{CpuId, CpuSet};
 use std::fmt;
 
-/// A kind of processor, as far as counters depend on it: on x86 the numbers of CPUID leaf 1, on Arm those of the MIDR
+/// A kind of processor, as relevant for counters: on x86 the numbers of CPUID leaf 1, on Arm those of the MIDR
 /// register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Processor {
@@ -73,7 +73,7 @@ impl<'a> Block<'a> {
             .ok_or_else(|| self.root.malformed(CPUINFO, ITEM, "a number", text))
     }
 
-    /// The kind of this CPU; `None` if the block does not say it.
+    /// The kind of this CPU; `None` if the block lacks it.
     fn kind(&self) -> Result<Option<Processor>, ReadError> {
         let (vendor, family, model) = match self.field("vendor_id") {
             Some(vendor) => (
@@ -151,7 +151,7 @@ impl Processors {
             .map(|(kind, _)| kind)
     }
 
-    /// A name for reports: the model's name, else the first kind's numbers, else `unknown processor`.
+    /// A name for reports: the model's name, otherwise the first kind's numbers, otherwise `unknown processor`.
     pub fn name(&self) -> String {
         match (&self.model_name, self.kinds.first()) {
             (Some(name), _) => name.clone(),

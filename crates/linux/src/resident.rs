@@ -10,7 +10,7 @@ use crate::sys::RawPid;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
-/// The processes of a run's jobs, by the numbers of the jobs.
+/// The processes of a run's jobs, by job number.
 #[derive(Debug)]
 pub struct Residents {
     root: Root,
@@ -19,10 +19,10 @@ pub struct Residents {
 }
 
 impl Residents {
-    /// Looks for the processes of the jobs of a run.
+    /// Finds the processes of the jobs of a run.
     ///
     /// # Errors
-    /// Why they can't be found, in words.
+    /// Why they cannot be found, in words.
     pub fn of(root: &Root, run: &str) -> Result<Residents, &'static str> {
         let run = RunId::parse(run).ok_or("the run has no identity")?;
         if !run.is_here(root) {
@@ -50,7 +50,7 @@ impl Residents {
         })
     }
 
-    /// Resident memory of a job in bytes: the sum over its processes. What several of them share counts for each.
+    /// Resident memory of a job in bytes: the sum over its processes. Memory shared between processes counts for each.
     ///
     /// # Errors
     /// Why it is unknown, in words.

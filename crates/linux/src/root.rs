@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The root of `/proc`, `/sys` and the cgroup file system: a path that is put before all absolute paths.
+/// The root of `/proc`, `/sys` and the cgroup file system: a prefix for all absolute paths.
 ///
 /// ```
 /// use cosched_linux::root::Root;
@@ -18,15 +18,15 @@ pub struct Root {
     prefix: PathBuf,
 }
 
-/// A file of the kernel that could not be used.
+/// A file of the kernel that is unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The file exists and can't be read.
+    /// The file exists but cannot be read.
     #[error("{item}: {}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// The value that the file should have.
+        /// The value in the file.
         item: &'static str,
         /// The kernel's error.
         source: io::Error,
@@ -36,11 +36,11 @@ pub enum ReadError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// The value that the file should have.
+        /// The value in the file.
         item: &'static str,
-        /// The value that was expected, in words.
+        /// The expected value, in words.
         expected: &'static str,
-        /// What the file says.
+        /// The content of the file.
         found: String,
     },
     /// The file does not exist, and nothing replaces it.
@@ -48,24 +48,24 @@ pub enum ReadError {
     Missing {
         /// The file.
         path: PathBuf,
-        /// The value that the file should have.
+        /// The value in the file.
         item: &'static str,
-        /// The value that was expected, in words.
+        /// The expected value, in words.
         expected: &'static str,
     },
 }
 
 impl ReadError {
-    /// Whether the kernel refused the file to this user.
+    /// Whether the kernel denied this user access to the file.
     pub fn is_permission(&self) -> bool {
         matches!(self, ReadError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
     }
 }
 
-/// Why something can't be measured here.
+/// Why a measurement is unavailable here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoMeter {
-    /// The reason that reports show.
+    /// The reason in reports.
     pub reason: Absence,
     /// The details in words.
     pub detail: String,
@@ -141,7 +141,7 @@ impl Root {
         }
     }
 
-    /// The file's text as a value of type `T`, which errors call `expected`; `None` when the file does not exist.
+    /// The file's text as a value of type `T`, called `expected` in errors; `None` when the file does not exist.
     ///
     /// # Errors
     /// As [`Root::text`], and [`ReadError::Malformed`] when the text is not such a value.
@@ -194,7 +194,7 @@ impl Root {
         };
         let mut names = Vec::new();
         for entry in entries {
-            // The kernel's own names are ASCII, so no reader looks for any other name.
+            // The kernel's own names are ASCII, so no reader needs any other name.
             names.extend(entry.map_err(io_error)?.file_name().into_string().ok());
         }
         names.sort();
@@ -206,7 +206,7 @@ impl Root {
         self.path(absolute).exists()
     }
 
-    /// An error that says what the file should have held.
+    /// An error about the content of a file.
     pub fn malformed(
         &self,
         absolute: &str,
@@ -222,7 +222,7 @@ impl Root {
         }
     }
 
-    /// An error that says that the file is missing.
+    /// An error about a missing file.
     pub fn missing(&self, absolute: &str, item: &'static str, expected: &'static str) -> ReadError {
         ReadError::Missing {
             path: self.path(absolute),
@@ -232,7 +232,7 @@ impl Root {
     }
 }
 
-/// Where the kernel lacks a value, its file is missing or fails with "no such device" when read.
+/// For a missing value the kernel has no file, or reading it fails with "no such device".
 fn is_absent(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound
         || matches!(

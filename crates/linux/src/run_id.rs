@@ -1,5 +1,5 @@
-//! The identity of a run. It distinguishes its groups, processes and files from those of others, and shows whether the run
-//! lives.
+//! The identity of a run. It distinguishes its groups, processes and files from those of others, and shows whether the
+//! run is alive.
 
 use crate::process::{self, Process};
 use crate::root::Root;
@@ -7,10 +7,10 @@ use crate::sys::RawPid;
 use std::ffi::OsStr;
 use std::fmt;
 
-/// Identifies a run: the number and start time of its process, and the PID namespace in which that is its number.
+/// Identifies a run: the number and start time of its process, and the PID namespace of that number.
 ///
 /// Another process with the same number has another start time. A number means nothing in another namespace, so a run
-/// of another container is not taken for a dead one.
+/// in another container is not mistaken for a dead one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RunId {
     pub(crate) pid: RawPid,
@@ -18,19 +18,19 @@ pub(crate) struct RunId {
     namespace: u64,
 }
 
-/// Whether a run goes on.
+/// Whether a run is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Its process lives.
     Alive,
     /// Its process has ended.
     Dead,
-    /// It can't be seen from here: it is in another PID namespace, or `/proc` hides it.
+    /// Invisible from here: in another PID namespace, or hidden by `/proc`.
     Unknown,
 }
 
 impl RunId {
-    /// The identity of a run that this process leads; `None` if `/proc` is not that of this process's namespace.
+    /// The identity of a run led by this process; `None` if `/proc` is not of this process's namespace.
     pub(crate) fn own(root: &Root) -> Option<RunId> {
         let pid = std::process::id() as RawPid;
         // The link holds the number in the namespace of the mounted /proc.
@@ -46,7 +46,7 @@ impl RunId {
         })
     }
 
-    /// Parses an identity; `None` for anything but the exact form.
+    /// Parses an identity; `None` unless the form is exact.
     pub(crate) fn parse(text: &str) -> Option<RunId> {
         let mut parts = text.split('-').map(parse_digits);
         let (pid, start, namespace) = (parts.next()??, parts.next()??, parts.next()??);
@@ -55,7 +55,7 @@ impl RunId {
             start,
             namespace,
         };
-        // Nothing after it, and no leading zeros.
+        // Nothing may follow it, and there are no leading zeros.
         (id.to_string() == text).then_some(id)
     }
 
@@ -64,7 +64,7 @@ impl RunId {
         RunId::parse(name.to_str()?.strip_prefix(prefix)?)
     }
 
-    /// The identity of a run that another process of the same namespace leads, if it leads one.
+    /// The identity of a run led by another process of the same namespace, if it leads one.
     pub(crate) fn led_by(&self, process: &Process) -> RunId {
         RunId {
             pid: process.pid,
@@ -73,7 +73,7 @@ impl RunId {
         }
     }
 
-    /// Whether the numbers of this run's processes are those that are seen here.
+    /// Whether this run's process numbers are valid here.
     pub(crate) fn is_here(&self, root: &Root) -> bool {
         own_namespace(root) == Some(self.namespace)
     }
@@ -86,7 +86,7 @@ impl RunId {
         match Process::read(root, self.pid) {
             Some(process) if process.start == self.start && !process.is_dead() => Fate::Alive,
             Some(_) => Fate::Dead,
-            // With `hidepid` the processes of others are closed, or hidden as the first one is then.
+            // With `hidepid`, other users' processes are unreadable, or hidden like the first one.
             None if root.exists(&format!("/proc/{}", self.pid)) || !root.exists("/proc/1") => {
                 Fate::Unknown
             }
@@ -95,13 +95,13 @@ impl RunId {
     }
 }
 
-/// The identity of a run that this process leads, as in the variable `COSCHED_RUN` of its jobs; `None` if `/proc` is not
-/// that of this process's namespace.
+/// The identity of a run led by this process, as in the variable `COSCHED_RUN` of its jobs; `None` if `/proc` is not of
+/// this process's namespace.
 pub fn own_run(root: &Root) -> Option<String> {
     RunId::own(root).map(|run| run.to_string())
 }
 
-/// Whether the run of this identity goes on; unknown for what is no identity. It holds for this host since its start.
+/// Whether the run with this identity is alive; unknown for an invalid identity. Valid for this host since its boot.
 pub fn fate_of(root: &Root, run: &str) -> Fate {
     RunId::parse(run).map_or(Fate::Unknown, |run| run.fate(root))
 }

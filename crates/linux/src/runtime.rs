@@ -1,8 +1,9 @@
-//! The folder for the files of live runs, which nobody else can write to: below `$XDG_RUNTIME_DIR`, `/run/user/UID`, or
-//! `/tmp`; and root's folder in `/run` for what all may read.
+//! The folder for the files of live runs, writable by its user only: below `$XDG_RUNTIME_DIR`, `/run/user/UID`, or
+//! `/tmp`; and root's folder in `/run` for files that everyone may read.
 //!
 //! A file here lists stopped processes. A user who could write to it could make others continue or kill foreign
-//! processes. So a folder is used only if it belongs to its user and nobody else can use it. Links are not followed.
+//! processes. So a folder is used only if it belongs to its user and no other user can access it. Links are not
+//! followed.
 
 use crate::root::Root;
 use rustix::fd::OwnedFd;
@@ -16,17 +17,17 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A folder that only one user can write to, and only that user can read, unless it is the public one.
+/// A folder writable by one user only, and readable only by that user unless it is the public one.
 #[derive(Debug)]
 pub(crate) struct Folder {
     fd: OwnedFd,
-    /// The name by which it was opened; for messages alone.
+    /// The name by which it was opened; only for messages.
     path: PathBuf,
-    /// Its device and its number there: it may have several names.
+    /// Its device and inode: it may have several names.
     id: (u64, u64),
-    /// The user that it belongs to.
+    /// Its owner.
     pub(crate) owner: u32,
-    /// Others may read it, and what is in it.
+    /// Whether others may read it, and its files.
     is_public: bool,
 }
 
@@ -39,10 +40,10 @@ impl AsFd for Folder {
 /// Why there is no folder for the files of the caller's runs, or no such file in it.
 #[derive(Debug, thiserror::Error)]
 pub enum NoFolder {
-    /// Something else is in its place, or others can use it.
+    /// Something else is in its place, or other users can access it.
     #[error("{} {why}", path.display())]
     Taken {
-        /// Its place.
+        /// Its path.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
@@ -55,12 +56,12 @@ pub enum NoFolder {
         /// The error.
         source: std::io::Error,
     },
-    /// No place is known for it.
+    /// There is no place for it.
     #[error("there is no place for it")]
     Missing,
 }
 
-/// Why the caller's runs have no folder for their files; `None` if they have one. It is made if needed.
+/// Why the caller's runs have no folder for their files; `None` if they have one. It is created if needed.
 pub fn folder_problem(root: &Root) -> Option<NoFolder> {
     Folder::own(root).err()
 }
@@ -72,7 +73,7 @@ fn system(dir: &Path, error: rustix::io::Errno) -> NoFolder {
     }
 }
 
-/// The folder can't be used unless `is_good`.
+/// Rejects the folder unless `is_good`.
 fn check(dir: &Path, is_good: bool, why: impl FnOnce() -> String) -> Result<(), NoFolder> {
     if is_good {
         return Ok(());
@@ -82,16 +83,16 @@ fn check(dir: &Path, is_good: bool, why: impl FnOnce() -> String) -> Result<(), 
 }
 
 const NAME: &str = "cosched";
-/// The name of a folder in /tmp: this and the user's number.
+/// Prefix of the name of a folder in /tmp; the user's number follows.
 const TEMPORARY: &str = "cosched-";
-/// Maximum number of entries read in a folder: root reads those of all users, who can fill them.
+/// Maximum number of entries read in a folder: root reads all users' folders, which they can fill.
 const MOST_ENTRIES: usize = 100_000;
 
 impl Folder {
-    /// The caller's own folder, in the first place that is good; it is made if needed.
+    /// The caller's own folder, in the first usable place; it is created if needed.
     ///
     /// # Errors
-    /// There is no place for it: why the last one is none.
+    /// Why the last place is unusable.
     pub(crate) fn own(root: &Root) -> Result<Folder, NoFolder> {
         let user = geteuid().as_raw();
         let mut problem = NoFolder::Missing;
@@ -107,12 +108,12 @@ impl Folder {
         Err(problem)
     }
 
-    /// The folder in which root publishes what all may read. Root makes it if needed. `None` if there is none, or if
-    /// others than root may write to it.
+    /// The folder in which root publishes files for everyone. Root creates it if needed. `None` if there is none, or if
+    /// a user other than root may write to it.
     pub(crate) fn public(root: &Root) -> Option<Folder> {
         let dir = root.path("/run").join(NAME);
         if geteuid().as_raw() == 0 && mkdirat(CWD, &dir, Mode::RWXU).is_ok() {
-            // Whatever the mask for new files says.
+            // Whatever the umask.
             let _ = chmodat(CWD, &dir, Mode::from_raw_mode(0o755), AtFlags::empty());
         }
         let folder = Folder::open_unless(&dir, 0, 0o022).ok()?;
@@ -122,7 +123,7 @@ impl Folder {
         })
     }
 
-    /// The same folder, once more.
+    /// Another handle to the same folder.
     pub(crate) fn again(&self) -> Option<Folder> {
         let fd = self.fd.try_clone().ok()?;
         Some(Folder {
@@ -137,7 +138,7 @@ impl Folder {
         self.owner == geteuid().as_raw()
     }
 
-    /// All folders that the caller may act upon: its own, and those of all users if it is root.
+    /// All folders that the caller may act upon: its own, and for root those of all users.
     pub(crate) fn all(root: &Root) -> Vec<Folder> {
         let user = geteuid().as_raw();
         let mut dirs: Vec<(PathBuf, u32)> = places(root, user)
@@ -155,7 +156,7 @@ impl Folder {
         all
     }
 
-    /// Leaves each folder in a list once, in its first place.
+    /// Removes duplicates; the first one stays.
     pub(crate) fn each_once(folders: &mut Vec<Folder>) {
         let mut seen = HashSet::new();
         folders.retain(|folder| seen.insert(folder.id));
@@ -165,9 +166,9 @@ impl Folder {
         Folder::open_unless(dir, user, 0o077)
     }
 
-    /// Opens a folder of a user, unless its mode has any of these bits.
+    /// Opens a user's folder, unless its mode has any of these bits.
     fn open_unless(dir: &Path, user: u32, bits: u32) -> Result<Folder, NoFolder> {
-        // Somebody else's may not even be opened. Whose it is says more.
+        // Opening another user's folder may fail. Its owner is a better reason.
         let there =
             statat(CWD, dir, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| system(dir, error))?;
         let is_folder = FileType::from_raw_mode(there.st_mode) == FileType::Directory;
@@ -189,7 +190,7 @@ impl Folder {
         })
     }
 
-    /// Makes a new file for reading and writing; one of that name is replaced.
+    /// Creates a file for reading and writing, and replaces one of that name.
     ///
     /// # Errors
     /// An error of the system.
@@ -219,7 +220,7 @@ impl Folder {
 
     /// Opens a file of the folder's owner for reading.
     pub(crate) fn open_file(&self, name: &OsStr) -> Option<File> {
-        // Without waiting: it might be a pipe.
+        // Non-blocking, because it might be a pipe.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = openat(&self.fd, name, flags, Mode::empty()).ok()?;
         let stat = fstat(&fd).ok()?;
@@ -235,7 +236,7 @@ impl Folder {
         let _ = unlinkat(&self.fd, name.as_ref(), AtFlags::empty());
     }
 
-    /// The names in it that begin so, sorted.
+    /// The names in it with this prefix, sorted.
     pub(crate) fn names(&self, prefix: &str) -> Vec<OsString> {
         let entries = rustix::fs::Dir::read_from(&self.fd).ok();
         let entries = entries.into_iter().flatten().take(MOST_ENTRIES);
@@ -255,13 +256,13 @@ fn check_owner(dir: &Path, owner: u32, user: u32) -> Result<(), NoFolder> {
 }
 
 struct Place {
-    /// A folder that must be private itself.
+    /// A folder that must be private too.
     parent: Option<PathBuf>,
     dir: PathBuf,
 }
 
 impl Place {
-    /// Whether nobody else can replace what is in its parent.
+    /// Whether no other user can replace files in its parent.
     fn is_usable(&self, user: u32) -> bool {
         self.parent
             .as_deref()
@@ -289,7 +290,7 @@ fn places(root: &Root, user: u32) -> Vec<Place> {
     places
 }
 
-/// Where all users may have folders, with the users.
+/// The places where users may have folders, with the users.
 fn folders_of_users(root: &Root) -> Vec<(PathBuf, u32)> {
     let mut dirs = Vec::new();
     for (parent, prefix, name) in [("/run/user", "", NAME), ("/tmp", TEMPORARY, "")] {
@@ -303,7 +304,7 @@ fn folders_of_users(root: &Root) -> Vec<(PathBuf, u32)> {
     dirs
 }
 
-/// Whether a folder belongs to the user, and nobody else may write to it.
+/// Whether a folder belongs to the user, and no other user may write to it.
 fn is_private(dir: &Path, user: u32) -> bool {
     let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
     let Ok(fd) = openat(CWD, dir, flags, Mode::empty()) else {
@@ -340,7 +341,7 @@ pub(crate) mod tests {
         assert_eq!(folder.names("run-"), ["run-1"]);
         assert!(folder.open_file(OsStr::new("run-1")).is_some());
         assert_eq!(Folder::all(&root).len(), 1);
-        // Where systemd keeps a folder for the user, that is taken.
+        // If systemd provides a folder for the user, that is used.
         let usual = dir.path().join(format!("run/user/{}", geteuid().as_raw()));
         std::fs::create_dir_all(&usual).unwrap();
         std::fs::set_permissions(&usual, std::fs::Permissions::from_mode(0o700)).unwrap();

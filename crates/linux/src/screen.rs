@@ -1,26 +1,26 @@
-//! Signals that concern a program which has the whole terminal, and must leave it as it was.
+//! Signals for a full-screen program, which must restore the terminal.
 
 use crate::interrupts::Interrupts;
 use crate::sys;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Signals after which such a program leaves.
+/// Signals that end such a program.
 const LEAVING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-/// The signals, held back until they are asked for. Dropping it lets them act again.
+/// Blocked signals, read on request. Dropping it unblocks them.
 pub struct ScreenSignals(Interrupts);
 
-/// What a signal means to such a program.
+/// The meaning of a signal to such a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScreenSignal {
-    /// It is to leave; the signal's number.
+    /// Leave; the signal's number.
     Leave(i32),
-    /// It is to stop until it is continued.
+    /// Stop until continued.
     Suspend,
-    /// It goes on after it was stopped.
+    /// It was continued after a stop.
     Continued,
-    /// The terminal has another size.
+    /// The terminal has a new size.
     Resized,
 }
 
@@ -36,7 +36,7 @@ impl ScreenSignal {
 }
 
 impl ScreenSignals {
-    /// Holds the signals back from now on. Those that the caller ignored are heard as well: the terminal must be left as it was.
+    /// Blocks the signals from now on, even those that the caller ignored: the terminal must be restored.
     ///
     /// # Errors
     /// An error of the kernel.
@@ -45,7 +45,7 @@ impl ScreenSignals {
         Interrupts::of(&[&LEAVING[..], &others].concat()).map(ScreenSignals)
     }
 
-    /// The signals that have arrived. Does not wait.
+    /// The pending signals. Does not wait.
     pub fn take(&self) -> Vec<ScreenSignal> {
         std::iter::from_fn(|| self.0.next_number())
             .map(ScreenSignal::of)

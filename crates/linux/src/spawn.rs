@@ -1,5 +1,5 @@
 //! Starts a job. Its process waits until its counters are attached, it is in its group and its CPUs are set, and then
-//! becomes the job's program.
+//! executes the job's program.
 #![allow(unsafe_code)]
 
 use crate::interrupts;
@@ -15,29 +15,29 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What to start.
+/// A program to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Path of the program, found already.
+    /// Path of the program, already resolved.
     pub path: PathBuf,
     /// Its arguments; the first is the name by which it was called.
     pub args: Vec<OsString>,
-    /// Its environment, but for the marks of the run. Jobs share it where it is the same.
+    /// Its environment, without the marks of the run. Jobs with equal environments share it.
     pub env: Arc<Environment>,
     /// Its working directory; `None` for the caller's.
     pub cwd: Option<PathBuf>,
-    /// The file that it reads; `None` for nothing.
+    /// Its standard input; `None` for none.
     pub stdin: Option<PathBuf>,
-    /// The file that its output goes to.
+    /// Its standard output.
     pub stdout: PathBuf,
-    /// The file that its error output goes to; may be the same file.
+    /// Its standard error; may be the same file.
     pub stderr: PathBuf,
-    /// Whether these files are there from an earlier start of the job, and are written on. If not, they are made, and a
-    /// file or link in their place is an error.
+    /// Whether the output files exist from an earlier start of the job, and are appended to. If not, they are created,
+    /// and an existing file or link is an error.
     pub again: bool,
 }
 
-/// Names and values of variables.
+/// Environment variables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     /// As `NAME=VALUE`.
@@ -72,14 +72,14 @@ impl Environment {
     }
 }
 
-/// What a child restores: the signal mask and the limit on open files of the run's caller.
+/// The state that a child restores: the signal mask and the open-file limit of the run's caller.
 #[derive(Clone, Copy)]
 pub(crate) struct Surroundings {
     pub(crate) mask: SignalMask,
     pub(crate) files: Option<rustix::process::Rlimit>,
 }
 
-/// Finds a program as a shell would: a name with a slash is a path relative to `cwd`; any other name is looked up in
+/// Resolves a program like a shell: a name with a slash is a path relative to `cwd`; any other name is looked up in
 /// `PATH`.
 pub fn find_program(name: &OsStr, cwd: Option<&Path>, path: Option<&OsStr>) -> Option<PathBuf> {
     if name.is_empty() {
@@ -113,7 +113,7 @@ fn pipe() -> io::Result<(File, File)> {
 }
 
 /// Opens a file for a job's output, for appending, so that output and error output can share it. Only a plain file of
-/// this run is taken: opening a pipe would wait for its reader, and a link could lead to anybody's file.
+/// this run is accepted: opening a pipe would wait for its reader, and a link could lead to any user's file.
 fn open_output(path: &Path, is_there: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.append(true).mode(0o644);
@@ -161,7 +161,7 @@ fn named(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Strings for the kernel, with pointers to them and a null pointer at the end.
+/// Strings for the kernel, with a null-terminated array of pointers to them.
 struct Strings {
     pointers: Vec<*const libc::c_char>,
     _own: Vec<CString>,
@@ -194,14 +194,14 @@ impl Strings {
     }
 }
 
-/// All that the process of a job reads before it becomes its program. It lies in the memory of the run, which the two
+/// Everything that a job's process reads before it executes its program. It is in the memory of the run, which both
 /// share until then. So nothing here may change or move, and the child may not allocate or free.
 struct Image {
     path: CString,
     argv: Strings,
     envp: Strings,
     cwd: Option<CString>,
-    /// What becomes standard input, output and error output.
+    /// Standard input, output and error.
     files: [RawFd; 3],
     /// The child's ends of the two pipes.
     go_read: RawFd,
@@ -213,26 +213,26 @@ struct Image {
     run: RawPid,
 }
 
-/// A job's process that has not become its program yet. Dropping it ends the process.
+/// A job's process that has not executed its program yet. Dropping it ends the process.
 pub(crate) struct Waiting {
     pid: RawPid,
-    /// Whether it was born in the given cgroup.
+    /// Whether it was created in the given cgroup.
     pub(crate) is_in_group: bool,
-    /// Written to when the process is to go on; closing it ends the process.
+    /// Written to when the process may go on; closing it ends the process.
     go: Option<File>,
-    /// Closes when the process has become its program or has ended. Until then it uses all that is below.
+    /// Closes when the process has executed its program or has ended. Until then the process uses all fields below.
     answer: File,
     _stack: Stack,
     _image: Box<Image>,
 }
 
-/// Makes the process of a job, in `group` (a directory of a cgroup) where the kernel can do that.
+/// Creates the process of a job, in `group` (a directory of a cgroup) if the kernel can do that.
 ///
-/// As after `vfork` it shares the memory of the run until it becomes its program, so no page tables are copied. Unlike
-/// there the run goes on, to attach counters and the like, while the process waits for [`Waiting::start`].
+/// As after `vfork`, it shares the memory of the run until it executes its program, so no page tables are copied.
+/// Unlike after `vfork`, the run continues, to attach counters etc., while the process waits for [`Waiting::start`].
 ///
 /// # Errors
-/// A file or a process cannot be made.
+/// A file or a process cannot be created.
 pub(crate) fn prepare(
     program: &Program,
     marks: &[(&str, &str)],
@@ -271,10 +271,10 @@ pub(crate) fn prepare(
     })
 }
 
-/// The child's side: waits for the run's word and becomes the job's program.
+/// The child's side: waits for the run's go and executes the job's program.
 ///
-/// The C library's `errno` is the run's as well. So nothing is called before the word that can fail. After it the run
-/// only waits for the answer.
+/// The C library's `errno` is shared with the run. So before the go the child makes no call that can fail. After it the
+/// run only waits for the answer.
 extern "C" fn become_program(image: *mut libc::c_void) -> libc::c_int {
     // SAFETY: `prepare` passes a valid image, which nobody changes.
     let image = unsafe { &*image.cast_const().cast::<Image>() };
@@ -286,9 +286,9 @@ extern "C" fn become_program(image: *mut libc::c_void) -> libc::c_int {
             libc::close(fd);
         }
         libc::setsid();
-        // This signal continues a stopped job when the run dies and nobody else is left to do so.
+        // This signal continues a stopped job if the run dies and no other process can.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT, 0, 0, 0);
-        // Without a word the run has died, perhaps before the signal was requested.
+        // End of file means that the run has died, perhaps before the signal was requested.
         let mut byte = 0u8;
         if libc::read(image.go_read, (&raw mut byte).cast(), 1) != 1 || libc::getppid() != image.run
         {
@@ -305,13 +305,13 @@ extern "C" fn become_program(image: *mut libc::c_void) -> libc::c_int {
         }
         sys::default_signals(&around.mask, image.ignored);
         let (argv, envp) = (&image.argv.pointers, &image.envp.pointers);
-        // Gives a script without a first line that names its interpreter to the shell.
+        // Passes a script without an interpreter line to the shell.
         libc::execvpe(image.path.as_ptr(), argv.as_ptr(), envp.as_ptr());
         failed(image, b'x')
     }
 }
 
-/// Makes the files of a job its standard files, in the child.
+/// Makes a job's files its standard files, in the child.
 fn take_files(image: &Image) {
     for (&file, target) in image.files.iter().zip(0..) {
         // SAFETY: takes numbers only.
@@ -328,7 +328,7 @@ fn take_files(image: &Image) {
     }
 }
 
-/// Tells the run which step failed and why, and ends the child.
+/// Reports the failed step and its cause to the run, and ends the child.
 fn failed(image: &Image, step: u8) -> ! {
     let code = io::Error::last_os_error()
         .raw_os_error()
@@ -352,7 +352,7 @@ impl Waiting {
             .ok_or_else(|| io::Error::other(format!("/proc/{}/stat can't be read", self.pid)))
     }
 
-    /// Lets the process become its program, and waits until it has.
+    /// Lets the process execute its program, and waits until it has.
     ///
     /// # Errors
     /// The program could not be started, or the process has died meanwhile; it then ends by itself.
@@ -361,7 +361,7 @@ impl Waiting {
             go.write_all(b"g")?;
         }
         let mut message = [0; 5];
-        // The pipe closes when the program is in place.
+        // The pipe closes when the program is executed.
         if self.read_answer(&mut message) == 0 {
             return Ok(());
         }
@@ -373,7 +373,8 @@ impl Waiting {
         })
     }
 
-    /// Reads from the child until something comes or it has closed its end; returns the length. Leaves `errno` alone.
+    /// Reads from the child until data arrives or the child closes its end; returns the length. Does not change
+    /// `errno`.
     fn read_answer(&self, message: &mut [u8]) -> usize {
         rustix::io::retry_on_intr(|| rustix::io::read(&self.answer, &mut *message)).unwrap_or(0)
     }
@@ -382,7 +383,7 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         self.go = None;
-        // Until the child has closed this, it uses what is about to be freed.
+        // Until the child closes this, it uses the memory that is about to be freed.
         while self.read_answer(&mut [0; 8]) > 0 {}
     }
 }

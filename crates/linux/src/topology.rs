@@ -8,32 +8,32 @@ use std::collections::BTreeSet;
 const CPU_DIR: &str = "/sys/devices/system/cpu";
 const NODE_DIR: &str = "/sys/devices/system/node";
 
-/// The machine, and why some of its CPUs are left out.
+/// The machine, and the reasons for excluded CPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
-    /// The CPUs that are used, with the cores, caches and domains that they belong to.
+    /// The used CPUs, with their cores, caches and domains.
     pub machine: Machine,
     /// All CPUs of the machine.
     pub present: CpuSet,
-    /// Each set of CPUs that is not used, with the reason in words; no empty sets.
+    /// Each set of excluded CPUs, with the reason in words; no empty sets.
     pub left_out: Vec<(CpuSet, &'static str)>,
     /// Whether the processor reports a hypervisor below it.
     pub virtual_machine: bool,
 }
 
-/// Why a machine can't be described or used.
+/// Why a machine cannot be described or used.
 #[derive(Debug, thiserror::Error)]
 pub enum TopologyError {
-    /// A file of the kernel can't be used.
+    /// A file of the kernel is unusable.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The list of CPUs that was asked for names some that can't be used.
+    /// The requested list of CPUs contains unusable ones.
     #[error(
         "the CPUs {0} do not exist, are offline, or are not in the affinity of this process (see `taskset -p`, or the \
          container's cpuset)"
     )]
     Unusable(CpuSet),
-    /// The list of CPUs that was asked for is empty.
+    /// The requested list of CPUs is empty.
     #[error("the list of CPUs is empty; give at least one, as in `0-3,8`")]
     EmptyList,
     /// The files contradict each other.
@@ -43,14 +43,14 @@ pub enum TopologyError {
 
 /// Describes the machine under `root`, restricted to `affinity` and, if given, to the CPUs `asked`.
 ///
-/// Sets of siblings, cache sharers and node members keep only CPUs that are used. Without files of sysfs,
-/// a CPU without siblings is its own core; without cache files, the CPUs of one package share a last-level cache, whose
-/// size is absent; CPUs without a node form one memory domain. Only what the kernel says makes cores differ in type:
-/// `cpu_core` and `cpu_atom` on hybrid Intel parts, `cpu_capacity` on others. A core with only a higher top frequency
-/// is a favoured core of the same type.
+/// Sets of siblings, cache sharers and node members contain only used CPUs. Without sysfs files, a CPU without siblings
+/// is its own core; without cache files, the CPUs of one package share a last-level cache of absent size; CPUs without
+/// a node form one memory domain. Core types differ only if the kernel reports it: by `cpu_core` and `cpu_atom` on
+/// hybrid Intel parts, by `cpu_capacity` on others. A core with only a higher top frequency is a favoured core of the
+/// same type.
 ///
 /// # Errors
-/// [`TopologyError`]: an unusable file, or a list or an affinity that leaves nothing to use.
+/// [`TopologyError`]: an unusable file, or a list or an affinity that leaves no CPU.
 pub fn read(
     root: &Root,
     affinity: &CpuSet,
@@ -91,7 +91,7 @@ pub fn read(
     })
 }
 
-/// The CPUs that are used, and why the others are not.
+/// The used CPUs, and why the others are excluded.
 struct Used {
     cpus: CpuSet,
     left_out: Vec<(CpuSet, &'static str)>,
@@ -133,8 +133,8 @@ fn minus(all: &CpuSet, without: &CpuSet) -> CpuSet {
     all.iter().filter(|&cpu| !without.contains(cpu)).collect()
 }
 
-/// Numbers groups in the order of their first CPU. `sets[i]` says with whom `used[i]` shares. When two CPUs disagree,
-/// the lower-numbered one counts, so that every CPU is in exactly one group.
+/// Numbers groups in the order of their first CPU. `sets[i]` are the CPUs that share with `used[i]`. When two CPUs
+/// disagree, the lower-numbered one counts, so that every CPU is in exactly one group.
 fn number(used: &[CpuId], sets: &[CpuSet]) -> (Vec<usize>, Vec<CpuSet>) {
     let mut of = vec![usize::MAX; used.len()];
     let mut groups: Vec<CpuSet> = Vec::new();
@@ -189,7 +189,7 @@ struct Cache {
     bytes: Option<u64>,
 }
 
-/// The last-level cache of each CPU; without cache files that of its package, and without packages that of the machine.
+/// The last-level cache of each CPU; without cache files its package's, and without packages the machine's.
 fn caches(root: &Root, used: &[CpuId], present: &CpuSet) -> Result<Vec<Cache>, ReadError> {
     let mut caches = Vec::new();
     for &cpu in used {
@@ -204,8 +204,8 @@ fn caches(root: &Root, used: &[CpuId], present: &CpuSet) -> Result<Vec<Cache>, R
     Ok(caches)
 }
 
-/// The smallest size, if all are known. Caches of unequal size exist (a die with stacked cache beside one without). The
-/// smallest size is safe to plan with.
+/// The smallest size, if all are known. Caches of unequal size exist (for example one die with stacked cache and one
+/// without). The smallest size is safe for planning.
 fn smallest(caches: &[Cache]) -> Reading<u64> {
     let sizes: Option<Vec<u64>> = caches.iter().map(|cache| cache.bytes).collect();
     let smallest = sizes.and_then(|sizes| sizes.into_iter().min());
@@ -261,7 +261,7 @@ fn parse_size(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// The CPUs of each NUMA node; none where the kernel knows no nodes.
+/// The CPUs of each NUMA node; empty if the kernel has no nodes.
 pub(crate) fn nodes(root: &Root, item: &'static str) -> Result<Vec<CpuSet>, ReadError> {
     let mut nodes = Vec::new();
     for name in root.names(NODE_DIR, item)? {
@@ -295,7 +295,7 @@ fn node_sets(root: &Root, used: &[CpuId]) -> Result<Vec<CpuSet>, ReadError> {
         .collect())
 }
 
-/// What distinguishes core types: the rank of the hybrid kind, and the capacity, negated so that the fastest sorts first.
+/// The sort key of a core type: the rank of the hybrid kind, and the capacity, negated so that the fastest sorts first.
 type TypeKey = (usize, i64);
 
 /// Names of `count` types, from the fastest to the slowest.
@@ -330,7 +330,7 @@ impl Kind {
             "highest frequency",
         )?;
         let rank = hybrid.iter().position(|kind| kind.contains(cpu));
-        // Where the kernel lists hybrid kinds, capacities within a kind differ only by favoured cores.
+        // If the kernel lists hybrid kinds, capacities within a kind differ only by favoured cores.
         let slowness = if hybrid.is_empty() {
             -capacity.map_or(0, i64::from)
         } else {
@@ -387,7 +387,7 @@ mod tests {
         assert_eq!((of, groups), (vec![0, 1, 0], vec![cpus("1,3"), cpus("2")]));
         let (of, groups) = number(&used, &[cpus("1-2"), cpus("2-3"), cpus("2-3")]);
         assert_eq!((of, groups), (vec![0, 0, 1], vec![cpus("1-2"), cpus("3")]));
-        // A set that lacks its own CPU still holds it.
+        // A set that lacks its own CPU still includes it.
         let (of, groups) = number(&used, &[cpus(""), cpus("3"), cpus("3")]);
         assert_eq!((of, groups), (vec![0, 1, 1], vec![cpus("1"), cpus("2-3")]));
     }

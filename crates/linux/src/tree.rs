@@ -1,8 +1,8 @@
-//! The processes of one job: its own process, everything that it started, and those that left its session.
+//! The processes of one job: its main process and all descendants, even those that left its session.
 //!
-//! With a cgroup the kernel knows them. Without one they are found by family: the descendants of the job's own process,
-//! and orphans. An orphan becomes a child of the run, which is a subreaper. It is returned to its job by the job's
-//! session, or by the variables in its environment.
+//! With a cgroup the kernel knows them. Without one they are found by family: the descendants of the main process, and
+//! orphans. An orphan becomes a child of the run, which is a subreaper. It is assigned to its job by its session, or by
+//! the variables in its environment.
 
 use crate::cgroup::JobGroup;
 use crate::ledger::Ledger;
@@ -23,20 +23,20 @@ const MOST_LOOKED_AT: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Tree {
     root: Root,
-    /// The job's own process, which leads a session and a group.
+    /// The job's main process, which leads a session and a group.
     pub(crate) main: Process,
-    /// Whether the job's own process has been reaped; its number may belong to another process then.
+    /// Whether the main process has been reaped; its number may then belong to another process.
     pub(crate) main_gone: bool,
-    /// Orphans that were given back to this job.
+    /// Orphans that were assigned to this job.
     orphans: Vec<Process>,
     adopted: u32,
     group: Option<JobGroup>,
-    /// Where its processes are entered, under the number of the job.
+    /// The list for its processes, and the number of the job.
     ledger: Option<(Ledger, u32)>,
 }
 
 impl Tree {
-    /// The processes that there are, and will be.
+    /// The processes of a job with this main process.
     pub(crate) fn new(root: Root, main: Process, group: Option<JobGroup>) -> Tree {
         Tree {
             root,
@@ -49,13 +49,13 @@ impl Tree {
         }
     }
 
-    /// From now on enters processes that may not be found by family in the list of the run.
+    /// From now on enters processes that may not be found by family into the run's list.
     pub(crate) fn with_ledger(mut self, ledger: Ledger, task: u32) -> Tree {
         self.ledger = Some((ledger, task));
         self
     }
 
-    /// Enters a process outside the job's own process group in the list of the run.
+    /// Enters a process outside the job's own process group into the run's list.
     pub(crate) fn note(&self, process: &Process) {
         if let Some((ledger, task)) = &self.ledger {
             ledger.member(*task, process);
@@ -71,8 +71,8 @@ impl Tree {
         self.group.as_ref()
     }
 
-    /// Every process of the job that can be found. With a group these are not only those in it: somebody may have moved
-    /// the job elsewhere.
+    /// Every known process of the job. With a group, this includes processes outside it: another program may have moved
+    /// the job.
     pub(crate) fn members(&self) -> Vec<Process> {
         let mut all = Vec::new();
         if !self.main_gone {
@@ -92,8 +92,8 @@ impl Tree {
         all
     }
 
-    /// Whether it is its own process alone, with a single thread. The folder of the threads has a link for each of them, and
-    /// two others.
+    /// Whether the main process is alone and single-threaded. The folder of its threads has a link for each of them,
+    /// and two others.
     pub(crate) fn is_main_alone(&self) -> bool {
         let pid = self.main.pid;
         let threads = std::fs::metadata(self.root.path(&format!("/proc/{pid}/task")));
@@ -104,7 +104,7 @@ impl Tree {
             && process::children_of_thread(&self.root, pid, pid).is_empty()
     }
 
-    /// Resident memory of that one of its processes that has most, in bytes; 0 if none can be seen.
+    /// Resident memory of its largest process, in bytes; 0 if none is visible.
     pub(crate) fn resident(&self) -> u64 {
         let members = self.members().into_iter().take(MOST_LOOKED_AT);
         members
@@ -113,7 +113,7 @@ impl Tree {
             .unwrap_or(0)
     }
 
-    /// How many threads of the job want a CPU at this moment.
+    /// Number of threads of the job that want a CPU now.
     pub(crate) fn wanting(&self) -> Reading<u32> {
         match &self.group {
             Some(group) => {
@@ -125,7 +125,7 @@ impl Tree {
         }
     }
 
-    /// Whether anything but zombies is left of it.
+    /// Whether any process but zombies is left.
     pub(crate) fn is_alive(&mut self) -> bool {
         self.orphans
             .retain(|orphan| process::lives(&self.root, orphan.pid, orphan.start));
@@ -140,7 +140,7 @@ impl Tree {
         self.adopted += 1;
     }
 
-    /// How many orphans the job has adopted so far.
+    /// Number of orphans that the job has adopted so far.
     pub(crate) fn adopted(&self) -> u32 {
         self.adopted
     }
@@ -158,7 +158,7 @@ impl Tree {
         }
     }
 
-    /// Kills all processes by one request to the kernel; `false` if that can't be done, or does not reach all.
+    /// Kills all processes by one request to the kernel; `false` if that is impossible, or does not reach all.
     pub(crate) fn kill_group(&self) -> bool {
         let Some(group) = &self.group else {
             return false;
@@ -172,7 +172,7 @@ impl Tree {
             .all(|process| process.is_dead() || reached.contains(&process.pid))
     }
 
-    /// Kills all processes by signals. They must stand still, so that none can fork meanwhile.
+    /// Kills all processes by signals. They must be stopped, so that none can fork meanwhile.
     pub(crate) fn kill_each(&self) {
         for _ in 0..KILLS {
             if self.members().iter().all(Process::is_dead) {

@@ -1,5 +1,5 @@
-//! How many threads of a job want a CPU: those in state R, which run or wait for one. That holds wherever the job may run:
-//! of eight threads on one CPU all eight are in that state.
+//! The number of threads of a job that want a CPU: threads in state R, which run or wait for one. It does not depend on
+//! the job's CPUs: if eight threads share one CPU, all eight are in that state.
 
 use crate::process::{self, Process};
 use crate::root::Root;
@@ -7,10 +7,10 @@ use crate::sys::RawPid;
 use cosched_core::{Absence, Reading};
 
 /// Maximum number of threads read, so that a job of thousands does not cost too much of a quantum. The count is then
-/// too low, and still above the CPUs of most machines.
+/// too low, but still above the CPUs of most machines.
 const MOST_THREADS: usize = 256;
 
-/// The threads of these processes that want a CPU at this moment.
+/// The number of threads of these processes that want a CPU now.
 pub(crate) fn wanting(root: &Root, processes: impl IntoIterator<Item = Process>) -> Reading<u32> {
     let (mut looked_at, mut wanting, mut some_is_there) = (0, 0, false);
     for process in processes {
@@ -23,7 +23,7 @@ pub(crate) fn wanting(root: &Root, processes: impl IntoIterator<Item = Process>)
             wanting += u32::from(process.wants_cpu());
             continue;
         }
-        // The first thread may have ended, so that the process's own state says nothing about the others.
+        // The first thread may have ended; the process's own state then says nothing about the others.
         for tid in process::threads(root, process.pid)
             .into_iter()
             .take(MOST_THREADS - looked_at)
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    /// Writes a process whose threads are in these states; their numbers follow its own.
+    /// Writes a process with threads in these states; their numbers follow its own.
     fn write(dir: &Path, pid: RawPid, states: &str) -> Process {
         let stat = |id: RawPid, state: char| {
             format!(

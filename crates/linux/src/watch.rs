@@ -1,8 +1,8 @@
-//! The files by which a live run is watched, in the user's runtime folder, and the live runs.
+//! The files of a live run for observers, in the user's runtime folder, and the search for live runs.
 //!
-//! `status-RUN` is the state of the run. `requests-RUN` is a pipe on which others ask the run for something. RUN is the
-//! identity of the run. Only the owner of the folder and root can reach them. The next start, `cosched thaw` and each
-//! search for live runs remove the files of killed runs.
+//! `status-RUN` is the state of the run. `requests-RUN` is a pipe for requests to the run. RUN is the identity of the
+//! run. Only the owner of the folder and root can access them. The next start, `cosched thaw` and each search for live
+//! runs remove the files of killed runs.
 
 use crate::process;
 use crate::root::Root;
@@ -18,10 +18,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::SystemTime;
 
 const STATUS: &str = "status-";
-/// The next state, until it is whole.
+/// The next state, while it is being written.
 const NEXT: &str = "next-status-";
 const REQUESTS: &str = "requests-";
-/// The beginnings of the names of all files of live runs.
+/// Prefixes of all files of live runs.
 const PREFIXES: [&str; 3] = [STATUS, "run-", "cpus-"];
 /// Maximum length of a request. The kernel never splits a write of this length to a pipe.
 const MAX_REQUEST: usize = rustix::pipe::PIPE_BUF;
@@ -35,11 +35,11 @@ const MAX_STATUS: u64 = 64 << 20;
 pub struct EndRequest {
     /// The number of the job.
     pub end: u32,
-    /// Its name. A job of another name is not ended: the user saw another batch.
+    /// Its name. If the name differs, the job is not ended: the user saw another batch.
     pub name: String,
 }
 
-/// The files by which a run is watched. They are removed when this is dropped.
+/// The files of a run for observers. They are removed when this is dropped.
 #[derive(Debug)]
 pub struct WatchFiles {
     folder: Folder,
@@ -48,10 +48,10 @@ pub struct WatchFiles {
 }
 
 impl WatchFiles {
-    /// Makes the files of the run that this process leads.
+    /// Creates the files of the run led by this process.
     ///
     /// # Errors
-    /// There is no folder for them, or they can't be made in it.
+    /// There is no folder for them, or they cannot be created in it.
     pub fn make(root: &Root) -> Result<WatchFiles, NoFolder> {
         let folder = Folder::own(root)?;
         let run = RunId::own(root).ok_or(NoFolder::Missing)?.to_string();
@@ -98,17 +98,17 @@ impl Drop for WatchFiles {
     }
 }
 
-/// Makes a pipe with a name, and opens it. It is open for writing too, so that its reader sees no end.
+/// Creates and opens a named pipe. It is open for writing too, so that its reader sees no end of file.
 fn make_pipe(folder: &Folder, name: &str) -> io::Result<File> {
     let mode = Mode::RUSR | Mode::WUSR;
     mkfifoat(folder, name, mode)?;
-    // Whatever the mask for new files says.
+    // Whatever the umask.
     chmodat(folder, name, mode, AtFlags::empty())?;
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(File::from(openat(folder, name, flags, Mode::empty())?))
 }
 
-/// The requests to a run. Reading them never blocks.
+/// Requests to a run. Reading them never blocks.
 #[derive(Debug)]
 pub struct Requests {
     pipe: File,
@@ -122,7 +122,7 @@ impl AsFd for Requests {
 }
 
 impl Requests {
-    /// Reads the requests that have come. Skips lines that are no requests.
+    /// Reads the pending requests. Skips invalid lines.
     pub(crate) fn take(&mut self, events: &mut Vec<Event>) {
         let mut bytes = vec![0; MAX_READ];
         let read = self.pipe.read(&mut bytes).unwrap_or(0);
@@ -144,18 +144,18 @@ impl Requests {
     }
 }
 
-/// A run that is live, or may be.
+/// A run that is alive, or may be.
 #[derive(Debug)]
 pub struct LiveRun {
     /// Its identity, as in `COSCHED_RUN` of its jobs.
     pub run: String,
-    /// Its process, as it is numbered in its own PID namespace.
+    /// Its process number in its own PID namespace.
     pub pid: i32,
-    /// The user whose run it is.
+    /// The user of the run.
     pub owner: u32,
-    /// It is certainly live; else it can't be seen from here.
+    /// Whether it is certainly alive; if not, it is invisible from here.
     pub is_seen: bool,
-    /// Its folder, if its state is in it.
+    /// Its folder, if that contains its state.
     folder: Option<Folder>,
 }
 
@@ -165,7 +165,7 @@ impl LiveRun {
         self.folder.is_some()
     }
 
-    /// Reads its state, and the age of that in seconds.
+    /// Reads its state, and the age of the state in seconds.
     ///
     /// # Errors
     /// An error of the system; `NotFound` if the run has no state.
@@ -184,7 +184,7 @@ impl LiveRun {
     /// Asks the run to end a job.
     ///
     /// # Errors
-    /// An error of the system: the run ends, or it takes no request now.
+    /// An error of the system: the run is ending, or accepts no requests now.
     pub fn end_job(&self, request: &EndRequest) -> io::Result<()> {
         let folder = self.folder.as_ref().ok_or(io::ErrorKind::NotFound)?;
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -201,8 +201,7 @@ impl LiveRun {
     }
 }
 
-/// The live runs that the caller can find: its own, root's, and for root those of all users. Removes the files of dead
-/// runs.
+/// The live runs that the caller can find: its own, root's, and for root all users'. Removes the files of dead runs.
 pub fn live_runs(root: &Root) -> Vec<LiveRun> {
     forget_dead(root);
     let mut runs: BTreeMap<String, LiveRun> = BTreeMap::new();
@@ -237,7 +236,7 @@ pub fn live_runs(root: &Root) -> Vec<LiveRun> {
     runs.into_values().collect()
 }
 
-/// Removes the files of dead runs, as far as the caller may.
+/// Removes the files of dead runs, as far as permitted.
 pub(crate) fn forget_dead(root: &Root) {
     for folder in Folder::all(root) {
         for prefix in [STATUS, NEXT, REQUESTS] {

@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 /// A loop that keeps a shell busy for some tenths of a second.
 const BURN: &str = "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done";
 
-/// A shell that burns, and then waits for a line before it executes `script`; so counting can begin with `script`.
+/// A shell that burns, and then waits for a line before it executes `script`, so that counting can start with `script`.
 fn waiting(script: &str) -> Child {
     Command::new("sh")
         .args([
@@ -43,10 +43,10 @@ fn waited_children() -> Nanos {
     Nanos(ns(usage.ru_utime) + ns(usage.ru_stime))
 }
 
-/// A single test, since it looks at the CPU time of all children of this process.
+/// A single test, because it reads the CPU time of all children of this process.
 #[test]
 fn cpu_time_is_that_of_the_whole_tree_while_it_runs_and_after() {
-    // The job's shell only waits; its child burns, says so, waits for a line, and burns again.
+    // The job's shell only waits; its child burns, reports that, waits for a line, and burns again.
     let script = format!("exec 3<&0; ({BURN}; {BURN}; echo burned; read more <&3; {BURN}) & wait");
     let mut child = waiting(&script);
     let mut output = BufReader::new(child.stdout.take().unwrap());
@@ -60,7 +60,7 @@ fn cpu_time_is_that_of_the_whole_tree_while_it_runs_and_after() {
     for problem in &problems {
         println!("{problem}");
     }
-    // Nothing counts before the exec, though the shell has been busy.
+    // Nothing counts before the exec, although the shell has been busy.
     let before = counters.read_cpu_time();
     let before_counts = counters.read();
     input.write_all(b"go\n").unwrap();
@@ -83,7 +83,7 @@ fn cpu_time_is_that_of_the_whole_tree_while_it_runs_and_after() {
                 "a child that still runs counts: {during:?}"
             );
             assert!(after > during + Nanos::from_ms(2), "{during:?} {after:?}");
-            // The first shell burned once before the exec, the job three times: three quarters of all are counted.
+            // The first shell burned once before the exec, the job three times: three quarters are counted.
             let all = waited_children();
             let share = after.share_of(all);
             assert!((0.55..0.95).contains(&share), "{after:?} of {all:?}");
@@ -114,7 +114,7 @@ fn cpu_time_is_that_of_the_whole_tree_while_it_runs_and_after() {
         )),
         other => panic!("{other:?}"),
     }
-    // Every event that is absent said so when it was opened.
+    // Every absent event was reported when it was opened.
     for (counter, count) in after_counts.iter() {
         let told = problems.iter().any(|problem| problem.counter == counter);
         assert!(count.is_value() || told, "{counter}");
@@ -122,7 +122,7 @@ fn cpu_time_is_that_of_the_whole_tree_while_it_runs_and_after() {
     exact_when_everything_is_counted();
 }
 
-/// From the exec on, the task clock and getrusage tell the same.
+/// From the exec on, the task clock and getrusage agree.
 fn exact_when_everything_is_counted() {
     let before = waited_children();
     // Here the shell burns nothing before its exec.
@@ -148,7 +148,7 @@ fn exact_when_everything_is_counted() {
                 counted.as_us(),
                 used.as_us()
             );
-            // getrusage also has the start of the shell and the kernel's part of the exec.
+            // getrusage also includes the start of the shell and the kernel's part of the exec.
             assert!((0.80..1.10).contains(&share), "{counted:?} of {used:?}");
         }
         Reading::Absent(why) => drop(std::io::Write::write_fmt(

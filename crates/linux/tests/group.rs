@@ -1,5 +1,5 @@
-//! Inherited group reads on real processes. The kernel's software events stand in for hardware counters, so that the
-//! test works on any machine: same calls, same groups, other numbers.
+//! Inherited group reads on real processes. The kernel's software events replace hardware counters, so that the test
+//! works on any machine: same calls, same groups, other numbers.
 
 use cosched_core::{Counter, Nanos, Reading};
 use cosched_linux::counters::{JobCounters, Start};
@@ -15,7 +15,7 @@ fn software_events() -> MachineEvents {
     let pmu = dir.path().join("sys/bus/event_source/devices/cpu");
     std::fs::create_dir_all(&pmu).unwrap();
     std::fs::write(pmu.join("type"), "1\n").unwrap();
-    // Above the kernel's last software event, so the kernel refuses it, as hardware refuses an event that it lacks.
+    // Above the kernel's last software event, so the kernel rejects it, as hardware rejects a missing event.
     let unknown = "0xffff";
     let own = [
         "instructions=0x1",
@@ -77,7 +77,7 @@ fn a_group_counts_the_whole_tree_while_it_runs_and_after() {
             && value(after[Counter::Cycles]) >= value(during[Counter::Cycles])
     );
     assert!(after[Counter::MmReads].is_value() && !counters.multiplexed());
-    // The refused events are absent, each with a problem, and the others were not disturbed.
+    // The rejected events are absent, each with a problem, and the others are unaffected.
     for (counter, count) in after.iter() {
         let problem = problems.iter().find(|problem| problem.counter == counter);
         assert_eq!(

@@ -187,7 +187,7 @@ fn hybrid_parts_have_two_types_whatever_their_favoured_cores() {
         ),
         (Some(600), Some(3_900_000))
     );
-    // Where only one type is used, only that one is left.
+    // With only one type in use, only that type remains.
     let machine = tree.read("0-7", Some("4-6")).unwrap().machine;
     assert_eq!(
         (machine.core_types.len(), type_of(&machine, 0)),
@@ -262,7 +262,7 @@ fn without_cache_files_packages_share_and_the_size_is_absent() {
     let machine = tree.machine();
     assert_eq!(lists(&machine.llcs), ["0-1", "2-3"]);
     assert_eq!(machine.llc_bytes, Reading::Absent(Absence::NotTold));
-    // The files tell nothing: every CPU is a core of its own, with one cache and one domain for all.
+    // The files report nothing: every CPU is its own core, with one cache and one domain for all.
     let machine = Tree::new("0-2", "0-2").machine();
     assert_eq!(
         (
@@ -286,7 +286,7 @@ fn offline_and_forbidden_cpus_are_left_out_with_the_reason() {
         .collect();
     assert_eq!(left_out, ["5", "2,9-11", "3-4,8"]);
     assert_eq!(lists(&found.machine.cores), ["0,6", "1,7"]);
-    // A sibling that may not be used is not part of the core.
+    // An unusable sibling is not part of the core.
     assert_eq!(
         lists(&tree.read("0-1", None).unwrap().machine.cores),
         ["0", "1"]

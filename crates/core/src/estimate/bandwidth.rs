@@ -1,8 +1,8 @@
-//! Mean bandwidth of a task since its start, weighted by the time that it ran.
+//! Mean bandwidth of a task since its start, weighted by time.
 
 use crate::units::{Absence, Nanos, Rate, Reading};
 
-/// A mean rate over all intervals whose count is known.
+/// A mean rate over all intervals with a known count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MeanRate {
     count: u64,
@@ -11,7 +11,7 @@ pub(super) struct MeanRate {
 }
 
 impl MeanRate {
-    /// Adds an interval; one without a count is left out of the mean.
+    /// Adds an interval; without a count it is left out of the mean.
     pub(super) fn add(&mut self, count: Reading<u64>, interval: Nanos) {
         match count {
             Reading::Value(count) => {

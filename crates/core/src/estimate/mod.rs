@@ -1,5 +1,5 @@
-//! What the loop learns of a task from its samples. Estimators belong to the loop, so that every policy and every
-//! report sees the same figures.
+//! The loop's estimators of tasks, fed by samples. They belong to the loop, so that every policy and every report sees
+//! the same figures.
 
 mod bandwidth;
 mod learnt;
@@ -27,12 +27,12 @@ pub struct TaskEstimator {
     reads: MeanRate,
     progress: Progress,
     trace: Option<TraceProgress>,
-    /// Where the task ran when its rates on a CPU were measured.
+    /// The CPUs on which the rates per CPU time were measured.
     rated_on: CpuSet,
 }
 
-/// Where a task's progress begins, in quanta. A task that arrives late begins at the least progress of the live tasks, or it
-/// would have the machine to itself until it has caught up with what they did before it came.
+/// A task's initial progress, in quanta. A late task starts at the least progress of the live tasks, or it would own
+/// the machine until it had caught up with their earlier work.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Start {
     /// By estimates.
@@ -42,7 +42,7 @@ pub struct Start {
 }
 
 impl TaskEstimator {
-    /// For a task that begins now; `quantum` is the unit of progress.
+    /// The estimators of a task that starts now; `quantum` is the unit of progress.
     pub fn new(spec: &TaskSpec, quantum: Nanos, start: Start) -> TaskEstimator {
         let trace = spec.solo.trace.clone();
         TaskEstimator {
@@ -54,7 +54,7 @@ impl TaskEstimator {
         }
     }
 
-    /// What is known before the first sample.
+    /// The estimates before the first sample.
     pub fn initial(&self, solo: &SoloProfile) -> Estimates {
         Estimates {
             progress: Reading::Value(self.progress.total()),
@@ -68,7 +68,7 @@ impl TaskEstimator {
         }
     }
 
-    /// Takes in one sample from CPUs with this clock, as a share of that of the fastest type of core.
+    /// Adds one sample from CPUs with this clock, as a share of the fastest core type's clock.
     pub fn update(&mut self, sample: &Sample, clock: f64, estimates: &mut Estimates) {
         if sample.interval == Nanos::ZERO {
             return;
@@ -78,7 +78,7 @@ impl TaskEstimator {
         self.reads
             .add(sample.counts[Counter::MmReads], sample.interval);
         estimates.mm_reads_mean = self.reads.mean();
-        // An interval too short to say anything keeps the rates of the one before it.
+        // An interval too short for a meaningful rate keeps the previous rates.
         let telling = sample.interval.0 * 10 >= self.quantum.0 || estimates.executed == 1;
         if telling {
             estimates.mm_reads = sample.rate(sample.counts[Counter::MmReads]);
@@ -107,8 +107,8 @@ impl TaskEstimator {
         )
     }
 
-    /// The rates while the task has a CPU. A task that hardly used one keeps those of before, as long as it may still
-    /// run on the same CPUs: a core of another type may do otherwise.
+    /// Updates the rates per CPU time. A task that hardly used a CPU keeps its previous rates, as long as it may still
+    /// run on the same CPUs: on another core type the rates may differ.
     fn rate_on_cpu(&mut self, sample: &Sample, estimates: &mut Estimates) {
         let telling = sample
             .cpu_time
@@ -123,12 +123,12 @@ impl TaskEstimator {
         }
     }
 
-    /// Progress earned in this run, without what a late task was credited with at its start.
+    /// Progress earned in this run, without a late task's initial credit.
     pub fn earned(&self) -> f64 {
         self.progress.earned()
     }
 
-    /// The same by the trace of a solo run; `None` without one, or when counters failed on the way.
+    /// The same by the trace of a solo run; `None` without a trace, or after a counter failure.
     pub fn earned_by_trace(&self) -> Option<f64> {
         self.trace
             .as_ref()
@@ -137,7 +137,7 @@ impl TaskEstimator {
     }
 }
 
-/// The rate at which a task wrote lines to memory: counted, or else its part of what its memory domain wrote.
+/// The rate of lines written to memory: counted, or else the task's share of the writes of its memory domain.
 fn write_rate(sample: &Sample, reads: Reading<Rate>) -> Reading<Rate> {
     let counted = sample.rate(sample.counts[Counter::MmWrites]);
     match (

@@ -1,14 +1,14 @@
-//! Progress: how much solo execution a task has done (Perf&Fair, Eq. 1).
+//! Progress: the solo execution that a task has done (Perf&Fair, Eq. 1).
 //!
-//! Each interval adds instructions / instructions per second alone, in quanta. At one clock that is Eq. 1, the sum of IPC
-//! measured / IPC alone over the executed quanta; unlike it, it stays right where the kernel time-shares, where the clock
-//! changes, and where cores differ. Instructions per second alone are those of the last interval in which the task ran in
-//! low contention, per CPU time.
+//! Each interval adds instructions / solo instructions per second, in quanta. At one clock that is Eq. 1: the sum of
+//! measured IPC / solo IPC over the executed quanta. Unlike Eq. 1 it stays correct where the kernel time-shares, where
+//! the clock changes, and where cores differ. The solo rate, per CPU time, is from the last interval in which the task
+//! ran in low contention.
 //!
-//! An interval is worth at most its own CPU time (ours): a task whose phases differ in their IPC would otherwise be credited
-//! with many times its work when a slow phase was measured alone. The paper's rule of one quantum of distance relies on
-//! it too. What was executed before the first such interval is counted when it is there, under the same bound; until then
-//! it counts as if nothing had slowed the task.
+//! An interval is worth at most its own CPU time (ours). Otherwise a task with phases of different IPC would be
+//! credited with many times its work when a slow phase was measured alone. The paper's rule of one quantum of distance
+//! relies on this too. Work before the first solo rate is rated once that rate is known, under the same bound; until
+//! then it counts as if without slowdown.
 
 use crate::counter::Counter;
 use crate::placement::Purpose;
@@ -22,18 +22,18 @@ pub(super) struct Progress {
     start: f64,
     /// CPUs that the task needs at once.
     width: u32,
-    /// Quanta' worth of solo execution, rated against the solo rate or, without counters, by CPU time.
+    /// Solo execution in quanta, rated against the solo rate or, without counters, by CPU time.
     done: f64,
-    /// The part of that which is CPU time, because nothing was counted.
+    /// The part of `done` that is CPU time, because nothing was counted.
     uncounted: f64,
     unrated: Unrated,
     solo: Option<Solo>,
     age: f64,
-    /// Why the last interval could not be rated, if it could not.
+    /// Why the last interval was not rated, if so.
     absence: Option<Absence>,
 }
 
-/// What a task does alone.
+/// Solo rates of a task.
 #[derive(Clone, Copy, Debug)]
 struct Solo {
     /// Instructions per nanosecond of CPU time.
@@ -42,12 +42,12 @@ struct Solo {
     ipc: Reading<f64>,
 }
 
-/// What was executed before the first solo rate: sums over intervals of nearly the same instructions per CPU time, so that
-/// each can be bounded by itself and the memory stays small.
+/// Work before the first solo rate: sums over intervals with nearly the same instructions per CPU time. So each class
+/// can be bounded by itself, and memory stays small.
 #[derive(Clone, Debug, Default)]
 struct Unrated {
-    /// By the leading bits of the rate, 16 classes to the octave: instructions per nanosecond x quanta, and quanta of CPU
-    /// time.
+    /// Keyed by the leading bits of the rate, 16 classes per octave: instructions per nanosecond x quanta, and quanta
+    /// of CPU time.
     classes: BTreeMap<u64, (f64, f64)>,
     quanta: f64,
 }
@@ -60,7 +60,7 @@ impl Unrated {
         self.quanta += quanta;
     }
 
-    /// What it is worth at a solo rate.
+    /// The solo execution of this work at a solo rate, in quanta.
     fn worth(&self, solo_rate: f64) -> f64 {
         self.classes
             .values()
@@ -70,7 +70,7 @@ impl Unrated {
 }
 
 impl Progress {
-    /// Of a task of `width` CPUs that begins at `start` quanta.
+    /// The progress of a task of `width` CPUs that starts at `start` quanta.
     pub(super) fn new(start: f64, width: u32) -> Progress {
         Progress {
             start,
@@ -88,7 +88,7 @@ impl Progress {
         self.age += run_quanta(sample, quantum);
         let used = used_quanta(sample, quantum, self.width);
         match sample.counts[Counter::Instructions] {
-            // A task that used no CPU made no progress: nothing is unknown about that.
+            // Without CPU time there is no progress, and that is certain.
             Reading::Value(_) if used == 0.0 => {}
             Reading::Value(instructions) => {
                 self.absence = None;
@@ -126,7 +126,7 @@ impl Progress {
         self.start + self.earned()
     }
 
-    /// The solo IPC, or why there is none: nothing was measured in low contention yet, or the last interval was not counted.
+    /// The solo IPC, or why it is absent: no measurement in low contention yet, or the last interval was not counted.
     pub(super) fn solo_ipc(&self) -> Reading<f64> {
         match self.solo {
             Some(solo) => solo.ipc,
@@ -139,7 +139,7 @@ impl Progress {
     }
 
     pub(super) fn basis(&self) -> ProgressBasis {
-        // What was not counted may be a gap in a long run, or all of it.
+        // The uncounted part may be a gap in a long run, or the whole run.
         if self.uncounted * 2.0 > self.earned() {
             ProgressBasis::CpuTime
         } else if self.solo.is_some() {
@@ -155,7 +155,7 @@ pub(super) fn run_quanta(sample: &Sample, quantum: Nanos) -> f64 {
     sample.interval.share_of(quantum)
 }
 
-/// The CPU time of an interval in quanta of the `width` CPUs that the task needs; where that is unknown, its length.
+/// The CPU time of an interval, in quanta of `width` CPUs; if unknown, its length.
 pub(super) fn used_quanta(sample: &Sample, quantum: Nanos, width: u32) -> f64 {
     let quanta = run_quanta(sample, quantum);
     match sample.cpu_time {
@@ -166,7 +166,7 @@ pub(super) fn used_quanta(sample: &Sample, quantum: Nanos, width: u32) -> f64 {
     }
 }
 
-/// The CPU time of an interval on all CPUs together; where that is unknown, its length on each of them.
+/// The CPU time of an interval, summed over all CPUs; if unknown, its length x `width`.
 fn used_time(sample: &Sample, width: u32) -> Nanos {
     match sample.cpu_time {
         Reading::Value(cpu_time) => cpu_time,
@@ -174,9 +174,9 @@ fn used_time(sample: &Sample, width: u32) -> Nanos {
     }
 }
 
-/// Whether the interval says what the task does alone: it was arranged to, or nothing else ran, with the task's cores to
-/// itself and no ordinary task joining. A measurement must have lasted for half of what was planned, anything else for a
-/// quarter of a quantum.
+/// Whether the interval is a solo measurement: the task had whole cores, no ordinary task joined, and the interval was
+/// planned as a measurement or nothing else ran. A planned measurement must have lasted for half of its plan, any other
+/// interval for a quarter of a quantum.
 fn is_low_contention(sample: &Sample, quantum: Nanos) -> bool {
     let is_arranged =
         sample.purpose == Purpose::MeasureAlone && sample.interval.0 * 2 >= sample.planned.0;
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn an_interval_is_worth_at_most_its_own_time() {
         let mut progress = Progress::new(0.0, 1);
-        // Two phases, one of twenty times the IPC of the other; the slow one is measured alone.
+        // Two phases with IPCs of 20 to 1; the slow one is measured alone.
         for ipc in [2_000, 100, 2_000] {
             progress.add(&sample(200, ipc, Purpose::Run), Q);
         }
@@ -279,14 +279,14 @@ mod tests {
         );
         progress.add(&sample(200, 2_000, Purpose::Run), Q);
         assert_eq!(progress.total(), 5.0);
-        // Slowed down in the slow phase.
+        // A slowdown in the slow phase.
         progress.add(&sample(200, 25, Purpose::Run), Q);
         assert_eq!(progress.total(), 5.25);
     }
 
     #[test]
     fn where_the_kernel_time_shares_only_what_was_executed_counts() {
-        // Half of the CPU, as fast as alone: half of a quantum's worth.
+        // Half of the CPU at solo speed: half a quantum of progress.
         let mut shared = sample(200, 500, Purpose::Run);
         shared.cpu_time = Reading::Value(Nanos::from_ms(100));
         shared.cpus = "0-11".parse().unwrap();
@@ -294,12 +294,12 @@ mod tests {
         progress.add(&sample(200, 1_000, Purpose::MeasureAlone), Q);
         progress.add(&shared, Q);
         assert_eq!(progress.total(), 1.5);
-        // Without counters as well, and whatever the mask.
+        // The same without counters, whatever the mask.
         shared.counts = Counts::absent(Absence::NoCounters);
         let mut uncounted = Progress::new(0.0, 1);
         uncounted.add(&shared, Q);
         assert_eq!(uncounted.total(), 0.5);
-        // A gang of two that had one CPU's worth of time.
+        // A gang of two with the CPU time of one CPU.
         let mut gang = Progress::new(0.0, 2);
         gang.add(&shared, Q);
         assert_eq!(gang.total(), 0.25);
@@ -333,7 +333,7 @@ mod tests {
         let mut progress = Progress::new(0.0, 1);
         progress.add(&short, Q);
         assert_eq!(progress.solo_ipc(), Reading::Value(1.0));
-        // Cut to less than half, it does not.
+        // Cut to less than half, it does not count.
         short.interval = Nanos::from_ms(4);
         let mut progress = Progress::new(0.0, 1);
         progress.add(&short, Q);

@@ -1,6 +1,6 @@
-//! Progress against a trace of a solo run: Eq. 1 of Perf&Fair with the IPC that the task would have had alone over the
-//! very instructions that it executed, as its Oracle has it. Intervals count by their CPU time; on slower types of core,
-//! which the paper does not have, they count for less, as the clock there is slower than that of the fastest.
+//! Progress against a trace of a solo run: Eq. 1 of Perf&Fair with the solo IPC over exactly the executed instructions,
+//! as in its Oracle. Intervals count by their CPU time. On slower core types, which the paper does not have, they count
+//! for less, in proportion to the clock.
 
 use super::progress::used_quanta;
 use crate::counter::Counter;
@@ -18,7 +18,7 @@ pub(super) struct TraceProgress {
     done: f64,
     /// Instructions executed since the task's start.
     position: u64,
-    /// Why the position is not known any more.
+    /// Why the position is unknown, once it is.
     lost: Option<Absence>,
 }
 
@@ -34,7 +34,7 @@ impl TraceProgress {
         }
     }
 
-    /// Takes in one interval; the IPC that the task would have had in it alone.
+    /// Adds one interval, and returns the solo IPC over its instructions.
     pub(super) fn add(&mut self, sample: &Sample, clock: f64, quantum: Nanos) -> Reading<f64> {
         let used = clock * used_quanta(sample, quantum, self.width);
         let counts = (sample.counts[Counter::Instructions], sample.counts.ipc());
@@ -47,11 +47,11 @@ impl TraceProgress {
                 return Reading::Value(alone);
             }
             if counts.1.absence() == Some(Absence::NotYetMeasured) {
-                // It used no cycle at all: nothing was done, and nothing is unknown.
+                // It used no cycle: no work was done, and that is certain.
                 return Reading::Value(alone);
             }
         }
-        // From a gap on nobody knows where in its trace the task is: as if nothing slowed it.
+        // After a gap the task's position in its trace is unknown, so it counts as if without slowdown.
         let why = counts
             .0
             .absence()
@@ -70,7 +70,7 @@ impl TraceProgress {
         self.start + self.done
     }
 
-    /// Whether all of it was measured.
+    /// Whether every interval was measured.
     pub(super) fn is_whole(&self) -> bool {
         self.lost.is_none()
     }
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn each_interval_counts_against_the_trace_at_its_own_place() {
-        // Alone 100 cycles for each 100 instructions, then 400.
+        // Solo: 100 cycles for the first 100 instructions, then 400 for the next 100.
         let trace = Arc::new(SoloTrace::new(vec![(100, 1.0), (200, 0.25)]).unwrap());
         let mut progress = TraceProgress::new(trace, 5.0, 1);
         assert_eq!(progress.add(&sample(200, 100), 1.0, Q), Reading::Value(1.0));
@@ -119,12 +119,12 @@ mod tests {
             (0.375, 5.375),
             "half as fast, for 150 of 200 ms"
         );
-        // Half as many instructions in as many cycles, and yet undisturbed.
+        // Half as many instructions in as many cycles, and yet without slowdown.
         assert_eq!(progress.add(&sample(200, 50), 1.0, Q), Reading::Value(0.25));
         assert_eq!(progress.earned(), 1.125);
         assert_eq!(progress.add(&sample(0, 0), 1.0, Q), Reading::Value(0.25));
         assert_eq!((progress.earned(), progress.is_whole()), (1.125, true));
-        // With half of the clock.
+        // At half the clock.
         progress.add(&sample(200, 50), 0.5, Q);
         assert_eq!(progress.earned(), 1.5);
     }

@@ -1,30 +1,30 @@
-//! Width: how many threads of a task want a CPU at the same time.
+//! Width: the number of threads of a task that want a CPU at the same time.
 //!
-//! A single look says little: a program that starts shows many threads for a moment, and one that reads a file none. So
-//! the width is a median of looks that follow each other, and the greatest such median is what was found: a build that
-//! ends with a single linker has been as wide as its compilers. Looks cost time, so they become rare while they agree.
+//! A single observation is unreliable: a starting program shows many threads for a moment, and a program that reads a
+//! file none. So the estimate is the maximum over medians of consecutive observations: a build that ends with a single
+//! linker has the width of its compilers. Observations cost time, so they become rare while they agree.
 
 use crate::units::{Absence, Reading};
 use std::collections::VecDeque;
 
-/// Looks that a median is taken of.
+/// Observations per median.
 const WINDOW: usize = 5;
-/// Looks without which there is no median.
+/// Least number of observations for a median.
 const LEAST: usize = 3;
-/// The greatest number of intervals from one look to the next.
+/// Longest gap between observations, in intervals.
 const RAREST: u32 = 32;
 
-/// What is known of a task's width.
+/// The estimator of a task's width.
 #[derive(Clone, Debug)]
 pub(crate) struct WidthEstimator {
-    /// The last looks, the oldest first.
+    /// The last observations, the oldest first.
     window: VecDeque<u32>,
     looks: u32,
-    /// Intervals from one look to the next.
+    /// Intervals from one observation to the next.
     gap: u32,
-    /// Intervals that have ended since the last look.
+    /// Intervals that have ended since the last observation.
     passed: u32,
-    /// The greatest median so far; before there is one, the least of the looks.
+    /// The largest median so far; before the first median, the minimum of the observations.
     found: Reading<u32>,
 }
 
@@ -40,18 +40,18 @@ impl WidthEstimator {
         }
     }
 
-    /// Notes that an interval of the task has ended; whether it is time for a look.
+    /// Counts an ended interval, and returns whether an observation is due.
     pub(crate) fn is_due(&mut self) -> bool {
         self.passed = self.passed.saturating_add(1);
         self.passed >= self.gap
     }
 
-    /// Looks taken so far.
+    /// Number of observations so far.
     pub(crate) fn looks(&self) -> u32 {
         self.looks
     }
 
-    /// Takes in a look: how many threads of the task want a CPU now. A task that sleeps is of width 1.
+    /// Adds an observation: the number of threads that want a CPU now. A sleeping task has width 1.
     pub(crate) fn add(&mut self, wanting: Reading<u32>) {
         self.looks += 1;
         self.passed = 0;
@@ -71,7 +71,7 @@ impl WidthEstimator {
         let mut sorted: Vec<u32> = self.window.iter().copied().collect();
         sorted.sort_unstable();
         let median = sorted[(sorted.len() - 1) / 2];
-        // The first median is never below the least of the looks before it.
+        // The first median is never below the minimum of the observations before it.
         self.found = Reading::Value(match self.found.value() {
             Some(found) if self.window.len() >= LEAST => found.max(median),
             _ => sorted[0],
@@ -84,7 +84,7 @@ impl WidthEstimator {
         };
     }
 
-    /// The greatest width that lasted.
+    /// The largest width that lasted.
     pub(crate) fn found(&self) -> Reading<u32> {
         self.found
     }

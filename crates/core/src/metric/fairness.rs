@@ -1,4 +1,4 @@
-//! How fair a run is: whether all tasks are slowed down alike, and how long a task has to wait.
+//! Metrics of fairness: how equal the slowdowns are, and how long tasks wait.
 
 use super::outcome::Outcomes;
 use crate::units::{Nanos, Reading};
@@ -11,13 +11,13 @@ fn least(slowdowns: &[f64]) -> f64 {
     slowdowns.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// Unfairness, >= 1: max s_i / min s_i (Perf&Fair, section 6, which quotes the per cent above 1).
+/// Unfairness, >= 1: max s_i / min s_i (Perf&Fair, section 6, which reports the per cent above 1).
 pub fn unfairness(run: &Outcomes) -> Reading<f64> {
     run.slowdowns()
         .map(|slowdowns| greatest(&slowdowns) / least(&slowdowns))
 }
 
-/// The greatest slowdown of any task, > 0: max s_i.
+/// Maximum slowdown, > 0: max s_i.
 pub fn worst_slowdown(run: &Outcomes) -> Reading<f64> {
     run.slowdowns().map(|slowdowns| greatest(&slowdowns))
 }
@@ -33,7 +33,7 @@ pub fn jain(run: &Outcomes) -> Reading<f64> {
     })
 }
 
-/// The longest time in seconds, >= 0, that any task was without a CPU between two placements.
+/// Longest time in seconds, >= 0, that any task had no CPU between two placements.
 pub fn longest_wait(run: &Outcomes) -> Reading<f64> {
     Reading::Value(
         run.tasks

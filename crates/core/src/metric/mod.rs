@@ -1,13 +1,12 @@
-//! Figures of merit of a run: how fast, how fair, how frugal.
+//! Metrics of a run: speed, fairness, energy.
 //!
-//! [`METRICS`] is the one table of them; listings, the run record, the documentation and the tests go through it. Every
-//! metric is computed from [`Outcomes`] and is either a value or the reason why there is none. A metric over the
-//! slowdowns of all tasks has no value when one task lacks its slowdown, because a figure over the rest would be read
-//! as one over all tasks.
+//! [`METRICS`] is the single table; listings, the run record, the documentation and the tests use it. A metric is
+//! computed from [`Outcomes`]: it is a value, or the reason for its absence. A metric over the slowdowns of all tasks
+//! is absent if one task lacks its slowdown, because readers would take a figure over the rest for one over all tasks.
 //!
 //! Symbols: n tasks; T_i = turnaround of task i, from its arrival to its end; S_i = its solo time, alone on the
-//! machine; s_i = T_i / S_i = its slowdown. Only + - x / are used, in the order of the tasks, so the same run gives
-//! the same bits on every machine.
+//! machine; s_i = T_i / S_i = its slowdown. Only + - x / are used, in the order of the tasks, so the same run gives the
+//! same bits on every machine.
 //!
 //! ```
 //! use cosched_core::metric::{Outcome, Outcomes, metric};
@@ -43,7 +42,7 @@ pub use speed::{antt, mean_ipc, stp, turnaround};
 
 use crate::units::Reading;
 
-/// Which direction of a metric is better.
+/// The better direction of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// Less is better.
@@ -62,10 +61,10 @@ impl Better {
     }
 }
 
-/// What a metric needs to have a value, besides the run itself.
+/// Requirement of a metric, besides the run itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// Nothing that could be missing.
+    /// None.
     Nothing,
     /// Every task's slowdown, hence its solo time.
     Slowdowns,
@@ -75,24 +74,24 @@ pub enum Needs {
     Energy,
 }
 
-/// A figure of merit of a run.
+/// A metric of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// Its name in the run record's `metrics`; it ends with the unit, if there is one.
+    /// Its name in the run record's `metrics`, with the unit last if it has one.
     pub name: &'static str,
     /// Its unit; `1` for a ratio.
     pub unit: &'static str,
-    /// Which direction is better.
+    /// Its better direction.
     pub better: Better,
-    /// What it needs to have a value.
+    /// Its requirement.
     pub needs: Needs,
-    /// What it means, in one line.
+    /// Its definition in one line.
     pub meaning: &'static str,
-    /// What it tells, in a few words for readers of a summary.
+    /// A short explanation for readers of a summary.
     pub hint: &'static str,
     /// Its equation, in the symbols of this module.
     pub equation: &'static str,
-    /// The publication that it comes from.
+    /// Its publication.
     pub source: &'static str,
     compute: fn(&Outcomes) -> Reading<f64>,
 }
@@ -104,12 +103,12 @@ impl Metric {
     }
 }
 
-/// The metric of that name.
+/// The metric with this name.
 pub fn metric(name: &str) -> Option<&'static Metric> {
     METRICS.iter().find(|metric| metric.name == name)
 }
 
-/// Every metric, in the order in which they are shown.
+/// Every metric, in display order.
 pub const METRICS: &[Metric] = &[
     Metric {
         name: "turnaround_s",

@@ -1,12 +1,12 @@
-//! What the metrics are computed from.
+//! The input of the metrics.
 
 use crate::run::{RunResult, TaskResult};
 use crate::units::{Absence, Nanos, Reading};
 
-/// The figures of one task that metrics use.
+/// The figures of one task.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// From its arrival to its end; absent when it did not end, or did not do its work.
+    /// Time from its arrival to its end; absent if it did not end, or failed.
     pub turnaround: Reading<Nanos>,
     /// Its time alone on the machine.
     pub solo: Reading<Nanos>,
@@ -19,8 +19,8 @@ pub struct Outcome {
 impl Outcome {
     /// The outcome of a task, with its solo time.
     ///
-    /// The turnaround of a task that did not end with code 0 is absent: a task that failed after a second did not do
-    /// its work in a second, but it would look like the fastest of all.
+    /// The turnaround of a task is absent unless it exited with code 0. Otherwise a task that failed after a second
+    /// would look like the fastest of all.
     pub fn of(task: &TaskResult, solo: Reading<Nanos>) -> Outcome {
         let turnaround = match (&task.exit, task.turnaround()) {
             (Some(exit), Some(turnaround)) if exit.ok() => Reading::Value(turnaround),
@@ -36,7 +36,7 @@ impl Outcome {
         }
     }
 
-    /// Turnaround / solo time, above 0; 1 is as fast as alone (the slowdown in the unfairness of Perf&Fair, section 6).
+    /// Turnaround / solo time, above 0; 1 is solo speed (the slowdown in the unfairness of Perf&Fair, section 6).
     ///
     /// Absent when either time is absent or zero.
     pub fn slowdown(&self) -> Reading<f64> {
@@ -54,12 +54,12 @@ impl Outcome {
     }
 }
 
-/// The figures of a run that metrics use.
+/// The figures of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcomes {
-    /// Every task, in the order in which they were given.
+    /// Every task, in the order of submission.
     pub tasks: Vec<Outcome>,
-    /// Launch to the end of the last task.
+    /// Time from launch to the end of the last task.
     pub turnaround: Nanos,
     /// Energy of the package in joules.
     pub energy_j: Reading<f64>,
@@ -73,7 +73,7 @@ impl Outcomes {
         })
     }
 
-    /// The outcomes of a run, with the solo times that `solo` gives.
+    /// The outcomes of a run, with the results of `solo` as solo times.
     pub fn with_solo(result: &RunResult, solo: impl Fn(&TaskResult) -> Reading<Nanos>) -> Outcomes {
         Outcomes {
             tasks: result
@@ -86,13 +86,13 @@ impl Outcomes {
         }
     }
 
-    /// Every task's slowdown; absent when a task lacks its own.
+    /// Every task's slowdown; absent if any task lacks it.
     pub fn slowdowns(&self) -> Reading<Vec<f64>> {
         all(self.tasks.iter().map(Outcome::slowdown))
     }
 }
 
-/// All values, if none is absent. If all are absent for the same reason, that reason; otherwise
+/// All values, if none is absent. If all are absent for one reason, that reason; otherwise
 /// [`Absence::SomeTasksLackIt`].
 ///
 /// Without any task the reason is [`Absence::NotStarted`].

@@ -56,7 +56,7 @@ fn by_hand() {
     check("edp_js", 18_000.0);
 }
 
-/// Perf&Fair quotes unfairness as per cent above 1: 18.5 % is 1.185.
+/// Perf&Fair reports unfairness as per cent above 1: 18.5 % is 1.185.
 #[test]
 fn one_task_is_fair_to_itself() {
     let run = run(vec![task(18.0, 12.0, 1.0, 0.0)]);
@@ -116,7 +116,7 @@ fn what_is_missing_is_absent_with_its_reason() {
     }
 }
 
-/// The figures over slowdowns of jobs that all failed say so, however they failed.
+/// If all jobs failed, the figures over slowdowns are absent because of failure, whatever the kind of failure.
 #[test]
 fn jobs_that_all_failed_are_told_as_failed() {
     let mut every = run(vec![task(2.0, 1.0, 1.0, 0.0), task(2.0, 1.0, 1.0, 0.0)]);
@@ -137,7 +137,7 @@ fn jobs_that_all_failed_are_told_as_failed() {
     }
 }
 
-/// A task that was dropped before its start does not hide why the others have no IPC.
+/// A task that was dropped before its start does not hide the reason why the others have no IPC.
 #[test]
 fn tasks_that_did_not_start_do_not_hide_why_there_is_no_ipc() {
     let mut one = run(vec![task(2.0, 1.0, 1.0, 0.0), task(2.0, 1.0, 1.0, 0.0)]);
@@ -264,12 +264,12 @@ proptest! {
         prop_assert!(value("unfairness", &run) >= 1.0);
         let jain = value("jain", &run);
         prop_assert!(jain <= slack && jain * n * slack >= 1.0, "{}", jain);
-        // The mean is never above the greatest, and the arithmetic mean never below the harmonic one.
+        // The mean is at most the maximum, and the arithmetic mean is at least the harmonic mean.
         prop_assert!(value("antt", &run) <= value("worst_slowdown", &run) * slack);
         prop_assert!(value("antt", &run) * value("stp", &run) * slack >= n);
     }
 
-    /// Doubling every solo time is exact. It halves every slowdown and changes no figure of fairness.
+    /// Doubling every solo time is exact. It halves every slowdown and changes no fairness metric.
     #[test]
     fn fairness_does_not_depend_on_the_scale(run in mixes()) {
         let mut doubled = run.clone();
@@ -282,7 +282,7 @@ proptest! {
         prop_assert_eq!(value("stp", &doubled), value("stp", &run) * 2.0);
     }
 
-    /// Equal slowdowns are fair, whatever they are.
+    /// Equal slowdowns are fair, whatever their value.
     #[test]
     fn equal_slowdowns_are_fair(n in 1usize..50, factor in 1u64..1000, solo in 1u64..1 << 30) {
         let task = |ix: usize| {
@@ -296,7 +296,7 @@ proptest! {
         prop_assert!((value("antt", &run) - factor as f64).abs() < 1e-9 * factor as f64);
     }
 
-    /// When one task lacks its slowdown, every figure over slowdowns is absent, and no other.
+    /// If one task lacks its slowdown, every metric over slowdowns is absent, and no other metric is.
     #[test]
     fn one_missing_solo_time(run in mixes(), which in 0usize..40) {
         let mut holed = run.clone();

@@ -1,4 +1,4 @@
-//! Carries out what was decided: as changes, decision by decision, or as plans that the backend carries out by itself.
+//! Carries out decisions, either as changes one decision at a time, or as plans for the backend.
 
 use super::backend::Backend;
 use super::error::RunError;
@@ -16,7 +16,7 @@ use crate::units::Nanos;
 use std::sync::Arc;
 
 impl<B: Backend> Loop<'_, B> {
-    /// Carries out a decision that was checked, and brings the loop's own picture in line with it.
+    /// Carries out a checked decision and updates the snapshot.
     pub(super) fn carry_out(&mut self, mut decision: Decision) -> Result<(), RunError<B::Error>> {
         for change in decision
             .changes
@@ -43,7 +43,7 @@ impl<B: Backend> Loop<'_, B> {
         installed
     }
 
-    /// Hands the backend a plan, made from the loop's picture and the order of the waiting tasks.
+    /// Gives the backend a plan, made from the snapshot and the order of the waiting tasks.
     fn install(
         &mut self,
         waits: &[Wait],
@@ -73,7 +73,7 @@ impl<B: Backend> Loop<'_, B> {
         Ok(())
     }
 
-    /// Opens an interval for each task that may fill in, and ends those of tasks that no longer may.
+    /// Opens an interval for each filler, and ends those of former fillers.
     fn watch_fillers(&mut self, fillers: &[TaskId]) {
         let mut over = Vec::new();
         for task in self.snap.tasks.iter().filter(|task| task.running.is_none()) {
@@ -104,7 +104,7 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
-    /// Notes that a plan is in force.
+    /// Records that a plan is in force.
     pub(super) fn plan_adopted(&mut self, now: Nanos, generation: u64) {
         if let Some(plans) = &mut self.plans {
             plans.adopted += 1;
@@ -112,7 +112,7 @@ impl<B: Backend> Loop<'_, B> {
         self.recorder.plan_adopted(now, generation);
     }
 
-    /// Goes on without plans: carries out the loop's picture of what runs as changes, and has everything decided anew.
+    /// Continues without plans: applies the present placements as changes, and requests a new decision for all tasks.
     pub(super) fn give_up_plans(
         &mut self,
         now: Nanos,

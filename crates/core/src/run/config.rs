@@ -1,4 +1,4 @@
-//! The settings of a run, besides its tasks and its policy.
+//! Settings of a run, except its tasks and its policy.
 
 use crate::units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -11,48 +11,48 @@ use strum::{EnumIter, EnumMessage, EnumString, IntoStaticStr};
 pub struct RunConfig {
     /// The unit of progress: the policy's ordinary quantum.
     pub quantum: Nanos,
-    /// Tasks that may be live at once; the rest queue.
+    /// Maximum number of admitted tasks; the rest queue.
     pub jobs: usize,
-    /// In which order tasks are let in that have arrived.
+    /// Order of admission of the tasks that have arrived.
     pub order: Order,
-    /// No started task is kept frozen much longer than this.
+    /// Bound on the time that a started task stays frozen; exceeded only slightly.
     pub max_pause: Nanos,
-    /// When to give up early.
+    /// Condition for stopping early.
     pub halt: Halt,
-    /// A task that has been placed for longer than this is ended.
+    /// Limit on the time that a task is placed; the task is then ended.
     pub timeout: Option<TimeLimit>,
-    /// Time between the starts of two tasks.
+    /// Least time between the starts of two tasks.
     pub delay: Nanos,
-    /// How often a task that fails is started in all, at least 1. Its result is that of its last attempt.
+    /// Maximum number of starts of a failing task, at least 1. Its result is that of its last attempt.
     pub attempts: u32,
     /// Time from SIGTERM to SIGKILL.
     pub grace: Nanos,
     /// Seed of the run's generator.
     pub seed: u64,
-    /// What becomes of a task that has ended while others have not.
+    /// Whether ended tasks restart while others run.
     pub restart: Restart,
     /// How decisions are carried out.
     pub actuation: Actuation,
-    /// Whether to read what each memory domain moves; for policies that need
+    /// Whether to read the traffic of each memory domain; for policies that need
     /// [`Capability::Traffic`](crate::Capability::Traffic).
     pub traffic: bool,
 }
 
-/// How long a task may be placed.
+/// Limit on the time that a task is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeLimit {
-    /// So long.
+    /// A fixed time.
     Fixed(Nanos),
-    /// So many per cent of the median of the times for which the tasks were placed that ended well; there is no limit
-    /// until [`TimeLimit::LEAST_KNOWN`] have.
+    /// A percentage of the median time placed of the tasks that succeeded; no limit until [`TimeLimit::LEAST_KNOWN`]
+    /// have succeeded.
     PercentOfMedian(u32),
 }
 
 impl TimeLimit {
-    /// The number of times that a median is taken of, at least (as in GNU parallel).
+    /// Least number of times for a median (as in GNU parallel).
     pub const LEAST_KNOWN: usize = 3;
 
-    /// The limit after tasks that took these times, given in rising order; `None` if there is none yet.
+    /// The limit after these times, which are in ascending order; `None` if there is no limit yet.
     pub fn after(self, times: &[Nanos]) -> Option<Nanos> {
         match self {
             TimeLimit::Fixed(time) => Some(time),
@@ -117,16 +117,16 @@ pub enum Actuation {
     Plans,
 }
 
-/// What becomes of a task that has ended while others have not.
+/// Whether an ended task restarts while others run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Restart {
-    /// It is not started again.
+    /// Tasks do not restart.
     #[default]
     Never,
-    /// It is started again if it ended well, until every task has ended once (the experiment of the lucky paper,
-    /// section 4, which keeps the load the same to the end). Its result is that of its first run.
+    /// A task that succeeds restarts until every task has ended once. This keeps the load constant to the end, as in
+    /// the experiment of the lucky paper, section 4. The result of a task is that of its first run.
     UntilLast,
 }
 
@@ -150,50 +150,50 @@ impl Default for RunConfig {
     }
 }
 
-/// What to do when enough jobs have failed, or succeeded.
+/// The condition for halting a run, and the action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Halt {
-    /// What to do when the condition is met.
+    /// The action.
     pub when: HaltWhen,
     /// The jobs that are counted.
     pub on: HaltOn,
-    /// The number of them that meets the condition.
+    /// The number of counted jobs that triggers the action.
     pub count: u32,
-    /// The number is a share of all jobs, in per cent.
+    /// Whether `count` is a percentage of all jobs.
     pub is_percent: bool,
 }
 
-/// How a run is halted.
+/// How a run halts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HaltWhen {
     /// Never.
     #[default]
     Never,
-    /// Start no more jobs, and let those that run finish.
+    /// Start no more jobs, and let running jobs finish.
     Soon,
-    /// End the jobs that run.
+    /// End the running jobs.
     Now,
 }
 
 /// Which jobs a halt rule counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HaltOn {
-    /// Those that failed.
+    /// Failed jobs.
     #[default]
     Failures,
-    /// Those that succeeded.
+    /// Successful jobs.
     Successes,
-    /// Those that ended, well or not.
+    /// All ended jobs.
     Ended,
 }
 
 impl Halt {
-    /// Whether jobs that succeed meet the condition.
+    /// Whether successful jobs count.
     pub fn is_on_successes(&self) -> bool {
         self.on == HaltOn::Successes
     }
 
-    /// What to do after `failed` and `succeeded` of `total` jobs.
+    /// The action after `failed` and `succeeded` of `total` jobs.
     pub fn verdict(&self, failed: u32, succeeded: u32, total: u32) -> HaltWhen {
         let counted = match self.on {
             HaltOn::Failures => failed,
@@ -228,7 +228,7 @@ impl fmt::Display for Halt {
     }
 }
 
-/// A halt rule that can't be read.
+/// An invalid halt rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not a halt rule; expected `never`, or `now` or `soon` with `fail=N`, `success=N`, `done=N` or one of these with `N%`, as in `soon,fail=1`"
@@ -241,7 +241,7 @@ pub struct HaltParseError {
 impl FromStr for Halt {
     type Err = HaltParseError;
 
-    /// Reads GNU parallel's form.
+    /// Parses GNU parallel's form.
     fn from_str(text: &str) -> Result<Halt, HaltParseError> {
         if text == "never" {
             return Ok(Halt::default());

@@ -1,8 +1,8 @@
-//! Why a run can't begin, or can't go on.
+//! Errors of a run.
 
 use crate::units::Absence;
 
-/// A run that can't begin, or can't go on.
+/// Why a run cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError<E: std::error::Error + 'static> {
     /// The backend failed.
@@ -13,22 +13,22 @@ pub enum RunError<E: std::error::Error + 'static> {
     TooLarge {
         /// The task's name.
         name: String,
-        /// CPUs that it needs.
+        /// CPUs needed.
         needs: u32,
-        /// CPUs that it may use.
+        /// CPUs allowed.
         have: usize,
     },
-    /// The tasks are not numbered 0, 1, 2 and so on, in their order.
+    /// The tasks are not numbered 0, 1, 2, ... in their order.
     #[error("task `{name}` is number {is} and should be {should}")]
     Numbering {
         /// The task's name.
         name: String,
-        /// The number that the task has.
+        /// Its number.
         is: u32,
-        /// The number that the task should have: its place in the list, from 0.
+        /// Its expected number: its position in the list, from 0.
         should: usize,
     },
-    /// Plans were asked for, and the backend carries out none.
+    /// Plans were requested, but the backend does not support them.
     #[error("plans can't be carried out here: {0}")]
     NoPlans(Absence),
 }

@@ -1,4 +1,4 @@
-//! Times of the loop's own work, kept in constant memory.
+//! A histogram of the loop's own processing times, in constant memory.
 
 /// A histogram of nanoseconds with buckets of at most 1/32 relative width.
 #[derive(Clone, Debug)]
@@ -47,13 +47,12 @@ impl Histogram {
         self.count += 1;
     }
 
-    /// How many times were added.
+    /// Number of times added.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The `q`-quantile in nanoseconds: a share `q` of all times does not exceed it. It is accurate to 1/32; `None`
-    /// when no time was added.
+    /// The `q`-quantile in nanoseconds, accurate to 1/32; `None` if no time was added.
     pub fn quantile_ns(&self, q: f64) -> Option<u64> {
         if self.count == 0 {
             return None;

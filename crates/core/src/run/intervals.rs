@@ -1,6 +1,6 @@
-//! An interval lasts from a placement, or the last sample, to the next sample. A closed interval becomes a sample,
-//! which feeds the estimators. The loop knows what was planned (which task was placed where, beside which others, and
-//! for how long); the backend says what a task has used. So a sample means the same on every backend.
+//! Intervals: from a placement, or the last sample, to the next sample. A closed interval becomes a sample for the
+//! estimators. The loop knows the plan: where each task was placed, beside which others, and for how long. The backend
+//! reports only usage. So a sample means the same on every backend.
 
 use super::backend::Backend;
 use super::looseness::cpus_of;
@@ -17,8 +17,8 @@ use crate::units::{Nanos, Reading};
 use std::sync::Arc;
 
 impl<B: Backend> Loop<'_, B> {
-    /// Whether a change ends a task's interval: it stops the task, changes its placement or purpose, or gives a filler
-    /// a place of its own.
+    /// Whether a change ends a task's interval: it stops the task, changes its placement or purpose, or places a
+    /// filler.
     pub(super) fn breaks(&self, change: &Change) -> bool {
         let Some(task) = self.snap.task(change.task()) else {
             return false;
@@ -34,7 +34,7 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
-    /// Ends the open intervals of these tasks and feeds the estimators; with `reopen`, the next begins at once.
+    /// Closes the open intervals of these tasks and feeds the estimators; with `reopen`, new intervals start at once.
     pub(super) fn close(&mut self, tasks: &[TaskId], reopen: bool) {
         let now = self.snap.now;
         let mut due = tasks.to_vec();
@@ -52,7 +52,7 @@ impl<B: Backend> Loop<'_, B> {
             self.look_at_widths(&due);
         }
         let traffic = self.traffic_now();
-        // Only a next interval needs the co-runners, and finding them costs a pass over all tasks.
+        // Only a new interval needs the co-runners, and finding them costs a pass over all tasks.
         let co_runners = reopen.then(|| self.running_now());
         for usage in usages {
             let task = usage.task.0 as usize;
@@ -93,7 +93,7 @@ impl<B: Backend> Loop<'_, B> {
                 && sample.interval > Nanos::ZERO
             {
                 if fills_in {
-                    // It began to fill in no later than this, so it waited for no longer.
+                    // It began to fill in no later than this, so this bounds its wait.
                     let began = (last - sample.interval).max(interval.since);
                     record.waited_max = record.waited_max.max(began - view.waiting_since);
                 }
@@ -101,7 +101,7 @@ impl<B: Backend> Loop<'_, B> {
             }
         }
         record.used = merge(usage, &record.used);
-        // A placed task has its CPU also while it sleeps; a filler has one only while it runs.
+        // A placed task owns its CPU even while it sleeps; a filler has one only while it runs.
         record.ran += if fills_in { sample.interval } else { length };
         if let Some(view) = view {
             let estimates = &mut view.estimates;
@@ -110,13 +110,13 @@ impl<B: Backend> Loop<'_, B> {
             record.progress_basis = estimates.progress_basis;
             record.last_solo = estimates.solo_ipc;
         }
-        // A filler that was not needed and a task that slept all the time yield no sample.
+        // An unused filler and a task that slept all the time yield no sample.
         if sample.interval > Nanos::ZERO {
             self.samples.push(sample);
         }
     }
 
-    /// Learns from the samples from this one on, which ended together.
+    /// Learns from the samples from index `first` on, which ended together.
     fn learn(&mut self, first: usize) {
         let samples = &self.samples[first..];
         self.learner.observe(&self.snap.machine, samples);
@@ -137,7 +137,7 @@ impl<B: Backend> Loop<'_, B> {
             .collect()
     }
 
-    /// What the memory domains have moved up to now; empty where that is not read.
+    /// Traffic of the memory domains up to now; empty if it is not read.
     pub(super) fn traffic_now(&mut self) -> Arc<[Traffic]> {
         let now = self.snap.now;
         if self.config.traffic && self.traffic.0 != now {
@@ -148,7 +148,7 @@ impl<B: Backend> Loop<'_, B> {
         self.traffic.1.clone()
     }
 
-    /// Brings the loop's own picture in line with a decision that was applied.
+    /// Updates the snapshot after a decision was applied.
     pub(super) fn commit(&mut self, decision: Decision) {
         let wake = decision.next_wake;
         self.waits = decision.waits;
@@ -182,7 +182,7 @@ impl<B: Backend> Loop<'_, B> {
         let task = &mut self.snap.tasks[position];
         task.running = None;
         task.waiting_since = self.snap.now;
-        // A frozen task can't be seen to wake: it waits like the others.
+        // A frozen task cannot show that it wakes, so it waits like the others.
         task.asleep = false;
         self.records[task.id.0 as usize].interval = None;
     }
@@ -223,7 +223,7 @@ impl<B: Backend> Loop<'_, B> {
         });
     }
 
-    /// Opens intervals for tasks that were just placed, unless theirs go on.
+    /// Opens intervals for tasks that were just placed, unless theirs continue.
     fn open_intervals(&mut self, placed: &[TaskId], wake: Option<Nanos>) {
         if placed.is_empty() {
             return;
@@ -242,7 +242,7 @@ impl<B: Backend> Loop<'_, B> {
                 continue;
             }
             record.interval = Some(Interval {
-                // A task that has just been started runs since its start, which takes time.
+                // A task that has just been started counts from its real start, because starting takes time.
                 since: record.started.map_or(now, |started| started.max(now)),
                 planned_end,
                 purpose: running.purpose,
@@ -255,7 +255,7 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
-    /// Notes in all open intervals who has whole cores, and whether a task joined.
+    /// Updates whole cores and disturbances in all open intervals.
     fn update_intervals(&mut self, joined_ordinary: bool, wake: Option<Nanos>) {
         let now = self.snap.now;
         let whole = self.whole_cores();
@@ -273,15 +273,15 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
-    /// Find for each task of the snapshot whether no other task runs, or may run, on its cores.
+    /// For each task of the snapshot: whether no other task runs, or may run, on its cores.
     fn whole_cores(&self) -> Vec<bool> {
         let running = self
             .snap
             .tasks
             .iter()
             .filter_map(|task| task.running.as_ref());
-        // Where the kernel time-shares, any task may run beside any other. A task then has its cores to itself only if
-        // it is the only one that runs.
+        // Under time-sharing, any task may run beside any other. A task then has whole cores only if no other task
+        // runs.
         if running
             .clone()
             .any(|running| matches!(running.placement, Placement::Shared { .. }))
@@ -300,7 +300,7 @@ impl<B: Backend> Loop<'_, B> {
             .collect()
     }
 
-    /// The cores that a task may run on now, in ascending order; none if it waits.
+    /// The cores on which a task may run now, in ascending order; none if it waits.
     fn cores_of(&self, task: &TaskView) -> Vec<usize> {
         let machine = &*self.snap.machine;
         let record = &self.records[task.id.0 as usize];
@@ -316,7 +316,7 @@ impl<B: Backend> Loop<'_, B> {
     }
 }
 
-/// The sample of an interval in which everything went as planned.
+/// The sample of an interval that went as planned.
 fn planned_sample(snap: &Snapshot, interval: &Interval, usage: &Usage, before: &Usage) -> Sample {
     let length = snap.now - interval.since;
     Sample {
@@ -339,7 +339,7 @@ fn planned_sample(snap: &Snapshot, interval: &Interval, usage: &Usage, before: &
     }
 }
 
-/// The memory domains that a task ran on in an interval. A filler is known to have run near where it ran before.
+/// The memory domains on which a task ran in an interval. A filler runs near its last CPUs.
 fn domains_of(snap: &Snapshot, interval: &Interval, task: TaskId) -> Vec<usize> {
     let machine = &*snap.machine;
     if machine.memory_domains.len() == 1 {
@@ -358,10 +358,10 @@ fn domains_of(snap: &Snapshot, interval: &Interval, task: TaskId) -> Vec<usize> 
     domains
 }
 
-/// Co-runners are ignored if they were there for less than this share of a task's time on a CPU.
+/// Co-runners present for less than this share of a task's time on a CPU are ignored.
 const PASSING: f64 = 0.05;
 
-/// Replaces what was planned by what was observed.
+/// Replaces the planned figures with the observed ones.
 fn observe(sample: &mut Sample, residency: &Residency) {
     let on_cpu = residency.on_cpu;
     let met = residency
@@ -385,8 +385,7 @@ fn delta(now: Reading<Nanos>, before: Reading<Nanos>) -> Reading<Nanos> {
     now.and_then(|now| before.map(|before| now - before))
 }
 
-/// The newer totals. A counter that has stopped answering is absent in them, because its last value is not the task's
-/// total.
+/// The newer totals. A counter that has stopped stays absent, because its last value is not the task's total.
 pub(super) fn merge(new: Usage, old: &Usage) -> Usage {
     Usage {
         multiplexed: new.multiplexed || old.multiplexed,

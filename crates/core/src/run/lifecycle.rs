@@ -1,4 +1,4 @@
-//! How tasks come and go: admission, what happens to them, their end, and their next run.
+//! The life of tasks: admission, events, end, and restart.
 
 use super::backend::{Backend, Event, MayStart};
 use super::config::{HaltWhen, Restart, TimeLimit};
@@ -14,7 +14,7 @@ use crate::units::{Nanos, Reading};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// Delay before the backend is asked again whether one more task may start.
+/// Delay before asking the backend again whether a task may start.
 const ROOM_RETRY: Nanos = Nanos::from_ms(1_000);
 
 /// Maximum number of queued tasks to try when those at the front need too much memory.
@@ -23,7 +23,7 @@ const MOST_ASKED: usize = 64;
 /// SIGINT and SIGQUIT.
 const FROM_KEYBOARD: [i32; 2] = [2, 3];
 
-/// The least progress of live tasks, by either measure, as far as it is known.
+/// The least progress of the admitted tasks, by each known measure.
 #[derive(Default)]
 struct LeastProgress {
     estimated: Option<f64>,
@@ -46,7 +46,7 @@ impl LeastProgress {
         lower(&mut self.learnt, learnt);
     }
 
-    /// Where a task starts that arrives now.
+    /// The initial progress of a task that arrives now.
     fn start(&self) -> Start {
         Start {
             progress: self.estimated.unwrap_or(0.0),
@@ -55,7 +55,7 @@ impl LeastProgress {
     }
 }
 
-/// Lowers the least value to this one, if it is known and less.
+/// Lowers the minimum to this value, if it is known and smaller.
 fn lower(least: &mut Option<f64>, one: Reading<f64>) {
     if let Reading::Value(one) = one {
         *least = Some(least.map_or(one, |least| least.min(one)));
@@ -63,7 +63,7 @@ fn lower(least: &mut Option<f64>, one: Reading<f64>) {
 }
 
 impl<B: Backend> Loop<'_, B> {
-    /// Admits the tasks that are due, as far as the limits allow.
+    /// Admits due tasks, as far as the limits allow.
     pub(super) fn admit(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
         self.room_retry = None;
         let mut least: Option<LeastProgress> = None;
@@ -81,7 +81,7 @@ impl<B: Backend> Loop<'_, B> {
                 break;
             };
             self.ordered = self.ordered.saturating_sub(1);
-            // Looking at all tasks for each that arrives would cost the square of their number.
+            // One pass for all arrivals: one pass for each would cost quadratic time.
             let least = least.get_or_insert_with(|| LeastProgress::of(&self.snap.tasks));
             let start = least.start();
             let record = &mut self.records[id.0 as usize];
@@ -92,7 +92,7 @@ impl<B: Backend> Loop<'_, B> {
             let mut estimates = record.estimator.initial(&record.spec.solo);
             estimates.learnt = self.learner.known(id);
             let view = TaskView {
-                // A task that is started again arrives again; the first time it may have queued since it arrived.
+                // A restarted task arrives again; a new task may have queued since its arrival.
                 arrived: if record.runs > 0 {
                     now
                 } else {
@@ -109,8 +109,8 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
-    /// Brings the tasks that have arrived, and wait to be let in, into their order. A task that begins anew keeps its place:
-    /// those that arrived before it stay before it, and those that arrive later come after it.
+    /// Sorts the queued tasks that have arrived. A restarted task keeps its place: tasks that arrived before it stay
+    /// before it, and later ones come after it.
     fn put_in_order(&mut self, now: Nanos) {
         let Loop {
             records,
@@ -131,8 +131,8 @@ impl<B: Backend> Loop<'_, B> {
         *ordered = arrived;
     }
 
-    /// The place, among those that wait to be let in, of the next task that may be. A task that needs more memory than
-    /// there is lets others pass; when nothing else is left that could run, it is let in all the same.
+    /// The queue position of the next task to admit. A task that exceeds free memory lets others pass. If nothing else
+    /// can run, it is admitted anyway.
     fn place_of_next(&mut self, now: Nanos) -> Option<usize> {
         let any_live = !self.snap.tasks.is_empty() || !self.dying.is_empty();
         let asked = self.ordered.min(MOST_ASKED);
@@ -162,15 +162,15 @@ impl<B: Backend> Loop<'_, B> {
         Some(0)
     }
 
-    /// When the delay after the last start ends; `None` before the first start, and without a delay.
+    /// End of the delay after the last start; `None` before the first start, or without a delay.
     pub(super) fn delay_end(&self) -> Option<Nanos> {
         self.last_start
             .filter(|_| self.config.delay > Nanos::ZERO)
             .map(|last| last + self.config.delay)
     }
 
-    /// Whether a task was admitted and has not been started. With a delay there is at most one: of several, the policy
-    /// could start two at once.
+    /// Whether an admitted task has not been started. With a delay there is at most one, because the policy could start
+    /// two at once.
     fn some_task_is_new(&self) -> bool {
         self.snap
             .tasks
@@ -178,7 +178,7 @@ impl<B: Backend> Loop<'_, B> {
             .any(|task| self.records[task.id.0 as usize].started.is_none())
     }
 
-    /// Takes in one event.
+    /// Handles one event.
     pub(super) fn handle_event(
         &mut self,
         now: Nanos,
@@ -209,8 +209,8 @@ impl<B: Backend> Loop<'_, B> {
                 drain.interrupts += 1;
                 drain.by = EndedBy::Signal(signal);
                 let is_first = drain.interrupts == 1;
-                // At the end of a batch system's time limit SIGTERM comes several times. Whoever presses Ctrl-C again
-                // does not want to wait.
+                // A batch system sends SIGTERM several times at its time limit. A user who presses Ctrl-C again does
+                // not want to wait.
                 let again = !is_first && FROM_KEYBOARD.contains(&signal);
                 if is_first || again {
                     self.recorder
@@ -222,14 +222,14 @@ impl<B: Backend> Loop<'_, B> {
         Ok(())
     }
 
-    /// Notes that a task fell asleep, or woke. When one falls asleep the load on the memory bus falls; that is worth a
-    /// decision where a CPU idles and a task waits.
+    /// Records that a task fell asleep or woke. A sleeping task lowers the load on the memory bus, so the policy is
+    /// asked if a CPU is idle and a task waits.
     fn take_nap(&mut self, now: Nanos, id: TaskId, woke: bool, triggers: &mut Vec<Trigger>) {
         let Some(position) = self.snap.position(id) else {
             return;
         };
         let task = &mut self.snap.tasks[position];
-        // A started task without a place was frozen since: this event is out of date, and the task counts as waiting.
+        // A started task without a place has been frozen since: this event is stale, and the task counts as waiting.
         let frozen = task.running.is_none() && self.records[id.0 as usize].started.is_some();
         let was_awake = !std::mem::replace(&mut task.asleep, !woke && !frozen);
         if woke {
@@ -263,11 +263,11 @@ impl<B: Backend> Loop<'_, B> {
             .any(|task| task.running.is_none() && !task.asleep)
     }
 
-    /// Takes over the machine's new set of CPUs. Tasks whose CPUs are gone are noted as displaced. All tasks are placed
-    /// anew, because they were placed for another machine.
+    /// Adopts the machine's new set of CPUs, and marks tasks whose CPUs are gone as displaced. All tasks are placed
+    /// anew, because the machine has changed.
     pub(super) fn change_machine(&mut self, triggers: &mut Vec<Trigger>) {
         let before = std::mem::replace(&mut self.snap.machine, self.backend.machine());
-        // With a memory domain less or more, the others may have other positions.
+        // When memory domains appear or disappear, the indices of the others may change.
         if before.memory_domains.len() != self.snap.machine.memory_domains.len() {
             self.traffic = (Nanos::MAX, Arc::new([]));
             for interval in self
@@ -289,7 +289,7 @@ impl<B: Backend> Loop<'_, B> {
         triggers.push(Trigger::QuantumEnd);
     }
 
-    /// Handles the end of a task, or that it could not be started.
+    /// Handles the end of a task, or its failed start.
     fn end(&mut self, now: Nanos, id: TaskId, exit: Exit, triggers: &mut Vec<Trigger>) {
         let record = self.records.get(id.0 as usize);
         if record.is_none_or(|record| record.finished.is_some()) {
@@ -317,7 +317,7 @@ impl<B: Backend> Loop<'_, B> {
             let position = self.times.partition_point(|&time| time <= ran);
             self.times.insert(position, ran);
         }
-        // A program that could not be started will not be there the next time either.
+        // A program that failed to start will fail to start again.
         if !ok && is_first && !never_ran && self.begin_attempt(id) {
             let record = &mut self.records[id.0 as usize];
             record.exit = Some(exit);
@@ -330,7 +330,7 @@ impl<B: Backend> Loop<'_, B> {
         if is_first {
             self.report_end(now, id, exit, ok);
         } else if !ok && !was_dying {
-            // The result of a later run does not count, but the user should know that no other run follows.
+            // The result of a later run does not count, but the user should know that the task does not restart.
             let warning = Warning::NotRestarted(id, Some(exit));
             self.recorder.warn(now, &warning);
         }
@@ -343,7 +343,7 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
-    /// Makes a failed task ready for its next attempt, if it has one left.
+    /// Prepares a failed task for its next attempt, if one is left.
     fn begin_attempt(&mut self, id: TaskId) -> bool {
         let record = &self.records[id.0 as usize];
         record.runs < self.config.attempts
@@ -358,7 +358,7 @@ impl<B: Backend> Loop<'_, B> {
         if ok {
             self.counts.succeeded += 1;
         } else if !record.ended_by_user {
-            // A halt rule is not about jobs that the user ends.
+            // A halt rule ignores jobs that the user ends.
             self.counts.failed += 1;
         }
         record.exit = Some(exit);
@@ -387,8 +387,7 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
-    /// Starts a task that has ended well again, as long as some task has not ended once. When every task has, ends all
-    /// of them.
+    /// Restarts a task that succeeded, while some task has not ended once. After that, ends all tasks.
     pub(super) fn restart(&mut self, now: Nanos, id: TaskId, ok: bool) {
         if self.records.iter().all(TaskRecord::has_ended_once) {
             if self.energy_j.is_none() {
@@ -407,19 +406,19 @@ impl<B: Backend> Loop<'_, B> {
         self.queue_again(now, id);
     }
 
-    /// Takes a task that has ended out of scheduling.
+    /// Removes an ended task from scheduling.
     fn leave_scheduling(&mut self, id: TaskId, was_dying: bool, triggers: &mut Vec<Trigger>) {
         if let Some(position) = self.snap.position(id) {
             self.snap.tasks.remove(position);
             self.learner.end(id);
             triggers.push(Trigger::Ended(id));
         } else if was_dying {
-            // It took no part in scheduling any more, but its CPUs are free only now.
+            // It had left scheduling before, but its CPUs are free only now.
             triggers.push(Trigger::Ended(id));
         }
     }
 
-    /// Lets a task begin anew, behind the tasks that have arrived and before those that have not.
+    /// Queues a task for another run, behind the tasks that have arrived and before those that have not.
     fn queue_again(&mut self, now: Nanos, id: TaskId) {
         let Loop {
             records,
@@ -431,7 +430,7 @@ impl<B: Backend> Loop<'_, B> {
         records[id.0 as usize].begin_anew(config.quantum);
         let pos = pending.partition_point(|other| records[other.0 as usize].spec.arrives <= now);
         pending.insert(pos, id);
-        // It stands where it would be put.
+        // It is already in its sorted position.
         *ordered += usize::from(pos == *ordered);
     }
 }

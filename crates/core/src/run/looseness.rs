@@ -1,5 +1,5 @@
-//! Tasks of measured width use what nobody has: a policy gives such a task a CPU of its own, and here it is let onto the
-//! spare CPUs as well. So no policy has to know of it, and what a policy sees and decides stays as it is.
+//! Spare CPUs for tasks of measured width. A policy gives such a task its own CPU, and the loop adds the spare CPUs. So
+//! policies need not know about it, and their view and decisions do not change.
 
 use super::backend::Backend;
 use super::state::Loop;
@@ -11,8 +11,8 @@ use crate::task::{TaskId, Width};
 use crate::topology::CpuSet;
 use std::borrow::Cow;
 
-/// Most tasks that are looked at for their width at one instant, so that a quantum of many tasks costs no more than one
-/// of a few.
+/// Maximum number of width observations at one instant, so that a quantum of many tasks costs no more than one of a
+/// few.
 const MOST_LOOKS: usize = 4;
 
 impl<B: Backend> Loop<'_, B> {
@@ -20,8 +20,8 @@ impl<B: Backend> Loop<'_, B> {
         self.records[id.0 as usize].spec.width == Width::Measured
     }
 
-    /// The changes that carry out a decision: those of the decision, with the spare CPUs for tasks of measured width, and
-    /// changes for tasks that it does not name but for which other CPUs are spare now.
+    /// The changes that carry out a decision: its own changes, with the spare CPUs for tasks of measured width, and
+    /// changes for unnamed tasks whose spare CPUs differ now.
     pub(super) fn loosened<'d>(&mut self, decision: &'d Decision) -> Cow<'d, [Change]> {
         if !self.measures_widths {
             return Cow::Borrowed(&decision.changes);
@@ -62,7 +62,7 @@ impl<B: Backend> Loop<'_, B> {
         Cow::Owned(changes)
     }
 
-    /// The CPUs that nobody has in the loop's picture, for running tasks of measured width.
+    /// The CPUs that are unallocated in the snapshot, for running tasks of measured width.
     pub(super) fn spare(&self, waits: &[Wait]) -> Option<Spare> {
         if !self.measures_widths {
             return None;
@@ -85,7 +85,7 @@ impl<B: Backend> Loop<'_, B> {
         (!cpus.is_empty() && !tasks.is_empty()).then_some(Spare { cpus, tasks })
     }
 
-    /// A placement with the spare CPUs that the task may use.
+    /// The placement, extended by the spare CPUs that the task may use.
     fn with_spare(&self, id: TaskId, placement: &Placement, spare: &CpuSet) -> Placement {
         let Placement::Exclusive { cpus, .. } = placement else {
             return placement.clone();
@@ -102,8 +102,8 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
-    /// Brings the open intervals in line with where tasks really are: one that has begun just now has these CPUs, an
-    /// older one has had others besides.
+    /// Updates the CPUs of open intervals: an interval that starts now has exactly these CPUs, an older one has them in
+    /// addition.
     pub(super) fn note_bounds(&mut self) {
         let now = self.snap.now;
         for task in self.snap.tasks.iter().filter(|task| task.running.is_some()) {
@@ -123,8 +123,8 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
-    /// Looks at how many threads of these tasks want a CPU, where that is measured and it is time. Those that were looked
-    /// at least come first.
+    /// Observes how many threads of these tasks want a CPU, where the width is measured and an observation is due.
+    /// Tasks with the fewest observations come first.
     pub(super) fn look_at_widths(&mut self, tasks: &[TaskId]) {
         let mut due: Vec<TaskId> = Vec::new();
         for &id in tasks {
@@ -144,7 +144,7 @@ impl<B: Backend> Loop<'_, B> {
     }
 }
 
-/// The CPUs that a task may use: its own, and spare ones.
+/// The CPUs that a task may use: its own and spare ones.
 pub(super) fn cpus_of<'t>(width: Width, bound: &'t CpuSet, own: &'t CpuSet) -> &'t CpuSet {
     if width == Width::Measured && !bound.is_empty() {
         bound

@@ -1,7 +1,7 @@
 //! The main loop of a run.
 //!
-//! Each turn: take in what happened, close the intervals of the tasks that it concerns, ask the policy, check its
-//! answer, carry it out, and wait for the next thing to happen.
+//! Each turn: handle events, close the intervals of the affected tasks, ask the policy, check and apply its decision,
+//! and wait for the next event.
 
 use super::backend::{Backend, Event};
 use super::config::{Actuation, RunConfig};
@@ -24,8 +24,8 @@ use crate::units::Nanos;
 /// Runs tasks to their end under a policy.
 ///
 /// # Errors
-/// The tasks are misnumbered or can't run on this machine, plans were asked for and the backend carries out none, or
-/// the backend fails. After an error nothing stays frozen once the backend is dropped.
+/// The tasks are misnumbered or do not fit the machine, plans were requested but are not supported, or the backend
+/// fails. After an error nothing stays frozen once the backend is dropped.
 pub fn run<B: Backend>(
     backend: &mut B,
     policy: &mut dyn Policy,
@@ -42,7 +42,7 @@ pub fn run<B: Backend>(
     Loop::new(backend, policy, recorder, tasks, config).run()
 }
 
-/// Checks that the tasks are numbered in their order, and that each fits the machine.
+/// Checks that the tasks are numbered in order, and that each fits the machine.
 fn check_tasks<E: std::error::Error>(
     tasks: &[TaskSpec],
     machine: &Machine,
@@ -93,7 +93,7 @@ impl<B: Backend> Loop<'_, B> {
             events.clear();
             self.backend.wait(until, &mut events)?;
             let now = self.moment();
-            // What else has happened is seen on the machine as it is now.
+            // The other events are handled with the new machine.
             events.sort_by_key(|event| *event != Event::MachineChanged);
             for event in events.drain(..) {
                 self.handle_event(now, event, &mut triggers)?;
@@ -130,7 +130,7 @@ impl<B: Backend> Loop<'_, B> {
         })
     }
 
-    /// What is told from here on is of this moment. Switches before it are told first, also after plans were given up.
+    /// Updates the snapshot's time. Earlier switches are reported first, even after plans were given up.
     fn moment(&mut self) -> Nanos {
         let now = self.backend.now();
         self.snap.now = now;
@@ -146,7 +146,7 @@ impl<B: Backend> Loop<'_, B> {
         now
     }
 
-    /// Adds the triggers that follow from the time alone, and brings waiting times up to date.
+    /// Adds the triggers that depend on time alone, and updates waiting times.
     fn wake_triggers(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
         if self.next_wake.is_some_and(|at| at <= now) {
             self.next_wake = None;
@@ -220,7 +220,7 @@ impl<B: Backend> Loop<'_, B> {
         let decision = self.policy.decide(&self.snap, &mut self.rng);
         let decided = self.backend.stopwatch();
         let (decision, stood_in) = self.checked(decision);
-        // The interval of a task that the decision stops or moves ends here, unless it was closed just now.
+        // The interval of a task that the decision stops or moves ends here, unless it was just closed.
         let moved = decision.changes.iter().filter(|change| self.breaks(change));
         let moved: Vec<TaskId> = moved.map(Change::task).collect();
         self.close(&moved, false);
@@ -243,7 +243,7 @@ impl<B: Backend> Loop<'_, B> {
         Ok(())
     }
 
-    /// Closes the intervals of all tasks at the end of a quantum, else of those whose lease ends.
+    /// Closes all intervals at the end of a quantum, otherwise those of tasks whose lease ends.
     fn close_for(&mut self, triggers: &[Trigger]) {
         let is_all = triggers.contains(&Trigger::QuantumEnd);
         let due = self.snap.tasks.iter().map(|task| task.id).filter(|&id| {
@@ -254,7 +254,7 @@ impl<B: Backend> Loop<'_, B> {
         self.close(&due, true);
     }
 
-    /// The policy's decision, or that of round-robin if it can't be carried out.
+    /// The policy's decision or, if it is invalid, round-robin's, with whether round-robin stood in.
     fn checked(&mut self, decision: Decision) -> (Decision, bool) {
         let Err(fault) = check(&self.snap, &decision) else {
             return (decision, false);
@@ -266,7 +266,7 @@ impl<B: Backend> Loop<'_, B> {
         if check(&self.snap, &decision).is_ok() {
             return (decision, true);
         }
-        // Not even round-robin's decision can be carried out: leave what runs, and ask again in a quantum.
+        // Round-robin's decision is invalid too: change nothing, and ask again in a quantum.
         let decision = Decision {
             next_wake: Some(now + self.config.quantum),
             ..Decision::default()
@@ -274,7 +274,7 @@ impl<B: Backend> Loop<'_, B> {
         (decision, true)
     }
 
-    /// The next instant at which the loop must act even if no event comes.
+    /// The next instant at which the loop must act even without an event.
     fn next_instant(&self) -> Option<Nanos> {
         let now = self.snap.now;
         let mut instants = vec![self.next_wake, self.room_retry];

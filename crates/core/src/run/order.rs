@@ -1,8 +1,8 @@
-//! In which order tasks are let in that have arrived and wait for a place among the live ones.
+//! The order of admission of tasks that have arrived.
 //!
-//! The longest first: a batch ends when its last task does, and a long task that begins last leaves all other CPUs idle.
-//! Started by falling length, tasks take at most 4/3 - 1/(3 m) of the least possible time on m CPUs, whatever their
-//! lengths; in any order it is up to 2 - 1/m (Graham, SIAM J. Appl. Math. 17(2), 1969).
+//! The longest first: a batch ends with its last task, and a long task that starts last leaves all other CPUs idle.
+//! Started in descending order of length, tasks take at most 4/3 - 1/(3 m) of the minimum time on m CPUs, whatever
+//! their lengths; in any other order up to 2 - 1/m (Graham, SIAM J. Appl. Math. 17(2), 1969).
 
 use super::config::{Order, RunConfig};
 use crate::expected::Expected;
@@ -10,13 +10,12 @@ use crate::task::{TaskId, TaskSpec};
 use crate::units::Nanos;
 use std::cmp::Reverse;
 
-/// The class of each task: tasks of a higher class are let in first, and those of one class in the order in which they were
-/// given.
+/// The class of each task: higher classes are admitted first, and tasks of one class in the order of submission.
 ///
-/// A task of which nothing is known counts as long as the median of those that are known. If it came first, many short
-/// tasks that nobody knows would put off a long one that is known; if it came last, a long one would end the batch alone.
-/// So nothing changes where nothing is known, nor where all that is known is alike; nor where tasks are live one at a time,
-/// since the batch then takes as long in any order.
+/// A task of unknown length gets the median class of the known ones. If it came first, many short unknown tasks would
+/// delay a long known one; if it came last, a long unknown task would end the batch alone. So the order is unchanged if
+/// no length is known, or if all known lengths are alike. It is also unchanged if only one task runs at a time, because
+/// the batch then takes equally long in any order.
 pub(super) fn classes(tasks: &[TaskSpec], config: &RunConfig) -> Vec<u32> {
     let by_length = config.order == Order::Longest && config.jobs > 1;
     let known = tasks.iter().map(|task| {
@@ -33,7 +32,7 @@ pub(super) fn classes(tasks: &[TaskSpec], config: &RunConfig) -> Vec<u32> {
         .collect()
 }
 
-/// The tasks that are there from the start, in the order in which they are let in.
+/// The tasks that arrive at the start, in the order of admission.
 pub fn first_in_order(tasks: &[TaskSpec], config: &RunConfig) -> Vec<TaskId> {
     let classes = classes(tasks, config);
     let mut first: Vec<TaskId> = tasks

@@ -1,4 +1,4 @@
-//! The state of the run, for those who watch it.
+//! Shows the state of the run to observers.
 
 use super::backend::Backend;
 use super::looseness::cpus_of;
@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 
 /// Least time between two states.
 const INTERVAL: Nanos = Nanos::from_ms(1_000);
-/// States take at most one part in so many of the run's time.
+/// Least time between states, as a multiple of the time to produce one.
 const SHARE: u64 = 100;
 
 impl<B: Backend> Loop<'_, B> {
-    /// Shows the recorder the state of the run, if it is time to.
+    /// Shows the recorder the state of the run, if due.
     pub(super) fn show_if_due(&mut self) {
         let now = self.snap.now;
         if now < self.next_state {
@@ -34,7 +34,7 @@ impl<B: Backend> Loop<'_, B> {
         self.next_state = now + INTERVAL.max(Nanos(took.saturating_mul(SHARE)));
     }
 
-    /// Shows the recorder the state of the run, if it wants it.
+    /// Shows the recorder the state of the run, if wanted.
     pub(super) fn show(&mut self) {
         if !self.recorder.wants_state() {
             return;
@@ -67,7 +67,7 @@ impl<B: Backend> Loop<'_, B> {
         });
     }
 
-    /// Reads what the tasks have used whose last reading is old. A paused task has used nothing since it was paused.
+    /// Reads the usage of tasks whose last reading is old. A paused task needs no new reading.
     fn read_old(&mut self, ids: &[TaskId]) -> BTreeMap<TaskId, Usage> {
         let now = self.snap.now;
         let mut old = Vec::new();
@@ -86,7 +86,7 @@ impl<B: Backend> Loop<'_, B> {
             .collect()
     }
 
-    /// The tasks that have arrived and not ended.
+    /// The tasks that have arrived and have not ended.
     fn live_ids(&self) -> Vec<TaskId> {
         let live = self.snap.tasks.iter().map(|task| task.id);
         let mut ids: Vec<TaskId> = live.chain(self.dying.keys().copied()).collect();
@@ -95,7 +95,7 @@ impl<B: Backend> Loop<'_, B> {
     }
 }
 
-/// What the loop knows of its tasks.
+/// The loop's data about its tasks.
 struct Known<'a> {
     records: &'a [TaskRecord],
     snap: &'a Snapshot,

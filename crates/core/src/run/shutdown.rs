@@ -1,4 +1,4 @@
-//! Ending tasks before they end by themselves: limits, interrupts, and the time between asking and killing.
+//! Ends tasks early: time limits, interrupts, and the grace period between SIGTERM and SIGKILL.
 
 use super::backend::{Backend, Kill};
 use super::intervals::merge;
@@ -9,7 +9,7 @@ use crate::task::TaskId;
 use crate::units::Nanos;
 
 impl<B: Backend> Loop<'_, B> {
-    /// Reads the last figures of a task that took no part in scheduling any more.
+    /// Reads the final usage of a task that had left scheduling.
     pub(super) fn final_read(&mut self, id: TaskId) {
         let mut usages = Vec::new();
         self.backend.read(&[id], &mut usages);
@@ -19,21 +19,21 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
-    /// The time for which a task may be placed, as far as that is known.
+    /// The limit on the time that a task is placed, if known.
     pub(super) fn time_limit(&self) -> Option<Nanos> {
         self.config
             .timeout
             .and_then(|limit| limit.after(&self.times))
     }
 
-    /// Ends tasks that have used up their time limit, and kills tasks that were asked to end and have not.
+    /// Ends tasks at their time limit, and kills tasks whose grace period is over.
     pub(super) fn enforce_limits(&mut self, now: Nanos, triggers: &mut Vec<Trigger>) {
         if let Some(limit) = self.time_limit() {
             let mut over = Vec::new();
             for task in &self.snap.tasks {
                 let record = &self.records[task.id.0 as usize];
                 let mut ran = record.ran;
-                // A job that may fill in is not placed: what it ran is counted when its interval ends.
+                // A filler is not placed: its time counts when its interval ends.
                 if let (Some(interval), Some(_)) = (&record.interval, &task.running) {
                     ran += now - interval.since;
                 }
@@ -58,8 +58,7 @@ impl<B: Backend> Loop<'_, B> {
         }
     }
 
-    /// Ends a task that has begun, since the user wants it: as at the end of its time, SIGTERM, and after the grace period
-    /// SIGKILL.
+    /// Ends a started task for the user: SIGTERM, and SIGKILL after the grace period.
     pub(super) fn end_by_user(
         &mut self,
         now: Nanos,
@@ -88,7 +87,7 @@ impl<B: Backend> Loop<'_, B> {
         let live: Vec<TaskId> = self.snap.tasks.iter().map(|task| task.id).collect();
         self.begin_termination(now, &live, at_once);
         if at_once {
-            // Every further signal kills again what is left.
+            // Every further signal kills again.
             for (&id, dying) in &mut self.dying {
                 dying.killed = true;
                 self.backend.kill(id, Kill::Kill);
@@ -105,8 +104,8 @@ impl<B: Backend> Loop<'_, B> {
             .retain(|task| records[task.id.0 as usize].started.is_some());
     }
 
-    /// Asks tasks to end; from now on they take no part in scheduling. All leave the snapshot in one pass: taking each out
-    /// by itself would cost the square of their number.
+    /// Asks tasks to end, and removes them from scheduling. All leave the snapshot in one pass: one pass for each would
+    /// cost quadratic time.
     pub(super) fn begin_termination(&mut self, now: Nanos, tasks: &[TaskId], at_once: bool) {
         self.close(tasks, false);
         for &id in tasks {

@@ -1,6 +1,6 @@
-//! The state of a run in progress. Its behaviour is in the files beside: `main_loop` has the turns, `lifecycle` lets
-//! tasks come and go, `shutdown` ends them, `intervals` turns placements into samples, `actuation` carries out what was
-//! decided.
+//! The state of a run in progress. Its behaviour is in the other files: `main_loop` has the turns, `lifecycle` admits
+//! and ends tasks, `shutdown` ends them early, `intervals` turns placements into samples, `actuation` carries out
+//! decisions.
 
 use super::backend::Backend;
 use super::config::{Actuation, RunConfig};
@@ -28,7 +28,7 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) recorder: &'a mut dyn Recorder,
     pub(super) config: &'a RunConfig,
     pub(super) rng: Rng,
-    /// Its tasks are those that take part in scheduling: arrived, not ended, not dying.
+    /// Its tasks are those in scheduling: arrived, not ended, not dying.
     pub(super) snap: Snapshot,
     pub(super) records: Vec<TaskRecord>,
     pub(super) pending: VecDeque<TaskId>,
@@ -36,18 +36,18 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) ordered: usize,
     /// The [class](super::order::classes) of each task.
     pub(super) classes: Vec<u32>,
-    /// Tasks that were let in.
+    /// Number of tasks admitted.
     pub(super) turns: u32,
-    /// Already warned that tasks wait for memory.
+    /// Whether the user was warned that tasks wait for memory.
     pub(super) told_memory: bool,
-    /// Already warned that a task may exceed free memory.
+    /// Whether the user was warned that a task may exceed free memory.
     pub(super) told_short: bool,
-    /// Whether the width of any task is measured.
+    /// Whether any task has a measured width.
     pub(super) measures_widths: bool,
-    /// Tasks that were asked to end, and when each is killed.
+    /// Tasks that were asked to end, with the deadline of each.
     pub(super) dying: BTreeMap<TaskId, Dying>,
     pub(super) samples: Vec<Sample>,
-    /// What is learnt of the tasks beside each other.
+    /// The learnt model of the tasks.
     pub(super) learner: Learner,
     pub(super) next_wake: Option<Nanos>,
     pub(super) drain: Option<Drain>,
@@ -55,30 +55,29 @@ pub(super) struct Loop<'a, B: Backend> {
     pub(super) overhead: Overhead,
     pub(super) policy_faults: u64,
     pub(super) room_retry: Option<Nanos>,
-    /// When a task was started last.
+    /// Time of the last start.
     pub(super) last_start: Option<Nanos>,
-    /// The times for which the tasks that ended well were placed, in rising order, if the time limit goes by them.
+    /// The times placed of tasks that succeeded, in ascending order, if the time limit depends on them.
     pub(super) times: Vec<Nanos>,
-    /// Energy up to the moment when every task had ended once; `None` until then, and where tasks are not started
-    /// again.
+    /// Energy until every task had ended once; `None` before, and without restarts.
     pub(super) energy_j: Option<Reading<f64>>,
-    /// When the recorder is shown the next state.
+    /// Time at which the next state is due.
     pub(super) next_state: Nanos,
-    /// Why each task waits since the last decision.
+    /// Why each task waits, from the last decision.
     pub(super) waits: Vec<Wait>,
-    /// Tasks that were placed on CPUs that are gone.
+    /// Tasks placed on CPUs that are gone.
     pub(super) displaced: Vec<TaskId>,
-    /// Switches after the [moment](Loop::moment) that is told of.
+    /// Switches later than the present [moment](Loop::moment).
     pub(super) switches: Vec<Switch>,
-    /// What the next plan needs; `None` where decisions are carried out one by one.
+    /// Input of the next plan; `None` where decisions are carried out one by one.
     pub(super) planning: Option<Planning>,
     pub(super) plans: Option<PlanCounts>,
-    /// What the memory domains had moved at the instant at which that was read last.
+    /// The last reading of the memory domains' traffic, with its time.
     pub(super) traffic: (Nanos, Arc<[Traffic]>),
 }
 
 impl<'a, B: Backend> Loop<'a, B> {
-    /// A run that is about to begin.
+    /// A run before its start.
     pub(super) fn new(
         backend: &'a mut B,
         policy: &'a mut dyn Policy,
@@ -139,16 +138,16 @@ impl<'a, B: Backend> Loop<'a, B> {
     }
 }
 
-/// What goes into the next plan besides the decision.
+/// Input of the next plan, besides the decision.
 #[derive(Default)]
 pub(super) struct Planning {
     /// The generation of the last plan; 0 before the first.
     pub(super) generation: u64,
-    /// The admission that the policy published last.
+    /// The last admission that the policy published.
     pub(super) admission: Option<Admission>,
 }
 
-/// How many tasks have failed and succeeded. Only the first end of each task counts.
+/// Numbers of failed and succeeded tasks. Only the first end of each task counts.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Tally {
     pub(super) failed: u32,

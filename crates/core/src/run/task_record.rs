@@ -1,4 +1,4 @@
-//! What the loop keeps of a task from before its arrival to after its end, besides the view that policies see.
+//! The loop's record of a task from before its arrival to after its end, besides the view that policies see.
 
 use super::recorder::TaskResult;
 use crate::estimate::{Earlier, Start, TaskEstimator, WidthEstimator};
@@ -15,22 +15,22 @@ use std::sync::Arc;
 pub(super) struct TaskRecord {
     pub(super) spec: TaskSpec,
     pub(super) estimator: TaskEstimator,
-    /// How many of its threads want a CPU; only if its width is measured.
+    /// The number of threads that want a CPU; used only if the width is measured.
     pub(super) width: WidthEstimator,
-    /// The CPUs that it may use since its last placement: its own, and those that were spare.
+    /// The CPUs that it may use since its last placement: its own and spare ones.
     pub(super) bound: CpuSet,
     pub(super) interval: Option<Interval>,
-    /// What it had used when its last interval ended.
+    /// Usage at the end of its last interval.
     pub(super) used: Usage,
-    /// What else it had used when it ended.
+    /// Other resources used by its end.
     pub(super) resources: Option<Resources>,
     pub(super) started: Option<Nanos>,
     pub(super) finished: Option<Nanos>,
     pub(super) exit: Option<Exit>,
     pub(super) waited_max: Nanos,
-    /// Time placed, in all its intervals.
+    /// Time placed, over all intervals.
     pub(super) ran: Nanos,
-    /// It was placed on CPUs that the kernel shares out.
+    /// Whether it was placed on time-shared CPUs.
     pub(super) shared: bool,
     pub(super) progress_basis: ProgressBasis,
     pub(super) last_solo: Reading<f64>,
@@ -39,15 +39,15 @@ pub(super) struct TaskRecord {
     pub(super) ended_by_user: bool,
     pub(super) told_overdue: bool,
     pub(super) runs: u32,
-    /// The result of the first run, where tasks are started again.
+    /// The result of the first run, if it restarts.
     pub(super) first: Option<Box<TaskResult>>,
-    /// What was learnt of it in its last run.
+    /// The model learnt in its last run.
     pub(super) learnt: Option<Arc<Earlier>>,
-    /// What was learnt of what it has done in this run.
+    /// Solo execution done in this run, by the learnt model.
     pub(super) progress_learnt: Reading<f64>,
 }
 
-/// The open interval of a task that is placed, or that may fill in for one.
+/// The open interval of a placed task or a filler.
 pub(super) struct Interval {
     pub(super) since: Nanos,
     pub(super) planned_end: Option<Nanos>,
@@ -56,7 +56,7 @@ pub(super) struct Interval {
     pub(super) whole_core: bool,
     pub(super) co_runners: Arc<[TaskId]>,
     pub(super) disturbed: bool,
-    /// What the memory domains had moved when it began; empty where that is not read.
+    /// Traffic of the memory domains at its start; empty if it is not read.
     pub(super) traffic: Arc<[Traffic]>,
 }
 
@@ -90,7 +90,7 @@ impl TaskRecord {
         }
     }
 
-    /// Forgets the run that has ended, except its result and the number of runs.
+    /// Resets the record for another run, except the result and the number of runs.
     pub(super) fn begin_anew(&mut self, quantum: Nanos) {
         let fresh = TaskRecord::new(self.spec.clone(), quantum);
         *self = TaskRecord {
@@ -101,7 +101,7 @@ impl TaskRecord {
         };
     }
 
-    /// Notes the end of this run, and returns how it counts.
+    /// Records the end of this run, and returns the exit that counts.
     pub(super) fn finish(&mut self, now: Nanos, exit: Exit, was_dying: bool) -> Exit {
         if matches!(exit, Exit::NotStarted(_)) {
             self.started = None;
@@ -110,7 +110,7 @@ impl TaskRecord {
         self.interval = None;
         self.finished = Some(now);
         self.told_to_end = was_dying && !self.timed_out;
-        // It may have saved its state and left the rest for another time: it is not done.
+        // It may have saved its state and exited early, so it is not complete.
         if (self.told_to_end || self.timed_out) && exit.ok() {
             Exit::ToldToEnd
         } else {
@@ -122,7 +122,7 @@ impl TaskRecord {
         self.first.is_some() || self.finished.is_some()
     }
 
-    /// Quanta' worth of solo execution done in this run of it, and what that is based on.
+    /// Solo execution done in this run, in quanta, and its basis.
     pub(super) fn earned(&self) -> (Reading<f64>, ProgressBasis) {
         let traced = self.estimator.earned_by_trace();
         let basis = if traced.is_some() {
@@ -141,7 +141,7 @@ impl TaskRecord {
         (progress, basis)
     }
 
-    /// The result of the task; of its first run, if it was started again.
+    /// The result of the task; with restarts, of its first run.
     pub(super) fn result(&self) -> TaskResult {
         if let Some(first) = &self.first {
             return TaskResult {

@@ -1,4 +1,4 @@
-//! Tasks that fill the bus take turns, and others run side by side.
+//! Tasks that fill the bus take turns, and other tasks run side by side.
 
 use crate::log::{BUS, LEAST_SLICE, QUANTUM, four, hogs, run_log, simple};
 use crate::memory::Work;
@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 fn four_saturating_tasks_run_one_at_a_time_and_take_turns() {
     // EFS, Figure 7.
     let (log, result) = simple(four(), hogs(4, 4_000), &[]);
-    // At first nothing is known: a quarter of the bus each.
+    // At first nothing is measured: a quarter of the bus each.
     assert_eq!(log.turns[0].runs.len(), 4);
     let sets = log.sets();
     let alone = sets.iter().filter(|set| set.len() == 1).count();
     assert_eq!(alone, sets.len() - 1, "{sets:?}");
-    // Whoever runs goes on until another has not run for t_global (EFS, Eq. 23): five periods.
+    // A task continues until another has not run for t_global (EFS, Eq. 23): five periods.
     let starved: Vec<TaskId> = log
         .turns
         .iter()
@@ -28,7 +28,7 @@ fn four_saturating_tasks_run_one_at_a_time_and_take_turns() {
     let three_others = Nanos(3 * QUANTUM.0);
     let most = log.longest.values().max().unwrap();
     assert!(*most <= t_global + three_others + QUANTUM, "{most:?}");
-    // Those that wait are told why, and that more energy would be used.
+    // The waiting tasks have a reason: more energy would be used.
     for wait in log.turns[1..].iter().flat_map(|turn| &turn.waits) {
         let WaitReason::BusFull {
             demand_milli,
@@ -46,7 +46,7 @@ fn four_saturating_tasks_run_one_at_a_time_and_take_turns() {
             "{energy_with_mj} {energy_without_mj}"
         );
     }
-    // One after the other they take as long as together.
+    // Sequentially they take as long as together.
     assert!(
         result.turnaround <= Nanos::from_ms(16_200),
         "{:?}",
@@ -60,7 +60,7 @@ fn without_stress_on_the_bus_everything_runs_and_nothing_is_lost() {
         let cpus = cores as usize * threads as usize;
         let work = |ms| (0..cpus).map(|_| Work::ms(ms).reads(1)).collect();
         let (log, result) = simple(Machine::uniform("calm", cores, threads), work(3_000), &[]);
-        // With many cores the first guess, one over their number, may not let all in at once. It is soon replaced.
+        // With many cores the first guess, one over their number, may not admit all tasks at once. It is soon replaced.
         let late = log
             .turns
             .iter()
@@ -78,7 +78,7 @@ fn without_stress_on_the_bus_everything_runs_and_nothing_is_lost() {
             .flat_map(|turn| turn.runs.iter().map(|(id, cpus)| (*id, cpus.to_string())));
         assert_eq!(places.collect::<BTreeSet<_>>().len(), cpus, "nobody moves");
     }
-    // More tasks than CPUs share them fairly, and none idles.
+    // More tasks than CPUs share them fairly, and no CPU is idle.
     let (log, result) = simple(
         four(),
         (0..12).map(|_| Work::ms(2_000).reads(2)).collect(),
@@ -106,7 +106,7 @@ fn without_stress_on_the_bus_everything_runs_and_nothing_is_lost() {
 
 #[test]
 fn gangs_are_judged_as_a_whole() {
-    // Two gangs of two that fill the bus take turns, beside a task that computes.
+    // Two gangs of two that fill the bus take turns, beside a compute-bound task.
     let work = vec![
         Work::ms(10_000).reads(BUS),
         Work::ms(10_000).reads(BUS),

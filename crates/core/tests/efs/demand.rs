@@ -1,4 +1,4 @@
-//! The demand of a task for the bus: assumed, counted or given.
+//! A task's demand for the bus: assumed, counted or stated.
 
 use crate::log::{BUS, Log, four, hogs, run_log, simple};
 use crate::memory::{Memory, Work, run_specs};
@@ -45,7 +45,7 @@ fn demands_are_published_when_they_move() {
     );
     let table = AdmissionTable::new();
     let demand = |demand: &Demand| table.demand(DemandClass::from_number(demand.class).unwrap());
-    // The first guess, then what was measured.
+    // The first guess, then the measurement.
     assert!(
         published[0]
             .demands
@@ -63,7 +63,7 @@ fn demands_are_published_when_they_move() {
         last[0] > 0.97 && last[1..].iter().all(|&demand| demand < 0.08),
         "{last:?}"
     );
-    // What power must be made up for by throughput, core by core: 49.2, 61.2, 73.5, 85.8 W.
+    // Throughput must compensate for the power of each further core: 49.2, 61.2, 73.5, 85.8 W.
     let gains = published
         .last()
         .unwrap()
@@ -98,7 +98,7 @@ fn reads_from_memory_are_required_and_traffic_wanted() {
             ..
         }]
     ));
-    // Where demands are given nothing needs to be counted.
+    // With stated demands, nothing needs to be counted.
     let given = Params::resolve(
         "efs",
         entry.params,
@@ -131,7 +131,8 @@ fn given_demands_go_before_what_is_counted() {
         )
         .0
     };
-    // Four that are said to fill the bus run one at a time from the first moment on, though they read next to nothing.
+    // Four tasks with a stated demand of the whole bus run one at a time from the start, although they read next to
+    // nothing.
     let log = given(1_000, 1);
     assert!(
         log.sets().iter().all(|set| set.len() == 1),
@@ -152,7 +153,7 @@ fn given_demands_go_before_what_is_counted() {
     }
     let ran: BTreeSet<u32> = log.sets().into_iter().flatten().collect();
     assert_eq!(ran.len(), 4);
-    // Four that are said to use a fifth of it all run, though each fills it.
+    // Four tasks with a stated demand of a fifth all run, although each fills the bus.
     assert!(given(200, BUS).sets().iter().all(|set| set.len() == 4));
 }
 
@@ -168,7 +169,7 @@ fn without_a_given_demand_a_task_stays_where_it_starts() {
         &RunConfig::default(),
         None,
     );
-    // A quarter of the bus each, which fit beside each other, and not all beside one that fills it.
+    // A quarter of the bus each: they fit beside each other, but not all beside a task that fills the bus.
     assert!(
         log.sets()
             .iter()

@@ -30,7 +30,7 @@ fn nice_values_share_a_cpu_by_their_weights() {
 
 #[test]
 fn queues_are_balanced() {
-    // On each CPU one long and two short tasks would be ideal; numbers alone would put all long ones on one CPU.
+    // One long and three short tasks on each CPU would be ideal; numbers alone would put all long ones on one CPU.
     let work = |i: u64| Work::ms(if i.is_multiple_of(4) { 6_000 } else { 1_000 }).reads(1);
     let (log, result) = simple(four(), (0..16).map(work).collect(), &[]);
     assert!(
@@ -38,13 +38,13 @@ fn queues_are_balanced() {
             .iter()
             .all(|turn| turn.runs.len() == 4 || turn.waits.is_empty())
     );
-    // 36 s of work on four CPUs, of which the longest task takes 6 in a row at best.
+    // 36 s of work on four CPUs; the longest task takes at least 6 s in a row.
     assert!(
         result.turnaround < Nanos::from_ms(10_500),
         "{:?}",
         result.turnaround
     );
-    // A weight of nine others has a CPU for itself.
+    // A task with the weight of nine others gets a CPU for itself.
     let (log, _) = run_log(
         Machine::uniform("two", 2, 1),
         (0..6).map(|_| Work::ms(100_000).reads(1)).collect(),
@@ -67,7 +67,7 @@ fn queues_are_balanced() {
 
 #[test]
 fn the_tasks_that_are_left_share_the_cpus_evenly() {
-    // Three tasks on each CPU, of which two on the second end soon.
+    // Three tasks on each CPU; two of those on the second CPU end soon.
     let work = (0..6)
         .map(|i| Work::ms(if i == 1 || i == 3 { 500 } else { 1_000_000 }).reads(1))
         .collect();

@@ -5,7 +5,7 @@ use crate::memory::{Memory, Work, run_specs};
 use cosched_core::model::power::PowerModel;
 use cosched_core::*;
 
-/// Energy of a run in joules, by the power of the cores that were busy on the paper's machine.
+/// Energy of a run in joules, by the number of busy cores on the paper's machine.
 fn energy_j(policy: &str, work: Vec<Work>) -> f64 {
     let mut world = Memory::new(four(), work);
     world.bus_per_us = Some(BUS);
@@ -34,7 +34,7 @@ fn energy_j(policy: &str, work: Vec<Work>) -> f64 {
 
 #[test]
 fn energy_is_saved_where_the_bus_is_full_and_nowhere_else() {
-    // EFS, Table 1: four copies that only miss. There 47.6 % were saved, also by what this world does not have.
+    // EFS, Table 1: four memory-bound copies. The paper saved 47.6 %, partly by effects that this world does not have.
     let [turns, together] = ["efs", "round-robin"].map(|policy| energy_j(policy, hogs(4, 4_000)));
     assert!(turns < 0.65 * together, "{turns} J and {together} J");
     let calm = || (0..4).map(|_| Work::ms(4_000).reads(2)).collect();
@@ -47,7 +47,8 @@ fn energy_is_saved_where_the_bus_is_full_and_nowhere_else() {
 
 #[test]
 fn cores_idle_only_as_long_as_energy_says_so() {
-    // Beside one that needs nine tenths of the bus, three that compute are welcome, a second such one is not.
+    // Beside a task that needs nine tenths of the bus, three compute-bound tasks are welcome, but not a second such
+    // task.
     let work = || {
         let heavy = (0..2).map(|_| Work::ms(4_000).reads(BUS * 9 / 10));
         heavy
@@ -58,12 +59,12 @@ fn cores_idle_only_as_long_as_energy_says_so() {
     let both =
         |turn: &&TurnLog| turn.runs.contains_key(&TaskId(0)) && turn.runs.contains_key(&TaskId(1));
     assert_eq!(log.turns.iter().skip(1).filter(both).count(), 0);
-    // Those that compute never wait.
+    // Compute-bound tasks never wait.
     assert!(log.longest.keys().all(|id| id.0 < 2), "{:?}", log.longest);
     // For throughput all four run all the time.
     let (log, _) = simple(four(), work(), &[("objective", "throughput")]);
     assert!(log.turns.iter().all(|turn| turn.waits.is_empty()));
-    // Where another core costs next to nothing, so does energy.
+    // If another core costs next to nothing, energy does the same.
     let free = [("p1_w", "0.001"), ("p2_w", "0"), ("p_more_w", "0")];
     let (log, _) = simple(
         four(),
@@ -116,7 +117,7 @@ fn for_throughput_only_what_would_lower_it_waits() {
 
 #[test]
 fn an_idle_cpu_looks_again_when_load_falls() {
-    // The first hog ends within a quantum: the second begins at once, and nobody else is touched.
+    // The first hog ends within a quantum: the second starts at once, and no other task changes.
     let work = vec![
         Work::ms(1_000).reads(BUS),
         Work::ms(3_000).reads(BUS),
@@ -139,7 +140,7 @@ fn an_idle_cpu_looks_again_when_load_falls() {
 
 #[test]
 fn an_idle_cpu_looks_again_when_a_task_falls_asleep() {
-    // Two that exclude each other; the one that runs falls asleep in the middle of a quantum.
+    // Two tasks that exclude each other; the running one falls asleep in the middle of a quantum.
     let mut world = Memory::new(Machine::uniform("two", 2, 1), hogs(2, 3_000));
     world.bus_per_us = Some(BUS);
     let (mut log, specs) = (Log::default(), world.specs());

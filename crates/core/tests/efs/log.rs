@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 pub(crate) const QUANTUM: Nanos = Nanos::from_ms(200);
 /// 4 ms of the kernel's 18 ms.
 pub(crate) const LEAST_SLICE: Nanos = Nanos(44_444_444);
-/// What the bus of the world serves per microsecond, and `efs` assumes.
+/// Capacity of the world's bus per microsecond, as assumed by `efs`.
 pub(crate) const BUS: u64 = 150;
 
-/// What ran after each decision, and what was said of the others.
+/// The running tasks after each decision, and the reasons of the others.
 #[derive(Default)]
 pub(crate) struct Log {
     pub(crate) turns: Vec<TurnLog>,
-    /// Longest wait of each task that had to wait, also for its first time.
+    /// Longest wait of each task that had to wait, including its first wait.
     pub(crate) longest: BTreeMap<TaskId, Nanos>,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct TurnLog {
     pub(crate) until: Nanos,
     pub(crate) runs: BTreeMap<TaskId, CpuSet>,
     pub(crate) waits: Vec<Wait>,
-    /// Tasks that were given a lease: the starved.
+    /// Tasks with a lease: the starved ones.
     pub(crate) starved: Vec<(TaskId, Nanos)>,
     pub(crate) admission: Option<Admission>,
 }

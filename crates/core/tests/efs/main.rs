@@ -1,4 +1,4 @@
-//! `efs` in the world in memory: who runs, who waits and why, and for how long at most.
+//! `efs` in the world in memory: which tasks run, which wait and why, and for how long at most.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)] // The rules are the library's.
 
 mod bus;

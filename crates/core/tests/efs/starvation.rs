@@ -21,7 +21,7 @@ fn the_bounds_of_starvation_are_the_users() {
 
 #[test]
 fn the_starved_runs_at_once_for_its_slice_and_all_are_judged_again() {
-    // Whoever has not run for a period counts as starved; three hogs and a task that computes.
+    // A task that has not run for a period counts as starved; three hogs and a compute-bound task.
     let mut work = hogs(3, 60_000);
     work.push(Work::ms(60_000).reads(0));
     let config = RunConfig {
@@ -49,14 +49,14 @@ fn the_starved_runs_at_once_for_its_slice_and_all_are_judged_again() {
         // With one task on its CPU its lag is 0: the least slice (ours).
         assert_eq!(end - turn.at, LEAST_SLICE);
         assert_eq!(turn.until, end);
-        // The other hogs were stopped, the task that computes was not.
+        // The other hogs were stopped, the compute-bound task was not.
         assert_eq!(turn.runs.keys().collect::<Vec<_>>(), [&task, &TaskId(3)]);
     }
 }
 
 #[test]
 fn the_slice_of_the_starved_is_as_long_as_its_lag_up_to_a_period() {
-    // Two hogs and two light tasks on two CPUs; any lag is too much.
+    // Two hogs and two light tasks on two CPUs; any lag is too large.
     let mut work = hogs(2, 60_000);
     work.extend((0..2).map(|_| Work::ms(60_000).reads(2)));
     let config = RunConfig {
@@ -87,7 +87,7 @@ fn the_slice_of_the_starved_is_as_long_as_its_lag_up_to_a_period() {
         slices.iter().any(|&slice| slice > LEAST_SLICE),
         "{slices:?}"
     );
-    // A slice that is longer than a tick is not cut by it.
+    // A slice that is longer than a tick is not cut by the tick.
     for (turn, next) in log.turns.iter().zip(&log.turns[1..]) {
         for (task, end) in &turn.starved {
             assert!(next.runs.contains_key(task) || next.at >= *end);
@@ -129,14 +129,14 @@ fn a_light_weight_does_not_wait_beyond_the_bound() {
     assert!(longest("0") <= bound(&rule, 2, 1.0), "{:?}", longest("0"));
 }
 
-/// The bound on waiting that the policy states: detection, the starved before it, and one quantum.
+/// The bound on waiting that the policy states: detection, the starved tasks before it, and one quantum.
 fn bound(rule: &Starvation, n: u64, weight_ratio: f64) -> Nanos {
     let period = rule.period_ns(n);
     let factor = rule.local_factor.max(rule.global_factor) as f64 * weight_ratio;
     Nanos((factor * period as f64) as u64 + n * period + QUANTUM.0)
 }
 
-/// A task: its reads per microsecond, nice value, CPUs, and a mask by the bits of a number.
+/// A task: its reads per microsecond, nice value, CPUs, and the bits of its mask.
 type Job = (u64, i8, u32, Option<u32>);
 
 fn job() -> impl Strategy<Value = Job> {
@@ -189,7 +189,7 @@ proptest! {
         };
         let least_nice = jobs.iter().map(|job| job.1).min().unwrap();
         for (task, &waited) in &log.longest {
-            // Weights are whole numbers, so their ratios are not quite powers.
+            // Weights are integers, so their ratios are only nearly powers.
             let ratio = 1.25_f64.powi(i32::from(jobs[task.0 as usize].1 - least_nice)) * 1.01;
             let bound = bound(&rule, jobs.len() as u64, ratio);
             prop_assert!(waited <= bound, "{task}: {waited:?}, bound {bound:?}");

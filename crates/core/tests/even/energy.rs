@@ -1,4 +1,4 @@
-//! What `even` leaves idle to save energy.
+//! The cores that `even` leaves idle to save energy.
 
 use crate::play::{Play, even};
 use cosched_core::model::contention::Asks;
@@ -6,7 +6,7 @@ use cosched_core::*;
 
 #[test]
 fn to_save_energy_cores_stay_idle_though_all_jobs_fit() {
-    // At the default power a second core costs 12 W of some 60 and gains hardly anything here.
+    // At the default power a second core costs 12 W of about 60 and gains hardly anything here.
     for (objective, most) in [("time", 4), ("energy", 2), ("edp", 3)] {
         let mut play = Play::at_a_scarce_memory(objective);
         for _ in 0..40 {
@@ -40,7 +40,7 @@ fn to_save_energy_cores_stay_idle_though_all_jobs_fit() {
 
 #[test]
 fn what_is_left_runs_though_it_brings_less_for_a_watt_than_what_has_ended() {
-    // Four that only compute share the power of the first core; the last one has to pay for it alone.
+    // Four compute-bound tasks share the power of the first core; the last one has to pay for it alone.
     let mut play = Play::at_a_scarce_memory("energy");
     play.policy = even(&[
         ("objective", "energy"),

@@ -1,4 +1,4 @@
-//! `even` from decision to decision: its measurements, what it leaves idle to save energy, and who has the fast cores.
+//! `even` from decision to decision: its measurements, the cores that it leaves idle, and its use of the fast cores.
 
 mod energy;
 mod measurement;

@@ -1,4 +1,4 @@
-//! Who is measured, where, for how long and beside whom.
+//! Which jobs are measured, where, for how long and beside which others.
 
 use crate::play::{Play, cpu_of};
 use cosched_core::model::contention::{Asks, Latency};
@@ -23,7 +23,7 @@ fn jobs_of_which_nothing_was_measured_get_a_core_each_for_two_steps() {
             .iter()
             .all(|wait| matches!(wait.reason, WaitReason::Measuring { .. }))
     );
-    // The second step is the one that counts.
+    // The second step counts.
     play.decide(15, None);
     assert_eq!((play.measured(), play.wake_in()), (first, STEP));
     play.decide(15, None);
@@ -72,7 +72,7 @@ fn nobody_begins_beside_a_measurement_when_a_job_ends() {
         (play.decision.changes.len(), play.measured(), play.wake_in()),
         (0, vec![first[1]], Nanos::from_ms(10))
     );
-    // Without anybody who is measured there is nothing to disturb.
+    // Without a measured job there is nothing to disturb.
     play.end(first[1]);
     play.decide(5, Some(Trigger::Ended(TaskId(first[1]))));
     assert_eq!(
@@ -100,7 +100,7 @@ fn an_overdue_job_does_not_wait_for_a_measurement() {
     play.snap.tasks[late].overdue = true;
     play.decide(5, Some(Trigger::Ended(TaskId(first[0]))));
     assert!(play.snap.tasks[late].running.is_some());
-    // The step that goes on still ends when it was to end.
+    // The continued step still ends at its planned time.
     assert_eq!(play.wake_in(), Nanos::from_ms(10));
     // Nothing is measured while a job is overdue.
     let mut play = Play::new();
@@ -125,7 +125,7 @@ fn who_is_known_to_fill_the_memory_is_measured_without_others_that_read() {
         let shared = play.snap.contention;
         for (id, reads) in (0..).zip(reads) {
             play.learnt(id, |learnt| {
-                // As many cycles as a read takes at a full memory, whether they are laid to the reads or to the core.
+                // As many cycles as a read takes at a full memory, whether attributed to the reads or to the core.
                 let own = if penalty > 0.0 {
                     0.5
                 } else {
@@ -144,7 +144,7 @@ fn who_is_known_to_fill_the_memory_is_measured_without_others_that_read() {
         play.decide(0, None);
         play.measured()
     };
-    // Two that each take what the memory delivers, also if nothing is known of how long they wait for it.
+    // Two jobs that each saturate the memory, also if their waiting time for it is unknown.
     for penalty in [60.0, 0.0] {
         assert_eq!(with(penalty, [0.25, 0.25, 0.0, 0.0]), [0, 2, 3]);
     }
@@ -178,13 +178,13 @@ fn who_hardly_reads_is_measured_beside_jobs_that_fill_the_memory() {
         assert_eq!(play.measured(), [2]);
         (0..2).filter(|&id| cpu_of(&play, id).is_some()).count()
     };
-    // 0.8 % and 40 % of what the memory delivers.
+    // 0.8 % and 40 % of the memory's capacity.
     assert_eq!((company(0.000_2), company(0.01)), (1, 0));
 }
 
 #[test]
 fn a_job_that_is_ahead_is_no_company() {
-    // Two that read much can't be measured together, so that one core is free for others.
+    // Two jobs with many reads cannot be measured together, so one core is free for others.
     let run = |ahead: &[u32]| {
         let mut play = Play::new();
         play.snap.contention.memory.most = Some(0.02);
@@ -257,7 +257,7 @@ fn a_job_is_measured_at_the_cache_where_it_was() {
         .for_each(|cpu| cpu.llc = 1);
     machine.llcs = vec!["0-1".parse().unwrap(), "2-3".parse().unwrap()];
     play.snap.machine = Arc::new(machine);
-    // All but the first two were at the second cache; the last two are the best known.
+    // All but the first two were at the second cache; the last two are known best.
     for (id, task) in (0..).zip(&mut play.snap.tasks) {
         task.last_cpus = CpuSet::from_iter([CpuId(if id < 2 { id } else { 2 + id % 2 })]);
     }
@@ -276,7 +276,7 @@ fn a_job_is_measured_at_the_cache_where_it_was() {
         there.collect::<std::collections::BTreeSet<u32>>(),
         [2, 3].into()
     );
-    // The second step is where the first one was.
+    // The second step is on the same CPUs as the first.
     let before: Vec<_> = (0..8).map(|id| cpu_of(&play, id)).collect();
     play.decide(15, None);
     assert_eq!(

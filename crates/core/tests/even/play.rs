@@ -1,11 +1,11 @@
-//! A play of `even`: single decisions on tasks whose estimates the test sets.
+//! A harness for `even`: single decisions on tasks whose estimates the test sets.
 
 use crate::random::policy;
 use cosched_core::model::contention::{Asks, Latency};
 use cosched_core::*;
 use std::sync::Arc;
 
-/// A policy, its tasks, and what its last decision was.
+/// A policy, its tasks, and its last decision.
 pub(crate) struct Play {
     pub(crate) policy: Box<dyn Policy>,
     pub(crate) snap: Snapshot,
@@ -13,7 +13,7 @@ pub(crate) struct Play {
 }
 
 impl Play {
-    /// Eight tasks on two cores of two CPUs, none of which was measured, at the end of a quantum.
+    /// Eight unmeasured tasks on two cores of two CPUs, at the end of a quantum.
     pub(crate) fn new() -> Play {
         let view = |id: u32| {
             let asks = Asks {
@@ -64,7 +64,7 @@ impl Play {
         }
     }
 
-    /// Four known jobs on four cores, each of which asks for two thirds of what the memory delivers.
+    /// Four known jobs on four cores; each demands two thirds of the memory's capacity.
     pub(crate) fn at_a_scarce_memory(objective: &str) -> Play {
         let mut play = Play::new();
         play.policy = even(&[("objective", objective)]);
@@ -97,7 +97,7 @@ impl Play {
             .count()
     }
 
-    /// What those that ran in a quantum have done, if they had all of the memory.
+    /// Adds a quantum's progress of the running tasks, which share the memory equally.
     pub(crate) fn pass(&mut self) {
         let share = 1.0 / self.running().max(1) as f64;
         let ran: Vec<u32> = self
@@ -129,7 +129,7 @@ impl Play {
         ids.into_iter().for_each(|id| self.learnt(id, &change));
     }
 
-    /// What the policy decides `ms` later, which is carried out. `None` as a trigger: what it asked for is due.
+    /// Makes and applies the policy's decision `ms` later. `None` as a trigger: the requested wake-up is due.
     pub(crate) fn decide(&mut self, ms: u64, trigger: Option<Trigger>) {
         self.snap.now += Nanos::from_ms(ms);
         self.snap.triggers = vec![trigger.unwrap_or(Trigger::QuantumEnd)];
@@ -168,7 +168,7 @@ impl Play {
         self.snap.tasks.retain(|task| task.id != TaskId(id));
     }
 
-    /// Those that run in the present step with a core each.
+    /// The jobs that run in the present step with a core each.
     pub(crate) fn measured(&self) -> Vec<u32> {
         let is_measured = |task: &&TaskView| {
             let whole = |running: &Running| {
@@ -202,7 +202,7 @@ pub(crate) fn even(settings: &[(&str, &str)]) -> Box<dyn Policy> {
     )
 }
 
-/// Which of these CPUs a task has now.
+/// The one of these CPUs that a task has now.
 pub(crate) fn cpu_of(play: &Play, id: u32) -> Option<u32> {
     let task = play
         .snap

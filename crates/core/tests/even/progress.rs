@@ -35,7 +35,7 @@ fn the_fast_core_goes_round_though_all_jobs_fit() {
             ..learnt.asks
         }];
     });
-    // The last one does as much on a slow core, so the fast one is for the others.
+    // The last job is as fast on a slow core, so the fast core is for the others.
     play.learnt(2, |learnt| learnt.slower = vec![learnt.asks]);
     let mut fast = [0; 3];
     for _ in 0..60 {
@@ -62,7 +62,7 @@ fn the_fast_core_goes_round_though_all_jobs_fit() {
             .progress
             - 10.0
     });
-    // 1 and 2 share the fast core. The third would be ahead of them, so it pauses now and then.
+    // 1 and 2 share the fast core. The third would get ahead of them, so it pauses now and then.
     assert!(
         fast[0].abs_diff(fast[1]) <= 3 && fast[2] < 6,
         "{fast:?} {progress:?}"
@@ -73,7 +73,7 @@ fn the_fast_core_goes_round_though_all_jobs_fit() {
     );
 }
 
-/// Whoever waits because of its lead has more progress than the limit that is told, and nobody who runs does.
+/// A task that waits because of its lead has more progress than the reported limit, and no running task does.
 fn leads_are_told_as_they_are(play: &Play) {
     let milli =
         |task: &TaskView| (1e3 * task.estimates.learnt.as_ref().value().unwrap().progress) as u64;
@@ -92,8 +92,8 @@ fn leads_are_told_as_they_are(play: &Play) {
 
 #[test]
 fn who_can_not_keep_up_does_not_stop_the_others() {
-    // One of the jobs does nothing at all, or a quarter of what the others do. A quarter of a small machine is idle for its
-    // sake at most, and a sixth of a larger one.
+    // One job makes no progress at all, or a quarter of the others' progress. For its sake, at most a quarter of a
+    // small machine is idle, and a sixth of a larger one.
     for (cpus, share) in [(4, 0.0), (4, 0.25), (16, 0.0), (16, 0.25)] {
         let mut play = Play::new();
         play.snap.machine = Arc::new(Machine::uniform("one thread a core", cpus, 1));
@@ -134,7 +134,7 @@ fn who_can_not_keep_up_does_not_stop_the_others() {
 fn a_job_that_is_far_ahead_and_can_not_be_stopped_changes_nothing_for_the_others() {
     let mut play = Play::new();
     play.all_learnt(|learnt| (learnt.measured, learnt.error) = (true, 0.0));
-    // The first is critical: it runs in any case.
+    // The first job is critical: it runs in any case.
     play.snap.tasks[0].expected = Some(Expected::of(Nanos::from_ms(9_000_000), ExpectedFrom::Same));
     for id in 1..8 {
         play.snap.tasks[id as usize].expected =

@@ -1,15 +1,15 @@
-//! A tiny world in memory for tests of the loop: tasks run at a speed of their own, time jumps from event to event.
-//! Where it is asked for, tasks slow each other down on the memory bus and in the first-level caches.
+//! A tiny world in memory for tests of the loop: each task has its own speed, and time jumps from event to event.
+//! Optionally, tasks slow each other down on the memory bus and in the first-level caches.
 #![allow(dead_code, unreachable_pub)]
 
 use cosched_core::*;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// What a task does in this world.
+/// A task's behaviour in this world.
 #[derive(Clone, Debug)]
 pub struct Work {
-    /// Time that it needs a CPU.
+    /// CPU time that it needs.
     pub needs: Nanos,
     /// Instructions per cycle at 1 GHz, in thousandths.
     pub ipc_milli: u64,
@@ -19,21 +19,21 @@ pub struct Work {
     pub writes_per_us: u64,
     /// Accesses to the first-level cache per microsecond.
     pub l1_per_us: u64,
-    /// The share of its time on the fastest core for which it waits for memory, whatever the clock.
+    /// The share of its time on the fastest core in which it waits for memory, at any clock.
     pub stalls: f64,
     /// How it ends.
     pub exit: Exit,
     /// Threads, each of which can use a CPU.
     pub threads: u32,
-    /// It does not listen to SIGTERM.
+    /// Whether it ignores SIGTERM.
     pub ignores_term: bool,
-    /// How it ends when it hears SIGTERM; `None` if the signal ends it.
+    /// How it ends after SIGTERM; `None` if the signal kills it.
     pub term_exit: Option<Exit>,
-    /// It can't be started.
+    /// Whether it cannot be started.
     pub broken: bool,
-    /// It can't be started a second time.
+    /// Whether it cannot be started a second time.
     pub once: bool,
-    /// What it does when it is started again; the same, if nothing is said.
+    /// Its behaviour after a restart; `None` for the same.
     pub second: Option<Box<Work>>,
 }
 
@@ -116,7 +116,7 @@ impl State {
     }
 }
 
-/// What happened, for assertions.
+/// An action of the world, for assertions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
     Start(u32),
@@ -133,13 +133,13 @@ pub struct Memory {
     queued: Vec<Event>,
     /// Interrupts to deliver at these instants.
     pub interrupts: Vec<Nanos>,
-    /// Their signals; SIGTERM where there is none.
+    /// Their signals; SIGTERM by default.
     pub signals: VecDeque<i32>,
-    /// Lines per microsecond that the memory bus moves; tasks that ask for more together slow each other down.
+    /// Capacity of the memory bus in lines per microsecond; tasks that together demand more slow each other down.
     pub bus_per_us: Option<u64>,
-    /// Lines per microsecond that other programs read and write on each memory domain; they slow nobody down.
+    /// Lines per microsecond that other programs read and write on each memory domain; they slow no task down.
     pub foreign_per_us: (u64, u64),
-    /// The meters of memory domains do not answer between these instants.
+    /// The meters of memory domains fail between these instants.
     pub traffic_gap: (Nanos, Nanos),
     /// Lines read and written on each memory domain.
     moved: Vec<(u64, u64)>,
@@ -147,24 +147,24 @@ pub struct Memory {
     pub l1_per_us: Option<u64>,
     /// Tasks that fall asleep or wake at these instants, in their order.
     pub naps: Vec<(Nanos, Event)>,
-    /// Counters stop answering at this instant.
+    /// Counters fail from this instant on.
     pub counters_until: Option<Nanos>,
-    /// No room for a further task before this instant.
+    /// No further task may start before this instant.
     pub room_from: Nanos,
-    /// Memory for all tasks together; `None` is more than they ever need.
+    /// Memory for all tasks together; `None` for no limit.
     pub memory: Option<u64>,
-    /// Tasks that were let in, with the memory that they are expected to need.
+    /// Admitted tasks, with their expected memory.
     let_in: BTreeMap<TaskId, u64>,
-    /// Time that passes before a task that is started becomes its program.
+    /// Time from a task's start until it executes its program.
     pub start_takes: Nanos,
-    /// When tasks became their programs.
+    /// When tasks began to execute their programs.
     began: BTreeMap<TaskId, Nanos>,
     pub acts: Vec<(Nanos, Act)>,
-    /// How many tasks each read was about.
+    /// The number of tasks in each read.
     pub reads: Vec<usize>,
     /// The clock of each type of core, as a share of the fastest type's; empty where all are alike.
     pub clocks: Vec<f64>,
-    /// How much each CPU was used, and whether two tasks ever met on one.
+    /// Total use of each CPU.
     pub busy: BTreeMap<u32, Nanos>,
 }
 
@@ -216,8 +216,8 @@ impl Memory {
             .filter(|state| state.placement.is_some() && state.ended.is_none())
     }
 
-    /// The CPUs that a task has, all together: under a shared mask every running task gets its part of the CPUs, which it
-    /// shares with all whose masks meet its own.
+    /// The total share of CPUs that a task has: under a shared mask every running task gets an equal share of the
+    /// mask's CPUs, among all tasks whose masks overlap it.
     fn share(&self, state: &State) -> f64 {
         match &state.placement {
             _ if state.ended.is_some() => 0.0,
@@ -235,7 +235,7 @@ impl Memory {
         }
     }
 
-    /// The clock of the cores on which a task runs, as a share of the fastest type's: a mean, if it may use several types.
+    /// The clock of a task's cores, as a share of the fastest type's: a mean, if it may use several types.
     fn clock(&self, state: &State) -> f64 {
         let Some(placement) = state.placement.as_ref().filter(|_| !self.clocks.is_empty()) else {
             return 1.0;
@@ -245,8 +245,8 @@ impl Memory {
         placement.cpus().iter().map(clock).sum::<f64>() / placement.cpus().len() as f64
     }
 
-    /// The speed of a task while it has a CPU. The part of its time that it keeps the bus busy when alone takes as
-    /// much longer as all ask for more than the bus can move; a core's first-level cache is shared in the same way.
+    /// The speed of a task while it has a CPU. Its solo bus time is stretched by total demand / capacity if the bus is
+    /// overloaded; a core's first-level cache is shared in the same way.
     fn speed(&self, state: &State) -> f64 {
         let longer = |asked: u64, served: u64| (asked as f64 / served as f64).max(1.0);
         let bus = self.bus_per_us.map_or(1.0, |served| {
@@ -350,7 +350,7 @@ impl Backend for Memory {
         if let Some(&(nap, _)) = self.naps.first() {
             at(nap);
         }
-        // Nobody would ever wake the loop: a bug of the loop.
+        // Nothing would ever wake the loop: a bug of the loop.
         let next = next.ok_or(WorldEnd)?;
         self.advance(next.max(self.now));
         for (id, state) in self.tasks.iter_mut().enumerate() {
@@ -451,7 +451,7 @@ impl Backend for Memory {
                 }
             }
         }
-        // The world itself refuses two tasks on one CPU.
+        // The world itself rejects two tasks on one CPU.
         let mut seen = CpuSet::new();
         for state in self.tasks.iter().filter(|state| state.ended.is_none()) {
             if let Some(Placement::Exclusive { cpus, .. }) = &state.placement {
@@ -564,7 +564,7 @@ impl Backend for Memory {
     }
 }
 
-/// A machine of cores of two types, the big ones first, all on one last-level cache.
+/// A machine with two core types, the big cores first, all on one last-level cache.
 pub fn two_types(big: u32, small: u32) -> Machine {
     let mut machine = Machine::uniform("two types", big + small, 1);
     machine
@@ -581,7 +581,7 @@ pub fn two_types(big: u32, small: u32) -> Machine {
     machine
 }
 
-/// Runs under a policy by name, with parameters as on the command line.
+/// Runs the world under a policy by name, with parameters as on the command line.
 pub fn run_policy(
     world: &mut Memory,
     policy: &str,

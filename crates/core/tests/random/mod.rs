@@ -14,7 +14,7 @@ pub fn machine() -> impl Strategy<Value = Machine> {
         let mut cpus = Vec::new();
         for thread in 0..threads {
             for (core, &(online, llc, kind)) in cores.iter().enumerate() {
-                // The first thread of each core is always there, so that no core is empty.
+                // The first thread of each core is always online, so that no core is empty.
                 if thread == 0 || online & (1 << thread) != 0 {
                     let id = CpuId(thread * count as u32 + core as u32);
                     cpus.push(Cpu {
@@ -53,14 +53,14 @@ pub fn machine() -> impl Strategy<Value = Machine> {
     })
 }
 
-/// What a task does at the moment of the snapshot.
+/// A task's activity at the moment of the snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
     /// Runs, if there is room.
     Runs,
     /// Runs and sleeps.
     RunsAsleep,
-    /// Runs with its whole cores to itself, if there is room.
+    /// Runs with whole cores, if there is room.
     RunsAlone,
     /// Waits.
     Waits,
@@ -80,7 +80,7 @@ pub struct Job {
     last: u32,
     control: Control,
     estimates: Estimates,
-    /// What earlier runs took, in s.
+    /// Expected time from earlier runs, in s.
     expected_s: Option<u64>,
 }
 
@@ -96,7 +96,7 @@ fn doing() -> impl Strategy<Value = Doing> {
 }
 
 fn rate(below: u64) -> impl Strategy<Value = Reading<Rate>> {
-    // Few different values, so that ties are common.
+    // Few distinct values, so that ties are common.
     prop_oneof![
         1 => Just(Reading::Absent(Absence::NotYetMeasured)),
         4 => (0..below).prop_map(|rate| Reading::Value(Rate(rate * 1_000))),
@@ -104,7 +104,7 @@ fn rate(below: u64) -> impl Strategy<Value = Reading<Rate>> {
 }
 
 fn learnt() -> impl Strategy<Value = Reading<Learnt>> {
-    // Few different values, so that ties are common.
+    // Few distinct values, so that ties are common.
     let asks = (1u32..5, 0u32..4, 0u32..4, 0u32..6, 0u32..5).prop_map(
         |(own, penalty, l1, reads, steepness)| {
             let reads = f64::from(reads) / 200.0;
@@ -271,7 +271,7 @@ pub fn triggers() -> impl Strategy<Value = Vec<Trigger>> {
     proptest::collection::vec(some, 1..3)
 }
 
-/// Puts jobs on a machine: those that run take free CPUs in turn, as long as there are any for them.
+/// Puts jobs on a machine: running jobs take free CPUs in turn, while CPUs last.
 pub fn snapshot(
     machine: &Arc<Machine>,
     jobs: &[Job],
@@ -289,7 +289,7 @@ pub fn snapshot(
                 .filter(|(n, _)| bits >> (n % 32) & 1 != 0)
                 .map(|(_, &cpu)| cpu)
                 .collect();
-            // A task that could never run is refused before the run.
+            // A task that could never run is rejected before the run.
             all.iter()
                 .cycle()
                 .skip(bits as usize % all.len())
@@ -394,7 +394,7 @@ pub fn moment() -> impl Strategy<Value = Snapshot> {
     })
 }
 
-/// Random moments one quantum and less apart, on one machine, with the same number of tasks.
+/// Random moments at most a quantum apart, on one machine, with the same number of tasks.
 pub fn moments() -> impl Strategy<Value = Vec<Snapshot>> {
     let moment = (jobs(0..16, false), triggers(), 1u64..300);
     (machine(), proptest::collection::vec(moment, 2..8)).prop_map(|(machine, moments)| {
@@ -418,7 +418,7 @@ pub fn policy(entry: &PolicyEntry, settings: &[(&str, &str)]) -> Box<dyn Policy>
     (entry.build)(&Params::resolve(entry.name, entry.params, &settings).unwrap())
 }
 
-/// Policies that stop nobody: the kernel shares out the CPUs that they allow.
+/// Policies that stop no task: the kernel time-shares the allowed CPUs.
 pub const KERNEL_SHARES: [&str; 4] = ["linux", "bias", "big-fair", "lucky"];
 
 /// Policies that take CPUs from one task to give them to another.
@@ -428,7 +428,7 @@ pub fn sharing() -> impl Iterator<Item = &'static PolicyEntry> {
         .filter(|entry| entry.time_shares && !KERNEL_SHARES.contains(&entry.name))
 }
 
-/// Where each task of the snapshot is after the decision.
+/// Each task's placement after the decision.
 pub fn after(snap: &Snapshot, decision: &Decision) -> Vec<Option<Placement>> {
     let mut after: Vec<Option<Placement>> = snap
         .tasks
@@ -453,7 +453,7 @@ pub fn after(snap: &Snapshot, decision: &Decision) -> Vec<Option<Placement>> {
     after
 }
 
-/// Whether all CPUs are given out anew.
+/// Whether all CPUs are reallocated.
 pub fn is_full(snap: &Snapshot) -> bool {
     snap.is_quantum_end() || snap.tasks.iter().all(|task| task.running.is_none())
 }

@@ -1,10 +1,10 @@
-//! What ends a task before it is done: `--halt`, timeouts and interrupts.
+//! Early ends of tasks: `--halt`, timeouts and interrupts.
 
 use crate::memory::{Work, run_policy};
 use crate::support::world;
 use cosched_core::*;
 
-/// Closing one task's interval looks at the others. Done for each by itself, that would cost the square of their number.
+/// Closing one task's interval visits the others. One by one, that would cost quadratic time.
 #[test]
 fn tasks_that_are_ended_together_are_read_together() {
     let n = 50;
@@ -25,7 +25,7 @@ fn tasks_that_are_ended_together_are_read_together() {
                 .iter()
                 .all(|task| task.told_to_end != task.timed_out)
         );
-        // All before they are told to end, and each when it has ended.
+        // All before they are asked to end, and each once it has ended.
         let (together, one): (Vec<usize>, Vec<usize>) =
             world.reads.iter().partition(|&&tasks| tasks > 1);
         assert_eq!((together, one.len()), (vec![n], n), "{timeout:?}");
@@ -98,7 +98,7 @@ fn first_interrupt_asks_second_kills() {
         Nanos::from_ms(5_300),
         "killed after the grace period"
     );
-    // Batch systems send SIGTERM several times; whoever presses Ctrl-C again does not want to wait.
+    // A batch system sends SIGTERM several times; a user who presses Ctrl-C again does not want to wait.
     for (signal, turnaround) in [(15, 5_300), (1, 5_300), (2, 400)] {
         let mut world = self::world(1, vec![deaf(), deaf()]);
         world.interrupts = vec![Nanos::from_ms(300), Nanos::from_ms(400)];
@@ -112,7 +112,7 @@ fn first_interrupt_asks_second_kills() {
     }
 }
 
-/// A job that saves its state and ends with 0 when it is told to is not done.
+/// A job that saves its state and exits with 0 on SIGTERM is not complete.
 #[test]
 fn a_job_that_was_told_to_end_did_not_succeed() {
     let mut world = world(

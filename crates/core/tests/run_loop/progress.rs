@@ -69,7 +69,7 @@ fn perf_fair_measures_everyone_alone_and_reports_progress() {
     let result = run_policy(&mut world, "perf-fair", &[], &RunConfig::default());
     for task in &result.tasks {
         assert_eq!(task.progress_basis, ProgressBasis::Ipc);
-        // No contention in this world: solo IPC is the IPC, and 4 s are 20 quanta.
+        // No contention in this world: solo IPC equals IPC, and 4 s are 20 quanta.
         let progress = task.progress.value().unwrap();
         assert!((progress - 20.0).abs() < 0.1, "{progress}");
     }
@@ -84,7 +84,7 @@ fn a_mask_of_half_a_core_keeps_nobody_from_being_measured() {
         );
         let mut specs = world.specs();
         specs[0].allowed = Some("0".parse().unwrap());
-        // No three cores are there, and no core that a gang could have with its mask.
+        // There are not three cores, and no core for a gang with its mask.
         specs[1].cpus = 3;
         specs[2].allowed = Some("0,1".parse().unwrap());
         specs[2].cpus = 2;
@@ -115,7 +115,7 @@ fn what_cannot_be_stopped_is_measured_around() {
         work[0].needs = Nanos::from_ms(12_000);
         let mut world = Memory::new(Machine::uniform("two by two", 2, 2), work);
         let mut specs = world.specs();
-        // It keeps one thread of a core, so that the task that may only use the other can't have the core to itself.
+        // It keeps one thread of a core, so the task that may only use the other thread cannot get a whole core.
         specs[0].control.freeze = false;
         specs[0].allowed = Some("0".parse().unwrap());
         specs[1].allowed = Some("2".parse().unwrap());
@@ -134,7 +134,7 @@ fn what_cannot_be_stopped_is_measured_around() {
             .count()
     };
     assert_eq!(measured(1), 5);
-    // Beside a heavy one that goes on, nothing that is measured would hold; only who is left at the end runs alone.
+    // Beside a heavy task that keeps running, no measurement would be valid; only the last task at the end runs alone.
     assert!(measured(50) <= 1);
 }
 
@@ -152,7 +152,7 @@ fn when_the_measured_task_ends_the_cpus_are_filled_at_once() {
             .filter(|(at, _)| *at == Nanos::from_ms(ms))
             .count()
     };
-    // Three run, three take their places, then the first is measured beside the only light one.
+    // Three run, the other three replace them, then the first is measured beside the only light one.
     assert_eq!((at(0), at(200), at(400)), (3, 6, 5));
     assert_eq!(at(430), 2, "{:?}", world.acts);
 }

@@ -1,10 +1,10 @@
-//! When a task starts, and who is told.
+//! When a task starts, and what is reported.
 
 use crate::memory::{Work, run_policy, run_specs};
 use crate::support::{finish_ms, world};
 use cosched_core::*;
 
-/// What the backend needs to start a task is no time of the task.
+/// The backend's time to start a task does not count as the task's time.
 #[test]
 fn a_task_starts_when_it_becomes_its_program() {
     let mut world = world(2, vec![Work::ms(300), Work::ms(100), Work::ms(100)]);
@@ -24,7 +24,7 @@ fn a_task_starts_when_it_becomes_its_program() {
     }
 }
 
-/// Whoever notes starts knows of all tasks that may run, whenever the process dies.
+/// A recorder that saves starts knows all tasks that may run, whenever the process dies.
 #[test]
 fn a_start_is_told_before_it_happens() {
     #[derive(Default)]

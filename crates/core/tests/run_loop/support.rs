@@ -1,4 +1,4 @@
-//! A world in memory, and when its tasks end.
+//! A world in memory, and the end times of its tasks.
 
 use crate::memory::{Memory, Work};
 use cosched_core::*;

@@ -1,4 +1,4 @@
-//! Who runs when: quanta, free CPUs, gangs, sleeping tasks and bounded pauses.
+//! Which task runs when: quanta, free CPUs, gangs, sleeping tasks and bounded pauses.
 
 use crate::memory::{Act, Work, run_policy, run_specs};
 use crate::support::{finish_ms, world};
@@ -52,7 +52,7 @@ fn round_robin_shares_by_quantum() {
     assert_eq!(result.tasks[0].waited_max, Nanos::from_ms(200));
 }
 
-/// Where more than half of the tasks have a CPU, some run on. It must not be the same ones each time.
+/// If more than half of the tasks have a CPU, some keep it. They must not be the same ones each time.
 #[test]
 fn equal_tasks_get_equal_turns() {
     for policy in ["round-robin", "bandwidth", "fair", "perf-fair"] {
@@ -168,8 +168,8 @@ fn a_task_that_sleeps_gives_way_and_gets_its_turn_again() {
     let ms = Nanos::from_ms;
     for policy in ["round-robin", "bandwidth", "fair", "perf-fair"] {
         let mut world = world(1, vec![Work::ms(300), Work::ms(300)]);
-        // It falls asleep on its CPU and is then frozen, so that nobody can see it wake; the second nap is news that
-        // came too late.
+        // It falls asleep on its CPU and is then frozen, so that its wake-up is invisible; the second nap is a stale
+        // event.
         world.naps = vec![
             (ms(100), Event::Slept(TaskId(0))),
             (ms(250), Event::Slept(TaskId(0))),

@@ -1,9 +1,9 @@
-//! Groups of processes in the cgroup v2 hierarchy: one for the run, and in it one for each job.
+//! Process groups in the cgroup v2 hierarchy: one for the run, and below it one for each job.
 //!
-//! Freezing a group is one write, covers everything that the job ever started, and goes unnoticed by the job. It needs
-//! a v2 hierarchy (pure, or beside v1 on hybrid hosts) in which this process may make groups below its own. No
-//! controller is needed. A job may make groups in its own, a run among the jobs does: so whatever is asked or done of a
-//! group holds for all that is below it.
+//! Freezing a group is one write, covers all descendants of a job, and is invisible to the job. It needs a v2 hierarchy
+//! (pure, or beside v1 on hybrid hosts) in which this process may create groups below its own. No controller is needed.
+//! A job may create groups in its own, as a nested run does, so every operation on a group includes all groups below
+//! it.
 
 mod stale;
 mod subtree;
@@ -22,7 +22,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
-/// Why cgroups can't be used; jobs are then frozen by signals.
+/// Why cgroups cannot be used; jobs are then frozen by signals.
 #[derive(Debug, thiserror::Error)]
 pub enum GroupError {
     /// No cgroup v2 file system is mounted.
@@ -31,10 +31,10 @@ pub enum GroupError {
     /// The kernel lacks the freezer (before Linux 5.2).
     #[error("the kernel's cgroup v2 has no freezer")]
     NoFreezer,
-    /// This process may not make groups there, or may not move processes into them.
+    /// This process may not create groups there, or may not move processes into them.
     #[error("may not make groups below {}: {source}", path.display())]
     NotWritable {
-        /// The directory in which the group was to be made.
+        /// The parent directory of the new group.
         path: PathBuf,
         /// The kernel's error.
         source: io::Error,
@@ -52,10 +52,10 @@ const FREEZE: &str = "cgroup.freeze";
 const PREFIX: &str = "cosched-";
 /// Maximum number of groups of one job that earlier starts left in use.
 const MOST_STARTS: u32 = 100;
-/// The end of the name of a group that was made to see whether groups can be made.
+/// Suffix of the name of a group that tests whether groups can be created.
 const PROBE: &str = "-probe";
 
-/// The run that a group of this name belongs to; `None` for all groups that no run made.
+/// The run of a group with this name; `None` if no run created the group.
 pub(crate) fn run_of(name: &OsStr) -> Option<RunId> {
     let name = name.to_str()?.strip_prefix(PREFIX)?;
     RunId::parse(name.strip_suffix(PROBE).unwrap_or(name))
@@ -67,7 +67,7 @@ pub(crate) fn run_of(name: &OsStr) -> Option<RunId> {
 /// [`GroupError::NoHierarchy`] when no v2 hierarchy is mounted.
 pub(crate) fn own_directory(root: &Root) -> Result<PathBuf, GroupError> {
     let mount = mount_point(root).ok_or(GroupError::NoHierarchy)?;
-    // Names of groups are bytes: somebody else's may be cut inside a character.
+    // Group names are bytes: another program's name may be cut inside a character.
     let own = std::fs::read(root.path("/proc/self/cgroup")).map_err(|_| GroupError::NoHierarchy)?;
     let path = lines(&own)
         .find_map(|line| line.strip_prefix(b"0::/"))
@@ -75,14 +75,14 @@ pub(crate) fn own_directory(root: &Root) -> Result<PathBuf, GroupError> {
     Ok(root.path(&mount).join(OsStr::from_bytes(path)))
 }
 
-/// Whether a directory that a list names can be the group of this run. Anybody can write anything into a list of their own,
-/// and root reads it. So the name must be that of the run's group, and the directory must be in the hierarchy itself,
-/// where there are neither links nor files that a user made.
+/// Whether a directory named by a list can be the group of this run. Any user can write any list of their own, and root
+/// reads it. So the name must be that of the run's group, and the directory must be in the hierarchy itself, which
+/// contains neither links nor files of users.
 pub(crate) fn is_group_of(root: &Root, dir: &Path, run: &RunId) -> bool {
     let Some(top) = top_directory(root) else {
         return false;
     };
-    // Before anything is asked of the directory: it could be on a file system that never answers.
+    // Checked before the directory is accessed: it could be on a file system that never answers.
     let is_below = dir.strip_prefix(&top).is_ok_and(|below| {
         below
             .components()
@@ -93,13 +93,13 @@ pub(crate) fn is_group_of(root: &Root, dir: &Path, run: &RunId) -> bool {
         && device(dir).is_some_and(|of| Some(of) == device(&top))
 }
 
-/// The device of a directory; `None` if it is none.
+/// The device of a directory; `None` if it is not a directory.
 fn device(dir: &Path) -> Option<u64> {
     let metadata = std::fs::symlink_metadata(dir).ok()?;
     metadata.is_dir().then(|| metadata.dev())
 }
 
-/// A time in the text of `cpu.stat`, where it is in microseconds.
+/// A time from `cpu.stat`, which is in microseconds there.
 fn stat_time(stat: &str, name: &str) -> Option<Nanos> {
     let time = stat
         .lines()
@@ -107,8 +107,8 @@ fn stat_time(stat: &str, name: &str) -> Option<Nanos> {
     Some(Nanos(time.parse::<u64>().ok()? * 1_000))
 }
 
-/// Writes to a file with which the kernel controls a group. Such a file is there already, and is no link: nothing else is
-/// made, cut or followed.
+/// Writes to a control file of a group. Such a file exists and is no link, so this neither creates, truncates nor
+/// follows anything.
 fn control(group: &Path, file: &str, value: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
@@ -138,9 +138,9 @@ fn mount_point(root: &Root) -> Option<String> {
     None
 }
 
-/// Why the cgroup freezer can't be used here; `None` if it can.
+/// Why the cgroup freezer cannot be used here; `None` if it can.
 pub fn freezer_problem(root: &Root) -> Option<GroupError> {
-    // Only making a group proves that groups can be made. The group is removed at once.
+    // Only creating a group proves that groups can be created. The group is removed at once.
     let Some(run) = RunId::own(root) else {
         return Some(GroupError::NoHierarchy);
     };
@@ -173,7 +173,7 @@ fn not_writable(dir: &Path, source: io::Error) -> GroupError {
 }
 
 impl RunGroup {
-    /// Makes the group of a run, and proves that processes can be moved into such groups.
+    /// Creates the group of a run, and checks that processes can be moved into such groups.
     ///
     /// # Errors
     /// As [`GroupError`].
@@ -183,7 +183,7 @@ impl RunGroup {
 
     fn make(root: &Root, name: &str) -> Result<RunGroup, GroupError> {
         let own = own_directory(root)?;
-        // Moving a process needs permission to write to the process list of the common ancestor.
+        // Moving a process needs write permission on the process list of the common ancestor.
         let procs = own.join("cgroup.procs");
         OpenOptions::new()
             .write(true)
@@ -191,7 +191,7 @@ impl RunGroup {
             .map_err(|source| not_writable(&own, source))?;
         let dir = own.join(format!("{PREFIX}{name}"));
         match std::fs::create_dir(&dir) {
-            // This process has made it before, for an earlier batch.
+            // This process created it for an earlier batch.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made.map_err(|source| not_writable(&own, source))?,
         }
@@ -207,14 +207,14 @@ impl RunGroup {
         &self.dir
     }
 
-    /// Makes the group of a job.
+    /// Creates the group of a job.
     ///
     /// # Errors
     /// An error of the kernel.
     pub(crate) fn job(&self, id: u32) -> io::Result<JobGroup> {
         let mut dir = self.dir.join(format!("job{id}"));
         let mut made = std::fs::create_dir(&dir);
-        // The group of an earlier start of the job can be in use.
+        // The group of an earlier start of the job may still be in use.
         for again in 1..MOST_STARTS {
             match &made {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -242,7 +242,7 @@ impl JobGroup {
         control(&self.dir, "cgroup.procs", pid.to_string().as_bytes())
     }
 
-    /// A descriptor of its directory, to make processes in it.
+    /// A descriptor of its directory, to create processes in it.
     ///
     /// # Errors
     /// An error of the kernel.
@@ -253,7 +253,7 @@ impl JobGroup {
             .open(&self.dir)
     }
 
-    /// Freezes or thaws all processes of the group. Returns before the last of them stands still.
+    /// Freezes or thaws all processes of the group. Returns before all of them have stopped.
     ///
     /// # Errors
     /// An error of the kernel.
@@ -270,12 +270,12 @@ impl JobGroup {
         }
     }
 
-    /// Whether it is there: somebody may have removed it.
+    /// Whether it exists: another process may have removed it.
     pub(crate) fn exists(&self) -> bool {
         self.dir.exists()
     }
 
-    /// Whether it holds any process; zombies do not count.
+    /// Whether it contains any process; zombies do not count.
     pub(crate) fn is_populated(&self) -> bool {
         is_populated(&self.dir)
     }
@@ -285,12 +285,12 @@ impl JobGroup {
         processes(&self.dir)
     }
 
-    /// Ends all its processes at once, frozen or not; `false` if the kernel can't (before Linux 5.14).
+    /// Kills all its processes at once, frozen or not; `false` if the kernel cannot (before Linux 5.14).
     pub(crate) fn kill(&self) -> bool {
         kill(&self.dir)
     }
 
-    /// CPU time of all processes that ever were in it.
+    /// CPU time of all processes that were ever in it.
     pub(crate) fn cpu_times(&self) -> Option<CpuTimes> {
         let stat = std::fs::read_to_string(self.dir.join("cpu.stat")).ok()?;
         Some(CpuTimes {

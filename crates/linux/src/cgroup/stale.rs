@@ -1,7 +1,7 @@
 //! Groups that dead runs left behind.
 //!
-//! A group is a run's if its name is `cosched-` and the identity of the run, to the letter. All others are left alone,
-//! and so are groups of runs that go on, or that can't be judged from here.
+//! A group belongs to a run if its name is exactly `cosched-` and the identity of the run. All other groups are left
+//! alone, as are groups of live runs and of runs whose state is unknown.
 
 use super::{FREEZE, control, run_of, subgroups};
 use crate::root::Root;
@@ -9,17 +9,17 @@ use crate::run_id::{Fate, RunId};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A group of a run that does not go on.
+/// A group of a run that is dead, or may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stale {
     pub(crate) dir: PathBuf,
     pub(crate) run: RunId,
-    /// The run is dead for certain, and not only out of sight.
+    /// Whether the run is certainly dead, and not only invisible.
     pub(crate) dead: bool,
 }
 
-/// The groups of dead runs in a directory, with those inside them, and of runs that can't be judged. When `deep`, all
-/// directories below are searched, groups of live runs among them.
+/// The groups of dead runs in a directory, with those inside them, and of runs whose state is unknown. With `deep`, all
+/// directories below are searched, including groups of live runs.
 pub(crate) fn stale(root: &Root, dir: &Path, deep: bool) -> Vec<Stale> {
     let mut found = Vec::new();
     let mut todo = vec![(dir.to_owned(), deep)];
@@ -43,8 +43,8 @@ pub(crate) fn stale(root: &Root, dir: &Path, deep: bool) -> Vec<Stale> {
     found
 }
 
-/// Thaws the group of a run and those of its jobs; returns whether any was frozen. Groups that a job made are the job's
-/// own affair.
+/// Thaws the group of a run and those of its jobs; returns whether any was frozen. Groups that a job created are the
+/// job's own business.
 ///
 /// # Errors
 /// A frozen group could not be thawed.
@@ -52,7 +52,7 @@ pub(crate) fn thaw(dir: &Path) -> io::Result<bool> {
     let mut any = false;
     let mut result = Ok(());
     for group in own_groups(dir).filter(|group| is_frozen(group)) {
-        // All the others are thawed whatever becomes of this one. One that has gone is not frozen.
+        // An error here must not prevent the other thaws. A removed group is not frozen.
         match control(&group, FREEZE, b"0") {
             Ok(()) => any = true,
             Err(error) if !group.exists() || error.kind() == io::ErrorKind::NotFound => {}
@@ -62,7 +62,7 @@ pub(crate) fn thaw(dir: &Path) -> io::Result<bool> {
     result.map(|()| any)
 }
 
-/// Whether the group of a run is frozen, or one of its jobs.
+/// Whether the group of a run, or one of its jobs' groups, is frozen.
 pub(crate) fn holds_frozen(dir: &Path) -> bool {
     own_groups(dir).any(|group| is_frozen(&group))
 }
@@ -72,7 +72,7 @@ fn own_groups(dir: &Path) -> impl Iterator<Item = PathBuf> {
     subgroups(dir).into_iter().chain([dir.to_owned()])
 }
 
-/// Whether somebody asked the kernel to freeze this group.
+/// Whether a freeze of this group was requested.
 pub(crate) fn is_frozen(group: &Path) -> bool {
     std::fs::read(group.join(FREEZE)).is_ok_and(|text| text.starts_with(b"1"))
 }

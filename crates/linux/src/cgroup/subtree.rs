@@ -19,14 +19,14 @@ pub(crate) fn subgroups(dir: &Path) -> Vec<PathBuf> {
     groups
 }
 
-/// All groups below one, and itself, each before those below it. Leaves out those that `enters` refuses by their names,
-/// and what is below them.
+/// A group and all groups below it, parents first. Leaves out groups whose names `enters` rejects, with everything
+/// below them.
 fn groups_within(dir: &Path, enters: impl Fn(&OsStr) -> bool) -> Vec<PathBuf> {
     let mut all = vec![dir.to_owned()];
     let mut next = 0;
     while next < all.len() {
-        // A folder has a link for itself and one in its parent, and its groups have one in it. Most groups have none, and
-        // looking through all the files of a group takes long.
+        // A folder has one link for itself and one in its parent, and one more for each subgroup. Most groups have no
+        // subgroup, and scanning all files of a group is slow.
         let has_none = std::fs::metadata(&all[next]).is_ok_and(|folder| folder.nlink() == 2);
         if !has_none {
             let mut below = subgroups(&all[next]);
@@ -43,7 +43,7 @@ pub(crate) fn processes(dir: &Path) -> Vec<RawPid> {
     processes_within(dir, |_| true)
 }
 
-/// The processes of a group and of those below it that `enters` does not refuse by their names.
+/// The processes of a group and of those below it whose names `enters` accepts.
 pub(crate) fn processes_within(dir: &Path, enters: impl Fn(&OsStr) -> bool) -> Vec<RawPid> {
     let mut all = Vec::new();
     for group in groups_within(dir, enters) {
@@ -53,20 +53,21 @@ pub(crate) fn processes_within(dir: &Path, enters: impl Fn(&OsStr) -> bool) -> V
     all
 }
 
-/// Whether a group, or one below it, holds any process; zombies do not count.
+/// Whether a group, or one below it, contains any process; zombies do not count.
 pub(crate) fn is_populated(dir: &Path) -> bool {
     let events = std::fs::read_to_string(dir.join("cgroup.events")).unwrap_or_default();
     events.lines().any(|line| line == "populated 1")
 }
 
-/// Ends all processes of a group and of those below it, frozen or not; `false` if the kernel can't (before Linux 5.14).
+/// Kills all processes of a group and of those below it, frozen or not; `false` if the kernel cannot (before Linux
+/// 5.14).
 pub(crate) fn kill(dir: &Path) -> bool {
     super::control(dir, "cgroup.kill", b"1").is_ok()
 }
 
-/// Removes a group and all below it, unless it holds a process. Returns whether it is gone.
+/// Removes a group and all groups below it, unless it contains a process. Returns whether it is gone.
 pub(crate) fn remove(dir: &Path) -> bool {
-    // Most groups have none below them.
+    // Most groups have no subgroup.
     if std::fs::remove_dir(dir).is_err() && !is_populated(dir) {
         for group in groups_within(dir, |_| true).iter().rev() {
             let _ = std::fs::remove_dir(group);

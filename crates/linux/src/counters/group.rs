@@ -1,4 +1,4 @@
-//! What a read of counters means: decoding, scaling and adding up. It is pure, so tests need no counters.
+//! Interprets counter reads: decoding, scaling and summing. It is pure, so tests need no counters.
 
 use cosched_core::{Absence, Reading};
 
@@ -7,14 +7,14 @@ use cosched_core::{Absence, Reading};
 pub struct Counted {
     /// Nanoseconds enabled.
     pub enabled: u64,
-    /// Nanoseconds on a hardware counter; less than `enabled` when the kernel shares counters out in time.
+    /// Nanoseconds on a hardware counter; less than `enabled` if the kernel multiplexes counters.
     pub running: u64,
     /// Events counted while running.
     pub value: u64,
 }
 
-/// Decodes a group read, `{ u64 nr, time_enabled, time_running, value[nr] }`, of `members` events in the order in which
-/// they were opened. `None` when the kernel returns something else, as it does for a group that fell apart.
+/// Decodes a group read, `{ u64 nr, time_enabled, time_running, value[nr] }`, of `members` events in the order of
+/// opening. `None` if the kernel returns something else, as it does for a group that fell apart.
 pub(crate) fn decode_group(words: &[u64], members: usize) -> Option<Vec<Counted>> {
     let [nr, enabled, running, values @ ..] = words else {
         return None;
@@ -49,7 +49,7 @@ pub(crate) struct Total {
 }
 
 impl Total {
-    /// Adds what was counted since the last call; `now` holds one reading per PMU, always in the same order.
+    /// Adds the counts since the last call; `now` has one reading per PMU, always in the same order.
     pub(crate) fn update(&mut self, now: &[Counted]) -> Reading<u64> {
         self.last.resize(now.len(), Counted::default());
         let (mut enabled, mut running, mut value) = (0u64, 0u64, 0u64);
@@ -67,7 +67,7 @@ impl Total {
             value += v;
         }
         if running == 0 && enabled > 0 {
-            // It never got a counter. The baseline stays, so that the next interval covers this one too.
+            // It never got a counter. The baseline stays, so that the next interval includes this one.
             return Reading::Absent(Absence::CountersLost);
         }
         self.last.copy_from_slice(now);
@@ -165,13 +165,13 @@ mod tests {
             Reading::Value(800)
         );
         assert!(!total.multiplexed);
-        // Then only on small cores, and half of the time without a counter.
+        // Then only on small cores, half of the time without a counter.
         assert_eq!(
             total.update(&[counted(200, 60, 600), counted(200, 90, 450)]),
             Reading::Value(800 + 500)
         );
         assert!(total.multiplexed);
-        // A kernel that stops a PMU's clock while the job is on other cores scales nothing either.
+        // If the kernel stops a PMU's clock while the job is on other cores, nothing is scaled either.
         let mut total = Total::default();
         assert_eq!(
             total.update(&[counted(60, 60, 600), counted(40, 40, 200)]),

@@ -1,9 +1,9 @@
-//! Counts what a job does: hardware events and CPU time, over all its processes.
+//! Counts hardware events and CPU time of a job, over all its processes.
 //!
 //! Each job gets one group of events, which its children inherit. It counts in user mode only, so that an ordinary user
 //! may count at `perf_event_paranoid` 2. CPU time is the kernel's task clock, also an event: it needs no hardware
 //! counters, includes user and system time (a clock excludes nothing), and includes children while they run and after
-//! they ended. Whatever can't be counted is absent with its reason, and never stops a run.
+//! they ended. A count that is unavailable is absent with its reason, and never stops a run.
 
 pub(crate) mod group;
 mod open;
@@ -27,7 +27,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use sys::{Attributes, ReadFormat, Scope, Target};
 
-/// The counters of one job. Dropping them closes them; the job goes on uncounted.
+/// The counters of one job. Dropping them closes them; the job continues uncounted.
 #[derive(Debug)]
 pub struct JobCounters {
     groups: Vec<Group<OwnedFd>>,
@@ -41,7 +41,7 @@ pub struct JobCounters {
 /// The events of one counter.
 #[derive(Debug)]
 struct CountedEvents {
-    /// Where its events are, one per PMU.
+    /// Positions of its events, one per PMU.
     places: Vec<Place>,
     total: Total,
 }
@@ -57,11 +57,10 @@ impl Opener for KernelOpener {
 }
 
 impl JobCounters {
-    /// Opens the machine's `events` and the CPU time of process `pid`, and reports what can't be counted.
+    /// Opens the machine's `events` and the CPU time of process `pid`, and reports the events that cannot be counted.
     ///
-    /// With [`Start::OnExec`] the process must not have executed its program yet. What it does before is not counted,
-    /// and neither are children that it has already. This takes one file descriptor per counter and core PMU, and one
-    /// for CPU time.
+    /// With [`Start::OnExec`] the process must not have executed its program yet. Its earlier activity and existing
+    /// children are not counted. This takes one file descriptor per counter and core PMU, and one for CPU time.
     pub fn open(
         pid: Pid,
         events: &MachineEvents,
@@ -92,7 +91,7 @@ impl JobCounters {
         (counters, opened.problems)
     }
 
-    /// Everything counted since the start, scaled where the kernel shared counters out in time.
+    /// All counts since the start, scaled if the kernel multiplexed counters.
     ///
     /// Reading a running job interrupts its CPUs, so freeze it first where that is possible. A read costs one system
     /// call per group. An event that got no counter at all since the last read is [`Absence::CountersLost`] this time.
@@ -130,7 +129,7 @@ impl JobCounters {
         }
     }
 
-    /// Whether the kernel has shared counters out in time at any read so far, so that counts are scaled estimates.
+    /// Whether the kernel has multiplexed counters at any read so far, so that counts are scaled estimates.
     pub fn multiplexed(&self) -> bool {
         self.counted
             .iter()
@@ -160,7 +159,7 @@ fn open_task_clock(target: Target, start: Start) -> Result<OwnedFd, Absence> {
     })
 }
 
-/// Reads a group; `None` if the answer is not a valid one.
+/// Reads a group; `None` if the answer is invalid.
 fn read_group(group: &Group<OwnedFd>, words: &mut Vec<u64>) -> Option<Vec<Counted>> {
     let (_, leader) = group.first()?;
     let members = group.len();

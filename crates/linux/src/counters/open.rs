@@ -1,4 +1,4 @@
-//! Which events are opened, in which order, and which are given up when the hardware or the kernel can't count all.
+//! Which events to open, in which order, and which to drop if the hardware or the kernel cannot count all.
 
 use super::sys::{Attributes, ReadFormat, Scope, Start};
 use crate::events::{AbsentEvent, CorePmu, Encoding, Event, MachineEvents, PmuEvents};
@@ -6,7 +6,7 @@ use cosched_core::{Absence, Counter, PerCounter};
 use std::fmt;
 use std::io;
 
-/// A counter that is not counted, and why.
+/// A counter that is not counted, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterProblem {
     /// The counter that is not counted.
@@ -17,7 +17,7 @@ pub struct CounterProblem {
     pub event: Option<String>,
     /// The reason in the counter's readings.
     pub reason: Absence,
-    /// What prevented it, in words.
+    /// The cause in words.
     pub why: String,
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn absence_of(errno: i32, counter: Counter) -> Absence {
     match errno {
         libc::EACCES | libc::EPERM => Absence::NoPermission,
         libc::ENOSYS => Absence::NoCounters,
-        // Every processor counts cycles and instructions, so a processor that can't count them has no counters.
+        // Every processor counts cycles and instructions, so an error here means that there are no counters.
         libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::EOPNOTSUPP
             if matches!(counter, Counter::Cycles | Counter::Instructions) =>
         {
@@ -81,8 +81,8 @@ pub(crate) fn absence_of(errno: i32, counter: Counter) -> Absence {
     }
 }
 
-/// What `perf_event_open` is asked for an event. On a machine with several core PMUs a kernel event must name its PMU
-/// in the upper half of `config` (since Linux 5.13; `PERF_PMU_TYPE_SHIFT` in `linux/perf_event.h`).
+/// The arguments of `perf_event_open` for an event. On a machine with several core PMUs a kernel event must name its
+/// PMU in the upper half of `config` (since Linux 5.13; `PERF_PMU_TYPE_SHIFT` in `linux/perf_event.h`).
 pub(crate) fn attributes(
     event: &Event,
     pmu: &CorePmu,
@@ -113,7 +113,7 @@ pub(crate) fn attributes(
 /// Events that are read by one call, the leader first.
 pub(crate) type Group<H> = Vec<(Counter, H)>;
 
-/// What could be opened, and what could not.
+/// The opened events, and the problems.
 #[derive(Debug)]
 pub(crate) struct Opened<H> {
     pub(crate) groups: Vec<Group<H>>,
@@ -122,11 +122,11 @@ pub(crate) struct Opened<H> {
     pub(super) pmus: usize,
 }
 
-/// An event's place: the index of its group, and its index in the group.
+/// An event's position: the index of its group, and its index in the group.
 pub(crate) type Place = (usize, usize);
 
 impl<H> Opened<H> {
-    /// Where each counter's events are, one per PMU, or why the counter is absent.
+    /// The positions of each counter's events, one per PMU, or why the counter is absent.
     pub(crate) fn places(&self) -> PerCounter<Result<Vec<Place>, Absence>> {
         PerCounter::from_fn(|counter| {
             let mut places = Vec::new();
@@ -134,7 +134,7 @@ impl<H> Opened<H> {
                 let member = group.iter().position(|(member, _)| *member == counter);
                 places.extend(member.map(|member| (g, member)));
             }
-            // If only some PMUs counted it, the time that a job spends on the others would be lost.
+            // If only some PMUs counted it, the job's time on the others would be lost.
             if places.len() == self.pmus && !places.is_empty() {
                 return Ok(places);
             }
@@ -149,9 +149,9 @@ impl<H> Opened<H> {
 
 /// Opens every event of `events`, one group per PMU.
 ///
-/// The events come in the order of [`Counter::BY_NEED`]. Each joins the group if the kernel has room for it, and is
-/// left out otherwise. So a group that does not fit loses the events that are needed least. Inherited groups need
-/// Linux 4.13.
+/// The events are opened in the order of [`Counter::BY_NEED`]. Each joins the group if the kernel has room for it;
+/// otherwise it is dropped. So a group that does not fit loses its least needed events. Inherited groups need Linux
+/// 4.13.
 pub(crate) fn open_all<O: Opener>(
     opener: &mut O,
     events: &MachineEvents,
@@ -214,7 +214,7 @@ pub(super) fn open_pmu<O: Opener>(
 /// Opens an event in a group; it leads the group if that is empty.
 ///
 /// # Errors
-/// The kernel refuses it; `None` if only in the group, where the hardware has no room for it.
+/// The kernel's error; `None` if the event only does not fit into the group.
 fn open_event<O: Opener>(
     opener: &mut O,
     ask: impl Fn(Option<Start>) -> Attributes,
@@ -246,7 +246,7 @@ mod tests {
     use crate::events::table_for;
     use crate::processor::Processor;
 
-    /// A kernel that takes this many counters per group and refuses some events.
+    /// A kernel with this many counters per group that rejects some events.
     struct Fake {
         counters: usize,
         refuse: Vec<(u64, i32)>,

@@ -1,4 +1,4 @@
-//! Events that count whatever runs on a CPU, for a scheduler in the kernel that reads them there.
+//! Events of everything that runs on a CPU, for a scheduler in the kernel that reads them there.
 
 use super::open::{CounterProblem, Opened, Opener, open_pmu};
 use super::sys::{self, Attributes, Scope, Start, Target};
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-/// The same events on each CPU, in user mode. They count as long as this lives.
+/// The same events on each CPU, in user mode. They count until this is dropped.
 #[derive(Debug)]
 pub struct CpuEvents {
     events: Vec<OnCpu<OwnedFd>>,
@@ -36,13 +36,13 @@ fn on_cpu(attributes: &Attributes) -> Attributes {
 }
 
 impl CpuEvents {
-    /// Opens `events` on each CPU of the machine. What can't be opened on all of them is left out.
+    /// Opens `events` on each CPU of the machine. Events that cannot be opened on all of them are dropped.
     ///
     /// It takes one file descriptor for each counter on each CPU, and more permissions than the events of a process:
     /// `CAP_PERFMON`, or `perf_event_paranoid` at most 0.
     ///
     /// # Errors
-    /// Why no event could be opened; `None` where there is none to open.
+    /// Why no event could be opened; `None` if there is no event to open.
     pub fn open(
         machine: &Machine,
         events: &MachineEvents,
@@ -54,7 +54,7 @@ impl CpuEvents {
             events: opened,
         };
         for (_, _, event) in events.iter() {
-            // A member of a group counts with its leader; enabling it again does no harm.
+            // A group member counts with its leader; enabling it again is harmless.
             let _ = sys::enable(event);
         }
         if events.counters.is_empty() {
@@ -71,16 +71,16 @@ impl CpuEvents {
             .map(|(cpu, counter, event)| (*cpu, *counter, event.as_fd()))
     }
 
-    /// What they count.
+    /// The counters of the events.
     pub fn counters(&self) -> impl Iterator<Item = Counter> {
         self.counters.iter().copied()
     }
 }
 
-/// An event of a CPU, and what opened it.
+/// An event of a CPU, with its handle.
 type OnCpu<H> = (CpuId, Counter, H);
 
-/// Events of one CPU after another, without those that some CPU lacks, and the first problem.
+/// Opens the events of each CPU in turn. Returns the events that no CPU lacks, and the first problem.
 fn open_each<O: Opener>(
     cpus: impl Iterator<Item = CpuId>,
     events: &MachineEvents,
@@ -134,7 +134,7 @@ mod tests {
     use crate::processor::Processor;
     use cosched_core::CpuSet;
 
-    /// A CPU that has so many counters, and refuses an event.
+    /// A CPU with this many counters that rejects an event.
     struct Fake {
         cpu: CpuId,
         room: usize,

@@ -1,4 +1,4 @@
-//! What this machine can count now, for this user, and why not the rest.
+//! What this machine can count now for this user, and the reasons for the rest.
 
 use super::group::Counted;
 use super::open::{CounterProblem, Group, Opener, open_all};
@@ -8,7 +8,7 @@ use crate::events::MachineEvents;
 use crate::root::{ReadError, Root};
 use cosched_core::{Absence, Counter, Nanos, PerCounter, Reading};
 
-/// What can be counted.
+/// Counter support of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterSupport {
     /// The value in `/proc/sys/kernel/perf_event_paranoid`; `None` on a kernel without perf events. Up to 2 an ordinary
@@ -20,9 +20,9 @@ pub struct CounterSupport {
     pub events: PerCounter<Reading<()>>,
     /// Whether CPU time can be counted.
     pub cpu_time: Reading<()>,
-    /// The details of what can't be counted.
+    /// Details of the events that cannot be counted.
     pub problems: Vec<CounterProblem>,
-    /// The events that can be counted together without sharing counters out: those that a run should open.
+    /// The events that can be counted together without multiplexing: those that a run should open.
     pub usable: MachineEvents,
 }
 
@@ -66,9 +66,9 @@ pub fn probe(root: &Root, events: &MachineEvents) -> Result<CounterSupport, Read
     })
 }
 
-/// Tries out events by letting them count for a while; the kernel, or a test's stand-in.
+/// Tests events by counting for a while, on the kernel or on a test's stand-in.
 trait Trial: Opener {
-    /// Does work that the events count, for some hundred microseconds.
+    /// Does some hundred microseconds of work that the events count.
     fn work(&mut self);
     /// Reads every member of a group; `None` if the group does not answer.
     fn read(&mut self, group: &Group<Self::Handle>) -> Option<Vec<Counted>>;
@@ -96,8 +96,8 @@ struct Tried {
 
 /// Finds the events that can be counted together.
 ///
-/// The kernel accepts a group as if all counters were free, though a watchdog or another user may hold some. So the
-/// group also runs for a moment. As long as it gets no counter, the least needed event is given up.
+/// The kernel accepts a group as if all counters were free, although a watchdog or another user may hold some. So the
+/// group also runs for a moment. While it gets no counter, the least needed event is dropped.
 fn try_out<T: Trial>(trial: &mut T, events: &MachineEvents) -> Tried {
     let mut usable = events.clone();
     loop {
@@ -123,7 +123,7 @@ fn try_out<T: Trial>(trial: &mut T, events: &MachineEvents) -> Tried {
     }
 }
 
-/// The least needed event, if the events were requested for a while and none of them was ever on the hardware.
+/// The least needed event, if the events were enabled for a while and none of them was ever on the hardware.
 fn starved<T: Trial>(trial: &mut T, groups: &[Group<T::Handle>]) -> Option<Counter> {
     if groups.is_empty() {
         return None;
@@ -150,11 +150,11 @@ mod tests {
     use crate::events::{CorePmu, PmuEvents, tables};
     use std::io;
 
-    /// A kernel that accepts groups of any size, on hardware where others have left `free` counters. A group that needs
-    /// more never runs.
+    /// A kernel that accepts groups of any size, on hardware with `free` free counters. A group that needs more never
+    /// runs.
     struct Shared {
         free: usize,
-        /// An event that the kernel refuses, and the error number.
+        /// An event that the kernel rejects, and the error number.
         refused: Option<(u64, i32)>,
         answers: bool,
         worked: usize,
@@ -261,7 +261,7 @@ mod tests {
                 let told = problem.map(|problem| problem.reason);
                 assert_eq!(told, (!fits).then_some(Absence::DoesNotFit), "{counter}");
             }
-            // One trial for each event that is given up, and one that succeeds if any event is left.
+            // One trial for each dropped event, and a successful one if any event is left.
             assert_eq!(trial.worked, Counter::COUNT - kept + usize::from(kept > 0));
         }
     }
@@ -302,7 +302,7 @@ mod tests {
                 ..
             }]
         ));
-        // A run that opens the usable events gives the same reason, though it requests no refused event.
+        // A run that opens the usable events gives the same reason, although it requests no rejected event.
         let again = open_all(&mut trial, &tried.usable, Start::OnExec);
         assert_eq!(again.places()[Counter::MmReads], Err(Absence::NoPermission));
         assert!(again.places()[Counter::MmWrites].is_ok());

@@ -8,18 +8,19 @@ use rustix::process::Pid;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// When an event begins to count.
+/// When an event starts to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// At the process's next `execve`, so that nothing before the job's own program is counted.
+    /// At the process's next `execve`, so that only the job's own program is counted.
     OnExec,
     /// At once.
     Now,
-    /// When it is enabled. A group is complete by then: members that join one that counts may wait for long until they count too.
+    /// When it is enabled. The group is complete by then: an event that joins a counting group may wait long until it
+    /// counts.
     WhenEnabled,
 }
 
-/// An event to request; registers that are not named here stay zero.
+/// An event to request; unnamed registers are zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attributes {
     /// Number of the PMU or of the class of events.
@@ -30,26 +31,26 @@ pub(crate) struct Attributes {
     pub(crate) config1: u64,
     /// A second further register.
     pub(crate) config2: u64,
-    /// What is counted.
+    /// The scope of the count.
     pub(crate) scope: Scope,
-    /// When to begin. The members of a group follow their leader, so only a leader needs it.
+    /// When to start. The members of a group follow their leader, so only a leader needs it.
     pub(crate) start: Option<Start>,
-    /// What a read returns.
+    /// The content of a read.
     pub(crate) read: ReadFormat,
 }
 
-/// What an event counts.
+/// The scope of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// A process and its children, in user mode: what an ordinary user may request at `perf_event_paranoid` 2.
+    /// A process and its children, in user mode: an ordinary user may request it at `perf_event_paranoid` 2.
     Job,
-    /// Whatever runs on a CPU, in user mode.
+    /// Everything that runs on a CPU, in user mode.
     Cpu,
-    /// All of a chip.
+    /// A whole chip.
     Chip,
 }
 
-/// What a read returns.
+/// The content of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadFormat {
     /// The count alone.
@@ -87,14 +88,14 @@ impl Attributes {
     }
 }
 
-/// What an event is counted for.
+/// The target of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// The calling thread, and if inherited its future threads and processes.
     Itself,
     /// A process, likewise.
     Process(Pid),
-    /// Whatever runs on a CPU.
+    /// Everything that runs on a CPU.
     Cpu(u32),
 }
 
@@ -139,7 +140,7 @@ pub(crate) fn open(
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Lets an event count that waits for it, with its group.
+/// Enables an event with its group.
 ///
 /// # Errors
 /// An error of the kernel, see perf_event_open(2).

@@ -1,11 +1,11 @@
-//! How an event is described to the kernel, and how a user writes it.
+//! How an event is encoded for the kernel, and how a user writes it.
 
 use cosched_core::Counter;
 use serde::Deserialize;
 use std::fmt;
 use std::str::FromStr;
 
-/// The name that `--event` takes for a counter besides [`Counter::name`]; shorter where a shorter one exists.
+/// The name of a counter in `--event`, besides [`Counter::name`]; shorter where a shorter one exists.
 pub fn short_name(counter: Counter) -> &'static str {
     match counter {
         Counter::MmReads => "mm",
@@ -16,7 +16,7 @@ pub fn short_name(counter: Counter) -> &'static str {
     }
 }
 
-/// An event that the kernel knows by a name of its own, on every processor that has a similar event.
+/// An event that the kernel defines on every processor with a similar event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelEvent {
     /// The name, as in `perf list`.
@@ -57,7 +57,7 @@ const fn loads(name: &'static str, cache: u64, result: u64) -> KernelEvent {
     }
 }
 
-/// How an event is described to the kernel.
+/// An encoding of an event for the kernel.
 ///
 /// ```
 /// use cosched_linux::events::Encoding;
@@ -73,7 +73,7 @@ pub enum Encoding {
     Kernel(KernelEvent),
     /// By the bits of the core's event-select register.
     Raw {
-        /// The PMU that it is for; `None` for every core PMU of the machine.
+        /// Its PMU; `None` for every core PMU of the machine.
         pmu: Option<String>,
         /// The event select: on x86 event number | unit mask << 8, on Arm the event number.
         config: u64,
@@ -117,13 +117,13 @@ impl fmt::Display for Encoding {
     }
 }
 
-/// An event that can't be understood.
+/// An invalid event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
     /// An override has no `=`.
     #[error("`{text}` does not say which event it replaces; write for example `mm=0x4844`")]
     NoEquals {
-        /// The text that was given.
+        /// The given text.
         text: String,
     },
     /// An override names no counter.
@@ -132,17 +132,17 @@ pub enum EventError {
         names()
     )]
     UnknownCounter {
-        /// The text that was given.
+        /// The given text.
         name: String,
     },
-    /// An encoding can't be read.
+    /// An encoding is invalid.
     #[error(
         "`{text}` is not an event: {why}; write hexadecimal bits as in `0x4844` or `r412e`, a PMU's own form as in \
          `cpu/event=0x44,umask=0x48/` or `cpu/config=0x1b7,config1=0x3004003f7/`, or a name of the kernel's as in \
          `cache-references`"
     )]
     BadEncoding {
-        /// The text that was given.
+        /// The given text.
         text: String,
         /// The reason.
         why: String,
@@ -150,7 +150,7 @@ pub enum EventError {
     /// An override is for a PMU that does not belong to the machine's cores.
     #[error("`{pmu}` is not a core PMU of this machine; it has {known}")]
     UnknownPmu {
-        /// The PMU that was given.
+        /// The given PMU.
         pmu: String,
         /// The machine's core PMUs, or `none`.
         known: String,
@@ -184,7 +184,7 @@ impl FromStr for Encoding {
     }
 }
 
-/// Parses an encoding, or says what is wrong with it.
+/// Parses an encoding, or explains the error.
 fn parse_encoding(text: &str) -> Result<Encoding, String> {
     if let Some(event) = KERNEL_EVENTS.iter().find(|event| event.name == text) {
         return Ok(Encoding::Kernel(*event));
@@ -239,7 +239,7 @@ fn parse_terms(pmu: Option<String>, terms: &str) -> Result<Encoding, String> {
     let config = match (config, event, umask) {
         (Some(config), None, None) => config,
         (None, Some(event), None) if event <= 0xffff => event,
-        // Only x86 has unit masks, and there larger event numbers lie elsewhere in the register.
+        // Only x86 has unit masks, and there larger event numbers are elsewhere in the register.
         (None, Some(event), Some(umask)) if event <= 0xff && umask <= 0xff => event | umask << 8,
         (None, Some(_), _) => {
             return Err("event or umask is too large; give the bits as config".to_owned());
@@ -253,7 +253,7 @@ fn parse_terms(pmu: Option<String>, terms: &str) -> Result<Encoding, String> {
     })
 }
 
-/// A user's own encoding for one event, as `--event` takes it: `mm=0x4844`.
+/// A user's own encoding for one event, in the syntax of `--event`: `mm=0x4844`.
 ///
 /// ```
 /// use cosched_core::Counter;

@@ -1,8 +1,8 @@
-//! Event encodings as data, and which of them this machine uses.
+//! Event encodings as data, and the ones that this machine uses.
 //!
-//! A processor counts what its event-select registers name, and each microarchitecture has its own numbers. They are
-//! data: `tables/` has one file per microarchitecture, with its source. Where none fits, the kernel's own generic
-//! events are used instead. Hybrid machines have one PMU per core type, each with its own table.
+//! A processor counts the events in its event-select registers, and each microarchitecture has its own numbers. They
+//! are data: `tables/` has one file per microarchitecture, with its source. If none fits, the kernel's generic events
+//! are used. Hybrid machines have one PMU per core type, each with its own table.
 
 mod encoding;
 mod table;
@@ -41,7 +41,7 @@ pub struct PmuEvents {
 }
 
 impl PmuEvents {
-    /// Its events are those of the kernel itself, which stand in for a core PMU that is not there.
+    /// Whether its events are the kernel's own, in place of a missing core PMU.
     pub fn is_of_kernel(&self) -> bool {
         self.pmu.name == SOFTWARE
     }
@@ -54,10 +54,10 @@ pub struct MachineEvents {
     pub pmus: Vec<PmuEvents>,
 }
 
-/// Why the machine's events can't be found.
+/// Why the machine's events cannot be found.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineEventsError {
-    /// A file of the kernel can't be used.
+    /// A file of the kernel is unusable.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// A user's own event names a PMU that the machine lacks.
@@ -68,8 +68,8 @@ pub enum MachineEventsError {
 impl MachineEvents {
     /// Finds the core PMUs and their tables, and replaces the tables' events by the user's own.
     ///
-    /// A later override of the same event wins. On a machine without a core PMU events of the kernel itself can take their place, as
-    /// in `mm=software/event=2/`.
+    /// A later override of the same event wins. On a machine without a core PMU, the kernel's own events can
+    /// serve instead, as in `mm=software/event=2/`.
     ///
     /// # Errors
     /// [`MachineEventsError`]: an unusable file, or an override for a PMU that the machine lacks.
@@ -96,7 +96,7 @@ impl MachineEvents {
         Ok(events)
     }
 
-    /// Replaces the event of a counter on the PMUs that the user's own event is for.
+    /// Replaces a counter's event on the PMUs of the user's own event.
     fn replace(&mut self, own: &EventOverride) -> Result<(), EventError> {
         let wanted = match &own.encoding {
             Encoding::Raw { pmu, .. } => pmu.as_deref(),
@@ -123,7 +123,7 @@ impl MachineEvents {
         })
     }
 
-    /// Whether the machine has cores of several kinds, each with a PMU of its own.
+    /// Whether the machine has several core types, each with its own PMU.
     pub fn is_hybrid(&self) -> bool {
         self.pmus.len() > 1
     }
@@ -146,7 +146,7 @@ impl MachineEvents {
 fn core_pmus(root: &Root) -> Result<Vec<CorePmu>, ReadError> {
     let mut found = Vec::new();
     for name in root.names(PMU_DIR, "performance counters")? {
-        // Other PMUs count for a whole chip, or trace. `cpum_cf` is s390's; Arm's are named after architecture or core.
+        // Other PMUs count a whole chip, or trace. `cpum_cf` is s390's; Arm's are named after architecture or core.
         let is_core = matches!(
             name.as_str(),
             "cpu" | "cpu_core" | "cpu_atom" | "cpu_lowpower" | "cpum_cf"
@@ -165,12 +165,12 @@ fn core_pmus(root: &Root) -> Result<Vec<CorePmu>, ReadError> {
     Ok(found)
 }
 
-/// Whether a user's event is one that the kernel counts in software.
+/// Whether a user's event is counted by the kernel in software.
 fn is_software(own: &EventOverride) -> bool {
     matches!(&own.encoding, Encoding::Raw { pmu: Some(pmu), .. } if pmu == SOFTWARE)
 }
 
-/// What the file `type` of a PMU has.
+/// The content of the file `type` of a PMU.
 const TYPE: &str = "the PMU's number";
 
 /// A PMU with this name, if there is one.
@@ -187,10 +187,10 @@ fn core_pmu(root: &Root, name: &str) -> Result<Option<CorePmu>, ReadError> {
     }))
 }
 
-/// The tables that this machine's processors use, even if the machine exposes no counters.
+/// The tables for this machine's processors, even if the machine exposes no counters.
 ///
 /// # Errors
-/// [`ReadError`] when the files that describe the processors and PMUs can't be used.
+/// [`ReadError`] when the files that describe the processors and PMUs are unusable.
 pub fn own_tables(root: &Root) -> Result<Vec<&'static EventTable>, ReadError> {
     let processors = Processors::read(root)?;
     let mut own: Vec<&EventTable> = core_pmus(root)?

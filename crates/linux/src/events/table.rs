@@ -1,10 +1,10 @@
 //! The event tables: one file of data per microarchitecture, in `tables/`.
 //!
-//! A file has `name`, `title` and `source`, any number of `[[match]]`, and something for each counter. A `[[match]]`
-//! has `vendor`, `family` (not on Arm), `models` and perhaps `steppings` (numbers or ranges as text); it may have `pmus`,
-//! the kernel's names of the PMUs that it is for. A counter has either `[events.COUNTER]` with an `encoding`, the
-//! vendor's `name` and a `note` on what the event counts in addition or leaves out, or a reason under `[absent]`. An
-//! event that no public source gives is absent: it is never guessed.
+//! A file has `name`, `title` and `source`, any number of `[[match]]`, and an entry for each counter. A `[[match]]` has
+//! `vendor`, `family` (not on Arm), `models` and optionally `steppings` (numbers or ranges as text) and `pmus`, the
+//! kernel's names of the PMUs that it applies to. A counter has either `[events.COUNTER]` with an `encoding`, the
+//! vendor's `name` and a `note` on deviations of the count, or a reason under `[absent]`. An event without a public
+//! source is absent: it is never guessed.
 
 use super::encoding::Encoding;
 use crate::processor::{Processor, parse_number};
@@ -17,11 +17,11 @@ use std::sync::OnceLock;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
-    /// How it is described to the kernel.
+    /// Its encoding.
     pub encoding: Encoding,
-    /// The vendor's name; `None` where the kernel's own encoding is used.
+    /// The vendor's name; `None` for the kernel's own encoding.
     name: Option<String>,
-    /// What it counts in addition to what is meant, or leaves out; `None` if nothing.
+    /// How the count deviates from the counter's meaning; `None` if it does not.
     pub note: Option<String>,
 }
 
@@ -60,7 +60,7 @@ pub struct EventTable {
     pub name: String,
     /// Name in words.
     pub title: String,
-    /// Where the encodings come from.
+    /// Source of the encodings.
     pub source: String,
     #[serde(default, rename = "match")]
     matches: Vec<Match>,
@@ -71,7 +71,7 @@ pub struct EventTable {
     pub absent: BTreeMap<Counter, AbsentEvent>,
 }
 
-/// The processors, and their PMUs, that a table is for.
+/// The processors and PMUs of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Match {
@@ -167,7 +167,7 @@ impl Match {
     }
 }
 
-/// Every table, in the order in which they are listed; the last one is the fallback.
+/// Every table, in listing order; the last one is the fallback.
 const FILES: [&str; 30] = [
     include_str!("tables/nehalem.toml"),
     include_str!("tables/westmere.toml"),
@@ -201,10 +201,10 @@ const FILES: [&str; 30] = [
     include_str!("tables/generic.toml"),
 ];
 
-/// All event tables. The last one, `generic`, is for processors that no other table knows.
+/// All event tables. The last one, `generic`, is for processors without a table.
 pub fn tables() -> &'static [EventTable] {
     static TABLES: OnceLock<Vec<EventTable>> = OnceLock::new();
-    // The files are part of the program, and a test reads each of them. So this can't fail in a tested build.
+    // The files are part of the program, and a test parses each of them. So this cannot fail in a tested build.
     TABLES.get_or_init(|| {
         FILES
             .iter()
@@ -213,7 +213,7 @@ pub fn tables() -> &'static [EventTable] {
     })
 }
 
-/// The table for the PMU called `pmu` of a processor; `generic` if no other table is for it.
+/// The table for the PMU called `pmu` of a processor; `generic` if no other table matches.
 pub fn table_for(processor: Option<&Processor>, pmu: &str) -> &'static EventTable {
     let all = tables();
     processor

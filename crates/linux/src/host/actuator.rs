@@ -1,4 +1,4 @@
-//! Carries out decisions: jobs are bound to CPUs, frozen and thawed.
+//! Carries out decisions: pins, freezes and thaws jobs.
 
 use super::lifecycle::Lifecycle;
 use super::notice::{Notice, Notices};
@@ -12,17 +12,17 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-/// Scans for processes that were forked while their job was bound.
+/// Number of scans for processes that were forked while their job was pinned.
 const BINDS: u32 = 8;
 /// Longest wait for the jobs to stop before the run suspends itself, in milliseconds.
 const SETTLE_MS: u32 = 100;
 /// Delay before retrying a failed thaw.
 const BETWEEN_THAWS: Nanos = Nanos::from_ms(20);
 
-/// Makes jobs run where and when they are to.
+/// Controls where and when jobs run.
 pub(crate) struct Actuator {
     jobs: BTreeMap<TaskId, Reins>,
-    /// The CPUs of this process, where a job that is to end may run.
+    /// The CPUs of this process, on which a job that is being ended may run.
     home: CpuSet,
     notices: Notices,
 }
@@ -37,7 +37,7 @@ struct Reins {
 }
 
 impl Reins {
-    /// Freezes or thaws the job. One that can't be thawed counts as frozen, and owes a thaw.
+    /// Freezes or thaws the job. If its thaw fails, it counts as frozen and owes a thaw.
     fn set_frozen(&mut self, tree: &Tree, frozen: bool, stopped_itself: bool) -> io::Result<()> {
         self.owes_thaw = false;
         if std::mem::replace(&mut self.frozen, frozen) == frozen {
@@ -48,7 +48,7 @@ impl Reins {
                 let Some(Err(error)) = tree.group().map(|group| group.freeze(frozen)) else {
                     return Ok(());
                 };
-                // Nothing is frozen in a group that has gone.
+                // A removed group contains nothing frozen.
                 if !tree.group().is_some_and(JobGroup::exists) {
                     self.frozen = false;
                     return Ok(());
@@ -82,9 +82,9 @@ impl Actuator {
         self.jobs.get(&task)
     }
 
-    /// Takes charge of a job that is about to start, and binds it.
+    /// Takes charge of a job that is about to start, and pins it.
     pub(crate) fn take(&mut self, task: TaskId, tree: &Tree, cpus: &CpuSet) {
-        // A refusal leaves the job where the kernel puts it.
+        // If this fails, the job runs where the kernel puts it.
         let _ = sys::set_affinity(tree.main.pid, cpus);
         let by = if tree.group().is_some() {
             Freezer::Group
@@ -102,7 +102,7 @@ impl Actuator {
         );
     }
 
-    /// Lets go of a job that has ended.
+    /// Forgets a job that has ended.
     pub(crate) fn forget(&mut self, task: TaskId) {
         self.jobs.remove(&task);
     }
@@ -117,7 +117,7 @@ impl Actuator {
         self.jobs.values().any(|reins| reins.frozen)
     }
 
-    /// Whether a stop signal of ours keeps a job from running.
+    /// Whether a stop signal from cosched keeps a job from running.
     pub(crate) fn has_signalled(&self, task: TaskId) -> bool {
         let reins = self.reins(task).filter(|reins| reins.frozen);
         reins.is_some_and(|reins| matches!(reins.by, Freezer::Signals(_)))
@@ -140,7 +140,7 @@ impl Actuator {
         }
     }
 
-    /// Retries failed thaws; returns when to retry if any is left.
+    /// Retries failed thaws; returns the time of the next retry, if any is left.
     pub(crate) fn thaw_owed(&mut self, life: &Lifecycle, now: Nanos) -> Option<Nanos> {
         let owing: Vec<TaskId> = self
             .jobs
@@ -173,8 +173,8 @@ impl Actuator {
         complete
     }
 
-    /// Looks again until nothing has escaped, at most for a moment. Called before a standstill, in which nothing is
-    /// looked at.
+    /// Rescans until no process escapes, for a limited time. Called before the run suspends, because it cannot scan
+    /// then.
     pub(crate) fn settle(&mut self, life: &mut Lifecycle) {
         for _ in 0..SETTLE_MS {
             life.adopt_orphans();
@@ -185,7 +185,7 @@ impl Actuator {
         }
     }
 
-    /// Binds all processes of a job, also those that are forked meanwhile.
+    /// Pins all processes of a job, including those forked meanwhile.
     pub(crate) fn bind(&mut self, life: &Lifecycle, task: TaskId, cpus: &CpuSet) {
         let Some(tree) = life.tree(task) else { return };
         let Some(reins) = self.jobs.get_mut(&task).filter(|reins| reins.cpus != *cpus) else {
@@ -195,7 +195,7 @@ impl Actuator {
         for_processes(tree, |pids| process::bind(tree.root(), pids, cpus));
     }
 
-    /// Gives all processes of a job to the scheduler that was loaded into the kernel, or back to the ordinary one.
+    /// Moves all processes of a job to the scheduler loaded into the kernel, or back to the ordinary one.
     pub(crate) fn give(&self, life: &Lifecycle, task: TaskId, loaded: bool) {
         let Some(tree) = life.tree(task) else { return };
         for_processes(tree, |pids| {
@@ -203,7 +203,7 @@ impl Actuator {
         });
     }
 
-    /// Gives a job back to the kernel: thawed, and on all CPUs.
+    /// Releases a job: thawed, and on all CPUs.
     pub(crate) fn release(&mut self, life: &Lifecycle, task: TaskId) {
         let home = self.home.clone();
         self.bind(life, task, &home);
@@ -211,15 +211,15 @@ impl Actuator {
     }
 }
 
-/// Gives a thread to the loaded scheduler or back. A thread that has gone needs nothing. One with a policy of real time
-/// keeps it.
+/// Moves a thread to the loaded scheduler or back. Does nothing for a thread that is gone. A thread with a real-time
+/// policy keeps it.
 fn give_thread(tid: RawPid, loaded: bool) {
     if sys::is_ordinary(tid) {
         let _ = sys::set_loaded_scheduler(tid, loaded);
     }
 }
 
-/// Does something with all processes of a job, also with those that are forked meanwhile.
+/// Applies `act` to all processes of a job, including those forked meanwhile.
 fn for_processes(tree: &Tree, act: impl Fn(&[RawPid])) {
     let mut done: Vec<RawPid> = Vec::new();
     for _ in 0..BINDS {
@@ -266,7 +266,7 @@ mod tests {
             by: Freezer::Group,
         };
         reins.set_frozen(&tree, true, false).unwrap();
-        // A folder in its place can't be written to.
+        // A folder in its place cannot be written to.
         std::fs::remove_file(&file).unwrap();
         std::fs::create_dir(&file).unwrap();
         for _ in 0..2 {

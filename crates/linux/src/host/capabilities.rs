@@ -1,4 +1,4 @@
-//! What this machine can do for a policy.
+//! The capabilities of this machine for policies.
 
 use super::config::Freezing;
 use crate::counters::CounterSupport;
@@ -7,8 +7,8 @@ use crate::root::Root;
 use crate::traffic::TrafficMeter;
 use cosched_core::{Absence, Capabilities, Capability, Counter, Machine};
 
-/// The capabilities that this machine lacks, and why. Solo bandwidths and traces come from elsewhere, so they count as
-/// missing.
+/// The capabilities that this machine lacks, with reasons. Solo bandwidths and traces come from elsewhere, so they
+/// count as missing.
 pub fn capabilities(
     root: &Root,
     machine: &Machine,
@@ -20,7 +20,7 @@ pub fn capabilities(
         (Capability::SoloTrace, Absence::NoSoloTrace),
         (Capability::Plans, Absence::NotOffered),
     ];
-    // A cgroup's own statistics give CPU time where perf events are refused.
+    // A cgroup's own statistics give CPU time if perf events are denied.
     if let (Some(why), Freezing::Signals | Freezing::Auto) = (counters.cpu_time.absence(), freezing)
     {
         missing.push((Capability::CpuTime, why));
@@ -32,7 +32,7 @@ pub fn capabilities(
     if let Err(problem) = EnergyMeter::open(root) {
         missing.push((Capability::Energy, problem.reason));
     }
-    // Where some memory domains can be counted, those that can't are absent one by one.
+    // If some memory domains can be counted, the others are absent one by one.
     if let Err(problem) = TrafficMeter::open(root, machine) {
         missing.push((Capability::Traffic, problem.reason));
     }

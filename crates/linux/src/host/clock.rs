@@ -27,23 +27,23 @@ impl RunClock {
         monotonic() - self.started - self.suspended
     }
 
-    /// How it stands to the kernel's clock, as long as the run is not suspended.
+    /// Its relation to the kernel's clock, valid while the run is not suspended.
     pub(crate) fn relation(&self) -> Clock {
         Clock {
             zero: self.started + self.suspended,
         }
     }
 
-    /// Does not count the time since `began`, an instant of [`monotonic`].
+    /// Excludes the time since `began`, an instant of [`monotonic`].
     pub(crate) fn leave_out_since(&mut self, began: Nanos) {
         self.suspended += monotonic() - began;
     }
 }
 
-/// The clock of a run, as the kernel's monotonic clock shows it.
+/// The clock of a run, relative to the kernel's monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// The kernel's time at the instant zero of the run, if it was never suspended since.
+    /// The kernel's time at instant zero of the run, plus the time suspended.
     zero: Nanos,
 }
 

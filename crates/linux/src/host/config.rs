@@ -1,4 +1,4 @@
-//! What a [`Host`](super::Host) is made from.
+//! The configuration of a [`Host`](super::Host).
 
 use super::kernel::KernelScheduler;
 use super::notice::Notice;
@@ -11,10 +11,10 @@ use cosched_core::{Machine, Nanos};
 /// How jobs are frozen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Freezing {
-    /// By the cgroup freezer where it can be used, else by signals.
+    /// By the cgroup freezer if it can be used, otherwise by signals.
     #[default]
     Auto,
-    /// By the cgroup freezer; an error where it can't be used.
+    /// By the cgroup freezer; an error if it cannot be used.
     Cgroup,
     /// By SIGSTOP and SIGCONT.
     Signals,
@@ -29,28 +29,28 @@ pub struct HostJob {
     pub program: Program,
 }
 
-/// Everything that a [`Host`](super::Host) needs.
+/// The configuration of a [`Host`](super::Host).
 pub struct HostConfig {
-    /// Where `/proc` and `/sys` are.
+    /// Root of `/proc` and `/sys`.
     pub root: Root,
-    /// The machine, restricted to the CPUs that may be used.
+    /// The machine, restricted to the usable CPUs.
     pub machine: Machine,
     /// The jobs; task i is the i-th of them.
     pub jobs: Vec<HostJob>,
     /// How to freeze jobs.
     pub freezing: Freezing,
-    /// What can be counted, and by which events.
+    /// The available counters, with their events.
     pub counters: CounterSupport,
-    /// Starts no further job while less memory than this is available, in bytes.
+    /// No further job starts while less memory than this is available, in bytes.
     pub mem_keep: Option<u64>,
-    /// Starts no further job while the load average of the last minute is above this.
+    /// No further job starts while the load average of the last minute exceeds this.
     pub most_load: Option<f64>,
-    /// A job that stopped itself is continued after this time.
+    /// Time after which a job that stopped itself is continued.
     pub max_pause: Nanos,
-    /// A scheduler in the kernel that carries out plans. When it is removed, jobs are frozen and bound.
+    /// A scheduler in the kernel that carries out plans. After its removal, jobs are frozen and pinned.
     pub kernel: Option<Box<dyn KernelScheduler>>,
-    /// The requests of others to the run.
+    /// Requests from other processes to the run.
     pub requests: Option<Requests>,
-    /// Called with everything that the user should know.
+    /// Called with each notice for the user.
     pub notice: Box<dyn FnMut(Notice)>,
 }

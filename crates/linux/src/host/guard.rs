@@ -1,4 +1,4 @@
-//! Keeps a guardian at hand: starts it, and replaces it when somebody killed or stopped it.
+//! Keeps a guardian running: starts it, and replaces it if it is killed or stopped.
 
 use super::notice::{Notice, Notices};
 use crate::guardian::{Beat, Charge, Guardian};
@@ -9,9 +9,9 @@ use cosched_core::Nanos;
 pub(crate) struct Guard {
     charge: Charge,
     guardian: Option<Guardian>,
-    /// Already warned that there is none.
+    /// Whether the user was warned that there is none.
     told: bool,
-    /// When to try again, as long as there is none.
+    /// Time of the next attempt, while there is none.
     retry: Nanos,
     notices: Notices,
 }
@@ -45,7 +45,7 @@ impl Guard {
         self.guardian.is_some()
     }
 
-    /// Tells the guardian how the run does.
+    /// Sends the guardian a heartbeat.
     pub(crate) fn tell(&self, beat: Beat) {
         if let Some(guardian) = &self.guardian {
             guardian.tell(beat);
@@ -59,11 +59,11 @@ impl Guard {
             .is_some_and(|guardian| guardian.pid == pid)
     }
 
-    /// Starts another guardian after somebody killed or stopped this one. `reaped` says that it has been waited for, so
-    /// that its number may belong to another process.
+    /// Replaces a guardian that was killed or stopped. `reaped` means that it was waited for, so that its number may
+    /// belong to another process.
     pub(crate) fn replace(&mut self, reaped: bool) {
         match self.guardian.take() {
-            // A stopped one would come back some day, and take the run for dead.
+            // A stopped guardian would resume some day, and take the run for dead.
             Some(old) if !reaped => old.dismiss(),
             _ => {}
         }
@@ -72,7 +72,7 @@ impl Guard {
         }
     }
 
-    /// Starts a guardian if there is none; when to try again if that fails.
+    /// Starts a guardian if there is none; returns when to retry if that fails.
     pub(crate) fn keep(&mut self, now: Nanos) -> Option<Nanos> {
         if self.guardian.is_some() {
             return None;
@@ -87,7 +87,7 @@ impl Guard {
         Some(self.retry)
     }
 
-    /// Sends the guardian away: the run has ended in good order.
+    /// Dismisses the guardian: the run has ended cleanly.
     pub(crate) fn dismiss(&mut self) {
         if let Some(guardian) = self.guardian.take() {
             guardian.dismiss();

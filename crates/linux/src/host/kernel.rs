@@ -1,4 +1,4 @@
-//! A scheduler in the kernel that carries out plans, as a [`Host`](super::Host) sees it.
+//! The interface of a [`Host`](super::Host) to a scheduler in the kernel that carries out plans.
 
 use super::clock::Clock;
 use crate::counters::Counted;
@@ -6,48 +6,48 @@ use cosched_core::{Demand, Occupation, PerCounter, Reading, Residency, Schedule,
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// A scheduler in the kernel. It has the processes of the tasks that it was given, with all that these start, and lets them run
-/// as the plan in force says. While no plan is in force they run as they come.
+/// A scheduler in the kernel. It schedules the processes of its tasks, with their descendants, by the plan in force.
+/// Without a plan they run freely.
 ///
 /// Instants are those of the run; `Clock` relates them to the kernel's.
 pub trait KernelScheduler {
-    /// All ordinary processes of the machine are scheduled by it, not only those that were given to it.
+    /// Whether it schedules all ordinary processes of the machine, not only its tasks.
     fn takes_all(&self) -> bool;
 
-    /// It carries out shared seats too, by admitting tasks to the memory bus at each event; otherwise they are the ordinary
-    /// scheduler's.
+    /// Whether it also carries out shared seats, by admitting tasks to the memory bus at each event; otherwise the
+    /// ordinary scheduler runs them.
     fn admits(&self) -> bool;
 
     /// The demands on the memory bus that it has measured, in ascending order of the tasks.
     fn demands(&mut self) -> Vec<Demand>;
 
-    /// Takes charge of a process, which is about to become the program of a task, and of all that it will start. `handle`
-    /// is a descriptor of that process. It is free until [`set_free`](KernelScheduler::set_free) says otherwise.
+    /// Takes charge of a process that is about to execute the program of a task, and of its descendants. `handle` is a
+    /// descriptor of that process. It is free until [`set_free`](KernelScheduler::set_free) changes that.
     ///
     /// # Errors
-    /// The kernel refuses it, or there are too many tasks at once.
+    /// The kernel's error, or too many tasks at once.
     fn take(&mut self, task: TaskId, handle: BorrowedFd<'_>) -> io::Result<()>;
 
-    /// Whether a task is free: it runs as it comes, whatever plans say.
+    /// Sets whether a task is free: it then runs regardless of plans.
     fn set_free(&mut self, task: TaskId, free: bool);
 
     /// A task has no process left.
     fn ended(&mut self, task: TaskId);
 
-    /// Puts a plan into force. Unless it [admits](KernelScheduler::admits), shared seats are the caller's to carry out.
+    /// Puts a plan into force. Unless it [admits](KernelScheduler::admits), the caller carries out shared seats.
     ///
     /// # Errors
-    /// Why it can't be carried out; the plan before it stays in force.
+    /// Why it cannot be carried out; the previous plan stays in force.
     fn adopt(&mut self, generation: u64, schedule: &Schedule, clock: &Clock) -> Result<(), String>;
 
     /// Ends the plan in force.
     fn withdraw(&mut self);
 
-    /// Where the time of a task went since it was taken charge of.
+    /// How a task's time was spent since it was taken charge of.
     fn residency(&mut self, task: TaskId, clock: &Clock) -> Reading<Residency>;
 
-    /// Whether it counts what tasks do, each from the moment in which it becomes its program. It goes on with that for those that
-    /// it has after it was removed.
+    /// Whether it counts events of tasks, from the moment when each executes its program. After its removal it
+    /// continues to count its existing tasks.
     fn counts(&self) -> bool;
 
     /// The counts of a task up to now; `None` for counters that are not in use.
@@ -56,22 +56,22 @@ pub trait KernelScheduler {
     /// CPU use of the tasks so far.
     fn occupation(&mut self) -> Option<Occupation>;
 
-    /// Appends which CPUs went to which tasks since this was last asked, in the order of time.
+    /// Appends the switches since the last call, in order of time.
     fn switches(&mut self, clock: &Clock, out: &mut Vec<Switch>);
 
-    /// Does what has to be done now and then. Called at least once a second.
+    /// Does periodic work. Called at least once a second.
     fn tend(&mut self);
 
-    /// Can be read when the scheduler was removed.
+    /// Becomes readable when the scheduler is removed.
     fn line(&self) -> BorrowedFd<'_>;
 
-    /// Removes it from the kernel. What it counts goes on.
+    /// Removes it from the kernel. Its counting continues.
     fn unload(&mut self);
 
-    /// Why the scheduler was removed or must be, if so.
+    /// Why the scheduler was removed or must be removed, if so.
     fn removed(&mut self) -> Option<String>;
 
-    /// The task and the number of its processes that have left the scheduler since this was last asked, by choosing a
-    /// scheduling policy of their own.
+    /// The tasks whose processes have left the scheduler since the last call by choosing their own scheduling policy,
+    /// with the number of these processes.
     fn escaped(&mut self) -> Vec<(TaskId, u32)>;
 }

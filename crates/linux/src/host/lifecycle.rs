@@ -1,7 +1,7 @@
-//! The life of the jobs: they are started, watched over with every process that they start, ended, and reaped.
+//! The life of jobs: they are started, tracked with all their descendants, ended, and reaped.
 //!
-//! Nothing here knows how a job is kept from running or how it is counted: callers say which stops are theirs, and get
-//! each job's process before it becomes its program.
+//! This module does not know how a job is frozen or counted: callers report which stops are theirs, and get each job's
+//! process before it executes its program.
 
 use super::config::HostJob;
 use super::error::{HostError, system};
@@ -28,7 +28,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// A job that has no process left.
+/// A job whose last process has ended.
 pub(crate) struct Ended {
     pub(crate) task: TaskId,
     pub(crate) exit: Exit,
@@ -41,15 +41,15 @@ pub(crate) struct Ended {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CpuAccount {
     pub(crate) time: Nanos,
-    /// It is that of all processes of the job, and not only of those that were waited for.
+    /// Whether it covers all processes of the job, and not only those that were waited for.
     pub(crate) is_whole: bool,
 }
 
-/// What came while a run waited.
+/// Events that arrived while a run waited.
 #[derive(Debug, Default)]
 pub(crate) struct News {
     pub(crate) signals: Vec<i32>,
-    /// Something came on what was watched beside them, or it was closed.
+    /// Whether another watched descriptor became readable or was closed.
     pub(crate) from_outside: bool,
 }
 
@@ -58,19 +58,19 @@ pub(crate) struct Lifecycle {
     root: Root,
     token: String,
     jobs: Vec<Job>,
-    /// Those of them that have started and not ended: a few, where `jobs` may be many thousands.
+    /// The started jobs that have not ended: a few, while `jobs` may be many thousands.
     live: BTreeSet<TaskId>,
-    /// The own processes of those of them whose own process has not been reaped.
+    /// Main processes of live jobs that have not been reaped.
     mains: HashMap<RawPid, TaskId>,
-    /// How many processes the kernel had killed for want of memory when that was last asked.
+    /// The kernel's count of out-of-memory kills at the last reading.
     oom_kills: Option<u64>,
-    /// Makes a cgroup for each job; without it a job's processes are found by family.
+    /// Creates a cgroup for each job; without it a job's processes are found by family.
     group: Option<RunGroup>,
     guard: Guard,
     ledger: Ledger,
     orphanage: Orphanage,
     max_pause: Nanos,
-    /// The kernel counts what processes read from storage and write for it. Where it does not, its counts are zero.
+    /// Whether the kernel counts the storage reads and writes of processes. If not, its counts are zero.
     counts_io: bool,
     signals: OwnedFd,
     around: Surroundings,
@@ -85,16 +85,16 @@ struct Job {
 
 struct Live {
     tree: Tree,
-    /// How the job's own process ended, and what it and those that it waited for had used.
+    /// How the job's own process ended, and the usage of it and its waited-for descendants.
     main_end: Option<(Exit, Used)>,
-    /// Since when it has been stopped, by itself or by others, but not by us.
+    /// Time since which it has been stopped by itself or others, but not by cosched.
     stopped_itself: Option<Nanos>,
     told_to_end: bool,
-    /// What this process held at most when it started the job.
+    /// Peak memory of this process when it started the job.
     own_max_rss: u64,
 }
 
-/// Says that there is no list of the run's processes for those who come after it.
+/// Warns that the run has no list of its processes on disk.
 fn tell_lost(ledger: &Ledger, notices: &Notices) {
     if let Some(why) = ledger.take_lost() {
         notices.tell(Notice::NoList(why.to_string()));
@@ -102,10 +102,10 @@ fn tell_lost(ledger: &Ledger, notices: &Notices) {
 }
 
 impl Lifecycle {
-    /// Gets everything ready; no job is started yet. `home` are the CPUs that the guardian gives back to jobs.
+    /// Prepares for jobs; none is started yet. `home` are the CPUs that the guardian gives back to jobs.
     ///
     /// # Errors
-    /// What is missing for a safe run.
+    /// A requirement for a safe run is missing.
     pub(crate) fn new(
         root: Root,
         run: RunId,
@@ -133,7 +133,7 @@ impl Lifecycle {
         let guard = Guard::start(charge, notices.clone());
         let taken = [interrupts::held(), vec![libc::SIGCHLD]].concat();
         let (signals, mask) = sys::take_signals(&taken).map_err(system("taking signals"))?;
-        // Without a higher limit fewer jobs can be counted at once; the meter warns of that.
+        // Without a higher limit fewer jobs can be counted at once; the meter warns about that.
         let files = sys::raise_file_limit();
         Ok(Lifecycle {
             token: run.to_string(),
@@ -154,7 +154,7 @@ impl Lifecycle {
         })
     }
 
-    /// The jobs that have started and not ended.
+    /// The jobs that have started and have not ended.
     pub(crate) fn tasks(&self) -> impl Iterator<Item = TaskId> {
         self.live.iter().copied()
     }
@@ -171,7 +171,7 @@ impl Lifecycle {
         self.jobs.get_mut(task.0 as usize)?.live.as_mut()
     }
 
-    /// The processes of a job that has started and not ended.
+    /// The processes of a job that has started and has not ended.
     pub(crate) fn tree(&self, task: TaskId) -> Option<&Tree> {
         self.live(task).map(|live| &live.tree)
     }
@@ -183,19 +183,19 @@ impl Lifecycle {
             .is_some_and(|job| job.live.is_none())
     }
 
-    /// Whether a job stands still because it stopped itself, or because somebody else stopped it.
+    /// Whether a job is stopped by itself or by another process.
     pub(crate) fn stopped_itself(&self, task: TaskId) -> bool {
         self.live(task)
             .is_some_and(|live| live.stopped_itself.is_some())
     }
 
-    /// CPU time of a job by the kernel's own accounts: those of its cgroup, or, once its own process has ended, those
-    /// of that process and of what it waited for.
+    /// CPU time of a job by the kernel's accounts: those of its cgroup or, once its own process has ended, those of
+    /// that process and its waited-for descendants.
     pub(crate) fn cpu_time(&self, task: TaskId) -> Option<CpuAccount> {
         self.live(task)?.cpu_time()
     }
 
-    /// Starts a job. `ready` is called with its name and its processes while it waits to become its program.
+    /// Starts a job. `ready` is called with its name and its processes while it waits to execute its program.
     ///
     /// # Errors
     /// The program could not be started.
@@ -208,7 +208,7 @@ impl Lifecycle {
         let tree =
             Tree::new(self.root.clone(), process, group).with_ledger(self.ledger.clone(), task.0);
         let job = &mut self.jobs[task.0 as usize];
-        // The guardian must know of the job before anything can stop it.
+        // The guardian must know the job before anything can stop it.
         let entered = self.ledger.job(task.0, &job.name, &process);
         tell_lost(&self.ledger, &self.notices);
         ready(&job.name, &job.live.insert(Live::new(tree)).tree);
@@ -225,7 +225,7 @@ impl Lifecycle {
         started
     }
 
-    /// Makes the process of a job, in a group of its own if possible.
+    /// Creates the process of a job, in its own group if possible.
     fn spawn(&mut self, task: TaskId) -> io::Result<(Waiting, Process, Option<JobGroup>)> {
         let group = self.make_group(task);
         let directory = group.as_ref().and_then(|group| group.directory().ok());
@@ -256,7 +256,7 @@ impl Lifecycle {
         }
     }
 
-    /// Moves a process that was not made in its group; `false` if that fails.
+    /// Moves a process that was not created in its group; `false` if that fails.
     fn moves(&self, task: TaskId, group: &JobGroup, process: &Process) -> bool {
         let moved = group.add(process.pid);
         if let Err(error) = &moved {
@@ -270,10 +270,10 @@ impl Lifecycle {
         self.notices.tell(Notice::NoGroup { job, why });
     }
 
-    /// Waits until a signal comes, or something can be read from one of `lines`, at most for `timeout`.
+    /// Waits for a signal, for input on one of `lines`, or for `timeout`.
     ///
     /// # Errors
-    /// Signals can't be waited for.
+    /// Signals cannot be waited for.
     pub(crate) fn wait(
         &mut self,
         timeout: Option<Nanos>,
@@ -287,7 +287,7 @@ impl Lifecycle {
             Ok(0) | Err(rustix::io::Errno::INTR) => Ok(News::default()),
             Ok(_) => Ok(News {
                 from_outside: fds[1..].iter().any(|fd| !fd.revents().is_empty()),
-                // Eight signals are held back, and of each at most one waits.
+                // Eight signals are blocked, and at most one of each is pending.
                 signals: if fds[0].revents().is_empty() {
                     Vec::new()
                 } else {
@@ -298,9 +298,9 @@ impl Lifecycle {
         }
     }
 
-    /// Takes in all children whose state has changed; called after SIGCHLD. What jobs did by themselves goes to
-    /// `events`. Returns the jobs that have no process left. `is_stopped_by_us` returns whether the
-    /// caller stopped a job by a signal, and not the job itself.
+    /// Handles all children whose state has changed; called after SIGCHLD. Appends to `events` what jobs did by
+    /// themselves. Returns the jobs whose last process has ended. `is_stopped_by_us` returns whether the caller stopped
+    /// a job by a signal.
     pub(crate) fn reap(
         &mut self,
         now: Nanos,
@@ -369,7 +369,7 @@ impl Lifecycle {
         let job = &mut self.jobs[task.0 as usize];
         if let Some(live) = &mut job.live
             && live.tree.is_alive()
-            // A job that was told to end ends with all of its processes, one after the other.
+            // A job that was asked to end may end process by process.
             && !live.told_to_end
         {
             self.notices.tell(Notice::Lingers {
@@ -379,8 +379,8 @@ impl Lifecycle {
         }
     }
 
-    /// How a process ended. Memory ran out if it was killed, and the kernel has killed a process for that since the last
-    /// such end.
+    /// How a process ended. Memory ran out if it was killed and the kernel has counted an out-of-memory kill since the
+    /// last such end.
     fn exit(&mut self, status: Status) -> Exit {
         match status {
             Status::Exited(code) => Exit::Code(code),
@@ -397,8 +397,7 @@ impl Lifecycle {
         }
     }
 
-    /// Gives orphans, which have become children of this process, back to the jobs that they belong to. Jobs with a
-    /// cgroup need none of this.
+    /// Assigns orphans, which are now children of this process, to their jobs. Jobs with a cgroup do not need this.
     pub(crate) fn adopt_orphans(&mut self) {
         if self
             .tasks()
@@ -426,7 +425,7 @@ impl Lifecycle {
         );
     }
 
-    /// Takes out the jobs that have no process left.
+    /// Removes the jobs whose last process has ended.
     fn settle(&mut self) -> Vec<Ended> {
         let mut ending: Vec<TaskId> = self.tasks().collect();
         ending.retain(|&task| self.live(task).is_some_and(|live| live.main_end.is_some()));
@@ -446,8 +445,8 @@ impl Lifecycle {
         ended
     }
 
-    /// Continues jobs that have stopped by themselves for too long; returns when the next one is due. A job that is
-    /// frozen must wait until it no longer is, because SIGCONT would set it free.
+    /// Continues jobs that stopped themselves too long ago; returns when the next one is due. A frozen job must wait
+    /// until it is thawed, because SIGCONT would set it free.
     pub(crate) fn continue_stopped(
         &mut self,
         now: Nanos,
@@ -469,7 +468,7 @@ impl Lifecycle {
                 self.notices.tell(Notice::Continued {
                     job: job.name.clone(),
                 });
-                // SIGCHLD follows when it goes on; until then it must not be continued a second time.
+                // SIGCHLD follows when it continues; until then it must not be continued a second time.
                 live.stopped_itself = Some(now);
             } else {
                 next = Some(next.map_or(due, |next| next.min(due)));
@@ -478,18 +477,18 @@ impl Lifecycle {
         next
     }
 
-    /// Tells the guardian how the run does.
+    /// Sends the guardian a heartbeat.
     pub(crate) fn tell_guardian(&self, beat: Beat) {
         self.guard.tell(beat);
     }
 
-    /// Starts a guardian if there is none; when to try again if that fails.
+    /// Starts a guardian if there is none; returns when to retry if that fails.
     pub(crate) fn keep_guard(&mut self, now: Nanos) -> Option<Nanos> {
         tell_lost(&self.ledger, &self.notices);
         self.guard.keep(now)
     }
 
-    /// Notes that a job is asked to end, and continued if it has stopped itself.
+    /// Records that a job is asked to end, and continued if it has stopped itself.
     pub(crate) fn telling_to_end(&mut self, task: TaskId) {
         if let Some(live) = self.live_mut(task) {
             (live.stopped_itself, live.told_to_end) = (None, true);
@@ -507,7 +506,7 @@ impl Job {
     }
 }
 
-/// Prepares this process for a run: frees what dead runs left, and makes it the parent of orphans.
+/// Prepares this process for a run: frees leftovers of dead runs, and makes it the parent of orphans.
 fn settle_process(root: &Root, notices: &Notices) -> Result<(), HostError> {
     if !sys::is_single_threaded() {
         return Err(HostError::Threads);
@@ -523,7 +522,7 @@ fn settle_process(root: &Root, notices: &Notices) -> Result<(), HostError> {
         .map_err(system("becoming the reaper of orphans"))
 }
 
-/// The job that an orphan belongs to, by its session or its variables.
+/// The job of an orphan, by its session or its variables.
 fn owner_of(
     root: &Root,
     jobs: &[Job],
@@ -542,7 +541,7 @@ fn owner_of(
             return Some(task);
         }
     }
-    // Where there is one job only, no other can have started it.
+    // A single live job must have started it.
     live.first().copied().filter(|_| live.len() == 1)
 }
 
@@ -585,10 +584,10 @@ impl Live {
     }
 }
 
-/// By how much what the kernel counts as resident memory may be wrong: it sums it up over the CPUs now and then.
+/// Error of the kernel's resident memory counters, which it sums over CPUs now and then.
 const RSS_ERROR: u64 = 1 << 20;
 
-/// What a job has used: CPU time of its group, where it has one, and the accounts of its own process for the rest.
+/// Usage of a job: CPU time of its group, if it has one, and the accounts of its own process for the rest.
 fn resources(used: &Used, own_max_rss: u64, group: Option<CpuTimes>, counts_io: bool) -> Resources {
     let io = if counts_io {
         Reading::Value(())
@@ -600,7 +599,7 @@ fn resources(used: &Used, own_max_rss: u64, group: Option<CpuTimes>, counts_io: 
         None => (used.user, used.system),
     };
     let max_rss = match used.max_rss {
-        // A process that ran held memory: a kernel that says otherwise does not count it.
+        // A process that ran had memory: zero means that the kernel does not count it.
         0 => Reading::Absent(Absence::NotTold),
         rss if rss <= own_max_rss + RSS_ERROR => Reading::Absent(Absence::WithinOwn),
         rss => Reading::Value(rss),
@@ -616,10 +615,10 @@ fn resources(used: &Used, own_max_rss: u64, group: Option<CpuTimes>, counts_io: 
 
 impl Drop for Lifecycle {
     fn drop(&mut self) {
-        // Groups remove themselves; those that are still in use are released.
+        // Groups remove themselves; those still in use are released.
         self.jobs.clear();
         self.group = None;
-        // Before signals act again, one of which may end this process.
+        // Before signals are unblocked, because one may end this process.
         self.guard.dismiss();
         sys::restore_mask(&self.around.mask);
         if let Some(limit) = &self.around.files {

@@ -1,4 +1,4 @@
-//! A scheduler that was loaded into the kernel, with the jobs that it has. After it was removed it goes on counting for them.
+//! A scheduler loaded into the kernel, with its jobs. After its removal it continues to count for them.
 
 use super::actuator::Actuator;
 use super::clock::Clock;
@@ -19,31 +19,32 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 /// Time between two calls of `tend`.
 const TENDING: Nanos = Nanos::from_ms(1000);
 
-/// After so long without that the guardian may have given the jobs back: a little less than [`HELD`](crate::guardian::HELD).
+/// Time without `tend` after which the guardian may have given the jobs back: slightly less than
+/// [`HELD`](crate::guardian::HELD).
 const GIVEN_BACK: Nanos = Nanos(HELD.as_nanos() as u64 - TENDING.0);
 
-/// The scheduler, and what became of each job under it.
+/// The scheduler, and the state of each of its jobs.
 pub(crate) struct Loaded {
     kernel: Box<dyn KernelScheduler>,
     generation: u64,
     /// All CPUs of the run.
     cpus: CpuSet,
-    /// Jobs that have shared seats and that the ordinary scheduler has.
+    /// Jobs with shared seats that run under the ordinary scheduler.
     shared: BTreeSet<TaskId>,
-    /// The jobs that it has taken charge of and that have not ended.
+    /// The jobs in its charge that have not ended.
     taken: BTreeSet<TaskId>,
-    /// Jobs that were given to it since the last `tend`. Then their processes are given to it again: one that was in the
-    /// middle of being made has its parent's old policy, and was not to be seen yet.
+    /// Jobs that were given to it since the last `tend`. That call gives their processes to it again: a process that
+    /// was being forked has its parent's old policy, and was still invisible.
     recent: BTreeSet<TaskId>,
     /// Residency of ended jobs.
     last: BTreeMap<TaskId, Residency>,
     /// Time of the last `tend`; `None` if it is due at once.
     tended: Option<Nanos>,
-    /// Why it must be removed.
+    /// Why it must be removed, if so.
     failed: Option<String>,
-    /// It was removed.
+    /// Whether it was removed.
     is_retired: bool,
-    /// Switches that nobody has read yet.
+    /// Switches that have not been read yet.
     switches: Vec<Switch>,
     notices: Notices,
 }
@@ -66,7 +67,7 @@ impl Loaded {
         }
     }
 
-    /// Appends which CPUs went to which jobs since this was last asked.
+    /// Appends the switches since the last call.
     pub(crate) fn switches(&mut self, clock: &Clock, out: &mut Vec<Switch>) {
         out.append(&mut self.switches);
         self.kernel.switches(clock, out);
@@ -85,12 +86,12 @@ impl Loaded {
         self.kernel.demands()
     }
 
-    /// Whether it counts what a job does.
+    /// Whether it counts events of a job.
     pub(crate) fn counts(&self, task: TaskId) -> bool {
         self.kernel.counts() && self.taken.contains(&task)
     }
 
-    /// What it has counted for a job; `None` for one that it does not count.
+    /// Its counts for a job; `None` if it does not count the job.
     pub(crate) fn counted(&mut self, task: TaskId) -> Option<PerCounter<Option<Counted>>> {
         self.counts(task).then(|| self.kernel.counted(task))
     }
@@ -99,8 +100,8 @@ impl Loaded {
         self.kernel.line()
     }
 
-    /// Takes charge of a job that is about to start. Its process stays with the ordinary scheduler until it has become its
-    /// program: the run waits for that, and the loaded scheduler may let it wait.
+    /// Takes charge of a job that is about to start. Its process stays with the ordinary scheduler until it has
+    /// executed its program: the run waits for that, and the loaded scheduler may delay it.
     pub(crate) fn take(&mut self, task: TaskId, name: &str, tree: &Tree) {
         let handle = tree
             .main
@@ -115,7 +116,7 @@ impl Loaded {
         }
     }
 
-    /// A job has become its program, or could not.
+    /// A job has executed its program, or failed to.
     pub(crate) fn began(
         &mut self,
         life: &Lifecycle,
@@ -137,7 +138,7 @@ impl Loaded {
         }
     }
 
-    /// A job is to end: it needs CPUs for that.
+    /// Frees a job that is being ended: it needs CPUs for that.
     pub(crate) fn release(&mut self, task: TaskId) {
         self.kernel.set_free(task, true);
     }
@@ -153,7 +154,7 @@ impl Loaded {
         self.recent.remove(&task);
     }
 
-    /// A job that has ended is going to start again.
+    /// Prepares an ended job for another start.
     pub(crate) fn forget(&mut self, task: TaskId) {
         self.last.remove(&task);
         self.shared.remove(&task);
@@ -177,8 +178,8 @@ impl Loaded {
         Ok(())
     }
 
-    /// Brings the jobs that have begun in line with a plan that is in force: those with a shared seat belong to the ordinary
-    /// scheduler, bound to their CPUs, all others to the loaded one. None is stopped.
+    /// Applies a plan in force to the started jobs: jobs with a shared seat go to the ordinary scheduler, pinned to
+    /// their CPUs, all others to the loaded one. None is stopped.
     pub(crate) fn share_out(
         &mut self,
         schedule: &Schedule,
@@ -212,7 +213,7 @@ impl Loaded {
         self.shared = masks.into_keys().collect();
     }
 
-    /// The CPUs that a job is bound to under a plan: those of a shared seat, else all, since the plan says where it runs.
+    /// The CPUs that a job is pinned to under a plan: those of a shared seat, otherwise all, since the plan places it.
     pub(crate) fn cpus_of(&self, seat: &Seat) -> CpuSet {
         match &seat.placement {
             Placement::Shared { mask } => mask.clone(),
@@ -224,7 +225,7 @@ impl Loaded {
         self.kernel.withdraw();
     }
 
-    /// Where the time of a job went. That of a job under the ordinary scheduler is not seen.
+    /// How a job's time was spent. The time of a job under the ordinary scheduler is not observed.
     pub(crate) fn residency(&mut self, task: TaskId, clock: &Clock) -> Reading<Residency> {
         if self.is_retired {
             return Reading::Absent(Absence::NotTold);
@@ -238,7 +239,7 @@ impl Loaded {
         Reading::Absent(Absence::NotTold)
     }
 
-    /// The run goes on, and says so. Where all processes belong to the scheduler there are no ordinary ones that could hold it up.
+    /// Sends a heartbeat. If the scheduler takes all processes, no ordinary ones can delay the run.
     pub(crate) fn beat(&mut self, life: &Lifecycle, now: Nanos) {
         self.tended = Some(now);
         if !self.kernel.takes_all() {
@@ -246,7 +247,7 @@ impl Loaded {
         }
     }
 
-    /// Looks after the scheduler, if it is time; when to do so again.
+    /// Maintains the scheduler if due; returns when to do so again.
     pub(crate) fn tend(
         &mut self,
         life: &Lifecycle,
@@ -266,7 +267,7 @@ impl Loaded {
                 return now;
             }
             self.kernel.tend();
-            // The kernel has room for some only.
+            // The kernel has room for only some.
             self.kernel.switches(clock, &mut self.switches);
             self.look_who_left(life);
             for task in std::mem::take(&mut self.recent) {
@@ -276,11 +277,11 @@ impl Loaded {
         self.tended.unwrap_or(now) + TENDING
     }
 
-    /// Tells of processes that have chosen a policy of their own. What they have chosen is left to them.
+    /// Reports processes that have chosen their own policy, and lets them keep it.
     fn look_who_left(&mut self, life: &Lifecycle) {
         for (task, processes) in self.kernel.escaped() {
             self.recent.remove(&task);
-            // Those that we have given back to the ordinary scheduler have not left by themselves.
+            // Jobs that were given back to the ordinary scheduler have not left by themselves.
             if !self.shared.contains(&task) {
                 self.notices.tell(Notice::LeftScheduler {
                     job: life.name(task).to_owned(),
@@ -290,18 +291,18 @@ impl Loaded {
         }
     }
 
-    /// Nobody looks after the scheduler until the next time: the run is about to be suspended, or goes on without it.
+    /// Stops maintenance until the next `beat`: the run is about to be suspended, or continues without the scheduler.
     pub(crate) fn rest(&mut self, life: &Lifecycle) {
         self.tended = None;
         life.tell_guardian(Beat::Rests);
     }
 
-    /// Why it was removed or must be, if so.
+    /// Why it was removed or must be removed, if so.
     pub(crate) fn removed(&mut self) -> Option<String> {
         self.failed.clone().or_else(|| self.kernel.removed())
     }
 
-    /// Whether it was not removed.
+    /// Whether it is still loaded.
     pub(crate) fn is_in_charge(&self) -> bool {
         !self.is_retired
     }

@@ -1,4 +1,4 @@
-//! What jobs have used: hardware events and CPU time of each, energy of the package, traffic of the memory domains.
+//! Usage meters: hardware events and CPU time of each job, energy of the package, traffic of the memory domains.
 
 use super::lifecycle::CpuAccount;
 use super::notice::{Notice, Notices};
@@ -14,19 +14,19 @@ use cosched_core::{
 };
 use rustix::process::Pid;
 
-/// Counts each job, and the energy and the traffic of all.
+/// Measures each job, and the total energy and traffic.
 pub(crate) struct Meter {
     support: CounterSupport,
     energy: Result<EnergyMeter, NoMeter>,
-    /// Opened when it is first asked for: most policies never ask.
+    /// Opened at its first use: most policies never need it.
     traffic: Option<Result<TrafficMeter, NoMeter>>,
     jobs: Vec<Metered>,
-    /// Already warned that there are too few descriptors to count all jobs.
+    /// Whether the user was warned that there are too few descriptors to count all jobs.
     told_no_room: bool,
     notices: Notices,
 }
 
-/// Descriptors that the counters of a job may take: one for each event on each of two PMUs, and a clock.
+/// Maximum number of descriptors for the counters of a job: one for each event on each of two PMUs, and a clock.
 const DESCRIPTORS: usize = 2 * Counter::COUNT + 1;
 
 #[derive(Default)]
@@ -38,7 +38,7 @@ enum Metered {
         /// The counts of the scheduler in the kernel so far, if it counts.
         in_kernel: Option<Box<PerCounter<Total>>>,
     },
-    /// Its last figures.
+    /// Its final usage.
     Ended(Usage),
 }
 
@@ -66,8 +66,8 @@ impl Meter {
         &self.support
     }
 
-    /// Counts the job of this process from the moment in which it becomes its program, if there are descriptors for that; only
-    /// its CPU time, if a scheduler in the kernel counts the rest.
+    /// Counts the job of this process from the moment when it executes its program, if descriptors are left; only its
+    /// CPU time, if a scheduler in the kernel counts the rest.
     pub(crate) fn attach(&mut self, task: TaskId, name: &str, pid: RawPid, in_kernel: bool) {
         let counters = rustix::process::Pid::from_raw(pid)
             .filter(|_| self.has_room(name))
@@ -98,7 +98,7 @@ impl Meter {
         self.notices.tell(Notice::CountersFailed { job, why });
     }
 
-    /// Whether there are descriptors for the counters of one more job. Some are kept free for what the run needs.
+    /// Whether enough descriptors are left for the counters of one more job. Some are reserved for the run itself.
     fn has_room(&mut self, name: &str) -> bool {
         let room = sys::spare_descriptors() >= DESCRIPTORS;
         if !room && !std::mem::replace(&mut self.told_no_room, true) {
@@ -111,9 +111,9 @@ impl Meter {
         room
     }
 
-    /// What a job has used since its start. `account` is its CPU time by the kernel's own accounts. It comes first where it
-    /// is that of all processes: perf's clock also runs while a hypervisor gives the CPU to others. `counted` is what the
-    /// scheduler in the kernel has counted.
+    /// Usage of a job since its start. `account` is its CPU time by the kernel's accounts. It takes precedence if it
+    /// covers all processes: perf's clock also runs while a hypervisor gives the CPU to others. `counted` are the
+    /// counts of the scheduler in the kernel.
     pub(crate) fn read(
         &mut self,
         task: TaskId,
@@ -149,7 +149,7 @@ impl Meter {
         usage
     }
 
-    /// Keeps the last figures of a job that has ended, and closes its counters.
+    /// Keeps the final usage of an ended job, and closes its counters.
     pub(crate) fn close(
         &mut self,
         task: TaskId,
@@ -157,14 +157,14 @@ impl Meter {
         counted: Option<PerCounter<Option<Counted>>>,
     ) {
         let mut last = self.read(task, account, counted);
-        // The kernel closes the clock of a process that becomes a set-user-ID program. What was waited for counts.
+        // The kernel closes the clock of a process that executes a set-user-ID program. The waited-for time counts.
         if let (Reading::Value(clock), Some(account)) = (last.cpu_time, account) {
             last.cpu_time = Reading::Value(clock.max(account.time));
         }
         self.jobs[task.0 as usize] = Metered::Ended(last);
     }
 
-    /// Forgets a job that has not started or is to start again.
+    /// Forgets a job that has not started or will restart.
     pub(crate) fn reset(&mut self, task: TaskId) {
         self.jobs[task.0 as usize] = Metered::NotStarted;
     }
@@ -177,7 +177,7 @@ impl Meter {
         }
     }
 
-    /// Appends what each memory domain of the machine has moved since this was first called.
+    /// Appends the traffic of each memory domain since the first call.
     pub(crate) fn traffic(&mut self, root: &Root, machine: &Machine, out: &mut Vec<Traffic>) {
         match self
             .traffic
@@ -194,7 +194,7 @@ impl Meter {
     }
 }
 
-/// What the scheduler in the kernel has counted for a job.
+/// The counts of the scheduler in the kernel for a job.
 fn counts_in_kernel(
     support: &CounterSupport,
     totals: &mut PerCounter<Total>,

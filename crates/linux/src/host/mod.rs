@@ -1,7 +1,7 @@
-//! This machine as a backend: real processes, frozen and thawed, bound to CPUs, counted and waited for.
+//! This machine as a backend: real processes, frozen and thawed, pinned to CPUs, counted and waited for.
 //!
-//! [`Host`] composes three parts: the lifecycle of the jobs, the actuator that lets them run or not, and the meter. It
-//! has one thread and one place where it waits: for signals (the ends of children among them) and the clock.
+//! [`Host`] has three parts: the lifecycle of the jobs, the actuator that freezes and pins them, and the meter. It has
+//! one thread and waits in one place: for signals (including the ends of children) and the clock.
 
 mod actuator;
 mod capabilities;
@@ -57,24 +57,24 @@ pub struct Host {
     lifecycle: Lifecycle,
     actuator: Actuator,
     meter: Meter,
-    /// The scheduler in the kernel, also after it was removed.
+    /// The scheduler in the kernel, even after its removal.
     loaded: Option<Loaded>,
-    /// What jobs that have ended had used.
+    /// Resources of ended jobs.
     resources: BTreeMap<TaskId, Resources>,
-    /// When jobs that have not ended became their programs.
+    /// Time at which each live job executed its program.
     began: BTreeMap<TaskId, Nanos>,
     room: Room,
     requests: Option<Requests>,
-    /// Told by the next wait.
+    /// Reported by the next wait.
     queued: Vec<Event>,
     clock: RunClock,
 }
 
 impl Host {
-    /// Gets everything ready; no job is started yet.
+    /// Prepares for jobs; none is started yet.
     ///
     /// # Errors
-    /// What is missing for a safe run.
+    /// A requirement for a safe run is missing.
     pub fn new(config: HostConfig) -> Result<Host, HostError> {
         let HostConfig { root, machine, .. } = config;
         let notices = Notices::new(config.notice);
@@ -101,7 +101,7 @@ impl Host {
         let kernel = config.kernel;
         let loaded = kernel.map(|kernel| {
             let mut loaded = Loaded::new(kernel, machine.all_cpus(), notices.clone());
-            // The first job may be what it hangs at.
+            // Starting the first job may already hang.
             loaded.beat(&lifecycle, clock.now());
             loaded
         });
@@ -146,7 +146,7 @@ impl Host {
             }
             let in_kernel = loaded.as_ref().is_some_and(|loaded| loaded.counts(task));
             meter.attach(task, name, tree.main.pid, in_kernel);
-            // What comes before is our work, and on a busy machine it takes long.
+            // Everything before this is our own work, which takes long on a busy machine.
             began.insert(task, clock.now());
         });
         if let Some(loaded) = in_charge(loaded) {
@@ -163,7 +163,7 @@ impl Host {
         }
     }
 
-    /// Takes in what became of children.
+    /// Handles children that have changed state.
     fn reap(&mut self, events: &mut Vec<Event>) {
         let Host {
             lifecycle,
@@ -194,14 +194,14 @@ impl Host {
         }
     }
 
-    /// Goes on without the scheduler in the kernel, if it was removed.
+    /// Continues without the scheduler in the kernel, if it was removed.
     fn look_for_ejection(&mut self, events: &mut Vec<Event>) {
         let Some(loaded) = in_charge(&mut self.loaded) else {
             return;
         };
         let Some(why) = loaded.removed() else { return };
-        // Or another one that is loaded later would have them; and one that waits for a CPU within the kernel may keep the
-        // scheduler from being removed.
+        // Otherwise a scheduler that is loaded later would get them, and a job that waits for a CPU inside the kernel
+        // may block the removal of the scheduler.
         for task in self.lifecycle.tasks() {
             self.actuator.give(&self.lifecycle, task, false);
         }
@@ -209,7 +209,7 @@ impl Host {
         events.push(Event::SchedulerEjected { why });
     }
 
-    /// Freezes all jobs, stops this process until it is continued, and goes on as before.
+    /// Freezes all jobs, stops this process until it is continued, and then resumes.
     fn suspend(&mut self) {
         let began = monotonic();
         let running: Vec<TaskId> = self
@@ -232,8 +232,8 @@ impl Host {
         self.clock.leave_out_since(began);
     }
 
-    /// Does what is due beside events: a job may have to be continued or thawed, for one. Returns when to do so again,
-    /// at the latest `until`.
+    /// Does work that is due besides events, for example continuing or thawing a job. Returns when to do so again, at
+    /// the latest `until`.
     fn do_what_is_due(&mut self, until: Option<Nanos>) -> Option<Nanos> {
         let now = self.clock.now();
         let stopped = self
@@ -256,7 +256,7 @@ impl Host {
     }
 
     fn take_news(&mut self, news: News, events: &mut Vec<Event>) {
-        // Whatever else there is: where time is short, every wait begins with news of the plan.
+        // First of all: with little time, every wait starts with news of the plan.
         self.look_for_ejection(events);
         if let Some(requests) = self.requests.as_mut().filter(|_| news.from_outside) {
             requests.take(events);
@@ -288,7 +288,7 @@ fn run_group(root: &Root, run: &RunId, freezing: Freezing) -> Result<Option<RunG
     }
 }
 
-/// The jobs that are to be placed and their CPUs.
+/// The jobs to place, with their CPUs.
 fn placed(changes: &[Change]) -> impl Iterator<Item = (TaskId, &CpuSet)> {
     changes.iter().filter_map(|change| match change {
         Change::Place {
@@ -334,7 +334,7 @@ impl Backend for Host {
     }
 
     fn wait(&mut self, until: Option<Nanos>, events: &mut Vec<Event>) -> Result<(), HostError> {
-        // Events that the caller has in its list already do not end the wait.
+        // Events already in the caller's list do not end the wait.
         let before = events.len();
         loop {
             events.append(&mut self.queued);
@@ -388,7 +388,7 @@ impl Backend for Host {
         if changes.is_empty() && !actuator.holds_any() {
             return Ok(());
         }
-        // Whatever stands still, or is about to, has to hold all processes of its job.
+        // Frozen jobs, and jobs about to be frozen, must include all their processes.
         lifecycle.adopt_orphans();
         actuator.look_again(lifecycle);
         for change in changes {
@@ -420,7 +420,7 @@ impl Backend for Host {
 
     fn kill(&mut self, task: TaskId, how: Kill) {
         if let Some(loaded) = in_charge(&mut self.loaded) {
-            // It must get a CPU to end.
+            // It needs a CPU to end.
             loaded.release(task);
         }
         let Host {
@@ -434,25 +434,25 @@ impl Backend for Host {
         };
         match how {
             Kill::Term => {
-                // First the signal, then the thaw: the job must do nothing else before it hears.
+                // First the signal, then the thaw: the job must do nothing else before it gets the signal.
                 tree.signal(Signal::TERM);
                 lifecycle.telling_to_end(task);
                 actuator.release(lifecycle, task);
-                // Also one that had stopped itself must hear it.
+                // A job that stopped itself must get it too.
                 go_on(lifecycle, task);
             }
             Kill::Kill if tree.kill_group() => {}
             Kill::Kill => {
                 actuator.set_frozen(lifecycle, task, true);
                 tree.kill_each();
-                // Where the kernel lacks `cgroup.kill`, a frozen group holds even the killed.
+                // If the kernel lacks `cgroup.kill`, a frozen group keeps even killed processes.
                 actuator.set_frozen(lifecycle, task, false);
             }
         }
     }
 
     fn restart(&mut self, task: TaskId) -> bool {
-        // Its program is spawned again when it is placed, and appends to its files.
+        // Its program is spawned again at its next placement, and appends to its files.
         let can = self.lifecycle.can_start(task);
         if can {
             self.meter.reset(task);
@@ -514,7 +514,7 @@ impl Planner<HostError> for Host {
             return Ok(());
         }
         lifecycle.adopt_orphans();
-        // What was stopped or bound one by one is the plan's from now on.
+        // From now on the plan controls the jobs that were frozen or pinned one by one.
         loaded.share_out(schedule, lifecycle, actuator);
         let mut new = Vec::new();
         for seat in &schedule.seats {
@@ -530,7 +530,7 @@ impl Planner<HostError> for Host {
     }
 
     fn switches(&mut self, out: &mut Vec<Switch>) {
-        // One that was removed tells what it saw until then.
+        // A removed scheduler reports what it saw until then.
         if let Some(loaded) = &mut self.loaded {
             loaded.switches(&self.clock.relation(), out);
         }

@@ -4,33 +4,33 @@ use crate::mend::Mended;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Something about a job, or about the backend, that the user should know.
+/// A notice about a job or the backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// An earlier run died and left things frozen; they were set free.
+    /// An earlier run died and left frozen processes; they were freed.
     Mended(Mended),
     /// A job stopped itself. It needs no CPU until it is continued.
     StoppedItself {
         /// Its name.
         job: String,
     },
-    /// A job that had stopped itself was continued, since nobody else did.
+    /// A job that had stopped itself was continued, since no other process did so.
     Continued {
         /// Its name.
         job: String,
     },
-    /// A job's own process has ended, and processes that it started still run.
+    /// A job's own process has ended, but processes that it started still run.
     Lingers {
         /// Its name.
         job: String,
-        /// How many still run.
+        /// Number of processes that still run.
         processes: usize,
     },
     /// The guardian was killed, or could not be started, and a new one was started.
     GuardianReplaced,
-    /// There is no guardian, for this reason: what is frozen when the run is killed stays frozen.
+    /// There is no guardian, for this reason: if the run is killed, frozen jobs stay frozen.
     NoGuardian(String),
-    /// There is no list of the run's processes for those who come after it, for this reason.
+    /// There is no list of the run's processes on disk, for this reason.
     NoList(String),
     /// A job could not be moved into a cgroup of its own; it is frozen by signals.
     NoGroup {
@@ -46,11 +46,11 @@ pub enum Notice {
         /// The error.
         why: String,
     },
-    /// Processes of a job have chosen a scheduling policy of their own, and left the scheduler in the kernel.
+    /// Processes of a job have left the scheduler in the kernel by choosing their own scheduling policy.
     LeftScheduler {
         /// Its name.
         job: String,
-        /// How many.
+        /// Number of these processes.
         processes: u32,
     },
     /// A job could not be given to the scheduler in the kernel; it runs under the ordinary one.
@@ -71,7 +71,7 @@ pub enum Notice {
 
 type Told = Box<dyn FnMut(Notice)>;
 
-/// Passes notices on to the caller of the run; clones pass them to the same one.
+/// Passes notices to the caller of the run; clones share it.
 #[derive(Clone)]
 pub(crate) struct Notices(Rc<RefCell<Told>>);
 

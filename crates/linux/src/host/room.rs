@@ -6,22 +6,22 @@ use crate::root::Root;
 use cosched_core::{MayStart, Nanos, Resources, TaskId};
 use std::collections::{BTreeMap, VecDeque};
 
-/// The memory of a job that began earlier than this before now shows in what the machine has left.
+/// Time after which the memory of a started job shows in the machine's free memory.
 const SHOWS_AFTER: Nanos = Nanos::from_ms(1_000);
 /// Time between two measurements of used and free memory.
 const LOOKS_EVERY: Nanos = Nanos::from_ms(1_000);
 
-/// Keeps some memory free, and the load low, and starts no job that is known to need more memory than there is.
+/// Keeps memory free and the load low, and starts no job whose known need exceeds free memory.
 pub(crate) struct Room {
     mem_keep: Option<u64>,
     most_load: Option<f64>,
-    /// The jobs that were let in within [`SHOWS_AFTER`].
+    /// The jobs admitted within [`SHOWS_AFTER`].
     recent: VecDeque<Nanos>,
-    /// The greatest memory of a job that has ended.
+    /// Peak memory of any ended job.
     largest: Option<u64>,
     /// Known needs of live jobs.
     held: BTreeMap<TaskId, u64>,
-    /// Known needs of refused jobs, which may be started all the same.
+    /// Known needs of rejected jobs, which may be started anyway.
     refused: BTreeMap<TaskId, u64>,
     look: Option<Look>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Room {
 struct Look {
     at: Nanos,
     total: u64,
-    /// Memory that no live job has or may still take, and that is not to be kept.
+    /// Memory that no live job has or may still take, and that need not be kept free.
     free: i128,
 }
 
@@ -48,19 +48,19 @@ impl Room {
         }
     }
 
-    /// A job has been started, whether it might or not.
+    /// Records that a job has started, whether or not it was allowed.
     pub(crate) fn started(&mut self, task: TaskId) {
         if let Some(needs) = self.refused.remove(&task) {
             self.hold(task, needs);
         }
     }
 
-    /// A job could not be started.
+    /// Records that a job could not be started.
     pub(crate) fn not_started(&mut self, task: TaskId) {
         self.release(task);
     }
 
-    /// Notes what an ended job had used. An absent figure counts as zero.
+    /// Records the resources of an ended job. An absent figure counts as zero.
     pub(crate) fn ended(&mut self, task: TaskId, resources: &Resources) {
         self.release(task);
         self.largest = self
@@ -68,8 +68,8 @@ impl Room {
             .max(Some(resources.max_rss.value().unwrap_or(0)));
     }
 
-    /// Whether a job may start that needs this much memory, if that is known. If so, it counts as started now. `holds`
-    /// returns what a live job holds at present. A need above the memory of the machine is wrong and counts as unknown.
+    /// Whether a job with this memory need, if known, may start. If so, it counts as started now. `holds` returns the
+    /// present memory of a live job. A need above the machine's memory must be wrong and counts as unknown.
     pub(crate) fn may_start(
         &mut self,
         root: &Root,
@@ -115,7 +115,7 @@ impl Room {
         let hidden = match self.largest {
             Some(largest) => largest.saturating_mul(self.recent.len() as u64),
             None if self.recent.is_empty() => 0,
-            // Nobody knows what they will need: one after the other.
+            // Their needs are unknown, so they start one after the other.
             None => return false,
         };
         meminfo::read(root).map_or(true, |memory| {
@@ -123,11 +123,11 @@ impl Room {
         })
     }
 
-    /// Whether so much memory is left, and would be if each live job came to hold what it is known to need. Memory that a job
-    /// shares with others, as files that are mapped, shows as held in each of them and is taken once: so it counts what a
-    /// job may still take, and not what all of them need together.
+    /// Whether this much memory is left, even if each live job grows to its known need. Memory shared between jobs,
+    /// such as mapped files, shows in each of them but is used once. So this adds what jobs may still take, and not
+    /// their total needs.
     fn fits(&mut self, root: &Root, now: Nanos, needs: u64, holds: impl Fn(TaskId) -> u64) -> bool {
-        // To look at all live jobs for each that waits would cost the product of their numbers.
+        // One pass over all live jobs for each waiting job would cost the product of their numbers.
         if self.look.is_none_or(|look| now - look.at >= LOOKS_EVERY) {
             let to_come =
                 |(task, needs): (&TaskId, &u64)| i128::from(needs.saturating_sub(holds(*task)));
@@ -142,7 +142,7 @@ impl Room {
         self.look.is_none_or(|look| i128::from(needs) <= look.free)
     }
 
-    /// From now on a job may take so much.
+    /// Reserves memory for a job.
     fn hold(&mut self, task: TaskId, needs: u64) {
         if let Some(look) = &mut self.look
             && self.held.insert(task, needs).is_none()
@@ -151,7 +151,7 @@ impl Room {
         }
     }
 
-    /// A job takes nothing any more. What it held is free again, and what it might have taken.
+    /// Releases a job's memory: what it had and what it was still allowed to take.
     fn release(&mut self, task: TaskId) {
         if let Some(needs) = self.held.remove(&task)
             && let Some(look) = &mut self.look
@@ -167,7 +167,7 @@ mod tests {
     use cosched_core::{Absence, Reading};
     use std::path::Path;
 
-    /// Makes `dir` the root of a machine with 100 KB, of which so much is available.
+    /// Makes `dir` the root of a machine with 100 KB, with `kb` available.
     fn leave(dir: &Path, kb: u64) {
         std::fs::create_dir_all(dir.join("proc")).unwrap();
         let text = format!("MemTotal: 100 kB\nMemAvailable: {kb} kB\n");
@@ -239,7 +239,7 @@ mod tests {
         room.ended(TaskId(0), &nothing);
         assert_eq!(ask(&mut room, 0.2, 1, Some(40)), MayStart::Yes);
         assert_eq!(ask(&mut room, 0.3, 4, Some(50)), MayStart::NeedsMemory);
-        // Both have taken a file into memory that does not count as used.
+        // Both have mapped a file, which does not count as used.
         holds.set(30);
         assert_eq!(
             ask(&mut room, 0.9, 4, Some(50)),
@@ -248,7 +248,7 @@ mod tests {
         );
         assert_eq!(ask(&mut room, 1.0, 4, Some(50)), MayStart::Yes);
         holds.set(0);
-        // Others use the machine as well.
+        // Other programs use memory too.
         left(20);
         (1..5).for_each(|id| room.ended(TaskId(id), &nothing));
         assert_eq!(ask(&mut room, 2.0, 4, Some(21)), MayStart::NeedsMemory);
@@ -270,10 +270,10 @@ mod tests {
             "nobody waits for what can't be"
         );
         room.ended(TaskId(8), &nothing);
-        // What was let in all the same is taken into account.
+        // A job that was admitted anyway counts.
         room.started(TaskId(6));
         assert_eq!(ask(&mut room, 2.0, 8, Some(1)), MayStart::NeedsMemory);
-        // With memory to keep, that is not the jobs' either.
+        // Memory to keep free is not available to jobs.
         let mut room = Room::new(Some(15 << 10), None);
         assert_eq!(ask(&mut room, 2.0, 6, Some(6)), MayStart::NeedsMemory);
         assert_eq!(ask(&mut room, 2.0, 6, Some(5)), MayStart::Yes);

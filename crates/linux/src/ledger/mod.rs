@@ -1,14 +1,14 @@
-//! The list of a run's processes that outlives the run: which jobs were started, and which processes beside a job's own
-//! group may be stopped. The guardian reads it when the run has died; `cosched thaw` and the next start read it when
-//! the guardian has died as well.
+//! The list of a run's processes, which outlives the run: the started jobs, and the processes outside a job's own group
+//! that may be stopped. The guardian reads it when the run has died; `cosched thaw` and the next start read it when the
+//! guardian has died as well.
 //!
-//! A process is entered before it is stopped for the first time, so whatever was stopped is in the list, or is in the
-//! group or session of something that is, or was forked by something that is. Nothing is written when a job is stopped
-//! and continued: that happens too often.
+//! A process is entered before it is stopped for the first time. So every stopped process is in the list, or is in the
+//! group or session of a listed process, or was forked by one. Stopping and continuing a job writes nothing: that
+//! happens too often.
 //!
 //! There are two copies. The guardian reads the one in memory, which cannot fail on a full disk. The file in the user's
-//! runtime folder is for the next start and `cosched thaw`. Both consist of a head and of slots of one length. Each slot is
-//! written at once, so a killed run never leaves half an entry.
+//! runtime folder is for the next start and `cosched thaw`. Both consist of a head and of slots of one length. Each
+//! slot is written at once, so a killed run never leaves half an entry.
 
 mod record;
 
@@ -32,25 +32,25 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-/// The beginning of the names of the files.
+/// Prefix of the file names.
 const PREFIX: &str = "run-";
 const FIRST_LINE: &str = "cosched run 1";
-/// Room for the head: a path and a few numbers.
+/// Size of the head: a path and a few numbers.
 const HEAD_BYTES: usize = 8192;
-/// Room for an entry: numbers and the name of a job, which is also the name of a file and so has at most 255 bytes.
+/// Size of an entry: numbers and the name of a job, which is also a file name and so has at most 255 bytes.
 const SLOT_BYTES: usize = 512;
-/// The slot for the guardian. Both the run and its guardian know it, so that a new guardian can enter itself.
+/// The slot of the guardian. The run and its guardian know it, so that a new guardian can enter itself.
 const GUARDIAN: u64 = 0;
-/// After so many new members of a job, those that have gone are struck out.
+/// Number of new members of a job after which dead ones are struck out.
 const PRUNE: usize = 256;
 
-/// What does not change in a run.
+/// The constant data of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Head {
     pub(crate) run: RunId,
     /// The run's group, if it has one.
     pub(crate) group: Option<PathBuf>,
-    /// The CPUs that the run was given; its jobs get them back.
+    /// The CPUs of the run, which the guardian gives back to jobs.
     pub(crate) cpus: CpuSet,
 }
 
@@ -70,7 +70,7 @@ impl Head {
     }
 }
 
-/// The list of a run that goes on. Clones are the same list. The last of them removes the file.
+/// The list of a live run. Clones share it. The last of them removes the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger(Rc<RefCell<Inner>>);
 
@@ -79,9 +79,9 @@ struct Inner {
     root: Root,
     memory: File,
     kept: Option<Kept>,
-    /// Why there is no file, or none any more, until somebody has asked.
+    /// Why there is no file, until this was read.
     lost: Option<NoFolder>,
-    /// Slots that are free again, and the first that was never used.
+    /// Free slots, and the first slot that was never used.
     free: Vec<u64>,
     fresh: u64,
     jobs: BTreeMap<u32, Entry>,
@@ -110,10 +110,10 @@ struct Entry {
 }
 
 impl Ledger {
-    /// Begins the list of a run.
+    /// Starts the list of a run.
     ///
     /// # Errors
-    /// There is no memory for it. A missing file is no error.
+    /// Out of memory. A missing file is no error.
     pub(crate) fn begin(root: &Root, head: &Head) -> io::Result<Ledger> {
         let memory = File::from(memfd_create("cosched", MemfdFlags::CLOEXEC)?);
         let (kept, lost) = match Kept::create(root, &head.run) {
@@ -138,7 +138,7 @@ impl Ledger {
     /// Enters a job, before its program starts.
     ///
     /// # Errors
-    /// There is no memory left.
+    /// Out of memory.
     pub(crate) fn job(&self, task: u32, name: &str, main: &Process) -> io::Result<()> {
         let mut inner = self.0.borrow_mut();
         let slot = inner.take_slot();
@@ -164,7 +164,7 @@ impl Ledger {
         let _ = self.0.borrow_mut().write(GUARDIAN, text.as_bytes());
     }
 
-    /// Enters a process of a job that may not be found through the job's own process; called before it is stopped.
+    /// Enters a process that may not be found through its job's main process; called before it is stopped.
     pub(crate) fn member(&self, task: u32, process: &Process) {
         let mut inner = self.0.borrow_mut();
         let key = (process.pid, process.start);
@@ -199,12 +199,12 @@ impl Ledger {
         }
     }
 
-    /// The list as it is now.
+    /// The current list.
     pub(crate) fn read(&self) -> Option<Record> {
         Record::read(&self.0.borrow().memory)
     }
 
-    /// Why there is no file, or none any more; returned once.
+    /// Why there is no file; returned once.
     pub(crate) fn take_lost(&self) -> Option<NoFolder> {
         self.0.borrow_mut().lost.take()
     }
@@ -242,8 +242,8 @@ impl Inner {
     }
 
     fn write_kept(&mut self, bytes: &[u8], at: u64) {
-        // A list with a hole could leave a process stopped for ever without anybody knowing. No list is better: the
-        // guardian has its own, and those who come later look for marked processes.
+        // A list with a hole could leave a process stopped for ever, unnoticed. No list is better: the guardian has its
+        // own, and later starts look for marked processes.
         let Some(Err(error)) = self
             .kept
             .as_ref()
@@ -262,7 +262,7 @@ impl Inner {
         self.free.push(slot);
     }
 
-    /// Strikes out members that have gone, now and then.
+    /// Strikes out dead members now and then.
     fn prune(&mut self, task: u32) {
         let Some(entry) = self.jobs.get_mut(&task) else {
             return;
@@ -272,7 +272,7 @@ impl Inner {
         }
         let mut gone = Vec::new();
         entry.members.retain(|&(pid, start), slot| {
-            // One that has ended and keeps its number may lead a session that goes on.
+            // A zombie that still has its number may lead a live session.
             let is_there = Process::find(&self.root, pid, start).is_some();
             if !is_there {
                 gone.push(*slot);
@@ -317,7 +317,7 @@ mod tests {
         std::fs::create_dir_all(dir.path().join("proc/sys/kernel/random")).unwrap();
         std::fs::create_dir(dir.path().join("tmp")).unwrap();
         std::fs::write(dir.path().join("proc/sys/kernel/random/boot_id"), "one\n").unwrap();
-        // Where the run itself is dead.
+        // The run itself is dead here.
         link_namespace(dir.path(), 5);
         write_stat(dir.path(), 1, 'S', 0);
         let group = Some(PathBuf::from(std::ffi::OsString::from_vec(
@@ -451,7 +451,7 @@ mod tests {
             "tmp/cosched-{}",
             rustix::process::geteuid().as_raw()
         ));
-        // Holes that nobody could hold in memory.
+        // Holes that do not fit into memory.
         let lengthen = |file: File| file.set_len(1 << 40);
         let made = lengthen(File::create(own.join("run-9-9-5")).unwrap()).and_then(|()| {
             lengthen(

@@ -1,4 +1,4 @@
-//! Lists read back, by the guardian or by those who come after it.
+//! Reads lists back, for the guardian and for later starts.
 
 use super::{FIRST_LINE, HEAD_BYTES, Head, PREFIX, SLOT_BYTES};
 use crate::identity;
@@ -15,8 +15,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// Maximum number of bytes read from all lists in a folder: room for a hundred thousand entries. Another user's lists can
-/// have any length.
+/// Maximum number of bytes read from all lists in a folder: enough for a hundred thousand entries. Another user's lists
+/// can have any length.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// The content of a list.
@@ -28,7 +28,7 @@ pub(crate) struct Record {
     pub(crate) members: Vec<MemberRecord>,
     /// The number and the start of the run's guardian.
     pub(crate) guardian: Option<(RawPid, u64)>,
-    /// Where each job is in `jobs`.
+    /// Index of each job in `jobs`.
     places: HashMap<u32, usize>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct MemberRecord {
 }
 
 impl Record {
-    /// Reads the list of a run that goes on, whatever its length.
+    /// Reads the list of a live run, whatever its length.
     pub(super) fn read(file: &File) -> Option<Record> {
         let mut bytes = vec![0; file.metadata().ok()?.len() as usize];
         file.read_exact_at(&mut bytes, 0).ok()?;
@@ -117,14 +117,14 @@ impl Record {
         }
     }
 
-    /// The name of a job in it.
+    /// The name of a job in the list.
     pub(crate) fn name_of(&self, task: u32) -> Option<&str> {
         self.places
             .get(&task)
             .map(|&place| self.jobs[place].name.as_str())
     }
 
-    /// The processes that it names: the number of the job, and the process's number and start.
+    /// The listed processes: the number of the job, and the process's number and start.
     pub(crate) fn processes(&self) -> impl Iterator<Item = (u32, RawPid, u64)> {
         let jobs = self.jobs.iter().map(|job| (job.task, job.pid, job.start));
         jobs.chain(
@@ -134,23 +134,23 @@ impl Record {
         )
     }
 
-    /// Whether any process that it names still exists.
+    /// Whether any listed process still exists.
     pub(crate) fn any_lives(&self, root: &Root) -> bool {
         self.processes()
             .any(|(_, pid, start)| process::lives(root, pid, start))
     }
 }
 
-/// A list that was found in a runtime folder.
+/// A list found in a runtime folder.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) record: Record,
-    /// The user whose run it was; only processes of this user may be acted upon.
+    /// The user of the run; only processes of this user may be acted upon.
     pub(crate) owner: u32,
 }
 
-/// The lists of this boot that the caller may act upon, of the runs that are wanted. Removes lists of earlier boots, and
-/// those without a head of dead runs: such a run was killed when it had made its file, and had started nothing.
+/// The wanted runs' lists of this boot that the caller may act upon. Removes lists of earlier boots, and lists of dead
+/// runs without a head: such a run was killed after creating its file, and had started nothing.
 pub(crate) fn found(root: &Root, wanted: impl Fn(&RunId) -> bool) -> Vec<Found> {
     let boot = identity::boot(root);
     let mut all = Vec::new();
@@ -176,7 +176,7 @@ pub(crate) fn found(root: &Root, wanted: impl Fn(&RunId) -> bool) -> Vec<Found> 
                     let owner = folder.owner;
                     all.push(Found { record, owner });
                 }
-                // With nothing left, the list was not read to its end.
+                // If nothing is left, the list was not read to its end.
                 None if left > 0 && bytes.len() < HEAD_BYTES && run.fate(root) == Fate::Dead => {
                     folder.remove(&name)
                 }
@@ -203,7 +203,7 @@ fn next_value<'a>(lines: &mut impl Iterator<Item = &'a [u8]>, name: &str) -> Opt
         .strip_prefix(b" ")
 }
 
-/// Removes the file of a user's run from these folders. Others may have files of that name, which say something else.
+/// Removes the file of a user's run from these folders. Other users may have different files with that name.
 pub(crate) fn forget(folders: &[Folder], run: &RunId, owner: u32) {
     for folder in folders.iter().filter(|folder| folder.owner == owner) {
         folder.remove(OsStr::new(&format!("{PREFIX}{run}")));
@@ -218,7 +218,7 @@ mod tests {
     fn struck_entries_and_holes_are_passed_over() {
         let mut bytes = format!("{FIRST_LINE}\nrun 10-77-5\nboot b\ncpus 0\n").into_bytes();
         bytes.resize(HEAD_BYTES, b' ');
-        // The guardian's slot is a hole until there is a guardian. A struck slot has blanks.
+        // The guardian's slot is a hole until there is a guardian. A struck slot is blank.
         bytes.resize(HEAD_BYTES + SLOT_BYTES, 0);
         for text in ["job 0 10 1 1 a", "", "job 2 12 1 1 c", "job 2 13 1 1 d"] {
             bytes.extend(format!("{text:SLOT_BYTES$}").into_bytes());

@@ -13,13 +13,13 @@ pub(crate) enum Side {
     Parent(RawPid),
 }
 
-/// Splits the process in two.
+/// Forks the process.
 ///
 /// # Errors
 /// An error of the kernel.
 ///
 /// # Safety
-/// The process has one thread. (With more, the child might find a lock taken for ever.)
+/// The process has one thread. (With more, the child might find a lock held for ever.)
 pub(crate) unsafe fn fork() -> io::Result<Side> {
     // SAFETY: the caller's promise.
     match check(unsafe { libc::fork() })? {
@@ -28,19 +28,19 @@ pub(crate) unsafe fn fork() -> io::Result<Side> {
     }
 }
 
-/// Memory for the stack of a child that shares this process's memory. Below it is a page that can't be touched.
+/// Stack memory for a child that shares this process's memory, with a guard page below it.
 pub(crate) struct Stack {
     lowest: *mut libc::c_void,
 }
 
 impl Stack {
     const GUARD: usize = 1 << 16;
-    /// Room for the longest list of arguments that the kernel allows: `execvpe` copies it for a script without interpreter
-    /// line.
+    /// Enough for the longest argument list that the kernel allows: `execvpe` copies it for a script without
+    /// interpreter line.
     const SIZE: usize = 1 << 22;
 
     /// # Errors
-    /// There is no memory.
+    /// Out of memory.
     pub(crate) fn new() -> io::Result<Stack> {
         let (access, kind) = (
             libc::PROT_READ | libc::PROT_WRITE,
@@ -68,15 +68,15 @@ impl Drop for Stack {
     }
 }
 
-/// A flag of `clone3`; libc has it with too small a type.
+/// A flag of `clone3`; libc defines it with too small a type.
 const CLONE_INTO_CGROUP: u64 = 1 << 33;
 
 /// The main function of a child that shares memory.
 pub(crate) type ChildMain = extern "C" fn(*mut libc::c_void) -> libc::c_int;
 
-/// Starts a child that shares this process's memory and has descriptors, a signal mask and a working directory of its
-/// own. Both run on at once. The child begins in `main`. Says whether the child was born in `group`, an open directory of
-/// a cgroup: kernels before Linux 5.7 and other processors cannot do that.
+/// Starts a child that shares this process's memory and has its own descriptors, signal mask and working directory.
+/// Both run concurrently. The child starts in `main`. Returns whether the child was created in `group`, an open
+/// directory of a cgroup: kernels before Linux 5.7 and other processors cannot do that.
 ///
 /// # Errors
 /// An error of the kernel.
@@ -108,8 +108,8 @@ pub(crate) unsafe fn clone_into(
     Ok((pid, false))
 }
 
-/// Starts a child in a cgroup. The C library has no call for that. Moving a process later would wait until all forks, and
-/// all reads without a lock, of the machine have ended. Returns the child, or a negative error number.
+/// Starts a child in a cgroup. The C library has no call for that. Moving a process later would wait until all forks
+/// and lockless reads on the machine have ended. Returns the child, or a negative error number.
 ///
 /// # Safety
 /// As [`clone_into`].
@@ -140,7 +140,7 @@ unsafe fn clone_into_group(
             "call r9",
             "ud2",
             "2:",
-            // The compiler may choose any other register, also the frame pointer, which the child clears.
+            // The compiler may choose any other register, even the frame pointer, which the child clears.
             in("r8") argument,
             in("r9") main,
             inlateout("rax") libc::SYS_clone3 as isize => answer,

@@ -22,7 +22,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 /// A process number of the kernel.
 pub(crate) type RawPid = i32;
 
-/// What `wait_any` reports of a child.
+/// The state of a child reported by `wait_any`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     /// It exited with this code.
@@ -42,19 +42,19 @@ pub(crate) struct Waited {
     pub(crate) pid: RawPid,
     /// Its new state.
     pub(crate) status: Status,
-    /// What it and the descendants that it waited for have used; meaningful only if the child has ended.
+    /// Usage of it and its waited-for descendants; meaningful only if the child has ended.
     pub(crate) used: Used,
 }
 
-/// What a process and the descendants that it waited for have used, by the kernel's accounts.
+/// Usage of a process and its waited-for descendants, by the kernel's accounts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Used {
     pub(crate) user: Nanos,
     pub(crate) system: Nanos,
-    /// The greatest resident memory of one of them, in bytes. The kernel counts it from the fork on, so it can be that of
-    /// this process when it forked.
+    /// Peak resident memory of the largest one, in bytes. The kernel counts from the fork on, so it can be that of this
+    /// process when it forked.
     pub(crate) max_rss: u64,
-    /// Bytes fetched from storage, and written for it.
+    /// Bytes read from storage, and written to it.
     pub(crate) read_bytes: u64,
     pub(crate) written_bytes: u64,
 }
@@ -113,7 +113,7 @@ fn bytes(count: libc::c_long, unit: u64) -> u64 {
     u64::try_from(count).unwrap_or(0).saturating_mul(unit)
 }
 
-/// The greatest resident memory of this process so far, in bytes.
+/// Peak resident memory of this process so far, in bytes.
 pub(crate) fn own_max_rss() -> u64 {
     // SAFETY: the pointer is valid, and the kernel fills the usage in.
     let usage = unsafe {
@@ -124,7 +124,7 @@ pub(crate) fn own_max_rss() -> u64 {
     bytes(usage.ru_maxrss, 1024)
 }
 
-/// Sends a signal to a process, or for a negative number to a process group.
+/// Sends a signal to a process, or with a negative number to a process group.
 ///
 /// # Errors
 /// An error of the kernel: no such process, or not permitted.
@@ -133,10 +133,10 @@ pub(crate) fn kill(pid: RawPid, signal: i32) -> io::Result<()> {
     check(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
-/// Another descriptor for what this process has open under a number: they share the position.
+/// Duplicates an open descriptor; both share the file position.
 ///
 /// # Errors
-/// Nothing is open under that number, or an error of the kernel.
+/// The number is not an open descriptor, or an error of the kernel.
 pub fn same_open_file(number: i32) -> io::Result<OwnedFd> {
     // SAFETY: the kernel checks the number; nothing of this process is read or written.
     let fd = check(unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) })?;

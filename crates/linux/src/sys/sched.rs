@@ -8,10 +8,10 @@ use std::io;
 /// Number of words in a kernel CPU mask that holds every CPU number of a [`CpuSet`].
 const MASK_WORDS: usize = MAX_CPU as usize / 64 + 1;
 
-/// Binds a thread to CPUs.
+/// Pins a thread to CPUs.
 ///
 /// # Errors
-/// An error of the kernel: no such thread, not permitted, or none of the CPUs may be used.
+/// An error of the kernel: no such thread, not permitted, or none of the CPUs is allowed.
 pub(crate) fn set_affinity(tid: RawPid, cpus: &CpuSet) -> io::Result<()> {
     let highest = cpus.iter().last().map_or(0, |cpu| cpu.0 as usize);
     let mut words = vec![0u64; highest / 64 + 1];
@@ -23,10 +23,10 @@ pub(crate) fn set_affinity(tid: RawPid, cpus: &CpuSet) -> io::Result<()> {
         .map(drop)
 }
 
-/// The scheduling policy of processes that a scheduler loaded into the kernel takes; `SCHED_EXT` in `linux/sched.h`.
+/// The scheduling policy for a scheduler loaded into the kernel; `SCHED_EXT` in `linux/sched.h`.
 const SCHED_EXT: i32 = 7;
 
-/// Gives a thread to the scheduler that was loaded into the kernel, or back to the ordinary one. Its nice value stays.
+/// Moves a thread to the scheduler loaded into the kernel, or back to the ordinary one. Its nice value stays.
 ///
 /// ```c
 /// int sched_setscheduler(pid_t pid, int policy, const struct sched_param *param);
@@ -41,12 +41,12 @@ pub(crate) fn set_loaded_scheduler(tid: RawPid, loaded: bool) -> io::Result<()> 
     check(unsafe { libc::sched_setscheduler(tid, policy, &param) }).map(drop)
 }
 
-/// Whether a thread belongs to a scheduler that was loaded into the kernel, by its own policy.
+/// Whether a thread's own policy assigns it to a scheduler loaded into the kernel.
 pub(crate) fn is_loaded(tid: RawPid) -> bool {
     policy(tid) == SCHED_EXT
 }
 
-/// Whether a thread has an ordinary scheduling policy: neither real time nor a deadline.
+/// Whether a thread has an ordinary scheduling policy: neither real-time nor deadline.
 pub(crate) fn is_ordinary(tid: RawPid) -> bool {
     [
         libc::SCHED_OTHER,

@@ -5,7 +5,7 @@ use super::check;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// A set of blocked signals, as it was before the run changed it; children get it back.
+/// The set of blocked signals before the run changed it; children restore it.
 #[derive(Clone, Copy)]
 pub(crate) struct SignalMask(libc::sigset_t);
 
@@ -21,7 +21,7 @@ fn sigset(signals: &[i32]) -> libc::sigset_t {
     }
 }
 
-/// Blocks `signals`. Returns a descriptor to read them from, and the mask as it was before.
+/// Blocks `signals`. Returns a descriptor to read them from, and the previous mask.
 ///
 /// # Errors
 /// An error of the kernel.
@@ -40,7 +40,7 @@ pub(crate) fn take_signals(signals: &[i32]) -> io::Result<(OwnedFd, SignalMask)>
     }
 }
 
-/// Puts a mask back in force.
+/// Restores a signal mask.
 pub(crate) fn restore_mask(mask: &SignalMask) {
     // SAFETY: the set was filled in by the kernel.
     unsafe {
@@ -48,20 +48,19 @@ pub(crate) fn restore_mask(mask: &SignalMask) {
     }
 }
 
-/// The signals whose effect can be changed, the realtime signals among them. The C library keeps some for itself and
-/// refuses to change them.
+/// The signals whose disposition can be changed, including realtime signals. The C library reserves some and refuses to
+/// change them.
 fn all_signals() -> impl Iterator<Item = i32> {
     (1..=libc::SIGRTMAX()).filter(|signal| ![libc::SIGKILL, libc::SIGSTOP].contains(signal))
 }
 
-/// Resets all signals to their default, but for those in `ignored`, and puts the mask back in force, as a program
-/// expects at its start. What is waiting was meant for the process that this one was made by, and is dropped: it would act
-/// on the memory of both.
+/// Resets all signals except those in `ignored` to their defaults, and restores the mask, as a program expects at its
+/// start. Pending signals were meant for the parent process, and are dropped: they would act on the memory of both.
 pub(crate) fn default_signals(mask: &SignalMask, ignored: &[i32]) {
     // SAFETY: neither the default nor ignoring runs any code of ours.
     unsafe {
         for signal in all_signals() {
-            // Ignoring a signal drops one that is waiting.
+            // Ignoring a signal drops a pending one.
             libc::signal(signal, libc::SIG_IGN);
             if !ignored.contains(&signal) {
                 libc::signal(signal, libc::SIG_DFL);
@@ -85,7 +84,7 @@ fn is_ignored(signal: i32) -> bool {
     }
 }
 
-/// Ignores a signal, or gives it back its default.
+/// Ignores a signal, or restores its default.
 pub(crate) fn set_ignored(signal: i32, ignored: bool) {
     // SAFETY: neither the default nor ignoring runs any code of ours.
     unsafe {
@@ -110,9 +109,9 @@ pub(crate) fn ignore_signals() {
     }
 }
 
-/// Takes up to `MOST` of the signals that are waiting in a descriptor from [`take_signals`]. Leaves out a SIGPIPE that this
-/// process caused itself by writing to a pipe, such as that of a job which was killed before it became its program: the
-/// write has failed, and that is news enough. Nothing is returned only if nothing else is waiting.
+/// Reads up to `MOST` pending signals from a descriptor from [`take_signals`]. Skips a SIGPIPE that this process caused
+/// itself by writing to a pipe, such as that of a job that was killed before it executed its program: the failed write
+/// reports that already. The result is empty only if no other signal is pending.
 pub(crate) fn pending_signals<const MOST: usize>(fd: BorrowedFd<'_>) -> Vec<i32> {
     let own = std::process::id();
     loop {
@@ -134,8 +133,8 @@ pub(crate) fn pending_signals<const MOST: usize>(fd: BorrowedFd<'_>) -> Vec<i32>
     }
 }
 
-/// Before the program of `command` begins, puts this mask back in force, gives all signals but those in `ignored` their
-/// default, and makes the kernel send it SIGTERM when the thread that starts it ends.
+/// Before the program of `command` starts, restores this mask, resets all signals except those in `ignored`, and
+/// requests SIGTERM for it when the thread that starts it ends.
 pub(crate) fn before_exec(
     command: &mut std::process::Command,
     mask: SignalMask,

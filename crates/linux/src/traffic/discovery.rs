@@ -1,4 +1,4 @@
-//! Which PMUs count what the memory controllers move, and what to open on them for each memory domain.
+//! Finds the PMUs of the memory controllers, and the events to open for each memory domain.
 
 use super::ITEM;
 use super::encoding::{Registers, encode};
@@ -10,12 +10,12 @@ const PMUS: &str = "/sys/bus/event_source/devices";
 const MIB: f64 = 1_048_576.0;
 const LINE: f64 = 64.0;
 
-/// PMUs of one kind, and how they count.
+/// PMUs of one kind, and their events.
 struct Family {
-    /// The name of its PMU. Where there are several, a number follows behind `_`.
+    /// The name of its PMU. If there are several, `_` and a number follow.
     pmu: &'static str,
     /// The names of its events: files under `events` have these names, or the names with `_sch` and the number of a
-    /// subchannel. Where the unit is [`Unit::Terms`], these are the terms of the events.
+    /// subchannel. With [`Unit::Terms`], these are the terms of the events.
     reads: &'static str,
     writes: &'static str,
     unit: Unit,
@@ -32,11 +32,12 @@ enum Unit {
     Terms,
 }
 
-/// In order of preference. Only the first that the machine has is used, so that nothing is counted twice: Intel servers
-/// have counters that always run beside those of commands.
+/// In order of preference. Only the first family on the machine is used, so that nothing is counted twice: Intel
+/// servers have free-running counters beside those of commands.
 ///
 /// Sources: Linux, `arch/x86/events/intel/uncore_snb.c` (clients, Nehalem), `uncore_snbep.c` (servers) and
-/// `arch/x86/events/amd/uncore.c`; for the numbers of AMD, `tools/perf/pmu-events/arch/x86/amdzen4/memory-controller.json`.
+/// `arch/x86/events/amd/uncore.c`; for the numbers of AMD,
+/// `tools/perf/pmu-events/arch/x86/amdzen4/memory-controller.json`.
 const FAMILIES: [Family; 5] = [
     // Commands to the memory of Intel servers.
     Family {
@@ -45,7 +46,7 @@ const FAMILIES: [Family; 5] = [
         writes: "cas_count_write",
         unit: Unit::Line,
     },
-    // Counters of Intel clients since Tiger Lake that always run.
+    // Free-running counters of Intel clients since Tiger Lake.
     Family {
         pmu: "uncore_imc_free_running",
         reads: "data_read",
@@ -59,7 +60,7 @@ const FAMILIES: [Family; 5] = [
         writes: "data_writes",
         unit: Unit::Scaled,
     },
-    // Nehalem and Westmere. Writes of a part of a line are not counted.
+    // Nehalem and Westmere. Partial-line writes are not counted.
     Family {
         pmu: "uncore",
         reads: "qmc_normal_reads_any",
@@ -75,7 +76,7 @@ const FAMILIES: [Family; 5] = [
     },
 ];
 
-/// What a controller does.
+/// The direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     Reads,
@@ -97,17 +98,17 @@ pub(super) struct Planned {
     pub(super) pmu: String,
     pub(super) type_id: u32,
     pub(super) cpu: CpuId,
-    /// At least one event of either direction.
+    /// At least one event of each direction.
     pub(super) events: Vec<PlannedEvent>,
 }
 
-/// What to open for each memory domain of the machine, or why it can't be counted.
+/// The events to open for each memory domain of the machine, or why it cannot be counted.
 pub(super) type Plan = Vec<Result<Vec<Planned>, NoMeter>>;
 
-/// Looks for the machine's memory controllers.
+/// Finds the machine's memory controllers.
 ///
 /// # Errors
-/// [`NoMeter`]: there are none that are known here, or a file does not say which sockets they belong to.
+/// [`NoMeter`]: there are no known ones, or a file does not name their sockets.
 pub(super) fn discover(root: &Root, machine: &Machine) -> Result<Plan, NoMeter> {
     let names = root.names(PMUS, ITEM)?;
     for family in &FAMILIES {
@@ -115,7 +116,7 @@ pub(super) fn discover(root: &Root, machine: &Machine) -> Result<Plan, NoMeter> 
         for name in names.iter().filter(|name| family.has(name)) {
             found.push((name.as_str(), family.find(root, name)?));
         }
-        // Clients since Alder Lake have an `uncore_imc_N` without events beside the counters that always run.
+        // Clients since Alder Lake have an `uncore_imc_N` without events beside the free-running counters.
         if found.iter().any(|(_, events)| !events.is_empty()) {
             let pmus: Result<Vec<Pmu<'_>>, _> = found
                 .into_iter()
@@ -127,7 +128,7 @@ pub(super) fn discover(root: &Root, machine: &Machine) -> Result<Plan, NoMeter> 
     Err(unknown(&names))
 }
 
-/// Why none of the machine's PMUs, with these names, counts traffic.
+/// Why none of these PMUs counts traffic.
 fn unknown(names: &[String]) -> NoMeter {
     let known: Vec<String> = FAMILIES.iter().map(Family::text).collect();
     let hint = if names.iter().any(|name| name == "amd_df") {
@@ -174,8 +175,8 @@ fn plan(root: &Root, machine: &Machine, pmus: &[Pmu<'_>]) -> Result<Plan, NoMete
         .collect())
 }
 
-/// The events to open for a memory domain. `sockets` are the CPUs that stand for its sockets. If one PMU cannot count, the
-/// sum would be wrong, so the whole domain is absent.
+/// The events to open for a memory domain. `sockets` are the CPUs that represent its sockets. If one PMU cannot count,
+/// the sum would be wrong, so the whole domain is absent.
 fn plan_domain(pmus: &[Pmu<'_>], sockets: &CpuSet) -> Result<Vec<Planned>, NoMeter> {
     let mut planned = Vec::new();
     for pmu in pmus {
@@ -260,7 +261,7 @@ impl Family {
         Ok((type_id, planned))
     }
 
-    /// The registers of an event, and the lines that a count stands for.
+    /// The registers of an event, and the lines per count.
     fn event(&self, root: &Root, dir: &str, event: &str) -> Result<(Registers, f64), ReadError> {
         const TERMS: &str = "the terms of an event, as in `event=0x04,umask=0x03`";
         let file = format!("{dir}/events/{event}");
@@ -279,7 +280,7 @@ impl Family {
     }
 }
 
-/// Whether the event `name` is the part of the event `base` for a subchannel.
+/// Whether the event `name` is a subchannel's part of the event `base`.
 fn is_subchannel(name: &str, base: &str) -> bool {
     let number = name
         .strip_prefix(base)

@@ -1,7 +1,7 @@
-//! How the kernel's description of an event becomes the numbers that `perf_event_open` takes.
+//! Translates the kernel's description of an event into the numbers for `perf_event_open`.
 //!
-//! A description is a list of terms, `event=0x04,umask=0x03`. For each term the PMU's folder `format` says which bits it
-//! fills. Linux, `Documentation/ABI/testing/sysfs-bus-event_source-devices-events` and `-format`.
+//! A description is a list of terms, `event=0x04,umask=0x03`. The PMU's folder `format` defines the bits of each term.
+//! Linux, `Documentation/ABI/testing/sysfs-bus-event_source-devices-events` and `-format`.
 
 use super::ITEM;
 use crate::events::parse_value;
@@ -11,7 +11,7 @@ use crate::root::{ReadError, Root};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Registers(pub(super) [u64; 3]);
 
-/// The registers for an event of the PMU whose folder is `pmu`. `None`: the text is not a list of terms.
+/// The registers for an event of the PMU with the folder `pmu`. `None`: the text is not a list of terms.
 ///
 /// # Errors
 /// A file under `format` that is missing, can't be read, or gives a term fewer bits than its value needs.
@@ -42,7 +42,7 @@ pub(super) fn encode(root: &Root, pmu: &str, terms: &str) -> Result<Option<Regis
     Ok(Some(registers))
 }
 
-/// Bits of a register that hold a value; the first range holds the lowest bits.
+/// The bits of a register for a value; the first range holds the lowest bits.
 struct Field {
     register: usize,
     /// First and last bit of each range.
@@ -68,7 +68,7 @@ impl Field {
         })
     }
 
-    /// The bits of the field that are set for this value. `None`: it is too large.
+    /// The bits of the field for this value. `None`: it is too large.
     fn spread(&self, value: u64) -> Option<u64> {
         let (mut set, mut rest) = (0, value);
         for bit in self.ranges.iter().flat_map(|&(first, last)| first..=last) {

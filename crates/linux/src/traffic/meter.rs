@@ -9,7 +9,7 @@ use cosched_core::{Absence, Counter, Machine, Reading, Traffic};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The lines that each memory domain has read and written since the meter was opened, for all programs.
+/// The lines that each memory domain has read and written since the meter was opened, by all programs.
 ///
 /// It takes two file descriptors per memory controller, on some processors four.
 #[derive(Debug)]
@@ -37,16 +37,16 @@ struct Counted {
 }
 
 impl TrafficMeter {
-    /// Opens the counters of all memory controllers that serve the machine's memory domains. The controllers count for
-    /// the whole machine, so this works as well where the run may use a few CPUs only.
+    /// Opens the counters of all memory controllers of the machine's memory domains. The controllers count for the
+    /// whole machine, so this works even if the run may use only a few CPUs.
     ///
     /// # Errors
-    /// [`NoMeter`]: no memory domain can be counted, for want of permission or of known counters.
+    /// [`NoMeter`]: no memory domain can be counted, because permission or known counters are missing.
     pub fn open(root: &Root, machine: &Machine) -> Result<TrafficMeter, NoMeter> {
         TrafficMeter::open_by(sys::open, discover(root, machine)?)
     }
 
-    /// The same with another way to open events than the kernel's.
+    /// The same, with a stand-in for the kernel's call to open events.
     pub(super) fn open_by(
         mut open: impl FnMut(&Attributes, Target, Option<BorrowedFd<'_>>) -> io::Result<OwnedFd>,
         plan: Plan,
@@ -59,7 +59,7 @@ impl TrafficMeter {
             .iter()
             .filter_map(|domain: &Result<_, _>| domain.as_ref().err())
             .collect();
-        // What permission would mend comes first, because the user can do something about it.
+        // Missing permission comes first, because the user can fix that.
         let is_denied = |problem: &&&NoMeter| problem.reason == Absence::NoPermission;
         let first = problems.iter().find(is_denied).or(problems.first());
         if let Some(&first) = first
@@ -73,9 +73,9 @@ impl TrafficMeter {
         })
     }
 
-    /// Appends what each memory domain has moved since the meter was opened, in the order of
-    /// [`Machine::memory_domains`]. A domain is absent if one of its controllers is: a part of the sum would look like
-    /// little traffic. A read costs one system call per controller.
+    /// Appends the traffic of each memory domain since the meter was opened, in the order of
+    /// [`Machine::memory_domains`]. A domain is absent if one of its controllers is, because a partial sum would look
+    /// like low traffic. A read costs one system call per controller.
     pub fn read(&mut self, out: &mut Vec<Traffic>) {
         for domain in &mut self.domains {
             out.push(match domain {
@@ -85,7 +85,7 @@ impl TrafficMeter {
         }
     }
 
-    /// Why a memory domain of the machine is not counted; `None` for each that is.
+    /// Why a memory domain of the machine is not counted; `None` for each counted one.
     pub fn problems(&self) -> impl ExactSizeIterator<Item = Option<&NoMeter>> {
         self.domains.iter().map(|domain| domain.as_ref().err())
     }
@@ -144,7 +144,7 @@ impl Controller {
         })
     }
 
-    /// What it has moved since it was opened.
+    /// Its traffic since it was opened.
     fn lines(&mut self, words: &mut Vec<u64>) -> Traffic {
         let count = self.members.len();
         let leader = self.members[0].as_fd();
@@ -176,7 +176,7 @@ fn add(a: Reading<u64>, b: Reading<u64>) -> Reading<u64> {
     a.and_then(|a| b.map(|b| a.saturating_add(b)))
 }
 
-/// All controllers are read even where one fails: each keeps its own totals.
+/// Reads all controllers even if one fails: each keeps its own totals.
 fn read_domain(controllers: &mut [Controller], words: &mut Vec<u64>) -> Traffic {
     let none = Traffic {
         reads: Reading::Value(0),

@@ -1,9 +1,8 @@
 //! Lines that each memory domain reads and writes, counted by its memory controllers.
 //!
-//! The kernel offers these counters as perf PMUs of their own. They count for whoever asked (jobs of the run, other
-//! processes, devices), so they are opened on a CPU and for no process, which mostly only administrators may. The
-//! readers follow the kernel's sources. They were tested on small file trees only: no machine with such a PMU was at
-//! hand.
+//! The kernel offers these counters as separate perf PMUs. They include all traffic (jobs of the run, other processes,
+//! devices), so they are opened on a CPU and for no process, which usually only administrators may do. The readers
+//! follow the kernel's sources. They were tested on small file trees only: no machine with such a PMU was available.
 
 mod discovery;
 mod encoding;

@@ -1,8 +1,8 @@
-//! Which memory domain the memory controllers of a socket serve.
+//! Maps the memory controllers of a socket to memory domains.
 //!
-//! A PMU names its socket by one CPU, which need not be a CPU that this run may use. The controllers of a socket serve the
-//! memory of all its NUMA nodes, and the kernel does not say which serves which. So counts can be put down to a memory
-//! domain only if it is the only one of its sockets.
+//! A PMU names its socket by one CPU, which the run need not be allowed to use. The controllers of a socket serve the
+//! memory of all its NUMA nodes, and the kernel does not report which serves which. So counts can be attributed to a
+//! memory domain only if it is the only one of its sockets.
 
 use super::ITEM;
 use crate::root::{NoMeter, ReadError, Root};
@@ -12,14 +12,14 @@ use std::collections::BTreeSet;
 
 /// The sockets that PMUs name, and the NUMA nodes of all CPUs.
 pub(super) struct Places {
-    /// CPUs of each NUMA node, whoever may use them.
+    /// CPUs of each NUMA node, usable or not.
     nodes: Vec<CpuSet>,
     /// For each CPU that a PMU names, the CPUs of its socket; those of all nodes if unknown.
     sockets: Vec<(CpuId, CpuSet)>,
 }
 
 impl Places {
-    /// Reads where the CPUs are that the PMUs name.
+    /// Reads the positions of the CPUs that the PMUs name.
     pub(super) fn read(root: &Root, named: &CpuSet) -> Result<Places, ReadError> {
         let nodes = nodes(root, ITEM)?;
         let all: CpuSet = nodes.iter().flat_map(CpuSet::iter).collect();
@@ -30,14 +30,14 @@ impl Places {
         Ok(Places { nodes, sockets })
     }
 
-    /// Of the CPUs that PMUs name, those that stand for the sockets of this memory domain.
+    /// The CPUs named by PMUs that represent the sockets of this memory domain.
     ///
     /// # Errors
     /// [`NoMeter`]: a socket has other memory domains as well, or some of the domain's CPUs are on no named socket.
     pub(super) fn of_domain(&self, machine: &Machine, domain: usize) -> Result<CpuSet, NoMeter> {
         let members = &machine.memory_domains[domain];
         let node = members.first().and_then(|cpu| node_of(&self.nodes, cpu));
-        // Without a node the domain is the whole machine, of which only the usable CPUs are known.
+        // Without a node the domain is the whole machine, but only the usable CPUs are known.
         let cpus = node.map_or(members, |node| &self.nodes[node]);
         let mut named = CpuSet::new();
         let mut reached = CpuSet::new();
@@ -58,7 +58,7 @@ impl Places {
         Ok(named)
     }
 
-    /// Checks that a socket has one memory domain.
+    /// Checks that a socket has only one memory domain.
     fn check_socket(&self, cpu: CpuId, socket: &CpuSet) -> Result<(), NoMeter> {
         let of_socket: BTreeSet<Option<usize>> =
             socket.iter().map(|cpu| node_of(&self.nodes, cpu)).collect();

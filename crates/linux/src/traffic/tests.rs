@@ -122,7 +122,7 @@ fn events(planned: &Planned) -> Vec<(Direction, u64, f64)> {
     planned.events.iter().map(event).collect()
 }
 
-/// PMU and CPU of all that is planned for each domain.
+/// PMU and CPU of each planned group, for each domain.
 fn places(plan: &Plan) -> Vec<Result<Vec<(&str, u32)>, &NoMeter>> {
     fn of_domain(planned: &[Planned]) -> Vec<(&str, u32)> {
         planned
@@ -162,7 +162,7 @@ fn clients_with_counters_that_always_run_count_all_controllers() {
         ("data_total", "umask=0x10"),
     ];
     for n in 0..2 {
-        // Since Alder Lake there is a PMU of the other name too, without events.
+        // Since Alder Lake there is also a PMU with the other name, without events.
         tree.pmu(&format!("uncore_imc_{n}"), 30 + n, "0", &[], None);
         tree.pmu(
             &format!("uncore_imc_free_running_{n}"),
@@ -195,7 +195,7 @@ fn servers_count_commands_and_nothing_twice() {
         ("write", "event=0xff,umask=0x21"),
     ];
     tree.pmu("uncore_imc_free_running_0", 50, "0,4", &running, Some(MIB));
-    // An event of the whole controller beside one of a part of it.
+    // An event of the whole controller beside one of a subchannel.
     tree.of_pmu(
         "uncore_imc_0",
         "events/cas_count_read_sch0",
@@ -325,7 +325,7 @@ fn other_machines_say_what_was_looked_for() {
 fn a_restricted_run_counts_the_controllers_of_its_sockets() {
     let tree = Tree::new(&["0-3", "4-7"], &["0-3", "4-7"]);
     tree.server(1, "0,4");
-    // The CPUs that the PMU names may not be used.
+    // The run may not use the CPUs that the PMU names.
     assert_eq!(
         places(&tree.plan("5-6").unwrap()),
         [Ok(vec![("uncore_imc_0", 4)])]
@@ -361,7 +361,7 @@ fn a_socket_with_several_memory_domains_cannot_be_counted() {
         );
     }
     assert_eq!(found[2], Ok(vec![("uncore_imc_0", 4), ("uncore_imc_1", 4)]));
-    // Also for a run that uses one of them only.
+    // The same for a run that uses only one of them.
     assert!(places(&tree.plan("3").unwrap())[0].is_err());
 }
 
@@ -498,7 +498,7 @@ fn what_the_kernel_refuses_is_absent_with_its_reason() {
             error.to_string().contains("uncore_imc_0 on CPU 0"),
             "{error}"
         );
-        // The second controller of the second socket only: no part of the sum is given.
+        // Only the second controller of the second socket fails: no partial sum is reported.
         let mut opened = 0;
         let some = |attributes: &Attributes, target: Target, _: Option<BorrowedFd<'_>>| {
             if (attributes.type_id, target) == (21, Target::Cpu(4)) {
@@ -518,7 +518,7 @@ fn what_the_kernel_refuses_is_absent_with_its_reason() {
     }
 }
 
-/// A descriptor that answers one read after the other with these words.
+/// A descriptor that returns these words, one entry per read.
 fn answers(reads: &[&[u64]]) -> OwnedFd {
     let mut file = tempfile::tempfile().unwrap();
     for word in reads.iter().copied().flatten() {
@@ -587,13 +587,13 @@ fn controllers_are_added_scaled_and_lost_together() {
     assert_eq!(read(&mut meter), [moved(50 + 100, 10 + 20)]);
     assert_eq!(read(&mut meter), [Traffic::absent(Absence::CountersLost)]);
     assert_eq!(read(&mut meter), [moved(150 + 300, 30 + 21)]);
-    // The second controller has stopped answering.
+    // The second controller has stopped responding.
     assert_eq!(read(&mut meter), [Traffic::absent(Absence::CountersLost)]);
 }
 
 #[test]
 fn real_events_are_read() {
-    // The kernel's clock of CPU 0 stands in for a controller: a nanosecond is a line.
+    // The kernel's clock of CPU 0 replaces a controller: a nanosecond is a line.
     let tree = Tree::new(&["0"], &["0"]);
     tree.pmu(
         "uncore_imc",

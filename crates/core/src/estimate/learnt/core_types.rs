@@ -1,37 +1,37 @@
-//! What a job asks for on a type of core where it was not seen yet, from what it asks for on another.
+//! A job's demand on a core type that it has not run on yet, predicted from its demand on another.
 //!
-//! A core of another type takes other cycles for the same instructions, and a read from memory takes as many of its cycles
-//! as its clock makes of the same time, or fewer or more if more or fewer reads overlap. Both factors are learnt from the
-//! jobs that were seen on both types. Accesses and reads per instruction are taken to be the same.
+//! The same instructions take a different number of cycles on another core type. A read from memory takes cycles in
+//! proportion to the clock, more or less if fewer or more reads overlap. Both factors are learnt from the jobs that ran
+//! on both types. Accesses and reads per instruction are assumed to be equal.
 
 use super::phase::Phase;
 use crate::model::contention::{Asks, Contention};
 use crate::topology::{CoreType, Machine};
 
-/// Standard deviations of the logarithm of a factor: of what is assumed of it, and of jobs about it.
+/// Standard deviations of the logarithm of a factor: of the prior, and between jobs.
 const SPREAD_ASSUMED: f64 = 0.3;
 const SPREAD_JOBS: f64 = 0.1;
-/// The logarithms of factors that are believed.
+/// Bound on the logarithm of a factor.
 const MOST: f64 = 3.0;
-/// The mean over a clock is that of its last samples.
+/// Number of last samples in the mean clock.
 const MEAN_OVER: f64 = 20.0;
-/// The least part of its cycles that a job is taken to spend in a core, and on lines, where errors are concerned.
+/// Lower bound on the share of a job's cycles in the core, and on lines, for error estimates.
 const LEAST_PART: f64 = 0.01;
 
 /// A type of core.
 #[derive(Clone, Debug, Default)]
 struct Kind {
-    /// Cycles per ns, and how many samples told so.
+    /// Cycles per ns, and the number of samples behind it.
     ghz: Option<f64>,
     samples: f64,
-    /// The kernel's capacity, as a share of that of the fastest type.
+    /// The kernel's capacity, as a share of the fastest type's.
     capacity: Option<f64>,
-    /// Logarithms of what `own` and `penalty` are on this type, over those on the fastest.
+    /// Logarithms of `own` and `penalty` on this type, relative to the fastest type.
     own: Mean,
     penalty: Mean,
 }
 
-/// A mean over jobs, weighted by how well each is known.
+/// A mean over jobs, weighted by the certainty of each.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean {
     sum: f64,
@@ -39,7 +39,7 @@ struct Mean {
 }
 
 impl Mean {
-    /// Takes in a figure with these standard errors.
+    /// Adds a figure with these standard errors.
     fn add(&mut self, figure: f64, errors: [f64; 2]) {
         let variance = errors
             .iter()
@@ -48,14 +48,14 @@ impl Mean {
         self.weight += 1.0 / variance;
     }
 
-    /// With what was assumed.
+    /// The mean combined with a prior.
     fn with(&self, assumed: f64) -> f64 {
         let weight = 1.0 / (SPREAD_ASSUMED * SPREAD_ASSUMED);
         ((self.sum + weight * assumed) / (self.weight + weight)).clamp(-MOST, MOST)
     }
 }
 
-/// How the types of core of a machine differ.
+/// The differences between the core types of a machine.
 #[derive(Clone, Debug)]
 pub(super) struct CoreTypes {
     types: Vec<CoreType>,
@@ -88,7 +88,7 @@ impl CoreTypes {
         }
     }
 
-    /// Whether a machine has these types: as CPUs come and go, it may lose one.
+    /// Whether a machine has these types: it may lose one as CPUs go offline.
     pub(super) fn are_those_of(&self, machine: &Machine) -> bool {
         self.types == machine.core_types
     }
@@ -97,12 +97,12 @@ impl CoreTypes {
         kind < self.kinds.len()
     }
 
-    /// Types beside the fastest.
+    /// The types other than the fastest.
     pub(super) fn slower(&self) -> std::ops::Range<usize> {
         1..self.kinds.len()
     }
 
-    /// A core of this type was seen to run at this clock.
+    /// Records a measured clock of a core of this type.
     pub(super) fn saw(&mut self, kind: usize, ghz: f64) {
         let kind = &mut self.kinds[kind];
         kind.samples += 1.0;
@@ -110,7 +110,7 @@ impl CoreTypes {
         kind.ghz = Some(before + (ghz - before) / kind.samples.min(MEAN_OVER));
     }
 
-    /// Cycles per ns on a type over those on the fastest; 1 where they are not known.
+    /// Cycles per ns on a type, relative to the fastest; 1 if unknown.
     fn clock(&self, kind: usize) -> f64 {
         let [one, fastest] = [kind, 0].map(|kind| self.kinds[kind].ghz);
         one.zip(fastest).map_or(1.0, |(one, fastest)| one / fastest)
@@ -132,12 +132,12 @@ impl CoreTypes {
         )
     }
 
-    /// What a read from an idle memory costs on a type, in cycles, over what it costs on the fastest.
+    /// Cost of a read from an idle memory in cycles on a type, relative to the fastest.
     pub(super) fn penalty(&self, kind: usize) -> f64 {
         libm::exp(self.factors(kind).1)
     }
 
-    /// What a job that was seen on one type is expected to ask for on another.
+    /// Predicts a job's demand on one type from its demand on another.
     pub(super) fn convert(&self, asks: &Asks, from: usize, to: usize) -> Asks {
         if from == to {
             return *asks;
@@ -151,7 +151,7 @@ impl CoreTypes {
         }
     }
 
-    /// Learns the factors from phases that were seen on two types, the fastest second.
+    /// Learns the factors from phases that ran on two types, the fastest second.
     pub(super) fn update<'a>(
         &mut self,
         shared: &Contention,
@@ -179,7 +179,7 @@ impl CoreTypes {
     }
 }
 
-/// The relative error of a part of a phase's cycles: what is not known of the whole may be of either part.
+/// The relative error of a part of a phase's cycles: the error of the whole may lie in either part.
 fn error_of(phase: &Phase, part: f64) -> f64 {
     phase.error * phase.solo_cpi / part.max(LEAST_PART * phase.solo_cpi)
 }

@@ -1,13 +1,13 @@
-//! What a task was learnt to ask for, kept from run to run.
+//! The learnt model of a task, kept from run to run.
 //!
-//! Each phase that was measured stands for a measurement in the next run: one that counts little, so that the first
-//! measurement of that run outweighs it, and that is dropped when what the task does can't be explained by it.
+//! Each measured phase stands for a measurement in the next run. Its weight is small, so the first real measurement
+//! outweighs it. It is dropped if it cannot explain the task's behaviour.
 
 use super::PHASES;
 use crate::model::contention::Asks;
 use serde::{Deserialize, Serialize};
 
-/// What was learnt of a task in all its phases, for a later run of the same program on the same machine.
+/// The learnt phases of a task, for a later run of the same program on the same machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Earlier {
     /// Its phases; at most as many as the learner keeps.
@@ -15,25 +15,25 @@ pub struct Earlier {
 }
 
 impl Earlier {
-    /// Whether it is such as a learner gives, with at least one phase. Unsound phases are dropped by the learner itself.
+    /// Whether it could come from a learner and has a phase. The learner itself drops unsound phases.
     pub fn is_sound(&self) -> bool {
         (1..=PHASES).contains(&self.phases.len()) && self.phases.iter().all(EarlierPhase::is_sound)
     }
 }
 
-/// What was learnt of a task in a phase.
+/// The learnt model of one phase.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EarlierPhase {
-    /// The type of core that it ran on.
+    /// Its core type.
     pub core_type: usize,
-    /// What it asked for.
+    /// Its demand.
     pub asks: Asks,
-    /// Its cycles per instruction alone, above 0.
+    /// Its solo cycles per instruction, above 0.
     pub solo_cpi: f64,
 }
 
 impl EarlierPhase {
-    /// Whether all figures are such as a learner gives: a file may hold anything.
+    /// Whether all figures could come from a learner: a file may contain anything.
     pub(super) fn is_sound(&self) -> bool {
         let Asks {
             own,

@@ -1,8 +1,8 @@
-//! A job that was seen: its phases, and its progress.
+//! A job: its phases and its progress.
 //!
-//! Progress is the solo time of what was executed: for each phase instructions x cycles per instruction alone, and at most
-//! the CPU time that they took; and the time in which it had CPUs and did not use them. It is computed anew as the model
-//! improves, also of what was executed long ago.
+//! Progress is the solo time of the executed work. For each phase that is instructions x solo cycles per instruction,
+//! at most the CPU time used. Time in which the job did not use its CPUs is added. As the model improves, progress is
+//! recomputed, also for work done long ago.
 
 use super::PHASES;
 use super::core_types::CoreTypes;
@@ -15,53 +15,53 @@ use crate::snapshot::Learnt;
 use crate::topology::Machine;
 use crate::units::{Absence, Reading};
 
-/// Samples within this relative distance belong to one phase.
+/// Relative distance below which samples belong to one phase.
 const SAME_PHASE: f64 = 0.12;
-/// The same for samples on different types of core, whose private caches may differ.
+/// The same for samples on different core types, whose private caches may differ.
 const SAME_ON_OTHERS: f64 = 0.3;
-/// With each sample what is told of a job's progress makes up for this part of what it lacks: this / samples so far, but at
-/// least so much.
+/// Per sample, reported progress corrects this part of its gap to the model: `CATCH_UP` / samples so far, at least
+/// `LEAST_CATCH_UP`.
 const CATCH_UP: f64 = 4.0;
 const LEAST_CATCH_UP: f64 = 0.04;
 
-/// A job that was seen.
+/// A job that has run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Job {
     /// CPUs that it needs at once.
     width: u32,
     pub(super) phases: Vec<Phase>,
-    /// The numbers of the phases, in the order in which they were first seen. A phase on several types of core has the same
-    /// number on all of them.
+    /// The numbers of the phases, in the order of their first appearance. A phase has the same number on all core
+    /// types.
     numbers: Vec<u32>,
     /// The present phase.
     now: usize,
     stay: u32,
-    /// What it was credited with at its start, in ns.
+    /// Its credit at the start, in ns.
     start: f64,
-    /// Solo time of phases that were forgotten, time that it did not use, and CPU time of what could not be counted, in ns.
+    /// Solo time of forgotten phases, unused time, and CPU time of uncounted intervals, in ns.
     settled: f64,
-    /// Solo time that is told, in ns: it follows what the model says.
+    /// Reported solo time in ns: it follows the model.
     told: f64,
-    /// Samples so far.
+    /// Number of samples so far.
     samples: f64,
     /// See [`Learnt::settling`].
     settling: Option<f64>,
-    /// Why the last sample said nothing.
+    /// Why the last sample was unusable.
     absence: Option<Absence>,
 }
 
-/// What is known of all jobs, for the fit of one.
+/// The shared model, as the prior for fitting one job.
 #[derive(Clone, Copy)]
 pub(super) struct Common<'a> {
     pub(super) shared: &'a Contention,
     pub(super) types: &'a CoreTypes,
-    /// Assumed of a job before it is known.
+    /// Assumed for a job before its own fit.
     pub(super) penalty: f64,
     pub(super) steepness: f64,
 }
 
 impl Job {
-    /// A job of `width` CPUs with this progress in ns. What an earlier run learnt of it may help.
+    /// A job of `width` CPUs with this progress in ns, and the phases learnt in an earlier run.
     pub(super) fn new(width: u32, told: f64, earlier: Option<&Earlier>, types: &CoreTypes) -> Job {
         let mut job = Job {
             width,
@@ -70,7 +70,7 @@ impl Job {
             told,
             ..Job::default()
         };
-        // That run may have had other CPUs, and so other types of core.
+        // The earlier run may have had other CPUs, and so other core types.
         let known = earlier
             .iter()
             .flat_map(|earlier| &earlier.phases)
@@ -89,7 +89,7 @@ impl Job {
         self.phases.get(self.now)
     }
 
-    /// What is known of it; progress is in units of `quantum` ns.
+    /// The learnt model of the job; progress is in units of `quantum` ns.
     pub(super) fn known(
         &self,
         types: &CoreTypes,
@@ -116,7 +116,7 @@ impl Job {
         })
     }
 
-    /// Solo time of what was executed in this run, in ns.
+    /// Solo time of the work done in this run, in ns.
     pub(super) fn earned(&self) -> Reading<f64> {
         if self.samples == 0.0 {
             return Reading::Absent(self.absence.unwrap_or(Absence::NotYetMeasured));
@@ -124,7 +124,7 @@ impl Job {
         Reading::Value(self.told - self.start)
     }
 
-    /// What was learnt of it that a later run can use: its measured phases. `None` if there is nothing.
+    /// The measured phases, for a later run; `None` without any.
     pub(super) fn keep(&self) -> Option<Earlier> {
         let mut phases = Vec::new();
         for phase in &self.phases {
@@ -140,18 +140,18 @@ impl Job {
         (!phases.is_empty()).then_some(Earlier { phases })
     }
 
-    /// Forgets its phases; what was executed in them stays settled.
+    /// Forgets its phases; the work done in them stays settled.
     pub(super) fn forget_phases(&mut self) {
         self.settled += self.phases.iter().map(worth).sum::<f64>();
         (self.phases, self.numbers, self.now, self.stay) = Default::default();
     }
 
-    /// What a sample says of it. The CPU time of one that says nothing is settled.
+    /// Reads a sample. If it is unusable, its CPU time is settled.
     pub(super) fn see(&mut self, machine: &Machine, sample: &Sample) -> Option<Seen> {
         let seen = Seen::of(machine, sample, self.width);
         self.absence = seen.as_ref().err().copied();
         if seen.is_err() {
-            // Where the kernel time-shares the CPUs, it may have waited for others; else only for itself.
+            // Under time-sharing it may have waited for others; otherwise all waiting was its own.
             let time = sample.cpu_time.value().filter(|_| sample.observed);
             let time = time.unwrap_or(sample.interval).min(sample.interval);
             self.settle(time.0 as f64);
@@ -159,8 +159,7 @@ impl Job {
         seen.ok()
     }
 
-    /// Takes in a sample, with memory at this latency. Returns what its phase said before and says now of what jobs cost
-    /// each other in a core.
+    /// Adds a sample, with memory at this latency. Returns the normal equations of its phase before and after.
     pub(super) fn take_in(
         &mut self,
         mut row: Row,
@@ -198,20 +197,20 @@ impl Job {
         phase.fit(&sums, shared, penalty, steepness);
         self.rate(now, types, shared);
         let solo = (seen.instructions * self.phases[now].solo_ns / seen.threads()).min(time);
-        // It had CPUs of its own. What it did not use of them, it would not have used alone.
+        // The CPUs were its own. The time that it left unused would be unused in a solo run too.
         self.settle((seen.length() as f64 - time).max(0.0));
         self.tell(solo);
         [before, after]
     }
 
-    /// Adds solo time of which nothing will be known better, in ns.
+    /// Adds final solo time, in ns.
     fn settle(&mut self, time: f64) {
         self.settled += time;
         self.told += time;
     }
 
-    /// Adds the solo time of one sample to what is told, and brings it nearer to what the model says of all that was executed.
-    /// A model that changes a little would otherwise move jobs that have run for long by more than they do in a quantum.
+    /// Adds the solo time of one sample to the reported progress, and moves it towards the model's total. Without this
+    /// smoothing, a small change of the model would move a long-running job by more than a quantum of progress.
     fn tell(&mut self, solo: f64) {
         self.samples += 1.0;
         let said = self.settled + self.phases.iter().map(worth).sum::<f64>();
@@ -219,14 +218,14 @@ impl Job {
         self.told += (CATCH_UP / self.samples).clamp(LEAST_CATCH_UP, 1.0) * (said - self.told);
     }
 
-    /// The phase that a sample belongs to: a known one, or a new one.
+    /// The phase of a sample: a known one, or a new one.
     fn phase_for(&mut self, row: &Row, seen: &Seen, common: Common<'_>) -> usize {
         let kind = seen.core_type;
         let far = |phase: &Phase| phase.distance(row, seen.counts_llc);
         if let Some(ix) = self.nearest(SAME_PHASE, |phase| phase.core_type == kind, far) {
             return ix;
         }
-        // What a read costs is carried from phase to phase.
+        // The cost of a read is carried over to the new phase.
         let penalty = self.phase().map_or(common.penalty, |last| {
             let asks = common.types.convert(&last.asks, last.core_type, kind);
             asks.penalty
@@ -249,7 +248,7 @@ impl Job {
         oldest
     }
 
-    /// The nearest of some phases, within a distance.
+    /// The nearest of the selected phases, within a distance.
     fn nearest(
         &self,
         within: f64,
@@ -263,8 +262,8 @@ impl Job {
         (distance < within).then_some(ix)
     }
 
-    /// The number of a phase that is new on this type of core: that of the same phase on another type, if it has one there
-    /// that this type lacks, or a new one.
+    /// The number of a phase that is new on this core type. It is the number of the same phase on another type, unless
+    /// this type has that number already; otherwise a new number.
     fn number_of(&self, kind: usize, far: impl Fn(&Phase) -> f64) -> u32 {
         let elsewhere = self
             .nearest(SAME_ON_OTHERS, |phase| phase.core_type != kind, far)
@@ -278,7 +277,7 @@ impl Job {
         same.unwrap_or_else(|| self.numbers.iter().max().map_or(0, |most| most + 1))
     }
 
-    /// Its phases on slower types of core, each with the same phase on the fastest, where both were seen often enough.
+    /// Pairs of a phase on a slower core type and the same phase on the fastest, both with enough samples.
     pub(super) fn on_two_types(&self) -> impl Iterator<Item = (&Phase, &Phase)> {
         let slower = self.phases.iter().enumerate();
         slower
@@ -286,7 +285,7 @@ impl Job {
             .filter_map(|(ix, phase)| Some((phase, self.counterpart(ix, 0)?)))
     }
 
-    /// The same phase on another type of core, if it was seen there often enough.
+    /// The same phase on another core type, if it has enough samples there.
     fn counterpart(&self, ix: usize, kind: usize) -> Option<&Phase> {
         let number = self.numbers[ix];
         let mut phases = self.phases.iter().zip(&self.numbers);
@@ -295,7 +294,7 @@ impl Job {
         (found.is_fitted() || found.is_measured()).then_some(found)
     }
 
-    /// What the job asks for in a phase, on a type of core, and its cycles per instruction alone there.
+    /// The job's demand and solo cycles per instruction in a phase, on a core type.
     fn asks_on(
         &self,
         ix: usize,
@@ -314,7 +313,7 @@ impl Job {
         (asks, asks.solo_cpi(shared))
     }
 
-    /// Brings what the instructions of a phase are worth in line with what is known of it on the fastest type of core.
+    /// Updates a phase's solo time per instruction from its model on the fastest core type.
     fn rate(&mut self, ix: usize, types: &CoreTypes, shared: &Contention) {
         let number = self.numbers[ix];
         for at in 0..self.phases.len() {
@@ -326,7 +325,7 @@ impl Job {
     }
 }
 
-/// Solo time of what was executed in a phase, in ns.
+/// Solo time of the work done in a phase, in ns.
 fn worth(phase: &Phase) -> f64 {
     (phase.instructions * phase.solo_ns).min(phase.time)
 }

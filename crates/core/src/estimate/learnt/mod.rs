@@ -1,15 +1,15 @@
-//! What is learnt of jobs from the intervals that they run anyway: the model of
-//! [`contention`](crate::model::contention), fitted to what was counted.
+//! Learns the model of [`contention`](crate::model::contention) from the intervals that jobs run anyway.
 //!
-//! All samples that end at an instant are looked at together, because each is the others' surroundings:
+//! All samples that end at an instant are processed together, because their jobs are co-runners:
 //!
-//! 1. What each job met ([`seen`]): busy threads and accesses of its siblings, its share of the reads into its cache.
-//! 2. The latency of memory in the interval, which all who ran have in common: the one that explains their cycles best.
-//! 3. Each sample goes to a phase of its job ([`phase`]), and the phase is fitted again.
-//! 4. What threads of a core cost each other is fitted to all phases of all jobs at once, and how the latency rises to the
-//!    last intervals.
+//! 1. The surroundings of each job ([`seen`]): its siblings' busy threads and accesses, its share of the reads into its
+//!    cache.
+//! 2. The memory latency in the interval, common to all jobs: the value that explains their cycles best.
+//! 3. Each sample is added to a phase of its job ([`phase`]), and the phase is fitted again.
+//! 4. The costs between threads of a core are fitted to all phases of all jobs at once; the latency curve is fitted to
+//!    the last intervals.
 //!
-//! Progress follows from the phases ([`job`]). Where cores are of several types, alone means alone on the fastest
+//! Progress follows from the phases ([`job`]). With several core types, solo means alone on the fastest
 //! ([`core_types`]).
 
 mod core_types;
@@ -37,17 +37,17 @@ use seen::{Company, Met, Seen};
 use shared::SharedFit;
 use std::collections::BTreeMap;
 
-/// Phases that are kept of a job. When there are more, the one that was not seen for longest is forgotten.
+/// Maximum number of phases per job. The least recently used one is dropped.
 const PHASES: usize = 8;
-/// Shorter intervals count for less, in ns.
+/// Length of an interval with full weight, in ns.
 const FULL_LENGTH: f64 = 1e7;
-/// Trust in the expected latency, in squares of the part of the cycles that reads cause: in a measurement, where others are
-/// kept from disturbing, and otherwise.
+/// Weight of the expected latency, in squares of the share of the cycles that reads cause: in a measurement, which
+/// limits co-runners, and otherwise.
 const TRUST_CALM: f64 = 10.0;
 const TRUST: f64 = 0.01;
-/// The greatest latency that is believed, in units of the idle one.
+/// Upper bound on the latency, relative to an idle memory.
 const GREATEST_LATENCY: f64 = 30.0;
-/// How often in a quantum what jobs have in common is fitted at most, but for measurements.
+/// Maximum number of fits of the shared model per quantum, not counting measurements.
 const FITS_IN_QUANTUM: f64 = 4.0;
 
 /// The learner of a run.
@@ -58,16 +58,16 @@ pub(crate) struct Learner {
     shared: Contention,
     fit: SharedFit,
     types: CoreTypes,
-    /// The jobs that are live.
+    /// The live jobs.
     jobs: BTreeMap<TaskId, Job>,
-    /// What ran until lately: the surroundings of what ends later.
+    /// Recent intervals: co-runners of intervals that end later.
     recent: Vec<Seen>,
-    /// When what jobs have in common was fitted last, in ns.
+    /// Time of the last fit of the shared model, in ns.
     fitted: u64,
 }
 
 impl Learner {
-    /// For a machine with cores of these types, with a quantum as the unit of progress.
+    /// A learner for a machine with cores of these types; a quantum is the unit of progress.
     pub(crate) fn new(types: &[CoreType], quantum: Nanos) -> Learner {
         Learner {
             quantum: quantum.0.max(1) as f64,
@@ -80,15 +80,15 @@ impl Learner {
         }
     }
 
-    /// What the machine charges jobs that share it, as learnt so far.
+    /// The costs of sharing the machine, as learnt so far.
     pub(crate) fn shared(&self) -> Contention {
         self.shared
     }
 
-    /// Takes in the samples that ended at an instant.
+    /// Adds the samples that ended at an instant.
     pub(crate) fn observe(&mut self, machine: &Machine, samples: &[Sample]) {
         if !self.types.are_those_of(machine) {
-            // What was learnt on a type of core is of no use where types have other numbers.
+            // Types are renumbered, so what was learnt about each is useless.
             self.types = CoreTypes::new(&machine.core_types);
             for job in self.jobs.values_mut() {
                 job.forget_phases();
@@ -118,7 +118,7 @@ impl Learner {
             .map(|seen| seen.until)
             .max()
             .unwrap_or_default();
-        // It looks at all jobs, which would cost too much whenever one of many short jobs ends.
+        // The fit visits all jobs, which is too expensive whenever one of many short jobs ends.
         if (now - self.fitted) as f64 * FITS_IN_QUANTUM >= self.quantum
             || self.recent[first..].iter().any(|seen| seen.calm)
         {
@@ -133,7 +133,7 @@ impl Learner {
         }
     }
 
-    /// What is known of a task.
+    /// The learnt model of a task.
     pub(crate) fn known(&self, task: TaskId) -> Reading<Learnt> {
         match self.jobs.get(&task) {
             Some(job) => job.known(&self.types, &self.shared, self.quantum),
@@ -141,7 +141,7 @@ impl Learner {
         }
     }
 
-    /// A task of `width` CPUs begins, or begins anew, with this progress in quanta. What an earlier run learnt of it may help.
+    /// Starts or restarts a task of `width` CPUs with this progress in quanta, and the phases learnt in an earlier run.
     pub(crate) fn begin(
         &mut self,
         task: TaskId,
@@ -153,7 +153,7 @@ impl Learner {
         self.jobs.insert(task, job);
     }
 
-    /// Quanta' worth of solo execution done in this run.
+    /// Solo execution done in this run, in quanta.
     pub(crate) fn earned(&self, task: TaskId) -> Reading<f64> {
         match self.jobs.get(&task) {
             Some(job) => job.earned().map(|ns| ns / self.quantum),
@@ -161,12 +161,12 @@ impl Learner {
         }
     }
 
-    /// What was learnt of a task that a later run can use. `None` if there is nothing.
+    /// The learnt phases of a task, for a later run; `None` without any.
     pub(crate) fn keep(&self, task: TaskId) -> Option<Earlier> {
         self.jobs.get(&task)?.keep()
     }
 
-    /// A task has ended. What it has told of the machine stays known.
+    /// Forgets a task that ended. The shared model keeps what it learnt from it.
     pub(crate) fn end(&mut self, task: TaskId) {
         self.jobs.remove(&task);
     }
@@ -175,7 +175,7 @@ impl Learner {
         self.jobs.get(&task)?.phase()
     }
 
-    /// Learns from those that ran at one memory domain; those from the position `first` on are new.
+    /// Learns from the jobs of one memory domain; jobs from position `first` on are new.
     fn learn(&mut self, company: &Company, first: usize, domain: usize) {
         let all = &company.seen;
         let met: Vec<Met> = (first..all.len())
@@ -203,13 +203,13 @@ impl Learner {
         }
     }
 
-    /// The latency of an interval in units of the idle one, by least squares over all who ran, with the expected one as a
-    /// prior.
+    /// The latency of an interval relative to an idle memory, by least squares over all jobs, with the expected latency
+    /// as a prior.
     fn latency(&self, company: &Company, met: &[Met], reads: f64, is_calm: bool) -> f64 {
         let expected = self.shared.memory.at(reads);
         let trust = if is_calm { TRUST_CALM } else { TRUST };
         let mut latency = expected;
-        // Who is busy depends on the latency too.
+        // The busy time of siblings depends on the latency too.
         for _ in 0..2 {
             let (mut xx, mut xy) = (trust, trust * expected);
             for met in met {
@@ -235,7 +235,7 @@ impl Learner {
         latency
     }
 
-    /// Other busy threads in a job's cores, and their accesses to the first-level cache per cycle; for each of its threads.
+    /// Per thread of a job: other busy threads in its core, and their accesses to the first-level cache per cycle.
     fn siblings(&self, company: &Company, at: usize, latency: f64) -> (f64, f64) {
         let (mut busy, mut ports) = (0.0, 0.0);
         for (other, met) in company.siblings(at) {

@@ -1,60 +1,60 @@
-//! One phase of a job: intervals in which it asks for nearly the same of its caches per instruction, which hardly depends
-//! on co-runners.
+//! One phase of a job: intervals with nearly the same cache accesses per instruction, which hardly depend on
+//! co-runners.
 //!
 //! Two lines are fitted to a phase by least squares. Its cycles per instruction are `own` (1 + alpha A) + beta l L +
-//! `penalty` x lines, with lines in units of a read from an idle memory; the logarithm of its reads is that of `reads` -
-//! `steepness` x ln share. Both need samples of different contention. What co-runners contribute is less sure than what is
-//! measured without them, so samples count less the more of it they have. The many ordinary samples of a phase together
-//! count for no more than a part of the few measurements, because their errors are not independent.
+//! `penalty` x lines, with lines in units of a read from an idle memory. The logarithm of its reads is ln `reads` -
+//! `steepness` x ln share. Both fits need samples of different contention. The model of co-runners is less certain than
+//! a measurement without them, so a sample with more contention has less weight. All ordinary samples of a phase
+//! together weigh at most a fraction of the few measurements, because their errors are not independent.
 
 use super::earlier::EarlierPhase;
 use super::sums::{Sums, solve_two};
 use crate::model::contention::{Asks, Contention};
 
-/// Relative standard error of a sample to which no co-runner contributes.
+/// Relative standard error of a sample without contention.
 pub(super) const NOISE: f64 = 0.01;
-/// Part of what co-runners contribute by the model that may be wrong.
+/// Relative error of the modelled effect of co-runners.
 const MISFIT: f64 = 0.5;
-/// Measurements that are kept.
+/// Number of measurements kept.
 const CALM_KEPT: usize = 4;
-/// Weight that all other samples have together at most, and what they count for beside the measurements.
+/// Upper bound on the total weight of ordinary samples, and their weight relative to measurements.
 const MOST_BUSY: f64 = 1.0;
 const BUSY_RATIO: f64 = 0.25;
 /// The same for reads.
 const MOST_BUSY_MISSES: f64 = 1.0;
 const BUSY_MISSES_RATIO: f64 = 1.0;
-/// Relative standard deviation of a job's penalty about that of all.
+/// Relative standard deviation of penalty between jobs.
 const SPREAD_PENALTY: f64 = 0.5;
-/// Standard deviation of a job's steepness about that of all, and relative standard error of its reads.
+/// Standard deviation of steepness between jobs, and relative standard error of reads.
 const SPREAD_STEEPNESS: f64 = 0.15;
 const NOISE_MISSES: f64 = 0.03;
-/// What an earlier run learnt counts for so much of a measurement.
+/// Weight of an earlier run's phase, as a fraction of a measurement, and its relative error.
 const EARLIER: f64 = 0.1;
 const EARLIER_ERROR: f64 = 0.04;
-/// It can't explain a sample if the logarithm of the cycles per instruction is off by so much, in company and in calm; and
-/// so many such samples in company are too many.
+/// An earlier run's phase fails to explain a sample if ln CPI is off by `ODD`, or `ODD_IN_CALM` in a measurement.
+/// `MOST_ODD` consecutive failures discard it.
 const ODD: f64 = 0.3;
 const ODD_IN_CALM: f64 = 0.1;
 const MOST_ODD: u32 = 3;
-/// With more measurements than these a run knows better.
+/// An earlier run's phase is discarded after more measurements than this.
 const MOST_MEASURED: u32 = 1;
-/// The steepest that is believed.
+/// Upper bound on steepness.
 const STEEPEST: f64 = 1.5;
-/// The least cycles per instruction in a core.
+/// Lower bound on cycles per instruction in a core.
 const LEAST_OWN: f64 = 0.05;
-/// Number of samples from which the fit of a phase means something.
+/// Number of samples for a meaningful fit.
 const FITTED: f64 = 3.0;
-/// The mean over a phase is that of its last samples.
+/// Number of last samples in the mean over a phase.
 const MEAN_OVER: f64 = 20.0;
-/// Fewer reads per instruction have no logarithm that means anything.
+/// Below this number of reads per instruction the logarithm is meaningless.
 const LEAST_READS: f64 = 1e-7;
-/// The share of a cache that a job is taken to have had at least.
+/// Lower bound on a job's largest share of a cache.
 const LEAST_SHARE: f64 = 0.05;
 
-/// What a difference of the reads counts for beside one of accesses.
+/// Weight of a difference in reads, relative to one in accesses.
 const READS_TELL: f64 = 0.25;
 
-/// Relative error of the reads with a greater share of the cache than ever seen, for each e-fold.
+/// Relative error of reads with a larger cache share than ever observed, per e-fold.
 pub(crate) const UNSEEN_READS: f64 = 0.4;
 
 /// Figures of an interval.
@@ -70,28 +70,28 @@ pub(super) struct Row {
     pub(super) reads: f64,
     /// Lines from beyond the private caches, in units of a read from an idle memory.
     pub(super) lines: f64,
-    /// Lines per ns that all read from its memory.
+    /// Total lines per ns read from its memory domain.
     pub(super) load: f64,
-    /// Its part of what is read into its last-level cache.
+    /// Its share of the reads into its last-level cache.
     pub(super) share: f64,
-    /// Part of `cpi` that co-runners cause by the present model.
+    /// The share of `cpi` that co-runners cause, by the present model.
     pub(super) disturbed: f64,
-    /// Least for intervals that are too short to say much.
+    /// Less for short intervals.
     pub(super) weight: f64,
-    /// When it began and ended, in ns.
+    /// Start and end, in ns.
     pub(super) since: u64,
     pub(super) until: u64,
-    /// It was a measurement, and nobody else was on its cores.
+    /// Whether it was a measurement with no co-runner on its cores.
     pub(super) calm: bool,
 }
 
 impl Row {
-    /// Figures of the fit of cycles: 1, activity, ports, lines; cycles. All relative to the cycles.
+    /// Row of the cycle fit: 1, activity, ports, lines; cycles. All relative to the cycles.
     fn cycles(&self) -> [f64; 5] {
         [1.0, self.activity, self.ports, self.lines, self.cpi].map(|figure| figure / self.cpi)
     }
 
-    /// Figures of the fit of reads: 1, ln share; ln reads. `None` if it hardly reads.
+    /// Row of the read fit: 1, ln share; ln reads. `None` if the job hardly reads.
     fn misses(&self) -> Option<[f64; 3]> {
         let is_telling = self.reads > LEAST_READS && self.share > 0.0;
         is_telling.then(|| {
@@ -103,12 +103,12 @@ impl Row {
         })
     }
 
-    /// Whether nobody was on its cores: the others are the threads of its own job.
+    /// Whether it is a measurement without sibling threads, even of its own job.
     fn is_calm(&self) -> bool {
         self.calm && self.activity == 0.0
     }
 
-    /// How much the cycles count.
+    /// Weight in the cycle fit.
     fn trust(&self) -> f64 {
         let misfit = MISFIT * self.disturbed / NOISE;
         self.weight / (1.0 + misfit * misfit)
@@ -119,10 +119,10 @@ impl Row {
 pub(super) struct Phase {
     pub(super) core_type: usize,
     pub(super) asks: Asks,
-    /// The last calm samples, the newest last. What a busy memory cost them is computed anew for each fit: at first nothing
-    /// is known of it.
+    /// The last measurements, the newest last. Their memory contention is recomputed for each fit, because at first it
+    /// is unknown.
     calm: Vec<Row>,
-    /// All others, and what they read.
+    /// All other samples: cycles and reads.
     busy: Sums<5>,
     busy_misses: Sums<3>,
     /// Number of samples.
@@ -133,30 +133,30 @@ pub(super) struct Phase {
     pub(super) time: f64,
     pub(super) used_at: u64,
     pub(super) solo_cpi: f64,
-    /// Time per instruction alone on the fastest type of core.
+    /// Solo time per instruction on the fastest core type, in ns.
     pub(super) solo_ns: f64,
     /// Relative standard error of `solo_cpi`.
     pub(super) error: f64,
-    /// What it says about what jobs cost each other in a core.
+    /// Its contribution to the shared normal equations.
     pub(super) normal: [f64; 5],
-    /// What an earlier run knew of it, until this run knows better.
+    /// The phase of an earlier run, until this run knows better.
     earlier: Option<Known>,
 }
 
-/// What an earlier run knew of a phase, and how well that explains what it does in this run.
+/// A phase learnt in an earlier run, and how well it explains this run.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    /// Penalty and steepness are assumed in place of those of all jobs.
+    /// Penalty and steepness are priors, in place of the shared ones.
     asks: Asks,
     solo_cpi: f64,
-    /// Samples without a break that it could not explain.
+    /// Consecutive samples that it could not explain.
     odd: u32,
-    /// Measurements of this run.
+    /// Number of measurements in this run.
     measured: u32,
 }
 
 impl Known {
-    /// It counts like a weak measurement with the whole cache.
+    /// A weak measurement with the whole cache.
     fn row(&self) -> Row {
         let Known { asks, solo_cpi, .. } = *self;
         Row {
@@ -179,7 +179,7 @@ impl Known {
 }
 
 impl Phase {
-    /// A phase that begins with this sample. Penalty and steepness are assumed.
+    /// A phase that starts with this sample. Penalty and steepness are assumed.
     pub(super) fn new(
         core_type: usize,
         row: &Row,
@@ -203,13 +203,13 @@ impl Phase {
         }
     }
 
-    /// What a phase takes at most.
+    /// Maximum memory use of a phase.
     #[cfg(test)]
     pub(super) fn most_bytes() -> usize {
         size_of::<Phase>() + CALM_KEPT * size_of::<Row>()
     }
 
-    /// A phase that an earlier run knew.
+    /// A phase learnt in an earlier run.
     pub(super) fn known_before(known: &EarlierPhase) -> Phase {
         let EarlierPhase {
             core_type,
@@ -232,8 +232,8 @@ impl Phase {
         }
     }
 
-    /// Holds a sample against what an earlier run knew, and forgets that if it can't be right: if a measurement of this run
-    /// contradicts it, or several samples do; and when this run has measured enough to know better.
+    /// Compares a sample with the earlier run's phase, and drops that phase if a measurement or several samples
+    /// contradict it, or if this run has enough measurements of its own.
     pub(super) fn doubt(&mut self, shared: &Contention, row: &Row) {
         let goes_on = self.goes_on(row);
         let Some(known) = &mut self.earlier else {
@@ -252,13 +252,13 @@ impl Phase {
         }
     }
 
-    /// Whether a sample follows the last one of a measurement in the same measurement.
+    /// Whether a sample directly continues the last measurement.
     fn goes_on(&self, row: &Row) -> bool {
         self.calm.last().is_some_and(|last| last.until == row.since)
     }
 
-    /// How far a sample is from the phase: the greater relative difference of its accesses. Where those to the last-level
-    /// cache were not counted, reads are looked at, less closely: they depend on the share of the cache.
+    /// Distance of a sample from the phase: the larger relative difference of its accesses. Without a count of
+    /// last-level accesses, reads are compared, with less weight: they depend on the share of the cache.
     pub(super) fn distance(&self, row: &Row, counts_llc: bool) -> f64 {
         let beyond = if counts_llc {
             far(self.asks.llc, row.llc)
@@ -268,17 +268,17 @@ impl Phase {
         far(self.asks.l1, row.l1).max(beyond)
     }
 
-    /// How far another phase is from this one.
+    /// Distance of another phase from this one.
     pub(super) fn apart(&self, other: &Phase) -> f64 {
         far(self.asks.l1, other.asks.l1).max(far(self.asks.llc, other.asks.llc))
     }
 
-    /// Whether enough samples were seen to tell something of what they have in common with other phases.
+    /// Whether it has enough samples for the shared fits.
     pub(super) fn is_fitted(&self) -> bool {
         self.seen >= FITTED
     }
 
-    /// Whether it was measured in calm, in this run or in an earlier one that is believed.
+    /// Whether it was measured, in this run or in an earlier run that still holds.
     pub(super) fn is_measured(&self) -> bool {
         self.measurements().next().is_some()
     }
@@ -290,7 +290,7 @@ impl Phase {
             .chain(self.calm.iter().copied())
     }
 
-    /// Takes in a sample. Returns what it says of how far the cache has filled: see
+    /// Adds a sample. In a measurement, returns the change since its previous sample: see
     /// [`Learnt::settling`](crate::Learnt::settling).
     pub(super) fn add(&mut self, row: &Row) -> Option<f64> {
         self.seen += 1.0;
@@ -306,7 +306,7 @@ impl Phase {
             return None;
         }
         let mut settling = None;
-        // What follows in the same measurement takes its place, because the cache was warmer.
+        // A later sample of the same measurement replaces the earlier one, because the cache was warmer.
         if self.goes_on(row)
             && let Some(last) = self.calm.pop()
         {
@@ -319,7 +319,7 @@ impl Phase {
         settling
     }
 
-    /// What was seen of it so far, for the fits.
+    /// The sums of all samples, for the fits.
     pub(super) fn sums(&self, shared: &Contention) -> (Sums<5>, Sums<3>) {
         let (mut calm, mut misses) = (Sums::default(), Sums::default());
         for row in self.measurements() {
@@ -341,11 +341,11 @@ impl Phase {
         )
     }
 
-    /// The part of a sample's cycles that co-runners caused, by the present model, with memory at this latency.
+    /// The share of a sample's cycles that co-runners caused, by the present model, with memory at this latency.
     pub(super) fn disturbed(&self, shared: &Contention, row: &Row, latency: f64) -> f64 {
         let asks = &self.asks;
-        // In calm a job that loads memory by itself is not disturbed by that. What counts is what it read then: what others
-        // took from a memory that is at its limit does not show in the load.
+        // In a measurement, the job's own load on memory is no disturbance. Its own reads are used, because reads that
+        // others take from a saturated memory do not show in the load.
         let alone = if row.calm {
             shared
                 .memory
@@ -360,7 +360,7 @@ impl Phase {
         ((by_memory + in_core) / row.cpi).clamp(0.0, 1.0)
     }
 
-    /// What this phase says about alpha and beta: their normal equations, with own cost and penalty eliminated (the
+    /// The normal equations of this phase for alpha and beta, with own cost and penalty eliminated (the
     /// Frisch-Waugh-Lovell theorem). Products of the regressors first: `[aa, ab, bb, a, b]`.
     pub(super) fn normal_equations(&self, all: &Sums<5>, penalty: f64) -> [f64; 5] {
         if !self.is_fitted() {
@@ -388,7 +388,7 @@ impl Phase {
         ]
     }
 
-    /// Fits own cost, penalty and reads, with what is known of all jobs as a prior.
+    /// Fits own cost, penalty and reads, with the shared model as a prior.
     pub(super) fn fit(
         &mut self,
         (cycles, misses): &(Sums<5>, Sums<3>),
@@ -404,7 +404,7 @@ impl Phase {
         self.solo_cpi = self.asks.solo_cpi(shared);
         let lines = shared.hit * (self.asks.llc - self.asks.reads).max(0.0) + self.asks.reads;
         let variance = inverse[0][0] + 2.0 * lines * inverse[0][1] + lines * lines * inverse[1][1];
-        // What the reads are with all of the cache is not known if it never had all of it.
+        // Reads with the whole cache are uncertain if the phase never had the whole cache.
         let share = self
             .measurements()
             .map(|row| row.share)
@@ -416,7 +416,7 @@ impl Phase {
 
     fn fit_cycles(&mut self, all: &Sums<5>, shared: &Contention, penalty: f64) -> [[f64; 2]; 2] {
         let (alpha, beta) = (shared.alpha, shared.beta);
-        // Regressors 1 + alpha A and lines; explained is the CPI - beta ports.
+        // Regressors: 1 + alpha A, and lines. Response: CPI - beta ports.
         let xx = all.of(0, 0) + 2.0 * alpha * all.of(0, 1) + alpha * alpha * all.of(1, 1);
         let xq = all.of(0, 3) + alpha * all.of(1, 3);
         let qq = all.of(3, 3);
@@ -467,7 +467,7 @@ fn far(x: f64, y: f64) -> f64 {
     (x - y).abs() / (x.max(y) + 1e-4)
 }
 
-/// Of the prior of the penalty, in units of a sample without co-runners.
+/// Precision of the penalty's prior, in units of a sample without co-runners.
 fn precision(penalty: f64) -> f64 {
     let spread = SPREAD_PENALTY * penalty / NOISE;
     1.0 / (spread * spread).max(1e-12)

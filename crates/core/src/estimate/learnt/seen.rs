@@ -1,4 +1,4 @@
-//! What tasks did in the intervals that ended at an instant, and who met whom.
+//! The activity of tasks in the intervals that ended at an instant, and the contention between them.
 
 use crate::counter::Counter;
 use crate::placement::Purpose;
@@ -8,14 +8,14 @@ use crate::topology::Machine;
 use crate::units::{Absence, Reading};
 use std::collections::BTreeMap;
 
-/// Samples of fewer instructions say nothing.
+/// Samples with fewer instructions are ignored.
 const LEAST_INSTRUCTIONS: f64 = 1e5;
 
-/// What a task did in an interval.
+/// A task's activity in an interval.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) task: TaskId,
-    /// Its cores, and on how many of their CPUs it is.
+    /// Its cores, with the number of its CPUs in each.
     cores: Vec<(usize, f64)>,
     pub(super) core_type: usize,
     llc: usize,
@@ -32,17 +32,17 @@ pub(super) struct Seen {
     /// Whether accesses to the last-level cache were counted.
     pub(super) counts_llc: bool,
     pub(super) reads: f64,
-    /// Share of the interval for which each of its threads had a CPU.
+    /// Share of the interval in which its threads were on a CPU, on average.
     pub(super) duty: f64,
     pub(super) calm: bool,
 }
 
 impl Seen {
-    /// What a sample says of a task that was placed on `width` CPUs of its own.
+    /// The activity in a sample of a task with `width` exclusive CPUs.
     ///
     /// # Errors
-    /// Events were not counted, it ran too little, or nobody knows beside whom it ran on a core: the kernel time-shared its
-    /// CPUs, or a plan let others fill in.
+    /// Events were not counted, the task ran too little, or its siblings are unknown, because the kernel time-shared
+    /// its CPUs or a plan let fillers in.
     pub(super) fn of(machine: &Machine, sample: &Sample, width: u32) -> Result<Seen, Absence> {
         if sample.observed || sample.cpus.len() != width as usize {
             return Err(Absence::NotTold);
@@ -54,7 +54,7 @@ impl Seen {
             return Err(Absence::NotYetMeasured);
         };
         let cpu = &machine.cpus[first];
-        // Cycles of several types have no clock in common.
+        // Cycles of different core types have no common clock.
         let mut types = cpus.iter().map(|&ix| machine.cpus[ix].core_type);
         if types.any(|core_type| core_type != cpu.core_type) {
             return Err(Absence::NotTold);
@@ -67,7 +67,7 @@ impl Seen {
         if time <= 0.0 || cycles <= 0.0 || instructions < LEAST_INSTRUCTIONS {
             return Err(Absence::NotYetMeasured);
         }
-        // Where one of them is not counted, the other is the nearest to it.
+        // If one of the two is not counted, the other is the best substitute.
         let accesses = count(sample, Counter::LlcAccesses).ok();
         let reads = count(sample, Counter::MmReads).ok();
         Ok(Seen {
@@ -111,7 +111,7 @@ impl Seen {
         self.until - self.since
     }
 
-    /// The part of this interval that lies in another.
+    /// The part of this interval that overlaps another.
     fn overlap(&self, since: u64, until: u64) -> f64 {
         let both = self.until.min(until).saturating_sub(self.since.max(since));
         self.per_ns(both as f64)
@@ -125,7 +125,7 @@ fn count(sample: &Sample, counter: Counter) -> Result<f64, Absence> {
     }
 }
 
-/// The cores of these CPUs, given by their positions, and how many of them each core has.
+/// The cores of these CPUs, given by their positions, with the number of CPUs in each.
 fn threads_on_cores(machine: &Machine, cpus: &[usize]) -> Vec<(usize, f64)> {
     let mut cores: Vec<(usize, f64)> = Vec::new();
     for &cpu in cpus {
@@ -138,7 +138,7 @@ fn threads_on_cores(machine: &Machine, cpus: &[usize]) -> Vec<(usize, f64)> {
     cores
 }
 
-/// Reads of all who ran from one instant to another and have a cache in common.
+/// Reads of all tasks with the same start, end and cache.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Readers {
     since: u64,
@@ -149,11 +149,11 @@ pub(super) struct Readers {
     reads: f64,
 }
 
-/// All who ran in the intervals of an instant, and who met whom.
+/// All tasks in the intervals of an instant, and the contention between them.
 #[derive(Clone, Debug)]
 pub(super) struct Company {
     pub(super) seen: Vec<Seen>,
-    /// Of each core: who was on it, and on how many of its CPUs.
+    /// For each core: the tasks on it, with the number of their CPUs.
     on_core: BTreeMap<usize, Vec<(usize, f64)>>,
     pub(super) readers: Vec<Readers>,
 }
@@ -167,7 +167,7 @@ impl Company {
                 on_core.entry(core).or_default().push((at, threads));
             }
             let reads = one.per_ns(one.reads);
-            // Nearly all began and ended together, so there are few groups, and the last ones are the likeliest.
+            // Most tasks have the same start and end, so there are few groups, and the last ones match most often.
             let group = readers.iter_mut().rev().find(|group| {
                 (group.since, group.until, group.llc, group.domain)
                     == (one.since, one.until, one.llc, one.domain)
@@ -190,7 +190,7 @@ impl Company {
         }
     }
 
-    /// What was read from its memory domain and into its last-level cache while a job ran.
+    /// The reads from its memory domain and into its last-level cache while a job ran.
     pub(super) fn met(&self, at: usize) -> Met {
         let seen = &self.seen[at];
         let (mut reads, mut cached) = (0.0, 0.0);
@@ -206,8 +206,8 @@ impl Company {
         Met { at, reads, cached }
     }
 
-    /// Those whom each thread of a job met in its core, with the number of their threads in the mean. Threads of a job meet
-    /// each other too.
+    /// For each thread of a job: the tasks beside it in its core, with their mean number of threads. Threads of one job
+    /// are siblings too.
     pub(super) fn siblings(&self, at: usize) -> impl Iterator<Item = (&Seen, f64)> {
         let seen = &self.seen[at];
         let all = seen.threads();
@@ -229,12 +229,12 @@ impl Company {
     }
 }
 
-/// What a job met in an interval.
+/// A job's surroundings in an interval.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Met {
-    /// Position of the job among those that were seen.
+    /// Index of the job in [`Company::seen`].
     pub(super) at: usize,
-    /// Lines per ns that all read from its memory domain, and into its last-level cache.
+    /// Total lines per ns read from its memory domain, and into its last-level cache.
     pub(super) reads: f64,
     pub(super) cached: f64,
 }

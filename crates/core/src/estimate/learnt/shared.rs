@@ -1,5 +1,5 @@
-//! The part of the model that all jobs have in common: what threads of a core cost each other, how the latency of memory
-//! rises, and what is assumed of a job before it is known.
+//! The shared part of the model: the costs between threads of a core, the latency curve of memory, and the priors for a
+//! new job.
 
 use super::core_types::CoreTypes;
 use super::phase::{NOISE, Phase};
@@ -7,41 +7,42 @@ use super::sums::solve_two;
 use crate::model::contention::{Contention, Latency};
 use std::collections::VecDeque;
 
-/// What is assumed before anything is learnt, with standard deviations: what two busy threads of a core cost each other.
+/// Priors, with standard deviations, for the costs between two busy threads of a core.
 const ALPHA: (f64, f64) = (0.5, 0.25);
 const BETA: (f64, f64) = (0.5, 0.5);
 const MOST_ALPHA: f64 = 2.0;
 const MOST_BETA: f64 = 10.0;
-/// Cycles that a read from an idle memory costs, of which several overlap; and how steeply reads grow as the cache gets
-/// less (Hartstein et al., "Cache miss behavior: is it sqrt(2)?", CF 2006: 0.3 to 0.7). They count like so many jobs.
+/// Priors for a new job, with the weight of `ASSUMED_JOBS` jobs: cycles per read from an idle memory (several overlap),
+/// and the exponent by which reads grow as the cache share shrinks (Hartstein et al., "Cache miss behavior: is it
+/// sqrt(2)?", CF 2006: 0.3 to 0.7).
 const PENALTY: f64 = 80.0;
 const STEEPNESS: f64 = 0.3;
 const ASSUMED_JOBS: f64 = 4.0;
-/// A job that spends less of its cycles on reads tells nothing of their cost.
+/// Least share of its cycles on reads for a job to inform the cost of reads.
 const TELLING: f64 = 0.02;
-/// Intervals whose latency is remembered.
+/// Number of intervals kept for the latency fit.
 const INTERVALS: usize = 64;
-/// How the latency rises, with the standard deviation of its logarithm: about as measured for DDR3 (PROFET, Radulovic et
-/// al., SIGMETRICS 2019).
+/// Prior for the rise of the latency, with the standard deviation of its logarithm: close to measurements of DDR3
+/// (PROFET, Radulovic et al., SIGMETRICS 2019).
 const RISE: (f64, f64) = (0.2, 0.4);
-/// Greatest loads that are tried, in units of the greatest seen, and rises.
+/// Candidates for the maximum load, relative to the largest one seen, and for the rise.
 const HEADROOM: [f64; 10] = [5.0, 3.0, 2.2, 1.8, 1.5, 1.3, 1.18, 1.1, 1.06, 1.02];
 const RISES: [f64; 5] = [0.1, 0.14, 0.2, 0.28, 0.4];
-/// Relative standard deviation of the latency of an interval. What is off by more is off for other reasons.
+/// Relative standard deviation of an interval's latency. Larger deviations have other causes.
 const LATENCY_NOISE: f64 = 0.15;
-/// The scale of the latencies counts like so many intervals of scale 1.
+/// Weight of the prior for the latency scale, 1, in intervals.
 const ASSUMED_INTERVALS: f64 = 5.0;
-/// A memory that is nearer to its limit must explain the intervals better by this.
+/// Least improvement of the fit that a memory closer to its limit must bring.
 const LEAST_BETTER: f64 = 0.5;
 
-/// An interval whose latency is remembered.
+/// An interval kept for the latency fit.
 #[derive(Clone, Debug)]
 struct Interval {
     /// Lines read per ns.
     reads: f64,
-    /// In units of the idle one.
+    /// Relative to an idle memory.
     latency: f64,
-    /// In quanta, at most 1: what it counts.
+    /// Weight: length in quanta, at most 1.
     weight: f64,
 }
 
@@ -53,8 +54,8 @@ pub(super) struct SharedFit {
     penalty: f64,
     steepness: f64,
     intervals: VecDeque<Interval>,
-    /// Jobs of which nothing was measured are taken to wait less or more than they do. All latencies are then off by the
-    /// same factor, which tells nothing of the memory.
+    /// Common error factor of all latencies: unmeasured jobs are assumed to wait more or less than they really do,
+    /// which says nothing about the memory.
     scale: f64,
 }
 
@@ -79,7 +80,7 @@ impl SharedFit {
         self.steepness
     }
 
-    /// Notes the latency that was found for an interval; returns the latency without the factor that all have in common.
+    /// Records the latency of an interval, and returns it without the common factor.
     pub(super) fn note_interval(&mut self, reads: f64, latency: f64, quanta: f64) -> f64 {
         self.intervals.push_back(Interval {
             reads,
@@ -92,7 +93,7 @@ impl SharedFit {
         (latency / self.scale).max(1.0)
     }
 
-    /// A phase says something else now.
+    /// Replaces a phase's contribution to the normal equations.
     pub(super) fn exchange(&mut self, before: &[f64; 5], after: &[f64; 5]) {
         for (sum, (before, after)) in self.normal.iter_mut().zip(before.iter().zip(after)) {
             *sum += after - before;
@@ -132,7 +133,7 @@ impl SharedFit {
         self.fit_memory(shared);
     }
 
-    /// The curve of the latency that explains the last intervals best.
+    /// Fits the latency curve to the last intervals.
     fn fit_memory(&mut self, shared: &mut Contention) {
         let seen = self
             .intervals
@@ -160,7 +161,7 @@ impl SharedFit {
         }
     }
 
-    /// By which part of its rise the latency of each interval has risen, if `most` lines per ns are the limit.
+    /// For each interval, the fraction of the rise at its load, if `most` lines per ns are the limit.
     fn shapes(&self, most: f64) -> Vec<f64> {
         self.intervals
             .iter()
@@ -168,7 +169,7 @@ impl SharedFit {
             .collect()
     }
 
-    /// For each rise, the factor by which all latencies are off if it is right.
+    /// For each rise, the common factor of all latencies under it.
     fn scales(&self, shapes: &[f64]) -> [f64; RISES.len()] {
         let mut sums = [ASSUMED_INTERVALS; RISES.len()];
         let mut weights = ASSUMED_INTERVALS;
@@ -182,8 +183,7 @@ impl SharedFit {
         sums.map(|sum| sum / weights)
     }
 
-    /// How badly this curve explains the latencies, and how unlikely its rise is. The sum ends where it is no longer less
-    /// than `least`.
+    /// Misfit of this curve, plus the improbability of its rise. The sum stops once it reaches `least`.
     fn miss_of(&self, rise: f64, scale: f64, shapes: &[f64], least: f64) -> f64 {
         let unlikely = libm::log(rise / RISE.0) / RISE.1;
         let mut miss = unlikely * unlikely;

@@ -1,6 +1,6 @@
-//! Weighted sums of products, from which a linear least-squares fit follows.
+//! Weighted sums of products for linear least squares.
 
-/// Sums of products of `N` figures, the last of which is the one to be explained.
+/// Sums of products of `N` figures; the last one is the response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sums<const N: usize> {
     sums: [[f64; N]; N],
@@ -17,7 +17,7 @@ impl<const N: usize> Default for Sums<N> {
 }
 
 impl<const N: usize> Sums<N> {
-    /// Adds a row. What was there before fades, so that the weights together never exceed `most`.
+    /// Adds a row. Earlier rows decay, so that the total weight never exceeds `most`.
     pub(super) fn add(&mut self, row: [f64; N], weight: f64, most: f64) {
         self.scale(1.0 - (weight / most).min(1.0));
         self.weight += weight;
@@ -28,12 +28,12 @@ impl<const N: usize> Sums<N> {
         }
     }
 
-    /// The weights of all rows together.
+    /// Total weight of all rows.
     pub(super) fn weight(&self) -> f64 {
         self.weight
     }
 
-    /// Lets all rows count by this factor.
+    /// Scales the weight of all rows.
     pub(super) fn scale(&mut self, factor: f64) {
         self.weight *= factor;
         self.sums
@@ -47,7 +47,7 @@ impl<const N: usize> Sums<N> {
         self.sums[i][j]
     }
 
-    /// Adds the rows of `other`; if there are rows already, they count for no more than `ratio` of these.
+    /// Adds the rows of `other`; if there are rows already, the weight of `other` is capped at `ratio` x theirs.
     pub(super) fn join(mut self, mut other: Sums<N>, ratio: f64) -> Sums<N> {
         if self.weight > 0.0 && other.weight > ratio * self.weight {
             other.scale(ratio * self.weight / other.weight);
@@ -81,7 +81,7 @@ pub(super) fn solve_two(a: [[f64; 2]; 2], b: [f64; 2]) -> Option<([f64; 2], [[f6
     ))
 }
 
-/// Below this part of the product of the diagonal a determinant is rounding.
+/// A determinant below this fraction of the product of the diagonal is a rounding error.
 const LEAST_DETERMINANT: f64 = 1e-12;
 
 #[cfg(test)]
@@ -114,7 +114,7 @@ mod tests {
             "{level} {slope}"
         );
         assert!(sums.weight() <= 20.0);
-        // One point says nothing about two figures.
+        // One point does not determine two figures.
         let mut one = Sums::<3>::default();
         one.add([1.0, 2.0, 3.0], 1.0, 9.0);
         assert_eq!(fit(&one), None);
