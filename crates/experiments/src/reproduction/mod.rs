@@ -10,7 +10,6 @@ mod bandwidth;
 mod efs;
 mod engine;
 mod lucky;
-mod paper;
 mod perf_fair;
 
 pub use engine::findings::Findings;

@@ -2,15 +2,15 @@
 
 use super::bus::{AT_ONCE, FEWER_AT_ONCE, mu, solo_utilisation, synthetic};
 use super::{Bench, LINUX};
-use crate::reproduction::engine::{
-    Axes, Candidate, Cell, Chapter, Grid, Measured, Mix, Result, Verdict, curves, plain,
-};
-use crate::reproduction::paper::efs as paper;
+use crate::reproduction::engine::{Candidate, Cell, Draft, Grid, Measured, Mix, Result, plain};
 use crate::statistics::{mean, over};
 use cosched_core::model::bus;
 use cosched_core::{Nanos, TaskId};
 use cosched_report::chart::Curve;
 use cosched_sim::Work;
+
+/// Solo utilisation of the program that is estimated.
+const OBSERVED: f64 = 0.57;
 
 /// Estimates of the solo utilisation of a program beside another one, by seed; all in per cent.
 struct Estimates {
@@ -39,7 +39,7 @@ impl Beside {
     /// Estimates for a program that uses 57 % of the bus alone, from simulated counters. `None` if no program can use as much.
     fn simulate(bench: &Bench<'_>, at_once: f64, others: &[u32]) -> Result<Option<Beside>> {
         let machine = &bench.slow;
-        let Some(observed) = synthetic(machine, paper::FIGURE_6_SOLO, at_once) else {
+        let Some(observed) = synthetic(machine, OBSERVED, at_once) else {
             return Ok(None);
         };
         let work = Work::SoloTime(Nanos::from_ms(20_000));
@@ -109,28 +109,21 @@ impl Estimates {
 }
 
 /// Solo utilisation estimated beside another program, by Eq. 9 and by the additive model.
-pub(super) fn figure_6(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
+pub(super) fn figure_6(draft: &mut Draft, bench: &Bench<'_>) -> Result<()> {
     let others = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
     let Some(found) = Beside::simulate(bench, AT_ONCE, &others)? else {
         return Ok(());
     };
     let truth = vec![(0.0, found.truth), (100.0, found.truth)];
-    chapter.heading("Figure 6: solo utilisation, estimated beside another program");
-    chapter.figure(curves(
-        "efs-figure-6".to_owned(),
-        "Estimates of a solo utilisation of 57 % beside another program: from simulated counters, by the other's use of the bus."
-            .to_owned(),
-        Axes {
-            x: "solo utilisation of the other, %",
-            y: "estimate, %",
-            decimals: 1,
-        },
-        vec![
-            Curve::line("by Eq. 9".to_owned(), found.points(|one| &one.by_eq_9)),
-            Curve::line("truth".to_owned(), truth),
-            Curve::line("additive model".to_owned(), found.points(|one| &one.additive)),
-        ],
-    ));
+    let lines = vec![
+        Curve::line("by Eq. 9".to_owned(), found.points(|one| &one.by_eq_9)),
+        Curve::line("truth".to_owned(), truth),
+        Curve::line(
+            "additive model".to_owned(),
+            found.points(|one| &one.additive),
+        ),
+    ];
+    draft.curves("figure-6", lines);
     let rows = found.estimates.iter().map(|one| {
         vec![
             Cell::number(one.other, 0),
@@ -139,23 +132,16 @@ pub(super) fn figure_6(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
             Cell::mean(&one.additive, 1),
         ]
     });
-    chapter.table(
-        "efs-figure-6-numbers",
-        "The estimates of Figure 6, in per cent.",
-        ["other, %", "truth", "by Eq. 9", "additive"],
-        rows.collect(),
-    );
-    let errors = [
-        ("additive", found.errors(|one| &one.additive)),
-        ("Eq. 9", found.errors(|one| &one.by_eq_9)),
-    ];
-    let what = "error of the estimate of a solo utilisation of 57 % (Figure 6)";
-    chapter.judge(Verdict::order(what, &["additive", "Eq. 9"], &errors));
+    draft.table("figure-6-numbers", rows.collect());
+    draft.judge_order("figure-6", |name| match name {
+        "additive" => found.errors(|one| &one.additive),
+        _ => found.errors(|one| &one.by_eq_9),
+    });
     Ok(())
 }
 
 /// Figure 6 with programs that wait for fewer misses at once.
-pub(super) fn causes(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
+pub(super) fn causes(draft: &mut Draft, bench: &Bench<'_>) -> Result<()> {
     // With few misses at once a program can't use much more.
     let others = [10, 20, 30, 40, 50];
     let mut rows = Vec::new();
@@ -169,18 +155,6 @@ pub(super) fn causes(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
             Cell::mean(&found.errors(|one| &one.additive), 1),
         ]);
     }
-    chapter.text(
-        "**Figure 6.** Eq. 9 counts every access that finds the bus busy as lost time. The synthetic program here has enough \
-         misses under way at once to fill the bus alone. It hardly waits until the bus is full, and then no free share is left \
-         that shows its demand. The less waits overlap, the nearer Eq. 9 comes, and the worse the additive model. So the \
-         difference is due to how waits overlap, as in Figure 4.",
-    );
-    chapter.table(
-        "efs-figure-6-causes",
-        "Mean size of the error of the estimates of Figure 6 in percentage points, by the misses that programs have under way at \
-         once, beside others that use 10 to 50 % alone.",
-        ["misses at once", "Eq. 9", "additive"],
-        rows,
-    );
+    draft.table("figure-6-causes", rows);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::Bench;
 use super::bus::solo_utilisation;
 use super::programs::{AFFECTED, Effects};
-use crate::reproduction::engine::{Cell, Chapter};
+use crate::reproduction::engine::{Cell, Draft};
 use crate::statistics::mean;
 
 fn mean_saved(effects: &Effects, program: usize) -> f64 {
@@ -11,7 +11,7 @@ fn mean_saved(effects: &Effects, program: usize) -> f64 {
 }
 
 /// Compares the effects of `efs` (Figure 8) with those of the best fixed number of cores (Figure 9).
-pub(super) fn causes(chapter: &mut Chapter, bench: &Bench<'_>, efs: &Effects, fixed: &[Effects]) {
+pub(super) fn causes(draft: &mut Draft, bench: &Bench<'_>, efs: &Effects, fixed: &[Effects]) {
     let (mut rows, mut missed, mut hopeless) = (Vec::new(), Vec::new(), 0);
     for (at, program) in bench.programs.iter().enumerate() {
         let by_cores = fixed.iter().zip(1..);
@@ -36,26 +36,8 @@ pub(super) fn causes(chapter: &mut Chapter, bench: &Bench<'_>, efs: &Effects, fi
     if missed.is_empty() {
         missed.push("none");
     }
-    chapter.text(format!(
-        "**Where EFS can't gain.** Of {hopeless} of the {} programs no number of cores saves more than 3 % of the energy: they \
-         hardly disturb each other, and an idle core saves less than the time that it costs. Programs with which fewer cores \
-         would save more than 3 %, and `efs` does not: {}.",
-        bench.programs.len(),
-        missed.join(", ")
-    ));
-    chapter.table(
-        "efs-left-alone",
-        "Four copies of each program: what one uses of the bus alone, what `efs` changes, and the fixed number of cores that \
-         saves most energy of one, two and three; all against `linux` on four cores, in per cent.",
-        [
-            "program",
-            "bus alone, %",
-            "efs saves",
-            "efs loses time",
-            "best fixed cores",
-            "they save",
-            "they lose time",
-        ],
-        rows,
-    );
+    draft.value("hopeless", hopeless);
+    draft.value("programs", bench.programs.len());
+    draft.value("missed", missed.join(", "));
+    draft.table("left-alone", rows);
 }

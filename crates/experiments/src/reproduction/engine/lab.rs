@@ -34,25 +34,6 @@ impl Lab<'_> {
     fn first_seeds(&self, most: usize) -> &[u64] {
         &self.seeds[..most.min(self.seeds.len())]
     }
-
-    /// The introduction of experiments on causes.
-    pub(crate) fn of_causes(&self) -> String {
-        format!(
-            "Each experiment changes one thing, with {}.",
-            in_words(self.few_seeds())
-        )
-    }
-
-    pub(crate) fn seeds_in_words(&self) -> String {
-        in_words(&self.seeds)
-    }
-
-    pub(crate) fn work_in_words(&self) -> String {
-        format!(
-            "each job as much as it does in {} s alone",
-            self.solo.as_s()
-        )
-    }
 }
 
 /// The number of seeds.

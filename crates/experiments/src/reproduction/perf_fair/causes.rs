@@ -4,8 +4,8 @@ use super::{
     BANDWIDTH, Bench, FAIR, HALF, JOBS, LINUX, PERF_FAIR, ROUND_ROBIN, mixes_faster, mixes_unfair,
 };
 use crate::reproduction::engine::{
-    Axes, Candidate, Cell, Chapter, Grid, Lab, Measured, Mix, Result, changed, curves, gain, plain,
-    refitted, with_long_slices,
+    Candidate, Cell, Draft, Grid, Lab, Measured, Mix, Result, changed, gain, plain, refitted,
+    with_long_slices,
 };
 use crate::statistics::{mean, over};
 use cosched_report::chart::Curve;
@@ -21,7 +21,7 @@ struct Ends<'a> {
 
 /// Experiments that show what the differences come from.
 pub(super) fn all(
-    chapter: &mut Chapter,
+    draft: &mut Draft,
     lab: &Lab<'_>,
     mixes: &[Mix],
     benches: &[Bench],
@@ -31,15 +31,15 @@ pub(super) fn all(
         mixes,
         benches: [&benches[0], &benches[benches.len() - 1]],
     };
-    chapter.causes(lab.of_causes());
-    ends.channels(chapter);
-    ends.scarcer(chapter)?;
-    figure_3(chapter, benches);
-    ends.refill(chapter)?;
-    ends.missing(chapter)?;
-    ends.price(chapter)?;
-    ends.noise(chapter)?;
-    ends.knob(chapter)
+    draft.causes();
+    ends.channels(draft);
+    ends.scarcer(draft)?;
+    figure_3(draft, benches);
+    ends.refill(draft)?;
+    ends.missing(draft)?;
+    ends.price(draft)?;
+    ends.noise(draft)?;
+    ends.knob(draft)
 }
 
 /// The group of high demand.
@@ -117,19 +117,16 @@ impl Ends<'_> {
         Ok(rows)
     }
 
-    fn channels(&self, chapter: &mut Chapter) {
+    fn channels(&self, draft: &mut Draft) {
         let [most, fewest] = self.benches;
-        chapter.text(format!(
-            "**How many channels** the paper's machine had decides how much there is to gain. Unfairness of `linux` is {} % with \
-             three channels and {} % with one (the paper: 33 %). `bandwidth` gains {} % and {} % (5 %). No number of channels \
-             gives both. With three, memory is hardly short, so sparing it gains little. With one, `bandwidth` gains as in the \
-             paper, and `linux` is less fair than there. This explains speed-ups far below the paper's with three channels, how \
-             many mixes pass 20 % under `perf-fair` and `fair`, and whether `bandwidth` or `perf-fair` is faster.",
-            mean_text(&most.grid.unfairness(LINUX)),
+        draft.value("unfairness_most", mean_text(&most.grid.unfairness(LINUX)));
+        draft.value(
+            "unfairness_fewest",
             mean_text(&fewest.grid.unfairness(LINUX)),
-            mean_text(&most.overall(BANDWIDTH)),
-            mean_text(&fewest.overall(BANDWIDTH)),
-        ));
+        );
+        draft.value("gain_most", mean_text(&most.overall(BANDWIDTH)));
+        draft.value("gain_fewest", mean_text(&fewest.overall(BANDWIDTH)));
+        draft.text("channels");
     }
 
     fn mixes_of_high_demand(&self) -> Vec<Mix> {
@@ -144,7 +141,7 @@ impl Ends<'_> {
     }
 
     /// Mixes of high demand where memory is scarcer still.
-    fn scarcer(&self, chapter: &mut Chapter) -> Result<()> {
+    fn scarcer(&self, draft: &mut Draft) -> Result<()> {
         let candidates = ["linux", "bandwidth", "oracle", "perf-fair", "fair"].map(Candidate::new);
         let [_, fewest] = self.benches;
         let mixes = self.mixes_of_high_demand();
@@ -163,27 +160,12 @@ impl Ends<'_> {
             }
             rows.push(row);
         }
-        chapter.text(
-            "**High demand.** In the paper `bandwidth` is faster than `oracle` in the mixes of high demand; here it is not, by \
-             little. It becomes so when memory is scarcer than one channel: then fairness costs bandwidth.",
-        );
-        chapter.table(
-            "perf-fair-scarcer",
-            "Mean speed-up over `linux` in per cent of the mixes of high demand, by the bandwidth of one channel.",
-            [
-                "bandwidth x",
-                "`bandwidth`",
-                "`oracle`",
-                "`perf-fair`",
-                "`fair`",
-            ],
-            rows,
-        );
+        draft.table("scarcer", rows);
         Ok(())
     }
 
     /// What `linux` gains by slices as long as a quantum.
-    fn refill(&self, chapter: &mut Chapter) -> Result<()> {
+    fn refill(&self, draft: &mut Draft) -> Result<()> {
         let linux = [Candidate::new("linux")];
         let mut rows = Vec::new();
         for bench in self.benches {
@@ -197,29 +179,12 @@ impl Ends<'_> {
             }
             rows.push(row);
         }
-        chapter.text(
-            "**How much is refill.** The kernel changes threads every few milliseconds, and each finds its part of the cache \
-             taken. With slices as long as a quantum the kernel model avoids that, as the policies do. The rest of their gain is \
-             due to what they choose.",
-        );
-        chapter.table(
-            "perf-fair-refill",
-            "Speed-up in per cent: of `linux` with slices of 200 ms over `linux`, and of each policy over that.",
-            [
-                "memory",
-                "`linux`, 200 ms",
-                "`round-robin`",
-                "`bandwidth`",
-                "`fair`",
-                "`perf-fair`",
-            ],
-            rows,
-        );
+        draft.table("refill", rows);
         Ok(())
     }
 
     /// What separates `perf-fair` and `fair` from perfect knowledge.
-    fn missing(&self, chapter: &mut Chapter) -> Result<()> {
+    fn missing(&self, draft: &mut Draft) -> Result<()> {
         let fair = Candidate::new("fair");
         // The three forms of `fair` stand before those of `perf-fair`.
         let candidates = [
@@ -245,33 +210,12 @@ impl Ends<'_> {
                 _ => Cell::absent(),
             }]
         })?;
-        chapter.text(
-            "**What the oracle knows, and what it is worth.** The policies are shown true progress in place of their estimate, at \
-             first with measurements that take their time all the same, then without them, then with the ideal target. So each \
-             step is the price of one thing. With three channels errors cost nearly all: a job that was taken for further than it \
-             is ends last, beside idle CPUs. With one channel the time for measuring does. The ideal target is not better than \
-             the online one. Errors also decide who is fairer: with true progress `fair` is, as in the paper. With three channels \
-             its errors spread wider than those of `perf-fair`. With one channel the selection of `perf-fair` leaves jobs behind, \
-             also where it knows. With three channels `perf-fair` is faster than `fair` in all mixes, as in the paper, where both \
-             measure and neither errs: its measurements are half as long.",
-        );
-        chapter.table(
-            "perf-fair-missing",
-            "Speed and unfairness by what a policy knows and what it pays for it.",
-            [
-                "memory",
-                "policy",
-                "speed-up, %",
-                "unfairness, %",
-                "mixes of 13 faster than `fair` so",
-            ],
-            rows,
-        );
+        draft.table("missing", rows);
         Ok(())
     }
 
     /// How often jobs are measured, and beside whom.
-    fn price(&self, chapter: &mut Chapter) -> Result<()> {
+    fn price(&self, draft: &mut Draft) -> Result<()> {
         let papers = perf_fair()
             .with("light_llc_trans_per_us", 19)
             .with("light_mm_trans_per_us", 3.5);
@@ -294,31 +238,12 @@ impl Ends<'_> {
                 Cell::mean(&grid.means(at, Measured::idle_while_measuring), 1),
             ]
         })?;
-        chapter.text(
-            "**The price of estimation.** `perf-fair` measures jobs alone, with CPUs idle. The paper's scheduler does so every 40 \
-             quanta of each job, without a limit of time. Here renewed estimates take at most 5 % of the time. The limits of \
-             light jobs, which may run beside a measurement, are fitted to each machine; the paper has 19 and 3.5 transactions \
-             per us. If each job is measured only once, much of the fairness is gone; with one channel the time for measuring \
-             comes back as speed.",
-        );
-        chapter.table(
-            "perf-fair-once",
-            "`perf-fair` by how often it estimates what jobs do alone.",
-            [
-                "memory",
-                "estimates",
-                "speed-up, %",
-                "unfairness, %",
-                "time measuring, %",
-                "idle CPUs",
-            ],
-            rows,
-        );
+        draft.table("once", rows);
         Ok(())
     }
 
     /// Counters that are off by more, and traces of other runs.
-    fn noise(&self, chapter: &mut Chapter) -> Result<()> {
+    fn noise(&self, draft: &mut Draft) -> Result<()> {
         let mut candidates = ["perf-fair", "oracle", "oracle"].map(Candidate::new);
         candidates[2].others_traces = true;
         let mut rows = Vec::new();
@@ -337,30 +262,12 @@ impl Ends<'_> {
                 ]);
             }
         }
-        chapter.text(
-            "**Fairer than the paper.** A simulated solo trace is exactly that of the job, and counters are off by at most 1 %. \
-             The paper's traces are of other runs. With those, whose programs differ by 2 %, `oracle` is about as unfair with \
-             three channels as in the paper. Noise explains little: counts that are off by 10 % add only a few points to \
-             `perf-fair`. What separates it from the paper with three channels is the number of channels.",
-        );
-        chapter.table(
-            "perf-fair-noise",
-            "Unfairness by how much counts are off at most.",
-            [
-                "memory",
-                "noise, %",
-                "`perf-fair`, %",
-                "mixes above 20 %",
-                "`oracle`, %",
-                "`oracle` with traces of other runs, %",
-            ],
-            rows,
-        );
+        draft.table("noise", rows);
         Ok(())
     }
 
     /// The knob between performance and fairness.
-    fn knob(&self, chapter: &mut Chapter) -> Result<()> {
+    fn knob(&self, draft: &mut Draft) -> Result<()> {
         let as_it_is = MARGINS.map(with_margin);
         let knowing = as_it_is.clone().map(without_measurements);
         let candidates = [as_it_is, knowing].concat();
@@ -373,36 +280,8 @@ impl Ends<'_> {
             lines.push(knob_curve(bench.channels.to_owned(), bench, &grid, 0));
             lines.push(knob_curve(with_truth, bench, &grid, MARGINS.len()));
         }
-        chapter.text(
-            "**What fairness costs.** The knob between performance and fairness is the distance in quanta that a job keeps from \
-             the greatest progress (`progress_margin_quanta`; 1 in the paper). Less than half a quantum costs fairness. With more \
-             quanta than a job has, nobody counts as behind. As it is, the knob buys little or no speed for fairness. With known \
-             progress and no measurements, fairness is worth speed: an unfair run ends with few jobs beside idle CPUs. What costs \
-             is to find out who is behind.",
-        );
-        chapter.table(
-            "perf-fair-knob",
-            "`perf-fair` by its margin: as it is, and with true progress and without measurements.",
-            [
-                "memory",
-                "margin, quanta",
-                "speed-up, %",
-                "unfairness, %",
-                "speed-up with true progress, %",
-                "unfairness so, %",
-            ],
-            rows,
-        );
-        chapter.figure(curves(
-            "perf-fair-knob-curve".to_owned(),
-            "Unfairness against speed-up for margins from 0 to 1,024 quanta.".to_owned(),
-            Axes {
-                x: "unfairness, %",
-                y: "speed-up, %",
-                decimals: 1,
-            },
-            lines,
-        ));
+        draft.table("knob", rows);
+        draft.curves("knob-curve", lines);
         Ok(())
     }
 }
@@ -442,7 +321,7 @@ fn ended(bench: &Bench, jobs: usize, compare: fn(&f64, &f64) -> bool, others: &[
 }
 
 /// In how many mixes `linux` has ended half of the jobs first, and all of them last.
-fn figure_3(chapter: &mut Chapter, benches: &[Bench]) {
+fn figure_3(draft: &mut Draft, benches: &[Bench]) {
     let rows = benches.iter().map(|bench| {
         vec![
             Cell::text(bench.channels),
@@ -451,22 +330,5 @@ fn figure_3(chapter: &mut Chapter, benches: &[Bench]) {
             ended(bench, JOBS, f64::ge, &[BANDWIDTH, FAIR, PERF_FAIR]),
         ]
     });
-    chapter.text(
-        "**Figure 3 is of one mix**, whose programs are not published. The table counts the mixes in which `linux` has ended 12 \
-         jobs before the others, and all jobs after them. Before `fair` and `perf-fair` it has in many, and in all with one \
-         channel, as in the paper: jobs that all progress alike all end late. Before `bandwidth` it hardly ever has: `bandwidth` \
-         is as unfair as in the paper, and many of the jobs that it prefers end early. Why they did not in the paper's mix 9 is \
-         not explained.",
-    );
-    chapter.table(
-        "perf-fair-half",
-        "Mixes of 13 in which `linux` has ended 12 jobs before others, and all jobs after `bandwidth`, `fair` and `perf-fair`.",
-        [
-            "memory",
-            "12 jobs before `fair` and `perf-fair`",
-            "12 jobs before `bandwidth`",
-            "all jobs last",
-        ],
-        rows.collect(),
-    );
+    draft.table("half", rows.collect());
 }
