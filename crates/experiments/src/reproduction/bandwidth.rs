@@ -19,25 +19,13 @@ const LINUX: usize = 0;
 const IDEAL: usize = 1;
 const ROUND_ROBIN: usize = 3;
 
-fn candidates() -> [Candidate; 4] {
-    [
-        Candidate::new("linux"),
-        Candidate::new("bandwidth")
-            .with("target", "ideal")
-            .named("bandwidth, ideal"),
-        Candidate::new("bandwidth")
-            .with("target", "online")
-            .named("bandwidth, online"),
-        Candidate::new("round-robin"),
-    ]
-}
-
 /// What is simulated on one machine.
 struct Bench<'a> {
     lab: &'a Lab<'a>,
     mixes: &'a [Mix],
     name: &'static str,
     channels: &'static str,
+    candidates: &'a [Candidate],
     grid: Grid,
 }
 
@@ -47,15 +35,17 @@ impl<'a> Bench<'a> {
         mixes: &'a [Mix],
         name: &'static str,
         channels: &'static str,
+        candidates: &'a [Candidate],
     ) -> Result<Bench<'a>> {
         let what = format!("bandwidth on {name}");
         let seeds = lab.fewer_seeds();
-        let grid = Grid::simulate(lab, &what, &machine(name), mixes, &candidates(), seeds)?;
+        let grid = Grid::simulate(lab, &what, &machine(name), mixes, candidates, seeds)?;
         Ok(Bench {
             lab,
             mixes,
             name,
             channels,
+            candidates,
             grid,
         })
     }
@@ -78,7 +68,7 @@ impl<'a> Bench<'a> {
 
     fn summary(&self) -> Vec<Vec<Cell>> {
         let mut rows = Vec::new();
-        for (at, candidate) in candidates().iter().enumerate().skip(1) {
+        for (at, candidate) in self.candidates.iter().enumerate().skip(1) {
             rows.push(self.row(&candidate.label, &self.grid, at));
         }
         rows
@@ -86,8 +76,8 @@ impl<'a> Bench<'a> {
 
     fn figure_1(&self, draft: &mut Draft) {
         let mut series: Vec<Series> = Vec::new();
-        for (at, candidate) in candidates().into_iter().enumerate().skip(1) {
-            series.push((candidate.label, self.gains(&self.grid, at)));
+        for (at, candidate) in self.candidates.iter().enumerate().skip(1) {
+            series.push((candidate.label.clone(), self.gains(&self.grid, at)));
         }
         let names = self.mixes.iter().map(|mix| mix.name.clone());
         draft.bars("figure-1-{machine}", names.collect(), series);
@@ -128,7 +118,7 @@ impl<'a> Bench<'a> {
         seeds: &[u64],
     ) -> Result<Grid> {
         let what = format!("{what} on {}", self.name);
-        let candidates = which.iter().map(|&at| candidates()[at].clone());
+        let candidates = which.iter().map(|&at| self.candidates[at].clone());
         let candidates: Vec<Candidate> = candidates.collect();
         Grid::simulate(self.lab, &what, &spec, self.mixes, &candidates, seeds)
     }
@@ -138,10 +128,11 @@ impl<'a> Bench<'a> {
 pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter> {
     let mut draft = Draft::new("bandwidth", include_str!("bandwidth.toml"), lab);
     let mixes = of_folder("bandwidth", lab.work());
+    let candidates = draft.candidates("compared");
     let (mut summary, mut due_to) = (Vec::new(), Vec::new());
     for (name, channels) in MACHINES {
         draft.machine(name, channels);
-        let bench = Bench::simulate(lab, &mixes, name, channels)?;
+        let bench = Bench::simulate(lab, &mixes, name, channels, &candidates)?;
         bench.figure_1(&mut draft);
         summary.extend(bench.summary());
         due_to.extend(bench.due_to()?);

@@ -31,7 +31,7 @@ fn linux_and_efs() -> [Candidate; 2] {
 /// One job after the other.
 fn serial() -> Candidate {
     Candidate {
-        at_once: 1,
+        at_once: Some(1),
         ..Candidate::new("linux")
     }
 }

@@ -3,6 +3,7 @@
 use super::figure::{Series, bars, curves, timeline};
 use super::findings::{Cell, Chapter, Figure, Part, Published, Table};
 use super::lab::{Lab, in_words};
+use super::trial::Candidate;
 use super::watch::Stay;
 use super::words::{Values, Words, fill};
 use cosched_report::chart::Curve;
@@ -13,6 +14,9 @@ use std::collections::BTreeMap;
 #[serde(deny_unknown_fields)]
 struct ChapterFile {
     title: String,
+    /// Lists of policies that are compared.
+    #[serde(default)]
+    candidates: BTreeMap<String, Vec<Candidate>>,
     published: BTreeMap<String, Published>,
     words: BTreeMap<String, Words>,
 }
@@ -138,6 +142,11 @@ impl Draft {
     pub(crate) fn causes(&mut self) {
         self.chapter.parts.push(Part::Verdicts);
         self.text("causes");
+    }
+
+    /// The policies that are compared.
+    pub(crate) fn candidates(&self, key: &str) -> Vec<Candidate> {
+        self.file.candidates[key].clone()
     }
 
     /// The published figure.

@@ -51,13 +51,9 @@ const NOISE: [f64; 3] = [0.01, 0.05, 0.1];
 /// Values of the knob between performance and fairness, in quanta; the paper's is 1.
 const MARGINS: [f64; 9] = [0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 64.0, 256.0, 1_024.0];
 
-fn perf_fair() -> Candidate {
-    Candidate::new("perf-fair")
-}
-
-/// A policy with this margin between performance and fairness.
+/// The policy with this margin between performance and fairness.
 fn with_margin(margin: f64) -> Candidate {
-    perf_fair().with("progress_margin_quanta", margin)
+    Candidate::new("perf-fair").with("progress_margin_quanta", margin)
 }
 
 /// It knows true progress and measures nothing.
@@ -67,7 +63,8 @@ fn without_measurements(candidate: Candidate) -> Candidate {
 
 /// The mean of values as text.
 fn mean_text(values: &[f64]) -> String {
-    mean(values).map_or_else(|| "-".to_owned(), |mean| plain(mean, 1))
+    let mean = mean(values).unwrap_or(f64::NAN);
+    plain(mean, 1)
 }
 
 /// What is left of gains in per cent without others, by seed.
@@ -119,13 +116,14 @@ impl Ends<'_> {
 
     fn channels(&self, draft: &mut Draft) {
         let [most, fewest] = self.benches;
-        draft.value("unfairness_most", mean_text(&most.grid.unfairness(LINUX)));
-        draft.value(
-            "unfairness_fewest",
-            mean_text(&fewest.grid.unfairness(LINUX)),
-        );
-        draft.value("gain_most", mean_text(&most.overall(BANDWIDTH)));
-        draft.value("gain_fewest", mean_text(&fewest.overall(BANDWIDTH)));
+        let unfairness_most = most.grid.unfairness(LINUX);
+        let unfairness_fewest = fewest.grid.unfairness(LINUX);
+        let gain_most = most.overall(BANDWIDTH);
+        let gain_fewest = fewest.overall(BANDWIDTH);
+        draft.value("unfairness_most", mean_text(&unfairness_most));
+        draft.value("unfairness_fewest", mean_text(&unfairness_fewest));
+        draft.value("gain_most", mean_text(&gain_most));
+        draft.value("gain_fewest", mean_text(&gain_fewest));
         draft.text("channels");
     }
 
@@ -185,25 +183,8 @@ impl Ends<'_> {
 
     /// What separates `perf-fair` and `fair` from perfect knowledge.
     fn missing(&self, draft: &mut Draft) -> Result<()> {
-        let fair = Candidate::new("fair");
         // The three forms of `fair` stand before those of `perf-fair`.
-        let candidates = [
-            fair.clone().named("`fair`"),
-            fair.clone()
-                .knowing_progress()
-                .named("`fair`, true progress"),
-            without_measurements(fair).named("`fair`, true progress, measures nothing"),
-            perf_fair().named("`perf-fair`"),
-            perf_fair()
-                .knowing_progress()
-                .named("`perf-fair`, true progress"),
-            without_measurements(perf_fair()).named("`perf-fair`, true progress, measures nothing"),
-            Candidate::new("oracle").named("the same, ideal target (`oracle`)"),
-            Candidate::new("bandwidth").named("`bandwidth`"),
-            Candidate::new("bandwidth")
-                .with("target", "ideal")
-                .named("`bandwidth`, ideal target"),
-        ];
+        let candidates = draft.candidates("missing");
         let rows = self.by_candidate("what estimates cost", &candidates, |grid, at| {
             vec![match at {
                 3..6 => Cell::mean(&mixes_faster(grid, at, at - 3), 1),
@@ -216,21 +197,7 @@ impl Ends<'_> {
 
     /// How often jobs are measured, and beside whom.
     fn price(&self, draft: &mut Draft) -> Result<()> {
-        let papers = perf_fair()
-            .with("light_llc_trans_per_us", 19)
-            .with("light_mm_trans_per_us", 3.5);
-        let candidates = [
-            perf_fair().named("every 40 quanta, at most 5 % of the time (ours)"),
-            perf_fair()
-                .with("valid_quanta", 1_000_000)
-                .named("once for each job"),
-            papers.clone().named(
-                "every 40 quanta, at most 5 % of the time, the paper's limits of light jobs",
-            ),
-            papers.with("renewal_share_max", 0.25).named(
-                "every 40 quanta, at most a quarter of the time, the paper's limits of light jobs",
-            ),
-        ];
+        let candidates = draft.candidates("once");
         let what = "how often jobs are measured";
         let rows = self.by_candidate(what, &candidates, |grid, at| {
             vec![
