@@ -96,8 +96,9 @@ pub fn reproduce(request: &Request, pool: Pool<'_>) -> Result<Findings> {
     let solo_ms = if request.quick { 10_000 } else { 100_000 };
     let mut chapters = Vec::with_capacity(all);
     for (number, experiment) in request.experiments.iter().enumerate() {
+        let part = format!("part {} of {all}", number + 1);
         let progress = |what: &str, done: usize, of: usize| {
-            (pool.progress)(&format!("part {} of {all}, {what}", number + 1), done, of)
+            (pool.progress)(&format!("{part}, {what}"), done, of)
         };
         chapters.push((experiment.chapter)(&Lab {
             pool: Pool {

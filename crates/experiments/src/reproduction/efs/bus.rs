@@ -39,7 +39,8 @@ pub(super) fn synthetic(
     demand: f64,
     at_once: f64,
 ) -> Option<Arc<ProgramSpec>> {
-    let name = format!("bus-{}-{}", plain(100.0 * demand, 0), plain(at_once, 0));
+    let percent = plain(100.0 * demand, 0);
+    let name = format!("bus-{percent}-{at_once}");
     // More time in the core between two reads means less use of the bus.
     let (mut low, mut high) = (0.02, 64.0);
     if solo_utilisation(machine, &like_bus_60(low, at_once, name.clone())) < demand {
@@ -129,12 +130,17 @@ fn simulate(bench: &Bench<'_>, programs: &[Arc<ProgramSpec>]) -> Result<Vec<Poin
 
 /// Throughput of four identical tasks against what one needs of the bus alone.
 pub(super) fn figure_4(draft: &mut Draft, bench: &Bench<'_>) -> Result<()> {
-    let made = (1..=10).map(|tenth| program(&format!("bus-{}", 10 * tenth)));
-    let made: Vec<Arc<ProgramSpec>> = made.collect();
-    let points = simulate(bench, &[&made[..], &bench.programs].concat())?;
-    let (made, real) = points.split_at(made.len());
+    let mut programs = Vec::new();
+    for percent in (10..=100).step_by(10) {
+        programs.push(program(&format!("bus-{percent}")));
+    }
+    let synthetic = programs.len();
+    programs.extend_from_slice(&bench.programs);
+    let points = simulate(bench, &programs)?;
+    let (made, real) = points.split_at(synthetic);
     draw_figure_4(draft, made, real);
-    draft.table("figure-4-points", points.iter().map(Point::row).collect());
+    let rows = points.iter().map(Point::row);
+    draft.table("figure-4-points", rows.collect());
     let below = real.iter().filter(|point| point.is_below_model()).count();
     draft.value("programs", real.len());
     draft.value("below", below);
@@ -160,7 +166,8 @@ fn draw_figure_4(draft: &mut Draft, made: &[Point], real: &[Point]) {
     let percent = (0..100).map(f64::from);
     let modelled = percent.map(|percent| (percent, model(percent / 100.0)));
     let modelled = modelled.filter(|(_, throughput)| throughput.is_finite());
-    let [made, real] = [made, real].map(|points| points.iter().map(Point::place).collect());
+    let made = made.iter().map(Point::place).collect();
+    let real = real.iter().map(Point::place).collect();
     let lines = vec![
         Curve::line("model (Eqs. 10-12)".to_owned(), modelled.collect()),
         Curve::line("synthetic".to_owned(), made),

@@ -29,10 +29,10 @@ struct Beside {
 
 /// What a job used of the bus while it was watched.
 fn used(run: &Measured, job: u32, mu: f64) -> f64 {
-    let counted = run.watch.lines.get(&TaskId(job));
-    counted.map_or(0.0, |&(lines, ns)| {
-        lines as f64 * 1e3 / ns.max(1) as f64 / mu
-    })
+    match run.watch.lines.get(&TaskId(job)) {
+        Some(&(lines, ns)) => lines as f64 * 1e3 / ns.max(1) as f64 / mu,
+        None => 0.0,
+    }
 }
 
 impl Beside {
@@ -64,10 +64,11 @@ impl Beside {
         }];
         let what = format!("efs: Figure 6, {} misses at once", plain(at_once, 0));
         let grid = Grid::few(bench.lab, &what, machine, &mixes, &watched)?;
-        let of_mixes = demands.into_iter().enumerate();
-        let estimates = of_mixes
-            .map(|(mix, other)| Estimates::of(other, grid.runs(mix, LINUX), mu(machine)))
-            .collect();
+        let mut estimates = Vec::new();
+        for (mix, demand) in demands.into_iter().enumerate() {
+            let runs = grid.runs(mix, LINUX);
+            estimates.push(Estimates::of(demand, runs, mu(machine)));
+        }
         let truth = 100.0 * solo_utilisation(machine, &observed);
         Ok(Some(Beside { truth, estimates }))
     }
@@ -77,16 +78,20 @@ impl Beside {
         let mut sizes = Vec::new();
         for beside in &self.estimates {
             let values = of(beside).iter();
-            sizes.push(values.map(|value| (value - self.truth).abs()).collect());
+            let errors = values.map(|value| (value - self.truth).abs());
+            sizes.push(errors.collect());
         }
         over(&sizes, mean)
     }
 
     fn points(&self, of: impl Fn(&Estimates) -> &Vec<f64>) -> Vec<(f64, f64)> {
-        let estimates = self.estimates.iter();
-        estimates
-            .filter_map(|beside| Some((beside.other, mean(of(beside))?)))
-            .collect()
+        let mut points = Vec::new();
+        for beside in &self.estimates {
+            if let Some(estimate) = mean(of(beside)) {
+                points.push((beside.other, estimate));
+            }
+        }
+        points
     }
 }
 
@@ -96,7 +101,8 @@ impl Estimates {
         for run in runs {
             let (mine, theirs) = (used(run, 0, mu), used(run, 1, mu));
             additive.push(100.0 * mine);
-            if let Ok(solo) = bus::solo_utilisation(mine, (1.0 - mine - theirs).max(1e-6)) {
+            let free = (1.0 - mine - theirs).max(1e-6);
+            if let Ok(solo) = bus::solo_utilisation(mine, free) {
                 by_eq_9.push(100.0 * solo);
             }
         }

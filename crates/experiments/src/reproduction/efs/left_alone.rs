@@ -12,12 +12,16 @@ fn mean_saved(effects: &Effects, program: usize) -> f64 {
 
 /// Compares the effects of `efs` (Figure 8) with those of the best fixed number of cores (Figure 9).
 pub(super) fn causes(draft: &mut Draft, bench: &Bench<'_>, efs: &Effects, fixed: &[Effects]) {
-    let (mut rows, mut missed, mut hopeless) = (Vec::new(), Vec::new(), 0);
+    let mut rows = Vec::new();
+    let mut missed = Vec::new();
+    let mut hopeless = 0;
     for (at, program) in bench.programs.iter().enumerate() {
-        let by_cores = fixed.iter().zip(1..);
-        let best =
-            by_cores.max_by(|(a, _), (b, _)| mean_saved(a, at).total_cmp(&mean_saved(b, at)));
-        let Some((best, cores)) = best else { return };
+        let (mut best, mut cores) = (&fixed[0], 1);
+        for (effects, number) in fixed.iter().zip(1..) {
+            if mean_saved(effects, at) >= mean_saved(best, at) {
+                (best, cores) = (effects, number);
+            }
+        }
         if mean_saved(best, at) <= AFFECTED {
             hopeless += 1;
         } else if mean_saved(efs, at) <= AFFECTED {

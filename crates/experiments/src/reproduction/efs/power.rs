@@ -20,8 +20,8 @@ pub(super) fn calibration(draft: &mut Draft, bench: &Bench<'_>) -> Result<()> {
     for cores in 1..=CORES {
         let what = format!("efs: power with {cores} cores in use");
         let mixes = bench.copies(cores);
-        let power = Grid::few(bench.lab, &what, &bench.full, &mixes, &linux)?
-            .by_mix(LINUX, Measured::power);
+        let grid = Grid::few(bench.lab, &what, &bench.full, &mixes, &linux)?;
+        let power = grid.by_mix(LINUX, Measured::power);
         let means = over(&power, mean);
         let deviation = over(&power, relative_deviation);
         let steps = means.iter().zip(&last).map(|(now, before)| now - before);

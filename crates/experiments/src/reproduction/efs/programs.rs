@@ -92,7 +92,8 @@ fn judge_figure_8(draft: &mut Draft, grid: &Grid, effects: &Effects) {
     draft.judge("figure-8-cpu-energy", &over(&chip, mean));
     draft.judge("figure-8-time", &effects.mean_time_lost());
     draft.judge("figure-8-product", &over(&product, mean));
-    draft.judge("affected", &over(&effects.energy_saved, share_of_affected));
+    let affected = over(&effects.energy_saved, share_of_affected);
+    draft.judge("affected", &affected);
     let affected_energy = of_affected(effects, &effects.energy_saved);
     let affected_time = of_affected(effects, &effects.time_lost);
     draft.judge("affected-energy", &affected_energy);
@@ -115,10 +116,10 @@ pub(super) fn figure_9(draft: &mut Draft, bench: &Bench<'_>) -> Result<Vec<Effec
     let cpus = bench.full.machine().all_cpus();
     let mut candidates = linux_and_efs().to_vec();
     for cores in 1..CORES {
-        candidates.push(Candidate {
-            usable: Some(cpus.iter().take(cores).collect()),
-            ..Candidate::new("linux").named(&format!("linux, {cores} of {CORES} cores"))
-        });
+        let label = format!("linux, {cores} of {CORES} cores");
+        let mut candidate = Candidate::new("linux").named(&label);
+        candidate.usable = Some(cpus.iter().take(cores).collect());
+        candidates.push(candidate);
     }
     let mixes = bench.copies(CORES);
     let grid = Grid::few(bench.lab, "efs: Figure 9", &bench.full, &mixes, &candidates)?;
@@ -138,7 +139,9 @@ pub(super) fn figure_9(draft: &mut Draft, bench: &Bench<'_>) -> Result<Vec<Effec
 }
 
 fn by_mean(a: &[f64], b: &[f64]) -> Ordering {
-    mean(a).unwrap_or(0.0).total_cmp(&mean(b).unwrap_or(0.0))
+    let a = mean(a).unwrap_or(0.0);
+    let b = mean(b).unwrap_or(0.0);
+    a.total_cmp(&b)
 }
 
 fn judge_figure_9(draft: &mut Draft, efs: &Effects, fixed: &[Effects]) {

@@ -37,21 +37,26 @@ fn row(bench: &Bench<'_>, (loss, most): (f64, f64)) -> Result<Vec<Cell>> {
         machine.memory.stream_loss = loss;
         machine.memory.stream_loss_most = most;
     }))?;
-    let [each, together] = [loss, most].map(|share| plain(100.0 * share, 1));
+    let each = plain(100.0 * loss, 1);
+    let together = plain(100.0 * most, 1);
     let what = format!("efs: streams cost {each} %");
-    let (lab, both) = (bench.lab, linux_and_efs());
-    let four = Grid::few(lab, &what, &machine, &bench.copies(CORES), &both)?;
+    let lab = bench.lab;
+    let both = linux_and_efs();
+    let four = bench.copies(CORES);
+    let four = Grid::few(lab, &what, &machine, &four, &both)?;
     let four = Effects::of(&four, EFS);
     let high = of_folder("efs", lab.work());
-    let high = Effects::of(&Grid::few(lab, &what, &machine, &high, &both)?, EFS);
+    let high = Grid::few(lab, &what, &machine, &high, &both)?;
+    let high = Effects::of(&high, EFS);
     let only_misses = [bench.four_of(&program("bus-100"))];
     let orders = [Candidate::new("linux"), serial()];
     let orders = Grid::few(lab, &what, &machine, &only_misses, &orders)?;
+    let serial_share = orders.compared(1, 0, Measured::time, share);
     let gems = bench.programs.iter().position(|one| one.name == "GemsFDTD");
     let of_gems = gems.map_or(&[][..], |at| &four.time_lost[at]);
     Ok(vec![
         Cell::text(format!("{each} %, at most {together} %")),
-        Cell::mean(&orders.compared(1, 0, Measured::time, share)[0], 2),
+        Cell::mean(&serial_share[0], 2),
         Cell::signed(&four.mean_energy_saved(), 1),
         Cell::signed(&four.mean_time_lost(), 1),
         Cell::signed(of_gems, 1),

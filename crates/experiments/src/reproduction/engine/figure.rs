@@ -77,7 +77,8 @@ pub(crate) fn timeline(mut table: Table, words: &Words, cpus: usize, stays: &[St
     let mut spans = Vec::new();
     let mut jobs = 0;
     for stay in joined(stays) {
-        let [from, to] = [stay.from, stay.to].map(|ns| ns as f64 / 1e9);
+        let from = stay.from as f64 / 1e9;
+        let to = stay.to as f64 / 1e9;
         table.rows.push(vec![
             Cell::number(f64::from(stay.cpu), 0),
             Cell::number(f64::from(stay.task), 0),
@@ -104,10 +105,9 @@ pub(crate) fn timeline(mut table: Table, words: &Words, cpus: usize, stays: &[St
 fn joined(stays: &[Stay]) -> Vec<Stay> {
     let mut joined: Vec<Stay> = Vec::new();
     for stay in stays {
-        let before = joined
-            .iter_mut()
-            .find(|one| one.cpu == stay.cpu && one.task == stay.task && one.to == stay.from);
-        match before {
+        let end = (stay.cpu, stay.task, stay.from);
+        let mut before = joined.iter_mut();
+        match before.find(|one| (one.cpu, one.task, one.to) == end) {
             Some(before) => before.to = stay.to,
             None => joined.push(*stay),
         }

@@ -27,8 +27,9 @@ fn with_idle_power(spec: &MachineSpec, idle_w: f64) -> MachineSpec {
             if name == "big_idle_w" {
                 *value = idle_w.to_string();
             } else if name == "big_busy_w" {
-                let busy_w = value.parse().unwrap_or(0.0);
-                *value = (busy_w - spec.core_types[0].idle_w + idle_w).to_string();
+                let busy_w: f64 = value.parse().unwrap_or(0.0);
+                let beyond_idle_w = busy_w - spec.core_types[0].idle_w;
+                *value = (beyond_idle_w + idle_w).to_string();
             }
         }
     })
@@ -57,16 +58,19 @@ pub(super) fn idle_power(draft: &mut Draft, lab: &Lab<'_>, spec: &Arc<MachineSpe
     Ok(())
 }
 
+/// Quanta of `big-fair` in s, and costs of a move in ms.
+const MOVES: [(f64, f64); 5] = [
+    (0.2, 0.03),
+    (0.02, 0.03),
+    (2.0, 0.03),
+    (0.2, 3.0),
+    (0.2, 10.0),
+];
+
 /// What `lucky` saves over `big-fair`, by how often that changes the big core's job, and by the price of a move.
 pub(super) fn moves(draft: &mut Draft, lab: &Lab<'_>, spec: &Arc<MachineSpec>) -> Result<()> {
     let mut rows = Vec::new();
-    for (quantum_s, move_ms) in [
-        (0.2, 0.03),
-        (0.02, 0.03),
-        (2.0, 0.03),
-        (0.2, 3.0),
-        (0.2, 10.0),
-    ] {
+    for (quantum_s, move_ms) in MOVES {
         let changed = changed(spec, |machine| machine.kernel.migration_us = 1e3 * move_ms);
         let both = [
             Candidate::new("lucky"),
@@ -91,7 +95,8 @@ pub(super) fn latencies(draft: &mut Draft, lab: &Lab<'_>, spec: &Arc<MachineSpec
         let changed = changed(spec, |machine| machine.memory.idle_latency_ns *= factor);
         let changed = refitted(changed)?;
         let types = CoreTypes::fit(&changed)?;
-        let benefits = types.benefits(&alone::all(lab, &changed)?);
+        let alone = alone::all(lab, &changed)?;
+        let benefits = types.benefits(&alone);
         let what = format!("lucky: latency x {factor}");
         let grid = simulate(lab, &what, &changed, &candidates())?;
         let mut row = vec![Cell::number(factor, 2)];

@@ -87,8 +87,12 @@ impl Draws {
         let seeds = &lab.seeds[..1];
         let mut kinds = Vec::new();
         for ((name, classes), number) in KINDS.into_iter().zip(1u64..) {
-            let mut rng = Rng::new(seeds[0] ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            let mixes: Vec<Mix> = (0..drawn).map(|_| draw(classes, alone, &mut rng)).collect();
+            let seed = seeds[0] ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mut rng = Rng::new(seed);
+            let mut mixes = Vec::new();
+            for _ in 0..drawn {
+                mixes.push(draw(classes, alone, &mut rng));
+            }
             let what = format!("lucky: mixes of the kind {name}");
             let grid = Grid::simulate(lab, &what, spec, &mixes, &candidates(), seeds)?;
             kinds.push(Kind { name, mixes, grid });
@@ -104,9 +108,12 @@ impl Draws {
     /// A figure of sets of eight mixes, as the paper has one: the first draws of all kinds are one set, the second ones
     /// another. `figure` is given the shares of the energy-delay product of a set.
     fn of_sets(&self, ours: usize, base: usize, figure: fn(&[f64]) -> Option<f64>) -> Vec<f64> {
-        let kinds = self.kinds.iter();
-        let by_kind = kinds.map(|kind| shares(&kind.grid, ours, base).concat());
-        over(&by_kind.collect::<Vec<_>>(), figure)
+        let mut by_kind = Vec::new();
+        for kind in &self.kinds {
+            let shares = shares(&kind.grid, ours, base);
+            by_kind.push(shares.concat());
+        }
+        over(&by_kind, figure)
     }
 
     /// Holds the paper's Figures 1 and 3 against ours.
@@ -159,7 +166,8 @@ impl Draws {
         }
         let mut row = vec![Cell::text("all eight")];
         for (_, ours, base, _) in COMPARISONS {
-            row.push(Cell::draws(&self.of_sets(ours, base, share_saved), 0));
+            let saved = self.of_sets(ours, base, share_saved);
+            row.push(Cell::draws(&saved, 0));
         }
         rows.push(row);
         draft.value("drawn", self.drawn);
@@ -196,7 +204,8 @@ fn most_saved(shares: &[f64]) -> Option<f64> {
 
 /// In how many mixes of a set ours has more than the base.
 fn mixes_worse(shares: &[f64]) -> Option<f64> {
-    Some(shares.iter().filter(|&&share| share > 1.0).count() as f64)
+    let worse = shares.iter().filter(|share| **share > 1.0);
+    Some(worse.count() as f64)
 }
 
 /// Bins of [`longest_gain`], each with its least value.
@@ -210,26 +219,26 @@ const GAINS: [(f64, &str); 5] = [
 
 /// Time that a job takes on a small core, in us.
 fn time_on_small(job: &SimJob, alone: &[Alone]) -> f64 {
-    let one = alone
-        .iter()
-        .find(|one| one.program.name == job.program.name);
-    match (one, job.work) {
-        (Some(one), Work::Instructions(instructions)) => instructions as f64 / one.small_mips(),
+    let mut programs = alone.iter();
+    let found = programs.find(|one| one.program.name == job.program.name);
+    match (found, job.work) {
+        (Some(one), Work::Instructions(number)) => number as f64 / one.small_mips(),
         _ => 0.0,
     }
 }
 
 /// What the job that takes longest on a small core gains from the big one, over what the jobs do in the mean.
 fn longest_gain(jobs: &[SimJob], alone: &[Alone], benefits: &[Benefit]) -> f64 {
-    let gains = jobs.iter().map(|job| {
+    let mut gains = Vec::new();
+    let (mut longest, mut gain_of_longest) = (0.0, 0.0);
+    for job in jobs {
         let ratio = ratio_of(benefits, &job.program.name);
-        mean(ratio).unwrap_or(0.0)
-    });
-    let gains: Vec<f64> = gains.collect();
-    let times = jobs.iter().map(|job| time_on_small(job, alone));
-    let longest = times.zip(&gains).max_by(|(a, _), (b, _)| a.total_cmp(b));
-    match longest.zip(mean(&gains)) {
-        Some(((_, gain), mean)) => gain / mean,
-        None => 0.0,
+        let gain = mean(ratio).unwrap_or(0.0);
+        gains.push(gain);
+        let time = time_on_small(job, alone);
+        if time >= longest {
+            (longest, gain_of_longest) = (time, gain);
+        }
     }
+    gain_of_longest / mean(&gains).unwrap_or(1.0)
 }

@@ -59,8 +59,10 @@ impl CoreTypes {
 
 /// The ratios of the program of this name; none if there is no such program.
 pub(super) fn ratio_of<'a>(benefits: &'a [Benefit], name: &str) -> &'a [f64] {
-    let found = benefits.iter().find(|one| one.name == name);
-    found.map_or(&[], |one| &one.ratio)
+    match benefits.iter().find(|one| one.name == name) {
+        Some(benefit) => &benefit.ratio,
+        None => &[],
+    }
 }
 
 /// The big core's efficiency over the small one's for each program alone, and how well one is predicted from the other.
@@ -68,7 +70,8 @@ pub(super) fn figure_2(draft: &mut Draft, spec: &Arc<MachineSpec>, alone: &[Alon
     let types = CoreTypes::fit(spec)?;
     let mut benefits = types.benefits(alone);
     benefits.sort_by(|a, b| {
-        let [a, b] = [a, b].map(|one| mean(&one.ratio).unwrap_or(0.0));
+        let a = mean(&a.ratio).unwrap_or(0.0);
+        let b = mean(&b.ratio).unwrap_or(0.0);
         b.total_cmp(&a)
     });
     let names = benefits.iter().map(|one| one.name.clone());

@@ -52,16 +52,18 @@ pub(super) fn causes(
 ) -> Result<()> {
     let types = CoreTypes::fit(spec)?;
     let what = "lucky: the paper's misses";
-    let programs = PAPERS_PROGRAMS.map(|name| (name, draft.published(&format!("misses-{name}"))));
-    let rows = lab.pool.map(what, &programs, |&(name, misses)| {
-        let Some(as_it_is) = alone.iter().find(|one| one.program.name == name) else {
+    let papers = &*draft;
+    let rows = lab.pool.map(what, &PAPERS_PROGRAMS, |name| {
+        let mut programs = alone.iter();
+        let Some(as_it_is) = programs.find(|one| one.program.name == *name) else {
             return Ok(None);
         };
+        let misses = papers.published(&format!("misses-{name}"));
         let program = &as_it_is.program;
         let factor = factor_for(spec, program, misses, &lab.seeds[..1])?;
         let changed = Alone::simulate(spec, &with_misses(program, factor), lab.few_seeds())?;
         Ok(Some(vec![
-            Cell::text(name),
+            Cell::text(*name),
             Cell::number(as_it_is.misses(), 0),
             Cell::number(changed.misses(), 0),
             Cell::number(factor, 2),

@@ -69,7 +69,8 @@ pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter> {
 
 /// The greatest share of the big core that one thread had, in per cent.
 fn share_of_one_thread(run: &Measured) -> Option<f64> {
-    let most = run.watch.on_big_s.values().copied().fold(0.0, f64::max);
+    let times = run.watch.on_big_s.values().copied();
+    let most = times.fold(0.0, f64::max);
     Some(100.0 * most / run.turnaround_s)
 }
 
@@ -118,16 +119,17 @@ fn mean_share_saved(shares: &[f64]) -> Option<f64> {
 
 /// What the other has more, in the mean.
 fn mean_excess(shares: &[f64]) -> Option<f64> {
-    let excesses = shares.iter().map(|share| 100.0 * (1.0 / share - 1.0));
-    mean(&excesses.collect::<Vec<_>>())
+    let inverses: Vec<f64> = shares.iter().map(|share| 1.0 / share).collect();
+    Some(100.0 * (mean(&inverses)? - 1.0))
 }
 
 /// Energy-delay product of each mix.
 fn figure_3(draft: &mut Draft, grid: &Grid, names: Vec<String>) {
-    let (mut series, mut rows) = (Vec::new(), Vec::new());
+    let mut series: Vec<Series> = Vec::new();
+    let mut rows = Vec::new();
     for (name, ours, base, published) in COMPARISONS {
-        let of_mixes: Series = (name.to_owned(), products_saved(grid, ours, base));
-        series.push(of_mixes);
+        let saved = products_saved(grid, ours, base);
+        series.push((name.to_owned(), saved));
         let shares = shares(grid, ours, base);
         rows.push(vec![
             Cell::text(name),

@@ -140,7 +140,8 @@ impl Ends<'_> {
 
     /// Mixes of high demand where memory is scarcer still.
     fn scarcer(&self, draft: &mut Draft) -> Result<()> {
-        let candidates = ["linux", "bandwidth", "oracle", "perf-fair", "fair"].map(Candidate::new);
+        let policies = ["linux", "bandwidth", "oracle", "perf-fair", "fair"];
+        let candidates = policies.map(Candidate::new);
         let [_, fewest] = self.benches;
         let mixes = self.mixes_of_high_demand();
         let mut rows = Vec::new();

@@ -74,12 +74,15 @@ impl Bench {
         let spec = machine(name);
         let what = format!("perf-fair on {name}");
         let grid = Grid::simulate(lab, &what, &spec, mixes, &candidates, &lab.seeds)?;
-        let groups = (0..grid.mixes).map(|mix| group(bandwidth(&grid, mix)));
+        let mut groups = Vec::new();
+        for mix in 0..grid.mixes {
+            groups.push(group(bandwidth(&grid, mix)));
+        }
         Ok(Bench {
             name,
             channels,
             spec,
-            groups: groups.collect(),
+            groups,
             grid,
         })
     }
@@ -101,16 +104,18 @@ impl Bench {
 
     /// For each seed, the mean speed-up of the mixes of a group.
     fn of_group(&self, group: usize, candidate: usize) -> Vec<f64> {
-        let all = self.speed_ups(candidate).into_iter().zip(&self.groups);
-        let of_group = all.filter(|(_, of)| **of == group);
-        over(&of_group.map(|(mix, _)| mix).collect::<Vec<_>>(), mean)
+        let mut of_group = self.speed_ups(candidate);
+        let mut groups = self.groups.iter();
+        of_group.retain(|_| groups.next() == Some(&group));
+        over(&of_group, mean)
     }
 }
 
 /// For each seed, in how many mixes one candidate is faster than another.
 fn mixes_faster(grid: &Grid, one: usize, other: usize) -> Vec<f64> {
     grid.count(|mix, seed| {
-        let [one, other] = [one, other].map(|at| &grid.runs(mix, at)[seed]);
+        let one = &grid.runs(mix, one)[seed];
+        let other = &grid.runs(mix, other)[seed];
         one.turnaround_s < other.turnaround_s
     })
 }
