@@ -73,7 +73,9 @@ pub(crate) fn is_sure(values: &[f64]) -> Option<bool> {
 }
 
 fn finite_mean(values: &[f64]) -> Option<f64> {
-    mean(values).filter(|_| values.iter().all(|value| value.is_finite()))
+    let mean = mean(values)?;
+    let are_finite = values.iter().all(|value| value.is_finite());
+    are_finite.then_some(mean)
 }
 
 /// The geometric mean; `None` if there are no values, or one is not positive.
@@ -128,8 +130,12 @@ pub(crate) fn deviation(values: &[f64]) -> Option<f64> {
 /// The sample standard deviation; `None` with fewer than two values, or if one is not finite.
 pub(crate) fn sample_deviation(values: &[f64]) -> Option<f64> {
     let mean = finite_mean(values)?;
+    if values.len() < 2 {
+        return None;
+    }
     let degrees = values.len() as f64 - 1.0;
-    (degrees > 0.0).then(|| (squares(values, mean) / degrees).sqrt())
+    let variance = squares(values, mean) / degrees;
+    Some(variance.sqrt())
 }
 
 /// A figure over several lists of one value for each repetition, by repetition.
@@ -156,7 +162,8 @@ pub(crate) fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let at = share.clamp(0.0, 1.0) * last as f64;
     let below = at as usize;
     let above = (below + 1).min(last);
-    Some(sorted[below] + (sorted[above] - sorted[below]) * (at - below as f64))
+    let (below, part) = (sorted[below], at - below as f64);
+    Some(below + (sorted[above] - below) * part)
 }
 
 #[cfg(test)]

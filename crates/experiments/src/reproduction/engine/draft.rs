@@ -1,7 +1,7 @@
 //! A chapter while it is written: the code computes, and the chapter's file has the words and the published results.
 
 use super::figure::{Series, bars, curves, timeline};
-use super::findings::{Cell, Chapter, Figure, Part, Published, Table};
+use super::findings::{ByName, Cell, Chapter, Figure, Part, Published, Table};
 use super::lab::{Lab, in_words};
 use super::trial::Candidate;
 use super::watch::Stay;
@@ -171,11 +171,11 @@ impl Draft {
     /// Holds a published order against ours. `ours` has a figure of each name, by seed; without one nothing is judged.
     pub(crate) fn judge_order(&mut self, key: &str, ours: impl Fn(&str) -> Vec<f64>) {
         let published = &self.file.published[key];
-        let mut values = Vec::new();
+        let mut values = ByName::new();
         for name in published.names() {
-            values.push((name, ours(name)));
+            values.insert(name, ours(name));
         }
-        if values.iter().any(|(_, ours)| ours.is_empty()) {
+        if values.values().any(Vec::is_empty) {
             return;
         }
         let mut verdict = published.judge_order(&values);

@@ -8,8 +8,8 @@ mod verdict;
 
 pub use chapter::{Chapter, Figure, Part};
 pub use table::{Cell, Table};
-pub(crate) use verdict::Published;
 pub use verdict::{Agreement, Verdict};
+pub(crate) use verdict::{ByName, Published};
 
 use super::words::fill;
 use cosched_report::chart::Chart;

@@ -3,6 +3,8 @@
 use super::super::number::plain;
 use super::table::{Cell, Table};
 use crate::statistics::{Estimate, mean, quantile};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// A published result, as the file of its chapter has it.
 #[derive(Clone, Debug, serde::Deserialize)]
@@ -155,15 +157,16 @@ impl Published {
     fn judge_draws(&self, ours: &[f64]) -> Verdict {
         let agreement = match quantile(ours, 0.1).zip(quantile(ours, 0.9)) {
             None => Agreement::NotMeasured,
-            Some((low, high)) if (low..=high).contains(&self.figure()) => Agreement::Agrees,
-            Some(_) => Agreement::Differs,
+            Some((low, _)) if self.figure() < low => Agreement::Differs,
+            Some((_, high)) if self.figure() > high => Agreement::Differs,
+            Some(_) => Agreement::Agrees,
         };
         let cell = Cell::draws(ours, self.decimals);
         self.verdict(agreement, Cell::text(cell.text))
     }
 
-    /// Holds an order against ours. `ours` has a value of each name for each repetition, the same for all.
-    pub(crate) fn judge_order(&self, ours: &[(&str, Vec<f64>)]) -> Verdict {
+    /// Holds an order against ours.
+    pub(crate) fn judge_order(&self, ours: &ByName<'_>) -> Verdict {
         let agreement = order_agreement(self.order(), ours);
         let mut verdict = self.verdict(agreement, Cell::text(order(ours)));
         verdict.paper = Cell::text(self.order().join(" > "));
@@ -228,83 +231,87 @@ fn agreement_in_size(ours: f64, paper: f64) -> Agreement {
     }
 }
 
+/// Our figures of each name, by repetition, the same for all.
+pub(crate) type ByName<'a> = BTreeMap<&'a str, Vec<f64>>;
+
 /// The names in the order of their means. Neighbours without a significant difference share a place.
-fn order(values: &[(&str, Vec<f64>)]) -> String {
-    let mut sorted = values.to_vec();
+fn order(ours: &ByName<'_>) -> String {
+    let mut sorted: Vec<(&str, &[f64])> = Vec::new();
+    for (name, figures) in ours {
+        sorted.push((name, figures));
+    }
     sorted.sort_by(|(_, a), (_, b)| {
-        let [a, b] = [a, b].map(|values| mean(values).unwrap_or(0.0));
+        let a = mean(a).unwrap_or(0.0);
+        let b = mean(b).unwrap_or(0.0);
         b.total_cmp(&a)
     });
     let mut text = String::new();
-    for (at, (name, these)) in sorted.iter().enumerate() {
-        if at > 0 {
-            let is_less = difference(&sorted[at - 1].1, these) == Some(Sign::Greater);
-            text.push_str(if is_less { " > " } else { " ~ " });
+    let mut before: Option<&[f64]> = None;
+    for (name, figures) in sorted {
+        if let Some(before) = before {
+            text.push_str(match difference(before, figures) {
+                Ordering::Greater => " > ",
+                _ => " ~ ",
+            });
         }
         text.push_str(name);
+        before = Some(figures);
     }
     text
 }
 
 /// Whether some pairs of the paper's order are significant here, and none is reversed.
-fn order_agreement(paper: &[String], values: &[(&str, Vec<f64>)]) -> Agreement {
-    let mut is_shown = false;
+fn order_agreement(paper: &[String], ours: &ByName<'_>) -> Agreement {
+    let mut agreement = Agreement::NotShown;
     for (at, place) in paper.iter().enumerate() {
+        let later = &paper[at + 1..];
         for greater in place.split(" ~ ") {
-            for less in paper[at + 1..].iter().flat_map(|place| place.split(" ~ ")) {
-                match difference(values_of(greater, values), values_of(less, values)) {
-                    Some(Sign::Greater) => is_shown = true,
-                    Some(Sign::Less) => return Agreement::Differs,
-                    None => {}
+            for less in later.iter().flat_map(|place| place.split(" ~ ")) {
+                match difference(&ours[greater], &ours[less]) {
+                    Ordering::Greater => agreement = Agreement::Agrees,
+                    Ordering::Less => return Agreement::Differs,
+                    Ordering::Equal => {}
                 }
             }
         }
     }
-    if is_shown {
-        Agreement::Agrees
-    } else {
-        Agreement::NotShown
-    }
-}
-
-fn values_of<'a>(name: &str, values: &'a [(&str, Vec<f64>)]) -> &'a [f64] {
-    let found = values.iter().find(|(one, _)| *one == name);
-    found.map_or(&[], |(_, values)| values)
-}
-
-/// Which of two is shown to be greater.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Sign {
-    Greater,
-    Less,
+    agreement
 }
 
 /// Whether the one is shown to be greater or less than the other, repetition by repetition. One repetition shows nothing.
-fn difference(one: &[f64], other: &[f64]) -> Option<Sign> {
-    let pairs = one.iter().zip(other);
-    let differences: Vec<f64> = pairs.map(|(one, other)| one - other).collect();
-    let estimate = Estimate::of(&differences).filter(|found| found.half_width.is_some())?;
-    match estimate.interval() {
-        (low, _) if low > 0.0 => Some(Sign::Greater),
-        (_, high) if high < 0.0 => Some(Sign::Less),
-        _ => None,
+fn difference(one: &[f64], other: &[f64]) -> Ordering {
+    let mut differences = Vec::new();
+    for (one, other) in one.iter().zip(other) {
+        differences.push(one - other);
+    }
+    let Some(estimate) = Estimate::of(&differences) else {
+        return Ordering::Equal;
+    };
+    let (low, high) = estimate.interval();
+    if estimate.half_width.is_none() {
+        Ordering::Equal
+    } else if low > 0.0 {
+        Ordering::Greater
+    } else if high < 0.0 {
+        Ordering::Less
+    } else {
+        Ordering::Equal
     }
 }
 
 /// The verdicts of a chapter as a table.
 pub(super) fn table(chapter: &str, verdicts: &[Verdict]) -> Table {
     let several = verdicts.iter().any(|verdict| verdict.on.is_some());
-    let mut columns = vec!["what"];
-    columns.extend(several.then_some("memory"));
-    columns.extend(["paper", "here", "sign", "here / paper", "verdict"]);
+    let mut columns = vec!["what", "paper", "here", "sign", "here / paper", "verdict"];
+    if several {
+        columns.insert(1, "memory");
+    }
+    let rows = verdicts.iter().map(|verdict| row(verdict, several));
     Table {
         id: format!("{chapter}-verdicts"),
         caption: "The published figures, and ours with 95 % intervals.".to_owned(),
         columns: columns.into_iter().map(str::to_owned).collect(),
-        rows: verdicts
-            .iter()
-            .map(|verdict| row(verdict, several))
-            .collect(),
+        rows: rows.collect(),
     }
 }
 
@@ -340,7 +347,7 @@ mod tests {
         published.judge(ours).agreement
     }
 
-    fn judge_order(paper: &[&str], ours: &[(&str, Vec<f64>)]) -> Verdict {
+    fn judge_order<const N: usize>(paper: &[&str], ours: &[(&str, Vec<f64>); N]) -> Verdict {
         let order = paper.iter().map(|place| (*place).to_owned());
         let published = Published {
             what: "speed".to_owned(),
@@ -348,7 +355,7 @@ mod tests {
             decimals: 1,
             rests_on: None,
         };
-        published.judge_order(ours)
+        published.judge_order(&ByName::from(ours.clone()))
     }
 
     #[test]
