@@ -37,9 +37,8 @@ impl<'a> Bench<'a> {
         channels: &'static str,
         candidates: &'a [Candidate],
     ) -> Result<Bench<'a>> {
-        let what = format!("bandwidth on {name}");
         let seeds = lab.fewer_seeds();
-        let grid = Grid::simulate(lab, &what, &machine(name), mixes, candidates, seeds)?;
+        let grid = Grid::simulate(lab, &machine(name), mixes, candidates, seeds)?;
         Ok(Bench {
             lab,
             mixes,
@@ -86,21 +85,11 @@ impl<'a> Bench<'a> {
     /// What is left of the gain without long quanta, and without pairs by the use of the L1 cache.
     fn due_to(&self) -> Result<Vec<Vec<Cell>>> {
         let spec = machine(self.name);
-        let long = self.grid_of(
-            "slices of 200 ms",
-            with_long_slices(&spec),
-            &[LINUX],
-            self.lab.fewer_seeds(),
-        )?;
+        let long = self.grid_of(with_long_slices(&spec), &[LINUX], self.lab.fewer_seeds())?;
         let blind = changed(&spec, |machine| {
             machine.counters.counts[Counter::L1Accesses] = false;
         });
-        let random = self.grid_of(
-            "pairs at random",
-            Arc::new(blind),
-            &[IDEAL, ROUND_ROBIN],
-            self.lab.few_seeds(),
-        )?;
+        let random = self.grid_of(Arc::new(blind), &[IDEAL, ROUND_ROBIN], self.lab.few_seeds())?;
         Ok(vec![
             self.row("linux, slices of 200 ms", &long, 0),
             self.row("round-robin, L1 not counted", &random, 1),
@@ -110,17 +99,10 @@ impl<'a> Bench<'a> {
         ])
     }
 
-    fn grid_of(
-        &self,
-        what: &str,
-        spec: Arc<MachineSpec>,
-        which: &[usize],
-        seeds: &[u64],
-    ) -> Result<Grid> {
-        let what = format!("{what} on {}", self.name);
+    fn grid_of(&self, spec: Arc<MachineSpec>, which: &[usize], seeds: &[u64]) -> Result<Grid> {
         let candidates = which.iter().map(|&at| self.candidates[at].clone());
         let candidates: Vec<Candidate> = candidates.collect();
-        Grid::simulate(self.lab, &what, &spec, self.mixes, &candidates, seeds)
+        Grid::simulate(self.lab, &spec, self.mixes, &candidates, seeds)
     }
 }
 

@@ -96,19 +96,14 @@ pub fn reproduce(request: &Request, pool: Pool<'_>) -> Result<Findings> {
     let solo_ms = if request.quick { 10_000 } else { 100_000 };
     let mut chapters = Vec::with_capacity(all);
     for (number, experiment) in request.experiments.iter().enumerate() {
-        let part = format!("part {} of {all}", number + 1);
-        let progress = |what: &str, done: usize, of: usize| {
-            (pool.progress)(&format!("{part}, {what}"), done, of)
-        };
-        chapters.push((experiment.chapter)(&Lab {
-            pool: Pool {
-                progress: &progress,
-                ..pool
-            },
+        let lab = Lab {
+            chapter: format!("part {} of {all}, {}", number + 1, experiment.name),
+            pool,
             seeds: request.seeds(),
             solo: Nanos::from_ms(solo_ms),
             quick: request.quick,
-        })?);
+        };
+        chapters.push((experiment.chapter)(&lab)?);
     }
     Ok(Findings {
         command: request.command(),

@@ -21,7 +21,9 @@ pub(super) fn mu(machine: &MachineSpec) -> f64 {
 
 /// The share of time for which a program keeps the bus busy when it is alone.
 pub(super) fn solo_utilisation(machine: &Arc<MachineSpec>, program: &Arc<ProgramSpec>) -> f64 {
-    (rates(machine, program, 1, FIT_LENGTH).lines_per_ns * 1e3 / mu(machine)).min(0.999)
+    let rates = rates(machine, program, 1, FIT_LENGTH);
+    let lines_per_us = rates.lines_per_ns * 1e3;
+    (lines_per_us / mu(machine)).min(0.999)
 }
 
 /// The program `bus-60` with so many misses at once, and so many times the cycles in the core.
@@ -43,12 +45,14 @@ pub(super) fn synthetic(
     let name = format!("bus-{percent}-{at_once}");
     // More time in the core between two reads means less use of the bus.
     let (mut low, mut high) = (0.02, 64.0);
-    if solo_utilisation(machine, &like_bus_60(low, at_once, name.clone())) < demand {
+    let greediest = like_bus_60(low, at_once, name.clone());
+    if solo_utilisation(machine, &greediest) < demand {
         return None;
     }
     for _ in 0..40 {
         let middle = 0.5 * (low + high);
-        if solo_utilisation(machine, &like_bus_60(middle, at_once, name.clone())) > demand {
+        let made = like_bus_60(middle, at_once, name.clone());
+        if solo_utilisation(machine, &made) > demand {
             low = middle
         } else {
             high = middle
@@ -116,7 +120,7 @@ fn simulate(bench: &Bench<'_>, programs: &[Arc<ProgramSpec>]) -> Result<Vec<Poin
     let linux = [Candidate::new("linux")];
     let mixes = programs.iter().map(|program| bench.four_of(program));
     let mixes: Vec<Mix> = mixes.collect();
-    let grid = Grid::few(bench.lab, "efs: Figure 4", &bench.slow, &mixes, &linux)?;
+    let grid = Grid::few(bench.lab, &bench.slow, &mixes, &linux)?;
     let mut points = Vec::new();
     for (at, program) in programs.iter().enumerate() {
         points.push(Point {
@@ -184,8 +188,7 @@ fn model_against_synthetic(bench: &Bench<'_>, demand: f64, at_once: f64) -> Resu
     };
     let linux = [Candidate::new("linux")];
     let mixes = [bench.four_of(&program)];
-    let what = format!("efs: Figure 4, {} misses at once", plain(at_once, 0));
-    let grid = Grid::few(bench.lab, &what, machine, &mixes, &linux)?;
+    let grid = Grid::few(bench.lab, machine, &mixes, &linux)?;
     let model = model(solo_utilisation(machine, &program));
     let off = off(model, &grid.values(0, LINUX, throughput));
     Ok(Cell::signed(&off, 1))

@@ -2,7 +2,7 @@
 
 use super::bus::{AT_ONCE, FEWER_AT_ONCE, mu, solo_utilisation, synthetic};
 use super::{Bench, LINUX};
-use crate::reproduction::engine::{Candidate, Cell, Draft, Grid, Measured, Mix, Result, plain};
+use crate::reproduction::engine::{Candidate, Cell, Draft, Grid, Measured, Mix, Result};
 use crate::statistics::{mean, over};
 use cosched_core::model::bus;
 use cosched_core::{Nanos, TaskId};
@@ -62,8 +62,7 @@ impl Beside {
             noted: Nanos::from_ms(10_000),
             ..Candidate::new("linux")
         }];
-        let what = format!("efs: Figure 6, {} misses at once", plain(at_once, 0));
-        let grid = Grid::few(bench.lab, &what, machine, &mixes, &watched)?;
+        let grid = Grid::few(bench.lab, machine, &mixes, &watched)?;
         let mut estimates = Vec::new();
         for (mix, demand) in demands.into_iter().enumerate() {
             let runs = grid.runs(mix, LINUX);

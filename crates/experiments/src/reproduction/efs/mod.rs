@@ -54,9 +54,9 @@ impl Bench<'_> {
     }
 
     /// Runs mixes at the full clock under `linux` and `efs`, with all seeds.
-    fn linux_against_efs(&self, what: &str, mixes: &[Mix]) -> Result<Grid> {
+    fn linux_against_efs(&self, mixes: &[Mix]) -> Result<Grid> {
         let (lab, both) = (self.lab, linux_and_efs());
-        Grid::simulate(lab, what, &self.full, mixes, &both, &lab.seeds)
+        Grid::simulate(lab, &self.full, mixes, &both, &lab.seeds)
     }
 
     /// A copy of a program for each core.

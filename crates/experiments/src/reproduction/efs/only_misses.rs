@@ -9,9 +9,9 @@ use cosched_core::Nanos;
 /// Time that Figure 7 shows: the paper's 300 ms, scaled from its periods of 18 ms to quanta of 200 ms.
 const FIGURE_7: Nanos = Nanos::from_ms(3_300);
 
-fn simulate(bench: &Bench<'_>, what: &str, candidates: &[Candidate]) -> Result<Grid> {
+fn simulate(bench: &Bench<'_>, candidates: &[Candidate]) -> Result<Grid> {
     let mixes = [bench.four_of(&program("bus-100"))];
-    Grid::few(bench.lab, what, &bench.full, &mixes, candidates)
+    Grid::few(bench.lab, &bench.full, &mixes, candidates)
 }
 
 fn busy_cores(run: &Measured) -> Option<f64> {
@@ -24,7 +24,7 @@ pub(super) fn figure_7(draft: &mut Draft, bench: &Bench<'_>) -> Result<()> {
     for candidate in &mut both {
         candidate.noted = FIGURE_7;
     }
-    let grid = simulate(bench, "efs: Figure 7", &both)?;
+    let grid = simulate(bench, &both)?;
     draft.value("shown_s", FIGURE_7.as_s());
     draft.text("figure-7");
     for (at, candidate) in both.iter().enumerate() {
@@ -53,7 +53,7 @@ pub(super) fn table_1(draft: &mut Draft, bench: &Bench<'_>) -> Result<()> {
         Candidate::new("linux").named("parallel, `linux`"),
         Candidate::new("efs").named("parallel, `efs`"),
     ];
-    let grid = simulate(bench, "efs: Table 1", &three)?;
+    let grid = simulate(bench, &three)?;
     let mut rows = Vec::new();
     for (at, key) in ["serial", "parallel", "efs"].into_iter().enumerate() {
         let mut row = vec![Cell::text(&three[at].label)];

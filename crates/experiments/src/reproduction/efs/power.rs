@@ -18,9 +18,8 @@ pub(super) fn calibration(draft: &mut Draft, bench: &Bench<'_>) -> Result<()> {
     let mut rows = Vec::new();
     let mut last = vec![IDLE_W; bench.lab.few_seeds().len()];
     for cores in 1..=CORES {
-        let what = format!("efs: power with {cores} cores in use");
         let mixes = bench.copies(cores);
-        let grid = Grid::few(bench.lab, &what, &bench.full, &mixes, &linux)?;
+        let grid = Grid::few(bench.lab, &bench.full, &mixes, &linux)?;
         let power = grid.by_mix(LINUX, Measured::power);
         let means = over(&power, mean);
         let deviation = over(&power, relative_deviation);

@@ -76,7 +76,7 @@ fn share_of_affected(saved: &[f64]) -> Option<f64> {
 /// Four copies of each program under `linux` and `efs`.
 pub(super) fn figure_8(draft: &mut Draft, bench: &Bench<'_>) -> Result<Effects> {
     let mixes = bench.copies(CORES);
-    let grid = bench.linux_against_efs("efs: Figure 8", &mixes)?;
+    let grid = bench.linux_against_efs(&mixes)?;
     let effects = Effects::of(&grid, EFS);
     let names: Vec<String> = mixes.into_iter().map(|mix| mix.name).collect();
     effects.draw(draft, "figure-8", names.clone());
@@ -122,7 +122,7 @@ pub(super) fn figure_9(draft: &mut Draft, bench: &Bench<'_>) -> Result<Vec<Effec
         candidates.push(candidate);
     }
     let mixes = bench.copies(CORES);
-    let grid = Grid::few(bench.lab, "efs: Figure 9", &bench.full, &mixes, &candidates)?;
+    let grid = Grid::few(bench.lab, &bench.full, &mixes, &candidates)?;
     let efs = Effects::of(&grid, EFS);
     let mut fixed = Vec::new();
     let mut rows = Vec::new();
@@ -164,7 +164,7 @@ fn judge_figure_9(draft: &mut Draft, efs: &Effects, fixed: &[Effects]) {
 /// Mixes of high demand.
 pub(super) fn figure_10(draft: &mut Draft, bench: &Bench<'_>) -> Result<()> {
     let mixes = of_folder("efs", bench.lab.work());
-    let grid = bench.linux_against_efs("efs: Figure 10", &mixes)?;
+    let grid = bench.linux_against_efs(&mixes)?;
     let effects = Effects::of(&grid, EFS);
     let names = mixes
         .iter()

@@ -44,7 +44,6 @@ impl Grid {
     /// Simulates all of them. The same seed means the same jobs for every candidate, so that their results are pairs.
     pub(crate) fn simulate(
         lab: &Lab<'_>,
-        what: &str,
         machine: &Arc<MachineSpec>,
         mixes: &[Mix],
         candidates: &[Candidate],
@@ -56,7 +55,7 @@ impl Grid {
                 cells.push((mix, *seed));
             }
         }
-        let runs = lab.pool.map(what, &cells, |&(mix, seed)| {
+        let runs = lab.map(&cells, |&(mix, seed)| {
             simulate(machine, &mixes[mix], candidates, seed)
         })?;
         let mut results = vec![vec![Vec::new(); candidates.len()]; mixes.len()];
@@ -75,12 +74,11 @@ impl Grid {
     /// Simulates them with few seeds, for experiments on causes and others with large differences.
     pub(crate) fn few(
         lab: &Lab<'_>,
-        what: &str,
         machine: &Arc<MachineSpec>,
         mixes: &[Mix],
         candidates: &[Candidate],
     ) -> Result<Grid> {
-        Grid::simulate(lab, what, machine, mixes, candidates, lab.few_seeds())
+        Grid::simulate(lab, machine, mixes, candidates, lab.few_seeds())
     }
 
     /// The results of a mix under a candidate, by seed.

@@ -1,11 +1,14 @@
 //! The scale of the experiments: seeds, the length of jobs, and threads.
 
+use super::error::Result;
 use super::pool::Pool;
 use cosched_core::Nanos;
 use cosched_sim::Work;
 
 /// The scale of the experiments, and the threads that run them.
 pub(crate) struct Lab<'a> {
+    /// The chapter that is written, for the progress line.
+    pub(crate) chapter: String,
     pub(crate) pool: Pool<'a>,
     /// The seeds of the repetitions.
     pub(crate) seeds: Vec<u64>,
@@ -19,6 +22,15 @@ impl Lab<'_> {
     /// The work of jobs without a length of their own.
     pub(crate) fn work(&self) -> Work {
         Work::SoloTime(self.solo)
+    }
+
+    /// The results of `trial` for each of `inputs`, in their order.
+    pub(crate) fn map<I: Sync, O: Send>(
+        &self,
+        inputs: &[I],
+        trial: impl Fn(&I) -> Result<O> + Sync,
+    ) -> Result<Vec<O>> {
+        self.pool.map(&self.chapter, inputs, trial)
     }
 
     /// The first seeds, for experiments on causes.

@@ -9,14 +9,9 @@ use crate::reproduction::engine::{
 use cosched_sim::MachineSpec;
 use std::sync::Arc;
 
-fn simulate(
-    lab: &Lab<'_>,
-    what: &str,
-    spec: &Arc<MachineSpec>,
-    candidates: &[Candidate],
-) -> Result<Grid> {
+fn simulate(lab: &Lab<'_>, spec: &Arc<MachineSpec>, candidates: &[Candidate]) -> Result<Grid> {
     let mixes = of_folder("lucky", lab.work());
-    Grid::few(lab, what, spec, &mixes, candidates)
+    Grid::few(lab, spec, &mixes, candidates)
 }
 
 /// The machine whose big core takes so much power when it is idle; its policies know it.
@@ -41,9 +36,8 @@ pub(super) fn idle_power(draft: &mut Draft, lab: &Lab<'_>, spec: &Arc<MachineSpe
     let four_mi = mixes.iter().position(|mix| mix.name == "4mi");
     let mut rows = Vec::new();
     for idle_w in [0.7, 3.0, 6.0, 9.0] {
-        let what = format!("lucky: big core idle at {idle_w} W");
         let changed = Arc::new(with_idle_power(spec, idle_w));
-        let grid = simulate(lab, &what, &changed, &candidates())?;
+        let grid = simulate(lab, &changed, &candidates())?;
         let over_big_fair = products_saved(&grid, LUCKY, BIG_FAIR);
         let worst = four_mi.map_or(&[][..], |mix| &over_big_fair[mix]);
         rows.push(vec![
@@ -76,8 +70,7 @@ pub(super) fn moves(draft: &mut Draft, lab: &Lab<'_>, spec: &Arc<MachineSpec>) -
             Candidate::new("lucky"),
             Candidate::new("big-fair").with("quantum_s", quantum_s),
         ];
-        let what = format!("lucky: quantum of big-fair {quantum_s} s, {move_ms} ms a move");
-        let grid = simulate(lab, &what, &Arc::new(changed), &both)?;
+        let grid = simulate(lab, &Arc::new(changed), &both)?;
         rows.push(vec![
             Cell::text(quantum_s.to_string()),
             Cell::text(move_ms.to_string()),
@@ -97,8 +90,7 @@ pub(super) fn latencies(draft: &mut Draft, lab: &Lab<'_>, spec: &Arc<MachineSpec
         let types = CoreTypes::fit(&changed)?;
         let alone = alone::all(lab, &changed)?;
         let benefits = types.benefits(&alone);
-        let what = format!("lucky: latency x {factor}");
-        let grid = simulate(lab, &what, &changed, &candidates())?;
+        let grid = simulate(lab, &changed, &candidates())?;
         let mut row = vec![Cell::number(factor, 2)];
         for name in ["zeusmp", "bwaves", "astar"] {
             row.push(Cell::mean(ratio_of(&benefits, name), 2));

@@ -93,8 +93,7 @@ impl Draws {
             for _ in 0..drawn {
                 mixes.push(draw(classes, alone, &mut rng));
             }
-            let what = format!("lucky: mixes of the kind {name}");
-            let grid = Grid::simulate(lab, &what, spec, &mixes, &candidates(), seeds)?;
+            let grid = Grid::simulate(lab, spec, &mixes, &candidates(), seeds)?;
             kinds.push(Kind { name, mixes, grid });
         }
         Ok(Draws { kinds, drawn })

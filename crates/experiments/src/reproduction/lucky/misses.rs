@@ -34,7 +34,9 @@ fn factor_for(
     let (mut low, mut high) = (0.01, 10.0);
     for _ in 0..20 {
         let middle = 0.5 * (low + high);
-        if Alone::simulate(spec, &with_misses(program, middle), seeds)?.misses() < misses {
+        let changed = with_misses(program, middle);
+        let alone = Alone::simulate(spec, &changed, seeds)?;
+        if alone.misses() < misses {
             low = middle
         } else {
             high = middle
@@ -51,9 +53,8 @@ pub(super) fn causes(
     alone: &[Alone],
 ) -> Result<()> {
     let types = CoreTypes::fit(spec)?;
-    let what = "lucky: the paper's misses";
     let papers = &*draft;
-    let rows = lab.pool.map(what, &PAPERS_PROGRAMS, |name| {
+    let rows = lab.map(&PAPERS_PROGRAMS, |name| {
         let mut programs = alone.iter();
         let Some(as_it_is) = programs.find(|one| one.program.name == *name) else {
             return Ok(None);
@@ -61,7 +62,8 @@ pub(super) fn causes(
         let misses = papers.published(&format!("misses-{name}"));
         let program = &as_it_is.program;
         let factor = factor_for(spec, program, misses, &lab.seeds[..1])?;
-        let changed = Alone::simulate(spec, &with_misses(program, factor), lab.few_seeds())?;
+        let changed = with_misses(program, factor);
+        let changed = Alone::simulate(spec, &changed, lab.few_seeds())?;
         Ok(Some(vec![
             Cell::text(*name),
             Cell::number(as_it_is.misses(), 0),

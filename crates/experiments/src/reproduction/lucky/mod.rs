@@ -48,7 +48,7 @@ pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter> {
     let mut draft = Draft::new("lucky", include_str!("chapter.toml"), lab);
     let spec = machine("big1-small3");
     let mixes = of_folder("lucky", lab.work());
-    let grid = Grid::simulate(lab, "lucky", &spec, &mixes, &candidates(), &lab.seeds)?;
+    let grid = Grid::simulate(lab, &spec, &mixes, &candidates(), &lab.seeds)?;
     let names: Vec<String> = mixes.iter().map(|mix| mix.name.to_uppercase()).collect();
     if let Some(mix) = names.iter().position(|name| name == "3CI-1MI") {
         figure_1(&mut draft, &grid, mix);

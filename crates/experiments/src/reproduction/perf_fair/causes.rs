@@ -71,35 +71,26 @@ fn mean_text(values: &[f64]) -> String {
 fn gains_without(gains: &[f64], others: &[f64]) -> Vec<f64> {
     let mut rest = Vec::new();
     for (gain, other) in gains.iter().zip(others) {
-        let ratio = (1.0 + gain / 100.0) / (1.0 + other / 100.0);
+        let ratio = (100.0 + gain) / (100.0 + other);
         rest.push(100.0 * (ratio - 1.0));
     }
     rest
 }
 
 impl Ends<'_> {
-    /// Simulates these policies on a machine like that of the bench.
-    fn grid(
-        &self,
-        what: &str,
-        bench: &Bench,
-        machine: &Arc<MachineSpec>,
-        candidates: &[Candidate],
-    ) -> Result<Grid> {
-        let what = format!("{what} on {}", bench.name);
-        Grid::few(self.lab, &what, machine, self.mixes, candidates)
+    fn grid(&self, machine: &Arc<MachineSpec>, candidates: &[Candidate]) -> Result<Grid> {
+        Grid::few(self.lab, machine, self.mixes, candidates)
     }
 
     /// A row for each candidate on both machines: its speed, its unfairness, and more cells.
     fn by_candidate(
         &self,
-        what: &str,
         candidates: &[Candidate],
         more: fn(&Grid, usize) -> Vec<Cell>,
     ) -> Result<Vec<Vec<Cell>>> {
         let mut rows = Vec::new();
         for bench in self.benches {
-            let grid = self.grid(what, bench, &bench.spec, candidates)?;
+            let grid = self.grid(&bench.spec, candidates)?;
             for (at, candidate) in candidates.iter().enumerate() {
                 let mut row = vec![
                     Cell::text(bench.channels),
@@ -150,8 +141,7 @@ impl Ends<'_> {
                 machine.memory.gb_per_s_per_channel *= share;
             });
             let spec = refitted(spec)?;
-            let what = format!("perf-fair: {share} of a channel");
-            let grid = Grid::few(self.lab, &what, &spec, &mixes, &candidates)?;
+            let grid = Grid::few(self.lab, &spec, &mixes, &candidates)?;
             let mut row = vec![Cell::number(share, 1)];
             for at in LINUX + 1..candidates.len() {
                 let gains = grid.compared(at, LINUX, Measured::time, gain);
@@ -169,7 +159,7 @@ impl Ends<'_> {
         let mut rows = Vec::new();
         for bench in self.benches {
             let spec = with_long_slices(&bench.spec);
-            let grid = self.grid("slices of 200 ms", bench, &spec, &linux)?;
+            let grid = self.grid(&spec, &linux)?;
             let slices = bench.overall_in(&grid, 0);
             let mut row = vec![Cell::text(bench.channels), Cell::signed(&slices, 1)];
             for at in [ROUND_ROBIN, BANDWIDTH, FAIR, PERF_FAIR] {
@@ -186,7 +176,7 @@ impl Ends<'_> {
     fn missing(&self, draft: &mut Draft) -> Result<()> {
         // The three forms of `fair` stand before those of `perf-fair`.
         let candidates = draft.candidates("missing");
-        let rows = self.by_candidate("what estimates cost", &candidates, |grid, at| {
+        let rows = self.by_candidate(&candidates, |grid, at| {
             vec![match at {
                 3..6 => Cell::mean(&mixes_faster(grid, at, at - 3), 1),
                 _ => Cell::absent(),
@@ -199,8 +189,7 @@ impl Ends<'_> {
     /// How often jobs are measured, and beside whom.
     fn price(&self, draft: &mut Draft) -> Result<()> {
         let candidates = draft.candidates("once");
-        let what = "how often jobs are measured";
-        let rows = self.by_candidate(what, &candidates, |grid, at| {
+        let rows = self.by_candidate(&candidates, |grid, at| {
             vec![
                 Cell::mean(&grid.means(at, Measured::measuring_percent), 1),
                 Cell::mean(&grid.means(at, Measured::idle_while_measuring), 1),
@@ -218,8 +207,8 @@ impl Ends<'_> {
         for bench in self.benches {
             for noise in NOISE {
                 let noisy = changed(&bench.spec, |machine| machine.counters.noise = noise);
-                let what = format!("noise of {} %", plain(100.0 * noise, 0));
-                let grid = self.grid(&what, bench, &Arc::new(noisy), &candidates)?;
+                let noisy = Arc::new(noisy);
+                let grid = self.grid(&noisy, &candidates)?;
                 rows.push(vec![
                     Cell::text(bench.channels),
                     Cell::number(100.0 * noise, 0),
@@ -242,7 +231,7 @@ impl Ends<'_> {
         let mut rows = Vec::new();
         let mut lines = Vec::new();
         for bench in self.benches {
-            let grid = self.grid("the knob", bench, &bench.spec, &candidates)?;
+            let grid = self.grid(&bench.spec, &candidates)?;
             rows.extend(knob_rows(bench, &grid));
             let with_truth = format!("{}, true progress", bench.channels);
             lines.push(knob_curve(bench.channels.to_owned(), bench, &grid, 0));

@@ -72,8 +72,7 @@ impl Bench {
         candidates[FAIR].truth = true;
         candidates[PERF_FAIR].truth = true;
         let spec = machine(name);
-        let what = format!("perf-fair on {name}");
-        let grid = Grid::simulate(lab, &what, &spec, mixes, &candidates, &lab.seeds)?;
+        let grid = Grid::simulate(lab, &spec, mixes, &candidates, &lab.seeds)?;
         let mut groups = Vec::new();
         for mix in 0..grid.mixes {
             groups.push(group(bandwidth(&grid, mix)));

@@ -64,8 +64,11 @@ fn figure_2(draft: &mut Draft, bench: &Bench, mixes: &[String]) {
         series.push(((*policy).to_owned(), bench.speed_ups(at)));
     }
     draft.bars("figure-2-{machine}", mixes.to_vec(), series);
-    let read = (0..mixes.len()).map(|mix| bandwidth(&bench.grid, mix));
-    draft.column("lines read per us", &read.collect::<Vec<_>>());
+    let mut read = Vec::new();
+    for mix in 0..mixes.len() {
+        read.push(bandwidth(&bench.grid, mix));
+    }
+    draft.column("lines read per us", &read);
 }
 
 /// The paper's curves: jobs of mix 9 that have not ended, for the first seed.
@@ -104,11 +107,14 @@ fn by_group(draft: &mut Draft, benches: &[Bench]) {
     draft.table("groups", rows);
 }
 
+fn sizes(errors: &[f64]) -> Vec<f64> {
+    errors.iter().map(|error| error.abs()).collect()
+}
+
 /// The value below which a share of the sizes of the errors of estimated IPC lies, in per cent.
 fn size_of_error(run: &Measured, share: f64) -> Option<f64> {
-    let errors = run.watch.solo_errors.iter();
-    let sizes: Vec<f64> = errors.map(|error| 100.0 * error.abs()).collect();
-    quantile(&sizes, share)
+    let size = quantile(&sizes(&run.watch.solo_errors), share)?;
+    Some(100.0 * size)
 }
 
 fn mean_error(run: &Measured) -> Option<f64> {
@@ -116,9 +122,7 @@ fn mean_error(run: &Measured) -> Option<f64> {
 }
 
 fn mean_size_of_progress_error(run: &Measured) -> Option<f64> {
-    let errors = run.progress_errors();
-    let sizes: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
-    mean(&sizes)
+    mean(&sizes(&run.progress_errors()))
 }
 
 fn spread_of_progress_errors(run: &Measured) -> Option<f64> {
