@@ -1,48 +1,39 @@
 //! Means with their uncertainty, over repetitions with different seeds.
 //!
-//! The only table of Student's t. Only `+ - * /` and square roots are used, so that every machine computes the same digits.
+//! Only `+ - * /` and square roots are used, so that every machine computes the same digits.
 
-/// Quantiles of Student's t distribution: those of 1 to 30 degrees of freedom, and of 31, 60 and 120.
-struct Student {
-    first: [f64; 30],
-    later: [(usize, f64); 3],
+/// Quantiles of Student's t distribution: degrees of freedom, and the quantiles of 95 % and 99 % intervals.
+const STUDENT: &str = include_str!("student.txt");
+
+/// The columns of that table.
+#[derive(Clone, Copy)]
+enum Level {
+    P95 = 1,
+    P99 = 2,
 }
 
-const T_95: Student = Student {
-    first: [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-        2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
-        2.052, 2.048, 2.045, 2.042,
-    ],
-    later: [(31, 2.042), (60, 2.000), (120, 1.980)],
-};
-
-const T_99: Student = Student {
-    first: [
-        63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055, 3.012,
-        2.977, 2.947, 2.921, 2.898, 2.878, 2.861, 2.845, 2.831, 2.819, 2.807, 2.797, 2.787, 2.779,
-        2.771, 2.763, 2.756, 2.750,
-    ],
-    later: [(31, 2.750), (60, 2.660), (120, 2.617)],
-};
-
-impl Student {
-    /// The quantile of the next lower number of degrees in the table, which makes intervals slightly too wide.
-    fn quantile(&self, degrees: usize) -> f64 {
-        let later = self.later.iter().rfind(|(from, _)| degrees >= *from);
-        match (degrees, later) {
-            (0, _) => f64::INFINITY,
-            (_, Some((_, quantile))) => *quantile,
-            _ => self.first[degrees - 1],
+/// The quantile of the next lower number of degrees in the table, which makes intervals slightly too wide.
+fn quantile_of_student(degrees: usize, level: Level) -> f64 {
+    let mut quantile = f64::INFINITY;
+    for line in STUDENT.lines().skip(1) {
+        let numbers: Vec<f64> = line.split_whitespace().flat_map(str::parse).collect();
+        if numbers[0] as usize > degrees {
+            break;
         }
+        quantile = numbers[level as usize];
     }
+    quantile
+}
 
-    /// Half of the width of the interval of the mean of these values; `None` with fewer than two.
-    fn half_width(&self, values: &[f64], mean: f64) -> Option<f64> {
-        let n = values.len() as f64;
-        let squares: f64 = squares(values, mean);
-        (n > 1.0).then(|| self.quantile(values.len() - 1) * (squares / (n - 1.0) / n).sqrt())
+/// Half of the width of the interval of the mean of these values; `None` with fewer than two.
+fn half_width(values: &[f64], mean: f64, level: Level) -> Option<f64> {
+    if values.len() < 2 {
+        return None;
     }
+    let n = values.len() as f64;
+    let variance = squares(values, mean) / (n - 1.0);
+    let quantile = quantile_of_student(values.len() - 1, level);
+    Some(quantile * (variance / n).sqrt())
 }
 
 /// The sum of the squared differences from the mean.
@@ -64,7 +55,7 @@ impl Estimate {
     /// The mean of these values and its interval; `None` if there are none, or one is not finite.
     pub(crate) fn of(values: &[f64]) -> Option<Estimate> {
         let mean = finite_mean(values)?;
-        let half_width = T_95.half_width(values, mean);
+        let half_width = half_width(values, mean, Level::P95);
         Some(Estimate { mean, half_width })
     }
 
@@ -78,38 +69,35 @@ impl Estimate {
 /// Whether the 99 % interval of the mean excludes zero. `None` with fewer than two values, or if one is not finite.
 pub(crate) fn is_sure(values: &[f64]) -> Option<bool> {
     let mean = finite_mean(values)?;
-    Some(mean.abs() > T_99.half_width(values, mean)?)
+    Some(mean.abs() > half_width(values, mean, Level::P99)?)
 }
 
 fn finite_mean(values: &[f64]) -> Option<f64> {
-    mean(values).filter(|_| values.iter().all(|value| value.is_finite()))
+    let mean = mean(values)?;
+    let are_finite = values.iter().all(|value| value.is_finite());
+    are_finite.then_some(mean)
 }
 
 /// The geometric mean; `None` if there are no values, or one is not positive.
 pub(crate) fn geometric_mean(values: &[f64]) -> Option<f64> {
-    if values.is_empty()
-        || values
-            .iter()
-            .any(|&value| !(value > 0.0 && value.is_finite()))
-    {
+    if values.is_empty() {
         return None;
     }
-    // Roots of the single values, so that the product can't leave the range of numbers.
-    Some(
-        values
-            .iter()
-            .map(|&value| root(value, values.len()))
-            .product(),
-    )
+    let mut product = 1.0;
+    for &value in values {
+        if value <= 0.0 || !value.is_finite() {
+            return None;
+        }
+        // Roots of the single values, so that the product can't leave the range of numbers.
+        product *= root(value, values.len());
+    }
+    Some(product)
 }
 
 /// The positive `n`-th root of a positive number, by halving the interval that it lies in.
 fn root(value: f64, n: usize) -> f64 {
-    let (mut low, mut high) = if value < 1.0 {
-        (value, 1.0)
-    } else {
-        (1.0, value)
-    };
+    let mut low = value.min(1.0);
+    let mut high = value.max(1.0);
     for _ in 0..2_000 {
         let middle = 0.5 * (low + high);
         if middle <= low || middle >= high {
@@ -126,7 +114,11 @@ fn root(value: f64, n: usize) -> f64 {
 
 /// The arithmetic mean; `None` if there are no values.
 pub(crate) fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    if values.is_empty() {
+        return None;
+    }
+    let sum: f64 = values.iter().sum();
+    Some(sum / values.len() as f64)
 }
 
 /// The standard deviation of these values themselves; `None` if there are none.
@@ -138,16 +130,23 @@ pub(crate) fn deviation(values: &[f64]) -> Option<f64> {
 /// The sample standard deviation; `None` with fewer than two values, or if one is not finite.
 pub(crate) fn sample_deviation(values: &[f64]) -> Option<f64> {
     let mean = finite_mean(values)?;
+    if values.len() < 2 {
+        return None;
+    }
     let degrees = values.len() as f64 - 1.0;
-    (degrees > 0.0).then(|| (squares(values, mean) / degrees).sqrt())
+    let variance = squares(values, mean) / degrees;
+    Some(variance.sqrt())
 }
 
 /// A figure over several lists of one value for each repetition, by repetition.
 pub(crate) fn over(lists: &[Vec<f64>], of: impl Fn(&[f64]) -> Option<f64>) -> Vec<f64> {
     let repetitions = lists.iter().map(Vec::len).min().unwrap_or(0);
-    (0..repetitions)
-        .filter_map(|at| of(&lists.iter().map(|list| list[at]).collect::<Vec<_>>()))
-        .collect()
+    let mut figures = Vec::new();
+    for at in 0..repetitions {
+        let values: Vec<f64> = lists.iter().map(|list| list[at]).collect();
+        figures.extend(of(&values));
+    }
+    figures
 }
 
 /// The median; 0 of nothing.
@@ -163,7 +162,8 @@ pub(crate) fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let at = share.clamp(0.0, 1.0) * last as f64;
     let below = at as usize;
     let above = (below + 1).min(last);
-    Some(sorted[below] + (sorted[above] - sorted[below]) * (at - below as f64))
+    let (below, part) = (sorted[below], at - below as f64);
+    Some(below + (sorted[above] - below) * part)
 }
 
 #[cfg(test)]

@@ -110,14 +110,12 @@ fn spread(outcomes: &[Outcome], mixes: usize, candidate: usize, name: &str) -> O
 fn whole_blocks(design: &Design, outcomes: &[Outcome]) -> BTreeSet<u32> {
     let runs = design.mixes.len() * design.candidates.len();
     let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
-    outcomes
-        .iter()
-        .for_each(|outcome| *counts.entry(outcome.trial.block).or_default() += 1);
-    counts
-        .into_iter()
-        .filter(|&(_, count)| count == runs)
-        .map(|(block, _)| block)
-        .collect()
+    for outcome in outcomes {
+        let count = counts.entry(outcome.trial.block).or_default();
+        *count += 1;
+    }
+    counts.retain(|_, count| *count == runs);
+    counts.into_keys().collect()
 }
 
 /// The runs of those blocks: figures and changes are of the same runs.

@@ -13,6 +13,7 @@
 use crate::comparison::design::{Design, Means, Trial};
 use crate::comparison::figures::Outcome;
 use cosched_report::{Record, SoloFile};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -132,8 +133,7 @@ impl Store {
             #[serde(default)]
             schema: String,
         }
-        let head: Head =
-            serde_json::from_str(&text).map_err(|error| StoreError::other(&file, error))?;
+        let head: Head = parse(&file, &text)?;
         if head.schema != COMPARE_SCHEMA {
             let what = format!(
                 "expected the schema {COMPARE_SCHEMA}, found `{}`",
@@ -141,8 +141,7 @@ impl Store {
             );
             return Err(StoreError::other(&file, what));
         }
-        let manifest: Manifest =
-            serde_json::from_str(&text).map_err(|error| StoreError::other(&file, error))?;
+        let manifest: Manifest = parse(&file, &text)?;
         let design = &manifest.design;
         if design.mixes.is_empty() || design.baseline >= design.candidates.len() {
             let what = "it has no mix, or its baseline is no candidate";
@@ -283,6 +282,10 @@ impl Store {
         blocks.sort_unstable();
         Ok(blocks)
     }
+}
+
+fn parse<T: DeserializeOwned>(file: &Path, text: &str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|error| StoreError::other(file, error))
 }
 
 fn read(file: &Path) -> Result<String, StoreError> {

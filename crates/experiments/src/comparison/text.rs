@@ -32,15 +32,19 @@ const MAX_SHOWN: f64 = 4.0;
 /// A change from the baseline in words: by how much it is more or less, with the ends of the 95 % interval in brackets.
 pub fn change_text(change: &Change) -> String {
     let is_less = change.mean < 0.0;
-    let ends = match change.interval {
-        None => String::new(),
-        Some((_, high)) if high > MAX_SHOWN => " (the blocks differ too much to say)".to_owned(),
-        // Both ends have the sense of the word.
-        Some((low, high)) if is_less => format!(" ({} to {})", percent(-high), percent(-low)),
-        Some((low, high)) => format!(" ({} to {})", percent(low), percent(high)),
-    };
     let word = if is_less { "less" } else { "more" };
-    format!("{} % {word}{ends}", percent(change.mean.abs()))
+    let size = percent(change.mean.abs());
+    let Some((low, high)) = change.interval else {
+        return format!("{size} % {word}");
+    };
+    if high > MAX_SHOWN {
+        return format!("{size} % {word} (the blocks differ too much to say)");
+    }
+    // Both ends have the sense of the word.
+    let (from, to) = if is_less { (-high, -low) } else { (low, high) };
+    let from = percent(from);
+    let to = percent(to);
+    format!("{size} % {word} ({from} to {to})")
 }
 
 /// A verdict in words.
@@ -56,42 +60,49 @@ pub fn verdict_text(comparison: &Comparison) -> String {
 fn no_difference_text(comparison: &Comparison) -> String {
     let change = comparison.change.as_ref().ok();
     let ends = change.and_then(|change| change.interval);
-    let is_likely = ends.is_some_and(|(low, high)| low > 0.0 || high < 0.0);
-    let shown = if is_likely {
-        "likely, but not sure"
-    } else {
-        "no difference shown"
+    let shown = match ends {
+        Some((low, high)) if low > 0.0 || high < 0.0 => "likely, but not sure",
+        _ => "no difference shown",
     };
-    match comparison.more_blocks {
-        None => shown.to_owned(),
-        Some(more) => {
-            let more = count(u64::from(more), "more block");
-            format!("{shown}; about {more} to see {} %", 100.0 * WORTH)
-        }
-    }
+    let Some(more) = comparison.more_blocks else {
+        return shown.to_owned();
+    };
+    let more = count(u64::from(more), "more block");
+    let percent = 100.0 * WORTH;
+    format!("{shown}; about {more} to see {percent} %")
 }
 
 /// The cells of a metric's table, the head first.
 fn cells(answer: &Answer, judged: &Judged) -> Vec<Vec<String>> {
     let design = &answer.manifest.design;
     let baseline = visible(&design.candidates[design.baseline].name);
-    let mut head = ["candidate", "least", "median", "greatest"]
-        .map(str::to_owned)
-        .to_vec();
-    head.extend([format!("against {baseline}"), "verdict".to_owned()]);
-    let mut rows = vec![head];
+    let head = [
+        "candidate",
+        "least",
+        "median",
+        "greatest",
+        &format!("against {baseline}"),
+        "verdict",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
     for (at, candidate) in design.candidates.iter().enumerate() {
         let mut row = vec![visible(&candidate.name)];
         row.extend(spread_cells(judged.spreads[at].as_ref()));
         let compared = judged.over_all.iter().find(|one| one.candidate == at);
-        row.extend(match compared.map(|one| (one, &one.change)) {
+        row.extend(match compared {
             None => ["the baseline".to_owned(), String::new()],
-            Some((one, Ok(change))) => [change_text(change), verdict_text(one)],
-            Some((_, Err(why))) => ["-".to_owned(), why.clone()],
+            Some(comparison) => comparison_cells(comparison),
         });
         rows.push(row);
     }
     rows
+}
+
+fn comparison_cells(comparison: &Comparison) -> [String; 2] {
+    match &comparison.change {
+        Ok(change) => [change_text(change), verdict_text(comparison)],
+        Err(why) => ["-".to_owned(), why.clone()],
+    }
 }
 
 fn spread_cells(spread: Option<&Spread>) -> [String; 3] {
@@ -190,8 +201,9 @@ pub fn text(answer: &Answer, width: usize) -> String {
     out.push('\n');
     paragraph(&mut out, width, LEVELS);
     for (doubt, trials) in answer.doubts() {
-        let doubt = format!("{}: {}", runs_text(answer, &trials), visible(&doubt));
-        paragraph(&mut out, width, &doubt);
+        let runs = runs_text(answer, &trials);
+        let doubt = visible(&doubt);
+        paragraph(&mut out, width, &format!("{runs}: {doubt}"));
     }
     for note in &answer.notes {
         paragraph(&mut out, width, &visible(note));
@@ -255,7 +267,8 @@ pub fn markdown(answer: &Answer) -> String {
     };
     let _ = writeln!(out, "{simulated}{}. {LEVELS}", cell(&what(answer)));
     for judged in &answer.judged {
-        let (name, meaning) = (judged.metric.name, cell(&meaning(answer, judged)));
+        let name = judged.metric.name;
+        let meaning = cell(&meaning(answer, judged));
         let _ = writeln!(out, "\n## {name}\n\n{meaning}.\n");
         for (at, row) in cells(answer, judged).iter().enumerate() {
             markdown_row(&mut out, row.iter().map(|text| cell(text)));
@@ -272,8 +285,9 @@ pub fn markdown(answer: &Answer) -> String {
         out.push_str("\n## Doubtful\n\n");
     }
     for (doubt, trials) in doubts {
-        let (runs, doubt) = (runs_text(answer, &trials), visible(&doubt));
-        let _ = writeln!(out, "- {}: {}", cell(&runs), cell(&doubt));
+        let runs = cell(&runs_text(answer, &trials));
+        let doubt = cell(&visible(&doubt));
+        let _ = writeln!(out, "- {runs}: {doubt}");
     }
     for note in &answer.notes {
         let _ = writeln!(out, "- {}", cell(&visible(note)));
@@ -293,11 +307,8 @@ fn markdown_of_mixes(out: &mut String, design: &Design, judged: &Judged) {
     out.push('\n');
     markdown_row(out, head.map(|name| cell(&visible(name))));
     let _ = writeln!(out, "| --- |{}", " --- |".repeat(others.len()));
-    for (mix, of_mix) in design
-        .mixes
-        .iter()
-        .zip(judged.by_mix.chunks(others.len().max(1)))
-    {
+    let by_mix = judged.by_mix.chunks(others.len().max(1));
+    for (mix, of_mix) in design.mixes.iter().zip(by_mix) {
         let changes = of_mix.iter().map(|one| match &one.change {
             Ok(change) => change_text(change),
             Err(_) => "-".to_owned(),
@@ -317,20 +328,16 @@ pub fn csv(answer: &Answer) -> String {
             mix,
             candidate,
         } = outcome.trial;
-        let (mix, candidate) = (
-            csv_field(&design.mixes[mix].name),
-            csv_field(&design.candidates[candidate].name),
-        );
+        let mix = csv_field(&design.mixes[mix].name);
+        let candidate = csv_field(&design.candidates[candidate].name);
         let policy = csv_field(outcome.policy.as_deref().unwrap_or_default());
+        let run = format!("{block},{mix},{candidate},{policy}");
         for (name, value) in &outcome.figures {
-            let _ = writeln!(out, "{block},{mix},{candidate},{policy},{name},{value},");
+            let _ = writeln!(out, "{run},{name},{value},");
         }
         for (name, why) in &outcome.absent {
-            let _ = writeln!(
-                out,
-                "{block},{mix},{candidate},{policy},{name},,{}",
-                csv_field(why)
-            );
+            let why = csv_field(why);
+            let _ = writeln!(out, "{run},{name},,{why}");
         }
     }
     out

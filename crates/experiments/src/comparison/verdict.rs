@@ -148,22 +148,24 @@ fn odd_blocks(logs: &BTreeMap<u32, f64>) -> Vec<u32> {
     if logs.len() < 4 {
         return Vec::new();
     }
-    let middle = median(&logs.values().copied().collect::<Vec<_>>());
-    let distances: Vec<f64> = logs.values().map(|log| (log - middle).abs()).collect();
-    let most = (ODD * 1.4826 * median(&distances)).max(LEAST_ODD);
-    let blocks = logs.keys().zip(distances);
-    blocks
-        .filter(|(_, distance)| *distance > most)
-        .map(|(block, _)| *block)
-        .collect()
+    let mut values: Vec<f64> = logs.values().copied().collect();
+    let middle = median(&values);
+    for value in &mut values {
+        *value = (*value - middle).abs();
+    }
+    let most = (ODD * 1.4826 * median(&values)).max(LEAST_ODD);
+    let mut odd: Vec<u32> = logs.keys().copied().collect();
+    odd.retain(|block| (logs[block] - middle).abs() > most);
+    odd
 }
 
 /// Why there is nothing to compare.
 fn why_none(outcomes: &[Outcome], mixes: &[usize], who: [usize; 2], metric: &str) -> String {
-    let of = outcomes.iter().filter(|outcome| {
-        who.contains(&outcome.trial.candidate) && mixes.contains(&outcome.trial.mix)
-    });
-    for outcome in of {
+    for outcome in outcomes {
+        let Trial { mix, candidate, .. } = outcome.trial;
+        if !who.contains(&candidate) || !mixes.contains(&mix) {
+            continue;
+        }
         match (outcome.figure(metric), outcome.absent.get(metric)) {
             (None, Some(why)) => return why.clone(),
             (None, None) if outcome.is_command() => {
@@ -194,7 +196,10 @@ pub fn compare(
     name: &str,
     mix: Option<usize>,
 ) -> Comparison {
-    let mixes: Vec<usize> = mix.map_or_else(|| (0..design.mixes.len()).collect(), |mix| vec![mix]);
+    let mixes: Vec<usize> = match mix {
+        Some(mix) => vec![mix],
+        None => (0..design.mixes.len()).collect(),
+    };
     let logs = logarithms(outcomes, &mixes, (candidate, design.baseline), name);
     let values: Vec<f64> = logs.values().copied().collect();
     let mut comparison = Comparison {

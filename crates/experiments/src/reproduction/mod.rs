@@ -10,7 +10,6 @@ mod bandwidth;
 mod efs;
 mod engine;
 mod lucky;
-mod paper;
 mod perf_fair;
 
 pub use engine::findings::Findings;
@@ -97,18 +96,14 @@ pub fn reproduce(request: &Request, pool: Pool<'_>) -> Result<Findings> {
     let solo_ms = if request.quick { 10_000 } else { 100_000 };
     let mut chapters = Vec::with_capacity(all);
     for (number, experiment) in request.experiments.iter().enumerate() {
-        let progress = |what: &str, done: usize, of: usize| {
-            (pool.progress)(&format!("part {} of {all}, {what}", number + 1), done, of)
-        };
-        chapters.push((experiment.chapter)(&Lab {
-            pool: Pool {
-                progress: &progress,
-                ..pool
-            },
+        let lab = Lab {
+            chapter: format!("part {} of {all}, {}", number + 1, experiment.name),
+            pool,
             seeds: request.seeds(),
             solo: Nanos::from_ms(solo_ms),
             quick: request.quick,
-        })?);
+        };
+        chapters.push((experiment.chapter)(&lab)?);
     }
     Ok(Findings {
         command: request.command(),

@@ -2,9 +2,8 @@
 
 use super::{Bench, CORES, LINUX};
 use crate::reproduction::engine::{
-    Axes, Candidate, Cell, Chapter, Grid, Measured, Mix, Result, Verdict, curves, plain, program,
+    Candidate, Cell, Draft, Grid, Measured, Mix, Result, plain, program,
 };
-use crate::reproduction::paper::efs as paper;
 use crate::statistics::{deviation, mean, over};
 use cosched_core::model::bus;
 use cosched_report::chart::Curve;
@@ -16,12 +15,15 @@ use std::sync::Arc;
 pub(super) fn mu(machine: &MachineSpec) -> f64 {
     let mut params = machine.params.iter();
     let found = params.find(|(name, _)| name == "mu_trans_per_us");
-    found.map_or(paper::MU, |(_, value)| value.parse().unwrap_or(paper::MU))
+    let (_, value) = found.expect("the machine has the parameters of EFS");
+    value.parse().unwrap_or(f64::NAN)
 }
 
 /// The share of time for which a program keeps the bus busy when it is alone.
 pub(super) fn solo_utilisation(machine: &Arc<MachineSpec>, program: &Arc<ProgramSpec>) -> f64 {
-    (rates(machine, program, 1, FIT_LENGTH).lines_per_ns * 1e3 / mu(machine)).min(0.999)
+    let rates = rates(machine, program, 1, FIT_LENGTH);
+    let lines_per_us = rates.lines_per_ns * 1e3;
+    (lines_per_us / mu(machine)).min(0.999)
 }
 
 /// The program `bus-60` with so many misses at once, and so many times the cycles in the core.
@@ -39,15 +41,18 @@ pub(super) fn synthetic(
     demand: f64,
     at_once: f64,
 ) -> Option<Arc<ProgramSpec>> {
-    let name = format!("bus-{}-{}", plain(100.0 * demand, 0), plain(at_once, 0));
+    let percent = plain(100.0 * demand, 0);
+    let name = format!("bus-{percent}-{at_once}");
     // More time in the core between two reads means less use of the bus.
     let (mut low, mut high) = (0.02, 64.0);
-    if solo_utilisation(machine, &like_bus_60(low, at_once, name.clone())) < demand {
+    let greediest = like_bus_60(low, at_once, name.clone());
+    if solo_utilisation(machine, &greediest) < demand {
         return None;
     }
     for _ in 0..40 {
         let middle = 0.5 * (low + high);
-        if solo_utilisation(machine, &like_bus_60(middle, at_once, name.clone())) > demand {
+        let made = like_bus_60(middle, at_once, name.clone());
+        if solo_utilisation(machine, &made) > demand {
             low = middle
         } else {
             high = middle
@@ -115,7 +120,7 @@ fn simulate(bench: &Bench<'_>, programs: &[Arc<ProgramSpec>]) -> Result<Vec<Poin
     let linux = [Candidate::new("linux")];
     let mixes = programs.iter().map(|program| bench.four_of(program));
     let mixes: Vec<Mix> = mixes.collect();
-    let grid = Grid::few(bench.lab, "efs: Figure 4", &bench.slow, &mixes, &linux)?;
+    let grid = Grid::few(bench.lab, &bench.slow, &mixes, &linux)?;
     let mut points = Vec::new();
     for (at, program) in programs.iter().enumerate() {
         points.push(Point {
@@ -128,64 +133,51 @@ fn simulate(bench: &Bench<'_>, programs: &[Arc<ProgramSpec>]) -> Result<Vec<Poin
 }
 
 /// Throughput of four identical tasks against what one needs of the bus alone.
-pub(super) fn figure_4(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
-    let made = (1..=10).map(|tenth| program(&format!("bus-{}", 10 * tenth)));
-    let made: Vec<Arc<ProgramSpec>> = made.collect();
-    let points = simulate(bench, &[&made[..], &bench.programs].concat())?;
-    let (made, real) = points.split_at(made.len());
-    draw_figure_4(chapter, made, real);
-    chapter.table(
-        "efs-figure-4-points",
-        "The points of Figure 4: solo utilisation in per cent, throughput by the model, throughput here.",
-        ["program", "solo utilisation, %", "model", "here"],
-        points.iter().map(Point::row).collect(),
-    );
+pub(super) fn figure_4(draft: &mut Draft, bench: &Bench<'_>) -> Result<()> {
+    let mut programs = Vec::new();
+    for percent in (10..=100).step_by(10) {
+        programs.push(program(&format!("bus-{percent}")));
+    }
+    let synthetic = programs.len();
+    programs.extend_from_slice(&bench.programs);
+    let points = simulate(bench, &programs)?;
+    let (made, real) = points.split_at(synthetic);
+    draw_figure_4(draft, made, real);
+    let rows = points.iter().map(Point::row);
+    draft.table("figure-4-points", rows.collect());
     let below = real.iter().filter(|point| point.is_below_model()).count();
-    chapter.text(format!(
-        "Of {} SPEC programs {below} lie more than 1 % below the model.",
-        bench.programs.len()
-    ));
-    judge_figure_4(chapter, made);
+    draft.value("programs", real.len());
+    draft.value("below", below);
+    draft.text("below-model");
+    judge_figure_4(draft, made);
     Ok(())
 }
 
-fn judge_figure_4(chapter: &mut Chapter, made: &[Point]) {
-    let differences = made
-        .iter()
-        .map(|point| off(model(point.demand), &point.throughput));
-    let differences: Vec<Vec<f64>> = differences.collect();
-    let most = over(&differences, |values| {
-        values.iter().map(|off| off.abs()).reduce(f64::max)
-    });
-    let spread = over(&differences, deviation);
-    let what = "Figure 4: greatest difference of the synthetic program from the model, %";
-    chapter.judge(Verdict::at_most(what, paper::FIGURE_4_MOST, 1, &most));
-    let what = "Figure 4: standard deviation of that difference, %";
-    chapter.judge(Verdict::size(what, paper::FIGURE_4_DEVIATION, 1, &spread));
+fn greatest_size(values: &[f64]) -> Option<f64> {
+    values.iter().map(|value| value.abs()).reduce(f64::max)
 }
 
-fn draw_figure_4(chapter: &mut Chapter, made: &[Point], real: &[Point]) {
+fn judge_figure_4(draft: &mut Draft, made: &[Point]) {
+    let mut differences = Vec::new();
+    for point in made {
+        differences.push(off(model(point.demand), &point.throughput));
+    }
+    draft.judge("figure-4-most", &over(&differences, greatest_size));
+    draft.judge("figure-4-deviation", &over(&differences, deviation));
+}
+
+fn draw_figure_4(draft: &mut Draft, made: &[Point], real: &[Point]) {
     let percent = (0..100).map(f64::from);
     let modelled = percent.map(|percent| (percent, model(percent / 100.0)));
     let modelled = modelled.filter(|(_, throughput)| throughput.is_finite());
-    let [made, real] = [made, real].map(|points| points.iter().map(Point::place).collect());
-    chapter.heading("Figure 4: throughput of four identical tasks");
-    chapter.figure(curves(
-        "efs-figure-4".to_owned(),
-        "Throughput of four identical tasks, against the share of the bus that one uses alone: EFS's model, synthetic programs \
-         that only miss, and SPEC CPU2006 programs, which also destroy each other's cache."
-            .to_owned(),
-        Axes {
-            x: "solo utilisation of the bus, %",
-            y: "throughput",
-            decimals: 2,
-        },
-        vec![
-            Curve::line("model (Eqs. 10-12)".to_owned(), modelled.collect()),
-            Curve::line("synthetic".to_owned(), made),
-            Curve::points("SPEC CPU2006".to_owned(), real),
-        ],
-    ));
+    let made = made.iter().map(Point::place).collect();
+    let real = real.iter().map(Point::place).collect();
+    let lines = vec![
+        Curve::line("model (Eqs. 10-12)".to_owned(), modelled.collect()),
+        Curve::line("synthetic".to_owned(), made),
+        Curve::points("SPEC CPU2006".to_owned(), real),
+    ];
+    draft.curves("figure-4", lines);
 }
 
 /// By how many per cent the model is above the throughput of four copies of a synthetic program.
@@ -196,15 +188,14 @@ fn model_against_synthetic(bench: &Bench<'_>, demand: f64, at_once: f64) -> Resu
     };
     let linux = [Candidate::new("linux")];
     let mixes = [bench.four_of(&program)];
-    let what = format!("efs: Figure 4, {} misses at once", plain(at_once, 0));
-    let grid = Grid::few(bench.lab, &what, machine, &mixes, &linux)?;
+    let grid = Grid::few(bench.lab, machine, &mixes, &linux)?;
     let model = model(solo_utilisation(machine, &program));
     let off = off(model, &grid.values(0, LINUX, throughput));
     Ok(Cell::signed(&off, 1))
 }
 
 /// Figure 4 with programs that wait for fewer misses at once.
-pub(super) fn causes(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
+pub(super) fn causes(draft: &mut Draft, bench: &Bench<'_>) -> Result<()> {
     let demands = [0.1, 0.2, 0.3, 0.4];
     let mut rows = Vec::new();
     for at_once in FEWER_AT_ONCE {
@@ -214,20 +205,6 @@ pub(super) fn causes(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
         }
         rows.push(row);
     }
-    chapter.text(
-        "**Figure 4.** EFS's model counts every access that finds the bus busy as lost time, also where the bus is mostly free. \
-         Programs with many misses under way at once hide such short waits, so four of them get more than the model says, most \
-         of all where each uses a fifth of the bus. With fewer misses at once the synthetic program comes nearer to the model. \
-         The paper's program filled the bus alone, which here takes 40 misses at once. So it can't have had fewer, but its waits \
-         overlapped less.",
-    );
-    let columns = demands.map(|demand| format!("{} % alone", plain(100.0 * demand, 0)));
-    chapter.table(
-        "efs-figure-4-causes",
-        "The model against the throughput of four copies, in per cent, by the misses that a program has under way at once and by \
-         what one copy uses of the bus alone.",
-        [&["misses at once".to_owned()], &columns[..]].concat(),
-        rows,
-    );
+    draft.table("figure-4-causes", rows);
     Ok(())
 }

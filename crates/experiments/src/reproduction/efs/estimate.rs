@@ -2,15 +2,15 @@
 
 use super::bus::{AT_ONCE, FEWER_AT_ONCE, mu, solo_utilisation, synthetic};
 use super::{Bench, LINUX};
-use crate::reproduction::engine::{
-    Axes, Candidate, Cell, Chapter, Grid, Measured, Mix, Result, Verdict, curves, plain,
-};
-use crate::reproduction::paper::efs as paper;
+use crate::reproduction::engine::{Candidate, Cell, Draft, Grid, Measured, Mix, Result};
 use crate::statistics::{mean, over};
 use cosched_core::model::bus;
 use cosched_core::{Nanos, TaskId};
 use cosched_report::chart::Curve;
 use cosched_sim::Work;
+
+/// Solo utilisation of the program that is estimated.
+const OBSERVED: f64 = 0.57;
 
 /// Estimates of the solo utilisation of a program beside another one, by seed; all in per cent.
 struct Estimates {
@@ -29,17 +29,17 @@ struct Beside {
 
 /// What a job used of the bus while it was watched.
 fn used(run: &Measured, job: u32, mu: f64) -> f64 {
-    let counted = run.watch.lines.get(&TaskId(job));
-    counted.map_or(0.0, |&(lines, ns)| {
-        lines as f64 * 1e3 / ns.max(1) as f64 / mu
-    })
+    match run.watch.lines.get(&TaskId(job)) {
+        Some(&(lines, ns)) => lines as f64 * 1e3 / ns.max(1) as f64 / mu,
+        None => 0.0,
+    }
 }
 
 impl Beside {
     /// Estimates for a program that uses 57 % of the bus alone, from simulated counters. `None` if no program can use as much.
     fn simulate(bench: &Bench<'_>, at_once: f64, others: &[u32]) -> Result<Option<Beside>> {
         let machine = &bench.slow;
-        let Some(observed) = synthetic(machine, paper::FIGURE_6_SOLO, at_once) else {
+        let Some(observed) = synthetic(machine, OBSERVED, at_once) else {
             return Ok(None);
         };
         let work = Work::SoloTime(Nanos::from_ms(20_000));
@@ -62,12 +62,12 @@ impl Beside {
             noted: Nanos::from_ms(10_000),
             ..Candidate::new("linux")
         }];
-        let what = format!("efs: Figure 6, {} misses at once", plain(at_once, 0));
-        let grid = Grid::few(bench.lab, &what, machine, &mixes, &watched)?;
-        let of_mixes = demands.into_iter().enumerate();
-        let estimates = of_mixes
-            .map(|(mix, other)| Estimates::of(other, grid.runs(mix, LINUX), mu(machine)))
-            .collect();
+        let grid = Grid::few(bench.lab, machine, &mixes, &watched)?;
+        let mut estimates = Vec::new();
+        for (mix, demand) in demands.into_iter().enumerate() {
+            let runs = grid.runs(mix, LINUX);
+            estimates.push(Estimates::of(demand, runs, mu(machine)));
+        }
         let truth = 100.0 * solo_utilisation(machine, &observed);
         Ok(Some(Beside { truth, estimates }))
     }
@@ -77,16 +77,20 @@ impl Beside {
         let mut sizes = Vec::new();
         for beside in &self.estimates {
             let values = of(beside).iter();
-            sizes.push(values.map(|value| (value - self.truth).abs()).collect());
+            let errors = values.map(|value| (value - self.truth).abs());
+            sizes.push(errors.collect());
         }
         over(&sizes, mean)
     }
 
     fn points(&self, of: impl Fn(&Estimates) -> &Vec<f64>) -> Vec<(f64, f64)> {
-        let estimates = self.estimates.iter();
-        estimates
-            .filter_map(|beside| Some((beside.other, mean(of(beside))?)))
-            .collect()
+        let mut points = Vec::new();
+        for beside in &self.estimates {
+            if let Some(estimate) = mean(of(beside)) {
+                points.push((beside.other, estimate));
+            }
+        }
+        points
     }
 }
 
@@ -96,7 +100,8 @@ impl Estimates {
         for run in runs {
             let (mine, theirs) = (used(run, 0, mu), used(run, 1, mu));
             additive.push(100.0 * mine);
-            if let Ok(solo) = bus::solo_utilisation(mine, (1.0 - mine - theirs).max(1e-6)) {
+            let free = (1.0 - mine - theirs).max(1e-6);
+            if let Ok(solo) = bus::solo_utilisation(mine, free) {
                 by_eq_9.push(100.0 * solo);
             }
         }
@@ -109,28 +114,21 @@ impl Estimates {
 }
 
 /// Solo utilisation estimated beside another program, by Eq. 9 and by the additive model.
-pub(super) fn figure_6(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
+pub(super) fn figure_6(draft: &mut Draft, bench: &Bench<'_>) -> Result<()> {
     let others = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
     let Some(found) = Beside::simulate(bench, AT_ONCE, &others)? else {
         return Ok(());
     };
     let truth = vec![(0.0, found.truth), (100.0, found.truth)];
-    chapter.heading("Figure 6: solo utilisation, estimated beside another program");
-    chapter.figure(curves(
-        "efs-figure-6".to_owned(),
-        "Estimates of a solo utilisation of 57 % beside another program: from simulated counters, by the other's use of the bus."
-            .to_owned(),
-        Axes {
-            x: "solo utilisation of the other, %",
-            y: "estimate, %",
-            decimals: 1,
-        },
-        vec![
-            Curve::line("by Eq. 9".to_owned(), found.points(|one| &one.by_eq_9)),
-            Curve::line("truth".to_owned(), truth),
-            Curve::line("additive model".to_owned(), found.points(|one| &one.additive)),
-        ],
-    ));
+    let lines = vec![
+        Curve::line("by Eq. 9".to_owned(), found.points(|one| &one.by_eq_9)),
+        Curve::line("truth".to_owned(), truth),
+        Curve::line(
+            "additive model".to_owned(),
+            found.points(|one| &one.additive),
+        ),
+    ];
+    draft.curves("figure-6", lines);
     let rows = found.estimates.iter().map(|one| {
         vec![
             Cell::number(one.other, 0),
@@ -139,23 +137,16 @@ pub(super) fn figure_6(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
             Cell::mean(&one.additive, 1),
         ]
     });
-    chapter.table(
-        "efs-figure-6-numbers",
-        "The estimates of Figure 6, in per cent.",
-        ["other, %", "truth", "by Eq. 9", "additive"],
-        rows.collect(),
-    );
-    let errors = [
-        ("additive", found.errors(|one| &one.additive)),
-        ("Eq. 9", found.errors(|one| &one.by_eq_9)),
-    ];
-    let what = "error of the estimate of a solo utilisation of 57 % (Figure 6)";
-    chapter.judge(Verdict::order(what, &["additive", "Eq. 9"], &errors));
+    draft.table("figure-6-numbers", rows.collect());
+    draft.judge_order("figure-6", |name| match name {
+        "additive" => found.errors(|one| &one.additive),
+        _ => found.errors(|one| &one.by_eq_9),
+    });
     Ok(())
 }
 
 /// Figure 6 with programs that wait for fewer misses at once.
-pub(super) fn causes(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
+pub(super) fn causes(draft: &mut Draft, bench: &Bench<'_>) -> Result<()> {
     // With few misses at once a program can't use much more.
     let others = [10, 20, 30, 40, 50];
     let mut rows = Vec::new();
@@ -169,18 +160,6 @@ pub(super) fn causes(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
             Cell::mean(&found.errors(|one| &one.additive), 1),
         ]);
     }
-    chapter.text(
-        "**Figure 6.** Eq. 9 counts every access that finds the bus busy as lost time. The synthetic program here has enough \
-         misses under way at once to fill the bus alone. It hardly waits until the bus is full, and then no free share is left \
-         that shows its demand. The less waits overlap, the nearer Eq. 9 comes, and the worse the additive model. So the \
-         difference is due to how waits overlap, as in Figure 4.",
-    );
-    chapter.table(
-        "efs-figure-6-causes",
-        "Mean size of the error of the estimates of Figure 6 in percentage points, by the misses that programs have under way at \
-         once, beside others that use 10 to 50 % alone.",
-        ["misses at once", "Eq. 9", "additive"],
-        rows,
-    );
+    draft.table("figure-6-causes", rows);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::Bench;
 use super::bus::solo_utilisation;
 use super::programs::{AFFECTED, Effects};
-use crate::reproduction::engine::{Cell, Chapter};
+use crate::reproduction::engine::{Cell, Draft};
 use crate::statistics::mean;
 
 fn mean_saved(effects: &Effects, program: usize) -> f64 {
@@ -11,13 +11,17 @@ fn mean_saved(effects: &Effects, program: usize) -> f64 {
 }
 
 /// Compares the effects of `efs` (Figure 8) with those of the best fixed number of cores (Figure 9).
-pub(super) fn causes(chapter: &mut Chapter, bench: &Bench<'_>, efs: &Effects, fixed: &[Effects]) {
-    let (mut rows, mut missed, mut hopeless) = (Vec::new(), Vec::new(), 0);
+pub(super) fn causes(draft: &mut Draft, bench: &Bench<'_>, efs: &Effects, fixed: &[Effects]) {
+    let mut rows = Vec::new();
+    let mut missed = Vec::new();
+    let mut hopeless = 0;
     for (at, program) in bench.programs.iter().enumerate() {
-        let by_cores = fixed.iter().zip(1..);
-        let best =
-            by_cores.max_by(|(a, _), (b, _)| mean_saved(a, at).total_cmp(&mean_saved(b, at)));
-        let Some((best, cores)) = best else { return };
+        let (mut best, mut cores) = (&fixed[0], 1);
+        for (effects, number) in fixed.iter().zip(1..) {
+            if mean_saved(effects, at) >= mean_saved(best, at) {
+                (best, cores) = (effects, number);
+            }
+        }
         if mean_saved(best, at) <= AFFECTED {
             hopeless += 1;
         } else if mean_saved(efs, at) <= AFFECTED {
@@ -36,26 +40,8 @@ pub(super) fn causes(chapter: &mut Chapter, bench: &Bench<'_>, efs: &Effects, fi
     if missed.is_empty() {
         missed.push("none");
     }
-    chapter.text(format!(
-        "**Where EFS can't gain.** Of {hopeless} of the {} programs no number of cores saves more than 3 % of the energy: they \
-         hardly disturb each other, and an idle core saves less than the time that it costs. Programs with which fewer cores \
-         would save more than 3 %, and `efs` does not: {}.",
-        bench.programs.len(),
-        missed.join(", ")
-    ));
-    chapter.table(
-        "efs-left-alone",
-        "Four copies of each program: what one uses of the bus alone, what `efs` changes, and the fixed number of cores that \
-         saves most energy of one, two and three; all against `linux` on four cores, in per cent.",
-        [
-            "program",
-            "bus alone, %",
-            "efs saves",
-            "efs loses time",
-            "best fixed cores",
-            "they save",
-            "they lose time",
-        ],
-        rows,
-    );
+    draft.value("hopeless", hopeless);
+    draft.value("programs", bench.programs.len());
+    draft.value("missed", missed.join(", "));
+    draft.table("left-alone", rows);
 }

@@ -12,16 +12,10 @@ mod programs;
 mod streams;
 
 use crate::reproduction::engine::{
-    Candidate, Chapter, Grid, Lab, Mix, Result, in_words, machine, spec_programs,
+    Candidate, Chapter, Draft, Grid, Lab, Mix, Result, machine, spec_programs,
 };
 use cosched_sim::{MachineSpec, ProgramSpec};
 use std::sync::Arc;
-
-/// What energies rest on.
-const POWER: &str = "on fitted power";
-
-/// What times of several copies rest on: what further streams cost was chosen so that four get EFS's 150 lines per us.
-const STREAMS: &str = "on chosen cost of streams";
 
 /// Cores of the machine.
 const CORES: usize = 4;
@@ -37,7 +31,7 @@ fn linux_and_efs() -> [Candidate; 2] {
 /// One job after the other.
 fn serial() -> Candidate {
     Candidate {
-        at_once: 1,
+        at_once: Some(1),
         ..Candidate::new("linux")
     }
 }
@@ -60,9 +54,9 @@ impl Bench<'_> {
     }
 
     /// Runs mixes at the full clock under `linux` and `efs`, with all seeds.
-    fn linux_against_efs(&self, what: &str, mixes: &[Mix]) -> Result<Grid> {
+    fn linux_against_efs(&self, mixes: &[Mix]) -> Result<Grid> {
         let (lab, both) = (self.lab, linux_and_efs());
-        Grid::simulate(lab, what, &self.full, mixes, &both, &lab.seeds)
+        Grid::simulate(lab, &self.full, mixes, &both, &lab.seeds)
     }
 
     /// A copy of a program for each core.
@@ -79,30 +73,19 @@ pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter> {
         slow: machine("i5-2500-1.6ghz"),
         programs: spec_programs(),
     };
-    let mut chapter = Chapter::new("efs", "EFS: energy by leaving cores idle");
-    chapter.text(format!(
-        "Four cores that share one channel of memory (`i5-2500`), {}, with {} (Figures 8 and 10; all others with {}). Energy is \
-         that of the whole system. EFS's scheduler is part of a kernel with periods of 18 ms; here it decides every 200 ms, and \
-         its other times are scaled alike. It judges 29 programs, the paper 25 that it does not name. The mixes of Figure 10 are \
-         drawn from programs of high demand. The power of the machine is fitted to the paper's calibration. The cost of further \
-         streams was chosen, within what is published for others, so that four of them get the paper's 150 lines per us. Figures \
-         that follow from these are marked.",
-        lab.work_in_words(),
-        lab.seeds_in_words(),
-        in_words(lab.few_seeds()),
-    ));
-    power::calibration(&mut chapter, &bench)?;
-    bus::figure_4(&mut chapter, &bench)?;
-    estimate::figure_6(&mut chapter, &bench)?;
-    only_misses::figure_7(&mut chapter, &bench)?;
-    only_misses::table_1(&mut chapter, &bench)?;
-    let effects = programs::figure_8(&mut chapter, &bench)?;
-    let fixed = programs::figure_9(&mut chapter, &bench)?;
-    programs::figure_10(&mut chapter, &bench)?;
-    chapter.causes(lab.of_causes());
-    streams::causes(&mut chapter, &bench)?;
-    bus::causes(&mut chapter, &bench)?;
-    estimate::causes(&mut chapter, &bench)?;
-    left_alone::causes(&mut chapter, &bench, &effects, &fixed);
-    Ok(chapter)
+    let mut draft = Draft::new("efs", include_str!("chapter.toml"), lab);
+    power::calibration(&mut draft, &bench)?;
+    bus::figure_4(&mut draft, &bench)?;
+    estimate::figure_6(&mut draft, &bench)?;
+    only_misses::figure_7(&mut draft, &bench)?;
+    only_misses::table_1(&mut draft, &bench)?;
+    let effects = programs::figure_8(&mut draft, &bench)?;
+    let fixed = programs::figure_9(&mut draft, &bench)?;
+    programs::figure_10(&mut draft, &bench)?;
+    draft.causes();
+    streams::causes(&mut draft, &bench)?;
+    bus::causes(&mut draft, &bench)?;
+    estimate::causes(&mut draft, &bench)?;
+    left_alone::causes(&mut draft, &bench, &effects, &fixed);
+    Ok(draft.finish())
 }

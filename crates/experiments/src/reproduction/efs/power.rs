@@ -1,9 +1,11 @@
 //! Power by the number of cores in use: the calibration of P_k (section 5.1, Eq. 25).
 
-use super::{Bench, CORES, LINUX, POWER};
-use crate::reproduction::engine::{Candidate, Cell, Chapter, Grid, Measured, Result, Verdict};
-use crate::reproduction::paper::efs as paper;
+use super::{Bench, CORES, LINUX};
+use crate::reproduction::engine::{Candidate, Cell, Draft, Grid, Measured, Result};
 use crate::statistics::{deviation, mean, over};
+
+/// Eq. 25: power with no core active.
+const IDLE_W: f64 = 26.6;
 
 /// The standard deviation in per cent of the mean.
 fn relative_deviation(values: &[f64]) -> Option<f64> {
@@ -11,15 +13,14 @@ fn relative_deviation(values: &[f64]) -> Option<f64> {
 }
 
 /// Power by the number of cores in use.
-pub(super) fn calibration(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()> {
+pub(super) fn calibration(draft: &mut Draft, bench: &Bench<'_>) -> Result<()> {
     let linux = [Candidate::new("linux")];
     let mut rows = Vec::new();
-    let mut last = vec![paper::POWER_W[0]; bench.lab.few_seeds().len()];
+    let mut last = vec![IDLE_W; bench.lab.few_seeds().len()];
     for cores in 1..=CORES {
-        let what = format!("efs: power with {cores} cores in use");
         let mixes = bench.copies(cores);
-        let power = Grid::few(bench.lab, &what, &bench.full, &mixes, &linux)?
-            .by_mix(LINUX, Measured::power);
+        let grid = Grid::few(bench.lab, &bench.full, &mixes, &linux)?;
+        let power = grid.by_mix(LINUX, Measured::power);
         let means = over(&power, mean);
         let deviation = over(&power, relative_deviation);
         let steps = means.iter().zip(&last).map(|(now, before)| now - before);
@@ -28,40 +29,14 @@ pub(super) fn calibration(chapter: &mut Chapter, bench: &Bench<'_>) -> Result<()
             Cell::number(cores as f64, 0),
             Cell::mean(&means, 1),
             Cell::mean(&step, 1),
-            Cell::number(paper::POWER_W[cores], 1),
+            draft.cell(&format!("power-{cores}"), 1),
             Cell::mean(&deviation, 1),
-            Cell::number(paper::POWER_DEVIATION[cores - 1], 1),
+            draft.cell(&format!("deviation-{cores}"), 1),
         ]);
-        chapter.verdicts.extend(judge(cores, &step, &deviation));
+        draft.judge(&format!("power-{cores}"), &step);
+        draft.judge(&format!("deviation-{cores}"), &deviation);
         last = means;
     }
-    chapter.heading("Calibration of P_k");
-    chapter.table(
-        "efs-power",
-        "Power of the system by the number of cores that run copies of one program; means over 29 programs, and the standard \
-         deviation between them (Eq. 25). The parts of the machine's power are fitted to the paper's means and to its deviation \
-         with four cores.",
-        [
-            "cores",
-            "power, W",
-            "P_k, W",
-            "paper's P_k",
-            "deviation, %",
-            "paper's deviation",
-        ],
-        rows,
-    );
+    draft.table("power", rows);
     Ok(())
-}
-
-fn judge(cores: usize, step: &[f64], deviation: &[f64]) -> [Verdict; 2] {
-    let what = format!("P_{cores}, W");
-    let of_step = Verdict::size(what, paper::POWER_W[cores], 1, step);
-    let what = format!("deviation of power between programs, {cores} cores in use, %");
-    let spread = Verdict::size(what, paper::POWER_DEVIATION[cores - 1], 1, deviation);
-    let spread = match cores {
-        CORES => spread.fitted(),
-        _ => spread.resting_on(POWER),
-    };
-    [of_step.fitted(), spread]
 }

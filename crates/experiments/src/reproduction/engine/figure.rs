@@ -2,20 +2,11 @@
 
 use super::findings::{Cell, Figure, Table};
 use super::watch::Stay;
+use super::words::Words;
 use crate::statistics::Estimate;
 use cosched_report::chart::{
     Axis, BarSeries, Bars, Chart, Curve, Estimate as Drawable, Plot, Span, Timeline,
 };
-
-/// What the axes mean.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Axes {
-    pub(crate) x: &'static str,
-    /// With its unit.
-    pub(crate) y: &'static str,
-    /// Decimals of the numbers.
-    pub(crate) decimals: usize,
-}
 
 /// A label such as `time, s` without its unit, and the unit.
 fn axis(label: &str) -> Axis {
@@ -26,40 +17,33 @@ fn axis(label: &str) -> Axis {
 /// Bars of one colour: a name, and the values of each group by repetition.
 pub(crate) type Series = (String, Vec<Vec<f64>>);
 
-/// Bars in groups, one of each series, and perhaps a further column of the table.
+/// Bars in groups, one of each series.
 pub(crate) fn bars(
-    id: String,
-    caption: String,
-    axes: Axes,
+    mut table: Table,
+    words: &Words,
     groups: Vec<String>,
     series: Vec<Series>,
-    column: Option<(&str, Vec<f64>)>,
 ) -> Figure {
-    let mut columns = vec![axes.x.to_owned()];
-    let mut rows: Vec<Vec<Cell>> = groups.iter().map(|group| vec![Cell::text(group)]).collect();
+    table.columns.push(words.x.clone());
+    for group in &groups {
+        table.rows.push(vec![Cell::text(group)]);
+    }
     let mut drawn = Vec::new();
     for (name, by_group) in series {
-        let estimates: Vec<_> = by_group.iter().map(|values| Estimate::of(values)).collect();
-        for (row, estimate) in rows.iter_mut().zip(&estimates) {
-            row.push(Cell::estimate(*estimate, axes.decimals));
+        let mut values = Vec::new();
+        for (row, group) in table.rows.iter_mut().zip(by_group) {
+            let estimate = Estimate::of(&group);
+            row.push(Cell::estimate(estimate, words.decimals));
+            values.push(drawable(estimate));
         }
-        columns.push(name.clone());
-        drawn.push(BarSeries {
-            name,
-            values: estimates.into_iter().map(drawable).collect(),
-        });
+        table.columns.push(name.clone());
+        drawn.push(BarSeries { name, values });
     }
-    if let Some((name, values)) = column {
-        columns.push(name.to_owned());
-        for (row, value) in rows.iter_mut().zip(values) {
-            row.push(Cell::number(value, 0));
-        }
-    }
-    let plot = Plot::Bars(Bars {
+    let bars = Bars {
         groups,
         series: drawn,
-    });
-    figure(id, caption, axes, columns, rows, plot)
+    };
+    figure(table, words, Plot::Bars(bars))
 }
 
 fn drawable(estimate: Option<Estimate>) -> Option<Drawable> {
@@ -71,33 +55,31 @@ fn drawable(estimate: Option<Estimate>) -> Option<Drawable> {
 }
 
 /// Curves over a number.
-pub(crate) fn curves(id: String, caption: String, axes: Axes, curves: Vec<Curve>) -> Figure {
-    let mut rows = Vec::new();
+pub(crate) fn curves(mut table: Table, words: &Words, curves: Vec<Curve>) -> Figure {
+    let columns = ["curve", &words.x, &words.y];
+    table.columns = columns.map(str::to_owned).to_vec();
     for curve in &curves {
         for (x, y) in &curve.points {
-            rows.push(vec![
-                Cell::text(curve.name.clone()),
-                Cell::number(*x, axes.decimals),
-                Cell::number(*y, axes.decimals),
+            table.rows.push(vec![
+                Cell::text(&curve.name),
+                Cell::number(*x, words.decimals),
+                Cell::number(*y, words.decimals),
             ]);
         }
     }
-    let columns = ["curve", axes.x, axes.y].map(str::to_owned).to_vec();
-    figure(id, caption, axes, columns, rows, Plot::Curves(curves))
+    figure(table, words, Plot::Curves(curves))
 }
 
 /// Who had which of so many CPUs.
-pub(crate) fn timeline(id: String, caption: String, cpus: usize, stays: &[Stay]) -> Figure {
-    let axes = Axes {
-        x: "time, s",
-        y: "CPU",
-        decimals: 2,
-    };
-    let mut rows = Vec::new();
+pub(crate) fn timeline(mut table: Table, words: &Words, cpus: usize, stays: &[Stay]) -> Figure {
+    let columns = ["CPU", "job", "from, s", "to, s"];
+    table.columns = columns.map(str::to_owned).to_vec();
     let mut spans = Vec::new();
+    let mut jobs = 0;
     for stay in joined(stays) {
-        let [from, to] = [stay.from, stay.to].map(|ns| ns as f64 / 1e9);
-        rows.push(vec![
+        let from = stay.from as f64 / 1e9;
+        let to = stay.to as f64 / 1e9;
+        table.rows.push(vec![
             Cell::number(f64::from(stay.cpu), 0),
             Cell::number(f64::from(stay.task), 0),
             Cell::number(from, 3),
@@ -109,25 +91,23 @@ pub(crate) fn timeline(id: String, caption: String, cpus: usize, stays: &[Stay])
             from,
             to,
         });
+        jobs = jobs.max(stay.task + 1);
     }
-    let jobs = spans.iter().map(|span| span.series + 1).max().unwrap_or(0);
     let plot = Plot::Timeline(Timeline {
         rows: (0..cpus).map(|cpu| format!("CPU {cpu}")).collect(),
         series: (0..jobs).map(|job| format!("job {job}")).collect(),
         spans,
     });
-    let columns = ["CPU", "job", "from, s", "to, s"].map(str::to_owned);
-    figure(id, caption, axes, columns.to_vec(), rows, plot)
+    figure(table, words, plot)
 }
 
 /// The stays, with those in one that go on after a decision.
 fn joined(stays: &[Stay]) -> Vec<Stay> {
     let mut joined: Vec<Stay> = Vec::new();
     for stay in stays {
-        let before = joined
-            .iter_mut()
-            .find(|one| one.cpu == stay.cpu && one.task == stay.task && one.to == stay.from);
-        match before {
+        let end = (stay.cpu, stay.task, stay.from);
+        let mut before = joined.iter_mut();
+        match before.find(|one| (one.cpu, one.task, one.to) == end) {
             Some(before) => before.to = stay.to,
             None => joined.push(*stay),
         }
@@ -135,26 +115,13 @@ fn joined(stays: &[Stay]) -> Vec<Stay> {
     joined
 }
 
-fn figure(
-    id: String,
-    caption: String,
-    axes: Axes,
-    columns: Vec<String>,
-    rows: Vec<Vec<Cell>>,
-    plot: Plot,
-) -> Figure {
+fn figure(table: Table, words: &Words, plot: Plot) -> Figure {
     let chart = Chart {
-        title: title(&caption),
+        title: title(&table.caption),
         subtitle: None,
-        x: axis(axes.x),
-        y: axis(axes.y),
+        x: axis(&words.x),
+        y: axis(&words.y),
         plot,
-    };
-    let table = Table {
-        id,
-        caption,
-        columns,
-        rows,
     };
     Figure { table, chart }
 }
@@ -185,7 +152,13 @@ mod tests {
             stay(0, 1, 200, 400),
             stay(1, 3, 200, 400),
         ];
-        let figure = timeline("t".into(), "Who".into(), 2, &stays);
+        let table = Table {
+            id: "t".into(),
+            caption: "Who".into(),
+            columns: Vec::new(),
+            rows: Vec::new(),
+        };
+        let figure = timeline(table, &Words::default(), 2, &stays);
         assert_eq!(figure.table.rows.len(), 3);
         let Plot::Timeline(drawn) = figure.chart.plot else {
             panic!("a timeline")

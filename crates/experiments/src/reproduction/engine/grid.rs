@@ -44,16 +44,18 @@ impl Grid {
     /// Simulates all of them. The same seed means the same jobs for every candidate, so that their results are pairs.
     pub(crate) fn simulate(
         lab: &Lab<'_>,
-        what: &str,
         machine: &Arc<MachineSpec>,
         mixes: &[Mix],
         candidates: &[Candidate],
         seeds: &[u64],
     ) -> Result<Grid> {
-        let cells: Vec<(usize, u64)> = (0..mixes.len())
-            .flat_map(|mix| seeds.iter().map(move |&seed| (mix, seed)))
-            .collect();
-        let runs = lab.pool.map(what, &cells, |&(mix, seed)| {
+        let mut cells = Vec::new();
+        for mix in 0..mixes.len() {
+            for seed in seeds {
+                cells.push((mix, *seed));
+            }
+        }
+        let runs = lab.map(&cells, |&(mix, seed)| {
             simulate(machine, &mixes[mix], candidates, seed)
         })?;
         let mut results = vec![vec![Vec::new(); candidates.len()]; mixes.len()];
@@ -72,12 +74,11 @@ impl Grid {
     /// Simulates them with few seeds, for experiments on causes and others with large differences.
     pub(crate) fn few(
         lab: &Lab<'_>,
-        what: &str,
         machine: &Arc<MachineSpec>,
         mixes: &[Mix],
         candidates: &[Candidate],
     ) -> Result<Grid> {
-        Grid::simulate(lab, what, machine, mixes, candidates, lab.few_seeds())
+        Grid::simulate(lab, machine, mixes, candidates, lab.few_seeds())
     }
 
     /// The results of a mix under a candidate, by seed.
@@ -104,8 +105,8 @@ impl Grid {
     pub(crate) fn means(&self, candidate: usize, figure: Figure) -> Vec<f64> {
         let mut means = Vec::new();
         for seed in 0..self.seeds {
-            let mixes = self.results.iter();
-            let values: Option<Vec<f64>> = mixes.map(|mix| figure(&mix[candidate][seed])).collect();
+            let runs = self.results.iter().map(|mix| &mix[candidate][seed]);
+            let values: Option<Vec<f64>> = runs.map(figure).collect();
             means.extend(values.and_then(|values| mean(&values)));
         }
         means
@@ -144,25 +145,24 @@ impl Grid {
 
     /// For each seed, the geometric mean over the mixes of how much faster the candidate is than the base, in per cent.
     pub(crate) fn speed_up(&self, candidate: usize, base: (&Grid, usize)) -> Vec<f64> {
-        let inverse: Change = |ours, base| base / ours;
-        let ratios = self.compared_with(base, candidate, Measured::time, inverse);
-        over(&ratios, |ratios| {
-            Some(100.0 * (geometric_mean(ratios)? - 1.0))
-        })
+        let ratios = self.compared_with(base, candidate, Measured::time, |ours, base| base / ours);
+        let means = over(&ratios, geometric_mean);
+        means.iter().map(|mean| 100.0 * (mean - 1.0)).collect()
     }
 
     /// For each seed, the geometric mean over the mixes of the unfairness, in per cent above 1.
     pub(crate) fn unfairness(&self, candidate: usize) -> Vec<f64> {
-        over(
-            &self.by_mix(candidate, Measured::unfair_percent),
-            geometric_mean,
-        )
+        let by_mix = self.by_mix(candidate, Measured::unfair_percent);
+        over(&by_mix, geometric_mean)
     }
 
     /// For each seed, in how many mixes a test holds.
     pub(crate) fn count(&self, test: impl Fn(usize, usize) -> bool) -> Vec<f64> {
-        (0..self.seeds)
-            .map(|seed| (0..self.mixes).filter(|&mix| test(mix, seed)).count() as f64)
-            .collect()
+        let mut counts = Vec::new();
+        for seed in 0..self.seeds {
+            let mixes = (0..self.mixes).filter(|&mix| test(mix, seed));
+            counts.push(mixes.count() as f64);
+        }
+        counts
     }
 }

@@ -1,11 +1,14 @@
 //! The scale of the experiments: seeds, the length of jobs, and threads.
 
+use super::error::Result;
 use super::pool::Pool;
 use cosched_core::Nanos;
 use cosched_sim::Work;
 
 /// The scale of the experiments, and the threads that run them.
 pub(crate) struct Lab<'a> {
+    /// The chapter that is written, for the progress line.
+    pub(crate) chapter: String,
     pub(crate) pool: Pool<'a>,
     /// The seeds of the repetitions.
     pub(crate) seeds: Vec<u64>,
@@ -21,6 +24,15 @@ impl Lab<'_> {
         Work::SoloTime(self.solo)
     }
 
+    /// The results of `trial` for each of `inputs`, in their order.
+    pub(crate) fn map<I: Sync, O: Send>(
+        &self,
+        inputs: &[I],
+        trial: impl Fn(&I) -> Result<O> + Sync,
+    ) -> Result<Vec<O>> {
+        self.pool.map(&self.chapter, inputs, trial)
+    }
+
     /// The first seeds, for experiments on causes.
     pub(crate) fn few_seeds(&self) -> &[u64] {
         self.first_seeds(if self.quick { 2 } else { 4 })
@@ -33,25 +45,6 @@ impl Lab<'_> {
 
     fn first_seeds(&self, most: usize) -> &[u64] {
         &self.seeds[..most.min(self.seeds.len())]
-    }
-
-    /// The introduction of experiments on causes.
-    pub(crate) fn of_causes(&self) -> String {
-        format!(
-            "Each experiment changes one thing, with {}.",
-            in_words(self.few_seeds())
-        )
-    }
-
-    pub(crate) fn seeds_in_words(&self) -> String {
-        in_words(&self.seeds)
-    }
-
-    pub(crate) fn work_in_words(&self) -> String {
-        format!(
-            "each job as much as it does in {} s alone",
-            self.solo.as_s()
-        )
     }
 }
 

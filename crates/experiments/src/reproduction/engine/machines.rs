@@ -29,9 +29,13 @@ pub(crate) fn fitted(spec: &Arc<MachineSpec>) -> Result<MachineFit> {
 
 /// A changed machine, with its policies' parameters fitted to it as those of the built-in machines were.
 pub(crate) fn refitted(mut spec: MachineSpec) -> Result<Arc<MachineSpec>> {
-    for (name, value) in fitted(&Arc::new(spec.clone()))?.params() {
-        if let Some(param) = spec.params.iter_mut().find(|(known, _)| known == name) {
-            param.1 = value.to_string();
+    let as_it_is = Arc::new(spec.clone());
+    let fit = fitted(&as_it_is)?;
+    for (name, value) in fit.params() {
+        for (known, param) in &mut spec.params {
+            if known == name {
+                *param = value.to_string();
+            }
         }
     }
     Ok(Arc::new(spec))

@@ -30,6 +30,9 @@ pub(crate) struct Measured {
     pub(crate) watch: Watch,
 }
 
+/// The parts of the energy that the chip uses beyond the idle machine.
+const CHIP: [&str; 3] = ["uncore", "active cores", "instructions"];
+
 /// A figure of a trial; `None` where it has none.
 pub(crate) type Figure = fn(&Measured) -> Option<f64>;
 
@@ -41,9 +44,8 @@ impl Measured {
         watch: Watch,
     ) -> Measured {
         let outcomes = Outcomes::of(result);
-        let of_chip = energy_parts
-            .iter()
-            .filter(|(part, _)| ["uncore", "active cores", "instructions"].contains(part));
+        let parts = energy_parts.iter();
+        let of_chip = parts.filter(|(part, _)| CHIP.contains(part));
         let cpu_times = result.tasks.iter().filter_map(|task| task.cpu_time.value());
         let ends = result.tasks.iter().filter_map(|task| task.finished);
         let mut ends_s: Vec<f64> = ends.map(Nanos::as_s).collect();

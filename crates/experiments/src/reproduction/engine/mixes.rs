@@ -4,22 +4,54 @@ use cosched_core::Restart;
 use cosched_sim::{PROGRAMS, ProgramSpec, SimJob, Work, builtin_program};
 use std::sync::Arc;
 
-/// Lists the mix files of a folder of `mixes`.
+/// Lists files of the folder `mixes`.
 macro_rules! mixes {
-    ($($folder:literal: $($name:literal)+;)+) => {
-        &[$($((
-            concat!($folder, "/", $name),
-            include_str!(concat!("../../../../../mixes/", $folder, "/", $name, ".toml")),
-        ),)+)+]
+    ($($path:literal)+) => {
+        &[$(($path, include_str!(concat!("../../../../../mixes/", $path, ".toml"))),)+]
     };
 }
 
 /// Name and text of every mix.
 static MIXES: &[(&str, &str)] = mixes! {
-    "perf-fair": "mix01" "mix02" "mix03" "mix04" "mix05" "mix06" "mix07" "mix08" "mix09" "mix10" "mix11" "mix12" "mix13";
-    "bandwidth": "mix01" "mix02" "mix03" "mix04" "mix05" "mix06" "mix07" "mix08" "mix09" "mix10";
-    "efs": "high-1" "high-2" "high-3" "high-4" "high-5" "high-6" "high-7" "high-8";
-    "lucky": "1ci-3mi" "2ci-2mi" "3ci-1mi" "4ci" "4mi" "4p" "4r1" "4r2";
+    "perf-fair/mix01"
+    "perf-fair/mix02"
+    "perf-fair/mix03"
+    "perf-fair/mix04"
+    "perf-fair/mix05"
+    "perf-fair/mix06"
+    "perf-fair/mix07"
+    "perf-fair/mix08"
+    "perf-fair/mix09"
+    "perf-fair/mix10"
+    "perf-fair/mix11"
+    "perf-fair/mix12"
+    "perf-fair/mix13"
+    "bandwidth/mix01"
+    "bandwidth/mix02"
+    "bandwidth/mix03"
+    "bandwidth/mix04"
+    "bandwidth/mix05"
+    "bandwidth/mix06"
+    "bandwidth/mix07"
+    "bandwidth/mix08"
+    "bandwidth/mix09"
+    "bandwidth/mix10"
+    "efs/high-1"
+    "efs/high-2"
+    "efs/high-3"
+    "efs/high-4"
+    "efs/high-5"
+    "efs/high-6"
+    "efs/high-7"
+    "efs/high-8"
+    "lucky/1ci-3mi"
+    "lucky/2ci-2mi"
+    "lucky/3ci-1mi"
+    "lucky/4ci"
+    "lucky/4mi"
+    "lucky/4p"
+    "lucky/4r1"
+    "lucky/4r2"
 };
 
 /// A mix: its jobs, and whether they start again.
@@ -67,7 +99,8 @@ const SOUND: &str = "a mix that comes with the project is sound";
 pub(crate) fn of_folder(folder: &str, work: Work) -> Vec<Mix> {
     let mut mixes = Vec::new();
     for (path, text) in MIXES {
-        if let Some((_, name)) = path.split_once('/').filter(|(of, _)| *of == folder) {
+        let (of, name) = path.split_once('/').expect(SOUND);
+        if of == folder {
             mixes.push(read(name, text, work));
         }
     }

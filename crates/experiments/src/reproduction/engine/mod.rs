@@ -1,5 +1,6 @@
 //! What the chapters share: candidates run mixes on a machine with several seeds, and a chapter shows what came of it.
 
+mod draft;
 mod error;
 mod figure;
 pub mod findings;
@@ -13,12 +14,14 @@ mod pool;
 mod trial;
 mod truth;
 mod watch;
+mod words;
 
+pub(super) use draft::Draft;
 pub use error::{ReproduceError, Result};
-pub(super) use figure::{Axes, Series, bars, curves, timeline};
-pub(super) use findings::{Cell, Chapter, Verdict};
+pub(super) use figure::Series;
+pub(super) use findings::{Cell, Chapter};
 pub(super) use grid::{Grid, gain, lost, saved, share};
-pub(super) use lab::{Lab, in_words};
+pub(super) use lab::Lab;
 pub(super) use machines::{changed, fitted, machine, refitted, with_long_slices};
 pub(super) use measured::{Figure, Measured};
 pub(super) use mixes::{Mix, of_folder, program, spec_programs};

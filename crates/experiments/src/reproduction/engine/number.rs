@@ -5,21 +5,27 @@ use crate::statistics::Estimate;
 /// A number with so many decimals, and no minus before a zero.
 pub(crate) fn plain(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
-    match text.strip_prefix('-') {
-        Some(rest) if rest.bytes().all(|byte| matches!(byte, b'0' | b'.')) => rest.to_owned(),
-        _ => text,
+    if is_zero(&text) {
+        text.trim_start_matches('-').to_owned()
+    } else {
+        text
     }
+}
+
+fn is_zero(text: &str) -> bool {
+    text.parse() == Ok(0.0)
 }
 
 /// A mean and half of its interval, as in `+4.2 ±0.3`.
 pub(crate) fn shown(estimate: &Estimate, decimals: usize, signed: bool) -> String {
     let mut text = plain(estimate.mean, decimals);
-    if signed && !text.starts_with('-') && text.bytes().any(|byte| matches!(byte, b'1'..=b'9')) {
+    if signed && estimate.mean > 0.0 && !is_zero(&text) {
         text.insert(0, '+');
     }
     if let Some(half) = estimate.half_width {
+        let half = plain(half, decimals);
         text.push_str(" ±");
-        text.push_str(&plain(half, decimals));
+        text.push_str(&half);
     }
     text
 }

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Threads that run trials, with progress and cancellation.
+#[derive(Clone, Copy)]
 pub struct Pool<'a> {
     /// Threads; at least one is used.
     pub threads: usize,

@@ -10,6 +10,7 @@ use cosched_core::{
     TaskSpec, find_policy, run,
 };
 use cosched_sim::{MachineSpec, Sim, SimConfig, SoloRun};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Interval between the points of solo traces: the quantum of all policies.
@@ -19,13 +20,14 @@ const TRACE_STEP: Nanos = Nanos::from_ms(200);
 const OTHER_RUN: u64 = 0x5eed_0000_0000_0000;
 
 /// A way to run a mix: a policy, what it knows, and which CPUs it has.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, serde::Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) struct Candidate {
     /// Its name in tables.
     pub(crate) label: String,
-    pub(crate) policy: &'static str,
+    pub(crate) policy: String,
     /// Parameters of the policy, over those of the machine.
-    pub(crate) params: Vec<(&'static str, String)>,
+    pub(crate) params: BTreeMap<String, String>,
     /// Whether estimates are compared with the truth, which costs all solo runs once more.
     pub(crate) truth: bool,
     /// Whether the policy is shown true progress in place of estimated progress.
@@ -33,26 +35,23 @@ pub(crate) struct Candidate {
     /// Whether solo traces are of other runs, as those of a real scheduler are.
     pub(crate) others_traces: bool,
     /// The CPUs that may be used; `None` for all.
+    #[serde(skip)]
     pub(crate) usable: Option<CpuSet>,
-    /// Jobs that may be live at once.
-    pub(crate) at_once: usize,
+    /// Jobs that may be live at once; `None` for all.
+    #[serde(skip)]
+    pub(crate) at_once: Option<usize>,
     /// How long who runs where is noted from the start.
+    #[serde(skip)]
     pub(crate) noted: Nanos,
 }
 
 impl Candidate {
     /// A policy as it is, with all CPUs.
-    pub(crate) fn new(policy: &'static str) -> Candidate {
+    pub(crate) fn new(policy: &str) -> Candidate {
         Candidate {
             label: policy.to_owned(),
-            policy,
-            params: Vec::new(),
-            truth: false,
-            knows_progress: false,
-            others_traces: false,
-            usable: None,
-            at_once: usize::MAX,
-            noted: Nanos::ZERO,
+            policy: policy.to_owned(),
+            ..Candidate::default()
         }
     }
 
@@ -69,13 +68,13 @@ impl Candidate {
     }
 
     /// The policy with this value of a parameter.
-    pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> Candidate {
-        self.params.push((name, value.to_string()));
+    pub(crate) fn with(mut self, name: &str, value: impl ToString) -> Candidate {
+        self.params.insert(name.to_owned(), value.to_string());
         self
     }
 
     fn entry(&self) -> &'static PolicyEntry {
-        find_policy(self.policy).expect("experiments name policies of the table")
+        find_policy(&self.policy).expect("experiments name policies of the table")
     }
 }
 
@@ -132,7 +131,7 @@ impl Trial<'_> {
         let entry = self.candidate.entry();
         let mut settings = self.machine.settings_for(entry);
         for (name, value) in &self.candidate.params {
-            settings.push(((*name).to_owned(), value.clone()));
+            settings.push((name.clone(), value.clone()));
         }
         Params::resolve(entry.name, entry.params, &settings).map_err(|error| self.failure(error))
     }
@@ -219,7 +218,7 @@ impl Trial<'_> {
             .map_err(|error| self.failure(error))?;
         let config = RunConfig {
             quantum: Nanos::from_s(params.number("quantum_s")),
-            jobs: self.candidate.at_once,
+            jobs: self.candidate.at_once.unwrap_or(usize::MAX),
             seed: self.seed,
             restart: self.mix.restart,
             traffic: entry.needs_traffic(&params),
@@ -339,7 +338,7 @@ mod tests {
             ..Candidate::new("linux")
         };
         for candidate in [wrong, none] {
-            let policy = candidate.policy;
+            let policy = candidate.policy.clone();
             let error =
                 simulate(&machine("xeon-e5645"), &ninth(4_000), &[candidate], 1).unwrap_err();
             let start = format!("xeon-e5645 under {policy} with seed 1: ");

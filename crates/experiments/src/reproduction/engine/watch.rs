@@ -107,14 +107,15 @@ impl Watch {
         // What others leave of a quantum, or a job that is alone at the end, is no estimate that was asked for.
         if sample.purpose == Purpose::MeasureAlone
             && known.solo_age == 0
-            && let (Some(estimate), Some(truth)) = (known.solo_ipc.value(), known.trace_ipc.value())
+            && let Some(estimate) = known.solo_ipc.value()
+            && let Some(truth) = known.trace_ipc.value()
             && truth > 0.0
         {
             self.solo_errors.push(estimate / truth - 1.0);
         }
         if known.progress_basis == ProgressBasis::Ipc
-            && let (Some(estimate), Some(truth)) =
-                (known.progress.value(), known.trace_progress.value())
+            && let Some(estimate) = known.progress.value()
+            && let Some(truth) = known.trace_progress.value()
             && truth > 0.0
         {
             self.progress.insert(sample.task, (estimate, truth));

@@ -50,10 +50,9 @@ impl Alone {
 /// Every program alone.
 pub(super) fn all(lab: &Lab<'_>, spec: &Arc<MachineSpec>) -> Result<Vec<Alone>> {
     let seeds = lab.few_seeds();
-    lab.pool
-        .map("lucky: programs alone", &spec_programs(), |program| {
-            Alone::simulate(spec, program, seeds)
-        })
+    lab.map(&spec_programs(), |program| {
+        Alone::simulate(spec, program, seeds)
+    })
 }
 
 fn on_core_type(

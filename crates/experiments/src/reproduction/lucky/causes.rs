@@ -4,19 +4,14 @@ use super::alone;
 use super::efficiency::{CoreTypes, ratio_of};
 use super::{BIAS, BIG_FAIR, LUCKY, candidates, products_saved, saved_over_mixes};
 use crate::reproduction::engine::{
-    Candidate, Cell, Chapter, Grid, Lab, Result, changed, of_folder, refitted,
+    Candidate, Cell, Draft, Grid, Lab, Result, changed, of_folder, refitted,
 };
 use cosched_sim::MachineSpec;
 use std::sync::Arc;
 
-fn simulate(
-    lab: &Lab<'_>,
-    what: &str,
-    spec: &Arc<MachineSpec>,
-    candidates: &[Candidate],
-) -> Result<Grid> {
+fn simulate(lab: &Lab<'_>, spec: &Arc<MachineSpec>, candidates: &[Candidate]) -> Result<Grid> {
     let mixes = of_folder("lucky", lab.work());
-    Grid::few(lab, what, spec, &mixes, candidates)
+    Grid::few(lab, spec, &mixes, candidates)
 }
 
 /// The machine whose big core takes so much power when it is idle; its policies know it.
@@ -27,26 +22,22 @@ fn with_idle_power(spec: &MachineSpec, idle_w: f64) -> MachineSpec {
             if name == "big_idle_w" {
                 *value = idle_w.to_string();
             } else if name == "big_busy_w" {
-                let busy_w = value.parse().unwrap_or(0.0);
-                *value = (busy_w - spec.core_types[0].idle_w + idle_w).to_string();
+                let busy_w: f64 = value.parse().unwrap_or(0.0);
+                let beyond_idle_w = busy_w - spec.core_types[0].idle_w;
+                *value = (beyond_idle_w + idle_w).to_string();
             }
         }
     })
 }
 
 /// The idle power of the big core.
-pub(super) fn idle_power(
-    chapter: &mut Chapter,
-    lab: &Lab<'_>,
-    spec: &Arc<MachineSpec>,
-) -> Result<()> {
+pub(super) fn idle_power(draft: &mut Draft, lab: &Lab<'_>, spec: &Arc<MachineSpec>) -> Result<()> {
     let mixes = of_folder("lucky", lab.work());
     let four_mi = mixes.iter().position(|mix| mix.name == "4mi");
     let mut rows = Vec::new();
     for idle_w in [0.7, 3.0, 6.0, 9.0] {
-        let what = format!("lucky: big core idle at {idle_w} W");
         let changed = Arc::new(with_idle_power(spec, idle_w));
-        let grid = simulate(lab, &what, &changed, &candidates())?;
+        let grid = simulate(lab, &changed, &candidates())?;
         let over_big_fair = products_saved(&grid, LUCKY, BIG_FAIR);
         let worst = four_mi.map_or(&[][..], |mix| &over_big_fair[mix]);
         rows.push(vec![
@@ -57,81 +48,49 @@ pub(super) fn idle_power(
             Cell::signed(worst, 1),
         ]);
     }
-    chapter.text(
-        "**The idle power of the big core** is not in the paper; 3 W is assumed. It hardly changes what `lucky` saves.",
-    );
-    chapter.table(
-        "lucky-idle-power",
-        "Energy-delay product saved, means over the mixes, by the power of the idle big core.",
-        [
-            "idle, W",
-            "lucky over bias, %",
-            "lucky over big-fair, %",
-            "big-fair over bias, %",
-            "4MI, lucky over big-fair, %",
-        ],
-        rows,
-    );
+    draft.table("idle-power", rows);
     Ok(())
 }
 
+/// Quanta of `big-fair` in s, and costs of a move in ms.
+const MOVES: [(f64, f64); 5] = [
+    (0.2, 0.03),
+    (0.02, 0.03),
+    (2.0, 0.03),
+    (0.2, 3.0),
+    (0.2, 10.0),
+];
+
 /// What `lucky` saves over `big-fair`, by how often that changes the big core's job, and by the price of a move.
-pub(super) fn moves(chapter: &mut Chapter, lab: &Lab<'_>, spec: &Arc<MachineSpec>) -> Result<()> {
+pub(super) fn moves(draft: &mut Draft, lab: &Lab<'_>, spec: &Arc<MachineSpec>) -> Result<()> {
     let mut rows = Vec::new();
-    for (quantum_s, move_ms) in [
-        (0.2, 0.03),
-        (0.02, 0.03),
-        (2.0, 0.03),
-        (0.2, 3.0),
-        (0.2, 10.0),
-    ] {
+    for (quantum_s, move_ms) in MOVES {
         let changed = changed(spec, |machine| machine.kernel.migration_us = 1e3 * move_ms);
         let both = [
             Candidate::new("lucky"),
             Candidate::new("big-fair").with("quantum_s", quantum_s),
         ];
-        let what = format!("lucky: quantum of big-fair {quantum_s} s, {move_ms} ms a move");
-        let grid = simulate(lab, &what, &Arc::new(changed), &both)?;
+        let grid = simulate(lab, &Arc::new(changed), &both)?;
         rows.push(vec![
             Cell::text(quantum_s.to_string()),
             Cell::text(move_ms.to_string()),
             Cell::signed(&saved_over_mixes(&grid, 0, 1), 1),
         ]);
     }
-    chapter.text(
-        "**What the paper's `big-fair` paid.** Its three means contradict each other: a policy that saves 39 % over `bias` and 12 \
-         % over `big-fair` leaves 31 % for `big-fair` over `bias`, not 16. Here the three fit together, and 31 lies among our \
-         draws. Neither how often `big-fair` changes the job on the big core nor the cost of a move makes it as much worse than \
-         `lucky` as there.",
-    );
-    chapter.table(
-        "lucky-moves",
-        "Energy-delay product that `lucky` saves over `big-fair`, means over the mixes, by the quantum of `big-fair` and by what a \
-         move costs. The first row is the world as it is.",
-        [
-            "quantum of `big-fair`, s",
-            "a move costs, ms",
-            "lucky over big-fair, %",
-        ],
-        rows,
-    );
+    draft.table("moves", rows);
     Ok(())
 }
 
 /// Figure 2, the regression and what `lucky` saves, by the latency of memory.
-pub(super) fn latencies(
-    chapter: &mut Chapter,
-    lab: &Lab<'_>,
-    spec: &Arc<MachineSpec>,
-) -> Result<()> {
+pub(super) fn latencies(draft: &mut Draft, lab: &Lab<'_>, spec: &Arc<MachineSpec>) -> Result<()> {
     let mut rows = Vec::new();
     for factor in [2.0, 1.0, 0.5, 0.25, 0.1] {
         let changed = changed(spec, |machine| machine.memory.idle_latency_ns *= factor);
         let changed = refitted(changed)?;
         let types = CoreTypes::fit(&changed)?;
-        let benefits = types.benefits(&alone::all(lab, &changed)?);
-        let what = format!("lucky: latency x {factor}");
-        let grid = simulate(lab, &what, &changed, &candidates())?;
+        let alone = alone::all(lab, &changed)?;
+        let benefits = types.benefits(&alone);
+        let grid = simulate(lab, &changed, &candidates())?;
         let mut row = vec![Cell::number(factor, 2)];
         for name in ["zeusmp", "bwaves", "astar"] {
             row.push(Cell::mean(ratio_of(&benefits, name), 2));
@@ -144,28 +103,6 @@ pub(super) fn latencies(
         }
         rows.push(row);
     }
-    chapter.text(
-        "**Figure 2 and the regression.** In the paper zeusmp and bwaves gain more from the big core than astar although they miss \
-         often, and the regression explains nearly everything. The programs here wait for memory as PROFET measured it, as long \
-         on a fast core as on a slow one. If memory answers faster, as it does to an early prefetcher, zeusmp and bwaves come \
-         near to astar but do not pass it. The prediction for the small core explains more then, that for the big core does not. \
-         The paper's correlation of 0.98 is not explained.",
-    );
-    chapter.table(
-        "lucky-latencies",
-        "Efficiency of the big core over the small one, correlation of the prediction, and what `lucky` saves, by the idle latency \
-         of memory.",
-        [
-            "latency x",
-            "zeusmp",
-            "bwaves",
-            "astar",
-            "correlation to big",
-            "to small",
-            "lucky over bias, %",
-            "over big-fair, %",
-        ],
-        rows,
-    );
+    draft.table("latencies", rows);
     Ok(())
 }

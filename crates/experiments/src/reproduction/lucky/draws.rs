@@ -3,10 +3,7 @@
 use super::alone::Alone;
 use super::efficiency::{Benefit, CoreTypes, ratio_of};
 use super::{BIAS, BIG_FAIR, COMPARISONS, LUCKY, candidates, products_saved, share_saved, shares};
-use crate::reproduction::engine::{
-    Cell, Chapter, Grid, Lab, Measured, Mix, Result, Verdict, gain, saved,
-};
-use crate::reproduction::paper::lucky as paper;
+use crate::reproduction::engine::{Cell, Draft, Grid, Lab, Measured, Mix, Result, gain, saved};
 use crate::statistics::{mean, over};
 use cosched_core::{Restart, Rng};
 use cosched_sim::{MachineSpec, SimJob, Work};
@@ -90,10 +87,13 @@ impl Draws {
         let seeds = &lab.seeds[..1];
         let mut kinds = Vec::new();
         for ((name, classes), number) in KINDS.into_iter().zip(1u64..) {
-            let mut rng = Rng::new(seeds[0] ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            let mixes: Vec<Mix> = (0..drawn).map(|_| draw(classes, alone, &mut rng)).collect();
-            let what = format!("lucky: mixes of the kind {name}");
-            let grid = Grid::simulate(lab, &what, spec, &mixes, &candidates(), seeds)?;
+            let seed = seeds[0] ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mut rng = Rng::new(seed);
+            let mut mixes = Vec::new();
+            for _ in 0..drawn {
+                mixes.push(draw(classes, alone, &mut rng));
+            }
+            let grid = Grid::simulate(lab, spec, &mixes, &candidates(), seeds)?;
             kinds.push(Kind { name, mixes, grid });
         }
         Ok(Draws { kinds, drawn })
@@ -101,96 +101,60 @@ impl Draws {
 
     fn kind(&self, name: &str) -> Option<&Kind> {
         let mut kinds = self.kinds.iter();
-        kinds.find(|kind| kind.name.eq_ignore_ascii_case(name))
+        kinds.find(|kind| kind.name == name)
     }
 
     /// A figure of sets of eight mixes, as the paper has one: the first draws of all kinds are one set, the second ones
     /// another. `figure` is given the shares of the energy-delay product of a set.
     fn of_sets(&self, ours: usize, base: usize, figure: fn(&[f64]) -> Option<f64>) -> Vec<f64> {
-        let kinds = self.kinds.iter();
-        let by_kind = kinds.map(|kind| shares(&kind.grid, ours, base).concat());
-        over(&by_kind.collect::<Vec<_>>(), figure)
+        let mut by_kind = Vec::new();
+        for kind in &self.kinds {
+            let shares = shares(&kind.grid, ours, base);
+            by_kind.push(shares.concat());
+        }
+        over(&by_kind, figure)
     }
 
-    /// The figures of the paper's Figures 1 and 3.
-    pub(super) fn judge(&self) -> Vec<Verdict> {
-        let mut verdicts = self.judge_figure_1();
-        verdicts.extend(self.judge_lucky_over(BIAS, "bias", paper::OVER_BIAS, 0));
-        let worse = paper::WORSE.len();
-        verdicts.extend(self.judge_lucky_over(BIG_FAIR, "big-fair", paper::OVER_BIG_FAIR, worse));
-        let what = "Figure 3: saved by `big-fair` over `bias`, mean, %";
-        let ours = self.of_sets(BIG_FAIR, BIAS, share_saved);
-        verdicts.push(Verdict::draws(what, paper::BIG_FAIR_OVER_BIAS, 0, &ours));
-        verdicts.extend(self.judge_worse_kinds());
-        verdicts
-    }
-
-    fn judge_figure_1(&self) -> Vec<Verdict> {
-        let Some(kind) = self.kind("3ci-1mi") else {
-            return Vec::new();
-        };
-        let (times_as_fast, energy_saved, _) = paper::FIGURE_1;
-        let faster = kind.grid.compared(BIG_FAIR, BIAS, Measured::time, gain);
-        let saved = kind.grid.compared(BIG_FAIR, BIAS, Measured::energy, saved);
-        let percent_faster = 100.0 * (times_as_fast - 1.0);
-        let on_time = "Figure 1: `big-fair` faster than `bias`, %";
-        let on_energy = "Figure 1: energy saved by `big-fair`, %";
-        vec![
-            Verdict::draws(on_time, percent_faster, 0, &faster.concat()),
-            Verdict::draws(on_energy, energy_saved, 0, &saved.concat()),
-        ]
-    }
-
-    /// What `lucky` saves over another policy: mean, greatest, and in how many mixes it is worse.
-    fn judge_lucky_over(
-        &self,
-        base: usize,
-        name: &str,
-        (mean, greatest): (f64, f64),
-        worse: usize,
-    ) -> [Verdict; 3] {
-        let saved = format!("Figure 3: saved by `lucky` over `{name}`");
-        let on_mean = format!("{saved}, mean, %");
-        let on_greatest = format!("{saved}, greatest, %");
-        let on_worse = format!("Figure 3: mixes of 8 in which `lucky` is worse than `{name}`");
-        let means = self.of_sets(LUCKY, base, share_saved);
-        let most = self.of_sets(LUCKY, base, most_saved);
-        let number = self.of_sets(LUCKY, base, mixes_worse);
-        [
-            Verdict::draws(on_mean, mean, 0, &means),
-            Verdict::draws(on_greatest, greatest, 0, &most),
-            Verdict::draws(on_worse, worse as f64, 0, &number),
-        ]
-    }
-
-    /// The kinds in which `big-fair` was better in the paper.
-    fn judge_worse_kinds(&self) -> Vec<Verdict> {
-        let mut verdicts = Vec::new();
-        for (name, figure) in paper::WORSE {
+    /// Holds the paper's Figures 1 and 3 against ours.
+    pub(super) fn judge(&self, draft: &mut Draft) {
+        if let Some(kind) = self.kind("3CI-1MI") {
+            let faster = kind.grid.compared(BIG_FAIR, BIAS, Measured::time, gain);
+            let saved = kind.grid.compared(BIG_FAIR, BIAS, Measured::energy, saved);
+            draft.judge("figure-1-time", &faster.concat());
+            draft.judge("figure-1-energy", &saved.concat());
+        }
+        for (key, base) in [("over-bias", BIAS), ("over-big-fair", BIG_FAIR)] {
+            let means = self.of_sets(LUCKY, base, share_saved);
+            let greatest = self.of_sets(LUCKY, base, most_saved);
+            let worse = self.of_sets(LUCKY, base, mixes_worse);
+            draft.judge(&format!("{key}-mean"), &means);
+            draft.judge(&format!("{key}-greatest"), &greatest);
+            draft.judge(&format!("{key}-worse"), &worse);
+        }
+        let means = self.of_sets(BIG_FAIR, BIAS, share_saved);
+        draft.judge("big-fair-over-bias-mean", &means);
+        for name in ["3CI-1MI", "4MI"] {
             if let Some(kind) = self.kind(name) {
-                let name = kind.name;
-                let what = format!("Figure 3: {name}, saved by `lucky` over `big-fair`, %");
                 let ours = kind.saved(LUCKY, BIG_FAIR);
-                verdicts.push(Verdict::draws(what, figure, 0, &ours));
+                draft.judge(&format!("worse-{name}"), &ours);
             }
         }
-        verdicts
     }
 
     /// How much the result depends on the draw, and on which property of it.
     pub(super) fn show(
         &self,
-        chapter: &mut Chapter,
+        draft: &mut Draft,
         spec: &Arc<MachineSpec>,
         alone: &[Alone],
     ) -> Result<()> {
-        self.by_kind(chapter);
+        self.by_kind(draft);
         let benefits = CoreTypes::fit(spec)?.benefits(alone);
-        self.by_longest(chapter, alone, &benefits);
+        self.by_longest(draft, alone, &benefits);
         Ok(())
     }
 
-    fn by_kind(&self, chapter: &mut Chapter) {
+    fn by_kind(&self, draft: &mut Draft) {
         let mut rows = Vec::new();
         for kind in &self.kinds {
             let mut row = vec![Cell::text(kind.name)];
@@ -201,28 +165,15 @@ impl Draws {
         }
         let mut row = vec![Cell::text("all eight")];
         for (_, ours, base, _) in COMPARISONS {
-            row.push(Cell::draws(&self.of_sets(ours, base, share_saved), 0));
+            let saved = self.of_sets(ours, base, share_saved);
+            row.push(Cell::draws(&saved, 0));
         }
         rows.push(row);
-        chapter.text(
-            "**Single mixes decide.** Mixes of the same kind that are drawn otherwise come out otherwise, above all against \
-             `bias`: it gives one job the big core all the time, which is best if that job is the longest and worst if it is the \
-             shortest. The last row is of sets of eight mixes, one of each kind, as the paper has one.",
-        );
-        let columns = COMPARISONS.map(|(name, ..)| name);
-        chapter.table(
-            "lucky-draws",
-            format!(
-                "Energy-delay product saved in per cent, over {} mixes of each kind: mean, and in brackets from the 10th to the \
-                 90th percentile.",
-                self.drawn
-            ),
-            [&["kind"], &columns[..]].concat(),
-            rows,
-        );
+        draft.value("drawn", self.drawn);
+        draft.table("draws", rows);
     }
 
-    fn by_longest(&self, chapter: &mut Chapter, alone: &[Alone], benefits: &[Benefit]) {
+    fn by_longest(&self, draft: &mut Draft, alone: &[Alone], benefits: &[Benefit]) {
         let mut by_gain = GAINS.map(|_| Vec::new());
         for kind in &self.kinds {
             let saved = products_saved(&kind.grid, LUCKY, BIG_FAIR);
@@ -240,22 +191,7 @@ impl Draws {
                 Cell::draws(saved, 0),
             ]
         });
-        chapter.text(
-            "**When `lucky` gains over `big-fair`.** It gives the big core to those who gain most from it, whoever they are; the \
-             product counts the time of the job that ends last. Where that job gains half as much again as the four do in the \
-             mean, `lucky` saves as much as in the paper; where it gains no more than they do, `lucky` loses.",
-        );
-        chapter.table(
-            "lucky-longest",
-            "The same mixes of all kinds, by what the longest job gains from the big core over what the four do in the mean: \
-             energy-delay product saved in per cent, mean and from the 10th to the 90th percentile.",
-            [
-                "the longest job gains, x the mean",
-                "mixes",
-                "lucky over big-fair",
-            ],
-            rows.collect(),
-        );
+        draft.table("longest", rows.collect());
     }
 }
 
@@ -267,7 +203,8 @@ fn most_saved(shares: &[f64]) -> Option<f64> {
 
 /// In how many mixes of a set ours has more than the base.
 fn mixes_worse(shares: &[f64]) -> Option<f64> {
-    Some(shares.iter().filter(|&&share| share > 1.0).count() as f64)
+    let worse = shares.iter().filter(|share| **share > 1.0);
+    Some(worse.count() as f64)
 }
 
 /// Bins of [`longest_gain`], each with its least value.
@@ -281,26 +218,26 @@ const GAINS: [(f64, &str); 5] = [
 
 /// Time that a job takes on a small core, in us.
 fn time_on_small(job: &SimJob, alone: &[Alone]) -> f64 {
-    let one = alone
-        .iter()
-        .find(|one| one.program.name == job.program.name);
-    match (one, job.work) {
-        (Some(one), Work::Instructions(instructions)) => instructions as f64 / one.small_mips(),
+    let mut programs = alone.iter();
+    let found = programs.find(|one| one.program.name == job.program.name);
+    match (found, job.work) {
+        (Some(one), Work::Instructions(number)) => number as f64 / one.small_mips(),
         _ => 0.0,
     }
 }
 
 /// What the job that takes longest on a small core gains from the big one, over what the jobs do in the mean.
 fn longest_gain(jobs: &[SimJob], alone: &[Alone], benefits: &[Benefit]) -> f64 {
-    let gains = jobs.iter().map(|job| {
+    let mut gains = Vec::new();
+    let (mut longest, mut gain_of_longest) = (0.0, 0.0);
+    for job in jobs {
         let ratio = ratio_of(benefits, &job.program.name);
-        mean(ratio).unwrap_or(0.0)
-    });
-    let gains: Vec<f64> = gains.collect();
-    let times = jobs.iter().map(|job| time_on_small(job, alone));
-    let longest = times.zip(&gains).max_by(|(a, _), (b, _)| a.total_cmp(b));
-    match longest.zip(mean(&gains)) {
-        Some(((_, gain), mean)) => gain / mean,
-        None => 0.0,
+        let gain = mean(ratio).unwrap_or(0.0);
+        gains.push(gain);
+        let time = time_on_small(job, alone);
+        if time >= longest {
+            (longest, gain_of_longest) = (time, gain);
+        }
     }
+    gain_of_longest / mean(&gains).unwrap_or(1.0)
 }

@@ -1,14 +1,17 @@
 //! Where each program is more efficient, and how well performance on the other type of core is predicted (sections 2 and 3).
 
 use super::alone::Alone;
-use crate::reproduction::engine::{
-    Axes, Cell, Chapter, ReproduceError, Result, Verdict, bars, fitted,
-};
-use crate::reproduction::paper::lucky as paper;
+use crate::reproduction::engine::{Cell, Draft, ReproduceError, Result, fitted};
 use crate::statistics::mean;
 use cosched_core::model::cross_core::benefit;
 use cosched_sim::{CoreTypesFit, MachineSpec};
 use std::sync::Arc;
+
+/// Section 2.2: coefficient of correlation of the prediction for the other type of core.
+const CORRELATION: f64 = 0.98;
+
+/// The programs whose misses the paper gives (section 3).
+pub(super) const PAPERS_PROGRAMS: [&str; 3] = ["zeusmp", "astar", "bwaves"];
 
 /// What a program gains from the big core.
 pub(super) struct Benefit {
@@ -56,82 +59,49 @@ impl CoreTypes {
 
 /// The ratios of the program of this name; none if there is no such program.
 pub(super) fn ratio_of<'a>(benefits: &'a [Benefit], name: &str) -> &'a [f64] {
-    let found = benefits.iter().find(|one| one.name == name);
-    found.map_or(&[], |one| &one.ratio)
+    match benefits.iter().find(|one| one.name == name) {
+        Some(benefit) => &benefit.ratio,
+        None => &[],
+    }
 }
 
 /// The big core's efficiency over the small one's for each program alone, and how well one is predicted from the other.
-pub(super) fn figure_2(
-    chapter: &mut Chapter,
-    spec: &Arc<MachineSpec>,
-    alone: &[Alone],
-) -> Result<()> {
+pub(super) fn figure_2(draft: &mut Draft, spec: &Arc<MachineSpec>, alone: &[Alone]) -> Result<()> {
     let types = CoreTypes::fit(spec)?;
     let mut benefits = types.benefits(alone);
     benefits.sort_by(|a, b| {
-        let [a, b] = [a, b].map(|one| mean(&one.ratio).unwrap_or(0.0));
+        let a = mean(&a.ratio).unwrap_or(0.0);
+        let b = mean(&b.ratio).unwrap_or(0.0);
         b.total_cmp(&a)
     });
-    chapter.heading("Figure 2: where each program is more efficient");
-    chapter.figure(bars(
-        "lucky-figure-2".to_owned(),
-        "MIPS squared per watt on the big core over that on the small one, each program alone."
-            .to_owned(),
-        Axes {
-            x: "program",
-            y: "big / small",
-            decimals: 2,
-        },
-        benefits.iter().map(|one| one.name.clone()).collect(),
-        vec![(
-            "big / small".to_owned(),
-            benefits.iter().map(|one| one.ratio.clone()).collect(),
-        )],
-        None,
-    ));
-    for gains in ["zeusmp", "bwaves"] {
-        let order = [gains, "astar"];
-        let values = order.map(|name| (name, ratio_of(&benefits, name).to_vec()));
-        let what = "Figure 2: efficiency of the big core";
-        chapter.judge(Verdict::order(what, &order, &values));
+    let names = benefits.iter().map(|one| one.name.clone());
+    let ratios = benefits.iter().map(|one| one.ratio.clone());
+    let series = ("big / small".to_owned(), ratios.collect());
+    draft.bars("figure-2", names.collect(), vec![series]);
+    for key in ["figure-2-zeusmp", "figure-2-bwaves"] {
+        draft.judge_order(key, |name| ratio_of(&benefits, name).to_vec());
     }
-    for (name, figure) in paper::MISSES {
+    for name in PAPERS_PROGRAMS {
         if let Some(one) = alone.iter().find(|one| one.program.name == name) {
-            let what = format!("million misses a second of {name} on the big core");
-            chapter.judge(Verdict::size(what, figure, 0, &one.misses_by_seed()));
+            draft.judge(&format!("misses-{name}"), &one.misses_by_seed());
         }
     }
-    regression(chapter, &types.fit);
+    regression(draft, &types.fit);
     Ok(())
 }
 
-fn regression(chapter: &mut Chapter, types: &CoreTypesFit) {
+fn regression(draft: &mut Draft, types: &CoreTypesFit) {
     let mut rows = Vec::new();
-    for (name, regression) in [
-        ("to the big core", &types.to_big),
-        ("to the small core", &types.to_small),
-    ] {
+    for (core, regression) in [("big", &types.to_big), ("small", &types.to_small)] {
         let Some(r2) = regression.r2 else { continue };
         rows.push(vec![
-            Cell::text(name),
+            Cell::text(format!("to the {core} core")),
             Cell::number(r2.sqrt(), 2),
             Cell::number(r2, 2),
-            Cell::number(paper::CORRELATION, 2),
+            Cell::number(CORRELATION, 2),
         ]);
-        // Correlations near 1 differ by what they leave unexplained.
-        let left = 100.0 * (1.0 - paper::CORRELATION * paper::CORRELATION);
-        let what = format!("variance that the prediction {name} leaves unexplained, %");
-        chapter.judge(Verdict::size(what, left, 0, &[100.0 * (1.0 - r2)]));
+        let unexplained = 100.0 * (1.0 - r2);
+        draft.judge(&format!("unexplained-{core}"), &[unexplained]);
     }
-    chapter.table(
-        "lucky-regression",
-        "The regression that predicts MIPS on the other type of core from MIPS and misses (section 2.2), over all programs.",
-        [
-            "prediction",
-            "correlation",
-            "R squared",
-            "paper's correlation",
-        ],
-        rows,
-    );
+    draft.table("regression", rows);
 }

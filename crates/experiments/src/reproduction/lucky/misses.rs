@@ -1,9 +1,8 @@
 //! Figure 2 for programs that miss as often as in the paper.
 
 use super::alone::Alone;
-use super::efficiency::CoreTypes;
-use crate::reproduction::engine::{Cell, Chapter, Lab, Result};
-use crate::reproduction::paper::lucky as paper;
+use super::efficiency::{CoreTypes, PAPERS_PROGRAMS};
+use crate::reproduction::engine::{Cell, Draft, Lab, Result};
 use cosched_sim::program::Phase;
 use cosched_sim::{MachineSpec, ProgramSpec};
 use std::sync::Arc;
@@ -35,7 +34,9 @@ fn factor_for(
     let (mut low, mut high) = (0.01, 10.0);
     for _ in 0..20 {
         let middle = 0.5 * (low + high);
-        if Alone::simulate(spec, &with_misses(program, middle), seeds)?.misses() < misses {
+        let changed = with_misses(program, middle);
+        let alone = Alone::simulate(spec, &changed, seeds)?;
+        if alone.misses() < misses {
             low = middle
         } else {
             high = middle
@@ -46,22 +47,25 @@ fn factor_for(
 
 /// Compares the programs' efficiency with the profiles' misses and with the paper's.
 pub(super) fn causes(
-    chapter: &mut Chapter,
+    draft: &mut Draft,
     lab: &Lab<'_>,
     spec: &Arc<MachineSpec>,
     alone: &[Alone],
 ) -> Result<()> {
     let types = CoreTypes::fit(spec)?;
-    let what = "lucky: the paper's misses";
-    let rows = lab.pool.map(what, &paper::MISSES, |&(name, misses)| {
-        let Some(as_it_is) = alone.iter().find(|one| one.program.name == name) else {
+    let papers = &*draft;
+    let rows = lab.map(&PAPERS_PROGRAMS, |name| {
+        let mut programs = alone.iter();
+        let Some(as_it_is) = programs.find(|one| one.program.name == *name) else {
             return Ok(None);
         };
+        let misses = papers.published(&format!("misses-{name}"));
         let program = &as_it_is.program;
         let factor = factor_for(spec, program, misses, &lab.seeds[..1])?;
-        let changed = Alone::simulate(spec, &with_misses(program, factor), lab.few_seeds())?;
+        let changed = with_misses(program, factor);
+        let changed = Alone::simulate(spec, &changed, lab.few_seeds())?;
         Ok(Some(vec![
-            Cell::text(name),
+            Cell::text(*name),
             Cell::number(as_it_is.misses(), 0),
             Cell::number(changed.misses(), 0),
             Cell::number(factor, 2),
@@ -69,24 +73,6 @@ pub(super) fn causes(
             Cell::mean(&types.benefit(&changed).ratio, 2),
         ]))
     })?;
-    chapter.text(
-        "**Figure 2: the profiles.** The profiles were measured on another processor, with inputs that the paper does not name, and \
-         with prefetched lines, which the paper's counter may have left out: bwaves reads nearly three times the lines that the \
-         paper counted as misses. If these three programs miss as often as the paper says, they stand in its order: zeusmp and \
-         bwaves gain more from the big core than astar.",
-    );
-    chapter.table(
-        "lucky-misses",
-        "Efficiency of the big core over the small one, with the profiles' misses and with the paper's.",
-        [
-            "program",
-            "million misses a second",
-            "the paper's",
-            "misses of an instruction x",
-            "big / small",
-            "with the paper's misses",
-        ],
-        rows.into_iter().flatten().collect(),
-    );
+    draft.table("misses", rows.into_iter().flatten().collect());
     Ok(())
 }

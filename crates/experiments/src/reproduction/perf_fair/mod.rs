@@ -7,9 +7,8 @@ mod tables;
 mod verdicts;
 
 use crate::reproduction::engine::{
-    Candidate, Chapter, Grid, Lab, Measured, Mix, Result, gain, machine, of_folder,
+    Candidate, Chapter, Draft, Grid, Lab, Measured, Mix, Result, gain, machine, of_folder,
 };
-use crate::reproduction::paper::perf_fair as paper;
 use crate::statistics::{mean, over};
 use cosched_sim::MachineSpec;
 use std::sync::Arc;
@@ -48,8 +47,10 @@ const HALF: usize = JOBS / 2;
 /// The paper counts the mixes whose unfairness is above this, in per cent.
 const UNFAIR_PERCENT: f64 = 20.0;
 
-/// The groups of mixes of section 7.2: by the lines that they read per us, below 80, 80 to 120, and above.
+/// The groups of mixes of section 7.2, by the lines that they read per us.
 const GROUPS: [&str; 3] = ["low demand", "middle demand", "high demand"];
+/// The bandwidths that separate them.
+const LIMITS: [f64; 2] = [80.0, 120.0];
 
 /// What was simulated on one machine.
 struct Bench {
@@ -71,14 +72,16 @@ impl Bench {
         candidates[FAIR].truth = true;
         candidates[PERF_FAIR].truth = true;
         let spec = machine(name);
-        let what = format!("perf-fair on {name}");
-        let grid = Grid::simulate(lab, &what, &spec, mixes, &candidates, &lab.seeds)?;
-        let groups = (0..grid.mixes).map(|mix| group(bandwidth(&grid, mix)));
+        let grid = Grid::simulate(lab, &spec, mixes, &candidates, &lab.seeds)?;
+        let mut groups = Vec::new();
+        for mix in 0..grid.mixes {
+            groups.push(group(bandwidth(&grid, mix)));
+        }
         Ok(Bench {
             name,
             channels,
             spec,
-            groups: groups.collect(),
+            groups,
             grid,
         })
     }
@@ -100,16 +103,18 @@ impl Bench {
 
     /// For each seed, the mean speed-up of the mixes of a group.
     fn of_group(&self, group: usize, candidate: usize) -> Vec<f64> {
-        let all = self.speed_ups(candidate).into_iter().zip(&self.groups);
-        let of_group = all.filter(|(_, of)| **of == group);
-        over(&of_group.map(|(mix, _)| mix).collect::<Vec<_>>(), mean)
+        let mut of_group = self.speed_ups(candidate);
+        let mut groups = self.groups.iter();
+        of_group.retain(|_| groups.next() == Some(&group));
+        over(&of_group, mean)
     }
 }
 
 /// For each seed, in how many mixes one candidate is faster than another.
 fn mixes_faster(grid: &Grid, one: usize, other: usize) -> Vec<f64> {
     grid.count(|mix, seed| {
-        let [one, other] = [one, other].map(|at| &grid.runs(mix, at)[seed]);
+        let one = &grid.runs(mix, one)[seed];
+        let other = &grid.runs(mix, other)[seed];
         one.turnaround_s < other.turnaround_s
     })
 }
@@ -129,25 +134,12 @@ fn bandwidth(grid: &Grid, mix: usize) -> f64 {
 
 /// The group of a mix that reads so many lines per us.
 fn group(bandwidth: f64) -> usize {
-    let limits = paper::GROUPS.iter();
-    limits.filter(|&&limit| bandwidth >= limit).count()
+    LIMITS.iter().filter(|&&limit| bandwidth >= limit).count()
 }
 
 /// The chapter.
 pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter> {
-    let mut chapter = Chapter::new("perf-fair", "Perf&Fair: fairness and speed");
-    chapter.text(format!(
-        "Thirteen mixes of 24 programs on `xeon-e5645` (six cores with two hardware threads), {}, with {}: the same jobs for \
-         every policy, so that differences are pairs. The paper's mixes stand in a supplement that was not at hand. Ours are \
-         drawn to read 60 to 140 lines per us, on both sides of the 80 and 120 that separate its groups. `bandwidth` is the \
-         paper's Perf. In `perf-fair` and `fair` two things are ours: renewed estimates take at most 5 % of the time, and what \
-         counts as light is fitted to the machine. The paper does not say how many channels of memory its machine had, so there \
-         are three machines. None shows both its fairness and its speed. Unfairness is the greatest slowdown over the least, in \
-         per cent above 1; means over mixes are geometric. `round-robin` knows nothing of jobs: it gains over `linux` mostly by \
-         its long quanta.",
-        lab.work_in_words(),
-        lab.seeds_in_words(),
-    ));
+    let mut draft = Draft::new("perf-fair", include_str!("chapter.toml"), lab);
     let mixes = of_folder("perf-fair", lab.work());
     let mut benches: Vec<Bench> = Vec::new();
     for machine in MACHINES {
@@ -158,10 +150,10 @@ pub(super) fn chapter(lab: &Lab<'_>) -> Result<Chapter> {
     for bench in &mut benches {
         bench.groups.clone_from(&groups);
     }
-    tables::all(&mut chapter, &benches, &mixes);
+    tables::all(&mut draft, &benches, &mixes);
     for bench in &benches {
-        chapter.verdicts.extend(verdicts::judge(lab, bench));
+        verdicts::judge(&mut draft, lab.solo.as_s(), bench);
     }
-    causes::all(&mut chapter, lab, &mixes, &benches)?;
-    Ok(chapter)
+    causes::all(&mut draft, lab, &mixes, &benches)?;
+    Ok(draft.finish())
 }

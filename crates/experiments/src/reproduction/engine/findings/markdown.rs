@@ -69,11 +69,19 @@ fn paragraph(text: &mut String, words: &str) {
 
 fn table(text: &mut String, table: &Table) {
     let _ = writeln!(text, "| {} |", table.columns.join(" | "));
-    let rules: Vec<&str> = (0..table.columns.len()).map(|at| rule(table, at)).collect();
-    let _ = writeln!(text, "| {} |", rules.join(" | "));
+    for at in 0..table.columns.len() {
+        text.push_str("| ");
+        text.push_str(rule(table, at));
+        text.push(' ');
+    }
+    text.push_str("|\n");
     for row in &table.rows {
-        let cells: Vec<&str> = row.iter().map(|cell| cell.text.as_str()).collect();
-        let _ = writeln!(text, "| {} |", cells.join(" | "));
+        for cell in row {
+            text.push_str("| ");
+            text.push_str(&cell.text);
+            text.push(' ');
+        }
+        text.push_str("|\n");
     }
     text.push('\n');
 }

@@ -78,10 +78,12 @@ impl Cell {
     /// What was drawn many times: the mean, and from the 10th to the 90th percentile; absent if it was not.
     pub(crate) fn draws(values: &[f64], decimals: usize) -> Cell {
         let ends = quantile(values, 0.1).zip(quantile(values, 0.9));
-        let Some((mean, (low, high))) = mean(values).zip(ends) else {
+        let Some((low, high)) = ends else {
             return Cell::absent();
         };
-        let [mean, low, high] = [mean, low, high].map(|value| plain(value, decimals));
+        let mean = plain(mean(values).unwrap_or(f64::NAN), decimals);
+        let low = plain(low, decimals);
+        let high = plain(high, decimals);
         Cell::of_number(format!("{mean} ({low} to {high})"))
     }
 }

@@ -1,7 +1,8 @@
 //! How many published results agree.
 
+use super::super::words::Values;
 use super::Findings;
-use super::verdict::{Agreement, FITTED, Verdict};
+use super::verdict::{Agreement, Verdict};
 use std::collections::BTreeMap;
 
 /// Counts of published results.
@@ -42,33 +43,31 @@ fn is_near(verdict: &Verdict) -> bool {
     verdict.agreement <= Agreement::Roughly
 }
 
-/// How many results agree.
-pub(super) fn in_words(findings: &Findings) -> String {
+/// How many results agree, by the names in the introduction.
+pub(super) fn values(findings: &Findings) -> Values {
     let mut by_result: BTreeMap<(&str, &str), Vec<&Verdict>> = BTreeMap::new();
     for chapter in &findings.chapters {
         for verdict in &chapter.verdicts {
-            if verdict.rests_on != Some(FITTED) {
+            if !verdict.is_fitted() {
                 let result = by_result.entry((chapter.id, &verdict.what));
                 result.or_default().push(verdict);
             }
         }
     }
     let mut tally = Tally::default();
-    by_result
-        .values()
-        .for_each(|verdicts| tally.count(verdicts));
-    format!(
-        "Of {} published results that are not fitted, {} agree and {} more lie within a factor of two; {} of these rest on \
-         something that was fitted or chosen. {} lie beyond a factor of two, {} are not significant, and {} differ. A result \
-         that is judged on several machines counts by its best machine; {} agree, or lie within a factor of two, on some and \
-         not on all. Each chapter ends with the experiments that show what causes the differences.",
-        by_result.len(),
-        tally.agree,
-        tally.roughly,
-        tally.resting,
-        tally.beyond,
-        tally.not_shown,
-        tally.differ,
-        tally.on_some
-    )
+    for verdicts in by_result.values() {
+        tally.count(verdicts);
+    }
+    let counts = [
+        ("results", by_result.len()),
+        ("agree", tally.agree),
+        ("roughly", tally.roughly),
+        ("resting", tally.resting),
+        ("beyond", tally.beyond),
+        ("not_shown", tally.not_shown),
+        ("differ", tally.differ),
+        ("on_some", tally.on_some),
+    ];
+    let texts = counts.map(|(name, count)| (name, count.to_string()));
+    Values::from(texts)
 }

@@ -3,9 +3,46 @@
 use super::super::number::plain;
 use super::table::{Cell, Table};
 use crate::statistics::{Estimate, mean, quantile};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
-/// A figure that was fitted to the paper itself proves nothing.
-pub(super) const FITTED: &str = "fitted";
+/// A published result, as the file of its chapter has it.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Published {
+    /// What it is, with its unit.
+    what: String,
+    #[serde(flatten)]
+    claim: Claim,
+    /// Decimals of the figures.
+    #[serde(default = "one")]
+    decimals: usize,
+    /// What ours rests on that was fitted to the paper or chosen by it.
+    rests_on: Option<String>,
+}
+
+fn one() -> usize {
+    1
+}
+
+/// What a paper says.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Claim {
+    /// A figure that can only be positive.
+    Size(f64),
+    /// A figure that can be gained or lost, so that its sign is a result.
+    Gain(f64),
+    /// The most that a figure may be.
+    AtMost(f64),
+    /// The least that a figure may be.
+    AtLeast(f64),
+    /// A figure of something that was drawn once. It agrees if it lies among eight of ten of our draws.
+    Draw(f64),
+    /// Names from the greatest figure to the least. Names without a significant difference stand in one place, with ` ~ `
+    /// between them; in ours likewise.
+    Order(Vec<String>),
+}
 
 /// A published result and ours.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +54,7 @@ pub struct Verdict {
     /// How well ours agrees.
     pub agreement: Agreement,
     /// What ours rests on that was fitted to the paper or chosen by it.
-    pub rests_on: Option<&'static str>,
+    pub rests_on: Option<String>,
     /// The published result.
     pub paper: Cell,
     /// Ours.
@@ -26,19 +63,6 @@ pub struct Verdict {
     sign: &'static str,
     /// Ours / the paper's, where both have the same sign.
     ratio: Option<f64>,
-}
-
-/// What a published figure says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// A figure that can only be positive.
-    Size,
-    /// A figure that can be gained or lost, so that its sign is a result.
-    Gain,
-    /// The most that a figure may be.
-    AtMost,
-    /// The least that a figure may be.
-    AtLeast,
 }
 
 /// How well ours agrees with a published result.
@@ -71,141 +95,102 @@ impl Agreement {
     }
 }
 
-impl Verdict {
-    /// A figure that can only be positive.
-    pub(crate) fn size(
-        what: impl Into<String>,
-        paper: f64,
-        decimals: usize,
-        ours: &[f64],
-    ) -> Verdict {
-        Verdict::figure(what, Kind::Size, paper, decimals, ours)
-    }
-
-    /// A figure that can be gained or lost.
-    pub(crate) fn gain(
-        what: impl Into<String>,
-        paper: f64,
-        decimals: usize,
-        ours: &[f64],
-    ) -> Verdict {
-        Verdict::figure(what, Kind::Gain, paper, decimals, ours)
-    }
-
-    /// A figure of which the paper states only an upper bound.
-    pub(crate) fn at_most(
-        what: impl Into<String>,
-        paper: f64,
-        decimals: usize,
-        ours: &[f64],
-    ) -> Verdict {
-        Verdict::figure(what, Kind::AtMost, paper, decimals, ours)
-    }
-
-    /// A figure of which the paper states only a lower bound.
-    pub(crate) fn at_least(
-        what: impl Into<String>,
-        paper: f64,
-        decimals: usize,
-        ours: &[f64],
-    ) -> Verdict {
-        Verdict::figure(what, Kind::AtLeast, paper, decimals, ours)
-    }
-
-    fn figure(
-        what: impl Into<String>,
-        kind: Kind,
-        paper: f64,
-        decimals: usize,
-        ours: &[f64],
-    ) -> Verdict {
-        let ours = Estimate::of(ours);
-        let agreement = ours.map_or(Agreement::NotMeasured, |ours| agreement(kind, paper, &ours));
-        let bound = match kind {
-            Kind::AtMost => "at most ",
-            Kind::AtLeast => "at least ",
-            Kind::Size | Kind::Gain => "",
-        };
-        let sign = match ours {
-            Some(_) if kind == Kind::Gain && agreement == Agreement::NotShown => "not shown",
-            Some(ours) if kind == Kind::Gain && have_same_sign(ours.mean, paper) => "same",
-            Some(_) if kind == Kind::Gain => "other",
-            _ => "-",
-        };
-        Verdict {
-            what: what.into(),
-            on: None,
-            agreement,
-            rests_on: None,
-            paper: Cell::text(format!("{bound}{}", plain(paper, decimals))),
-            ours: Cell::estimate(ours, decimals),
-            sign,
-            ratio: ours.and_then(|ours| ratio(ours.mean, paper)),
+impl Published {
+    /// The published figure; none of an order.
+    pub(crate) fn figure(&self) -> f64 {
+        match self.claim {
+            Claim::Size(figure)
+            | Claim::Gain(figure)
+            | Claim::AtMost(figure)
+            | Claim::AtLeast(figure)
+            | Claim::Draw(figure) => figure,
+            Claim::Order(_) => f64::NAN,
         }
     }
 
-    /// A figure of something that was drawn, in the paper once, here many times: it agrees if the paper's lies among eight of
-    /// ten of ours.
-    pub(crate) fn draws(
-        what: impl Into<String>,
-        paper: f64,
-        decimals: usize,
-        ours: &[f64],
-    ) -> Verdict {
+    fn order(&self) -> &[String] {
+        match &self.claim {
+            Claim::Order(order) => order,
+            _ => &[],
+        }
+    }
+
+    /// The names of an order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let places = self.order().iter();
+        places.flat_map(|place| place.split(" ~ "))
+    }
+
+    /// Holds a figure against ours, by repetition or draw.
+    pub(crate) fn judge(&self, ours: &[f64]) -> Verdict {
+        let paper = self.figure();
+        let text = plain(paper, self.decimals);
+        let mut verdict = match self.claim {
+            Claim::Draw(_) => self.judge_draws(ours),
+            _ => self.judge_estimate(Estimate::of(ours)),
+        };
+        verdict.ratio = mean(ours).and_then(|ours| ratio(ours, paper));
+        verdict.paper = Cell::text(match self.claim {
+            Claim::AtMost(_) => format!("at most {text}"),
+            Claim::AtLeast(_) => format!("at least {text}"),
+            _ => text,
+        });
+        verdict
+    }
+
+    fn judge_estimate(&self, ours: Option<Estimate>) -> Verdict {
+        let cell = Cell::estimate(ours, self.decimals);
+        let Some(ours) = ours else {
+            return self.verdict(Agreement::NotMeasured, cell);
+        };
+        let mut verdict = self.verdict(self.claim.agreement(&ours), cell);
+        if let Claim::Gain(paper) = self.claim {
+            verdict.sign = match verdict.agreement {
+                Agreement::NotShown => "not shown",
+                _ if have_same_sign(ours.mean, paper) => "same",
+                _ => "other",
+            };
+        }
+        verdict
+    }
+
+    fn judge_draws(&self, ours: &[f64]) -> Verdict {
         let agreement = match quantile(ours, 0.1).zip(quantile(ours, 0.9)) {
             None => Agreement::NotMeasured,
-            Some((low, high)) if (low..=high).contains(&paper) => Agreement::Agrees,
-            Some(_) => Agreement::Differs,
+            Some((low, _)) if self.figure() < low => Agreement::Differs,
+            Some((_, high)) if self.figure() > high => Agreement::Differs,
+            Some(_) => Agreement::Agrees,
         };
-        Verdict {
-            what: what.into(),
-            on: None,
-            agreement,
-            rests_on: None,
-            paper: Cell::text(plain(paper, decimals)),
-            ours: Cell::text(Cell::draws(ours, decimals).text),
-            sign: "-",
-            ratio: mean(ours).and_then(|ours| ratio(ours, paper)),
-        }
+        let cell = Cell::draws(ours, self.decimals);
+        self.verdict(agreement, Cell::text(cell.text))
     }
 
-    /// An order from the greatest to the least. `values` holds each name with a value for each repetition, the same for all.
-    /// Names without a significant difference stand in one place, with ` ~ ` between them; in the paper's order likewise.
-    pub(crate) fn order(
-        what: impl Into<String>,
-        paper: &[&str],
-        values: &[(&str, Vec<f64>)],
-    ) -> Verdict {
+    /// Holds an order against ours.
+    pub(crate) fn judge_order(&self, ours: &ByName<'_>) -> Verdict {
+        let agreement = order_agreement(self.order(), ours);
+        let mut verdict = self.verdict(agreement, Cell::text(order(ours)));
+        verdict.paper = Cell::text(self.order().join(" > "));
+        verdict
+    }
+
+    fn verdict(&self, agreement: Agreement, ours: Cell) -> Verdict {
         Verdict {
-            what: what.into(),
+            what: self.what.clone(),
             on: None,
-            agreement: order_agreement(paper, values),
-            rests_on: None,
-            paper: Cell::text(paper.join(" > ")),
-            ours: Cell::text(order(values)),
+            agreement,
+            rests_on: self.rests_on.clone(),
+            paper: Cell::absent(),
+            ours,
             sign: "-",
             ratio: None,
         }
     }
+}
 
-    /// It was fitted to the paper itself.
-    #[must_use]
-    pub(crate) fn fitted(self) -> Verdict {
-        self.resting_on(FITTED)
-    }
-
-    /// It rests on something that was fitted to the paper or chosen by it.
-    #[must_use]
-    pub(crate) fn resting_on(mut self, what: &'static str) -> Verdict {
-        self.rests_on = Some(what);
-        self
-    }
-
-    /// It is of one of several machines.
-    #[must_use]
-    pub(crate) fn on(mut self, machine: &'static str) -> Verdict {
-        self.on = Some(machine);
-        self
+impl Verdict {
+    /// Whether it was fitted to the paper itself, and so proves nothing.
+    pub(super) fn is_fitted(&self) -> bool {
+        self.rests_on.as_deref() == Some("fitted")
     }
 }
 
@@ -217,128 +202,134 @@ fn ratio(ours: f64, paper: f64) -> Option<f64> {
     (have_same_sign(ours, paper) && paper != 0.0).then_some(ours / paper)
 }
 
-/// How well a figure agrees with a published one.
-fn agreement(kind: Kind, paper: f64, ours: &Estimate) -> Agreement {
-    let (low, high) = ours.interval();
-    match kind {
-        // One repetition shows no sign.
-        Kind::Gain if ours.half_width.is_none() || (low <= 0.0 && high >= 0.0) => {
-            Agreement::NotShown
+impl Claim {
+    /// How well our figure agrees.
+    fn agreement(&self, ours: &Estimate) -> Agreement {
+        let (low, high) = ours.interval();
+        match *self {
+            // One repetition shows no sign.
+            Claim::Gain(_) if ours.half_width.is_none() => Agreement::NotShown,
+            Claim::Gain(_) if low <= 0.0 && high >= 0.0 => Agreement::NotShown,
+            Claim::AtMost(most) if high <= most => Agreement::Agrees,
+            Claim::AtMost(most) if low > most => Agreement::Differs,
+            Claim::AtLeast(least) if low >= least => Agreement::Agrees,
+            Claim::AtLeast(least) if high < least => Agreement::Differs,
+            Claim::Gain(paper) | Claim::Size(paper) => agreement_in_size(ours.mean, paper),
+            _ => Agreement::NotShown,
         }
-        Kind::AtMost if high <= paper => Agreement::Agrees,
-        Kind::AtMost if low > paper => Agreement::Differs,
-        Kind::AtLeast if low >= paper => Agreement::Agrees,
-        Kind::AtLeast if high < paper => Agreement::Differs,
-        Kind::AtMost | Kind::AtLeast => Agreement::NotShown,
-        Kind::Gain | Kind::Size => match ours.mean / paper {
-            _ if !have_same_sign(ours.mean, paper) => Agreement::Differs,
-            0.8..=1.25 => Agreement::Agrees,
-            0.5..=2.0 => Agreement::Roughly,
-            _ => Agreement::SameSign,
-        },
     }
 }
 
+fn agreement_in_size(ours: f64, paper: f64) -> Agreement {
+    if !have_same_sign(ours, paper) {
+        return Agreement::Differs;
+    }
+    match ours / paper {
+        0.8..=1.25 => Agreement::Agrees,
+        0.5..=2.0 => Agreement::Roughly,
+        _ => Agreement::SameSign,
+    }
+}
+
+/// Our figures of each name, by repetition, the same for all.
+pub(crate) type ByName<'a> = BTreeMap<&'a str, Vec<f64>>;
+
 /// The names in the order of their means. Neighbours without a significant difference share a place.
-fn order(values: &[(&str, Vec<f64>)]) -> String {
-    let mut sorted: Vec<&(&str, Vec<f64>)> = values.iter().collect();
-    sorted.sort_by(|a, b| {
-        mean(&b.1)
-            .unwrap_or(0.0)
-            .total_cmp(&mean(&a.1).unwrap_or(0.0))
+fn order(ours: &ByName<'_>) -> String {
+    let mut sorted: Vec<(&str, &[f64])> = Vec::new();
+    for (name, figures) in ours {
+        sorted.push((name, figures));
+    }
+    sorted.sort_by(|(_, a), (_, b)| {
+        let a = mean(a).unwrap_or(0.0);
+        let b = mean(b).unwrap_or(0.0);
+        b.total_cmp(&a)
     });
     let mut text = String::new();
-    for (at, (name, these)) in sorted.iter().enumerate() {
-        if at > 0 {
-            let is_less = difference(&sorted[at - 1].1, these) == Some(Sign::Greater);
-            text.push_str(if is_less { " > " } else { " ~ " });
+    let mut before: Option<&[f64]> = None;
+    for (name, figures) in sorted {
+        if let Some(before) = before {
+            text.push_str(match difference(before, figures) {
+                Ordering::Greater => " > ",
+                _ => " ~ ",
+            });
         }
         text.push_str(name);
+        before = Some(figures);
     }
     text
 }
 
 /// Whether some pairs of the paper's order are significant here, and none is reversed.
-fn order_agreement(paper: &[&str], values: &[(&str, Vec<f64>)]) -> Agreement {
-    let mut is_shown = false;
+fn order_agreement(paper: &[String], ours: &ByName<'_>) -> Agreement {
+    let mut agreement = Agreement::NotShown;
     for (at, place) in paper.iter().enumerate() {
+        let later = &paper[at + 1..];
         for greater in place.split(" ~ ") {
-            for less in paper[at + 1..].iter().flat_map(|place| place.split(" ~ ")) {
-                match difference(values_of(greater, values), values_of(less, values)) {
-                    Some(Sign::Greater) => is_shown = true,
-                    Some(Sign::Less) => return Agreement::Differs,
-                    None => {}
+            for less in later.iter().flat_map(|place| place.split(" ~ ")) {
+                match difference(&ours[greater], &ours[less]) {
+                    Ordering::Greater => agreement = Agreement::Agrees,
+                    Ordering::Less => return Agreement::Differs,
+                    Ordering::Equal => {}
                 }
             }
         }
     }
-    if is_shown {
-        Agreement::Agrees
-    } else {
-        Agreement::NotShown
-    }
-}
-
-fn values_of<'a>(name: &str, values: &'a [(&str, Vec<f64>)]) -> &'a [f64] {
-    let found = values.iter().find(|(one, _)| *one == name);
-    found.map_or(&[], |(_, values)| values)
-}
-
-/// Which of two is shown to be greater.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Sign {
-    Greater,
-    Less,
+    agreement
 }
 
 /// Whether the one is shown to be greater or less than the other, repetition by repetition. One repetition shows nothing.
-fn difference(one: &[f64], other: &[f64]) -> Option<Sign> {
-    let differences: Vec<f64> = one
-        .iter()
-        .zip(other)
-        .map(|(one, other)| one - other)
-        .collect();
-    let estimate = Estimate::of(&differences).filter(|found| found.half_width.is_some())?;
-    match estimate.interval() {
-        (low, _) if low > 0.0 => Some(Sign::Greater),
-        (_, high) if high < 0.0 => Some(Sign::Less),
-        _ => None,
+fn difference(one: &[f64], other: &[f64]) -> Ordering {
+    let mut differences = Vec::new();
+    for (one, other) in one.iter().zip(other) {
+        differences.push(one - other);
+    }
+    let Some(estimate) = Estimate::of(&differences) else {
+        return Ordering::Equal;
+    };
+    let (low, high) = estimate.interval();
+    if estimate.half_width.is_none() {
+        Ordering::Equal
+    } else if low > 0.0 {
+        Ordering::Greater
+    } else if high < 0.0 {
+        Ordering::Less
+    } else {
+        Ordering::Equal
     }
 }
 
 /// The verdicts of a chapter as a table.
 pub(super) fn table(chapter: &str, verdicts: &[Verdict]) -> Table {
     let several = verdicts.iter().any(|verdict| verdict.on.is_some());
-    let mut columns = vec!["what"];
-    columns.extend(several.then_some("memory"));
-    columns.extend(["paper", "here", "sign", "here / paper", "verdict"]);
+    let mut columns = vec!["what", "paper", "here", "sign", "here / paper", "verdict"];
+    if several {
+        columns.insert(1, "memory");
+    }
+    let rows = verdicts.iter().map(|verdict| row(verdict, several));
     Table {
         id: format!("{chapter}-verdicts"),
         caption: "The published figures, and ours with 95 % intervals.".to_owned(),
         columns: columns.into_iter().map(str::to_owned).collect(),
-        rows: verdicts
-            .iter()
-            .map(|verdict| row(verdict, several))
-            .collect(),
+        rows: rows.collect(),
     }
 }
 
 fn row(verdict: &Verdict, several_machines: bool) -> Vec<Cell> {
-    let mut row = vec![Cell::text(verdict.what.clone())];
-    row.extend(several_machines.then(|| Cell::text(verdict.on.unwrap_or("-"))));
+    let mut row = vec![Cell::text(&verdict.what)];
+    if several_machines {
+        row.push(Cell::text(verdict.on.unwrap_or("-")));
+    }
     let judged = verdict.agreement.text();
-    row.extend([
-        verdict.paper.clone(),
-        verdict.ours.clone(),
-        Cell::text(verdict.sign),
-        verdict
-            .ratio
-            .map_or_else(Cell::absent, |ratio| Cell::number(ratio, 2)),
-        Cell::text(match verdict.rests_on {
-            Some(what) => format!("{judged} ({what})"),
-            None => judged.to_owned(),
-        }),
-    ]);
+    let judged = match &verdict.rests_on {
+        Some(what) => format!("{judged} ({what})"),
+        None => judged.to_owned(),
+    };
+    row.push(verdict.paper.clone());
+    row.push(verdict.ours.clone());
+    row.push(Cell::text(verdict.sign));
+    row.push(Cell::number(verdict.ratio.unwrap_or(f64::NAN), 2));
+    row.push(Cell::text(judged));
     row
 }
 
@@ -346,9 +337,30 @@ fn row(verdict: &Verdict, several_machines: bool) -> Vec<Cell> {
 mod tests {
     use super::*;
 
+    fn judge(claim: Claim, ours: &[f64]) -> Agreement {
+        let published = Published {
+            what: "figure".to_owned(),
+            claim,
+            decimals: 1,
+            rests_on: None,
+        };
+        published.judge(ours).agreement
+    }
+
+    fn judge_order<const N: usize>(paper: &[&str], ours: &[(&str, Vec<f64>); N]) -> Verdict {
+        let order = paper.iter().map(|place| (*place).to_owned());
+        let published = Published {
+            what: "speed".to_owned(),
+            claim: Claim::Order(order.collect()),
+            decimals: 1,
+            rests_on: None,
+        };
+        published.judge_order(&ByName::from(ours.clone()))
+    }
+
     #[test]
     fn a_figure_agrees_within_a_quarter_and_with_the_same_sign() {
-        let agreement = |paper, ours: &[f64]| Verdict::gain("speed-up", paper, 1, ours).agreement;
+        let agreement = |paper, ours: &[f64]| judge(Claim::Gain(paper), ours);
         assert_eq!(agreement(5.0, &[4.0, 4.2, 4.1]), Agreement::Agrees);
         assert_eq!(agreement(5.0, &[3.0, 3.2, 3.1]), Agreement::Roughly);
         assert_eq!(agreement(5.0, &[1.0, 1.2, 1.1]), Agreement::SameSign);
@@ -358,24 +370,18 @@ mod tests {
         assert_eq!(agreement(-5.0, &[-4.0, -4.2]), Agreement::Agrees);
         // One repetition has no interval.
         assert_eq!(agreement(5.0, &[4.0]), Agreement::NotShown);
-        assert_eq!(
-            Verdict::size("time", 5.0, 1, &[4.0]).agreement,
-            Agreement::Agrees
-        );
-        assert_eq!(
-            Verdict::size("time", 5.0, 1, &[11.0]).agreement,
-            Agreement::SameSign
-        );
+        assert_eq!(judge(Claim::Size(5.0), &[4.0]), Agreement::Agrees);
+        assert_eq!(judge(Claim::Size(5.0), &[11.0]), Agreement::SameSign);
     }
 
     #[test]
     fn a_bound_is_held_or_passed() {
-        let most = |ours: &[f64]| Verdict::at_most("error", 10.0, 1, ours).agreement;
+        let most = |ours: &[f64]| judge(Claim::AtMost(10.0), ours);
         assert_eq!(most(&[2.0, 2.1, 1.9]), Agreement::Agrees);
         assert_eq!(most(&[15.0, 15.1, 14.9]), Agreement::Differs);
         assert_eq!(most(&[10.0, 10.1, 9.9]), Agreement::NotShown);
         assert_eq!(most(&[]), Agreement::NotMeasured);
-        let least = |ours: &[f64]| Verdict::at_least("mixes", 13.0, 0, ours).agreement;
+        let least = |ours: &[f64]| judge(Claim::AtLeast(13.0), ours);
         assert_eq!(least(&[13.0, 13.0]), Agreement::Agrees);
         assert_eq!(least(&[9.0, 9.0, 8.0]), Agreement::Differs);
     }
@@ -383,7 +389,7 @@ mod tests {
     #[test]
     fn a_drawn_figure_lies_among_eight_of_ten_draws_or_not() {
         let draws: Vec<f64> = (0..=100).map(f64::from).collect();
-        let agreement = |paper| Verdict::draws("saved", paper, 0, &draws).agreement;
+        let agreement = |paper| judge(Claim::Draw(paper), &draws);
         assert_eq!(
             (agreement(10.0), agreement(50.0), agreement(90.0)),
             (Agreement::Agrees, Agreement::Agrees, Agreement::Agrees)
@@ -392,10 +398,7 @@ mod tests {
             (agreement(9.0), agreement(91.0)),
             (Agreement::Differs, Agreement::Differs)
         );
-        assert_eq!(
-            Verdict::draws("saved", 1.0, 0, &[]).agreement,
-            Agreement::NotMeasured
-        );
+        assert_eq!(judge(Claim::Draw(1.0), &[]), Agreement::NotMeasured);
     }
 
     #[test]
@@ -405,19 +408,19 @@ mod tests {
             ("b", vec![2.0, 2.1, 1.9]),
             ("c", vec![2.01, 2.0, 1.99]),
         ];
-        let of = |paper: &[&str]| Verdict::order("speed", paper, &values);
+        let of = |paper: &[&str]| judge_order(paper, &values);
         assert_eq!(of(&["a", "b", "c"]).ours, Cell::text("a > b ~ c"));
         assert_eq!(of(&["a", "b", "c"]).agreement, Agreement::Agrees);
         assert_eq!(of(&["a", "c", "b"]).agreement, Agreement::Agrees);
         assert_eq!(of(&["b", "a", "c"]).agreement, Agreement::Differs);
         let same = [("a", vec![1.0, 2.0]), ("b", vec![2.0, 1.0])];
         assert_eq!(
-            Verdict::order("speed", &["a", "b"], &same).agreement,
+            judge_order(&["a", "b"], &same).agreement,
             Agreement::NotShown
         );
         let once = [("a", vec![2.0]), ("b", vec![1.0])];
         assert_eq!(
-            Verdict::order("speed", &["b", "a"], &once).agreement,
+            judge_order(&["b", "a"], &once).agreement,
             Agreement::NotShown
         );
         // Each neighbour may tie with the next, and the first be greater than the last all the same.
@@ -427,11 +430,11 @@ mod tests {
             ("c", vec![2.9, 3.1, 3.0]),
         ];
         assert_eq!(
-            Verdict::order("speed", &["c", "b", "a"], &chain).agreement,
+            judge_order(&["c", "b", "a"], &chain).agreement,
             Agreement::Differs
         );
         assert_eq!(
-            Verdict::order("speed", &["b", "a ~ c"], &chain).agreement,
+            judge_order(&["b", "a ~ c"], &chain).agreement,
             Agreement::NotShown
         );
     }
