@@ -29,8 +29,10 @@ impl Left {
 
 impl fmt::Display for Left {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_stopped = |process: &&Seen| matches!(process.state, 'T' | 't');
-        let stopped = self.processes.iter().filter(is_stopped).count();
+        let mut stopped = 0;
+        for process in &self.processes {
+            stopped += usize::from(matches!(process.state, 'T' | 't'));
+        }
         let all = self.processes.len();
         let groups = self.groups.len();
         let list = self.list;
