@@ -1,14 +1,12 @@
 //! Compiles the programs for the kernel, if the feature `bpf` is on.
 
 use std::ffi::OsStr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Names under which clang is looked for, if `CLANG` names none.
-const CLANGS: [&str; 7] = [
-    "clang", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16",
-];
-
+/// Versions of clang that are looked for, if `clang` is none of them and `CLANG` names none.
+const VERSIONS: RangeInclusive<u32> = 16..=21;
 fn main() {
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-env-changed=CLANG");
@@ -20,12 +18,8 @@ fn main() {
     let clang = clang();
     for name in ["plan", "efs", "count", "cost_plan", "cost_efs"] {
         let source = format!("bpf/{name}.bpf.c");
-        compile(
-            &clang,
-            Path::new(&source),
-            &include,
-            &out.join(format!("{name}.bpf.o")),
-        );
+        let object = out.join(format!("{name}.bpf.o"));
+        compile(&clang, Path::new(&source), &include, &object);
     }
 }
 
@@ -69,7 +63,8 @@ fn is_usable(name: &str) -> bool {
         .lines()
         .find_map(|line| line.strip_prefix("#define __clang_major__ "));
     let version: Option<u32> = version.and_then(|version| version.trim().parse().ok());
-    version.is_some_and(|version| version >= 16) && told(name, &["--print-targets"]).contains("bpf")
+    let is_new = version.is_some_and(|version| version >= *VERSIONS.start());
+    is_new && told(name, &["--print-targets"]).contains("bpf")
 }
 
 /// The compiler.
@@ -77,8 +72,12 @@ fn clang() -> String {
     if let Ok(named) = std::env::var("CLANG") {
         return named;
     }
-    match CLANGS.iter().find(|name| is_usable(name)) {
-        Some(name) => (*name).to_owned(),
+    let mut names = vec!["clang".to_owned()];
+    for version in VERSIONS.rev() {
+        names.push(format!("clang-{version}"));
+    }
+    match names.into_iter().find(|name| is_usable(name)) {
+        Some(name) => name,
         None => panic!(
             "the feature for sched_ext needs clang 16 or later with BPF among its targets (as the Debian package clang-19); \
              CLANG=PATH names one that is not in PATH"

@@ -6,9 +6,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Where the history of commands is kept.
-#[derive(Args, Debug)]
+#[derive(Args)]
 #[command(next_help_heading = "History")]
-pub(crate) struct HistoryArgs {
+pub struct HistoryArgs {
     /// File for the history of commands; `off`: none
     ///
     /// Later runs use it for the time left, the order of jobs and the memory that they need [default:
@@ -20,17 +20,12 @@ pub(crate) struct HistoryArgs {
         hide_short_help = true
     )]
     #[arg(value_parser = OsStringValueParser::new().try_map(named))]
-    pub(crate) history: Option<OsString>,
+    pub history: Option<OsString>,
 }
 
 impl HistoryArgs {
-    /// Whether a file was named.
-    pub(crate) fn is_file(&self) -> bool {
-        self.history.as_ref().is_some_and(|file| file != "off")
-    }
-
     /// The file; `None` where nothing is to be kept, or where there is no place for it.
-    pub(crate) fn place(&self) -> Option<PathBuf> {
+    pub fn place(&self) -> Option<PathBuf> {
         match &self.history {
             Some(off) if off == "off" => None,
             Some(file) => Some(crate::input::absolute(Path::new(file))),

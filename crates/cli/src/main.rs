@@ -1,11 +1,14 @@
 //! The binary `cosched`: decides which processes run together on a Linux multicore, on which core, and when a core is
 //! better left idle. One file per verb, in `verb`.
+// Nothing can be reached from outside of a program.
+#![allow(unreachable_pub)]
 // See `stderr`.
 #![cfg_attr(not(test), warn(clippy::print_stderr, clippy::print_stdout))]
 
 mod history;
 mod live;
 mod output;
+mod print;
 mod run_files;
 mod size;
 mod verb;
@@ -13,6 +16,7 @@ mod words;
 mod workload;
 
 // Every verb uses these.
+use anyhow::Result;
 use cosched_run::{exit, input, stderr, whole_file};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -20,14 +24,14 @@ use exit::{Exit, Failure};
 use std::process::ExitCode;
 
 /// Decides which processes run together, on which core, and when a core is better left idle
-#[derive(Parser, Debug)]
+#[derive(Parser)]
 #[command(name = "cosched", version, max_term_width = 110)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
 }
 
-#[derive(Subcommand, Debug)]
+#[derive(Subcommand)]
 enum Verb {
     Run(Box<verb::run::RunArgs>),
     Compare(Box<verb::compare::CompareArgs>),
@@ -91,7 +95,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     exit.into()
 }
 
-fn run(verb: Verb) -> anyhow::Result<ExitCode> {
+fn run(verb: Verb) -> Result<ExitCode> {
     match verb {
         Verb::Run(args) => verb::run::run(*args),
         Verb::Compare(args) => verb::compare::run(*args),

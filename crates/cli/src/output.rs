@@ -1,14 +1,15 @@
 //! Files that the user names for an output, and what may be in their place already.
 
-use crate::exit::usage;
+use crate::exit::OrUsage as _;
 use crate::input::told;
 use crate::whole_file::open_regular;
+use anyhow::Result;
 use std::io::Read as _;
 use std::path::Path;
 
 /// What an output is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Made {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
     /// A page of HTML.
     Page,
     /// A chart as SVG.
@@ -52,46 +53,40 @@ impl Made {
 ///
 /// # Errors
 /// There is no folder for it, or something else has the name.
-pub(crate) fn check_output(option: &str, out: &Path, made: Made) -> anyhow::Result<()> {
-    let name = told(out);
+pub fn check_output(option: &str, out: &Path, made: Made) -> Result<()> {
+    check(out, made).or_usage_in(format!("{option} {}", told(out)))
+}
+
+fn check(out: &Path, made: Made) -> Result<(), String> {
     let folder = match out.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
     if !folder.is_dir() {
-        return Err(usage(format!(
-            "{option} {name}: there is no folder {}",
-            told(folder)
-        )));
+        return Err(format!("there is no folder {}", told(folder)));
     }
     let Ok(there) = out.symlink_metadata() else {
         return Ok(());
     };
-    let stdout = if made == Made::Trace {
-        format!("; `{option} -` is standard output")
-    } else {
-        String::new()
+    if there.is_symlink() {
+        return Err("it is a link; name the file that it leads to".to_owned());
+    }
+    if there.is_dir() {
+        return Err("it is a folder; name a file in it".to_owned());
+    }
+    if !there.is_file() {
+        return Err("it is no regular file".to_owned());
+    }
+    let Some(begin) = begin_of(out) else {
+        return Err("it can't be read, so it stays as it is; name another".to_owned());
     };
-    let what = if there.is_symlink() {
-        format!("it is a link; name the file that it leads to{stdout}")
-    } else if there.is_dir() {
-        "it is a folder; name a file in it".to_owned()
-    } else if !there.is_file() {
-        format!("it is no regular file{stdout}")
-    } else {
-        match begin_of(out) {
-            Some(begin) if begin.is_empty() || made.begins(&begin) => return Ok(()),
-            Some(_) => format!(
-                "this file is not {} that cosched made, and stays as it is; name another",
-                made.what()
-            ),
-            None => format!(
-                "it can't be read, so it may be something else than {}; name another",
-                made.what()
-            ),
-        }
-    };
-    Err(usage(format!("{option} {name}: {what}")))
+    if begin.is_empty() || made.begins(&begin) {
+        return Ok(());
+    }
+    let what = made.what();
+    Err(format!(
+        "this file is not {what} that cosched made, and stays as it is; name another"
+    ))
 }
 
 fn begin_of(file: &Path) -> Option<Vec<u8>> {

@@ -1,44 +1,44 @@
 //! The record and the series of a run: their names, and how they are opened.
 
-use crate::exit::usage;
+use crate::exit::{OrUsage as _, usage};
 use crate::input::told;
+use anyhow::Result;
 use cosched_report::SeriesReader;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 /// The series in a log folder.
-pub(crate) const SERIES: &str = "series.jsonl";
+pub const SERIES: &str = "series.jsonl";
 /// The record in a log folder.
-pub(crate) const RECORD: &str = "run.json";
+pub const RECORD: &str = "run.json";
 
 /// Opens a file of a run. Others than regular files can block a reader for ever, and are refused.
 ///
 /// # Errors
 /// It can't be read, or is no regular file.
-pub(crate) fn open_file(path: &Path) -> anyhow::Result<File> {
+pub fn open_file(path: &Path) -> Result<File> {
     let name = told(path);
-    let kind = std::fs::metadata(path).map_err(|error| usage(format!("{name}: {error}")))?;
+    let kind = std::fs::metadata(path).or_usage_in(&name)?;
     if !kind.is_file() {
         return Err(usage(format!(
             "{name}: it is no regular file; name a log folder, a record or a series"
         )));
     }
-    File::open(path).map_err(|error| usage(format!("{name}: {error}")))
+    File::open(path).or_usage_in(&name)
 }
 
 /// Opens a series.
 ///
 /// # Errors
 /// It can't be read, or is none.
-pub(crate) fn open_series(path: &Path) -> anyhow::Result<SeriesReader<BufReader<File>>> {
-    let name = told(path);
-    let file = open_file(path)?;
-    SeriesReader::new(BufReader::new(file), &name).map_err(|error| usage(error.to_string()))
+pub fn open_series(path: &Path) -> Result<SeriesReader<BufReader<File>>> {
+    let file = BufReader::new(open_file(path)?);
+    SeriesReader::new(file, &told(path)).or_usage()
 }
 
 /// The series beside a record: `series.jsonl` in a log folder, `NAME.series.jsonl` beside `--record NAME.json`.
-pub(crate) fn series_beside(record: &Path) -> Option<PathBuf> {
+pub fn series_beside(record: &Path) -> Option<PathBuf> {
     let name = record.file_name()?.to_str()?;
     let named = record.with_file_name(format!("{}.series.jsonl", name.strip_suffix(".json")?));
     let in_folder = record.with_file_name(SERIES);
@@ -47,7 +47,7 @@ pub(crate) fn series_beside(record: &Path) -> Option<PathBuf> {
 }
 
 /// The record beside a series.
-pub(crate) fn record_beside(series: &Path) -> Option<PathBuf> {
+pub fn record_beside(series: &Path) -> Option<PathBuf> {
     let name = series.file_name()?.to_str()?;
     let record = if name == SERIES {
         RECORD.to_owned()

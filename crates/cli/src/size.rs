@@ -25,7 +25,7 @@ const DECIMAL: &[(&str, u64)] = &[
 ///
 /// # Errors
 /// What is expected, worded to follow "invalid value '...': ".
-pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+pub fn parse_size(text: &str) -> Result<u64, String> {
     let short = text
         .strip_suffix("iB")
         .filter(|rest| rest.ends_with(|c: char| c.is_ascii_alphabetic()));
@@ -38,88 +38,79 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// What is expected, worded to follow "invalid value '...': ".
-pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
+pub fn parse_count(text: &str) -> Result<u64, String> {
     parse_scaled(text, DECIMAL).ok_or_else(|| {
         "expected a count such as 2000, 64K, 8M or 1.5G (K, M, G and T are powers of 1000)".into()
     })
 }
 
 /// A parser of sizes for the command line that also checks the range, both ends included.
-pub(crate) fn size_within(
-    range: RangeInclusive<u64>,
-) -> impl Fn(&str) -> Result<u64, String> + Clone {
-    move |text| {
-        let size = parse_size(text)?;
-        let (least, most) = (format_size(*range.start()), format_size(*range.end()));
-        if range.contains(&size) {
-            Ok(size)
-        } else {
-            Err(format!("must be from {least} to {most}"))
-        }
-    }
+pub fn size_within(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone {
+    move |text| within(&range, parse_size(text)?, format_size)
 }
 
 /// A parser of counts for the command line that also checks the range, both ends included.
-pub(crate) fn count_within(
-    range: RangeInclusive<u64>,
-) -> impl Fn(&str) -> Result<u64, String> + Clone {
-    move |text| {
-        let count = parse_count(text)?;
-        let (least, most) = (format_count(*range.start()), format_count(*range.end()));
-        if range.contains(&count) {
-            Ok(count)
-        } else {
-            Err(format!("must be from {least} to {most}"))
-        }
+pub fn count_within(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone {
+    move |text| within(&range, parse_count(text)?, format_count)
+}
+
+fn within(
+    range: &RangeInclusive<u64>,
+    value: u64,
+    format: fn(u64) -> String,
+) -> Result<u64, String> {
+    if range.contains(&value) {
+        return Ok(value);
     }
+    let least = format(*range.start());
+    let most = format(*range.end());
+    Err(format!("must be from {least} to {most}"))
 }
 
 /// The size in the largest unit that gives at least 1, with at most two decimals, in a form that [`parse_size`] reads:
 /// `64B`, `8M`, `1.5G`. Rounded down, so that a limit printed this way is accepted when typed.
-pub(crate) fn format_size(bytes: u64) -> String {
-    format_scaled(bytes, BINARY)
+pub fn format_size(bytes: u64) -> String {
+    let mut units = BINARY.iter().rev();
+    let found = units.find(|(_, unit)| bytes >= *unit);
+    let (suffix, unit) = found.unwrap_or(&BINARY[0]);
+    let hundredths = u128::from(bytes) * 100 / u128::from(*unit);
+    let text = format!("{}.{:02}", hundredths / 100, hundredths % 100);
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{text}{suffix}")
 }
 
 /// The count in a form that [`parse_count`] reads, in a larger unit only if that is exact: `64`, `8M`, `1234567`.
-pub(crate) fn format_count(count: u64) -> String {
-    let exact = |(_, unit): &&(&str, u64)| count != 0 && count.is_multiple_of(*unit);
-    let (suffix, unit) = DECIMAL.iter().rev().find(exact).unwrap_or(&DECIMAL[0]);
-    format!("{}{suffix}", count / unit)
-}
-
-fn format_scaled(amount: u64, units: &[(&str, u64)]) -> String {
-    let (suffix, unit) = units
-        .iter()
-        .rev()
-        .find(|(_, unit)| amount >= *unit)
-        .unwrap_or(&units[0]);
-    let hundredths = u128::from(amount) * 100 / u128::from(*unit);
-    let text = format!("{}.{:02}", hundredths / 100, hundredths % 100);
-    format!(
-        "{}{suffix}",
-        text.trim_end_matches('0').trim_end_matches('.')
-    )
+pub fn format_count(count: u64) -> String {
+    for (suffix, unit) in DECIMAL.iter().rev() {
+        if count != 0 && count.is_multiple_of(*unit) {
+            return format!("{}{suffix}", count / unit);
+        }
+    }
+    count.to_string()
 }
 
 /// Uses integer arithmetic only: `1.1G` computed with floating point could be off by a byte.
 fn parse_scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let digits_end = text
-        .find(|c: char| c.is_ascii_alphabetic())
-        .unwrap_or(text.len());
-    let (number, suffix) = text.split_at(digits_end);
-    let (_, unit) = units
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(suffix))?;
+    let letters = text.find(|c: char| c.is_ascii_alphabetic());
+    let (number, suffix) = text.split_at(letters.unwrap_or(text.len()));
+    let mut units = units.iter();
+    let (_, unit) = units.find(|(name, _)| name.eq_ignore_ascii_case(suffix))?;
+    let unit = u128::from(*unit);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    if !all_digits(whole) || !all_digits(fraction) || fraction.len() > 18 {
+    if fraction.len() > 18 {
         return None;
     }
-    let tenths = 10u128.pow(u32::try_from(fraction.len()).ok()?);
-    let mantissa = whole.parse::<u64>().ok()?;
-    let amount = u128::from(mantissa) * u128::from(*unit)
-        + u128::from(fraction.parse::<u64>().ok()?) * u128::from(*unit) / tenths;
+    let parts = 10u128.pow(fraction.len() as u32);
+    let amount = digits(whole)? * unit + digits(fraction)? * unit / parts;
     u64::try_from(amount).ok()
+}
+
+/// A number of digits alone, without a sign.
+fn digits(text: &str) -> Option<u128> {
+    if text.starts_with('+') {
+        return None;
+    }
+    text.parse::<u64>().ok().map(u128::from)
 }
 
 #[cfg(test)]

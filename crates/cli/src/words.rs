@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, Command};
 use std::ffi::{OsStr, OsString};
 
 /// Puts `--` in front of the command of `cosched run`, if there is one and the user did not.
-pub(crate) fn mark_command(cli: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
+pub fn mark_command(cli: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
     if let Some(at) = command_at(cli, &words) {
         words.insert(at, OsString::from("--"));
     }
@@ -37,7 +37,7 @@ fn command_at(cli: &Command, words: &[OsString]) -> Option<usize> {
 }
 
 /// The command line with a `-h` that fits a screen: one list of options, each on a line of its own. `--help` has all.
-pub(crate) fn short_help(cli: Command) -> Command {
+pub fn short_help(cli: Command) -> Command {
     cli.mut_subcommand("run", |run| {
         let brief = |arg: Arg| {
             let arg = arg.help_heading(None::<&str>).hide_env(true);

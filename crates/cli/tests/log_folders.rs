@@ -176,7 +176,7 @@ fn names_of_files_and_folders_do_not_forge_messages() {
         &["run", "mix.toml", "--on", &toml],
         &["run", "-f", &none],
         &["decide", &bad],
-        &["man", "--dir", &none],
+        &["man", "--dir", &bad],
     ];
     for words in calls {
         let run = cosched(&folder, words);

@@ -148,7 +148,10 @@ fn what_is_not_there_is_told() {
     // It is also for whoever reads only the page.
     assert!(read(&folder, "page.html").contains(told));
     assert!(!err(&report(&folder, &["logs"])).contains("series"));
-    assert!(error(&folder, &["logs", "--table", "jobs"]).contains("add --format csv or jsonl"));
+    assert!(
+        error(&folder, &["logs", "--table", "jobs"])
+            .contains("--table needs --format csv or jsonl")
+    );
     // Nothing is put in the place of what others have there.
     std::os::unix::fs::symlink("page.html", folder.path().join("link")).unwrap();
     assert!(error(&folder, &["logs", "--html", "link"]).contains("--html link: it is a link"));
@@ -403,7 +406,7 @@ fn files_that_are_damaged_are_told() {
         "nobody waits for it"
     );
     std::fs::create_dir(folder.path().join("nothing")).unwrap();
-    assert!(error(&folder, &["nothing"]).contains("there is no run in this folder"));
+    assert!(error(&folder, &["nothing"]).contains("no run in this folder"));
     assert!(error(&folder, &["gone"]).contains("gone: No such file"));
     assert!(
         error(&folder, &["logs", "--baseline", "x"])

@@ -112,13 +112,10 @@ fn the_record_tells_runs_apart_that_differ_in_how_they_were_started() {
         "fair",
         "--profile",
         "profile.toml",
+        "--mem-keep",
+        "1K",
     ];
-    let second = json(
-        &command(folder.path(), &words)
-            .env("COSCHED_MEM_KEEP", "1K")
-            .output()
-            .expect("the binary runs"),
-    );
+    let second = json(&cosched(&folder, &words));
     assert_ne!(
         second["setting"]["input"]["sha256"],
         setting["input"]["sha256"]

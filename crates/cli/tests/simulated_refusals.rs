@@ -216,9 +216,7 @@ fn options_without_meaning_are_refused() {
     let mut habits = command(folder.path(), &["run", "mix.toml", "-q"]);
     habits
         .env("COSCHED_ON", MACHINE)
-        .env("COSCHED_FREEZE", "signals")
-        .env("COSCHED_ACTUATOR", "sched-ext")
-        .env("COSCHED_MEM_KEEP", "1000000G");
+        .env("COSCHED_SHELL", "no-such-shell");
     let output = habits.output().expect("the binary runs");
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
 }

@@ -1,4 +1,4 @@
-//! `cosched why`, and `cosched decide` at a time and about a job.
+//! `cosched why`: why a job runs or waits.
 
 mod common;
 
@@ -10,21 +10,11 @@ use tempfile::TempDir;
 const MIX: &str = "[[job]]\nprogram = 'gcc'\ncopies = 3\nwork_instructions = 3e9\n\n[[job]]\nprogram = 'lbm'\ncopies = 3\n\
                    work_instructions = 3e9\n";
 
-/// A simulated run of six jobs on two CPUs, with its events.
+/// A simulated run of six jobs on two CPUs.
 fn simulated() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     write(&folder, "mix.toml", MIX);
-    let words = [
-        "run",
-        "mix.toml",
-        "--on",
-        "epyc-2cpu",
-        "-p",
-        "fair",
-        "-q",
-        "--events",
-        "events.jsonl",
-    ];
+    let words = ["run", "mix.toml", "--on", "epyc-2cpu", "-p", "fair", "-q"];
     let run = cosched(&folder, &words);
     assert!(run.status.success(), "{}", err(&run));
     folder
@@ -100,7 +90,7 @@ fn what_can_not_be_answered_is_told() {
     };
     assert!(error(&["why", "gcc"]).contains("it could be gcc-1, gcc-2, gcc-3"));
     assert!(error(&["why", "gvc-1"]).contains("is it gcc-1?"));
-    assert!(error(&["why", "gcc-1", "nowhere"]).contains("no such file, and no such run goes on"));
+    assert!(error(&["why", "gcc-1", "nowhere"]).contains("no such file and no such live run"));
     assert!(error(&["why", "gcc-1", "mix.toml"]).contains("expected a series"));
     write(
         &folder,
@@ -166,54 +156,5 @@ fn a_run_that_goes_on_is_asked() {
         told().contains("a at ") && told().contains("ended at"),
         "{}",
         told()
-    );
-}
-
-#[test]
-fn decisions_are_found_by_time_and_told_of_one_job() {
-    let folder = simulated();
-    let decide = |words: &[&str]| cosched(&folder, &[&["decide", "events.jsonl"], words].concat());
-    let at = json(&decide(&["--at", "900ms", "--format", "json"]));
-    let seq = at["seq"].to_string();
-    assert_eq!(
-        out(&decide(&["--seq", &seq])),
-        out(&decide(&["--at", "900ms"]))
-    );
-    // The next decision is later.
-    let next: u64 = at["seq"].as_u64().unwrap() + 1;
-    let text = out(&decide(&["--seq", &next.to_string()]));
-    let when = text
-        .split("fair at ")
-        .nth(1)
-        .and_then(|rest| rest.split(' ').next());
-    assert!(when.unwrap().parse::<f64>().unwrap() > 0.9, "{text}");
-    // Of a job that waits, why, and who is placed instead; of one that does not, only that.
-    let all = json(&decide(&["--at", "900ms", "--format", "json"]));
-    let waits = all["decision"]["waits"].as_array().unwrap();
-    let task = waits[0]["task"].as_u64().unwrap() as usize;
-    let name = ["gcc-1", "gcc-2", "gcc-3", "lbm-1", "lbm-2", "lbm-3"][task];
-    let one = json(&decide(&[
-        "--at", "900ms", "--job", name, "--format", "json",
-    ]));
-    assert_eq!(
-        one["decision"]["waits"],
-        Value::from(vec![waits[0].clone()])
-    );
-    assert_eq!(one["same_as_recorded"], true);
-    let text = out(&decide(&["--at", "900ms", "--job", name]));
-    assert!(
-        text.contains(&format!("wait   {name}")) && text.matches("wait   ").count() == 1,
-        "{text}"
-    );
-    let wrong = decide(&["--at", "900ms", "--job", "gcc-7"]);
-    assert_eq!(wrong.status.code(), Some(2));
-    assert!(
-        err(&wrong).contains("there is no job `gcc-7`"),
-        "{}",
-        err(&wrong)
-    );
-    assert_eq!(
-        decide(&["--at", "900ms", "--seq", "1"]).status.code(),
-        Some(2)
     );
 }

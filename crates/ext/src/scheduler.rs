@@ -364,6 +364,15 @@ impl Scheduler {
         Ok(())
     }
 
+    /// Writes a plan, or demands, and puts them into force.
+    fn adopt_image(&mut self, which: u32, bytes: &Image) -> io::Result<()> {
+        self.put(self.work.map(), which, bytes)?;
+        if !self.work.admits() || self.which != which {
+            self.install(which)?;
+        }
+        Ok(())
+    }
+
     fn demands_image(
         &mut self,
         schedule: &Schedule,
@@ -461,22 +470,18 @@ impl KernelScheduler for Scheduler {
     }
 
     fn adopt(&mut self, generation: u64, schedule: &Schedule, clock: &Clock) -> Result<(), String> {
-        let (which, bytes) = match (self.work, &schedule.admission) {
-            (Work::Plans, _) => {
-                let at = |at| clock.kernel(at);
-                let bytes = image(generation, schedule, |task| self.slot(task), at);
-                let which = u32::from(self.which == 0);
-                (which, bytes.map_err(|misfit| misfit.to_string())?)
-            }
-            (Work::Efs { .. }, Some(admission)) => (0, self.demands_image(schedule, admission)?),
-            (Work::Efs { .. }, None) => return Err("it has no demands".to_owned()),
+        let (which, bytes) = if self.work == Work::Plans {
+            let at = |at| clock.kernel(at);
+            let bytes = image(generation, schedule, |task| self.slot(task), at);
+            let bytes = bytes.map_err(|misfit| misfit.to_string())?;
+            (u32::from(self.which == 0), bytes)
+        } else {
+            let admission = schedule.admission.as_ref();
+            let admission = admission.ok_or("it has no demands")?;
+            (0, self.demands_image(schedule, admission)?)
         };
-        self.put(self.work.map(), which, &bytes)
-            .map_err(|error| error.to_string())?;
-        if !self.work.admits() || self.which != which {
-            self.install(which).map_err(|error| error.to_string())?;
-        }
-        Ok(())
+        self.adopt_image(which, &bytes)
+            .map_err(|error| error.to_string())
     }
 
     fn withdraw(&mut self) {
@@ -522,27 +527,32 @@ impl KernelScheduler for Scheduler {
     }
 
     fn counted(&mut self, task: TaskId) -> PerCounter<Option<Counted>> {
-        let counted = self.counting.as_ref().zip(self.slots.of(task));
-        let counted = counted.and_then(|(counting, slot)| counting.read(&self.object, slot).ok());
-        counted.unwrap_or_else(|| PerCounter::from_fn(|_| None))
+        if let Some(counting) = &self.counting
+            && let Some(slot) = self.slots.of(task)
+            && let Ok(counted) = counting.read(&self.object, slot)
+        {
+            return counted;
+        }
+        PerCounter::from_fn(|_| None)
     }
-
     fn switches(&mut self, clock: &Clock, out: &mut Vec<Switch>) {
         let told = self.look_up("occupation", 0);
         let lost = told.is_some_and(|told| told.u64(occupation::LOST) > 0);
-        for (at, cpu, slot) in self.switches.take(lost || self.untold) {
-            self.last_switch = clock.run(at);
+        for switch in self.switches.take(lost || self.untold) {
+            self.last_switch = clock.run(switch.at);
+            let cpu = CpuId(switch.cpu);
             // A process may have chosen a CPU for itself that is not the run's.
-            if self.cpus.contains(CpuId(cpu)) {
-                let cpu = CpuId(cpu);
-                let task = self.slots.owner(slot as usize);
+            if self.cpus.contains(cpu) {
+                let task = self.slots.owner(switch.slot as usize);
                 out.push(Switch {
                     at: self.last_switch,
                     what: Switched::To { cpu, task },
                 });
             }
         }
-        if (lost || self.link.is_none()) && !std::mem::replace(&mut self.untold, true) {
+        let is_over = lost || self.link.is_none();
+        if is_over && !self.untold {
+            self.untold = true;
             out.push(Switch {
                 at: self.last_switch,
                 what: Switched::Untold,

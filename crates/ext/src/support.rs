@@ -92,7 +92,7 @@ fn lack_of_machine(root: &Root) -> Option<Lack> {
     }
     if state != "disabled" {
         // The scheduler in charge is called the root there.
-        let name = text(root, &["/sys/kernel/sched_ext", "root", "ops"].join("/"));
+        let name = text(root, "/sys/kernel/sched_ext/root/ops");
         let name = name.filter(|name| !name.is_empty());
         return Some(Lack::Other {
             name: name.unwrap_or_else(|| format!("its state is {state}")),

@@ -5,6 +5,14 @@ use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+/// A CPU went to a slot.
+pub(crate) struct Switch {
+    /// By the kernel's clock.
+    pub(crate) at: u64,
+    pub(crate) cpu: u32,
+    pub(crate) slot: u32,
+}
+
 /// The switches that the kernel has reported and nobody has read.
 pub(crate) struct Switches {
     ring: RingBuffer<'static>,
@@ -34,24 +42,24 @@ impl Switches {
         })
     }
 
-    /// What came since this was last called, in the order of time: when, which CPU, which slot. With `lost`, some are
-    /// missing, and there is nothing.
-    pub(crate) fn take(&self, lost: bool) -> Vec<(u64, u32, u32)> {
+    /// What came since this was last called, in the order of time. With `lost`, some are missing, and there is nothing.
+    pub(crate) fn take(&self, lost: bool) -> Vec<Switch> {
         // What can't be read now is there the next time.
         let _ = self.ring.consume();
         let told = std::mem::take(&mut *lock(&self.told));
         let mut switches = Vec::new();
-        if !lost {
-            for image in told {
-                switches.push((
-                    image.u64(switch::AT),
-                    image.u32(switch::CPU),
-                    image.u32(switch::SLOT),
-                ));
-            }
+        if lost {
+            return switches;
+        }
+        for image in told {
+            switches.push(Switch {
+                at: image.u64(switch::AT),
+                cpu: image.u32(switch::CPU),
+                slot: image.u32(switch::SLOT),
+            });
         }
         // Each CPU reports for itself.
-        switches.sort_by_key(|(at, ..)| *at);
+        switches.sort_by_key(|switch| switch.at);
         switches
     }
 }

@@ -8,54 +8,66 @@ use cosched_report::{Record, Timeline, Traffic};
 
 /// Draw the number of ended jobs over the time of each named run.
 pub(crate) fn completion(runs: &[(String, &Record)], title: &str) -> Option<Chart> {
-    let curves: Vec<Curve> = runs
-        .iter()
-        .map(|(name, record)| completion_curve(name, record))
-        .filter(|curve| curve.points.len() > 1)
-        .collect();
-    (!curves.is_empty()).then(|| Chart {
+    let mut curves = Vec::new();
+    for (name, record) in runs {
+        let points = ends(record);
+        if points.len() > 1 {
+            curves.push(Curve::steps(name.clone(), points));
+        }
+    }
+    let x = Axis::new("time since the start", "s");
+    let y = Axis::new("jobs ended", "");
+    chart_of(curves, title, x, y)
+}
+
+/// Draw curves, if there are any.
+fn chart_of(curves: Vec<Curve>, title: &str, x: Axis, y: Axis) -> Option<Chart> {
+    if curves.is_empty() {
+        return None;
+    }
+    Some(Chart {
         title: title.to_owned(),
         subtitle: None,
-        x: Axis::new("time since the start", "s"),
-        y: Axis::new("jobs ended", ""),
+        x,
+        y,
         plot: Plot::Curves(curves),
     })
 }
 
-fn completion_curve(name: &str, record: &Record) -> Curve {
+fn ends(record: &Record) -> Vec<(f64, f64)> {
     let mut ends: Vec<f64> = record.jobs.iter().filter_map(|job| job.finish_s).collect();
     ends.sort_by(f64::total_cmp);
     let mut points = vec![(0.0, 0.0)];
     for (before, end) in ends.into_iter().enumerate() {
         points.push((end, before as f64 + 1.0));
     }
-    Curve::steps(name.to_owned(), points)
+    points
 }
 
 /// Draw the slowdowns of all jobs, the greatest first.
 pub(crate) fn slowdowns(runs: &[(String, &Record)], title: &str) -> Option<Chart> {
-    let curves: Vec<Curve> = runs
-        .iter()
-        .map(|(name, record)| slowdown_curve(name, record))
-        .filter(|curve| curve.points.len() > 1)
-        .collect();
-    (!curves.is_empty()).then(|| Chart {
-        title: title.to_owned(),
-        subtitle: Some("a level line is fair; 1 is as fast as alone".to_owned()),
-        x: Axis::new("jobs, the greatest slowdown first", ""),
-        y: Axis::new("slowdown", ""),
-        plot: Plot::Curves(curves),
-    })
+    let mut curves = Vec::new();
+    for (name, record) in runs {
+        let points = sorted_slowdowns(record);
+        if points.len() > 1 {
+            curves.push(Curve::line(name.clone(), points));
+        }
+    }
+    let x = Axis::new("jobs, the greatest slowdown first", "");
+    let y = Axis::new("slowdown", "");
+    let mut chart = chart_of(curves, title, x, y)?;
+    chart.subtitle = Some("a level line is fair; 1 is as fast as alone".to_owned());
+    Some(chart)
 }
 
-fn slowdown_curve(name: &str, record: &Record) -> Curve {
+fn sorted_slowdowns(record: &Record) -> Vec<(f64, f64)> {
     let mut slowdowns: Vec<f64> = record.jobs.iter().filter_map(|job| job.slowdown).collect();
     slowdowns.sort_by(|a, b| b.total_cmp(a));
     let mut points = Vec::new();
     for (before, slowdown) in slowdowns.into_iter().enumerate() {
         points.push((before as f64 + 1.0, slowdown));
     }
-    Curve::line(name.to_owned(), points)
+    points
 }
 
 /// Draw the memory traffic over the time of a run.
@@ -67,13 +79,9 @@ pub(crate) fn memory(timeline: &Timeline) -> Option<Chart> {
             curves.push(traffic_curve(name, lines, traffic));
         }
     }
-    (!curves.is_empty()).then(|| Chart {
-        title: "Memory traffic of the jobs".to_owned(),
-        subtitle: None,
-        x: Axis::new("time since the start", "s"),
-        y: Axis::new("bandwidth", "GB/s"),
-        plot: Plot::Curves(curves),
-    })
+    let x = Axis::new("time since the start", "s");
+    let y = Axis::new("bandwidth", "GB/s");
+    chart_of(curves, "Memory traffic of the jobs", x, y)
 }
 
 fn traffic_curve(name: &str, lines: &[f64], traffic: &Traffic) -> Curve {
@@ -88,23 +96,26 @@ fn traffic_curve(name: &str, lines: &[f64], traffic: &Traffic) -> Curve {
 /// Draw the change of a metric from the baseline to each candidate: for each mix, and over all.
 pub(crate) fn against(view: &ComparisonView<'_>, judged: &Judged) -> Option<Chart> {
     let design = &view.answer.manifest.design;
-    let groups = mix_groups(view, judged);
-    let others = (0..design.candidates.len()).filter(|&at| at != design.baseline);
-    let series: Vec<BarSeries> = others
-        .map(|candidate| BarSeries {
-            name: design.candidates[candidate].name.clone(),
-            values: changes(judged, candidate),
-        })
-        .collect();
-    let has_values = series
-        .iter()
-        .any(|one| one.values.iter().any(Option::is_some));
+    let mut series = Vec::new();
+    for (at, candidate) in design.candidates.iter().enumerate() {
+        if at != design.baseline {
+            series.push(BarSeries {
+                name: candidate.name.clone(),
+                values: changes(judged, at),
+            });
+        }
+    }
+    let mut values = series.iter().flat_map(|one| &one.values);
+    if !values.any(Option::is_some) {
+        return None;
+    }
     let baseline = &design.candidates[design.baseline].name;
     let better = match judged.metric.better {
         Better::Lower => "less",
         Better::Higher => "more",
     };
-    has_values.then(|| Chart {
+    let groups = mix_groups(view, judged);
+    Some(Chart {
         title: format!("{} against {baseline}", judged.metric.name),
         subtitle: Some(format!("{better} is better; lines are 95 % intervals")),
         x: Axis::new(if judged.by_mix.is_empty() { "" } else { "mix" }, ""),
@@ -136,11 +147,10 @@ fn changes(judged: &Judged, candidate: usize) -> Vec<Option<Estimate>> {
 /// The change in percent, with its interval.
 fn percent(comparison: &Comparison) -> Option<Estimate> {
     let change = comparison.change.as_ref().ok()?;
+    let interval = change.interval;
     Some(Estimate {
         value: 100.0 * change.mean,
-        interval: change
-            .interval
-            .map(|(low, high)| (100.0 * low, 100.0 * high)),
+        interval: interval.map(|(low, high)| (100.0 * low, 100.0 * high)),
     })
 }
 
@@ -155,19 +165,17 @@ pub(crate) fn fair_and_fast(view: &ComparisonView<'_>) -> Option<Chart> {
             curves.push(Curve::points(candidate.name.clone(), vec![(x, y)]));
         }
     }
-    let mixes = answer.manifest.design.mixes.len();
-    let over = if mixes > 1 {
-        format!("; geometric means over {mixes} mixes")
-    } else {
-        String::new()
+    if curves.len() < 2 {
+        return None;
+    }
+    let over = match answer.manifest.design.mixes.len() {
+        0 | 1 => String::new(),
+        mixes => format!("; geometric means over {mixes} mixes"),
     };
-    (curves.len() > 1).then(|| Chart {
-        title: "Unfairness against turnaround".to_owned(),
-        subtitle: Some(format!(
-            "to the left is faster, below is fairer; medians of the blocks{over}"
-        )),
-        x: Axis::new("turnaround", "s"),
-        y: Axis::new("unfairness", ""),
-        plot: Plot::Curves(curves),
-    })
+    let x = Axis::new("turnaround", "s");
+    let y = Axis::new("unfairness", "");
+    let mut chart = chart_of(curves, "Unfairness against turnaround", x, y)?;
+    let meaning = "to the left is faster, below is fairer; medians of the blocks";
+    chart.subtitle = Some(format!("{meaning}{over}"));
+    Some(chart)
 }

@@ -1,5 +1,6 @@
 //! The frame of a page: its head, the links to its sections, and its style.
 
+use crate::template::fill;
 use cosched_report::escaped;
 use std::fmt::Write as _;
 
@@ -24,54 +25,34 @@ pub(crate) struct Head {
     pub(crate) is_simulated: bool,
 }
 
-/// Return the whole document.
+const SIMULATED: &str = "<p class=\"simulated\">SIMULATED</p>\n";
+
+/// Return the whole document. It fetches nothing, not even an icon.
 pub(crate) fn document(head: &Head, sections: &[Section]) -> String {
-    let title = escaped(&head.title);
-    let version = env!("CARGO_PKG_VERSION");
-    let css = include_str!("page.css");
-    let simulated = if head.is_simulated {
-        "<p class=\"simulated\">SIMULATED</p>\n"
-    } else {
-        ""
-    };
-    let (mut links, mut body) = (String::new(), String::new());
-    for section in sections.iter().filter(|section| !section.body.is_empty()) {
-        let Section {
-            id,
-            title,
-            body: part,
-        } = section;
+    let mut links = String::new();
+    let mut body = String::new();
+    for section in sections {
+        if section.body.is_empty() {
+            continue;
+        }
+        let Section { id, title, .. } = section;
         let _ = writeln!(links, "<a href=\"#{id}\">{title}</a>");
-        let _ = writeln!(
-            body,
-            "<section aria-labelledby=\"{id}\">\n<h2 id=\"{id}\">{title}</h2>\n{part}</section>"
-        );
+        body.push_str(&fill(
+            include_str!("section.html"),
+            &[("id", id), ("title", title), ("body", &section.body)],
+        ));
     }
-    // Nothing is fetched, not even an icon.
-    format!(
-        "<!DOCTYPE html>
-<html lang=\"en\">
-<head>
-<meta charset=\"utf-8\">
-<title>{title}</title>
-<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">
-<link rel=\"icon\" href=\"data:,\">
-<meta name=\"generator\" content=\"cosched {version}\">
-<style>
-{css}</style>
-</head>
-<body>
-<header>
-{simulated}<h1>{title}</h1>
-{intro}<nav aria-label=\"sections\">
-{links}</nav>
-</header>
-<main>
-{body}</main>
-<footer><p class=\"dim\">Made by cosched {version} from the records of the runs. This page needs nothing beside it.</p></footer>
-</body>
-</html>
-",
-        intro = head.intro
+    let simulated = if head.is_simulated { SIMULATED } else { "" };
+    fill(
+        include_str!("page.html"),
+        &[
+            ("title", &escaped(&head.title)),
+            ("version", env!("CARGO_PKG_VERSION")),
+            ("css", include_str!("page.css")),
+            ("simulated", simulated),
+            ("intro", &head.intro),
+            ("links", &links),
+            ("body", &body),
+        ],
     )
 }

@@ -1,5 +1,6 @@
 //! Pieces of HTML. Every text that comes from outside is escaped.
 
+use crate::template::fill;
 use cosched_report::chart::Chart;
 use cosched_report::escaped;
 use std::fmt::Write as _;
@@ -48,6 +49,15 @@ pub(crate) struct Table<'a> {
 const MANY: usize = 15;
 
 impl Table<'_> {
+    /// Return a table without a caption.
+    pub(crate) fn new(columns: &[&str], rows: Vec<Vec<Cell>>) -> Table<'static> {
+        Table {
+            caption: "",
+            columns: columns.iter().map(|name| (*name).to_owned()).collect(),
+            rows,
+        }
+    }
+
     pub(crate) fn html(&self) -> String {
         let mut out = String::new();
         let mut label = "table".to_owned();
@@ -56,28 +66,36 @@ impl Table<'_> {
             label = escaped(self.caption);
             let _ = writeln!(out, "<p class=\"dim caption\">{label}</p>");
         }
-        let tall = if self.rows.len() > MANY { " tall" } else { "" };
-        // A region that scrolls must be reachable by keyboard.
-        let _ = writeln!(
-            out,
-            "<div class=\"wide{tall}\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\">\n<table>"
-        );
-        out.push_str("<thead><tr>");
+        let mut head = String::new();
         for name in &self.columns {
             let class = class_of_column(name);
             let name = escaped(name.trim_start_matches('#'));
-            let _ = write!(out, "<th scope=\"col\"{class}>{name}</th>");
+            let _ = write!(head, "<th scope=\"col\"{class}>{name}</th>");
         }
-        out.push_str("</tr></thead>\n<tbody>\n");
+        let mut rows = String::new();
         for row in &self.rows {
-            out.push_str("<tr>");
-            for (cell, name) in row.iter().zip(&self.columns) {
-                let _ = write!(out, "<td{}>{}</td>", class_of_column(name), cell.html());
-            }
-            out.push_str("</tr>\n");
+            rows.push_str(&self.row_html(row));
         }
-        out.push_str("</tbody></table></div>\n");
-        out
+        let tall = if self.rows.len() > MANY { " tall" } else { "" };
+        // A region that scrolls must be reachable by keyboard.
+        out + &fill(
+            include_str!("table.html"),
+            &[
+                ("tall", tall),
+                ("label", &label),
+                ("head", &head),
+                ("rows", &rows),
+            ],
+        )
+    }
+
+    fn row_html(&self, row: &[Cell]) -> String {
+        let mut cells = String::new();
+        for (cell, name) in row.iter().zip(&self.columns) {
+            let class = class_of_column(name);
+            let _ = write!(cells, "<td{class}>{}</td>", cell.html());
+        }
+        element("tr", &cells)
     }
 }
 
@@ -89,9 +107,14 @@ fn class_of_column(name: &str) -> &'static str {
     }
 }
 
+/// Return an element with this HTML in it.
+pub(crate) fn element(name: &str, html: &str) -> String {
+    format!("<{name}>{html}</{name}>\n")
+}
+
 /// Return a paragraph.
 pub(crate) fn paragraph(text: &str) -> String {
-    format!("<p>{}</p>\n", escaped(text))
+    element("p", &escaped(text))
 }
 
 /// Return a list of sentences.
@@ -101,7 +124,7 @@ pub(crate) fn list(items: &[String]) -> String {
     }
     let mut out = "<ul>\n".to_owned();
     for item in items {
-        let _ = writeln!(out, "<li>{}</li>", escaped(item));
+        out.push_str(&element("li", &escaped(item)));
     }
     out + "</ul>\n"
 }
@@ -110,7 +133,7 @@ pub(crate) fn list(items: &[String]) -> String {
 pub(crate) fn charts(charts: impl IntoIterator<Item = Chart>) -> String {
     let mut figures = String::new();
     for chart in charts {
-        let _ = writeln!(figures, "<figure>{}</figure>", chart.svg());
+        figures.push_str(&element("figure", &chart.svg()));
     }
     if figures.is_empty() {
         return figures;
@@ -121,10 +144,8 @@ pub(crate) fn charts(charts: impl IntoIterator<Item = Chart>) -> String {
 /// Return a part that the reader can fold.
 pub(crate) fn details(summary: &str, body: &str, is_open: bool) -> String {
     let open = if is_open { " open" } else { "" };
-    format!(
-        "<details{open}><summary>{}</summary>\n{body}</details>\n",
-        escaped(summary)
-    )
+    let summary = element("summary", &escaped(summary));
+    format!("<details{open}>{summary}{body}</details>\n")
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@
 //! or dark setting and are never the only difference. Everything can be reached by keyboard.
 //!
 //! `view` holds the content of a page. `charts` and `timeline` draw it, and `pictures` names the charts that are files of
-//! their own. `run` and `comparison` are the two kinds of page. `frame` and `html` are the markup.
+//! their own. `run` and `comparison` are the two kinds of page. `frame` and `html` are the markup, and `template`
+//! fills in their files.
 
 mod charts;
 mod comparison;
@@ -13,6 +14,7 @@ mod frame;
 mod html;
 mod pictures;
 mod run;
+mod template;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

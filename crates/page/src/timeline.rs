@@ -14,7 +14,7 @@ const MAX_ROWS: usize = 64;
 /// Maximum number of job families with a colour of their own.
 const MAX_COLOURS: usize = 24;
 
-const PERFETTO_HINT: &str = "<p class=\"dim\">To zoom in, and to see why jobs waited: <code>cosched trace RUN --perfetto FILE</code></p>\n";
+const PERFETTO_HINT: &str = include_str!("perfetto.html");
 
 /// Return the timeline as part of a page; `None` if no job was placed on a CPU.
 pub(crate) fn timeline_figure(label: &str, timeline: &Timeline, record: &Record) -> Option<String> {
@@ -60,27 +60,23 @@ pub(crate) fn timeline_chart(label: &str, timeline: &Timeline, record: &Record) 
     if spans.is_empty() {
         return None;
     }
-    let rows = Rows {
-        rows: names,
-        series: families.names,
-        spans,
-    };
-    Some(chart(label, is_by_job, rows))
-}
-
-fn chart(label: &str, is_by_job: bool, rows: Rows) -> Chart {
     let what = if is_by_job {
         "each job's time on CPUs"
     } else {
         "the job that had each CPU"
     };
-    Chart {
+    let rows = Rows {
+        rows: names,
+        series: families.names,
+        spans,
+    };
+    Some(Chart {
         title: format!("Who ran where: {label}"),
         subtitle: Some(what.to_owned()),
         x: Axis::new("time since the start", "s"),
         y: Axis::default(),
         plot: Plot::Timeline(rows),
-    }
+    })
 }
 
 /// All stays, each with the index of its job.
@@ -118,10 +114,13 @@ fn rows_of(job: usize, stay: &Stay, timeline: &Timeline, is_by_job: bool) -> Vec
     if stay.mode == Mode::Shared {
         return Vec::new();
     }
-    let cpus = timeline.cpus.iter().enumerate();
-    cpus.filter(|(_, cpu)| stay.cpus.contains(*cpu))
-        .map(|(row, _)| row)
-        .collect()
+    let mut rows = Vec::new();
+    for (row, cpu) in timeline.cpus.iter().enumerate() {
+        if stay.cpus.contains(cpu) {
+            rows.push(row);
+        }
+    }
+    rows
 }
 
 /// Families of jobs: copies of one job share a colour.
@@ -138,15 +137,15 @@ impl Families {
         let mut of_job = Vec::new();
         for job in &record.jobs {
             let name = family(&job.name);
-            let index = *known.entry(name).or_insert_with(|| {
-                if names.len() < MAX_COLOURS {
-                    names.push(name.to_owned());
-                } else if names.len() == MAX_COLOURS {
-                    names.push("others".to_owned());
+            if !known.contains_key(name) {
+                match names.len() {
+                    0..MAX_COLOURS => names.push(name.to_owned()),
+                    MAX_COLOURS => names.push("others".to_owned()),
+                    _ => {}
                 }
-                names.len() - 1
-            });
-            of_job.push(index);
+                known.insert(name, names.len() - 1);
+            }
+            of_job.push(known[name]);
         }
         Families { names, of_job }
     }
@@ -162,9 +161,11 @@ fn parts_of(stay: &Stay, timeline: &Timeline) -> Range<usize> {
 
 /// The first part whose middle is not before a time.
 fn part_at(at: Nanos, timeline: &Timeline) -> usize {
-    let parts = u128::from(at.0) * PARTS as u128 / u128::from(timeline.until.0.max(1));
-    let middle_ns = (2 * parts + 1) * u128::from(timeline.until.0) / (2 * PARTS as u128);
-    let is_past = middle_ns < u128::from(at.0);
+    let at_ns = u128::from(at.0);
+    let until_ns = u128::from(timeline.until.0);
+    let parts = at_ns * PARTS as u128 / until_ns.max(1);
+    let middle_ns = (2 * parts + 1) * until_ns / (2 * PARTS as u128);
+    let is_past = middle_ns < at_ns;
     (parts as usize + usize::from(is_past)).min(PARTS)
 }
 
@@ -187,14 +188,13 @@ fn add_spans(spans: &mut Vec<Span>, row: usize, parts: &Row, until_s: f64) {
 
 /// The name that copies of a job have in common, which are called `NAME-1`, `NAME-2` and so on.
 fn family(name: &str) -> &str {
-    match name.rsplit_once('-') {
-        Some((family, number))
-            if !family.is_empty()
-                && !number.is_empty()
-                && number.bytes().all(|b| b.is_ascii_digit()) =>
-        {
-            family
-        }
-        _ => name,
+    let Some((family, number)) = name.rsplit_once('-') else {
+        return name;
+    };
+    let is_number = number.bytes().all(|b| b.is_ascii_digit());
+    if is_number && !family.is_empty() && !number.is_empty() {
+        family
+    } else {
+        name
     }
 }

@@ -35,28 +35,25 @@ pub struct ComparisonView<'a> {
 impl ComparisonView<'_> {
     /// The median of each candidate over the blocks, in a metric; `None` if the metric was not judged.
     pub(crate) fn medians(&self, metric: &str) -> Option<Vec<Option<f64>>> {
-        let judged = self
-            .answer
-            .judged
-            .iter()
-            .find(|judged| judged.metric.name == metric)?;
-        Some(
-            judged
-                .spreads
-                .iter()
-                .map(|spread| spread.map(|spread| spread.median))
-                .collect(),
-        )
+        let mut judged = self.answer.judged.iter();
+        let judged = judged.find(|judged| judged.metric.name == metric)?;
+        let mut medians = Vec::new();
+        for spread in &judged.spreads {
+            medians.push(spread.as_ref().map(|spread| spread.median));
+        }
+        Some(medians)
     }
 
     /// The runs with a mix that are shown, with the names of their candidates.
     pub(crate) fn shown_runs(&self, mix: usize) -> Vec<(String, &Record)> {
         let candidates = &self.answer.manifest.design.candidates;
-        self.whole
-            .iter()
-            .filter(|(trial, _, _)| trial.mix == mix)
-            .map(|(trial, record, _)| (candidates[trial.candidate].name.clone(), record))
-            .collect()
+        let mut runs = Vec::new();
+        for (trial, record, _) in &self.whole {
+            if trial.mix == mix {
+                runs.push((candidates[trial.candidate].name.clone(), record));
+            }
+        }
+        runs
     }
 
     /// The name of a run for a reader.

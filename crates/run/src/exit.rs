@@ -1,6 +1,7 @@
 //! The exit codes, in one table. The documentation and `cosched run --help` repeat it.
 
 use std::fmt;
+use std::fmt::Display;
 use std::process::ExitCode;
 
 /// Why cosched exits as it does.
@@ -87,6 +88,31 @@ pub fn usage(message: impl Into<String>) -> anyhow::Error {
         message: message.into(),
     }
     .into()
+}
+
+/// Errors that are the user's.
+pub trait OrUsage<T> {
+    /// Makes an error one in the command line or an input file.
+    ///
+    /// # Errors
+    /// The same error.
+    fn or_usage(self) -> anyhow::Result<T>;
+
+    /// The same, with the name of the wrong option or file.
+    ///
+    /// # Errors
+    /// The same error.
+    fn or_usage_in(self, name: impl Display) -> anyhow::Result<T>;
+}
+
+impl<T, E: Display> OrUsage<T> for Result<T, E> {
+    fn or_usage(self) -> anyhow::Result<T> {
+        self.map_err(|error| usage(error.to_string()))
+    }
+
+    fn or_usage_in(self, name: impl Display) -> anyhow::Result<T> {
+        self.map_err(|error| usage(format!("{name}: {error}")))
+    }
 }
 
 /// An error in the command of a job: the exit code is a shell's if the command is the whole command line.

@@ -13,13 +13,19 @@ const LEAST_BAR: u16 = 24;
 /// Joins parts while they fit; the first always stays.
 fn fit(parts: &[String], width: usize) -> String {
     let mut line = String::new();
-    for part in parts.iter().filter(|part| !part.is_empty()) {
-        let gap = if line.is_empty() { "" } else { ", " };
-        if !line.is_empty() && line.chars().count() + gap.len() + part.chars().count() > width {
+    for part in parts {
+        if part.is_empty() {
+            continue;
+        }
+        if line.is_empty() {
+            line.push_str(part);
+            continue;
+        }
+        let longer = format!("{line}, {part}");
+        if longer.chars().count() > width {
             break;
         }
-        line.push_str(gap);
-        line.push_str(part);
+        line = longer;
     }
     clip(&line, width)
 }
@@ -70,9 +76,10 @@ fn left_text(status: &Status, width: usize) -> String {
     let totals = &status.totals;
     match totals.left_s {
         Some(left_s) if width < 60 => format!("{} left", clock(left_s)),
-        _ => totals
-            .left_text()
-            .unwrap_or_else(|| "--:-- left".to_owned()),
+        _ => match totals.left_text() {
+            Some(text) => text,
+            None => "--:-- left".to_owned(),
+        },
     }
 }
 
@@ -97,40 +104,70 @@ pub(crate) fn bars(status: &Status, width: u16, height: u16) -> (u16, u16) {
 
 /// The time for which a job has had a CPU without a break, in s.
 fn held_s(status: &Status, cpu: &CpuNow) -> f64 {
-    cpu.since_s
-        .map_or(0.0, |since| (status.elapsed_s - since).max(0.0))
+    match cpu.since_s {
+        Some(since_s) => (status.elapsed_s - since_s).max(0.0),
+        None => 0.0,
+    }
+}
+
+/// Where the bars are.
+struct Grid {
+    area: Rect,
+    across: u16,
+    /// The width of a bar with its number.
+    cell: u16,
+}
+
+impl Grid {
+    fn place(&self, ix: usize) -> (u16, u16) {
+        let ix = ix as u16;
+        let x = self.area.x + (ix % self.across) * self.cell;
+        let y = self.area.y + ix / self.across;
+        (x, y)
+    }
 }
 
 /// Draws the bars. Each is as long as its job has had the CPU without a break, beside the longest of them.
 pub(crate) fn draw_bars(buffer: &mut Buffer, area: Rect, across: u16, scene: &Scene<'_>) {
     let cpus = &scene.status.cpus;
-    let cell = area.width / across.max(1);
+    let grid = Grid {
+        area,
+        across,
+        cell: area.width / across.max(1),
+    };
     let room = usize::from(area.height) * usize::from(across);
-    let more = cpus.len().saturating_sub(room);
-    let shown = if more > 0 { room - 1 } else { room };
-    let highest = cpus.iter().map(|cpu| cpu.cpu).max().unwrap_or(0);
-    let digits = highest.to_string().len();
+    let all_fit = cpus.len() <= room;
+    let shown = if all_fit { room } else { room - 1 };
     for (ix, cpu) in cpus.iter().take(shown).enumerate() {
-        let (x, y) = place(area, across, cell, ix);
-        let number = format!("{:digits$}[", cpu.cpu);
-        let inner = usize::from(cell).saturating_sub(number.len() + 2);
-        let start = x + number.len() as u16;
-        let colour = if cpu.job.is_some() || cpu.jobs > 0 {
-            Color::Green
-        } else {
-            Color::Reset
-        };
-        let style = coloured(scene.view.has_colour, colour);
-        let bar = bar_text(scene.status, cpu, inner);
-        buffer.set_stringn(x, y, &number, usize::from(cell), bold());
-        buffer.set_stringn(start, y, &bar, inner, style);
-        buffer.set_stringn(start + inner as u16, y, "]", 1, bold());
+        draw_bar(buffer, &grid, ix, cpu, scene);
     }
-    if more > 0 {
-        let (x, y) = place(area, across, cell, shown);
+    if !all_fit {
+        let (x, y) = grid.place(shown);
         let text = format!("and {} more CPUs", cpus.len() - shown);
-        buffer.set_stringn(x, y, text, usize::from(cell), Style::new());
+        buffer.set_stringn(x, y, text, usize::from(grid.cell), Style::new());
     }
+}
+
+fn draw_bar(buffer: &mut Buffer, grid: &Grid, ix: usize, cpu: &CpuNow, scene: &Scene<'_>) {
+    let cpus = scene.status.cpus.iter();
+    let highest = cpus.map(|cpu| cpu.cpu).max().unwrap_or(0);
+    let digits = highest.to_string().len();
+    let number = format!("{:digits$}[", cpu.cpu);
+    let width = usize::from(grid.cell);
+    let inner = width.saturating_sub(number.len() + 2);
+    let colour = if cpu.job.is_some() || cpu.jobs > 0 {
+        Color::Green
+    } else {
+        Color::Reset
+    };
+    let style = coloured(scene.view.has_colour, colour);
+    let bar = bar_text(scene.status, cpu, inner);
+    let (x, y) = grid.place(ix);
+    let start = x + number.len() as u16;
+    let end = start + inner as u16;
+    buffer.set_stringn(x, y, &number, width, bold());
+    buffer.set_stringn(start, y, &bar, inner, style);
+    buffer.set_stringn(end, y, "]", 1, bold());
 }
 
 /// The inside of a bar: the job on the left, its time on the right, and between them `|` as far as the bar goes.
@@ -140,10 +177,8 @@ fn bar_text(status: &Status, cpu: &CpuNow, width: usize) -> String {
         None => String::new(),
     };
     let time_width = time.chars().count();
-    let job = clip(
-        &status.holder_text(cpu),
-        width.saturating_sub(time_width + 1),
-    );
+    let room = width.saturating_sub(time_width + 1);
+    let job = clip(&status.holder_text(cpu), room);
     let job_width = job.chars().count();
     let between = width.saturating_sub(job_width + time_width);
     let filled = filled(status, cpu, width).saturating_sub(job_width);
@@ -158,18 +193,10 @@ fn filled(status: &Status, cpu: &CpuNow, width: usize) -> usize {
     }
     let held = status.cpus.iter().map(|cpu| held_s(status, cpu));
     let longest = held.fold(0.0, f64::max);
-    let share = if longest > 0.0 {
-        held_s(status, cpu) / longest
-    } else {
-        0.0
-    };
+    if longest == 0.0 {
+        return width.min(1);
+    }
+    let share = held_s(status, cpu) / longest;
     let filled = (width as f64 * share).round() as usize;
     filled.max(1).min(width)
-}
-
-fn place(area: Rect, across: u16, cell: u16, ix: usize) -> (u16, u16) {
-    (
-        area.x + (ix as u16 % across) * cell,
-        area.y + ix as u16 / across,
-    )
 }

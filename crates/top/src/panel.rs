@@ -8,34 +8,13 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Style};
 
-/// The keys.
-const HELP: &[(&str, &str)] = &[
-    (
-        "up down, j k",
-        "choose a job; also page up, page down, home, end",
-    ),
-    (
-        "w, enter",
-        "why does the job wait, who has the CPUs instead, when is its turn at the latest",
-    ),
-    ("s", "the next order: number, time, wait, slowdown, memory"),
-    (
-        "/",
-        "only jobs with this in their name, or in this state; escape shows all",
-    ),
-    ("space", "keep what is shown as it is, and go on"),
-    (
-        "e, then y",
-        "end the chosen job; it counts as failed, and --resume runs it again",
-    ),
-    ("ctrl-l", "draw everything anew"),
-    ("?, h", "these keys"),
-    ("q, ctrl-c", "leave; the run goes on"),
-    (
-        "≥ in SLOWDOWN",
-        "at least so much slower: only its waiting is known, since nothing can be counted here",
-    ),
-];
+/// A line for each key: its name, a tab, and what it does.
+const KEYS: &str = include_str!("keys.txt");
+
+/// Columns of the names of the keys.
+const NAMES: usize = 13;
+/// Screens of so many columns have the names on a line of their own.
+const NARROW: usize = 60;
 
 /// The lines of a panel.
 type Lines = Vec<(String, Style)>;
@@ -43,12 +22,10 @@ type Lines = Vec<(String, Style)>;
 /// Draws the panel that the user has chosen.
 pub(crate) fn draw_panel(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
     let width = usize::from(area.width);
-    let lines = match scene.view.panel {
-        Panel::None => Vec::new(),
-        Panel::Help => help(width),
-        Panel::Why => scene
-            .selected()
-            .map_or_else(Vec::new, |job| why(scene, job, width)),
+    let lines = match (scene.view.panel, scene.selected()) {
+        (Panel::Help, _) => help(width),
+        (Panel::Why, Some(job)) => why(scene, job, width),
+        (Panel::None | Panel::Why, _) => Vec::new(),
     };
     for (y, (line, style)) in (area.y..area.bottom()).zip(lines) {
         buffer.set_stringn(area.x, y, line, width, style);
@@ -57,23 +34,20 @@ pub(crate) fn draw_panel(buffer: &mut Buffer, area: Rect, scene: &Scene<'_>) {
 
 fn help(width: usize) -> Lines {
     let mut lines = vec![(clip("KEYS", width), bold())];
-    let wide = HELP
-        .iter()
-        .map(|(key, _)| key.chars().count())
-        .max()
-        .unwrap_or(0);
-    for (key, text) in HELP {
-        let indent = if width > 60 { wide + 2 } else { 2 };
-        let mut rest = wrap(text, width.saturating_sub(indent).max(10)).into_iter();
-        if width > 60 {
-            lines.push((
-                format!("{key:wide$}  {}", rest.next().unwrap_or_default()),
-                Style::new(),
-            ));
-        } else {
-            lines.push(((*key).to_owned(), bold()));
+    for line in KEYS.lines() {
+        let (key, text) = line.split_once('\t').unwrap_or((line, ""));
+        if width <= NARROW {
+            lines.push((key.to_owned(), bold()));
+            for line in wrap(text, width.saturating_sub(2).max(10)) {
+                lines.push((format!("  {line}"), Style::new()));
+            }
+            continue;
         }
-        lines.extend(rest.map(|line| (format!("{}{line}", " ".repeat(indent)), Style::new())));
+        let mut key = key;
+        for line in wrap(text, width - NAMES - 2) {
+            lines.push((format!("{key:NAMES$}  {line}"), Style::new()));
+            key = "";
+        }
     }
     lines
 }
@@ -82,12 +56,8 @@ fn why(scene: &Scene<'_>, job: &JobNow, width: usize) -> Lines {
     let now_s = scene.status.elapsed_s;
     let has_colour = scene.view.has_colour;
     let mut lines = vec![(clip(&title(job), width), bold())];
-    push_wrapped(
-        &mut lines,
-        &state_text(job, now_s),
-        width,
-        of_state(job, has_colour),
-    );
+    let state = state_text(job, now_s);
+    push_wrapped(&mut lines, &state, width, of_state(job, has_colour));
     if let Some(reason) = &job.reason {
         let style = coloured(has_colour, Color::Yellow);
         push_wrapped(&mut lines, &reason.text, width, style);
@@ -100,7 +70,9 @@ fn why(scene: &Scene<'_>, job: &JobNow, width: usize) -> Lines {
 }
 
 fn push_wrapped(lines: &mut Lines, text: &str, width: usize, style: Style) {
-    lines.extend(wrap(text, width).into_iter().map(|line| (line, style)));
+    for line in wrap(text, width) {
+        lines.push((line, style));
+    }
 }
 
 fn title(job: &JobNow) -> String {

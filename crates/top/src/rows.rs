@@ -19,14 +19,6 @@ pub enum Sort {
 }
 
 impl Sort {
-    const ALL: [Sort; 5] = [
-        Sort::Listed,
-        Sort::Time,
-        Sort::Wait,
-        Sort::Slowdown,
-        Sort::Memory,
-    ];
-
     /// The word for it.
     pub fn text(self) -> &'static str {
         match self {
@@ -40,27 +32,32 @@ impl Sort {
 
     /// The next order; after the last the first.
     pub fn next(self) -> Sort {
-        let place = Sort::ALL
-            .iter()
-            .position(|sort| *sort == self)
-            .map_or(0, |place| place + 1);
-        Sort::ALL[place % Sort::ALL.len()]
+        match self {
+            Sort::Listed => Sort::Time,
+            Sort::Time => Sort::Wait,
+            Sort::Wait => Sort::Slowdown,
+            Sort::Slowdown => Sort::Memory,
+            Sort::Memory => Sort::Listed,
+        }
     }
 }
 
 /// The positions of the jobs that a filter lets through, in this order. A filter is a part of a name, or a state.
 pub fn rows(status: &Status, sort: Sort, filter: &str) -> Vec<usize> {
     let filter = filter.to_lowercase();
-    let jobs = &status.jobs;
-    let mut rows: Vec<usize> = (0..jobs.len())
-        .filter(|&ix| passes(&jobs[ix], &filter))
-        .collect();
+    let mut rows = Vec::new();
+    for (ix, job) in status.jobs.iter().enumerate() {
+        if passes(job, &filter) {
+            rows.push(ix);
+        }
+    }
+    // Keys in ascending order; a job without the figure comes last.
     match sort {
         Sort::Listed => {}
-        Sort::Time => sort_descending(&mut rows, jobs, "ran_s"),
-        Sort::Wait => sort_ascending(&mut rows, jobs, "waiting_since_s"),
-        Sort::Slowdown => sort_descending(&mut rows, jobs, "slowdown"),
-        Sort::Memory => sort_descending(&mut rows, jobs, "resident_bytes"),
+        Sort::Time => sort_by(&mut rows, |ix| -figure(&status.jobs[ix], "ran_s")),
+        Sort::Wait => sort_by(&mut rows, |ix| since_s(&status.jobs[ix])),
+        Sort::Slowdown => sort_by(&mut rows, |ix| -figure(&status.jobs[ix], "slowdown")),
+        Sort::Memory => sort_by(&mut rows, |ix| -figure(&status.jobs[ix], "resident_bytes")),
     }
     rows
 }
@@ -71,19 +68,17 @@ fn passes(job: &JobNow, filter: &str) -> bool {
         || job.name.to_lowercase().contains(filter)
 }
 
-/// A figure of a job, or what sorts last.
-fn figure_or(job: &JobNow, name: &str, last: f64) -> f64 {
-    job.figures.get(name).copied().unwrap_or(last)
+fn sort_by(rows: &mut [usize], key: impl Fn(usize) -> f64) {
+    rows.sort_by(|&a, &b| key(a).total_cmp(&key(b)));
 }
 
-fn sort_descending(rows: &mut [usize], jobs: &[JobNow], name: &str) {
-    rows.sort_by(|&a, &b| {
-        figure_or(&jobs[b], name, -1.0).total_cmp(&figure_or(&jobs[a], name, -1.0))
-    });
+/// A figure of a job, or less than any.
+fn figure(job: &JobNow, name: &str) -> f64 {
+    job.figures.get(name).copied().unwrap_or(-1.0)
 }
 
-fn sort_ascending(rows: &mut [usize], jobs: &[JobNow], name: &str) {
-    rows.sort_by(|&a, &b| {
-        figure_or(&jobs[a], name, f64::MAX).total_cmp(&figure_or(&jobs[b], name, f64::MAX))
-    });
+/// Since when a job waits.
+fn since_s(job: &JobNow) -> f64 {
+    let since_s = job.figures.get("waiting_since_s");
+    since_s.copied().unwrap_or(f64::MAX)
 }

@@ -68,11 +68,8 @@ fn layout(area: Rect, status: &Status, view: &View) -> Layout {
 
 /// How many rows of the table fit a screen of this size.
 pub fn page(width: u16, height: u16, status: &Status, view: &View) -> usize {
-    usize::from(
-        layout(Rect::new(0, 0, width, height), status, view)
-            .table
-            .height,
-    )
+    let area = Rect::new(0, 0, width, height);
+    layout(area, status, view).table.height.into()
 }
 
 /// Draws a screen onto all of a buffer.
@@ -94,8 +91,11 @@ pub fn draw(buffer: &mut Buffer, scene: &Scene<'_>) {
 }
 
 fn draw_table(buffer: &mut Buffer, layout: &Layout, scene: &Scene<'_>) {
-    let (area, status, view) = (layout.table, scene.status, scene.view);
-    let jobs: Vec<&JobNow> = scene.rows.iter().map(|&row| &status.jobs[row]).collect();
+    let Scene {
+        status, view, rows, ..
+    } = scene;
+    let area = layout.table;
+    let jobs: Vec<&JobNow> = rows.iter().map(|&row| &status.jobs[row]).collect();
     let width = usize::from(area.width - MARK);
     let lines = job_table(&jobs, status.elapsed_s, width, true);
     let titles = line_of(area, layout.titles);
@@ -130,48 +130,53 @@ fn line_of(area: Rect, y: u16) -> Rect {
 }
 
 fn draw_footer(buffer: &mut Buffer, area: Rect, y: u16, scene: &Scene<'_>) {
-    let (view, width) = (scene.view, usize::from(area.width));
-    if let Some(job) = view.asks_to_end {
-        let name = scene
-            .status
-            .job(job)
-            .map_or_else(|| format!("job {job}"), |job| job.name.clone());
-        let text = format!("End {name}? y: SIGTERM, and SIGKILL after --grace; any other key: no");
-        buffer.set_stringn(area.x, y, clip(&text, width), width, reversed());
+    let view = scene.view;
+    let width = usize::from(area.width);
+    let (text, style) = if let Some(job) = view.asks_to_end {
+        (question(scene.status, job), reversed())
+    } else if view.is_typing {
+        (format!("/{}_", view.filter), bold())
+    } else {
+        (choices(scene), Style::new())
+    };
+    let text = clip(&text, width);
+    buffer.set_stringn(area.x, y, &text, width, style);
+    if view.asks_to_end.is_some() || view.is_typing {
         return;
     }
-    if view.is_typing {
-        buffer.set_stringn(
-            area.x,
-            y,
-            clip(&format!("/{}_", view.filter), width),
-            width,
-            bold(),
-        );
-        return;
+    let room = width.saturating_sub(text.chars().count() + 2);
+    for keys in [KEYS, FEW_KEYS] {
+        if keys.len() <= room {
+            let x = area.right() - keys.len() as u16;
+            buffer.set_stringn(x, y, keys, keys.len(), bold());
+            return;
+        }
     }
-    let status = scene.status;
-    let left_out = status.left_out.live + status.left_out.queued + status.left_out.ended;
-    let all = status.jobs.len() + left_out;
-    let mut parts = vec![format!("sort {}", view.sort.text())];
-    if !view.filter.is_empty() {
-        parts.push(format!("filter {}", view.filter));
+}
+
+/// The keys, where there is room for so many.
+const KEYS: &str = "q quit  s sort  / filter  space pause  w why  ? help";
+const FEW_KEYS: &str = "q quit  ? help";
+
+fn question(status: &Status, job: u32) -> String {
+    let name = match status.job(job) {
+        Some(job) => job.name.clone(),
+        None => format!("job {job}"),
+    };
+    format!("End {name}? y: SIGTERM, and SIGKILL after --grace; any other key: no")
+}
+
+/// What the user has chosen to see, and how many jobs that are.
+fn choices(scene: &Scene<'_>) -> String {
+    let view = scene.view;
+    let hidden = &scene.status.left_out;
+    let hidden = hidden.live + hidden.queued + hidden.ended;
+    let shown = scene.rows.len();
+    let all = scene.status.jobs.len() + hidden;
+    let sort = view.sort.text();
+    if view.filter.is_empty() {
+        return format!("[sort {sort}, {shown} of {all} jobs]");
     }
-    parts.push(format!("{} of {all} jobs", scene.rows.len()));
-    let left = format!("[{}]", parts.join(", "));
-    let keys = "q quit  s sort  / filter  space pause  w why  ? help";
-    let short = "q quit  ? help";
-    let rest = width.saturating_sub(left.chars().count() + 2);
-    let right = [keys, short]
-        .into_iter()
-        .find(|keys| keys.len() <= rest)
-        .unwrap_or_default();
-    buffer.set_stringn(area.x, y, clip(&left, width), width, Style::new());
-    buffer.set_stringn(
-        area.right() - right.len() as u16,
-        y,
-        right,
-        right.len(),
-        bold(),
-    );
+    let filter = &view.filter;
+    format!("[sort {sort}, filter {filter}, {shown} of {all} jobs]")
 }

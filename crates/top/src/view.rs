@@ -81,10 +81,10 @@ impl View {
             Key::Ctrl('z') => return Effect::Suspend,
             Key::Ctrl('l') => return Effect::Redraw,
             key if self.asks_to_end.is_some() => {
-                let job = self.asks_to_end.take();
-                return job
-                    .filter(|_| key == Key::Char('y'))
-                    .map_or(Effect::None, Effect::End);
+                return match self.asks_to_end.take() {
+                    Some(job) if key == Key::Char('y') => Effect::End(job),
+                    _ => Effect::None,
+                };
             }
             key if self.is_typing => self.type_filter(key),
             Key::Char('q') => return Effect::Quit,
@@ -95,9 +95,9 @@ impl View {
             Key::Home | Key::Char('g') => self.step(isize::MIN, status, rows),
             Key::End | Key::Char('G') => self.step(isize::MAX, status, rows),
             Key::Char('e') => {
-                self.asks_to_end = self
-                    .selected
-                    .filter(|&job| status.job(job).is_some_and(has_begun))
+                let job = self.selected.and_then(|job| status.job(job));
+                let job = job.filter(|job| has_begun(job));
+                self.asks_to_end = job.map(|job| job.job);
             }
             Key::Char('s') => self.sort = self.sort.next(),
             Key::Char('/') => self.is_typing = true,
@@ -125,27 +125,26 @@ impl View {
     }
 
     fn toggle(&mut self, panel: Panel) {
-        self.panel = if self.panel == panel {
-            Panel::None
+        if self.panel == panel {
+            self.panel = Panel::None;
         } else {
-            panel
-        };
+            self.panel = panel;
+        }
     }
 
     /// The place of the selected job among the rows; the first, if it is not there.
     pub fn place(&self, status: &Status, rows: &[usize]) -> usize {
-        rows.iter()
-            .position(|&ix| Some(status.jobs[ix].job) == self.selected)
-            .unwrap_or(0)
+        let mut rows = rows.iter();
+        let place = rows.position(|&ix| Some(status.jobs[ix].job) == self.selected);
+        place.unwrap_or(0)
     }
 
     fn step(&mut self, by: isize, status: &Status, rows: &[usize]) {
         let Some(last) = rows.len().checked_sub(1) else {
             return;
         };
-        let place = (self.place(status, rows) as isize)
-            .saturating_add(by)
-            .clamp(0, last as isize);
+        let place = self.place(status, rows) as isize;
+        let place = place.saturating_add(by).clamp(0, last as isize);
         self.selected = Some(status.jobs[rows[place as usize]].job);
     }
 
@@ -154,10 +153,8 @@ impl View {
         let place = self.place(status, rows);
         self.selected = rows.get(place).map(|&ix| status.jobs[ix].job);
         let page = page.max(1);
-        self.offset = self
-            .offset
-            .min(rows.len().saturating_sub(page))
-            .min(place)
-            .max((place + 1).saturating_sub(page));
+        let last = rows.len().saturating_sub(page);
+        let first = (place + 1).saturating_sub(page);
+        self.offset = self.offset.min(last).min(place).max(first);
     }
 }

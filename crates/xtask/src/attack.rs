@@ -1,9 +1,9 @@
 //! Attacks: a small batch is started, something is killed at a random moment, and what is left is counted.
 
-use crate::batch::{Dice, POLICIES, WORK, mix};
-use crate::left::Traces;
+use crate::batch::{Batch, Dice, POLICIES, WORK, batch};
+use crate::left::{Left, Traces};
 use crate::seen::{guardian, in_folder, mount, seen, signal, token};
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// What to attack, and how often.
 #[derive(Args, Debug)]
-pub(crate) struct AttackArgs {
+pub struct AttackArgs {
     /// How many batches
     #[arg(long, default_value_t = 20)]
     runs: u64,
@@ -50,7 +50,7 @@ const VICTIMS: [Victim; 6] = [
 /// Longer than any batch takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(crate) fn run(args: &AttackArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: &AttackArgs) -> Result<ExitCode> {
     let program = match &args.program {
         Some(program) => program
             .canonicalize()
@@ -60,16 +60,18 @@ pub(crate) fn run(args: &AttackArgs) -> anyhow::Result<ExitCode> {
     let mut failed = 0;
     for number in 0..args.runs {
         let seed = args.seed.wrapping_add(number);
-        let (what, left) = attack(&program, seed)?;
-        let verdict = if left.is_none() { "ok  " } else { "LEFT" };
-        println!(
-            "{verdict} seed {seed}: {what}{}",
-            left.as_ref()
-                .map_or(String::new(), |left| format!(": {left}"))
-        );
-        failed += u64::from(left.is_some());
+        let attacked = attack(&program, seed)?;
+        let what = attacked.what;
+        match attacked.left {
+            None => println!("ok   seed {seed}: {what}"),
+            Some(left) => {
+                println!("LEFT seed {seed}: {what}: {left}");
+                failed += 1;
+            }
+        }
     }
-    println!("{} of {} attacks left something behind", failed, args.runs);
+    let runs = args.runs;
+    println!("{failed} of {runs} attacks left something behind");
     Ok(if failed == 0 {
         ExitCode::SUCCESS
     } else {
@@ -78,7 +80,7 @@ pub(crate) fn run(args: &AttackArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Builds the program, and finds it beside this one.
-fn built() -> anyhow::Result<PathBuf> {
+fn built() -> Result<PathBuf> {
     let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["build", "--quiet", "-p", "cosched"])
         .status()?;
@@ -102,8 +104,15 @@ impl Drop for Run {
     }
 }
 
-/// Makes one attack. Returns what was done, and what was left in words, if anything was.
-fn attack(program: &Path, seed: u64) -> anyhow::Result<(String, Option<String>)> {
+/// An attack that was made.
+struct Attacked {
+    what: String,
+    /// What was left behind, in words.
+    left: Option<String>,
+}
+
+/// Makes one attack.
+fn attack(program: &Path, seed: u64) -> Result<Attacked> {
     let mut dice = Dice::new(seed);
     let folder = tempfile::tempdir()?;
     let freezers: &[&str] = if mount().is_some() {
@@ -111,47 +120,19 @@ fn attack(program: &Path, seed: u64) -> anyhow::Result<(String, Option<String>)>
     } else {
         &["signals"]
     };
-    let (freeze, policy, victim) = (
-        dice.one_of(freezers),
-        dice.one_of(&POLICIES),
-        dice.one_of(&VICTIMS),
-    );
+    let freeze = dice.one_of(freezers);
+    let policy = dice.one_of(&POLICIES);
+    let victim = dice.one_of(&VICTIMS);
     // docs/safety.md: by cgroup a job's own stop can be taken for the freeze.
     let outlived = matches!(victim, Victim::Nobody | Victim::Guardian | Victim::Job);
-    let (kinds, text) = mix(
-        &mut dice,
-        &mount().unwrap_or_default(),
-        outlived && freeze == "signals",
-    );
-    std::fs::write(folder.path().join("mix.toml"), text)?;
+    let may_stop = outlived && freeze == "signals";
+    let mount = mount().unwrap_or_default();
+    let Batch { kinds, mix } = batch(&mut dice, &mount, may_stop);
+    std::fs::write(folder.path().join("mix.toml"), mix)?;
     std::fs::write(folder.path().join("work"), WORK)?;
-    let what = format!("{freeze}, {policy}, {victim:?}, {}", kinds.join(" "));
-    let child = Command::new(program)
-        .env("COSCHED_HISTORY", "off")
-        .args([
-            "run",
-            "mix.toml",
-            "--logs",
-            "logs",
-            "-q",
-            "--jobs",
-            "8",
-            "--max-pause",
-            "0.1",
-            "--grace",
-            "1",
-        ])
-        .args(["--freeze", freeze, "--policy", policy])
-        .args(if policy == "linux" {
-            &[][..]
-        } else {
-            &["--param", "quantum_s=0.02"]
-        })
-        .current_dir(folder.path())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
+    let kinds = kinds.join(" ");
+    let what = format!("{freeze}, {policy}, {victim:?}, {kinds}");
+    let child = start(program, folder.path(), freeze, policy)?;
     let pid = child.id() as i32;
     let token = token(pid).context("the run has gone")?;
     let mut traces = Traces {
@@ -165,22 +146,53 @@ fn attack(program: &Path, seed: u64) -> anyhow::Result<(String, Option<String>)>
     let mut looks = 0;
     let left = traces.wait(PATIENCE, |left| {
         let over = run.child.try_wait().is_ok_and(|end| end.is_some());
-        // docs/safety.md: without a guardian, thaw frees the jobs. It also removes the empty group of a run that was
-        // killed before it had a guardian.
-        let thaw = match victim {
-            Victim::Both | Victim::StoppedGuardian => true,
-            Victim::Cosched => left.processes.is_empty(),
-            _ => false,
-        };
-        if thaw && over && looks % 10 == 0 {
-            let _ = Command::new(program)
-                .args(["thaw", "--run", &traces.token])
-                .stdout(Stdio::null())
-                .status();
+        if over && needs_thaw(victim, left) && looks % 10 == 0 {
+            thaw(program, &traces.token);
         }
         looks += 1;
     });
-    Ok((what, (!left.nothing()).then(|| left.to_string())))
+    let left = (!left.nothing()).then(|| left.to_string());
+    Ok(Attacked { what, left })
+}
+
+fn start(program: &Path, folder: &Path, freeze: &str, policy: &str) -> std::io::Result<Child> {
+    let quantum: &[&str] = if policy == "linux" {
+        &[]
+    } else {
+        &["--param", "quantum_s=0.02"]
+    };
+    Command::new(program)
+        .env("COSCHED_HISTORY", "off")
+        .args(["run", "mix.toml", "-q"])
+        .args(["--logs", "logs"])
+        .args(["--jobs", "8"])
+        .args(["--max-pause", "0.1"])
+        .args(["--grace", "1"])
+        .args(["--freeze", freeze])
+        .args(["--policy", policy])
+        .args(quantum)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+}
+
+/// Whether `cosched thaw` has something to do. docs/safety.md: without a guardian, it frees the jobs. It also removes the
+/// empty group of a run that was killed before it had a guardian.
+fn needs_thaw(victim: Victim, left: &Left) -> bool {
+    match victim {
+        Victim::Both | Victim::StoppedGuardian => true,
+        Victim::Cosched => left.processes.is_empty(),
+        Victim::Guardian | Victim::Job | Victim::Nobody => false,
+    }
+}
+
+fn thaw(program: &Path, run: &str) {
+    let mut command = Command::new(program);
+    command.args(["thaw", "--run", run]);
+    // The next call tries again.
+    let _ = command.stdout(Stdio::null()).status();
 }
 
 /// Kills.
@@ -188,14 +200,10 @@ fn strike(victim: Victim, pid: i32, traces: &mut Traces, dice: &mut Dice) {
     match victim {
         Victim::Nobody => {}
         Victim::Cosched => signal(pid, Signal::KILL),
-        Victim::Guardian => guardian(pid)
-            .into_iter()
-            .for_each(|guardian| signal(guardian, Signal::KILL)),
+        Victim::Guardian => kill_guardian(pid),
         Victim::Both => {
             signal(pid, Signal::STOP);
-            guardian(pid)
-                .into_iter()
-                .for_each(|guardian| signal(guardian, Signal::KILL));
+            kill_guardian(pid);
             signal(pid, Signal::KILL);
         }
         Victim::StoppedGuardian => {
@@ -207,14 +215,18 @@ fn strike(victim: Victim, pid: i32, traces: &mut Traces, dice: &mut Dice) {
             signal(pid, Signal::KILL);
         }
         Victim::Job => {
-            let jobs: Vec<i32> = in_folder(&traces.folder)
-                .iter()
-                .map(|p| p.pid)
-                .filter(|&job| job != pid)
-                .collect();
+            let processes = in_folder(&traces.folder);
+            let mut jobs: Vec<i32> = processes.iter().map(|process| process.pid).collect();
+            jobs.retain(|&job| job != pid);
             if !jobs.is_empty() {
                 signal(dice.one_of(&jobs), Signal::KILL);
             }
         }
+    }
+}
+
+fn kill_guardian(run: i32) {
+    if let Some(guardian) = guardian(run) {
+        signal(guardian, Signal::KILL);
     }
 }

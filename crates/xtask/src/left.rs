@@ -6,48 +6,47 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Everything of a run that can be left, by its token.
-pub(crate) struct Traces {
-    pub(crate) folder: PathBuf,
-    pub(crate) token: String,
+pub struct Traces {
+    pub folder: PathBuf,
+    pub token: String,
     /// A guardian that was stopped.
-    pub(crate) guardian: Option<Seen>,
+    pub guardian: Option<Seen>,
 }
 
 /// What is left.
 #[derive(Debug, Default)]
-pub(crate) struct Left {
-    pub(crate) processes: Vec<Seen>,
-    pub(crate) groups: Vec<PathBuf>,
-    pub(crate) list: bool,
+pub struct Left {
+    pub processes: Vec<Seen>,
+    pub groups: Vec<PathBuf>,
+    pub list: bool,
 }
 
 impl Left {
-    pub(crate) fn nothing(&self) -> bool {
+    pub fn nothing(&self) -> bool {
         self.processes.is_empty() && self.groups.is_empty() && !self.list
     }
 }
 
 impl fmt::Display for Left {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stopped = self
-            .processes
-            .iter()
-            .filter(|process| matches!(process.state, 'T' | 't'))
-            .count();
-        let (all, groups) = (self.processes.len(), self.groups.len());
+        let mut stopped = 0;
+        for process in &self.processes {
+            stopped += usize::from(matches!(process.state, 'T' | 't'));
+        }
+        let all = self.processes.len();
+        let groups = self.groups.len();
+        let list = self.list;
         write!(
             f,
-            "{all} processes ({stopped} stopped), {groups} groups, list: {}",
-            self.list
+            "{all} processes ({stopped} stopped), {groups} groups, list: {list}"
         )?;
         for process in &self.processes {
-            let name = std::fs::read(format!("/proc/{}/comm", process.pid)).unwrap_or_default();
-            let name = String::from_utf8_lossy(name.trim_ascii_end()).into_owned();
-            write!(
-                f,
-                "; {} {name} {} of {}",
-                process.pid, process.state, process.parent
-            )?;
+            let Seen {
+                pid, state, parent, ..
+            } = process;
+            let name = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+            let name = String::from_utf8_lossy(name.trim_ascii_end());
+            write!(f, "; {pid} {name} {state} of {parent}")?;
         }
         Ok(())
     }
@@ -94,7 +93,7 @@ impl Traces {
     }
 
     /// Waits until nothing is left, at most for `patience`.
-    pub(crate) fn wait(&self, patience: Duration, mut meanwhile: impl FnMut(&Left)) -> Left {
+    pub fn wait(&self, patience: Duration, mut meanwhile: impl FnMut(&Left)) -> Left {
         let end = Instant::now() + patience;
         loop {
             let left = self.look();

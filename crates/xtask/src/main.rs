@@ -1,5 +1,8 @@
 //! Tasks of the project that are neither the program nor its tests: `cargo xtask attack`, `record` and `tidy`.
 
+// Nothing can be reached from outside of a program.
+#![allow(unreachable_pub)]
+
 mod attack;
 mod batch;
 mod left;
@@ -7,6 +10,7 @@ mod record;
 mod seen;
 mod tidy;
 
+use anyhow::Result;
 use clap::Parser;
 use std::process::ExitCode;
 
@@ -22,7 +26,7 @@ enum Task {
     Tidy,
 }
 
-fn main() -> anyhow::Result<ExitCode> {
+fn main() -> Result<ExitCode> {
     match Task::parse() {
         Task::Attack(args) => attack::run(&args),
         Task::Record(args) => record::run(&args),

@@ -3,15 +3,15 @@
 mod find;
 mod series;
 
-pub(crate) use find::{Known, known, meant, state_of};
-pub(crate) use series::{goes_on, series_of};
+pub use find::{Known, known, meant, state_of};
+pub use series::{goes_on, series_of};
 
 use cosched_linux::Residents;
 use cosched_linux::root::Root;
 use cosched_report::{JobState, Status};
 
 /// Adds the memory that the jobs of a run hold now. It is read here, so that the run pays nothing for it.
-pub(crate) fn add_memory(root: &Root, status: &mut Status) {
+pub fn add_memory(root: &Root, status: &mut Status) {
     let residents = Residents::of(root, &status.run.run_id);
     for job in &mut status.jobs {
         if matches!(job.state, JobState::Queued | JobState::Ended) {

@@ -4,6 +4,7 @@ use super::find::{Known, meant};
 use crate::exit::usage;
 use crate::input::told;
 use crate::run_files::{SERIES, series_beside};
+use anyhow::Result;
 use cosched_linux::root::Root;
 use cosched_linux::{Fate, fate_of};
 use cosched_report::{BackendKind, SeriesHeader};
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 const LOGS: &str = "cosched-logs";
 
 /// Whether the run of a series goes on.
-pub(crate) fn goes_on(header: &SeriesHeader) -> bool {
+pub fn goes_on(header: &SeriesHeader) -> bool {
     let Some(run) = &header.run_id else {
         return false;
     };
@@ -25,7 +26,7 @@ pub(crate) fn goes_on(header: &SeriesHeader) -> bool {
 ///
 /// # Errors
 /// No run is meant, or it has left no series.
-pub(crate) fn series_of(run: Option<&Path>) -> anyhow::Result<PathBuf> {
+pub fn series_of(run: Option<&Path>) -> Result<PathBuf> {
     let Some(path) = run else { return by_default() };
     if path.is_dir() {
         return in_folder(path);
@@ -46,7 +47,7 @@ pub(crate) fn series_of(run: Option<&Path>) -> anyhow::Result<PathBuf> {
 }
 
 /// The series of a run that goes on, by its process or its identity.
-fn of_name(name: &Path) -> anyhow::Result<PathBuf> {
+fn of_name(name: &Path) -> Result<PathBuf> {
     let shown = told(name);
     let Some(name) = name.to_str().filter(|name| !name.contains('/')) else {
         return Err(usage(format!("{shown}: No such file or directory")));
@@ -54,20 +55,19 @@ fn of_name(name: &Path) -> anyhow::Result<PathBuf> {
     match meant(&Root::default(), name) {
         Ok(run) => of_live(&run),
         Err(_) => Err(usage(format!(
-            "{shown}: there is no such file, and no such run goes on; name a log folder, a record or a series, or a run \
-             that goes on as `cosched status` lists it"
+            "{shown}: there is no such file and no such live run"
         ))),
     }
 }
 
-fn in_folder(folder: &Path) -> anyhow::Result<PathBuf> {
+fn in_folder(folder: &Path) -> Result<PathBuf> {
     let series = folder.join(SERIES);
     if series.exists() {
         return Ok(series);
     }
     let advice = match newest_in(folder) {
         Some(newest) => format!("the last of the runs in it is {}", told(&newest)),
-        None => "give the log folder of a run (`--logs`), or its series; a run with `--no-logs` leaves none".to_owned(),
+        None => "give the log folder of a run; with `--no-logs` it leaves no series".to_owned(),
     };
     Err(usage(format!(
         "{}: there is no {SERIES} in it; {advice}",
@@ -75,7 +75,7 @@ fn in_folder(folder: &Path) -> anyhow::Result<PathBuf> {
     )))
 }
 
-fn of_live(run: &Known) -> anyhow::Result<PathBuf> {
+fn of_live(run: &Known) -> Result<PathBuf> {
     let id = &run.run.run;
     let status = run
         .status
@@ -89,12 +89,12 @@ fn of_live(run: &Known) -> anyhow::Result<PathBuf> {
     Err(usage(format!("run {id}: {why}")))
 }
 
-fn by_default() -> anyhow::Result<PathBuf> {
+fn by_default() -> Result<PathBuf> {
     if let Some(newest) = newest_in(Path::new(LOGS)) {
         return Ok(newest.join(SERIES));
     }
     Err(usage(format!(
-        "there is no run in {LOGS} here; name a log folder, or a live run as `cosched status` lists it"
+        "there is no run in {LOGS} here; name a log folder or a live run"
     )))
 }
 

@@ -3,14 +3,17 @@
 use super::run::{Format, duration};
 use crate::exit::{Exit, Failure, usage};
 use crate::history::HistoryArgs;
+use crate::input::told;
+use crate::print::{print, print_json};
 use crate::size::format_size;
 use crate::stderr;
+use anyhow::Result;
 use clap::{Args, Subcommand};
 use cosched_core::Nanos;
 use cosched_memory::{Error, Export, Forget, Patience, Remembered, Store};
 use cosched_report::{clip, count, seconds, visible};
 use cosched_run::width_of;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{BufWriter, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -19,23 +22,21 @@ use std::time::{Duration, SystemTime};
 ///
 /// Each run records the time, CPU time and memory of its jobs for later runs. The file is
 /// ~/.local/share/cosched/history.sqlite unless --history or COSCHED_HISTORY names another.
-#[derive(Args, Debug)]
-pub(crate) struct HistoryVerb {
+#[derive(Args)]
+pub struct HistoryVerb {
     #[command(subcommand)]
     what: What,
 }
 
-#[derive(Subcommand, Debug)]
+#[derive(Subcommand)]
 enum What {
     /// List commands, the last seen first
     List(ListArgs),
     /// Forget commands
     Forget(ForgetArgs),
-    /// Print everything as JSON
-    Export(ExportArgs),
 }
 
-#[derive(Args, Debug)]
+#[derive(Args)]
 struct ListArgs {
     /// Only commands that hold this text; their programs and folders count as well
     #[arg(value_name = "TEXT")]
@@ -49,7 +50,7 @@ struct ListArgs {
     place: HistoryArgs,
 }
 
-#[derive(Args, Debug)]
+#[derive(Args)]
 #[group(id = "which", required = true, multiple = false, args = ["pattern", "all", "older_than"])]
 struct ForgetArgs {
     /// Commands that hold this text; their programs and folders count as well
@@ -68,27 +69,17 @@ struct ForgetArgs {
     place: HistoryArgs,
 }
 
-#[derive(Args, Debug)]
-struct ExportArgs {
-    #[command(flatten)]
-    place: HistoryArgs,
-}
-
-pub(crate) fn run(args: HistoryVerb) -> anyhow::Result<ExitCode> {
+pub fn run(args: HistoryVerb) -> Result<ExitCode> {
     match args.what {
         What::List(args) => list(&args),
         What::Forget(args) => forget(args),
-        What::Export(args) => {
-            let known = known(&args.place, None)?;
-            print_json(known)
-        }
     }
 }
 
 /// The file that the user means.
-fn place(args: &HistoryArgs) -> anyhow::Result<PathBuf> {
+fn place(args: &HistoryArgs) -> Result<PathBuf> {
     args.place().ok_or_else(|| {
-        usage("the history is off, or there is no home folder for it; name a file, as in --history history.sqlite")
+        usage("there is no history here; name its file, as in --history history.sqlite")
     })
 }
 
@@ -106,129 +97,132 @@ fn failure(error: Error) -> anyhow::Error {
 }
 
 /// What is known; nothing if there is no file.
-fn known(args: &HistoryArgs, pattern: Option<&str>) -> anyhow::Result<Vec<Remembered>> {
+fn known(args: &HistoryArgs, pattern: Option<&str>) -> Result<Vec<Remembered>> {
     let path = place(args)?;
     match Store::open_existing(&path, Patience::Some).map_err(failure)? {
         Some(store) => store.list(pattern).map_err(failure),
         None => {
+            let path = told(&path);
             stderr::say(format_args!(
-                "cosched: nothing is known yet: there is no {}",
-                visible(&path.display().to_string())
+                "cosched: nothing is known yet: there is no {path}"
             ));
             Ok(Vec::new())
         }
     }
 }
 
-fn print_json(commands: Vec<Remembered>) -> anyhow::Result<ExitCode> {
-    let mut out = std::io::stdout().lock();
-    writeln!(
-        out,
-        "{}",
-        serde_json::to_string_pretty(&Export::of(commands))?
-    )?;
-    Ok(out.flush().map(|()| Exit::Success.into())?)
+/// The titles of the columns before the command.
+const TITLES: [&str; 8] = [
+    "TIME", "CPU", "MEMORY", "LEARNT", "ENDS", "FAILED", "LAST", "SEEN",
+];
+
+/// A line of the list.
+struct Row {
+    cells: [String; TITLES.len()],
+    command: String,
 }
 
-fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
+fn list(args: &ListArgs) -> Result<ExitCode> {
     let known = known(&args.place, args.pattern.as_deref())?;
     if args.format == Format::Json {
-        return print_json(known);
+        return print_json(&Export::of(known));
     }
     if known.is_empty() {
-        return Ok(Exit::Success.into());
+        return Ok(ExitCode::SUCCESS);
     }
-    let mut rows = vec![
-        [
-            "TIME", "CPU", "MEMORY", "LEARNT", "ENDS", "FAILED", "LAST", "SEEN", "COMMAND",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
-    ];
+    let mut rows = vec![Row {
+        cells: TITLES.map(str::to_owned),
+        command: "COMMAND".to_owned(),
+    }];
     rows.extend(known.iter().map(row));
-    let columns = rows[0].len();
-    let mut widths = vec![0; columns - 1];
-    for row in &rows {
-        for (width, text) in widths.iter_mut().zip(row) {
-            *width = text.chars().count().max(*width);
-        }
-    }
-    let room = width_of(std::io::stdout())
-        .saturating_sub(widths.iter().sum::<usize>() + 2 * widths.len())
-        .max(20);
-    // A program that reads it gets all of it.
-    let is_terminal = std::io::stdout().is_terminal();
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    for row in &rows {
-        for (text, width) in row.iter().zip(&widths) {
-            write!(out, "{text:>width$}  ")?;
-        }
-        let command = &row[columns - 1];
-        writeln!(
-            out,
-            "{}",
-            if is_terminal {
-                clip(command, room)
-            } else {
-                command.clone()
-            }
-        )?;
-    }
-    Ok(out.flush().map(|()| Exit::Success.into())?)
+    print_rows(&rows)?;
+    Ok(ExitCode::SUCCESS)
 }
 
-fn unknown() -> String {
-    "-".to_owned()
+/// Prints rows, with each column as wide as its widest cell.
+fn print_rows(rows: &[Row]) -> std::io::Result<()> {
+    let mut widths = [0; TITLES.len()];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(&row.cells) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let used = widths.iter().sum::<usize>() + 2 * widths.len();
+    let stdout = std::io::stdout();
+    // A program that reads it gets all of it.
+    let room = if stdout.is_terminal() {
+        width_of(&stdout).saturating_sub(used).max(20)
+    } else {
+        usize::MAX
+    };
+    let mut out = BufWriter::new(stdout.lock());
+    for row in rows {
+        for (cell, width) in row.cells.iter().zip(&widths) {
+            write!(out, "{cell:>width$}  ")?;
+        }
+        writeln!(out, "{}", clip(&row.command, room))?;
+    }
+    out.flush()
+}
+
+/// A value in words, or a dash.
+fn or_dash<T>(value: Option<T>, words: impl Fn(T) -> String) -> String {
+    match value {
+        Some(value) => words(value),
+        None => "-".to_owned(),
+    }
 }
 
 /// One command in words.
-fn row(one: &Remembered) -> Vec<String> {
-    let last = one.runs.first();
+fn row(one: &Remembered) -> Row {
+    let cpu_s = one.runs.first().and_then(|run| run.cpu_s);
+    let phases = one.learnt.as_ref().map(|learnt| learnt.phases.len() as u64);
     // Later years have more than four figures.
     let seen = Duration::from_millis(one.seen.min(1 << 47));
     let seen = humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + seen).to_string();
     let command = match &one.command {
         Some(command) => visible(command),
-        None => format!(
-            "{} (any, too short to be kept one by one)",
-            visible(&one.program)
-        ),
+        None => {
+            let program = visible(&one.program);
+            format!("{program} (any, too short to be kept one by one)")
+        }
     };
-    vec![
-        one.time_s.map_or_else(unknown, seconds),
-        last.and_then(|run| run.cpu_s).map_or_else(unknown, seconds),
-        one.max_rss().map_or_else(unknown, format_size),
-        one.learnt
-            .as_ref()
-            .map_or_else(unknown, |learnt| count(learnt.phases.len() as u64, "phase")),
-        one.ends.to_string(),
-        one.failures.to_string(),
-        visible(&one.last_exit),
-        seen[..10].to_owned(),
+    Row {
+        cells: [
+            or_dash(one.time_s, seconds),
+            or_dash(cpu_s, seconds),
+            or_dash(one.max_rss(), format_size),
+            or_dash(phases, |phases| count(phases, "phase")),
+            one.ends.to_string(),
+            one.failures.to_string(),
+            visible(&one.last_exit),
+            seen[..10].to_owned(),
+        ],
         command,
-    ]
+    }
 }
 
-fn forget(args: ForgetArgs) -> anyhow::Result<ExitCode> {
+fn forget(args: ForgetArgs) -> Result<ExitCode> {
     let path = place(&args.place)?;
     let what = match (args.pattern, args.older_than) {
         (Some(text), _) if text.is_empty() => {
-            return Err(usage(
-                "an empty TEXT is in every command; to forget all of them say --all",
-            ));
+            return Err(usage("TEXT is empty; to forget everything, use --all"));
         }
         (Some(text), _) => Forget::Matching(text),
-        (None, Some(age)) => {
-            let now = SystemTime::now()
-                .duration_since(SystemTime::UNIX_EPOCH)
-                .unwrap_or_default();
-            Forget::OlderThan(now.saturating_sub(Duration::from_nanos(age.0)).as_millis() as u64)
-        }
+        (None, Some(age)) => Forget::OlderThan(ms_before_now(age)),
         (None, None) => Forget::All,
     };
-    let forgotten = Store::open_existing(&path, Patience::Some)
-        .and_then(|store| store.map_or(Ok(0), |mut store| store.forget(&what)))
-        .map_err(failure)?;
-    writeln!(std::io::stdout(), "forgot {}", count(forgotten, "command"))?;
-    Ok(Exit::Success.into())
+    let store = Store::open_existing(&path, Patience::Some).map_err(failure)?;
+    let forgotten = match store {
+        Some(mut store) => store.forget(&what).map_err(failure)?,
+        None => 0,
+    };
+    let commands = count(forgotten, "command");
+    print(format!("forgot {commands}\n"))
+}
+
+/// The time so long ago, in milliseconds since 1970.
+fn ms_before_now(age: Nanos) -> u64 {
+    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    now.saturating_sub(Duration::from_nanos(age.0)).as_millis() as u64
 }

@@ -1,10 +1,11 @@
 //! `cosched reproduce`: the papers' experiments in the simulation, beside the published figures.
 
 use super::run::seed;
-use crate::exit::{Exit, Failure, usage};
+use crate::exit::{Exit, Failure, OrUsage as _};
 use crate::input::told;
+use crate::print::print;
 use crate::whole_file::write_whole;
-use anyhow::Context as _;
+use anyhow::{Context as _, Result};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use cosched_experiments::reproduction::findings::markdown::markdown;
@@ -13,7 +14,6 @@ use cosched_experiments::reproduction::{
 };
 use cosched_linux::{Interrupt, Interrupts};
 use cosched_run::Screen;
-use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,10 +26,13 @@ use std::time::Duration;
 /// Prints a Markdown document. Each chapter has a table of verdicts: the published figure, ours with its 95 % interval, and
 /// their ratio. Experiments follow that show what causes the difference. The same request gives the same bytes on every
 /// machine, with any number of threads. All papers take six to twelve minutes on two CPUs, and less than one with --quick.
-#[derive(Args, Debug)]
-pub(crate) struct ReproduceArgs {
+#[derive(Args)]
+pub struct ReproduceArgs {
     /// Experiments to repeat [default: all]
-    #[arg(value_name = "EXPERIMENT", value_parser = PossibleValuesParser::new(EXPERIMENTS.iter().map(|one| one.name)))]
+    #[arg(
+        value_name = "EXPERIMENT",
+        value_parser = PossibleValuesParser::new(EXPERIMENTS.iter().map(|one| one.name))
+    )]
     experiments: Vec<String>,
 
     /// Shorter jobs and fewer seeds: a first look. Short jobs pay more for measurements
@@ -41,7 +44,13 @@ pub(crate) struct ReproduceArgs {
     seeds: Option<NonZeroUsize>,
 
     /// Seed of the first repetition
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = seed)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        allow_negative_numbers = true,
+        value_parser = seed
+    )]
     seed: u64,
 
     /// Threads [default: one per usable CPU]
@@ -73,12 +82,11 @@ impl ReproduceArgs {
     }
 }
 
-pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: ReproduceArgs) -> Result<ExitCode> {
     let interrupts = Interrupts::hold().context("taking signals")?;
     if let Some(folder) = &args.out {
         // Fails before minutes of work, not after.
-        std::fs::create_dir_all(folder)
-            .map_err(|error| usage(format!("--out {}: {error}", told(folder))))?;
+        std::fs::create_dir_all(folder).or_usage_in(format!("--out {}", told(folder)))?;
     }
     let request = Request {
         experiments: args.experiments(),
@@ -90,10 +98,7 @@ pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<ExitCode> {
     if let Some(folder) = &args.out {
         write_all(&findings, folder)?;
     }
-    let mut out = std::io::stdout().lock();
-    out.write_all(markdown(&findings, None).as_bytes())?;
-    out.flush()?;
-    Ok(Exit::Success.into())
+    print(markdown(&findings, None))
 }
 
 /// Delay between two looks for signals.
@@ -104,7 +109,7 @@ fn reproduce_on_screen(
     request: &Request,
     args: &ReproduceArgs,
     interrupts: &Interrupts,
-) -> anyhow::Result<Findings> {
+) -> Result<Findings> {
     let screen = Screen::new(args.quiet);
     let stop = AtomicBool::new(false);
     let now = Mutex::new(String::new());
@@ -151,7 +156,7 @@ fn reproduce_on_screen(
 const NAME: &str = "reproduction";
 
 /// Writes the document, and beside it a folder with its figures.
-fn write_all(findings: &Findings, folder: &Path) -> anyhow::Result<()> {
+fn write_all(findings: &Findings, folder: &Path) -> Result<()> {
     let beside = folder.join(NAME);
     std::fs::create_dir_all(&beside).with_context(|| format!("cannot create {}", told(&beside)))?;
     for (table, chart) in findings.tables() {

@@ -2,12 +2,13 @@
 
 use super::run::Format;
 use crate::live::{Known, add_memory, known, meant};
+use crate::print::print;
+use anyhow::Result;
 use clap::Args;
 use cosched_linux::root::Root;
 use cosched_report::{RunLine, Status, jobs_text, runs_text, visible_json};
 use cosched_run::terminal_width;
 use serde::Serialize;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Columns where the output is no terminal.
@@ -17,9 +18,9 @@ const WIDE: usize = 120;
 ///
 /// It shows the jobs, the CPUs and the reasons to wait of RUN, or of the only live run. Of several runs it shows a line each.
 /// Only root sees other users' runs.
-#[derive(Args, Debug)]
-pub(crate) struct StatusArgs {
-    /// The run: its process number, its identity (COSCHED_RUN of its jobs) or the start of that, or its log folder
+#[derive(Args)]
+pub struct StatusArgs {
+    /// The run: its process number, its identity (COSCHED_RUN of its jobs), or its log folder
     #[arg(value_name = "RUN")]
     run: Option<String>,
 
@@ -28,7 +29,7 @@ pub(crate) struct StatusArgs {
     format: Format,
 }
 
-pub(crate) fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: StatusArgs) -> Result<ExitCode> {
     let root = Root::default();
     let mut runs = match &args.run {
         Some(name) => vec![meant(&root, name)?],
@@ -39,16 +40,15 @@ pub(crate) fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
             add_memory(&root, status);
         }
     }
-    let mut out = std::io::stdout();
     if args.format == Format::Json {
         let runs = Runs {
             schema: RUNS_SCHEMA,
             runs: runs.iter().map(OneRun::of).collect(),
         };
-        writeln!(out, "{}", visible_json(&serde_json::to_string(&runs)?))?;
-        return Ok(ExitCode::SUCCESS);
+        let text = visible_json(&serde_json::to_string(&runs)?);
+        return print(text + "\n");
     }
-    let width = terminal_width(&out).unwrap_or(WIDE);
+    let width = terminal_width(std::io::stdout()).unwrap_or(WIDE);
     let lines: Vec<RunLine<'_>> = runs.iter().map(Known::line).collect();
     let text = match lines[..] {
         [] => "no batch is running\n".to_owned(),
@@ -59,8 +59,7 @@ pub(crate) fn run(args: StatusArgs) -> anyhow::Result<ExitCode> {
         ] => jobs_text(status, width),
         _ => runs_text(&lines, width),
     };
-    out.write_all(text.as_bytes())?;
-    Ok(ExitCode::SUCCESS)
+    print(text)
 }
 
 /// The schema of all runs that go on.

@@ -2,13 +2,14 @@
 
 use super::run::Format;
 use crate::exit::Exit;
+use crate::print::print;
+use anyhow::Result;
 use clap::Args;
 use cosched_linux::mend::{Mended, Reach, mend};
 use cosched_linux::orphans::{Orphan, OrphanState, end_orphans, orphans_within};
 use cosched_linux::root::Root;
 use cosched_report::visible;
 use cosched_run::orphan_text;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -20,8 +21,8 @@ const GRACE: Duration = Duration::from_secs(5);
 ///
 /// The guardian of a run does this at once; use this verb if both were killed. It touches only dead runs, and lists their
 /// live jobs. It exits with 4 if the caller may not thaw a frozen group.
-#[derive(Args, Debug)]
-pub(crate) struct ThawArgs {
+#[derive(Args)]
+pub struct ThawArgs {
     /// End the live jobs of killed runs: SIGTERM, and SIGKILL after 5 seconds
     #[arg(long)]
     kill: bool,
@@ -35,7 +36,7 @@ pub(crate) struct ThawArgs {
     format: Format,
 }
 
-pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: ThawArgs) -> Result<ExitCode> {
     let root = Root::default();
     let reach = if args.run.is_empty() {
         Reach::Everywhere
@@ -43,11 +44,10 @@ pub(crate) fn run(args: ThawArgs) -> anyhow::Result<ExitCode> {
         Reach::Runs(args.run, 0)
     };
     let thawed = Thawed::new(&root, &reach, args.kill);
-    let mut out = std::io::stdout();
     match args.format {
-        Format::Json => writeln!(out, "{}", thawed.json())?,
-        Format::Text => out.write_all(thawed.text().as_bytes())?,
-    }
+        Format::Json => print(format!("{}\n", thawed.json()))?,
+        Format::Text => print(thawed.text())?,
+    };
     Ok(thawed.exit())
 }
 
@@ -62,20 +62,18 @@ struct Thawed {
 impl Thawed {
     fn new(root: &Root, reach: &Reach, kill: bool) -> Thawed {
         let mut mended = mend(root, reach);
-        if !kill {
-            return Thawed {
-                mended,
-                kill,
-                ended: Vec::new(),
-                left: orphans_within(root, reach),
-            };
-        }
-        let (ended, left) = end_orphans(root, reach, GRACE);
-        // The groups of the ended jobs are empty now.
-        for group in mend(root, reach).groups {
-            if !mended.groups.contains(&group) {
-                mended.groups.push(group);
+        let mut ended = Vec::new();
+        let mut left = Vec::new();
+        if kill {
+            (ended, left) = end_orphans(root, reach, GRACE);
+            // The groups of the ended jobs are empty now.
+            for group in mend(root, reach).groups {
+                if !mended.groups.contains(&group) {
+                    mended.groups.push(group);
+                }
             }
+        } else {
+            left.extend(orphans_within(root, reach));
         }
         Thawed {
             mended,
@@ -109,8 +107,13 @@ impl Thawed {
     fn json(&self) -> serde_json::Value {
         let mended = &self.mended;
         serde_json::json!({
-            "groups": paths(&mended.groups), "continued": mended.continued, "denied": paths(&mended.denied),
-            "unknown": paths(&mended.unknown), "unknown_frozen": paths(&mended.unknown_frozen), "ended": jobs(&self.ended), "orphans": jobs(&self.left),
+            "groups": paths(&mended.groups),
+            "continued": mended.continued,
+            "denied": paths(&mended.denied),
+            "unknown": paths(&mended.unknown),
+            "unknown_frozen": paths(&mended.unknown_frozen),
+            "ended": jobs(&self.ended),
+            "orphans": jobs(&self.left),
         })
     }
 
@@ -196,17 +199,18 @@ fn name(orphan: &Orphan) -> (&str, &str) {
 }
 
 fn jobs(orphans: &[Orphan]) -> Vec<serde_json::Value> {
-    let object = |orphan: &Orphan| {
-        let group = orphan
-            .group
-            .as_ref()
-            .map(|group| group.display().to_string());
-        serde_json::json!({
-            "job": orphan.job, "run": orphan.run, "processes": orphan.processes, "group": group,
+    let mut objects = Vec::new();
+    for orphan in orphans {
+        let group = orphan.group.as_ref();
+        objects.push(serde_json::json!({
+            "job": orphan.job,
+            "run": orphan.run,
+            "processes": orphan.processes,
+            "group": group.map(|group| group.display().to_string()),
             "state": orphan.state.text(),
-        })
-    };
-    orphans.iter().map(object).collect()
+        }));
+    }
+    objects
 }
 
 #[cfg(test)]

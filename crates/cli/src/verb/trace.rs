@@ -1,20 +1,21 @@
 //! `cosched trace`: a run as a trace for the Perfetto viewer.
 
-use crate::exit::usage;
+use crate::exit::{OrUsage as _, usage};
 use crate::input::told;
 use crate::live::series_of;
 use crate::output::{Made, check_output};
+use crate::print::print;
 use crate::run_files::open_file;
 use crate::stderr::say;
 use crate::whole_file::stream_whole;
-use anyhow::Context as _;
+use anyhow::Result;
 use clap::Args;
 use cosched_report::{
     BackendKind, SeriesError, SeriesHeader, SeriesReader, TraceDone, TraceError, count, seconds,
     write_trace,
 };
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, IsTerminal as _, Read as _, Write as _};
+use std::io::{self, BufReader, BufWriter, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -22,62 +23,39 @@ use std::process::ExitCode;
 ///
 /// The trace shows the CPUs, the jobs with their reasons to wait, and counters over time. It also works for live and killed
 /// runs. Open the trace at ui.perfetto.dev; it stays in your browser.
-#[derive(Args, Debug)]
-pub(crate) struct TraceArgs {
+#[derive(Args)]
+pub struct TraceArgs {
     /// Log folder, run record or series of the run, or the process or identity of a run that goes on; without it the newest
     /// run in cosched-logs, and where there is none, the only one that goes on
     run: Option<PathBuf>,
 
-    /// Write the trace to this file; `-` is standard output
+    /// Write the trace to this file
     #[arg(long, value_name = "FILE")]
     perfetto: PathBuf,
 }
 
-pub(crate) fn run(args: TraceArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: TraceArgs) -> Result<ExitCode> {
     let path = series_of(args.run.as_deref())?;
-    let to_stdout = args.perfetto.as_os_str() == "-";
-    if to_stdout && io::stdout().is_terminal() {
-        return Err(usage(
-            "a trace is not for a terminal; write it to a file, as in `--perfetto run.trace.json`",
+    check_output("--perfetto", &args.perfetto, Made::Trace)?;
+    let mut reader = open_now(&path)?;
+    let (done, bytes) = stream_whole(&args.perfetto, |out| {
+        let done = write_trace(&mut reader, BufWriter::new(out)).map_err(refused)?;
+        Ok((done, out.metadata()?.len()))
+    })?;
+    if done.cut_off {
+        let file = told(&path);
+        say(format_args!(
+            "cosched: {file}: its last line is incomplete and left out: the run goes on, or was killed"
         ));
     }
-    if !to_stdout {
-        check_output("--perfetto", &args.perfetto, Made::Trace)?;
-    }
-    let mut reader = open_now(&path)?;
-    if to_stdout {
-        // A damaged series leaves nothing on standard output.
-        let mut trace = Vec::new();
-        let done = write_trace(&mut reader, &mut trace).map_err(refused)?;
-        let mut out = io::stdout().lock();
-        out.write_all(&trace)
-            .and_then(|()| out.flush())
-            .context("cannot write the trace")?;
-        warn(&done, &told(&path));
-    } else {
-        let (done, bytes) = stream_whole(&args.perfetto, |out| {
-            let done = write_trace(&mut reader, BufWriter::new(out));
-            let done = done.map_err(refused)?;
-            Ok((done, out.metadata()?.len()))
-        })?;
-        warn(&done, &told(&path));
-        report(&args.perfetto, reader.header(), &done, bytes)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    report(&args.perfetto, reader.header(), &done, bytes)
 }
 
 /// Open a series as it is now: a trace ends before what the run writes later.
-fn open_now(path: &Path) -> anyhow::Result<SeriesReader<BufReader<io::Take<File>>>> {
+fn open_now(path: &Path) -> Result<SeriesReader<BufReader<io::Take<File>>>> {
     let file = told(path);
     let input = open_file(path)?;
-    let metadata = input
-        .metadata()
-        .map_err(|error| usage(format!("{file}: {error}")))?;
-    let length = if metadata.is_file() {
-        metadata.len()
-    } else {
-        u64::MAX
-    };
+    let length = input.metadata().or_usage_in(&file)?.len();
     let opened = SeriesReader::new(BufReader::new(input.take(length)), &file);
     opened.map_err(|error| refused(error.into()))
 }
@@ -88,39 +66,31 @@ fn refused(error: TraceError) -> anyhow::Error {
         TraceError::Write(_) => return error.into(),
         TraceError::Series(SeriesError::Io { .. }) => String::new(),
         TraceError::Series(SeriesError::Header { .. }) => {
-            "; give the log folder of a run, or its series; a series of another version needs that version of cosched"
+            "; give a log folder or a series; one of another version needs that version of cosched"
                 .to_owned()
         }
         TraceError::Series(SeriesError::Line { line: 1, .. }) => "; the file is damaged".to_owned(),
         TraceError::Series(SeriesError::Line { line, .. }) => {
-            format!("; the file is damaged; to trace the part before, use `head -n {}`", line - 1)
+            format!(
+                "; the file is damaged; to trace the part before, use `head -n {}`",
+                line - 1
+            )
         }
     };
     usage(format!("{error}{advice}"))
 }
 
-fn warn(done: &TraceDone, file: &str) {
-    if done.cut_off {
-        say(format_args!(
-            "cosched: {file}: its last line is incomplete and left out: the run goes on, or was killed"
-        ));
-    }
-}
-
 /// Print a line about the trace that was written.
-fn report(out: &Path, header: &SeriesHeader, done: &TraceDone, bytes: u64) -> anyhow::Result<()> {
-    let simulated = if header.backend == BackendKind::Sim {
-        " simulated"
-    } else {
-        ""
-    };
+fn report(out: &Path, header: &SeriesHeader, done: &TraceDone, bytes: u64) -> Result<ExitCode> {
+    let out = told(out);
     let jobs = count(header.tasks.len() as u64, "job");
-    writeln!(
-        io::stdout(),
-        "{}: {jobs}, {}{simulated}, {} KB; open it at https://ui.perfetto.dev",
-        told(out),
-        seconds(done.until.as_s()),
-        bytes.div_ceil(1_000)
-    )
-    .context("cannot write to standard output")
+    let time = seconds(done.until.as_s());
+    let simulated = match header.backend {
+        BackendKind::Sim => " simulated",
+        BackendKind::Host => "",
+    };
+    let kb = bytes.div_ceil(1_000);
+    print(format!(
+        "{out}: {jobs}, {time}{simulated}, {kb} KB; open it at https://ui.perfetto.dev\n"
+    ))
 }

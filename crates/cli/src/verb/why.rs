@@ -1,25 +1,25 @@
 //! `cosched why`: why a job runs or waits, now or at some time, from the series of its run.
 
 use super::run::{Format, moment};
-use crate::exit::{Exit, usage};
+use crate::exit::{OrUsage as _, usage};
 use crate::input::near::near;
 use crate::input::told;
 use crate::live::{goes_on, series_of};
+use crate::print::{print, print_json, width};
 use crate::run_files::open_series;
 use crate::stderr::say;
+use anyhow::Result;
 use clap::Args;
 use cosched_core::{Nanos, TaskId};
 use cosched_report::{SeriesEnd, SeriesHeader, seconds, visible, why, why_text};
-use cosched_run::width_of;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Explain why a job runs or waits: the last decisions about it, the jobs that run instead, and its latest turn
 ///
 /// It reads the series of the run, so it works for live runs and ended ones.
-#[derive(Args, Debug)]
-pub(crate) struct WhyArgs {
+#[derive(Args)]
+pub struct WhyArgs {
     /// The job's name
     job: String,
 
@@ -36,7 +36,7 @@ pub(crate) struct WhyArgs {
     format: Format,
 }
 
-pub(crate) fn run(args: WhyArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: WhyArgs) -> Result<ExitCode> {
     let file = series_of(args.run.as_deref())?;
     let mut reader = open_series(&file)?;
     let task = find(reader.header(), &args.job, &told(&file))?;
@@ -45,62 +45,54 @@ pub(crate) fn run(args: WhyArgs) -> anyhow::Result<ExitCode> {
     } else {
         SeriesEnd::Over
     };
-    let answer = why(&mut reader, task, args.at, end).map_err(|error| usage(error.to_string()))?;
-    if let (Some(asked), Some(SeriesEnd::GoesOn)) = (
-        args.at.filter(|asked| *asked > answer.at),
-        answer.series_end,
-    ) {
-        let (asked, known) = (seconds(asked.as_s()), seconds(answer.at.as_s()));
-        say(format_args!(
-            "cosched: --at {asked}: the run goes on, and by now {known} are known"
-        ));
-    } else if let Some(asked) = args.at.filter(|asked| *asked > answer.at) {
-        let (asked, known) = (seconds(asked.as_s()), seconds(answer.at.as_s()));
-        say(format_args!(
-            "cosched: --at {asked}: the series of this run ends at {known}"
-        ));
+    let answer = why(&mut reader, task, args.at, end).or_usage()?;
+    if let Some(asked) = args.at
+        && asked > answer.at
+    {
+        let asked = seconds(asked.as_s());
+        let known = seconds(answer.at.as_s());
+        let what = match answer.series_end {
+            Some(SeriesEnd::GoesOn) => format!("the run goes on, and by now {known} are known"),
+            _ => format!("the series of this run ends at {known}"),
+        };
+        say(format_args!("cosched: --at {asked}: {what}"));
     }
-    let mut out = std::io::stdout().lock();
     match args.format {
-        Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&answer)?)?,
-        Format::Text => out.write_all(why_text(&answer, width_of(std::io::stdout())).as_bytes())?,
+        Format::Json => print_json(&answer),
+        Format::Text => print(why_text(&answer, width())),
     }
-    out.flush()?;
-    Ok(Exit::Success.into())
 }
 
 /// So many names are told to somebody who named another.
 const NAMED: usize = 10;
 
 /// The task with this name, or the only one whose name begins so.
-fn find(header: &SeriesHeader, name: &str, file: &str) -> anyhow::Result<TaskId> {
+fn find(header: &SeriesHeader, name: &str, file: &str) -> Result<TaskId> {
     let tasks = &header.tasks;
     if let Some(task) = tasks.iter().find(|task| task.name == name) {
         return Ok(TaskId(task.task));
     }
+    let mut begin = tasks.clone();
+    begin.retain(|task| task.name.starts_with(name));
     // Every name begins with nothing.
-    let begin: Vec<_> = tasks
-        .iter()
-        .filter(|task| !name.is_empty() && task.name.starts_with(name))
-        .collect();
-    if let [only] = begin[..] {
+    if name.is_empty() {
+        begin.clear();
+    }
+    if let [only] = &begin[..] {
         return Ok(TaskId(only.task));
     }
-    let hint = match near(name, tasks.iter().map(|task| task.name.as_str())) {
-        _ if !begin.is_empty() => {
-            let names: Vec<String> = begin
-                .iter()
-                .take(NAMED)
-                .map(|task| visible(&task.name))
-                .collect();
-            let more = if begin.len() > NAMED { " and more" } else { "" };
-            format!("it could be {}{more}", names.join(", "))
-        }
-        Some(other) => format!("is it {}?", visible(other)),
-        None => "`cosched report` lists the jobs of a run".to_owned(),
+    let hint = if !begin.is_empty() {
+        let named = begin.iter().take(NAMED);
+        let names: Vec<String> = named.map(|task| visible(&task.name)).collect();
+        let more = if begin.len() > NAMED { " and more" } else { "" };
+        format!("it could be {}{more}", names.join(", "))
+    } else if let Some(other) = near(name, tasks.iter().map(|task| &*task.name)) {
+        format!("is it {}?", visible(other))
+    } else {
+        "`cosched report` lists the jobs of a run".to_owned()
     };
+    let name = visible(name);
     Err(usage(format!(
-        "{file}: there is no job `{}` in this run; {hint}",
-        visible(name)
+        "{file}: there is no job `{name}` in this run; {hint}"
     )))
 }

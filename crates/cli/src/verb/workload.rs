@@ -1,17 +1,19 @@
 //! `cosched workload NAME`: runs a built-in test program, or lists them.
 
+use super::run::Format;
+use crate::print::print;
 use crate::size::format_size;
 use crate::workload::measure::Spent;
 use crate::workload::{Entry, Outcome, WORKLOADS, Workload};
-use clap::{ArgMatches, Command, FromArgMatches, Subcommand, ValueEnum};
+use anyhow::Result;
+use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Run a built-in test program, or list them
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(
     subcommand_value_name = "NAME",
     subcommand_help_heading = "Workloads",
@@ -19,30 +21,25 @@ use std::process::ExitCode;
     long_about = "Run a built-in test program, or list them.\n\nEach does a fixed amount of work and prints one line \
                   about it. Sizes take K, M, G or T as powers of 1024, counts as powers of 1000."
 )]
-pub(crate) struct WorkloadArgs {
+pub struct WorkloadArgs {
     #[command(subcommand)]
     chosen: Option<Chosen>,
-    /// Form of the answer
-    #[arg(long, value_enum, default_value = "text", global = true)]
+    /// Form of the answer; JSON has schema cosched.workload/1
+    #[arg(long, value_enum, default_value_t = Format::Text, global = true)]
     format: Format,
     /// Seed of all random values; the same seed gives the same checksum
     #[arg(long, default_value = "1", global = true)]
     seed: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// One line for people
-    Text,
-    /// One line of JSON, schema cosched.workload/1
-    Json,
-}
-
 /// A workload of the table with its options. It does what a derived enum of subcommands would do, but from the table.
-#[derive(Debug)]
 struct Chosen {
     entry: &'static Entry,
     workload: Box<dyn Workload>,
+}
+
+fn entry(name: &str) -> Option<&'static Entry> {
+    WORKLOADS.iter().find(|entry| entry.name == name)
 }
 
 fn missing_subcommand() -> clap::Error {
@@ -52,14 +49,9 @@ fn missing_subcommand() -> clap::Error {
 impl FromArgMatches for Chosen {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let (name, matches) = matches.subcommand().ok_or_else(missing_subcommand)?;
-        let entry = WORKLOADS
-            .iter()
-            .find(|entry| entry.name == name)
-            .ok_or_else(missing_subcommand)?;
-        Ok(Self {
-            entry,
-            workload: entry.workload(matches)?,
-        })
+        let entry = entry(name).ok_or_else(missing_subcommand)?;
+        let workload = entry.workload(matches)?;
+        Ok(Self { entry, workload })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -78,7 +70,7 @@ impl Subcommand for Chosen {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        WORKLOADS.iter().any(|entry| entry.name == name)
+        entry(name).is_some()
     }
 }
 
@@ -88,83 +80,53 @@ impl Subcommand for Chosen {
 ///
 /// # Errors
 /// The answer can't be written.
-pub(crate) fn run(args: WorkloadArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: WorkloadArgs) -> Result<ExitCode> {
     let answer = match args.chosen {
-        None => listing(args.format),
+        None => listing(),
         Some(Chosen { entry, workload }) => match workload.run(args.seed) {
+            Ok(outcome) if args.format == Format::Json => json(entry, args.seed, &outcome)?,
+            Ok(outcome) => text(entry, args.seed, &outcome),
             Err(error) => {
-                crate::stderr::say(format_args!(
-                    "error: {}",
-                    cosched_report::visible_lines(&error.to_string())
-                ));
+                let error = cosched_report::visible_lines(&error.to_string());
+                crate::stderr::say(format_args!("error: {error}"));
                 return Ok(ExitCode::from(2));
             }
-            Ok(outcome) => match args.format {
-                Format::Text => text(entry, args.seed, &outcome),
-                Format::Json => json(entry, args.seed, &outcome)?,
-            },
         },
     };
-    writeln!(std::io::stdout().lock(), "{answer}")?;
-    Ok(ExitCode::SUCCESS)
+    print(answer + "\n")
 }
 
-fn listing(format: Format) -> String {
-    let width = WORKLOADS
-        .iter()
-        .map(|entry| entry.name.len())
-        .max()
-        .unwrap_or(0);
-    match format {
-        Format::Text => {
-            let mut text = String::from(
-                "Workloads, to be run as `cosched workload NAME`; options with `NAME --help`:\n",
-            );
-            for Entry {
-                name,
-                gist,
-                stresses,
-                ..
-            } in WORKLOADS
-            {
-                let _ = write!(
-                    text,
-                    "\n  {name:width$}  {gist}\n  {:width$}  stresses {stresses}",
-                    ""
-                );
-            }
-            text
-        }
-        Format::Json => {
-            let rows = WORKLOADS.iter().map(|entry| {
-                json!({"name": entry.name, "gist": entry.gist, "stresses": entry.stresses, "work_unit": entry.unit})
-            });
-            json!({"schema": "cosched.workloads/1", "workloads": rows.collect::<Vec<_>>()})
-                .to_string()
-        }
+/// Columns of the names in the listing.
+const NAMES: usize = 7;
+
+fn listing() -> String {
+    let mut text = String::from(
+        "Workloads, to be run as `cosched workload NAME`; options with `NAME --help`:\n",
+    );
+    for entry in WORKLOADS {
+        let _ = write!(text, "\n  {:NAMES$}  {}", entry.name, entry.gist);
+        let _ = write!(text, "\n  {:NAMES$}  stresses {}", "", entry.stresses);
     }
+    text
 }
 
 fn text(entry: &Entry, seed: u64, outcome: &Outcome) -> String {
     let Outcome {
         work,
-        working_set_bytes,
         checksum,
         setup,
         run,
-        details,
+        ..
     } = outcome;
-    let mut line = format!(
-        "{}: {work} {}, working set {}, {:.3} s elapsed, {:.3} s CPU, set-up {:.3} s, seed {seed}, \
-         checksum {checksum:#018x}",
-        entry.name,
-        entry.unit,
-        format_size(*working_set_bytes),
-        run.elapsed_s,
-        run.cpu_s,
-        setup.elapsed_s,
+    let (name, unit) = (entry.name, entry.unit);
+    let size = format_size(outcome.working_set_bytes);
+    let mut line = format!("{name}: {work} {unit}, working set {size}");
+    let _ = write!(
+        line,
+        ", {:.3} s elapsed, {:.3} s CPU, set-up {:.3} s, seed {seed}, checksum {checksum:#018x}",
+        run.elapsed_s, run.cpu_s, setup.elapsed_s,
     );
-    for (name, value) in details {
+    for (name, value) in &outcome.details {
         let value = match value {
             Value::Number(number) if number.is_f64() => {
                 significant(number.as_f64().unwrap_or(f64::NAN))
@@ -183,10 +145,8 @@ fn significant(value: f64) -> String {
         return "0".into();
     }
     let integer_digits = value.abs().max(1e-9).log10().floor() as i32 + 1;
-    format!(
-        "{value:.*}",
-        usize::try_from(4 - integer_digits).unwrap_or(0)
-    )
+    let decimals = usize::try_from(4 - integer_digits).unwrap_or(0);
+    format!("{value:.decimals$}")
 }
 
 /// The JSON form of the answer, with its keys in this order.

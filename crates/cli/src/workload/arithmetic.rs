@@ -17,7 +17,7 @@ fn step(state: u64) -> u64 {
 
 /// `count` steps, each of which needs the one before.
 #[inline(always)]
-pub(crate) fn spin(mut state: u64, count: u64) -> u64 {
+pub fn spin(mut state: u64, count: u64) -> u64 {
     for _ in 0..count {
         state = step(state);
     }
@@ -27,23 +27,23 @@ pub(crate) fn spin(mut state: u64, count: u64) -> u64 {
 /// Adds a value to a checksum in which the order of values matters. It is short (two cycles), so that it overlaps
 /// with the load of the next value.
 #[inline(always)]
-pub(crate) fn fold(checksum: u64, value: u64) -> u64 {
+pub fn fold(checksum: u64, value: u64) -> u64 {
     checksum.rotate_left(5) ^ value
 }
 
 /// SplitMix64, a small seeded generator (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
 /// OOPSLA 2014): every seed is good, and it is fast enough to shuffle gigabytes in the set-up.
-#[derive(Debug, Clone)]
-pub(crate) struct Generator(u64);
+#[derive(Clone)]
+pub struct Generator(u64);
 
 impl Generator {
     /// A generator whose whole sequence follows from the seed.
-    pub(crate) fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// The next 64 bits.
-    pub(crate) fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -51,7 +51,7 @@ impl Generator {
     }
 
     /// A number in `0..bound`. The bias, at most `bound` / 2^64, does not matter for an order of visits.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 }

@@ -37,19 +37,29 @@ const BATCH_SPINS: u64 = 100_000;
 /// Numbers of chains to choose from. Each is compiled separately, so that the chains' positions stay in registers.
 const CHAINS: [usize; 5] = [1, 2, 4, 8, 16];
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Bus {
+#[derive(clap::Args)]
+pub struct Bus {
     /// Share of the time to spend in misses, from 0.001 to 1; with 0 the steps idle for as long as a miss takes
     #[arg(long, default_value = "0.5", value_parser = parse_share)]
     share: f64,
     /// Iterations of the idle loop in each step, without calibration, so that runs beside others repeat exactly
-    #[arg(long, value_name = "N", conflicts_with = "share", value_parser = count_within(0..=1_000_000_000))]
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "share",
+        value_parser = count_within(0..=1_000_000_000)
+    )]
     idle_iterations: Option<u64>,
     /// Independent misses in each step; one alone leaves most of the bandwidth of a modern memory unused
     #[arg(long, value_name = "CHAINS", default_value = "1", value_parser = parse_chains)]
     chains: usize,
     /// Memory to miss in: at least four times the last-level cache
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size_within(64..=1 << 50))]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "256M",
+        value_parser = size_within(64..=1 << 50)
+    )]
     working_set: u64,
     /// Steps to do, each of one miss (or as many as there are chains) and an idle loop
     #[arg(long, value_name = "STEPS", default_value = "10M", value_parser = count_within(WORK))]

@@ -8,10 +8,15 @@ use super::ring::{LINE_BYTES, rings, walk};
 use crate::size::{count_within, size_within};
 use serde_json::json;
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Chase {
+#[derive(clap::Args)]
+pub struct Chase {
     /// Memory to walk over, one load per 64-byte line
-    #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = size_within(64..=1 << 50))]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "8M",
+        value_parser = size_within(64..=1 << 50)
+    )]
     working_set: u64,
     /// Loads to do, each of which needs the one before
     #[arg(long, value_name = "LOADS", default_value = "150M", value_parser = count_within(WORK))]

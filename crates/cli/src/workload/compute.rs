@@ -16,15 +16,20 @@ use super::memory::MemoryError;
 use crate::size::count_within;
 use serde_json::json;
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Compute {
+#[derive(clap::Args)]
+pub struct Compute {
     /// Iterations to do, each of 14 additions, rotations and exclusive ors
-    #[arg(long, value_name = "ITERATIONS", default_value = "2500M", value_parser = count_within(WORK))]
+    #[arg(
+        long,
+        value_name = "ITERATIONS",
+        default_value = "2500M",
+        value_parser = count_within(WORK)
+    )]
     work: u64,
 }
 
 /// The four words that the arithmetic works on.
-pub(crate) type State = [u64; 4];
+pub type State = [u64; 4];
 
 impl Workload for Compute {
     fn run(&self, seed: u64) -> Result<Outcome, MemoryError> {
@@ -45,14 +50,14 @@ impl Workload for Compute {
 }
 
 /// The initial state of the arithmetic.
-pub(crate) fn start(seed: u64) -> State {
+pub fn start(seed: u64) -> State {
     let mut generator = Generator::new(seed);
     std::array::from_fn(|_| generator.next())
 }
 
 /// Does `count` rounds.
 #[inline(never)]
-pub(crate) fn iterate([mut a, mut b, mut c, mut d]: State, count: u64) -> State {
+pub fn iterate([mut a, mut b, mut c, mut d]: State, count: u64) -> State {
     for _ in 0..count {
         a = a.wrapping_add(b);
         c = c.wrapping_add(d);
@@ -68,7 +73,7 @@ pub(crate) fn iterate([mut a, mut b, mut c, mut d]: State, count: u64) -> State 
 }
 
 /// A checksum that depends on all four words.
-pub(crate) fn checksum(state: State) -> u64 {
+pub fn checksum(state: State) -> u64 {
     state.into_iter().fold(0, fold)
 }
 

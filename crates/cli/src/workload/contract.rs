@@ -2,15 +2,14 @@
 
 use super::measure::Spent;
 use super::memory::MemoryError;
-use std::fmt::Debug;
 use std::ops::RangeInclusive;
 
 /// Amounts of work that a workload accepts: at least 1, and at most years of work, so that every count and product
 /// stays within the reach of 64 bits.
-pub(crate) const WORK: RangeInclusive<u64> = 1..=1_000_000_000_000_000;
+pub const WORK: RangeInclusive<u64> = 1..=1_000_000_000_000_000;
 
 /// A workload with its options.
-pub(crate) trait Workload: Debug {
+pub trait Workload {
     /// Sets up, does the work and returns the outcome.
     ///
     /// # Errors
@@ -19,19 +18,18 @@ pub(crate) trait Workload: Debug {
 }
 
 /// What a workload did.
-#[derive(Debug)]
-pub(crate) struct Outcome {
+pub struct Outcome {
     /// Units of work done, exactly as many as were asked for.
-    pub(crate) work: u64,
+    pub work: u64,
     /// Bytes touched repeatedly while the clock ran: the requested working set rounded down to whole lines, or 0 for a
     /// workload that uses registers only.
-    pub(crate) working_set_bytes: u64,
+    pub working_set_bytes: u64,
     /// A hash of everything that was loaded or computed, a function of options and seed alone.
-    pub(crate) checksum: u64,
+    pub checksum: u64,
     /// Time spent before the work: allocation, first touch, calibration.
-    pub(crate) setup: Spent,
+    pub setup: Spent,
     /// Time spent on the work itself.
-    pub(crate) run: Spent,
+    pub run: Spent,
     /// Further results of this workload, in order: a name that can be a JSON key, and its value.
-    pub(crate) details: Vec<(&'static str, serde_json::Value)>,
+    pub details: Vec<(&'static str, serde_json::Value)>,
 }

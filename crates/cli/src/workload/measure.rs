@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 /// Time spent on a piece of work, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(crate) struct Spent {
+pub struct Spent {
     /// Wall-clock time, which also counts while the process waits for a CPU or is frozen.
-    pub(crate) elapsed_s: f64,
+    pub elapsed_s: f64,
     /// On a CPU, in user and kernel mode, by all threads of this process (there is one).
-    pub(crate) cpu_s: f64,
+    pub cpu_s: f64,
 }
 
 /// Runs `work` between two readings of both clocks. The compiler can't move work across the readings, because it
 /// doesn't know what the readings of an opaque result depend on.
-pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Spent) {
+pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Spent) {
     let (cpu, start) = (cpu_time(), Instant::now());
     let result = black_box(work());
     let (elapsed, cpu) = (start.elapsed(), cpu_time().saturating_sub(cpu));

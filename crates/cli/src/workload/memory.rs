@@ -5,12 +5,12 @@ use crate::size::format_size;
 use std::fmt;
 
 /// The memory for the working set is not available.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct MemoryError {
+#[derive(Debug, PartialEq, Eq)]
+pub struct MemoryError {
     /// Bytes asked for.
-    pub(crate) asked: u64,
+    pub asked: u64,
     /// Bytes that the operating system says are available, if it says so.
-    pub(crate) available: Option<u64>,
+    pub available: Option<u64>,
 }
 
 impl std::error::Error for MemoryError {}
@@ -41,7 +41,7 @@ impl fmt::Display for MemoryError {
 ///
 /// # Errors
 /// It would not fit. If the system does not say how much is available, nothing is refused.
-pub(crate) fn check(asked: u64) -> Result<(), MemoryError> {
+pub fn check(asked: u64) -> Result<(), MemoryError> {
     let available = std::fs::read_to_string("/proc/meminfo")
         .ok()
         .and_then(|text| available_bytes(&text));
@@ -57,7 +57,7 @@ pub(crate) fn check(asked: u64) -> Result<(), MemoryError> {
 ///
 /// # Errors
 /// The allocation failed.
-pub(crate) fn filled<T>(count: usize, make: impl FnMut(usize) -> T) -> Result<Vec<T>, MemoryError> {
+pub fn filled<T>(count: usize, make: impl FnMut(usize) -> T) -> Result<Vec<T>, MemoryError> {
     let asked = (count as u64).saturating_mul(size_of::<T>() as u64);
     let mut items = Vec::new();
     items.try_reserve_exact(count).map_err(|_| MemoryError {

@@ -8,23 +8,23 @@
 //! A new workload is one file and one line in [`WORKLOADS`]: the command line, the listing and the tests iterate over
 //! the table.
 
-pub(crate) mod arithmetic;
-pub(crate) mod bus;
-pub(crate) mod chase;
-pub(crate) mod compute;
-pub(crate) mod contract;
-pub(crate) mod measure;
-pub(crate) mod memory;
-pub(crate) mod phases;
-pub(crate) mod ring;
-pub(crate) mod stream;
+pub mod arithmetic;
+pub mod bus;
+pub mod chase;
+pub mod compute;
+pub mod contract;
+pub mod measure;
+pub mod memory;
+pub mod phases;
+pub mod ring;
+pub mod stream;
 
-pub(crate) use contract::{Outcome, Workload};
+pub use contract::{Outcome, Workload};
 
 use clap::{ArgMatches, Command, FromArgMatches};
 
 /// All workloads, in the order in which they are listed.
-pub(crate) const WORKLOADS: &[Entry] = &[
+pub const WORKLOADS: &[Entry] = &[
     entry::<chase::Chase>(
         "chase",
         "Dependent loads in random order over a working set",
@@ -58,16 +58,15 @@ pub(crate) const WORKLOADS: &[Entry] = &[
 ];
 
 /// One row of the table of workloads.
-#[derive(Debug)]
-pub(crate) struct Entry {
+pub struct Entry {
     /// The name that the user types.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// What it does, in one line.
-    pub(crate) gist: &'static str,
+    pub gist: &'static str,
     /// Which resource it stresses.
-    pub(crate) stresses: &'static str,
+    pub stresses: &'static str,
     /// What `--work` counts, in the plural.
-    pub(crate) unit: &'static str,
+    pub unit: &'static str,
     add_options: fn(Command) -> Command,
     parse: fn(&ArgMatches) -> Result<Box<dyn Workload>, clap::Error>,
 }
@@ -96,14 +95,14 @@ fn parse<K: Workload + FromArgMatches + 'static>(
 
 impl Entry {
     /// The command line of this workload.
-    pub(crate) fn command(&self) -> Command {
+    pub fn command(&self) -> Command {
         (self.add_options)(Command::new(self.name))
             .about(self.gist)
             .long_about(format!("{}.\n\nStresses {}.", self.gist, self.stresses))
     }
 
     /// The workload with the options that were given.
-    pub(crate) fn workload(&self, matches: &ArgMatches) -> Result<Box<dyn Workload>, clap::Error> {
+    pub fn workload(&self, matches: &ArgMatches) -> Result<Box<dyn Workload>, clap::Error> {
         (self.parse)(matches)
     }
 }

@@ -14,13 +14,23 @@ use std::ops::Range;
 /// last-level cache, so that the phases take about equally long with the default working set.
 const ITERATIONS_PER_UNIT: u64 = 16;
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Phases {
+#[derive(clap::Args)]
+pub struct Phases {
     /// Memory to walk over in the memory phases, one load per 64-byte line
-    #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = size_within(64..=1 << 50))]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "8M",
+        value_parser = size_within(64..=1 << 50)
+    )]
     working_set: u64,
     /// Units of work in a memory phase and the compute phase that follows it, half in each
-    #[arg(long, value_name = "UNITS", default_value = "50M", value_parser = count_within(2..=*WORK.end()))]
+    #[arg(
+        long,
+        value_name = "UNITS",
+        default_value = "50M",
+        value_parser = count_within(2..=*WORK.end())
+    )]
     period: u64,
     /// Units of work to do: in a memory phase each is one load, in a compute phase 16 iterations of arithmetic
     #[arg(long, value_name = "UNITS", default_value = "150M", value_parser = count_within(WORK))]

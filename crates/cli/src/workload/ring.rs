@@ -10,19 +10,19 @@ use super::arithmetic::{Generator, fold};
 use super::memory::{MemoryError, check, filled};
 
 /// Bytes of a cache line, as on current x86 and most Arm processors.
-pub(crate) const LINE_BYTES: u64 = size_of::<Line>() as u64;
+pub const LINE_BYTES: u64 = size_of::<Line>() as u64;
 
 /// One cache line: only its first word is used, the rest keeps neighbours out of the line.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[repr(C, align(64))]
-pub(crate) struct Line {
+pub struct Line {
     next: u64,
 }
 
 impl Line {
     /// The index of the line that follows this one in its ring.
     #[inline(always)]
-    pub(crate) fn next(&self) -> usize {
+    pub fn next(&self) -> usize {
         // The crate is for 64-bit Linux, where this conversion is exact.
         self.next as usize
     }
@@ -33,7 +33,7 @@ impl Line {
 ///
 /// # Errors
 /// The memory is not available.
-pub(crate) fn rings(
+pub fn rings(
     bytes: u64,
     rings: usize,
     generator: &mut Generator,
@@ -63,7 +63,7 @@ fn link(ring: &mut [Line], generator: &mut Generator) {
 
 /// Follows `loads` links from line `at`. Returns where that ends, and a checksum of the lines visited.
 #[inline(never)]
-pub(crate) fn walk(lines: &[Line], mut at: usize, loads: u64, mut checksum: u64) -> (usize, u64) {
+pub fn walk(lines: &[Line], mut at: usize, loads: u64, mut checksum: u64) -> (usize, u64) {
     for _ in 0..loads {
         // The bounds check is off the critical path: the branch is predicted while the load is under way.
         at = lines[at].next();

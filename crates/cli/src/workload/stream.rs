@@ -17,13 +17,18 @@ const ELEMENT_BYTES: u64 = size_of::<u64>() as u64;
 /// The factor of the triad. With 3 the product is a shift and an addition, which vectorise everywhere.
 const FACTOR: u64 = 3;
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Stream {
+#[derive(clap::Args)]
+pub struct Stream {
     /// What a pass does with the arrays that share the working set
     #[arg(long, value_enum, default_value = "triad")]
     op: Operation,
     /// Size of all arrays together
-    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size_within(64..=1 << 50))]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "256M",
+        value_parser = size_within(64..=1 << 50)
+    )]
     working_set: u64,
     /// Passes over the whole working set
     #[arg(long, value_name = "PASSES", default_value = "300", value_parser = count_within(WORK))]
@@ -32,7 +37,7 @@ pub(crate) struct Stream {
 
 /// The operation of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Operation {
+pub enum Operation {
     /// Sums one array: reads only
     Read,
     /// `b[i] = a[i] + 1`: as many reads as writes; the arrays change places after each pass

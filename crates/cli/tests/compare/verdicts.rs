@@ -269,12 +269,12 @@ fn blocks_that_warm_up_are_not_kept() {
         "jobs.toml",
         "[[job]]\nname = 'here'\ncommand = 'echo run >> count'\n",
     );
-    let words = ["jobs.toml", "-p", "fifo,linux", "-r", "2", "--warmup", "1"];
+    let words = ["jobs.toml", "-p", "fifo,linux", "-r", "2"];
     let more = ["--solo-runs", "1", "--out", "c", "--format", "json"];
     let output = compare(&folder, &[&words[..], &more].concat());
     assert_eq!(json(&output)["blocks"], 2, "{}", err(&output));
     let count = std::fs::read_to_string(folder.path().join("count")).unwrap();
-    assert_eq!((count.lines().count(), records(&folder, "c").len()), (7, 4));
+    assert_eq!((count.lines().count(), records(&folder, "c").len()), (5, 4));
 }
 
 #[test]
@@ -325,32 +325,8 @@ fn what_is_wrong_is_told_before_anything_runs() {
             "--joblog behind `--`",
         ),
         (
-            &[
-                "a.toml",
-                "-p",
-                "fifo,linux",
-                "--warmup",
-                "1",
-                "--on",
-                "epyc-2cpu",
-            ],
-            "--warmup",
-        ),
-        (
-            &[
-                "a.toml",
-                "-p",
-                "fifo,linux",
-                "--warmup",
-                "100",
-                "--on",
-                "epyc-2cpu",
-            ],
-            "--warmup",
-        ),
-        (
             &["a.toml", "-p", "linux", "--on", "epyc-2cpu"],
-            "only one candidate, linux; name what it is compared with, as in --policies linux,auto",
+            "only one candidate, linux; name another, as in --policies linux,auto",
         ),
         (
             &["a.toml", "-p", "linx,fair", "--on", "epyc-2cpu"],
@@ -398,7 +374,7 @@ fn what_is_wrong_is_told_before_anything_runs() {
         ),
         (
             &["a.toml", "--candidate", "x=true", "--on", "epyc-2cpu"],
-            "runs real programs",
+            "a command can't run in a simulation",
         ),
         (&["no.toml", "--on", "epyc-2cpu"], "no.toml"),
         (

@@ -3,6 +3,7 @@
 use crate::common::simulated::{MACHINE, with_mix};
 use crate::common::{cosched, err, json, out, read, write};
 use crate::{SLEEPER, SLEEPERS};
+use cosched_core::POLICIES;
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -93,9 +94,7 @@ fn the_seed_decides_every_byte() {
 #[test]
 fn every_policy_ends_its_batch_and_its_decisions_replay() {
     let folder = with_mix();
-    let policies = json(&cosched(&folder, &["list", "policies", "--format", "json"]));
-    for policy in policies["policies"].as_array().expect("a list") {
-        let name = policy["name"].as_str().expect("a name");
+    for name in POLICIES.iter().map(|entry| entry.name) {
         let words = [
             "run", "mix.toml", "--on", MACHINE, "-q", "--policy", name, "--events", "events",
         ];

@@ -8,7 +8,7 @@ use crate::charts::{against, fair_and_fast};
 use crate::frame::{Head, Section, document};
 use crate::html::{Cell, Table, charts, details, list, paragraph};
 use crate::pictures::mix_charts;
-use crate::run::machine;
+use crate::run::{machine, same_again};
 use crate::timeline::timeline_figure;
 use crate::view::ComparisonView;
 use cosched_experiments::comparison::{Answer, Means, Outcome, number, runs_text, what};
@@ -18,21 +18,14 @@ use cosched_report::{count, escaped};
 pub fn comparison_page(view: &ComparisonView<'_>) -> String {
     let answer = view.answer;
     let design = &answer.manifest.design;
-    let names: Vec<&str> = design
-        .candidates
-        .iter()
-        .map(|candidate| candidate.name.as_str())
-        .collect();
+    let names: Vec<&str> = design.candidates.iter().map(|one| &*one.name).collect();
     let head = Head {
         title: format!("Comparison: {}", names.join(", ")),
         intro: paragraph(&what(answer)),
         is_simulated: design.is_simulated(),
     };
-    let mut pictures: Vec<_> = answer
-        .judged
-        .iter()
-        .filter_map(|judged| against(view, judged))
-        .collect();
+    let judged = answer.judged.iter();
+    let mut pictures: Vec<_> = judged.filter_map(|judged| against(view, judged)).collect();
     pictures.extend(fair_and_fast(view));
     let all = [
         Section::of("verdicts", "Verdicts", verdicts::verdicts(answer)),
@@ -61,11 +54,9 @@ fn completions(view: &ComparisonView<'_>) -> String {
 fn timelines(view: &ComparisonView<'_>) -> String {
     let mut body = String::new();
     for (at, (trial, record, timeline)) in view.whole.iter().enumerate() {
+        let Some(timeline) = timeline else { continue };
         let name = view.name(*trial);
-        let figure = timeline
-            .as_ref()
-            .and_then(|timeline| timeline_figure(&name, timeline, record));
-        if let Some(figure) = figure {
+        if let Some(figure) = timeline_figure(&name, timeline, record) {
             body.push_str(&details(&name, &figure, at == 0));
         }
     }
@@ -94,22 +85,15 @@ fn doubts(answer: &Answer) -> String {
 
 fn runs_table(view: &ComparisonView<'_>) -> String {
     let answer = view.answer;
-    let mut columns = ["#block", "mix", "candidate", "policy"]
-        .map(str::to_owned)
-        .to_vec();
+    let rows = answer
+        .outcomes
+        .iter()
+        .map(|outcome| run_row(answer, outcome));
+    let mut table = Table::new(&["#block", "mix", "candidate", "policy"], rows.collect());
     for judged in &answer.judged {
-        columns.push(format!("#{}", judged.metric.name));
+        table.columns.push(format!("#{}", judged.metric.name));
     }
-    columns.push("#failed jobs".to_owned());
-    let table = Table {
-        caption: "",
-        columns,
-        rows: answer
-            .outcomes
-            .iter()
-            .map(|outcome| run_row(answer, outcome))
-            .collect(),
-    };
+    table.columns.push("#failed jobs".to_owned());
     let title = count(answer.outcomes.len() as u64, "run");
     details(&title, &table.html(), false)
 }
@@ -132,35 +116,22 @@ fn run_row(answer: &Answer, outcome: &Outcome) -> Vec<Cell> {
 fn setting(view: &ComparisonView<'_>) -> String {
     let manifest = &view.answer.manifest;
     let design = &manifest.design;
-    let candidates = design
-        .candidates
-        .iter()
-        .map(|one| [one.name.clone(), how(&one.means)]);
-    let mut body = pairs(["candidate", "is"], candidates);
-    let mixes = design
-        .mixes
-        .iter()
-        .map(|mix| [mix.name.clone(), mix.file.clone()]);
-    body.push_str(&pairs(["mix", "file"], mixes));
-    body.push_str(&format!(
-        "<h3>The same again</h3>\n<pre>{}</pre>\n",
-        escaped(&manifest.command_line.join(" "))
-    ));
+    let mut candidates = Vec::new();
+    for one in &design.candidates {
+        candidates.push(vec![Cell::text(&one.name), Cell::Text(how(&one.means))]);
+    }
+    let mut mixes = Vec::new();
+    for mix in &design.mixes {
+        mixes.push(vec![Cell::text(&mix.name), Cell::text(&mix.file)]);
+    }
+    let mut body = Table::new(&["candidate", "is"], candidates).html();
+    body.push_str(&Table::new(&["mix", "file"], mixes).html());
+    body.push_str(&same_again(&escaped(&manifest.command_line.join(" "))));
     if let Some((trial, record, _)) = view.whole.first() {
         let title = format!("The run of {}", view.name(*trial));
         body.push_str(&details(&title, &machine(record), false));
     }
     body
-}
-
-/// A table of two columns.
-fn pairs(columns: [&str; 2], rows: impl Iterator<Item = [String; 2]>) -> String {
-    let table = Table {
-        caption: "",
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: rows.map(|row| row.map(Cell::Text).to_vec()).collect(),
-    };
-    table.html()
 }
 
 /// How a candidate runs the batch.

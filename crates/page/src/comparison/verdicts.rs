@@ -1,6 +1,6 @@
 //! The verdicts with their figures.
 
-use crate::html::{Cell, Table, paragraph};
+use crate::html::{Cell, Table, element, paragraph};
 use cosched_experiments::comparison::{
     Answer, Judged, LEVELS, Verdict, change_text, meaning, number, verdict_text,
 };
@@ -17,15 +17,12 @@ fn mark(verdict: Option<Verdict>) -> &'static str {
 
 /// The section: a table for each metric.
 pub(super) fn verdicts(answer: &Answer) -> String {
-    let tables: String = answer
-        .judged
-        .iter()
-        .map(|judged| table(answer, judged))
-        .collect();
-    format!(
-        "{}<div class=\"tables\">\n{tables}</div>\n",
-        paragraph(LEVELS)
-    )
+    let mut tables = String::new();
+    for judged in &answer.judged {
+        tables.push_str(&table(answer, judged));
+    }
+    let levels = paragraph(LEVELS);
+    format!("{levels}<div class=\"tables\">\n{tables}</div>\n")
 }
 
 fn table(answer: &Answer, judged: &Judged) -> String {
@@ -40,39 +37,32 @@ fn table(answer: &Answer, judged: &Judged) -> String {
         "#least",
         "#greatest",
     ];
+    let candidates = 0..design.candidates.len();
+    let rows = candidates.map(|at| row(answer, judged, at)).collect();
     let table = Table {
         caption: &meaning(answer, judged),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: (0..design.candidates.len())
-            .map(|at| row(answer, judged, at))
-            .collect(),
+        ..Table::new(&columns, rows)
     };
-    format!(
-        "<div>\n<h3>{}</h3>\n{}</div>\n",
-        escaped(judged.metric.name),
-        table.html()
-    )
+    let name = element("h3", &escaped(judged.metric.name));
+    format!("<div>\n{name}{}</div>\n", table.html())
 }
 
 /// The row of a candidate.
 fn row(answer: &Answer, judged: &Judged, candidate: usize) -> Vec<Cell> {
-    let mut cells = vec![Cell::text(
-        &answer.manifest.design.candidates[candidate].name,
-    )];
-    let compared = judged
-        .over_all
-        .iter()
-        .find(|one| one.candidate == candidate);
-    cells.extend(match compared {
+    let name = &answer.manifest.design.candidates[candidate].name;
+    let mut compared = judged.over_all.iter();
+    let compared = compared.find(|one| one.candidate == candidate);
+    let [verdict, change] = match compared {
         None => [Cell::text("the baseline"), Cell::text("")],
         Some(one) => match &one.change {
+            Err(why) => [Cell::text(why), Cell::None],
             Ok(change) => [
                 Cell::Marked(mark(one.verdict), verdict_text(one)),
                 Cell::Text(change_text(change)),
             ],
-            Err(why) => [Cell::text(why), Cell::None],
         },
-    });
+    };
+    let mut cells = vec![Cell::text(name), verdict, change];
     let figures = match judged.spreads[candidate] {
         Some(spread) => [spread.median, spread.least, spread.greatest].map(Some),
         None => [None; 3],

@@ -48,10 +48,10 @@ fn ratio(x: f64) -> String {
 }
 
 fn memory_cell(row: &BatchJob<'_>) -> Cell {
-    let bytes = row.job.max_rss_bytes;
-    Cell::number(bytes.map(|bytes| bytes as f64 / 1_048_576.0), |mb| {
-        format!("{mb:.1} MiB")
-    })
+    match row.job.max_rss_bytes {
+        Some(bytes) => Cell::Text(format!("{:.1} MiB", bytes as f64 / 1_048_576.0)),
+        None => Cell::None,
+    }
 }
 
 fn command_cell(row: &BatchJob<'_>) -> Cell {
@@ -79,11 +79,10 @@ fn batch_jobs<'a>(run: &'a RunView<'_>) -> Vec<BatchJob<'a>> {
         jobs.push(BatchJob { job, run: None });
     }
     for earlier in &run.record.earlier_jobs {
+        let run = earlier.run_id.as_deref().unwrap_or("earlier");
         if let Some(job) = &earlier.job {
-            jobs.push(BatchJob {
-                job,
-                run: Some(earlier.run_id.as_deref().unwrap_or("earlier")),
-            });
+            let run = Some(run);
+            jobs.push(BatchJob { job, run });
         }
     }
     jobs
@@ -111,13 +110,12 @@ pub(super) fn table(run: &RunView<'_>) -> String {
     } else {
         "the greatest slowdown first"
     };
-    let names = columns.iter().map(|(name, _)| (*name).to_owned());
-    Table {
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let table = Table {
         caption,
-        columns: names.collect(),
-        rows,
-    }
-    .html()
+        ..Table::new(&names, rows)
+    };
+    table.html()
 }
 
 /// Whether a column says something about any job.

@@ -15,7 +15,7 @@ use cosched_core::metric::{METRICS, Metric, Needs};
 use cosched_report::{
     EnergySource, Record, count, headline_text, metric_name, metric_value, seconds,
 };
-pub(crate) use setting::{machine, warnings};
+pub(crate) use setting::{machine, same_again, warnings};
 
 /// The page of these runs.
 pub fn run_page(runs: &[RunView<'_>]) -> String {
@@ -65,17 +65,12 @@ fn timeline(run: &RunView<'_>) -> String {
 /// Every metric with its value and what it means; why others have none.
 fn metrics(record: &Record) -> String {
     let rows = METRICS.iter();
-    Table {
-        caption: match record.totals.earlier {
-            0 => "",
-            _ => "These figures are over the jobs of this run, without those done earlier.",
-        },
-        columns: ["metric", "#value", "meaning"].map(str::to_owned).to_vec(),
-        rows: rows
-            .filter_map(|metric| metric_row(record, metric))
-            .collect(),
+    let rows = rows.filter_map(|metric| metric_row(record, metric));
+    let mut table = Table::new(&["metric", "#value", "meaning"], rows.collect());
+    if record.totals.earlier > 0 {
+        table.caption = "These figures are over the jobs of this run, without those done earlier.";
     }
-    .html()
+    table.html()
 }
 
 fn metric_row(record: &Record, metric: &Metric) -> Option<Vec<Cell>> {
@@ -105,8 +100,7 @@ fn metric_row(record: &Record, metric: &Metric) -> Option<Vec<Cell>> {
 /// A row for each run.
 fn runs_table(runs: &[RunView<'_>]) -> String {
     let metrics = METRICS.iter();
-    let shown = metrics.filter(|metric| has_value(runs, metric));
-    let shown: Vec<&Metric> = shown.collect();
+    let shown: Vec<&Metric> = metrics.filter(|metric| has_value(runs, metric)).collect();
     let columns = [
         "run",
         "policy",
@@ -116,15 +110,12 @@ fn runs_table(runs: &[RunView<'_>]) -> String {
         "#not ended",
         "ended by",
     ];
-    let mut columns = columns.map(str::to_owned).to_vec();
-    columns.extend(shown.iter().map(|metric| format!("#{}", metric.name)));
     let rows = runs.iter().map(|run| run_row(run, &shown));
-    Table {
-        caption: "",
-        columns,
-        rows: rows.collect(),
+    let mut table = Table::new(&columns, rows.collect());
+    for metric in shown {
+        table.columns.push(format!("#{}", metric.name));
     }
-    .html()
+    table.html()
 }
 
 fn has_value(runs: &[RunView<'_>], metric: &Metric) -> bool {
@@ -175,10 +166,10 @@ fn charts_of_several(runs: &[RunView<'_>]) -> String {
     if runs.len() > MAX_WHOLE {
         return String::new();
     }
-    let named: Vec<_> = runs
-        .iter()
-        .map(|run| (run.label.clone(), run.record))
-        .collect();
+    let mut named = Vec::new();
+    for run in runs {
+        named.push((run.label.clone(), run.record));
+    }
     let pictures = [
         completion(&named, "Jobs ended over time"),
         slowdowns(&named, "Slowdown of each job"),

@@ -1,18 +1,17 @@
 //! The setting of a run, and how to repeat it.
 
-use crate::html::{Cell, Table, list};
+use crate::html::{Cell, Table, element, list};
 use cosched_report::{BackendKind, Record, count, escaped_lines, seconds};
 
 /// Return the command that repeats a run. A simulation has no command line, so it is put together.
 fn command(record: &Record) -> String {
     let setting = &record.setting;
     if let Some(words) = &setting.command_line {
-        let cd = setting
-            .cwd
-            .as_ref()
-            .map(|cwd| format!("cd {cwd}\n"))
-            .unwrap_or_default();
-        return format!("{cd}{}", words.join(" "));
+        let words = words.join(" ");
+        return match &setting.cwd {
+            Some(cwd) => format!("cd {cwd}\n{words}"),
+            None => words,
+        };
     }
     let mut params = String::new();
     for param in &setting.params {
@@ -116,11 +115,11 @@ fn overhead(record: &Record) -> String {
 fn lost_time(record: &Record) -> Option<String> {
     let load = &record.machine_load;
     let mut texts = Vec::new();
-    for (share, what) in [
-        (load.steal_share, "taken by the hypervisor"),
-        (load.foreign_share, "used by other programs"),
-    ] {
-        texts.extend(share.map(|share| format!("{:.1} % {what}", 100.0 * share)));
+    if let Some(share) = load.steal_share {
+        texts.push(format!("{:.1} % taken by the hypervisor", 100.0 * share));
+    }
+    if let Some(share) = load.foreign_share {
+        texts.push(format!("{:.1} % used by other programs", 100.0 * share));
     }
     (!texts.is_empty()).then(|| texts.join(", "))
 }
@@ -133,30 +132,26 @@ pub(crate) fn machine(record: &Record) -> String {
             rows.push(vec![Cell::text(name), Cell::Text(value)]);
         }
     }
-    let table = Table {
-        caption: "",
-        columns: vec!["what".to_owned(), "value".to_owned()],
-        rows,
-    };
-    let again = format!(
-        "<h3>The same again</h3>\n<pre>{}</pre>\n",
-        escaped_lines(&command(record))
-    );
-    format!("{}{again}{}", table.html(), missing(record))
+    let table = Table::new(&["what", "value"], rows).html();
+    let again = same_again(&escaped_lines(&command(record)));
+    format!("{table}{again}{}", missing(record))
+}
+
+/// Return a heading and a command, which is HTML already.
+pub(crate) fn same_again(command: &str) -> String {
+    element("h3", "The same again") + &element("pre", command)
 }
 
 /// Return what the run lacked, and why.
 fn missing(record: &Record) -> String {
-    let all: Vec<String> = record
-        .missing
-        .iter()
-        .map(|missing| format!("{}: {}", missing.what, missing.why))
-        .collect();
-    if all.is_empty() {
-        String::new()
-    } else {
-        format!("<h3>What this run did not have</h3>\n{}", list(&all))
+    let mut all = Vec::new();
+    for missing in &record.missing {
+        all.push(format!("{}: {}", missing.what, missing.why));
     }
+    if all.is_empty() {
+        return String::new();
+    }
+    element("h3", "What this run did not have") + &list(&all)
 }
 
 /// Return the warnings of the run.

@@ -2,7 +2,6 @@
 
 use super::event::{EVENT_SCHEMA, Event};
 use crate::json::{self, JsonError};
-use cosched_core::Nanos;
 use serde_json::Deserializer;
 use serde_json::de::IoRead;
 use std::fmt;
@@ -34,14 +33,6 @@ pub enum EventError {
     Empty {
         /// The file, as the caller named it.
         file: String,
-    },
-    /// All events of the file are later.
-    #[error("{file}: there is no decision at that time or before; the first is at {first_s:.3} s")]
-    TooEarly {
-        /// The file, as the caller named it.
-        file: String,
-        /// When the first decision was made, in seconds from the start of the run.
-        first_s: f64,
     },
     /// The file has no event with this number.
     #[error("{file}: there is no decision with number {seq}; the file holds {}", held(*.count, *.least, *.greatest))]
@@ -152,8 +143,6 @@ pub enum Pick {
     First,
     /// The one with this number.
     Seq(u64),
-    /// The last whose snapshot was taken at this time or before: its decision held then.
-    At(Nanos),
 }
 
 /// Reads one event of a file; `file` names it in errors.
@@ -163,33 +152,19 @@ pub enum Pick {
 /// there are.
 pub fn read_event(input: impl BufRead, file: &str, pick: Pick) -> Result<Event, EventError> {
     let (mut count, mut least, mut greatest) = (0, u64::MAX, 0);
-    let (mut first, mut held) = (None, None);
     for event in EventReader::new(input, file) {
         let event = event?;
         match pick {
             Pick::First => return Ok(event),
             Pick::Seq(seq) if event.seq == seq => return Ok(event),
             Pick::Seq(_) => {}
-            Pick::At(at) => {
-                first = first.or(Some(event.snapshot.now));
-                if event.snapshot.now > at {
-                    break;
-                }
-                held = Some(event);
-                continue;
-            }
         }
         count += 1;
         (least, greatest) = (least.min(event.seq), greatest.max(event.seq));
     }
     let file = file.to_owned();
-    match (pick, held, first) {
-        (_, Some(event), _) => Ok(event),
-        (_, None, Some(first)) => Err(EventError::TooEarly {
-            file,
-            first_s: first.as_s(),
-        }),
-        (Pick::Seq(seq), ..) if count > 0 => Err(EventError::NoSuch {
+    match pick {
+        Pick::Seq(seq) if count > 0 => Err(EventError::NoSuch {
             file,
             seq,
             count,

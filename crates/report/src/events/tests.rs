@@ -114,24 +114,6 @@ fn by_number() {
         error.ends_with("the file holds 1, with number 0"),
         "{error}"
     );
-    // At a time the decision that held then.
-    let seq_at = |ms| {
-        read_event(text(3).as_bytes(), "e", Pick::At(Nanos::from_ms(ms))).map(|event| event.seq)
-    };
-    assert_eq!(
-        (
-            seq_at(400).unwrap(),
-            seq_at(799).unwrap(),
-            seq_at(9_000).unwrap()
-        ),
-        (0, 1, 2)
-    );
-    assert!(
-        seq_at(1)
-            .unwrap_err()
-            .to_string()
-            .contains("the first is at 0.400 s")
-    );
     assert!(
         read_event("\n".as_bytes(), "e", Pick::Seq(0))
             .unwrap_err()

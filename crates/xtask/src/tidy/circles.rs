@@ -7,32 +7,25 @@ use std::collections::{BTreeMap, BTreeSet};
 type Imports<'a> = BTreeMap<&'a ModulePath, BTreeSet<ModulePath>>;
 
 /// The circles of a crate, each as the names of its modules.
-pub(super) fn of(one: &Crate) -> Vec<Vec<String>> {
-    let imports: Imports = one
-        .modules
-        .keys()
-        .map(|module| (module, imports_of(one, module)))
-        .collect();
-    let reach: Imports = imports
-        .keys()
-        .map(|module| (*module, reachable(&imports, module)))
-        .collect();
+pub fn of(one: &Crate) -> Vec<Vec<String>> {
+    let mut imports = Imports::new();
+    for module in one.modules.keys() {
+        imports.insert(module, imports_of(one, module));
+    }
+    let mut reach = Imports::new();
+    for module in imports.keys() {
+        reach.insert(module, reachable(&imports, module));
+    }
     let mut seen = BTreeSet::new();
     let mut circles = Vec::new();
-    for module in one
-        .modules
-        .keys()
-        .filter(|module| reach[module].contains(*module))
-    {
-        if seen.contains(module) {
+    for module in one.modules.keys() {
+        if seen.contains(module) || !reach[module].contains(module) {
             continue;
         }
-        let circle: Vec<&ModulePath> = reach[module]
-            .iter()
-            .filter(|other| reach[other].contains(module))
-            .collect();
-        seen.extend(circle.iter().copied());
+        let mut circle: Vec<&ModulePath> = reach[module].iter().collect();
+        circle.retain(|other| reach[other].contains(module));
         circles.push(circle.iter().map(|module| one.shown(module)).collect());
+        seen.extend(circle);
     }
     circles
 }

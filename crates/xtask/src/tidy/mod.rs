@@ -6,7 +6,7 @@ mod circles;
 mod modules;
 mod source;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, Result};
 use modules::Crate;
 use source::Measured;
 use std::ffi::OsStr;
@@ -31,7 +31,7 @@ const WORDS: usize = 29_000;
 ///
 /// # Errors
 /// A file cannot be read.
-pub(crate) fn run() -> anyhow::Result<ExitCode> {
+pub fn run() -> Result<ExitCode> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let crates = read_crates(&root.join("crates"))?;
     let circles: Vec<Vec<String>> = crates.iter().flat_map(circles::of).collect();
@@ -42,31 +42,21 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     for (lines, name) in all.longest(3) {
         println!("{lines} lines: {name}");
     }
+    let longest = all.percentile(100);
+    let most = all.percentile(95);
+    let closures = all.closures_per_thousand();
     let rows = [
-        row(
-            "longest function, lines",
-            all.percentile(100),
-            LONGEST_FUNCTION,
-        ),
-        row(
-            "95 % of functions, lines",
-            all.percentile(95),
-            MOST_FUNCTIONS,
-        ),
-        row(
-            "named closures in 1,000 lines",
-            all.closures_per_thousand(),
-            NAMED_CLOSURES,
-        ),
+        row("longest function, lines", longest, LONGEST_FUNCTION),
+        row("95 % of functions, lines", most, MOST_FUNCTIONS),
+        row("named closures in 1,000 lines", closures, NAMED_CLOSURES),
         row("circles between files", circles.len(), CIRCLES),
         row("packages", packages(&root)?, PACKAGES),
         row("words written by hand", words(&root)?, WORDS),
     ];
-    let tidy = rows.into_iter().all(|holds| holds);
-    Ok(if tidy {
-        ExitCode::SUCCESS
-    } else {
+    Ok(if rows.contains(&false) {
         ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
     })
 }
 
@@ -78,18 +68,18 @@ fn row<N: PartialOrd + std::fmt::Display>(what: &str, figure: N, bound: N) -> bo
     holds
 }
 
-fn read_crates(folder: &Path) -> anyhow::Result<Vec<Crate>> {
+fn read_crates(folder: &Path) -> Result<Vec<Crate>> {
     let mut folders: Vec<PathBuf> = entries(folder)?;
     folders.sort();
     folders.iter().map(|one| Crate::read(one)).collect()
 }
 
-fn packages(root: &Path) -> anyhow::Result<usize> {
+fn packages(root: &Path) -> Result<usize> {
     let lock = fs::read_to_string(root.join("Cargo.lock")).context("reading Cargo.lock")?;
     Ok(lock.matches("[[package]]").count())
 }
 
-fn words(root: &Path) -> anyhow::Result<usize> {
+fn words(root: &Path) -> Result<usize> {
     let mut words = 0;
     for path in files_below(root, OsStr::new("md"))? {
         words += fs::read_to_string(&path)?.split_whitespace().count();
@@ -97,16 +87,17 @@ fn words(root: &Path) -> anyhow::Result<usize> {
     Ok(words)
 }
 
+/// Folders with what is built or generated.
+const SKIPPED: [&str; 3] = [".git", "target", "results"];
+
 /// Files with an extension in a folder and below it, sorted; without what is built or generated.
-fn files_below(folder: &Path, extension: &OsStr) -> anyhow::Result<Vec<PathBuf>> {
+fn files_below(folder: &Path, extension: &OsStr) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in entries(folder)? {
         let name = path.file_name().unwrap_or_default();
         if path.is_dir() {
-            if ![".git", "target", "results"]
-                .iter()
-                .any(|skipped| name == *skipped)
-            {
+            let is_made = SKIPPED.iter().any(|skipped| name == *skipped);
+            if !is_made {
                 found.extend(files_below(&path, extension)?);
             }
         } else if path.extension() == Some(extension) {
@@ -117,10 +108,11 @@ fn files_below(folder: &Path, extension: &OsStr) -> anyhow::Result<Vec<PathBuf>>
     Ok(found)
 }
 
-fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let listed = fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
-    let paths: Result<_, _> = listed
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect();
-    Ok(paths?)
+    let mut paths = Vec::new();
+    for entry in listed {
+        paths.push(entry?.path());
+    }
+    Ok(paths)
 }

@@ -2,19 +2,19 @@
 
 use super::files_below;
 use super::source::{Measured, Source};
-use anyhow::Context as _;
+use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
 /// The path of a module inside its crate; empty for the root.
-pub(super) type ModulePath = Vec<String>;
+pub type ModulePath = Vec<String>;
 
 /// A crate: its modules with their sources, one a file.
-pub(super) struct Crate {
-    pub(super) name: String,
-    pub(super) modules: BTreeMap<ModulePath, Source>,
+pub struct Crate {
+    pub name: String,
+    pub modules: BTreeMap<ModulePath, Source>,
     measured: Measured,
 }
 
@@ -23,7 +23,7 @@ impl Crate {
     ///
     /// # Errors
     /// A file cannot be read.
-    pub(super) fn read(folder: &Path) -> anyhow::Result<Crate> {
+    pub fn read(folder: &Path) -> Result<Crate> {
         let name = folder
             .file_name()
             .unwrap_or_default()
@@ -49,13 +49,13 @@ impl Crate {
         })
     }
 
-    pub(super) fn measured(&self) -> &Measured {
+    pub fn measured(&self) -> &Measured {
         &self.measured
     }
 
     /// The module that defines what `path` names as seen from `module`. `None` outside of the crate, and for names of the
     /// module itself.
-    pub(super) fn definer(&self, module: &ModulePath, path: &[String]) -> Option<ModulePath> {
+    pub fn definer(&self, module: &ModulePath, path: &[String]) -> Option<ModulePath> {
         let absolute = self.absolute(module, path)?;
         self.follow(absolute, 0).filter(|found| found != module)
     }
@@ -104,7 +104,7 @@ impl Crate {
     }
 
     /// The file of a module, as it is written in reports.
-    pub(super) fn shown(&self, module: &ModulePath) -> String {
+    pub fn shown(&self, module: &ModulePath) -> String {
         format!("{}::{}", self.name, module.join("::"))
     }
 }

@@ -3,7 +3,7 @@
 
 /// Sizes of functions and the number of named closures, of a file or of many.
 #[derive(Default)]
-pub(super) struct Measured {
+pub struct Measured {
     /// Lines of code, without blank lines and comments.
     lines: usize,
     closures: usize,
@@ -12,7 +12,7 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    pub(super) fn sum<'a>(parts: impl Iterator<Item = &'a Measured>) -> Measured {
+    pub fn sum<'a>(parts: impl Iterator<Item = &'a Measured>) -> Measured {
         let mut sum = Measured::default();
         for part in parts {
             sum.lines += part.lines;
@@ -24,40 +24,40 @@ impl Measured {
     }
 
     /// The longest functions, the longest first.
-    pub(super) fn longest(&self, number: usize) -> impl Iterator<Item = &(usize, String)> {
+    pub fn longest(&self, number: usize) -> impl Iterator<Item = &(usize, String)> {
         self.functions.iter().rev().take(number)
     }
 
     /// Lines that so many per cent of the functions do not exceed. Only of a sum.
-    pub(super) fn percentile(&self, percent: usize) -> usize {
+    pub fn percentile(&self, percent: usize) -> usize {
         let last = self.functions.len().saturating_sub(1);
         let function = self.functions.get(last * percent / 100);
         function.map_or(0, |(lines, _)| *lines)
     }
 
-    pub(super) fn closures_per_thousand(&self) -> f64 {
+    pub fn closures_per_thousand(&self) -> f64 {
         1000.0 * self.closures as f64 / self.lines.max(1) as f64
     }
 }
 
 /// A name that a file makes visible under another path: `pub use child::Name`.
-pub(super) struct ReExport {
-    pub(super) name: String,
-    pub(super) path: Vec<String>,
+pub struct ReExport {
+    pub name: String,
+    pub path: Vec<String>,
 }
 
 /// What a file says.
 #[derive(Default)]
-pub(super) struct Source {
-    pub(super) measured: Measured,
+pub struct Source {
+    pub measured: Measured,
     /// Paths that it imports or names, by their segments.
-    pub(super) paths: Vec<Vec<String>>,
-    pub(super) re_exports: Vec<ReExport>,
+    pub paths: Vec<Vec<String>>,
+    pub re_exports: Vec<ReExport>,
 }
 
 impl Source {
     /// Reads a file; `file` is its name for reports.
-    pub(super) fn parse(file: &str, text: &str) -> Source {
+    pub fn parse(file: &str, text: &str) -> Source {
         let lines = without_tests(text);
         let mut source = Source::default();
         source.measure(file, &lines);
@@ -155,13 +155,16 @@ fn names_closure(line: &str) -> bool {
 /// The name of the function that begins on a line.
 fn function_name(line: &str) -> Option<&str> {
     let (before, after) = line.split_once("fn ")?;
-    let qualifiers = ["const", "async", "unsafe", "extern", "\"C\"", "pub"];
-    let begins = before.split_whitespace().all(|word| {
-        let word = word.split('(').next().unwrap_or(word);
-        qualifiers.contains(&word) || word == "in" || word.ends_with(')')
-    });
+    let begins = before.split_whitespace().all(is_qualifier);
     let end = after.find(|c: char| !is_name(c))?;
     (begins && end > 0).then(|| &after[..end])
+}
+
+/// Whether a word can stand before `fn`.
+fn is_qualifier(word: &str) -> bool {
+    let name = word.split('(').next().unwrap_or(word);
+    let is_known = ["const", "async", "unsafe", "extern", "\"C\"", "pub"].contains(&name);
+    is_known || word == "in" || word.ends_with(')')
 }
 
 /// Lines from the first to the closing brace of the same indent.
@@ -191,9 +194,8 @@ fn import_of(line: &str) -> Option<(bool, &str)> {
 fn paths_in(line: &str) -> impl Iterator<Item = Vec<String>> {
     let code = line.split("//").next().unwrap_or(line);
     let words = code.split(|c: char| !is_name(c) && c != ':');
-    words
-        .filter(|word| word.contains("::"))
-        .map(|word| word.split("::").map(str::to_owned).collect())
+    let paths = words.filter(|word| word.contains("::"));
+    paths.map(|path| path.split("::").map(str::to_owned).collect())
 }
 
 /// Each path of an import tree, with the name under which it is visible.
@@ -207,22 +209,26 @@ fn flatten(tree: &str, above: &[String], found: &mut Vec<(Vec<String>, String)>)
         }
         return;
     }
-    let (path, name) = tree.split_once(" as ").unwrap_or((tree, ""));
-    let path = extend(above, path);
-    let own = path.last().cloned().unwrap_or_default();
-    let name = if name.is_empty() {
-        own
-    } else {
-        name.to_owned()
+    let Some((path, name)) = tree.split_once(" as ") else {
+        let path = extend(above, tree);
+        let name = path.last().cloned().unwrap_or_default();
+        found.push((path, name));
+        return;
     };
-    found.push((path, name));
+    found.push((extend(above, path), name.to_owned()));
 }
 
 fn extend(above: &[String], path: &str) -> Vec<String> {
-    let segments = path.split("::").filter(|segment| !segment.is_empty());
-    let is_itself = !above.is_empty() && path == "self";
-    let further = segments.filter(|_| !is_itself).map(str::to_owned);
-    above.iter().cloned().chain(further).collect()
+    let mut whole = above.to_vec();
+    if path == "self" && !above.is_empty() {
+        return whole;
+    }
+    for segment in path.split("::") {
+        if !segment.is_empty() {
+            whole.push(segment.to_owned());
+        }
+    }
+    whole
 }
 
 /// The parts between the commas of a group, whatever groups they hold themselves.

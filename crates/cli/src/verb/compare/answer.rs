@@ -3,12 +3,12 @@
 use super::args::{CompareArgs, CompareFormat};
 use crate::exit::Exit;
 use crate::input::told;
+use crate::print::{print, width};
 use crate::stderr;
 use crate::whole_file::write_whole;
+use anyhow::Result;
 use cosched_experiments::comparison::{Answer, Store, csv, json, markdown, text};
 use cosched_report::count;
-use cosched_run::width_of;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Columns of the text in the folder.
@@ -18,14 +18,10 @@ const WIDTH: usize = 100;
 ///
 /// # Errors
 /// It can't be written, or a record can't be read.
-pub(super) fn show(
-    args: &CompareArgs,
-    store: &Store,
-    mut answer: Answer,
-) -> anyhow::Result<ExitCode> {
+pub fn show(args: &CompareArgs, store: &Store, mut answer: Answer) -> Result<ExitCode> {
     answer.notes.extend(store.solo_doubts());
     write(store, &answer)?;
-    print(args.format, &answer)?;
+    print_in(args.format, &answer)?;
     if !args.quiet {
         stderr::say(format_args!(
             "cosched: {} and the answer in five forms are in {}",
@@ -42,7 +38,7 @@ pub(super) fn show(
 }
 
 /// Writes the answer in all forms beside the runs.
-fn write(store: &Store, answer: &Answer) -> anyhow::Result<()> {
+fn write(store: &Store, answer: &Answer) -> Result<()> {
     let page =
         cosched_page::comparison_page(&crate::verb::report::comparison::view(store, answer)?);
     let forms = [
@@ -58,14 +54,13 @@ fn write(store: &Store, answer: &Answer) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print(format: CompareFormat, answer: &Answer) -> anyhow::Result<()> {
+fn print_in(format: CompareFormat, answer: &Answer) -> Result<()> {
     let text = match format {
-        CompareFormat::Text => text(answer, width_of(std::io::stdout())),
+        CompareFormat::Text => text(answer, width()),
         CompareFormat::Markdown => markdown(answer),
         CompareFormat::Csv => csv(answer),
         CompareFormat::Json => json(answer),
     };
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    Ok(out.flush()?)
+    print(text)?;
+    Ok(())
 }

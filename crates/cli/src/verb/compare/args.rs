@@ -13,51 +13,66 @@ const EXAMPLES: &str = "cosched compare jobs.toml --policies linux,fifo,even --r
 ///
 /// Each block runs every candidate once with every mix, in random order. Candidates are compared within blocks, so a slow
 /// hour of the machine affects all of them. Intervals are 95 % intervals.
-#[derive(Args, Debug)]
+#[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct CompareArgs {
+pub struct CompareArgs {
     /// Mix files (TOML); `cosched man mix-file` explains them
     #[arg(required = true)]
-    pub(crate) mixes: Vec<PathBuf>,
+    pub mixes: Vec<PathBuf>,
 
     /// Policies to compare, as in linux,fifo,even
-    #[arg(short, long, value_name = "P,...", value_delimiter = ',', value_parser = Offered(spec::policy_names), hide_possible_values = true)]
-    pub(crate) policies: Vec<String>,
+    #[arg(
+        short,
+        long,
+        value_name = "P,...",
+        value_delimiter = ',',
+        value_parser = Offered(spec::policy_names),
+        hide_possible_values = true
+    )]
+    pub policies: Vec<String>,
 
     /// Another program that runs the same batch, as in parallel='parallel -j4 < jobs'; repeatable
     ///
     /// A shell runs it as one job. Only its time is compared.
     #[arg(long, value_name = "NAME=CMD", value_parser = candidate)]
-    pub(crate) candidate: Vec<(String, String)>,
+    pub candidate: Vec<(String, String)>,
 
     /// Values of a parameter, as in quantum_s=0.1,0.2: compare each policy that has it with each value
     #[arg(long = "param", value_name = "NAME=X,...", value_parser = name_value)]
-    pub(crate) params: Vec<(String, String)>,
+    pub params: Vec<(String, String)>,
 
     /// Candidate that the others are compared with [default: linux if present, else the first]
     #[arg(long, value_name = "NAME")]
-    pub(crate) baseline: Option<String>,
+    pub baseline: Option<String>,
 
     /// Number of blocks
-    #[arg(short, long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=9999))]
-    pub(crate) reps: u32,
-
-    /// Blocks before the first that counts
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=99), hide_short_help = true)]
-    pub(crate) warmup: u32,
+    #[arg(
+        short,
+        long,
+        value_name = "N",
+        default_value_t = 7,
+        value_parser = clap::value_parser!(u32).range(1..=9999)
+    )]
+    pub reps: u32,
 
     /// Metrics to judge, as in turnaround_s,stp: see `cosched list metrics` [default: turnaround_s, unfairness, antt and
     /// energy_j, where they are known]
     #[arg(long = "metric", value_name = "M,...", value_delimiter = ',')]
-    pub(crate) metrics: Vec<String>,
+    pub metrics: Vec<String>,
 
     /// Solo runs of each job on this machine, for slowdowns; 0 for none [default: 3]
     #[arg(long, value_name = "N", hide_short_help = true)]
-    pub(crate) solo_runs: Option<u32>,
+    pub solo_runs: Option<u32>,
 
     /// Seed of the order and of the first block; each block adds 1
-    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
-    pub(crate) seed: u64,
+    #[arg(
+        long,
+        default_value_t = 1,
+        value_name = "N",
+        allow_negative_numbers = true,
+        value_parser = seed
+    )]
+    pub seed: u64,
 
     /// Simulate this machine; `host` is the real one
     #[arg(
@@ -67,27 +82,27 @@ pub(crate) struct CompareArgs {
         value_name = "NAME|FILE"
     )]
     #[arg(value_parser = Offered(spec::machine_names), hide_possible_values = true)]
-    pub(crate) on: String,
+    pub on: String,
 
     /// Folder for all runs and the result [default: cosched-compare/TIME-PID]
     #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
+    pub out: Option<PathBuf>,
 
     /// Output format
     #[arg(long, value_enum, default_value_t = CompareFormat::Text, value_name = "FORMAT")]
-    pub(crate) format: CompareFormat,
+    pub format: CompareFormat,
 
     /// Show no progress
     #[arg(short, long)]
-    pub(crate) quiet: bool,
+    pub quiet: bool,
 
     /// Further options of each `cosched run`, as in -- --cpus 0-3 -j 8
     #[arg(last = true, value_name = "RUN OPTIONS", allow_hyphen_values = true)]
-    pub(crate) options: Vec<String>,
+    pub options: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CompareFormat {
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CompareFormat {
     /// Tables for people
     Text,
     /// A Markdown document

@@ -4,7 +4,7 @@
 
 use super::user::{User, interrupted};
 use crate::exit::{Exit, Failure};
-use anyhow::Context as _;
+use anyhow::{Context as _, Result};
 use cosched_linux::orphans::{Orphan, end_left_by};
 use cosched_linux::root::Root;
 use cosched_linux::{Interrupt, settle_child};
@@ -38,22 +38,17 @@ const GRACE: Duration = Duration::from_secs(2);
 const STOPS: Duration = Duration::from_secs(30);
 
 /// How a run ended.
-pub(super) struct Ended {
-    pub(super) status: ExitStatus,
+pub struct Ended {
+    pub status: ExitStatus,
     /// What it wrote to standard error.
-    pub(super) errors: String,
+    pub errors: String,
 }
 
 /// Runs a `cosched run` to its end. `what` names it; `line` is the progress meanwhile.
 ///
 /// # Errors
 /// It could not be started, it was killed, or the user interrupted it.
-pub(super) fn run(
-    mut command: Command,
-    what: &str,
-    line: &str,
-    user: &User,
-) -> anyhow::Result<Ended> {
+pub fn run(mut command: Command, what: &str, line: &str, user: &User) -> Result<Ended> {
     // A pipe would have to be emptied meanwhile.
     let mut errors = File::from(memfd_create("errors", MemfdFlags::CLOEXEC)?);
     command
@@ -174,7 +169,8 @@ fn killed(status: ExitStatus, what: &str, (ended, live): (Vec<Orphan>, Vec<Orpha
             "; this user can't end its jobs {names}: end them with `cosched thaw --kill` as root"
         ));
     } else if !ended.is_empty() {
-        message.push_str(&format!("; its jobs were ended: {}", names(&ended)));
+        let names = names(&ended);
+        message.push_str(&format!("; its jobs were ended: {names}"));
     }
     Failure {
         exit: Exit::Failure,
@@ -189,7 +185,7 @@ fn names(jobs: &[Orphan]) -> String {
 
 impl Ended {
     /// The error that `cosched run` reported, with its exit code.
-    pub(super) fn failure(&self, what: &str) -> anyhow::Error {
+    pub fn failure(&self, what: &str) -> anyhow::Error {
         let exit = match self.status.code() {
             Some(2) => Exit::Usage,
             Some(3) => Exit::Incapable,

@@ -1,9 +1,10 @@
 //! What is compared, from the command line.
 
 use super::args::CompareArgs;
-use crate::exit::usage;
+use crate::exit::{OrUsage as _, usage};
 use crate::input::near::unknown;
 use crate::input::{self, spec, told};
+use anyhow::Result;
 use cosched_core::metric::{METRICS, metric};
 use cosched_core::{Params, find_policy};
 use cosched_experiments::comparison::{Candidate, Design, Means, Mix};
@@ -16,7 +17,7 @@ const USUAL: [&str; 2] = ["linux", "auto"];
 ///
 /// # Errors
 /// A file, a name or a value is wrong.
-pub(super) fn design(args: &CompareArgs) -> anyhow::Result<Design> {
+pub fn design(args: &CompareArgs) -> Result<Design> {
     let candidates = candidates(args)?;
     let baseline = baseline(args, &candidates)?;
     let on = match args.on.as_str() {
@@ -34,40 +35,37 @@ pub(super) fn design(args: &CompareArgs) -> anyhow::Result<Design> {
 }
 
 /// The position of the baseline.
-fn baseline(args: &CompareArgs, candidates: &[Candidate]) -> anyhow::Result<usize> {
-    let wanted = args.baseline.as_deref();
-    let names: Vec<&str> = candidates.iter().map(|one| one.name.as_str()).collect();
-    let found = names
-        .iter()
-        .position(|name| *name == wanted.unwrap_or("linux"));
-    match (found, wanted) {
-        (Some(at), _) => Ok(at),
-        (None, None) => Ok(0),
-        (None, Some(name)) => {
-            let problem = unknown("candidate", name, &names);
-            Err(usage(format!("--baseline: {problem}")))
+fn baseline(args: &CompareArgs, candidates: &[Candidate]) -> Result<usize> {
+    let wanted = args.baseline.as_deref().unwrap_or("linux");
+    for (at, candidate) in candidates.iter().enumerate() {
+        if candidate.name == wanted {
+            return Ok(at);
         }
     }
+    if args.baseline.is_none() {
+        return Ok(0);
+    }
+    let names: Vec<&str> = candidates.iter().map(|one| &*one.name).collect();
+    let problem = unknown("candidate", wanted, &names);
+    Err(usage(format!("--baseline: {problem}")))
 }
 
 /// The whole path of a file, as text.
-fn whole(file: &Path) -> anyhow::Result<String> {
-    input::absolute(file)
-        .into_os_string()
-        .into_string()
-        .map_err(|_| {
-            usage(format!(
-                "{}: its name is no UTF-8; give it another",
-                told(file)
-            ))
-        })
+fn whole(file: &Path) -> Result<String> {
+    match input::absolute(file).into_os_string().into_string() {
+        Ok(name) => Ok(name),
+        Err(_) => {
+            let file = told(file);
+            Err(usage(format!("{file}: its name is no UTF-8")))
+        }
+    }
 }
 
 /// Checks the name of a metric.
 ///
 /// # Errors
 /// There is none of that name.
-pub(super) fn check_metric(name: &str) -> anyhow::Result<()> {
+pub fn check_metric(name: &str) -> Result<()> {
     if metric(name).is_some() {
         return Ok(());
     }
@@ -79,7 +77,7 @@ pub(super) fn check_metric(name: &str) -> anyhow::Result<()> {
 }
 
 /// The mix files, each with a name of its own.
-fn mixes(files: &[PathBuf]) -> anyhow::Result<Vec<Mix>> {
+fn mixes(files: &[PathBuf]) -> Result<Vec<Mix>> {
     let mut mixes: Vec<Mix> = Vec::new();
     for file in files {
         input::read_mix(file).map_err(|error| {
@@ -101,7 +99,7 @@ fn mixes(files: &[PathBuf]) -> anyhow::Result<Vec<Mix>> {
 }
 
 /// All candidates: policies with the values of their parameters, and other programs.
-fn candidates(args: &CompareArgs) -> anyhow::Result<Vec<Candidate>> {
+fn candidates(args: &CompareArgs) -> Result<Vec<Candidate>> {
     let policies = policies(args)?;
     check_params(args, &policies)?;
     let mut all: Vec<Candidate> = Vec::new();
@@ -122,7 +120,7 @@ fn candidates(args: &CompareArgs) -> anyhow::Result<Vec<Candidate>> {
 }
 
 /// The names of the policies.
-fn policies(args: &CompareArgs) -> anyhow::Result<Vec<&str>> {
+fn policies(args: &CompareArgs) -> Result<Vec<&str>> {
     if args.policies.is_empty() {
         let usual = if args.candidate.is_empty() {
             &USUAL[..]
@@ -149,11 +147,11 @@ fn has_param(policy: &str, name: &str) -> bool {
 }
 
 /// Checks that each parameter is one of some policy.
-fn check_params(args: &CompareArgs, policies: &[&str]) -> anyhow::Result<()> {
+fn check_params(args: &CompareArgs, policies: &[&str]) -> Result<()> {
     for (name, _) in &args.params {
         if !policies.iter().any(|policy| has_param(policy, name)) {
             return Err(usage(format!(
-                "--param: none of the policies has a parameter `{name}`; `cosched list policies NAME` shows them"
+                "--param: none of the policies has a parameter `{name}`; see `cosched list policies NAME`"
             )));
         }
     }
@@ -161,7 +159,7 @@ fn check_params(args: &CompareArgs, policies: &[&str]) -> anyhow::Result<()> {
 }
 
 /// A policy with each combination of the values of its parameters.
-fn swept(policy: &str, params: &[(String, String)]) -> anyhow::Result<Vec<Candidate>> {
+fn swept(policy: &str, params: &[(String, String)]) -> Result<Vec<Candidate>> {
     let mut all = vec![Candidate::policy(policy)];
     for (name, values) in params {
         let Some(entry) = find_policy(policy).filter(|_| has_param(policy, name)) else {
@@ -171,7 +169,7 @@ fn swept(policy: &str, params: &[(String, String)]) -> anyhow::Result<Vec<Candid
         for value in &values {
             let setting = [(name.clone(), (*value).to_owned())];
             Params::resolve(entry.name, entry.params, &setting)
-                .map_err(|error| usage(format!("--param {name}: {error}")))?;
+                .or_usage_in(format!("--param {name}"))?;
         }
         all = all
             .iter()
@@ -182,7 +180,7 @@ fn swept(policy: &str, params: &[(String, String)]) -> anyhow::Result<Vec<Candid
 }
 
 /// Checks that there are at least two candidates, each with a name of its own.
-fn check_names(all: &[Candidate]) -> anyhow::Result<()> {
+fn check_names(all: &[Candidate]) -> Result<()> {
     for (at, one) in all.iter().enumerate() {
         if all[..at].iter().any(|other| other.name == one.name) {
             return Err(usage(format!(
@@ -199,22 +197,20 @@ fn check_names(all: &[Candidate]) -> anyhow::Result<()> {
         format!("linux,{name}")
     };
     Err(usage(format!(
-        "there is only one candidate, {name}; name what it is compared with, as in --policies {both}"
+        "there is only one candidate, {name}; name another, as in --policies {both}"
     )))
 }
 
 /// Checks that a command can be compared: it is a real program that runs one batch.
-fn check_command(args: &CompareArgs, name: &str) -> anyhow::Result<()> {
+fn check_command(args: &CompareArgs, name: &str) -> Result<()> {
     if args.on != "host" {
         return Err(usage(format!(
-            "--candidate {name}: a command runs real programs, and --on {} simulates them; leave one of them out",
-            told(&args.on)
+            "--candidate {name}: a command can't run in a simulation; leave --on out"
         )));
     }
     if args.mixes.len() > 1 {
         return Err(usage(format!(
-            "--candidate {name}: it runs one batch, and there are {} mixes; compare one mix at a time",
-            args.mixes.len()
+            "--candidate {name}: a command runs one batch; compare one mix at a time"
         )));
     }
     Ok(())

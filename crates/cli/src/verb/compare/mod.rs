@@ -16,10 +16,10 @@ mod solo;
 mod user;
 
 use crate::exit::usage;
-use crate::input::{absolute, told};
+use crate::input::{absolute, quote, read_mix, told};
 use crate::whole_file::write_whole;
-use anyhow::Context as _;
-pub(crate) use args::CompareArgs;
+use anyhow::{Context as _, Result};
+pub use args::CompareArgs;
 use cosched_experiments::comparison::{
     Answer, COMPARE_SCHEMA, COMPARISON_FILE, Design, Manifest, Means, Outcome, Store, Trial,
 };
@@ -34,7 +34,7 @@ use user::User;
 /// The default of `--solo-runs`.
 const SOLO_RUNS: u32 = 3;
 
-pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: CompareArgs) -> Result<ExitCode> {
     cosched_linux::settle_signals();
     let design = design::design(&args)?;
     check(&args, &design)?;
@@ -61,43 +61,28 @@ pub(crate) fn run(args: CompareArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Makes all runs, and adds their outcomes.
-fn make(
-    args: &CompareArgs,
-    runs: &RealRuns<'_>,
-    outcomes: &mut Vec<Outcome>,
-) -> anyhow::Result<()> {
+fn make(args: &CompareArgs, runs: &RealRuns<'_>, outcomes: &mut Vec<Outcome>) -> Result<()> {
     let design = runs.design;
-    let counted: Vec<Trial> = (1..=args.reps)
-        .flat_map(|block| design.block(block))
-        .collect();
+    let mut trials: Vec<Trial> = Vec::new();
+    for block in 1..=args.reps {
+        trials.extend(design.block(block));
+    }
     if design.is_simulated() {
-        return simulated::make(design, runs.store, runs.user, counted, outcomes);
+        return simulated::make(design, runs.store, runs.user, trials, outcomes);
     }
     runs.measure_alone(args.solo_runs.unwrap_or(SOLO_RUNS))?;
-    for _ in 0..args.warmup {
-        runs.make(&design.block(0), &mut Vec::new())?;
-        std::fs::remove_dir_all(runs.store.block(0))?;
-    }
-    runs.make(&counted, outcomes)
+    runs.make(&trials, outcomes)
 }
 
 /// Checks what the options ask for.
-fn check(args: &CompareArgs, design: &Design) -> anyhow::Result<()> {
-    args.metrics
-        .iter()
-        .try_for_each(|name| design::check_metric(name))?;
-    options::check(&args.options)?;
-    if !design.is_simulated() {
-        return Ok(());
+fn check(args: &CompareArgs, design: &Design) -> Result<()> {
+    for name in &args.metrics {
+        design::check_metric(name)?;
     }
-    if args.solo_runs.is_some() {
+    options::check(&args.options)?;
+    if design.is_simulated() && args.solo_runs.is_some() {
         return Err(usage(
             "--solo-runs: a simulation knows what jobs do alone; leave it out",
-        ));
-    }
-    if args.warmup > 0 {
-        return Err(usage(
-            "--warmup: nothing in a simulation is cold at first; leave it out",
         ));
     }
     Ok(())
@@ -105,22 +90,23 @@ fn check(args: &CompareArgs, design: &Design) -> anyhow::Result<()> {
 
 /// The absolute path of the folder.
 fn folder(args: &CompareArgs) -> PathBuf {
-    let folder = args.out.clone();
-    let folder = folder.unwrap_or_else(|| Path::new("cosched-compare").join(stamp()));
-    absolute(&folder)
+    match &args.out {
+        Some(folder) => absolute(folder),
+        None => absolute(&Path::new("cosched-compare").join(stamp())),
+    }
 }
 
 /// Makes the folder, and writes into it what is compared.
 ///
 /// # Errors
 /// The folder is not empty, or can't be written.
-fn begin(args: &CompareArgs, store: &Store, design: &Design) -> anyhow::Result<Manifest> {
+fn begin(args: &CompareArgs, store: &Store, design: &Design) -> Result<Manifest> {
     let folder = store.folder();
-    create_dir_all(folder).with_context(|| format!("can't make {}", told(folder)))?;
+    make_folder(folder)?;
     if folder.read_dir()?.next().is_some() {
+        let folder = told(folder);
         return Err(usage(format!(
-            "--out {}: it is not empty; name a new folder",
-            told(folder)
+            "--out {folder}: it is not empty; name a new folder"
         )));
     }
     let manifest = Manifest {
@@ -140,21 +126,27 @@ fn begin(args: &CompareArgs, store: &Store, design: &Design) -> anyhow::Result<M
     Ok(manifest)
 }
 
+fn make_folder(folder: &Path) -> Result<()> {
+    create_dir_all(folder).with_context(|| format!("can't make {}", told(folder)))
+}
+
 /// The words of this command, as a shell takes them.
 fn command_line() -> Vec<String> {
-    std::env::args_os()
-        .map(|word| crate::input::quote(word.as_encoded_bytes()))
-        .collect()
+    let mut words = Vec::new();
+    for word in std::env::args_os() {
+        words.push(quote(word.as_encoded_bytes()));
+    }
+    words
 }
 
 /// Keeps the mixes as they are, and makes one of each command.
-fn write_mixes(store: &Store, design: &Design) -> anyhow::Result<()> {
+fn write_mixes(store: &Store, design: &Design) -> Result<()> {
     let folders = [store.mix(0), store.command(0), store.solo(0)];
     for folder in folders.iter().filter_map(|file| file.parent()) {
-        create_dir_all(folder).with_context(|| format!("can't make {}", told(folder)))?;
+        make_folder(folder)?;
     }
     for (at, mix) in design.mixes.iter().enumerate() {
-        let text = crate::input::read_mix(Path::new(&mix.file))?;
+        let text = read_mix(Path::new(&mix.file))?;
         write_whole(&store.mix(at), text.as_bytes())?;
     }
     for (at, candidate) in design.candidates.iter().enumerate() {

@@ -1,7 +1,8 @@
 //! The command lines of the runs of a comparison.
 
-use crate::exit::usage;
+use crate::exit::{OrUsage as _, usage};
 use crate::verb::run::RunArgs;
+use anyhow::Result;
 use clap::builder::Resettable;
 use clap::parser::ValueSource;
 use clap::{Args as _, Command, FromArgMatches as _};
@@ -31,22 +32,20 @@ const NOT_HERE: [(&str, &str); 12] = [
 ///
 /// # Errors
 /// They are no options of `cosched run`, or one of them is not for comparisons.
-pub(super) fn check(options: &[String]) -> anyhow::Result<()> {
+pub fn check(options: &[String]) -> Result<()> {
     // The runs check what variables say.
     let run = RunArgs::augment_args(Command::new("cosched run"))
         .disable_help_flag(true)
         .mut_args(|arg| arg.env(Resettable::Reset));
-    let words = std::iter::once("cosched run").chain(options.iter().map(String::as_str));
-    let given = run.try_get_matches_from(words).map_err(|error| {
-        usage(format!(
-            "options behind `--`: {}",
-            first_words(&error.to_string())
-        ))
-    })?;
+    let mut words = vec!["cosched run".into()];
+    add(&mut words, options);
+    let given = run.try_get_matches_from(words);
+    let given = given.map_err(|error| first_words(&error.to_string()));
+    let given = given.or_usage_in("options behind `--`")?;
     for (id, name) in NOT_HERE {
         if given.value_source(id) == Some(ValueSource::CommandLine) {
             return Err(usage(format!(
-                "{name} behind `--`: a comparison sets it itself, or has no use for it; leave it out, or give it before `--`"
+                "{name} behind `--`: leave it out, or give it before `--`"
             )));
         }
     }
@@ -56,71 +55,77 @@ pub(super) fn check(options: &[String]) -> anyhow::Result<()> {
 /// What is wrong, without how to call `cosched run`.
 fn first_words(error: &str) -> String {
     let text = error.split("\n\nUsage:").next().unwrap_or(error);
-    let lines: Vec<&str> = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
-        .collect();
+    let mut lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.retain(|line| !line.is_empty() && !line.starts_with("For more information"));
     let text = lines.join("; ");
     text.strip_prefix("error: ").unwrap_or(&text).to_owned()
 }
 
 /// The words of `cosched run` for a run of a comparison.
-pub(super) fn words(design: &Design, store: &Store, trial: Trial) -> Vec<OsString> {
+pub fn words(design: &Design, store: &Store, trial: Trial) -> Vec<OsString> {
     let logs = store.run(trial);
     let seed = design.seed_of(trial.block).to_string();
     match &design.candidates[trial.candidate].means {
         Means::Policy { policy, params } => {
-            let mut words = start(design.mixes[trial.mix].file.as_ref(), &logs);
-            words.extend(["--seed", &seed, "--on", &design.on, "--policy", policy].map(Into::into));
+            let mix = &design.mixes[trial.mix];
+            let mut words = start(mix.file.as_ref(), &logs);
+            add(&mut words, &["--seed", &seed]);
+            add(&mut words, &["--on", &design.on]);
+            add(&mut words, &["--policy", policy]);
             for (name, value) in params {
-                words.extend(["--param".into(), format!("{name}={value}").into()]);
+                add(&mut words, &["--param", &format!("{name}={value}")]);
             }
-            words.extend(design.options.iter().map(OsString::from));
+            add(&mut words, &design.options);
             words
         }
         // One job under the kernel's scheduler, so that it is measured, suspended and ended as other runs are.
         Means::Command(_) => {
             let mut words = start(&store.command(trial.candidate), &logs);
-            let plain = ["--on", "host", "--policy", "linux", "--cpus-per-job", "all"];
-            words.extend(["--seed", &seed].into_iter().chain(plain).map(Into::into));
+            add(&mut words, &["--seed", &seed]);
+            add(&mut words, &["--on", "host"]);
+            add(&mut words, &["--policy", "linux"]);
+            add(&mut words, &["--cpus-per-job", "all"]);
             words
         }
     }
 }
 
 /// The first words of all runs.
-pub(super) fn start(mix: &Path, logs: &Path) -> Vec<OsString> {
+pub fn start(mix: &Path, logs: &Path) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec!["run".into(), mix.into()];
-    words.extend(["--quiet", "--history", "off", "--logs"].map(OsString::from));
+    add(&mut words, &["--quiet", "--history", "off", "--logs"]);
     words.push(logs.into());
     words
+}
+
+pub fn add(words: &mut Vec<OsString>, more: &[impl AsRef<str>]) {
+    for word in more {
+        words.push(word.as_ref().into());
+    }
 }
 
 /// The options of a run with these words.
 ///
 /// # Errors
 /// The words, or variables that stand for options, are wrong.
-pub(super) fn run_options(words: Vec<OsString>) -> anyhow::Result<RunOptions> {
-    // What COSCHED_SOLO asks for is meant for other runs.
-    let run = RunArgs::augment_args(Command::new("run"))
-        .mut_arg("solo", |arg| arg.env(Resettable::Reset));
-    let parsed = run.try_get_matches_from(words).and_then(|given| {
-        let mut args = RunArgs::from_arg_matches(&given)?;
-        args.forget_habits(&given);
-        Ok(args)
-    });
-    let args = parsed.map_err(|error| usage(first_words(&error.to_string())))?;
+pub fn run_options(words: Vec<OsString>) -> Result<RunOptions> {
+    let args = parse(words).map_err(|error| usage(first_words(&error.to_string())))?;
     args.options()
 }
 
+fn parse(words: Vec<OsString>) -> Result<RunArgs, clap::Error> {
+    let run = RunArgs::augment_args(Command::new("run"));
+    let given = run.try_get_matches_from(words)?;
+    let mut args = RunArgs::from_arg_matches(&given)?;
+    args.forget_habits(&given);
+    Ok(args)
+}
+
 /// The name of a run for the user.
-pub(super) fn name(design: &Design, trial: Trial) -> String {
-    format!(
-        "{} with {}",
-        visible(&design.candidates[trial.candidate].name),
-        visible(&design.mixes[trial.mix].name)
-    )
+pub fn name(design: &Design, trial: Trial) -> String {
+    let candidate = visible(&design.candidates[trial.candidate].name);
+    let mix = visible(&design.mixes[trial.mix].name);
+    format!("{candidate} with {mix}")
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::child;
 use super::options::{name, words};
 use super::user::{Progress, User};
 use crate::whole_file::read_own;
+use anyhow::Result;
 use cosched_experiments::comparison::{Design, Means, Outcome, RUN_FILE, Store, Trial};
 use cosched_report::Record;
 use std::ffi::OsString;
@@ -12,10 +13,10 @@ use std::path::Path;
 use std::process::Command;
 
 /// What makes the runs.
-pub(super) struct RealRuns<'a> {
-    pub(super) design: &'a Design,
-    pub(super) store: &'a Store,
-    pub(super) user: &'a User,
+pub struct RealRuns<'a> {
+    pub design: &'a Design,
+    pub store: &'a Store,
+    pub user: &'a User,
 }
 
 impl RealRuns<'_> {
@@ -23,7 +24,7 @@ impl RealRuns<'_> {
     ///
     /// # Errors
     /// One of them can't run here.
-    pub(super) fn check(&self) -> anyhow::Result<()> {
+    pub fn check(&self) -> Result<()> {
         for trial in self.design.block(1) {
             let candidate = &self.design.candidates[trial.candidate];
             if matches!(candidate.means, Means::Command(_)) {
@@ -44,7 +45,7 @@ impl RealRuns<'_> {
     ///
     /// # Errors
     /// A run could not be made, or the user interrupted it.
-    pub(super) fn make(&self, trials: &[Trial], outcomes: &mut Vec<Outcome>) -> anyhow::Result<()> {
+    pub fn make(&self, trials: &[Trial], outcomes: &mut Vec<Outcome>) -> Result<()> {
         let progress = Progress::new(trials.len());
         for (done, &trial) in trials.iter().enumerate() {
             outcomes.extend(self.run(trial, &progress.line(done))?);
@@ -52,7 +53,7 @@ impl RealRuns<'_> {
         Ok(())
     }
 
-    fn run(&self, trial: Trial, progress: &str) -> anyhow::Result<Option<Outcome>> {
+    fn run(&self, trial: Trial, progress: &str) -> Result<Option<Outcome>> {
         let what = name(self.design, trial);
         let mut command = self.command(words(self.design, self.store, trial));
         let solo = self.store.solo(trial.mix);
@@ -70,11 +71,9 @@ impl RealRuns<'_> {
     }
 
     /// A `cosched run` with these words.
-    pub(super) fn command(&self, words: Vec<OsString>) -> Command {
+    pub fn command(&self, words: Vec<OsString>) -> Command {
         let mut command = Command::new("/proc/self/exe");
         command.arg0("cosched").args(words);
-        // What it asks for is meant for other runs.
-        command.env_remove("COSCHED_SOLO");
         command
     }
 }

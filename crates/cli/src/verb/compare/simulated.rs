@@ -4,6 +4,7 @@ use super::options::{name, run_options, words};
 use super::user::{Progress, User, interrupted};
 use crate::exit::{self, Exit, Failure};
 use crate::run_files::SERIES;
+use anyhow::Result;
 use cosched_experiments::comparison::{Design, Outcome, SHOWN_BLOCK, Store, Trial};
 use cosched_linux::Interrupt;
 use cosched_run::RunOptions;
@@ -24,19 +25,19 @@ struct Queue {
     next: AtomicUsize,
 }
 
-type Made = anyhow::Result<Option<Outcome>>;
+type Made = Result<Option<Outcome>>;
 
 /// Makes these runs, and adds their outcomes. The threads of an interrupted comparison end with the process.
 ///
 /// # Errors
 /// A run could not be made, or the user interrupted it.
-pub(super) fn make(
+pub fn make(
     design: &Design,
     store: &Store,
     user: &User,
     trials: Vec<Trial>,
     outcomes: &mut Vec<Outcome>,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     let progress = Progress::new(trials.len());
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let queue = Arc::new(Queue {
@@ -70,7 +71,7 @@ fn collect(
     progress: &Progress,
     user: &User,
     outcomes: &mut Vec<Outcome>,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     loop {
         match made.recv_timeout(LOOK) {
             Ok(outcome) => outcomes.extend(outcome?),

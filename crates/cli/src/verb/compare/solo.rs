@@ -1,10 +1,10 @@
 //! Times of jobs alone, for their slowdowns: measured several times before the blocks.
 
 use super::child;
-use super::options::start;
+use super::options::{add, start};
 use super::real::RealRuns;
 use crate::whole_file::{read_own, write_whole};
-use anyhow::Context as _;
+use anyhow::{Context as _, Result};
 use cosched_report::{SoloFile, SoloJob};
 
 impl RealRuns<'_> {
@@ -12,7 +12,7 @@ impl RealRuns<'_> {
     ///
     /// # Errors
     /// A job can't be run, or the user interrupted it.
-    pub(super) fn measure_alone(&self, times: u32) -> anyhow::Result<()> {
+    pub fn measure_alone(&self, times: u32) -> Result<()> {
         for mix in 0..self.design.mixes.len() {
             let mut files = Vec::new();
             for number in 1..=times {
@@ -25,13 +25,14 @@ impl RealRuns<'_> {
         Ok(())
     }
 
-    fn measure_mix(&self, mix: usize, number: u32, times: u32) -> anyhow::Result<SoloFile> {
+    fn measure_mix(&self, mix: usize, number: u32, times: u32) -> Result<SoloFile> {
         let of = &self.design.mixes[mix];
         let what = format!("{}, jobs alone, {number} of {times}", of.name);
         let logs = self.store.solo(mix).with_extension(number.to_string());
         let mut words = start(of.file.as_ref(), &logs);
-        words.extend(["--policy", "fifo", "--solo", "only"].map(Into::into));
-        words.extend(self.design.options.iter().map(Into::into));
+        add(&mut words, &["--policy", "fifo"]);
+        add(&mut words, &["--solo", "only"]);
+        add(&mut words, &self.design.options);
         let ended = child::run(self.command(words), &what, &what, self.user)?;
         let profiles = read_own(&logs.join("solo-profiles.json"));
         match profiles {
@@ -45,24 +46,22 @@ impl RealRuns<'_> {
 /// Of each job the measurement with the median time, and the range of the times.
 fn medians(files: &[SoloFile]) -> Option<SoloFile> {
     let first = files.first()?;
-    let disturbed = files.iter().filter(|file| file.disturbed).count() * 2 > files.len();
+    let disturbed = files.iter().filter(|file| file.disturbed).count();
     Some(SoloFile {
         jobs: first.jobs.iter().map(|job| median(job, files)).collect(),
-        disturbed,
+        disturbed: 2 * disturbed > files.len(),
         ..first.clone()
     })
 }
 
 fn median(job: &SoloJob, files: &[SoloFile]) -> SoloJob {
-    let mut all: Vec<&SoloJob> = files
-        .iter()
-        .flat_map(|file| &file.jobs)
-        .filter(|other| other.name == job.name)
-        .collect();
+    let mut all: Vec<&SoloJob> = files.iter().flat_map(|file| &file.jobs).collect();
+    all.retain(|other| other.name == job.name);
     all.sort_by(|a, b| a.time_s.total_cmp(&b.time_s));
-    let range_s = (all.len() > 1).then(|| (all[0].time_s, all[all.len() - 1].time_s));
-    SoloJob {
-        range_s,
-        ..all[(all.len() - 1) / 2].clone()
-    }
+    let mut median = all[(all.len() - 1) / 2].clone();
+    median.range_s = match all[..] {
+        [least, .., greatest] => Some((least.time_s, greatest.time_s)),
+        _ => None,
+    };
+    median
 }

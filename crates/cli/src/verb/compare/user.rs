@@ -1,21 +1,21 @@
 //! The user of a comparison, who watches its progress and may interrupt it.
 
 use crate::exit::{Exit, Failure};
-use anyhow::Context as _;
+use anyhow::{Context as _, Result};
 use cosched_linux::{Interrupt, Interrupts};
 use cosched_report::{count, seconds};
 use cosched_run::Screen;
 use std::time::Instant;
 
 /// What a comparison shows, and the signals that it gets.
-pub(super) struct User {
-    pub(super) signals: Interrupts,
-    pub(super) screen: Screen,
+pub struct User {
+    pub signals: Interrupts,
+    pub screen: Screen,
 }
 
 impl User {
     /// Holds signals back from now on.
-    pub(super) fn new(quiet: bool, is_simulated: bool) -> anyhow::Result<User> {
+    pub fn new(quiet: bool, is_simulated: bool) -> Result<User> {
         // A simulation is suspended as any other process.
         let signals = if is_simulated {
             Interrupts::hold()
@@ -29,7 +29,7 @@ impl User {
     }
 
     /// Shows what is being done, and returns a signal that has come.
-    pub(super) fn look(&self, line: &str) -> Option<Interrupt> {
+    pub fn look(&self, line: &str) -> Option<Interrupt> {
         self.screen.progress(|_| line.to_owned());
         self.screen.sign_of_life(|| line.to_owned());
         self.signals.next_signal()
@@ -37,7 +37,7 @@ impl User {
 }
 
 /// The error of a comparison that the user has ended with a signal.
-pub(super) fn interrupted(signal: i32) -> anyhow::Error {
+pub fn interrupted(signal: i32) -> anyhow::Error {
     let failure = Failure {
         exit: Exit::Signal(signal),
         message: "interrupted".to_owned(),
@@ -46,19 +46,19 @@ pub(super) fn interrupted(signal: i32) -> anyhow::Error {
 }
 
 /// Whether an error is such a one.
-pub(super) fn is_interruption(error: &anyhow::Error) -> bool {
+pub fn is_interruption(error: &anyhow::Error) -> bool {
     let failure = error.downcast_ref::<Failure>();
     failure.is_some_and(|failure| matches!(failure.exit, Exit::Signal(_)))
 }
 
 /// How many of the runs are done.
-pub(super) struct Progress {
+pub struct Progress {
     total: usize,
     began: Instant,
 }
 
 impl Progress {
-    pub(super) fn new(total: usize) -> Progress {
+    pub fn new(total: usize) -> Progress {
         Progress {
             total,
             began: Instant::now(),
@@ -66,7 +66,7 @@ impl Progress {
     }
 
     /// The progress in words, with the time that is left.
-    pub(super) fn line(&self, done: usize) -> String {
+    pub fn line(&self, done: usize) -> String {
         let total = count(self.total as u64, "run");
         if done == 0 {
             return format!("0 of {total} done");

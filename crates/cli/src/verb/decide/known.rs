@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// What was learnt of a task.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Known {
+#[derive(Clone, PartialEq, Serialize)]
+pub struct Known {
     task: TaskId,
     /// Quanta' worth of solo execution done so far.
     progress: f64,
@@ -26,7 +26,7 @@ pub(super) struct Known {
 }
 
 /// What is known of the tasks, in ascending order of their numbers.
-pub(super) fn known(snapshot: &Snapshot, decision: &Decision) -> Vec<Known> {
+pub fn known(snapshot: &Snapshot, decision: &Decision) -> Vec<Known> {
     let speeds = speeds(snapshot, decision);
     let mut all = Vec::new();
     for task in &snapshot.tasks {
@@ -47,15 +47,43 @@ pub(super) fn known(snapshot: &Snapshot, decision: &Decision) -> Vec<Known> {
     all
 }
 
+/// A thread with CPUs of its own after the decision.
+struct Runs {
+    task: TaskId,
+    /// Cycles per instruction at the speed that the task has alone.
+    solo_cpi: f64,
+    seat: Seat,
+}
+
 /// The predicted speeds of those that have CPUs of their own after the decision. Of a task with several CPUs it is the
 /// slowest of its threads.
 fn speeds(snapshot: &Snapshot, decision: &Decision) -> BTreeMap<TaskId, f64> {
-    let machine = &*snapshot.machine;
-    let mut after: BTreeMap<TaskId, &Placement> = snapshot
-        .tasks
-        .iter()
-        .filter_map(|task| Some((task.id, &task.running.as_ref()?.placement)))
-        .collect();
+    let mut all = Vec::new();
+    for (task, placement) in placements_after(snapshot, decision) {
+        add_threads(&mut all, snapshot, task, placement);
+    }
+    let seats: Vec<Seat> = all.iter().map(|one| one.seat).collect();
+    let mut prediction = Prediction::default();
+    prediction.make(&snapshot.contention, &seats);
+    let mut speeds = BTreeMap::new();
+    for (one, job) in all.iter().zip(&prediction.jobs) {
+        let speed = speeds.entry(one.task).or_insert(f64::INFINITY);
+        *speed = f64::min(*speed, one.solo_cpi / job.cpi);
+    }
+    speeds
+}
+
+/// Where each running task is once the decision is carried out.
+fn placements_after<'a>(
+    snapshot: &'a Snapshot,
+    decision: &'a Decision,
+) -> BTreeMap<TaskId, &'a Placement> {
+    let mut after = BTreeMap::new();
+    for task in &snapshot.tasks {
+        if let Some(running) = &task.running {
+            after.insert(task.id, &running.placement);
+        }
+    }
     for change in &decision.changes {
         match change {
             Change::Place {
@@ -64,37 +92,38 @@ fn speeds(snapshot: &Snapshot, decision: &Decision) -> BTreeMap<TaskId, f64> {
             Change::Stop { task } => _ = after.remove(task),
         }
     }
-    let (mut seats, mut whose) = (Vec::new(), Vec::new());
-    for (task, placement) in after {
-        let learnt = snapshot
-            .task(task)
-            .and_then(|task| task.estimates.learnt.as_ref().value());
-        let (Some(learnt), Placement::Exclusive { cpus, .. }) = (learnt, placement) else {
-            continue;
+    after
+}
+
+/// Adds the threads of a task that has CPUs of its own, if anything was learnt of it.
+fn add_threads(all: &mut Vec<Runs>, snapshot: &Snapshot, task: TaskId, placement: &Placement) {
+    let Placement::Exclusive { cpus, .. } = placement else {
+        return;
+    };
+    let Some(view) = snapshot.task(task) else {
+        return;
+    };
+    let Some(learnt) = view.estimates.learnt.as_ref().value() else {
+        return;
+    };
+    for cpu in snapshot.machine.cpus_in(cpus) {
+        let asks = *learnt.asks_on(cpu.core_type);
+        let seat = Seat {
+            asks,
+            core: cpu.core,
+            llc: cpu.llc,
+            domain: cpu.memory_domain,
         };
-        for cpu in machine.cpus_in(cpus) {
-            let asks = *learnt.asks_on(cpu.core_type);
-            seats.push(Seat {
-                asks,
-                core: cpu.core,
-                llc: cpu.llc,
-                domain: cpu.memory_domain,
-            });
-            whose.push((task, learnt.solo_ns() * asks.ghz));
-        }
+        all.push(Runs {
+            task,
+            solo_cpi: learnt.solo_ns() * asks.ghz,
+            seat,
+        });
     }
-    let mut prediction = Prediction::default();
-    prediction.make(&snapshot.contention, &seats);
-    let mut speeds = BTreeMap::new();
-    for ((task, cpi_of_equal_speed), job) in whose.into_iter().zip(&prediction.jobs) {
-        let speed = speeds.entry(task).or_insert(f64::INFINITY);
-        *speed = f64::min(*speed, cpi_of_equal_speed / job.cpi);
-    }
-    speeds
 }
 
 /// The same as lines of a table; empty if nothing is known.
-pub(super) fn text(all: &[Known], name: impl Fn(TaskId) -> String) -> String {
+pub fn text(all: &[Known], name: impl Fn(TaskId) -> String) -> String {
     let mut out = String::new();
     if all.is_empty() {
         return out;
@@ -105,20 +134,19 @@ pub(super) fn text(all: &[Known], name: impl Fn(TaskId) -> String) -> String {
         "learnt", "progress", "CPI alone", "reads/KI", "phase", "speed"
     );
     for one in all {
-        let speed = one
-            .speed
-            .map_or_else(|| "-".to_owned(), |speed| format!("{:.0} %", 100.0 * speed));
+        let name = name(one.task);
+        let progress = one.progress;
         let cpi = format!("{:.3} ±{:.1} %", one.solo_cpi, 100.0 * one.error);
-        let phase = format!("{}{}", one.phase, if one.measured { "" } else { "?" });
+        let reads = 1_000.0 * one.reads;
+        let unsure = if one.measured { "" } else { "?" };
+        let phase = format!("{}{unsure}", one.phase);
+        let speed = match one.speed {
+            Some(speed) => format!("{:.0} %", 100.0 * speed),
+            None => "-".to_owned(),
+        };
         let _ = writeln!(
             out,
-            "    {:<25} {:>9.2} {:>15} {:>9.2} {:>6} {:>7}",
-            name(one.task),
-            one.progress,
-            cpi,
-            1_000.0 * one.reads,
-            phase,
-            speed
+            "    {name:<25} {progress:>9.2} {cpi:>15} {reads:>9.2} {phase:>6} {speed:>7}"
         );
     }
     let _ = writeln!(

@@ -2,21 +2,24 @@
 
 mod known;
 
-use crate::exit::usage;
-use crate::input::near::near;
+use crate::exit::{OrUsage as _, usage};
 use crate::input::told;
-use crate::verb::run::{Format, moment, name_value, seed};
+use crate::print::{print, print_json};
+use crate::verb::run::{Format, name_value};
+use anyhow::Result;
 use clap::Args;
 use cosched_core::{
-    Absence, Capabilities, Capability, Change, Decision, Importance, Nanos, POLICIES, Params,
-    PolicyEntry, Rng, Snapshot, TaskId, check, find_policy,
+    Absence, Capabilities, Capability, Change, Decision, Importance, POLICIES, Params, Policy,
+    PolicyEntry, Purpose, Rng, Snapshot, TaskId, check, find_policy,
 };
 use cosched_report::{
     BackendKind, Event, Pick, read_event, trigger_text, visible, visible_lines, wait_text,
 };
 use cosched_run::{once_each, unmet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Write as _};
+use std::fs::File;
+use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -25,8 +28,8 @@ use std::process::ExitCode;
 /// The snapshot is a line of a file that `cosched run --events FILE` or another program wrote; see
 /// `cosched man formats`.
 /// With the recorded policy, its parameters and its state, the decision is the same to the last bit.
-#[derive(Args, Debug)]
-pub(crate) struct DecideArgs {
+#[derive(Args)]
+pub struct DecideArgs {
     /// File with the snapshot; `-` is standard input
     snapshot: PathBuf,
 
@@ -42,103 +45,77 @@ pub(crate) struct DecideArgs {
     #[arg(long, value_name = "N")]
     seq: Option<u64>,
 
-    /// The decision that held at this time since the start of the run, as in 90s
-    #[arg(long, value_name = "TIME", value_parser = moment, conflicts_with = "seq")]
-    at: Option<Nanos>,
-
-    /// Show only this job, and the jobs that run if it has no CPU
-    #[arg(long, value_name = "NAME")]
-    job: Option<String>,
-
-    /// Seed of the generator [default: the recorded state of the recorded policy, else 1]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
-    seed: Option<u64>,
-
     /// Form of the answer
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     format: Format,
 }
 
-pub(crate) fn run(args: DecideArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: DecideArgs) -> Result<ExitCode> {
     let file = told(&args.snapshot);
     let event = event(&args, &file)?;
-    let snapshot = &event.snapshot;
     let entry = policy_entry(&args, &event, &file)?;
     // Recorded parameters and state belong to the policy that was recorded with them.
     let same = event.policy.as_deref() == Some(entry.name);
     once_each(&args.params)?;
     let settings = settings(&args, &event, entry, same);
-    let params = Params::resolve(entry.name, entry.params, &settings)
-        .map_err(|error| usage(error.to_string()))?;
-    let lacks = entry.shortfalls(&params, &capabilities(&event, entry, &params));
-    if let Some(lack) = lacks
-        .iter()
-        .find(|lack| lack.importance == Importance::Required)
-    {
-        return Err(unmet(entry, lack, &format!("the machine of {file}")));
-    }
+    let params = Params::resolve(entry.name, entry.params, &settings).or_usage()?;
+    check_needs(&event, entry, &params, &file)?;
     let mut policy = (entry.build)(&params);
-    if let Some(state) = event.policy_state.as_ref().filter(|_| same) {
-        policy
-            .load(state)
-            .map_err(|error| usage(format!("{file}: policy_state: {error}")))?;
+    let mut rng = Rng::new(1);
+    if same {
+        load(&mut *policy, &event, &file)?;
+        rng = event.rng.map_or(rng, Rng::restore);
     }
-    let mut rng = generator(args.seed, event.rng.filter(|_| same));
-    let mut decision = policy.decide(snapshot, &mut rng);
-    let fault = check(snapshot, &decision)
-        .err()
-        .map(|fault| fault.to_string());
-    let replayed = event
-        .decision
-        .as_ref()
-        .filter(|_| same && !event.stood_in)
-        .map(|then| *then == decision);
-    if let Some(name) = &args.job {
-        narrow(snapshot, &mut decision, name).map_err(|why| usage(format!("{file}: {why}")))?;
+    let decision = policy.decide(&event.snapshot, &mut rng);
+    let fault = check(&event.snapshot, &decision).err();
+    let fault = fault.map(|fault| fault.to_string());
+    if args.format == Format::Text {
+        // Names come from a file that anybody may have written.
+        let text = text(entry.name, &event, &decision, fault.as_deref());
+        return print(visible_lines(&text));
     }
-    let mut out = std::io::stdout();
-    match args.format {
-        Format::Json => {
-            let object = serde_json::json!({
-                "policy": entry.name, "backend": event.backend, "params": params, "seq": event.seq, "decision": decision,
-                "invalid": fault, "same_as_recorded": replayed, "learnt": known::known(snapshot, &decision),
-                "contention": snapshot.contention,
-            });
-            writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?;
-        }
-        Format::Text => {
-            // Names come from a file that anybody may have written.
-            let text = text(entry.name, &event, &decision, fault.as_deref());
-            out.write_all(visible_lines(&text).as_bytes())?;
-        }
-    }
-    Ok(ExitCode::SUCCESS)
+    let recorded = event.decision.as_ref();
+    let recorded = recorded.filter(|_| same && !event.stood_in);
+    print_json(&serde_json::json!({
+        "policy": entry.name,
+        "backend": event.backend,
+        "params": params,
+        "seq": event.seq,
+        "decision": decision,
+        "invalid": fault,
+        "same_as_recorded": recorded.map(|recorded| *recorded == decision),
+        "learnt": known::known(&event.snapshot, &decision),
+        "contention": event.snapshot.contention,
+    }))
+}
+
+/// Gives a policy the state that was recorded.
+fn load(policy: &mut dyn Policy, event: &Event, file: &str) -> Result<()> {
+    let Some(state) = &event.policy_state else {
+        return Ok(());
+    };
+    policy
+        .load(state)
+        .or_usage_in(format!("{file}: policy_state"))
 }
 
 /// The event that the arguments pick.
-fn event(args: &DecideArgs, file: &str) -> anyhow::Result<Event> {
-    let input: Box<dyn BufRead> = if file == "-" {
-        Box::new(std::io::stdin().lock())
+fn event(args: &DecideArgs, file: &str) -> Result<Event> {
+    let pick = match args.seq {
+        Some(seq) => Pick::Seq(seq),
+        None => Pick::First,
+    };
+    let event = if file == "-" {
+        read_event(std::io::stdin().lock(), file, pick)
     } else {
-        let opened = std::fs::File::open(&args.snapshot);
-        Box::new(BufReader::new(
-            opened.map_err(|error| usage(format!("{file}: {error}")))?,
-        ))
+        let opened = File::open(&args.snapshot).or_usage_in(file)?;
+        read_event(BufReader::new(opened), file, pick)
     };
-    let pick = match (args.seq, args.at) {
-        (Some(seq), _) => Pick::Seq(seq),
-        (None, Some(at)) => Pick::At(at),
-        (None, None) => Pick::First,
-    };
-    read_event(input, file, pick).map_err(|error| usage(error.to_string()))
+    event.or_usage()
 }
 
 /// The policy of `--policy`, or the recorded one.
-fn policy_entry(
-    args: &DecideArgs,
-    event: &Event,
-    file: &str,
-) -> anyhow::Result<&'static PolicyEntry> {
+fn policy_entry(args: &DecideArgs, event: &Event, file: &str) -> Result<&'static PolicyEntry> {
     let Some(name) = args.policy.as_deref().or(event.policy.as_deref()) else {
         return Err(usage(format!(
             "{file} names no policy; give one, as in --policy perf-fair"
@@ -146,10 +123,8 @@ fn policy_entry(
     };
     find_policy(name).ok_or_else(|| {
         let known: Vec<&str> = POLICIES.iter().map(|entry| entry.name).collect();
-        usage(format!(
-            "there is no policy `{name}`; there are {}",
-            known.join(", ")
-        ))
+        let known = known.join(", ");
+        usage(format!("there is no policy `{name}`; there are {known}"))
     })
 }
 
@@ -176,44 +151,20 @@ fn settings(
     settings
 }
 
-fn generator(seed: Option<u64>, recorded: Option<cosched_core::RngState>) -> Rng {
-    match (seed, recorded) {
-        (Some(seed), _) => Rng::new(seed),
-        (None, Some(recorded)) => Rng::restore(recorded),
-        (None, None) => Rng::new(1),
+/// Checks that the run of the event had all that this policy requires.
+fn check_needs(event: &Event, entry: &PolicyEntry, params: &Params, file: &str) -> Result<()> {
+    let mut missing = BTreeMap::new();
+    for need in (entry.needs)(params) {
+        if let Some(why) = lack(event, need.capability) {
+            missing.insert(need.capability, why);
+        }
     }
-}
-
-/// Leaves of a decision what concerns a job: what becomes of it; if it waits, also who is placed instead.
-fn narrow(snapshot: &Snapshot, decision: &mut Decision, name: &str) -> Result<(), String> {
-    let job = snapshot
-        .tasks
-        .iter()
-        .find(|task| *task.name == *name)
-        .map(|task| task.id);
-    let job = job.ok_or_else(|| {
-        let hint = near(name, snapshot.tasks.iter().map(|task| &*task.name));
-        let hint = hint.map_or_else(String::new, |other| format!("; is it `{other}`?"));
-        format!("there is no job `{name}` that had arrived and not ended then{hint}")
-    })?;
-    decision.waits.retain(|wait| wait.task == job);
-    let waits = !decision.waits.is_empty();
-    decision
-        .changes
-        .retain(|change| change.task() == job || (waits && matches!(change, Change::Place { .. })));
+    for lack in entry.shortfalls(params, &Capabilities { missing }) {
+        if lack.importance == Importance::Required {
+            return Err(unmet(entry, &lack, &format!("the machine of {file}")));
+        }
+    }
     Ok(())
-}
-
-/// What the run of the event could do, as far as this policy needs it.
-fn capabilities(event: &Event, entry: &PolicyEntry, params: &Params) -> Capabilities {
-    let needs = (entry.needs)(params)
-        .into_iter()
-        .map(|need| need.capability);
-    Capabilities {
-        missing: needs
-            .filter_map(|capability| Some((capability, lack(event, capability)?)))
-            .collect(),
-    }
 }
 
 /// Why the run of the event lacked something; `None` if it did not, or if the event does not tell.
@@ -223,67 +174,63 @@ fn lack(event: &Event, capability: Capability) -> Option<Absence> {
     match capability {
         Capability::SoloTrace => {
             let none = Absence::NoSoloTrace;
-            estimates
-                .all(|task| task.trace_progress.absence() == Some(none))
-                .then_some(none)
+            let lacks = estimates.all(|task| task.trace_progress.absence() == Some(none));
+            lacks.then_some(none)
         }
-        Capability::SoloBandwidth => estimates
-            .all(|task| !task.solo_mm_reads.is_value())
-            .then_some(Absence::NoSoloEstimate),
+        Capability::SoloBandwidth => {
+            let lacks = estimates.all(|task| !task.solo_mm_reads.is_value());
+            lacks.then_some(Absence::NoSoloEstimate)
+        }
         capability => event.missing.get(&capability.code()).copied(),
     }
 }
 
 fn plain(value: &serde_json::Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
+    match value.as_str() {
+        Some(text) => text.to_owned(),
+        None => value.to_string(),
+    }
 }
 
 /// How many of the placed tasks have no measured bandwidth.
 fn unmeasured(snapshot: &Snapshot, decision: &Decision) -> usize {
-    let placed = decision.changes.iter().filter_map(|change| match change {
-        Change::Place { task, .. } => snapshot.task(*task),
-        Change::Stop { .. } => None,
-    });
-    placed
-        .filter(|task| !task.estimates.mm_reads.is_value())
-        .count()
+    let mut unmeasured = 0;
+    for change in &decision.changes {
+        if let Change::Place { task, .. } = change
+            && let Some(task) = snapshot.task(*task)
+            && !task.estimates.mm_reads.is_value()
+        {
+            unmeasured += 1;
+        }
+    }
+    unmeasured
 }
 
 fn text(policy: &str, event: &Event, decision: &Decision, fault: Option<&str>) -> String {
     let snapshot: &Snapshot = &event.snapshot;
     let mut out = String::new();
-    let triggers: Vec<String> = snapshot
-        .triggers
-        .iter()
-        .map(|trigger| trigger_text(trigger, |id| job_name(snapshot, id)))
-        .collect();
     if event.backend == Some(BackendKind::Sim) {
-        let machine = &snapshot.machine.name;
+        let machine = visible(&snapshot.machine.name);
         let _ = writeln!(
             out,
-            "SIMULATED on {}: the snapshot is of a simulated machine",
-            visible(machine)
+            "SIMULATED on {machine}: the snapshot is of a simulated machine"
         );
     }
-    let _ = writeln!(
-        out,
-        "{policy} at {:.3} s, because {}",
-        snapshot.now.as_s(),
-        triggers.join(", ")
-    );
-    out.push_str(&basis_lines(snapshot, decision));
+    let mut triggers = Vec::new();
+    for trigger in &snapshot.triggers {
+        triggers.push(trigger_text(trigger, |id| job_name(snapshot, id)));
+    }
+    let triggers = triggers.join(", ");
+    let now_s = snapshot.now.as_s();
+    let _ = writeln!(out, "{policy} at {now_s:.3} s, because {triggers}");
+    add_basis(&mut out, snapshot, decision);
     for change in &decision.changes {
         out.push_str(&change_line(snapshot, change));
     }
     for wait in &decision.waits {
-        let _ = writeln!(
-            out,
-            "  wait   {:<20} {}",
-            job_name(snapshot, wait.task),
-            wait_text(&wait.reason)
-        );
+        let name = job_name(snapshot, wait.task);
+        let reason = wait_text(&wait.reason);
+        let _ = writeln!(out, "  wait   {name:<20} {reason}");
     }
     let known = known::known(snapshot, decision);
     out.push_str(&known::text(&known, |id| job_name(snapshot, id)));
@@ -297,61 +244,55 @@ fn text(policy: &str, event: &Event, decision: &Decision, fault: Option<&str>) -
 }
 
 fn job_name(snapshot: &Snapshot, id: TaskId) -> String {
-    snapshot
-        .task(id)
-        .map_or_else(|| id.to_string(), |task| visible(&task.name))
+    match snapshot.task(id) {
+        Some(task) => visible(&task.name),
+        None => id.to_string(),
+    }
 }
 
-/// What the decision measures and aims at.
-fn basis_lines(snapshot: &Snapshot, decision: &Decision) -> String {
-    let mut out = String::new();
-    if let Some(task) = decision.basis.measures {
-        let _ = writeln!(
-            out,
-            "  measures {} in low contention",
-            job_name(snapshot, task)
-        );
+/// Adds what the decision measures and aims at.
+fn add_basis(out: &mut String, snapshot: &Snapshot, decision: &Decision) {
+    let basis = &decision.basis;
+    if let Some(task) = basis.measures {
+        let name = job_name(snapshot, task);
+        let _ = writeln!(out, "  measures {name} in low contention");
     }
-    if let (Some(target), Some(predicted)) = (decision.basis.target, decision.basis.predicted) {
-        let _ = writeln!(
-            out,
-            "  wants {:.3} trans/us from memory in all; the chosen tasks are predicted to use {:.3}{}",
-            target.per_us(),
-            predicted.per_us(),
-            match unmeasured(snapshot, decision) {
-                0 => String::new(),
-                number =>
-                    format!(", where {number} not yet measured count as the mean of the others"),
-            }
-        );
-    }
-    out
+    let (Some(target), Some(predicted)) = (basis.target, basis.predicted) else {
+        return;
+    };
+    let unknown = match unmeasured(snapshot, decision) {
+        0 => String::new(),
+        number => format!(", where {number} not yet measured count as the mean of the others"),
+    };
+    let (target, predicted) = (target.per_us(), predicted.per_us());
+    let _ = writeln!(
+        out,
+        "  wants {target:.3} trans/us from memory in all; the chosen tasks are predicted to use {predicted:.3}{unknown}"
+    );
 }
 
 fn change_line(snapshot: &Snapshot, change: &Change) -> String {
-    let (task, placement, purpose) = match change {
-        Change::Stop { task } => return format!("  stop   {}\n", job_name(snapshot, *task)),
-        Change::Place {
-            task,
-            placement,
-            purpose,
-            ..
-        } => (*task, placement, purpose),
+    let name = job_name(snapshot, change.task());
+    let Change::Place {
+        task,
+        placement,
+        purpose,
+        ..
+    } = change
+    else {
+        return format!("  stop   {name}\n");
     };
-    let running = snapshot.task(task).and_then(|task| task.running.as_ref());
+    let running = snapshot.task(*task).and_then(|task| task.running.as_ref());
     let verb = match running {
         None => "start",
         Some(running) if running.placement.cpus() == placement.cpus() => "keep",
         Some(_) => "move",
     };
     let what_for = match purpose {
-        cosched_core::Purpose::Run => "",
-        cosched_core::Purpose::MeasureAlone => ", to be measured alone",
-        cosched_core::Purpose::LowContention => ", since it disturbs little",
+        Purpose::Run => "",
+        Purpose::MeasureAlone => ", to be measured alone",
+        Purpose::LowContention => ", since it disturbs little",
     };
-    format!(
-        "  {verb:<6} {:<20} CPU {}{what_for}\n",
-        job_name(snapshot, task),
-        placement.cpus()
-    )
+    let cpus = placement.cpus();
+    format!("  {verb:<6} {name:<20} CPU {cpus}{what_for}\n")
 }

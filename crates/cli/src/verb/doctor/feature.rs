@@ -1,4 +1,4 @@
-//! The table of features: what each needs, whether it works, and the remedy if not.
+//! The table of features: whether each works, what happens without it, and the remedy.
 
 use cosched_core::{Absence, Counter, Machine};
 use cosched_linux::counters::CounterSupport;
@@ -13,58 +13,51 @@ use serde::Serialize;
 
 /// One line of the table of features.
 #[derive(Serialize)]
-pub(super) struct Feature {
+pub struct Feature {
     /// Unique in the table.
-    pub(super) feature: String,
-    pub(super) works: bool,
+    pub feature: String,
+    pub works: bool,
     /// What was found, or why it does not work.
-    pub(super) found: String,
+    pub found: String,
     /// Why it does not work, in words that features with the same cause share.
     #[serde(skip)]
-    pub(super) reason: String,
-    /// The privilege or the hardware that it needs.
-    pub(super) needs: &'static str,
+    pub reason: String,
     /// What happens without it.
-    pub(super) without: &'static str,
+    pub without: &'static str,
     /// How to get it to work, as a command where there is one.
-    pub(super) mend: Option<String>,
+    pub mend: Option<String>,
 }
 
 impl Feature {
     /// A feature that works, with what was found; or one that does not, with the reason.
-    fn new(
-        feature: &str,
-        found: Result<String, String>,
-        needs: &'static str,
-        without: &'static str,
-    ) -> Feature {
+    fn new(feature: &str, found: Result<String, String>, without: &'static str) -> Feature {
         let works = found.is_ok();
-        let found = found.unwrap_or_else(|why| why);
+        let (Ok(found) | Err(found)) = found;
         Feature {
             feature: feature.to_owned(),
             works,
             reason: found.clone(),
             found,
-            needs,
             without,
             mend: None,
         }
     }
 
-    fn or_remedy(self, remedy: Option<impl Into<String>>) -> Feature {
-        Feature {
-            mend: remedy.map(Into::into),
-            ..self
+    /// Adds the remedy, if the feature does not work.
+    fn or_remedy(mut self, remedy: impl Into<String>) -> Feature {
+        if !self.works {
+            self.mend = Some(remedy.into());
         }
+        self
     }
 }
 
 /// Every feature of this machine.
-pub(super) fn all(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<Feature> {
-    let mut features: Vec<Feature> = Counter::BY_NEED
-        .into_iter()
-        .map(|counter| counting(counter, counters, topology.virtual_machine))
-        .collect();
+pub fn all(root: &Root, topology: &Topology, counters: &CounterSupport) -> Vec<Feature> {
+    let mut features = Vec::new();
+    for counter in Counter::BY_NEED {
+        features.push(counting(counter, counters, topology.virtual_machine));
+    }
     features.extend([
         cpu_time(root, counters),
         freezer(root),
@@ -80,74 +73,68 @@ pub(super) fn all(root: &Root, topology: &Topology, counters: &CounterSupport) -
 
 /// "yes", or the problem in words.
 fn yes_unless(problem: Option<impl ToString>) -> Result<String, String> {
-    problem.map_or(Ok("yes".to_owned()), |problem| Err(problem.to_string()))
+    match problem {
+        None => Ok("yes".to_owned()),
+        Some(problem) => Err(problem.to_string()),
+    }
 }
 
 fn counting(counter: Counter, counters: &CounterSupport, is_virtual: bool) -> Feature {
-    let state = counters.of(counter);
-    let problem = counters
-        .problems
-        .iter()
-        .find(|problem| problem.counter == counter);
-    let found = match problem.filter(|_| !state.is_value()) {
-        Some(problem) => Err(problem.to_string()),
-        None => yes_unless(state.absence()),
+    let name = format!("count {}", counter.text());
+    let without = "policies fall back to CPU time and order of waiting, and say so";
+    let Some(absence) = counters.of(counter).absence() else {
+        return Feature::new(&name, Ok("yes".to_owned()), without);
     };
-    let mut feature = Feature::new(
-        &format!("count {}", counter.text()),
-        found,
-        "hardware counters; perf_event_paranoid at most 2, or CAP_PERFMON",
-        "policies fall back to CPU time and order of waiting, and say so",
-    );
+    let mut problems = counters.problems.iter();
+    let problem = problems.find(|problem| problem.counter == counter);
+    let found = match problem {
+        Some(problem) => problem.to_string(),
+        None => absence.to_string(),
+    };
+    let mut feature = Feature::new(&name, Err(found), without);
     if let Some(problem) = problem {
         feature.reason = problem.reason.to_string();
     }
-    feature.or_remedy(state.absence().map(|why| match why {
+    let remedy = match absence {
         Absence::NoPermission => "sudo sysctl kernel.perf_event_paranoid=2".to_owned(),
         Absence::NoCounters if is_virtual => {
-            "let the hypervisor expose the PMU (KVM: -cpu host,pmu=on), or use a physical machine".to_owned()
+            "let the hypervisor expose the PMU (KVM: -cpu host,pmu=on), or use a physical machine"
+                .to_owned()
         }
-        _ => format!(
-            "cosched run --event {}=RAW, if your processor's manual has such an event",
-            short_name(counter)
-        ),
-    }))
+        _ => {
+            let short = short_name(counter);
+            format!("cosched run --event {short}=RAW, if your processor's manual has such an event")
+        }
+    };
+    feature.or_remedy(remedy)
 }
 
 fn cpu_time(root: &Root, counters: &CounterSupport) -> Feature {
-    let clock = counters.cpu_time;
-    let found = match (freezer_problem(root), clock.absence()) {
-        (None, _) => Ok("from cgroups".to_owned()),
-        (Some(_), None) => Ok(
-            "from the kernel's task clock, which also counts time that a hypervisor took"
-                .to_owned(),
-        ),
-        (Some(_), Some(why)) => Err(why.to_string()),
+    let found = if freezer_problem(root).is_none() {
+        Ok("from cgroups")
+    } else if let Some(why) = counters.cpu_time.absence() {
+        Err(why.to_string())
+    } else {
+        Ok("from the kernel's task clock, which also counts time that a hypervisor took")
     };
-    let is_off = found.is_err();
     Feature::new(
         "CPU time per job",
-        found,
-        "perf_event_paranoid at most 2, or a cgroup v2 hierarchy that can be written",
+        found.map(str::to_owned),
         "CPU times are known at each job's end only",
     )
-    .or_remedy(is_off.then_some("sudo sysctl kernel.perf_event_paranoid=2"))
+    .or_remedy("sudo sysctl kernel.perf_event_paranoid=2")
 }
 
 fn freezer(root: &Root) -> Feature {
-    let problem = freezer_problem(root);
     // Without systemd only root can help.
     let remedy = if root.path("/run/systemd/system").is_dir() {
         "systemd-run --user --scope -p Delegate=yes cosched run ..."
     } else {
-        "have root make a cgroup, give it, its cgroup.procs and its cgroup.subtree_control to you (chown), and \
-         start a shell in it (echo PID > cgroup.procs); run cosched there"
+        "run cosched in a cgroup whose folder, cgroup.procs and cgroup.subtree_control root gave to you (chown)"
     };
-    let remedy = problem.as_ref().map(|_| remedy);
     Feature::new(
         "freeze by cgroup",
-        yes_unless(problem),
-        "cgroup v2 (Linux 5.2) and permission to write the caller's own group: root, or delegation by systemd",
+        yes_unless(freezer_problem(root)),
         "jobs are frozen by SIGSTOP and SIGCONT, which a job can notice",
     )
     .or_remedy(remedy)
@@ -156,89 +143,83 @@ fn freezer(root: &Root) -> Feature {
 /// Whether a run can keep the list of its processes for `cosched thaw`.
 fn list_of_processes(root: &Root) -> Feature {
     let problem = folder_problem(root);
-    let remedy = match &problem {
-        Some(NoFolder::Taken { path, .. }) => Some(format!(
-            "ask its owner or root to remove {}",
-            path.display()
-        )),
-        _ => None,
-    };
-    Feature::new(
+    let feature = Feature::new(
         "list of a run's processes",
-        yes_unless(problem),
-        "a folder that is the caller's alone, in $XDG_RUNTIME_DIR, in /run/user/UID or in /tmp",
+        yes_unless(problem.as_ref()),
         "`cosched thaw` finds what killed runs left by groups and variables alone",
-    )
-    .or_remedy(remedy)
+    );
+    let Some(NoFolder::Taken { path, .. }) = problem else {
+        return feature;
+    };
+    let path = path.display();
+    feature.or_remedy(format!("ask its owner or root to remove {path}"))
 }
 
 fn binding(topology: &Topology) -> Feature {
-    let (used, present) = (topology.machine.cpus.len(), topology.present.len());
+    let used = topology.machine.cpus.len();
+    let present = topology.present.len();
     Feature::new(
         "bind to CPUs",
         Ok(format!("{used} of {present} CPUs")),
-        "nothing; a container or cpuset may leave fewer CPUs",
         "the kernel chooses the CPU of each job that runs",
     )
 }
 
 fn kernel_scheduler(root: &Root) -> Feature {
     let lack = cosched_ext::lack(root);
-    let remedy = lack.as_ref().map(|lack| lack.remedy());
-    Feature::new(
+    let feature = Feature::new(
         "scheduler in the kernel",
         yes_unless(lack.as_ref()),
-        "Linux 6.13 or later with CONFIG_SCHED_CLASS_EXT=y, CAP_BPF and CAP_PERFMON (root), no other such scheduler, and a \
-         cosched that was built with it",
         "no --actuator sched-ext",
-    )
-    .or_remedy(remedy)
+    );
+    match lack {
+        Some(lack) => feature.or_remedy(lack.remedy()),
+        None => feature,
+    }
 }
 
 fn energy(root: &Root) -> Feature {
-    let meter = EnergyMeter::open(root).map_err(|problem| problem.reason);
-    let is_denied = matches!(&meter, Err(Absence::NoPermission));
-    Feature::new(
-        "package energy",
-        meter
-            .map(|meter| count(meter.packages() as u64, "package"))
-            .map_err(|why| why.to_string()),
-        "RAPL or the like; powercap files that can be read (root)",
-        "energy is absent from the record",
-    )
-    .or_remedy(is_denied.then_some("sudo chmod o+r /sys/class/powercap/intel-rapl:*/energy_uj"))
+    let without = "energy is absent from the record";
+    let why = match EnergyMeter::open(root) {
+        Ok(meter) => {
+            let packages = count(meter.packages() as u64, "package");
+            return Feature::new("package energy", Ok(packages), without);
+        }
+        Err(problem) => problem.reason,
+    };
+    let feature = Feature::new("package energy", Err(why.to_string()), without);
+    if why == Absence::NoPermission {
+        feature.or_remedy("sudo chmod o+r /sys/class/powercap/intel-rapl:*/energy_uj")
+    } else {
+        feature
+    }
 }
 
 /// What the memory controllers count, in all memory domains or in some.
 fn traffic(root: &Root, machine: &Machine) -> Feature {
     let meter = TrafficMeter::open(root, machine);
+    let mut found = Vec::new();
     let problem = match &meter {
-        Ok(meter) => meter.problems().flatten().next(),
+        Ok(meter) => {
+            let counted = meter.problems().filter(Option::is_none).count();
+            let domains = machine.memory_domains.len();
+            found.push(format!("{counted} of {domains} memory domains"));
+            meter.problems().flatten().next()
+        }
         Err(problem) => Some(problem),
     };
-    let mut found = Vec::new();
-    if let Ok(meter) = &meter {
-        let counted = meter.problems().filter(Option::is_none).count();
-        let domains = machine.memory_domains.len();
-        found.push(format!("{counted} of {domains} memory domains"));
+    let without = "efs leaves out writes, and what other programs move";
+    let Some(problem) = problem else {
+        return Feature::new("memory traffic", Ok(found.join("; ")), without);
+    };
+    found.push(problem.to_string());
+    let mut feature = Feature::new("memory traffic", Err(found.join("; ")), without);
+    feature.reason = problem.reason.to_string();
+    if problem.reason == Absence::NoPermission {
+        feature.or_remedy("sudo sysctl kernel.perf_event_paranoid=0")
+    } else {
+        feature
     }
-    found.extend(problem.map(ToString::to_string));
-    let found = found.join("; ");
-    let mut feature = Feature::new(
-        "memory traffic",
-        if problem.is_none() {
-            Ok(found)
-        } else {
-            Err(found)
-        },
-        "a memory controller with counters; perf_event_paranoid at most 0, or CAP_PERFMON",
-        "efs leaves out writes, and what other programs move",
-    );
-    if let Some(problem) = problem {
-        feature.reason = problem.reason.to_string();
-    }
-    let is_denied = problem.is_some_and(|problem| problem.reason == Absence::NoPermission);
-    feature.or_remedy(is_denied.then_some("sudo sysctl kernel.perf_event_paranoid=0"))
 }
 
 fn core_types(machine: &Machine) -> Feature {
@@ -247,7 +228,6 @@ fn core_types(machine: &Machine) -> Feature {
     Feature::new(
         "cores of two types",
         if types > 1 { Ok(found) } else { Err(found) },
-        "a hybrid processor",
         "policies for big and small cores are off",
     )
 }

@@ -4,8 +4,9 @@ mod feature;
 mod text;
 
 use super::run::Format;
+use crate::print::{print, print_json, width};
+use anyhow::Result;
 
-use crate::exit::Exit;
 use clap::Args;
 use cosched_core::{auto_policy, auto_shortfall};
 use cosched_linux::counters::probe;
@@ -14,23 +15,18 @@ use cosched_linux::orphans::{Orphan, OrphanState, orphans};
 use cosched_linux::root::Root;
 use cosched_linux::topology;
 use cosched_linux::{Freezing, freezer_problem};
-use cosched_run::{orphan_text, width_of};
-use std::io::Write as _;
+use cosched_run::orphan_text;
 use std::process::ExitCode;
 
 /// Show what works on this machine, what does not, and how to get it to work
-#[derive(Args, Debug)]
-pub(crate) struct DoctorArgs {
+#[derive(Args)]
+pub struct DoctorArgs {
     /// Form of the answer
     #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     format: Format,
-
-    /// Show every feature on its own, with what it needs
-    #[arg(short, long)]
-    verbose: bool,
 }
 
-pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: DoctorArgs) -> Result<ExitCode> {
     let root = Root::default();
     let affinity = cosched_linux::affinity(0)?;
     let topology = topology::read(&root, &affinity, None)?;
@@ -44,34 +40,31 @@ pub(crate) fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let policy = auto_policy(&capabilities, false).name;
     let lacks = auto_shortfall(&capabilities).map(|lack| lack.why.to_string());
     let orphans: Vec<String> = orphans(&root).iter().map(held_text).collect();
-    let mut out = std::io::stdout();
-    match args.format {
-        Format::Json => {
-            let machine = &topology.machine;
-            let object = serde_json::json!({
-                "auto_policy": policy, "auto_lacks": lacks,
-                "machine": machine.name, "cpus": machine.all_cpus(), "cores": machine.cores, "llcs": machine.llcs,
-                "memory_domains": machine.memory_domains, "core_types": machine.core_types, "features": features,
-                "orphans": orphans,
-            });
-            writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?;
-        }
-        Format::Text => {
-            let why = lacks.map_or(String::new(), |why| format!(" ({why})"));
-            let features = if args.verbose {
-                text::full(&counters, &features)
-            } else {
-                text::brief(&features, width_of(std::io::stdout()))
-            };
-            write!(
-                out,
-                "{}policy: --policy auto takes {policy}{why}\n\n{features}{}",
-                text::machine(&topology),
-                text::left_jobs(&orphans)
-            )?;
-        }
+    if args.format == Format::Json {
+        let machine = &topology.machine;
+        return print_json(&serde_json::json!({
+            "auto_policy": policy,
+            "auto_lacks": lacks,
+            "machine": machine.name,
+            "cpus": machine.all_cpus(),
+            "cores": machine.cores,
+            "llcs": machine.llcs,
+            "memory_domains": machine.memory_domains,
+            "core_types": machine.core_types,
+            "features": features,
+            "orphans": orphans,
+        }));
     }
-    Ok(Exit::Success.into())
+    let why = match lacks {
+        Some(why) => format!(" ({why})"),
+        None => String::new(),
+    };
+    let machine = text::machine(&topology);
+    let features = text::brief(&features, width());
+    let left = text::left_jobs(&orphans);
+    print(format!(
+        "{machine}policy: --policy auto takes {policy}{why}\n\n{features}{left}"
+    ))
 }
 
 /// A job that outlived its run, and whether it stands still.

@@ -1,13 +1,12 @@
 //! The answer of `cosched doctor` as text.
 
 use super::feature::Feature;
-use cosched_linux::counters::CounterSupport;
 use cosched_linux::topology::Topology;
 use cosched_report::{count, wrap};
 use std::fmt::Write as _;
 
 /// The machine's name, CPUs, cores, caches and memory domains.
-pub(super) fn machine(topology: &Topology) -> String {
+pub fn machine(topology: &Topology) -> String {
     let machine = &topology.machine;
     let smt = if machine.has_smt() { " with SMT" } else { "" };
     let mut out = format!(
@@ -26,96 +25,70 @@ pub(super) fn machine(topology: &Topology) -> String {
 }
 
 /// Jobs that outlived their runs.
-pub(super) fn left_jobs(orphans: &[String]) -> String {
+pub fn left_jobs(orphans: &[String]) -> String {
     if orphans.is_empty() {
         return String::new();
     }
+    let orphans = orphans.join("\n    ");
     format!(
-        "\njobs of killed runs are still there (`cosched thaw` frees those that are frozen, `thaw --kill` ends all):\n    {}\n",
-        orphans.join("\n    ")
+        "\njobs of killed runs (`cosched thaw` frees frozen ones, `cosched thaw --kill` ends all):\n    {orphans}\n"
     )
 }
 
 /// What does not work, each reason and remedy once; then what works.
-pub(super) fn brief(features: &[Feature], width: usize) -> String {
+pub fn brief(features: &[Feature], width: usize) -> String {
     let mut out = String::new();
+    let mut works = Vec::new();
     let mut causes: Vec<Vec<&Feature>> = Vec::new();
-    for feature in features.iter().filter(|feature| !feature.works) {
-        match causes
-            .iter_mut()
-            .find(|same| same[0].cause() == feature.cause())
-        {
-            Some(same) => same.push(feature),
-            None => causes.push(vec![feature]),
+    for feature in features {
+        let cause = feature.cause();
+        if feature.works {
+            works.push(feature.brief());
+        } else if let Some(same) = causes.iter_mut().find(|same| same[0].cause() == cause) {
+            same.push(feature);
+        } else {
+            causes.push(vec![feature]);
         }
     }
+    if !causes.is_empty() {
+        out.push_str("off:\n");
+    }
     for same in causes {
-        let (reason, without, remedy) = same[0].cause();
-        let first = format!("{}: {reason}", names(&same));
-        paragraph(&mut out, "  ", &first, width);
-        let remedy = remedy.map_or(String::new(), |remedy| format!("; remedy: {remedy}"));
-        let second = format!("without: {without}{remedy}");
-        paragraph(&mut out, "      ", &second, width);
+        add_cause(&mut out, &same, width);
     }
-    if !out.is_empty() {
-        out.insert_str(0, "off:\n");
-    }
-    let works: Vec<String> = features
-        .iter()
-        .filter(|feature| feature.works)
-        .map(Feature::brief)
-        .collect();
     let works = format!("works: {}", works.join(", "));
-    out + &wrap(&works, width.saturating_sub(4)).join("\n    ") + "\n"
+    let lines = wrap(&works, width.saturating_sub(4));
+    out + &lines.join("\n    ") + "\n"
+}
+
+/// Adds features that do not work for the same reason.
+fn add_cause(out: &mut String, same: &[&Feature], width: usize) {
+    let (reason, without, remedy) = same[0].cause();
+    let names = names(same);
+    paragraph(out, "  ", &format!("{names}: {reason}"), width);
+    let mut effect = format!("without: {without}");
+    if let Some(remedy) = remedy {
+        effect.push_str("; remedy: ");
+        effect.push_str(remedy);
+    }
+    paragraph(out, "      ", &effect, width);
 }
 
 /// The names of features that count, with that word only once.
 fn names(features: &[&Feature]) -> String {
-    let names: Vec<&str> = features
-        .iter()
-        .enumerate()
-        .map(
-            |(ix, feature)| match feature.feature.strip_prefix("count ") {
-                Some(rest) if ix > 0 => rest,
-                _ => &feature.feature,
-            },
-        )
-        .collect();
-    names.join(", ")
+    let mut names = features[0].feature.clone();
+    for feature in &features[1..] {
+        let name = &feature.feature;
+        names.push_str(", ");
+        names.push_str(name.strip_prefix("count ").unwrap_or(name));
+    }
+    names
 }
 
 /// Writes wrapped text; all lines but the first are indented by six.
 fn paragraph(out: &mut String, first: &str, text: &str, width: usize) {
     let lines = wrap(text, width.saturating_sub(6));
     *out += &format!("{first}{}\n", lines.join("\n      "));
-}
-
-/// Every feature with its state, needs and remedy.
-pub(super) fn full(counters: &CounterSupport, features: &[Feature]) -> String {
-    let mut out = String::new();
-    if let Some(paranoid) = counters.paranoid {
-        let _ = writeln!(out, "perf_event_paranoid {paranoid}");
-    }
-    for (pmu, table) in &counters.pmus {
-        let _ = writeln!(out, "counters of {pmu}: table {table}");
-    }
-    out.push('\n');
-    let widths = features.iter().map(|feature| feature.feature.len());
-    let width = widths.max().unwrap_or_default();
-    let indent = " ".repeat(width + "off ".len() + 1);
-    for feature in features {
-        let mark = if feature.works { "ok " } else { "off" };
-        let _ = writeln!(out, "{mark} {:<width$} {}", feature.feature, feature.found);
-        if feature.works {
-            continue;
-        }
-        let _ = writeln!(out, "{indent}needs: {}", feature.needs);
-        let _ = writeln!(out, "{indent}without: {}", feature.without);
-        if let Some(remedy) = &feature.mend {
-            let _ = writeln!(out, "{indent}remedy: {remedy}");
-        }
-    }
-    out
 }
 
 impl Feature {

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 /// Show runs or a comparison, from their files
 ///
 /// It reads run records and series. A live or killed run has only a series.
-#[derive(Args, Debug)]
-pub(crate) struct ReportArgs {
+#[derive(Args)]
+pub struct ReportArgs {
     /// Folder of a comparison or of a run, folder with folders of runs, run record or series
     #[arg(required = true, value_name = "PATH")]
-    pub(crate) paths: Vec<PathBuf>,
+    pub paths: Vec<PathBuf>,
 
     /// Output format [default: text; with --html or --figures nothing is printed]
     #[arg(long, value_enum, value_name = "FORMAT")]
@@ -18,32 +18,32 @@ pub(crate) struct ReportArgs {
 
     /// Rows of CSV or JSON Lines [default: jobs for one run, else metrics]
     #[arg(long, value_enum, value_name = "TABLE")]
-    pub(crate) table: Option<TableArg>,
+    pub table: Option<TableArg>,
 
     /// Write one self-contained HTML page
     #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
+    pub html: Option<PathBuf>,
 
     /// Write the charts into this folder, each as SVG
     #[arg(long, value_name = "DIR")]
-    pub(crate) figures: Option<PathBuf>,
+    pub figures: Option<PathBuf>,
 
     /// Baseline of a comparison
     #[arg(long, value_name = "NAME")]
-    pub(crate) baseline: Option<String>,
+    pub baseline: Option<String>,
 
     /// Metrics to judge in a comparison
     #[arg(long = "metric", value_name = "M", value_delimiter = ',')]
-    pub(crate) metrics: Vec<String>,
+    pub metrics: Vec<String>,
 
     /// Print no notes on missing files
     #[arg(short, long)]
-    pub(crate) quiet: bool,
+    pub quiet: bool,
 }
 
 /// Output format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReportFormat {
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
     /// Tables for people
     Text,
     /// A Markdown document
@@ -57,8 +57,8 @@ pub(crate) enum ReportFormat {
 }
 
 /// The subject of a row in a tidy table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TableArg {
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TableArg {
     /// A metric of a run
     Metrics,
     /// A job of a run
@@ -69,12 +69,12 @@ pub(crate) enum TableArg {
 
 impl ReportArgs {
     /// Whether a page or figures are to be written.
-    pub(crate) fn wants_files(&self) -> bool {
+    pub fn wants_files(&self) -> bool {
         self.html.is_some() || self.figures.is_some()
     }
 
     /// What is to be printed; `None` for nothing.
-    pub(crate) fn printed(&self) -> Option<ReportFormat> {
+    pub fn printed(&self) -> Option<ReportFormat> {
         let usual = (!self.wants_files()).then_some(ReportFormat::Text);
         self.format.or(usual)
     }

@@ -2,13 +2,14 @@
 
 use super::args::{ReportArgs, ReportFormat, TableArg};
 use super::tables::{self, Prefix};
-use crate::exit::usage;
+use crate::exit::{OrUsage as _, usage};
+use crate::print::width;
 use crate::run_files::{SERIES, open_series};
+use anyhow::Result;
 use cosched_core::metric::metric;
 use cosched_experiments::comparison::{Answer, SHOWN_BLOCK, Store, csv, json, markdown, text};
 use cosched_page::ComparisonView;
 use cosched_report::{Form, Timeline};
-use cosched_run::width_of;
 use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
@@ -20,22 +21,18 @@ const MAX_WHOLE: usize = 8;
 ///
 /// # Errors
 /// It can't be read, or has no such baseline or metric.
-pub(super) fn judged(folder: &Path, args: &ReportArgs) -> anyhow::Result<(Store, Answer)> {
-    let (store, mut manifest) = Store::open(folder).map_err(|error| usage(error.to_string()))?;
-    let names: Vec<String> = manifest
-        .design
-        .candidates
-        .iter()
-        .map(|one| one.name.clone())
-        .collect();
+pub fn judged(folder: &Path, args: &ReportArgs) -> Result<(Store, Answer)> {
+    let (store, mut manifest) = Store::open(folder).or_usage()?;
+    let design = &mut manifest.design;
     if let Some(wanted) = &args.baseline {
-        let found = names.iter().position(|name| name == wanted);
-        manifest.design.baseline = found.ok_or_else(|| {
-            usage(format!(
-                "--baseline {wanted}: the candidates are {}",
-                names.join(", ")
-            ))
-        })?;
+        let names: Vec<&str> = design.candidates.iter().map(|one| &*one.name).collect();
+        let Some(at) = names.iter().position(|name| name == wanted) else {
+            let names = names.join(", ");
+            return Err(usage(format!(
+                "--baseline {wanted}: the candidates are {names}"
+            )));
+        };
+        design.baseline = at;
     }
     if let Some(unknown) = args.metrics.iter().find(|name| metric(name).is_none()) {
         return Err(usage(format!(
@@ -45,9 +42,7 @@ pub(super) fn judged(folder: &Path, args: &ReportArgs) -> anyhow::Result<(Store,
     if !args.metrics.is_empty() {
         manifest.metrics.clone_from(&args.metrics);
     }
-    let outcomes = store
-        .outcomes(&manifest.design)
-        .map_err(|error| usage(error.to_string()))?;
+    let outcomes = store.outcomes(&manifest.design).or_usage()?;
     let mut answer = Answer::new(manifest, outcomes);
     answer.notes.extend(store.solo_doubts());
     Ok((store, answer))
@@ -57,7 +52,7 @@ pub(super) fn judged(folder: &Path, args: &ReportArgs) -> anyhow::Result<(Store,
 ///
 /// # Errors
 /// A record can't be read.
-pub(crate) fn view<'a>(store: &Store, answer: &'a Answer) -> anyhow::Result<ComparisonView<'a>> {
+pub fn view<'a>(store: &Store, answer: &'a Answer) -> Result<ComparisonView<'a>> {
     let design = &answer.manifest.design;
     // All candidates of a mix, or none; but the first mix is always there.
     let mixes = (MAX_WHOLE / design.candidates.len()).clamp(1, design.mixes.len());
@@ -66,8 +61,7 @@ pub(crate) fn view<'a>(store: &Store, answer: &'a Answer) -> anyhow::Result<Comp
         if trial.block != SHOWN_BLOCK || trial.mix >= mixes || whole.len() == MAX_WHOLE {
             continue;
         }
-        let record = store.record(trial);
-        if let Some(record) = record.map_err(|error| usage(error.to_string()))? {
+        if let Some(record) = store.record(trial).or_usage()? {
             whole.push((trial, record, timeline(&store.run(trial))));
         }
     }
@@ -84,28 +78,26 @@ fn timeline(folder: &Path) -> Option<Timeline> {
 ///
 /// # Errors
 /// It can't be written, or a file can't be read.
-pub(super) fn print(
+pub fn print(
     format: ReportFormat,
     args: &ReportArgs,
     (store, answer): (&Store, &Answer),
     out: &mut dyn Write,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     let table = args.table.unwrap_or(TableArg::Metrics);
-    match format {
-        ReportFormat::Text => {
-            out.write_all(text(answer, width_of(std::io::stdout())).as_bytes())?
-        }
-        ReportFormat::Markdown => out.write_all(markdown(answer).as_bytes())?,
-        ReportFormat::Json => out.write_all(json(answer).as_bytes())?,
-        ReportFormat::Csv if table == TableArg::Metrics => out.write_all(csv(answer).as_bytes())?,
-        ReportFormat::Csv => write_table(Form::Csv, table, (store, answer), out)?,
-        ReportFormat::Jsonl => write_table(Form::Jsonl, table, (store, answer), out)?,
-    }
-    Ok(())
+    let text = match format {
+        ReportFormat::Text => text(answer, width()),
+        ReportFormat::Markdown => markdown(answer),
+        ReportFormat::Json => json(answer),
+        ReportFormat::Csv if table == TableArg::Metrics => csv(answer),
+        ReportFormat::Csv => return write_table(Form::Csv, table, (store, answer), out),
+        ReportFormat::Jsonl => return write_table(Form::Jsonl, table, (store, answer), out),
+    };
+    Ok(out.write_all(text.as_bytes())?)
 }
 
 /// Runs of which only the figures are kept: those of other programs, and most of a simulation.
-pub(super) fn without_series(store: &Store, answer: &Answer) -> usize {
+pub fn without_series(store: &Store, answer: &Answer) -> usize {
     answer
         .outcomes
         .iter()
@@ -121,43 +113,34 @@ fn write_table(
     table: TableArg,
     (store, answer): (&Store, &Answer),
     out: &mut dyn Write,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     let design = &answer.manifest.design;
     let mut writer = tables::Writer::new(form, &PREFIX, table, out)?;
     for outcome in &answer.outcomes {
         let trial = outcome.trial;
+        let mix = &design.mixes[trial.mix];
+        let candidate = &design.candidates[trial.candidate];
         let prefix: Prefix = vec![
             Value::from(trial.block),
-            Value::from(design.mixes[trial.mix].name.as_str()),
-            Value::from(design.candidates[trial.candidate].name.as_str()),
+            Value::from(&*mix.name),
+            Value::from(&*candidate.name),
             Value::from(outcome.policy.as_deref()),
         ];
         if table == TableArg::Metrics {
-            let values = outcome
-                .figures
-                .iter()
-                .map(|(name, value)| (name, Value::from(*value), Value::Null));
-            let absent = outcome
-                .absent
-                .iter()
-                .map(|(name, why)| (name, Value::Null, Value::from(why.as_str())));
-            for (name, value, why) in values.chain(absent) {
-                writer.row(&prefix, vec![Value::from(name.as_str()), value, why])?;
+            for (name, value) in &outcome.figures {
+                let row = [Value::from(&**name), Value::from(*value), Value::Null];
+                writer.row(&prefix, row.to_vec())?;
+            }
+            for (name, why) in &outcome.absent {
+                let row = [Value::from(&**name), Value::Null, Value::from(&**why)];
+                writer.row(&prefix, row.to_vec())?;
             }
             continue;
         }
-        if let Some(record) = store
-            .record(trial)
-            .map_err(|error| usage(error.to_string()))?
-        {
+        if let Some(record) = store.record(trial).or_usage()? {
             let series = store.run(trial).join(SERIES);
-            writer.run(
-                &prefix,
-                &record,
-                Some(&series)
-                    .filter(|file| file.is_file())
-                    .map(|file| &**file),
-            )?;
+            let series = series.is_file().then_some(&*series);
+            writer.run(&prefix, &record, series)?;
         }
     }
     writer.finish()

@@ -1,9 +1,10 @@
 //! Charts as SVG files.
 
-use crate::exit::usage;
+use crate::exit::OrUsage as _;
 use crate::input::told;
 use crate::output::{Made, check_output};
 use crate::whole_file::write_whole;
+use anyhow::Result;
 use cosched_page::Picture;
 use std::path::{Path, PathBuf};
 
@@ -11,9 +12,8 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// The folder or a file cannot be written, or a file there is no figure of cosched.
-pub(super) fn write(pictures: &[Picture], folder: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(folder)
-        .map_err(|error| usage(format!("--figures {}: {error}", told(folder))))?;
+pub fn write(pictures: &[Picture], folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).or_usage_in(format!("--figures {}", told(folder)))?;
     for picture in pictures {
         check_output("--figures", &file_of(picture, folder), Made::Svg)?;
     }

@@ -4,7 +4,7 @@
 //! [`comparison`]: reads comparisons; [`tables`]: tidy tables; [`figures`]: charts as files.
 
 mod args;
-pub(crate) mod comparison;
+pub mod comparison;
 mod figures;
 mod runs;
 mod sources;
@@ -12,9 +12,11 @@ mod tables;
 
 use crate::exit::{Exit, usage};
 use crate::output::{Made, check_output};
+use crate::print::width;
 use crate::stderr;
 use crate::whole_file::write_whole;
-pub(crate) use args::ReportArgs;
+use anyhow::Result;
+pub use args::ReportArgs;
 use args::{ReportFormat, TableArg};
 use cosched_page::{
     Picture, RunView, comparison_page, comparison_pictures, run_page, run_pictures,
@@ -22,7 +24,6 @@ use cosched_page::{
 use cosched_report::{
     Form, Origin, Record, SummaryOptions, count, origin_doubts, overview, summary, visible, wrap,
 };
-use cosched_run::width_of;
 use runs::Run;
 use serde_json::Value;
 use sources::{RunFiles, Source};
@@ -30,7 +31,7 @@ use std::io::{IsTerminal as _, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: ReportArgs) -> Result<ExitCode> {
     if let Some(file) = &args.html {
         check_output("--html", file, Made::Page)?;
     }
@@ -39,9 +40,7 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
         Some(ReportFormat::Csv | ReportFormat::Jsonl)
     );
     if args.table.is_some() && !is_table {
-        return Err(usage(
-            "--table says what a row of CSV or JSON Lines is; add --format csv or jsonl",
-        ));
+        return Err(usage("--table needs --format csv or jsonl"));
     }
     match sources::find(&args.paths)? {
         Source::Comparison(folder) => report_comparison(&args, &folder)?,
@@ -50,7 +49,7 @@ pub(crate) fn run(args: ReportArgs) -> anyhow::Result<ExitCode> {
     Ok(Exit::Success.into())
 }
 
-fn report_comparison(args: &ReportArgs, folder: &Path) -> anyhow::Result<()> {
+fn report_comparison(args: &ReportArgs, folder: &Path) -> Result<()> {
     let (store, answer) = comparison::judged(folder, args)?;
     if args.wants_files() {
         let view = comparison::view(&store, &answer)?;
@@ -68,15 +67,12 @@ fn report_comparison(args: &ReportArgs, folder: &Path) -> anyhow::Result<()> {
     let lacking = comparison::without_series(&store, &answer);
     if args.table == Some(TableArg::Samples) && lacking > 0 {
         let runs = count(lacking as u64, "run");
-        say(
-            args,
-            &format!("{runs} left no series, so they have no samples"),
-        );
+        say(args, &format!("{runs} left no series: no samples"));
     }
     Ok(())
 }
 
-fn report_runs(args: &ReportArgs, files: Vec<RunFiles>) -> anyhow::Result<()> {
+fn report_runs(args: &ReportArgs, files: Vec<RunFiles>) -> Result<()> {
     refuse_comparison_options(args)?;
     let runs = read_runs(args, files)?;
     if args.wants_files() {
@@ -95,30 +91,27 @@ fn report_runs(args: &ReportArgs, files: Vec<RunFiles>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn refuse_comparison_options(args: &ReportArgs) -> anyhow::Result<()> {
-    let given = [
-        (args.baseline.is_some(), "--baseline"),
-        (!args.metrics.is_empty(), "--metric"),
-    ];
-    match given.into_iter().find(|(is_given, _)| *is_given) {
-        Some((_, option)) => Err(usage(format!(
-            "{option} is for the folder of a comparison; make one with `cosched compare`"
-        ))),
-        None => Ok(()),
-    }
+fn refuse_comparison_options(args: &ReportArgs) -> Result<()> {
+    let option = if args.baseline.is_some() {
+        "--baseline"
+    } else if !args.metrics.is_empty() {
+        "--metric"
+    } else {
+        return Ok(());
+    };
+    Err(usage(format!("{option} is for the folder of a comparison")))
 }
 
 /// Read the runs, with their series if the output needs them.
-fn read_runs(args: &ReportArgs, files: Vec<RunFiles>) -> anyhow::Result<Vec<Run>> {
+fn read_runs(args: &ReportArgs, files: Vec<RunFiles>) -> Result<Vec<Run>> {
     let needs_series = args.wants_files() || args.table == Some(TableArg::Samples);
     let mut runs = Vec::new();
     for files in files {
         let mut run = Run::read(files, args.wants_files())?;
         // A series that was there but is not used has its note already.
         if needs_series && run.series.is_none() && run.notes.is_empty() {
-            run.notes.push(
-                "there is no series beside the record: who ran when is not known.".to_owned(),
-            );
+            let note = "there is no series beside the record: who ran when is not known.";
+            run.notes.push(note.to_owned());
         }
         runs.push(run);
     }
@@ -159,7 +152,7 @@ fn write_files(
     args: &ReportArgs,
     page: impl FnOnce() -> String,
     pictures: impl FnOnce() -> Vec<Picture>,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     if let Some(file) = &args.html {
         write_whole(file, page().as_bytes())?;
     }
@@ -178,61 +171,48 @@ fn say(args: &ReportArgs, what: &str) {
 /// The columns before those of a tidy table of runs.
 const PREFIX: [&str; 4] = ["run", "policy", "machine", "seed"];
 
-fn print(
-    format: ReportFormat,
-    args: &ReportArgs,
-    runs: &[Run],
-    out: &mut dyn Write,
-) -> anyhow::Result<()> {
+fn print(format: ReportFormat, args: &ReportArgs, runs: &[Run], out: &mut dyn Write) -> Result<()> {
     let of_one = if runs.len() == 1 {
         TableArg::Jobs
     } else {
         TableArg::Metrics
     };
     let table = args.table.unwrap_or(of_one);
-    match format {
-        ReportFormat::Text => out.write_all(text(runs).as_bytes())?,
-        ReportFormat::Markdown => out.write_all(markdown(runs).as_bytes())?,
-        ReportFormat::Json => write_records(runs, out)?,
-        ReportFormat::Csv => write_table(Form::Csv, table, runs, out)?,
-        ReportFormat::Jsonl => write_table(Form::Jsonl, table, runs, out)?,
-    }
-    Ok(())
+    let text = match format {
+        ReportFormat::Text => text(runs),
+        ReportFormat::Markdown => markdown(runs),
+        ReportFormat::Json => records(runs)?,
+        ReportFormat::Csv => return write_table(Form::Csv, table, runs, out),
+        ReportFormat::Jsonl => return write_table(Form::Jsonl, table, runs, out),
+    };
+    Ok(out.write_all(text.as_bytes())?)
 }
 
 fn markdown(runs: &[Run]) -> String {
-    let all: Vec<String> = runs
-        .iter()
-        .map(|run| cosched_report::markdown(&run.label, &run.batch()))
-        .collect();
+    let mut all = Vec::new();
+    for run in runs {
+        all.push(cosched_report::markdown(&run.label, &run.batch()));
+    }
     all.join("\n")
 }
 
-/// Writes the record, or a list of the records.
-fn write_records(runs: &[Run], out: &mut dyn Write) -> anyhow::Result<()> {
+/// The record, or a list of the records.
+fn records(runs: &[Run]) -> Result<String> {
     if let [run] = runs {
-        out.write_all(run.record.to_json().as_bytes())?;
-    } else {
-        let records: Vec<&Record> = runs.iter().map(|run| &run.record).collect();
-        serde_json::to_writer_pretty(&mut *out, &records)?;
-        out.write_all(b"\n")?;
+        return Ok(run.record.to_json());
     }
-    Ok(())
+    let records: Vec<&Record> = runs.iter().map(|run| &run.record).collect();
+    Ok(serde_json::to_string_pretty(&records)? + "\n")
 }
 
-fn write_table(
-    form: Form,
-    table: TableArg,
-    runs: &[Run],
-    out: &mut dyn Write,
-) -> anyhow::Result<()> {
+fn write_table(form: Form, table: TableArg, runs: &[Run], out: &mut dyn Write) -> Result<()> {
     let mut writer = tables::Writer::new(form, &PREFIX, table, out)?;
     for run in runs {
         let record = &run.record;
         let prefix = vec![
-            Value::from(run.label.as_str()),
-            Value::from(record.policy.as_str()),
-            Value::from(record.machine.as_str()),
+            Value::from(&*run.label),
+            Value::from(&*record.policy),
+            Value::from(&*record.machine),
             Value::from(record.seed),
         ];
         writer.run(&prefix, record, run.series.as_deref())?;
@@ -242,11 +222,15 @@ fn write_table(
 
 /// What is doubtful where these runs stand beside each other.
 fn doubts(runs: &[Run]) -> Vec<String> {
-    let origins: Vec<Origin> = runs.iter().map(|run| Origin::of(&run.record)).collect();
-    origin_doubts(&origins)
-        .iter()
-        .map(|doubt| visible(doubt))
-        .collect()
+    let mut origins = Vec::new();
+    for run in runs {
+        origins.push(Origin::of(&run.record));
+    }
+    let mut doubts = Vec::new();
+    for doubt in origin_doubts(&origins) {
+        doubts.push(visible(&doubt));
+    }
+    doubts
 }
 
 /// Columns of a text that goes to a file.
@@ -255,17 +239,14 @@ const WIDTH: usize = 100;
 /// For people: one run as at its end, several side by side.
 fn text(runs: &[Run]) -> String {
     let is_terminal = std::io::stdout().is_terminal();
-    let width = if is_terminal {
-        width_of(std::io::stdout())
-    } else {
-        WIDTH
-    };
+    let width = if is_terminal { width() } else { WIDTH };
     let [run] = runs else {
         return side_by_side(runs, width) + &wrapped(&doubts(runs), width);
     };
+    let no_color = std::env::var_os("NO_COLOR").unwrap_or_default();
     let options = SummaryOptions {
         width,
-        colour: is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        colour: is_terminal && no_color.is_empty(),
         verbose: true,
         ..SummaryOptions::default()
     };
@@ -273,10 +254,10 @@ fn text(runs: &[Run]) -> String {
 }
 
 fn side_by_side(runs: &[Run], width: usize) -> String {
-    let named: Vec<_> = runs
-        .iter()
-        .map(|run| (run.label.clone(), &run.record))
-        .collect();
+    let mut named = Vec::new();
+    for run in runs {
+        named.push((run.label.clone(), &run.record));
+    }
     overview(&named, width)
 }
 

@@ -1,25 +1,26 @@
 //! Runs as they are read from their files.
 
 use super::sources::RunFiles;
-use crate::exit::usage;
+use crate::exit::{OrUsage as _, usage};
 use crate::input::told;
 use crate::live::goes_on;
 use crate::run_files::open_series;
+use anyhow::Result;
 use cosched_page::RunView;
 use cosched_report::{Job, NoRecord, Record, SeriesHeader, Timeline, rebuild};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 /// A run that was read.
-#[derive(Debug)]
-pub(super) struct Run {
-    pub(super) label: String,
-    pub(super) record: Record,
+pub struct Run {
+    pub label: String,
+    pub record: Record,
     /// What its series tells, if that was asked for and can be read.
-    pub(super) timeline: Option<Timeline>,
+    pub timeline: Option<Timeline>,
     /// The series, if there is one that is of this run.
-    pub(super) series: Option<PathBuf>,
+    pub series: Option<PathBuf>,
     /// What is to be known of its files.
-    pub(super) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// Whether a series is of the run with this record.
@@ -37,19 +38,17 @@ impl Run {
     ///
     /// # Errors
     /// A file can't be read or is damaged.
-    pub(super) fn read(files: RunFiles, whole: bool) -> anyhow::Result<Run> {
+    pub fn read(files: RunFiles, whole: bool) -> Result<Run> {
         let mut notes = Vec::new();
-        let record = match (&files.record, &files.series) {
-            (Some(file), series) => read_record(file, series.as_deref())?,
-            (None, Some(file)) => {
-                let record = rebuilt(file)?;
-                notes.push(rebuilt_note(&record));
-                record
-            }
-            (None, None) => {
-                let label = files.label;
-                return Err(usage(format!("{label}: neither a record nor a series")));
-            }
+        let record = if let Some(file) = &files.record {
+            read_record(file, files.series.as_deref())?
+        } else if let Some(file) = &files.series {
+            let record = rebuilt(file)?;
+            notes.push(rebuilt_note(&record));
+            record
+        } else {
+            let label = files.label;
+            return Err(usage(format!("{label}: neither a record nor a series")));
         };
         let mut run = Run {
             label: files.label,
@@ -69,31 +68,30 @@ impl Run {
         };
         let mut series = match open_series(&file) {
             Ok(series) => series,
-            Err(error) => {
-                self.notes
-                    .push(format!("{error}: who ran when is not known."));
-                return;
-            }
+            Err(error) => return self.note_unknown(&error),
         };
         if !is_of(series.header(), &self.record) {
             let file = told(&file);
-            self.notes
-                .push(format!("{file} is of another run, and was not used."));
+            let note = format!("{file} is of another run, and was not used.");
+            self.notes.push(note);
             return;
         }
         if whole {
             match Timeline::read(&mut series) {
                 Ok(timeline) => self.timeline = Some(timeline),
-                Err(error) => self
-                    .notes
-                    .push(format!("{error}: who ran when is not known.")),
+                Err(error) => self.note_unknown(&error),
             }
         }
         self.series = Some(file);
     }
 
+    fn note_unknown(&mut self, error: &dyn Display) {
+        let note = format!("{error}: who ran when is not known.");
+        self.notes.push(note);
+    }
+
     /// As a page shows it.
-    pub(super) fn view(&self) -> RunView<'_> {
+    pub fn view(&self) -> RunView<'_> {
         RunView {
             label: self.label.clone(),
             record: &self.record,
@@ -104,7 +102,7 @@ impl Run {
 
     /// The record with the jobs that earlier runs of the batch did, as far as it has them. Its metrics stay those of this
     /// run alone.
-    pub(super) fn batch(&self) -> Record {
+    pub fn batch(&self) -> Record {
         let mut whole = self.record.clone();
         let earlier = self.record.earlier_jobs.iter();
         let jobs: Vec<Job> = earlier.filter_map(|earlier| earlier.job.clone()).collect();
@@ -113,15 +111,12 @@ impl Run {
     }
 }
 
-fn read_record(file: &Path, series: Option<&Path>) -> anyhow::Result<Record> {
+fn read_record(file: &Path, series: Option<&Path>) -> Result<Record> {
     let name = told(file);
-    let text = std::fs::read_to_string(file).map_err(|error| usage(format!("{name}: {error}")))?;
+    let text = std::fs::read_to_string(file).or_usage_in(&name)?;
     Record::from_json(&text).map_err(|error| {
         let remedy = match series {
-            Some(series) => format!(
-                "; what its series tells is told by `cosched report {}`",
-                told(series)
-            ),
+            Some(series) => format!("; `cosched report {}` shows its series", told(series)),
             None => String::new(),
         };
         usage(format!("{name}: {error}{remedy}"))
@@ -129,7 +124,7 @@ fn read_record(file: &Path, series: Option<&Path>) -> anyhow::Result<Record> {
 }
 
 /// The record of a run that has not written one.
-fn rebuilt(file: &Path) -> anyhow::Result<Record> {
+fn rebuilt(file: &Path) -> Result<Record> {
     let series = open_series(file)?;
     let folder = file.parent().unwrap_or(Path::new(""));
     let why = if goes_on(series.header()) {
@@ -137,16 +132,14 @@ fn rebuilt(file: &Path) -> anyhow::Result<Record> {
     } else {
         NoRecord::Killed
     };
-    rebuild(series, why, |name| logs_of(folder, name), |_| false)
-        .map_err(|error| usage(error.to_string()))
+    rebuild(series, why, |name| logs_of(folder, name), |_| false).or_usage()
 }
 
 /// The logs of a job, its output and its errors, as far as they exist.
 fn logs_of(folder: &Path, name: &str) -> (Option<String>, Option<String>) {
-    (
-        log_of(folder, &format!("{name}.out")),
-        log_of(folder, &format!("{name}.err")),
-    )
+    let out = log_of(folder, &format!("{name}.out"));
+    let err = log_of(folder, &format!("{name}.err"));
+    (out, err)
 }
 
 fn log_of(folder: &Path, file: &str) -> Option<String> {
@@ -156,11 +149,11 @@ fn log_of(folder: &Path, file: &str) -> Option<String> {
 
 /// What a reader must know of a record that was rebuilt.
 fn rebuilt_note(record: &Record) -> String {
-    let until = record
-        .rebuilt
-        .as_ref()
-        .map_or(0.0, |rebuilt| rebuilt.until_s);
-    let until = cosched_report::seconds(until);
+    let until_s = match &record.rebuilt {
+        Some(rebuilt) => rebuilt.until_s,
+        None => 0.0,
+    };
+    let until = cosched_report::seconds(until_s);
     let why = if record.finished_by == "goes-on" {
         "This run is still live."
     } else {
@@ -170,7 +163,7 @@ fn rebuilt_note(record: &Record) -> String {
 }
 
 /// Puts runs in the order of time.
-pub(super) fn sort(runs: &mut [Run]) {
+pub fn sort(runs: &mut [Run]) {
     if runs.iter().all(|run| run.record.started_at.is_some()) {
         // RFC 3339 in UTC with equal decimals sorts as text.
         runs.sort_by(|a, b| a.record.started_at.cmp(&b.record.started_at));

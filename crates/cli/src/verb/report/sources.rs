@@ -1,26 +1,26 @@
 //! What a path on the command line names: a comparison, or runs.
 
-use crate::exit::usage;
+use crate::exit::{OrUsage as _, usage};
 use crate::input::told;
 use crate::run_files::{RECORD, SERIES, open_file, open_series, record_beside, series_beside};
-use anyhow::Context as _;
+use anyhow::{Context as _, Result};
 use cosched_experiments::comparison::COMPARISON_FILE;
 use cosched_report::{RECORD_SCHEMA, Record, SERIES_SCHEMA, is_of_run};
+use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// The files of a run. At least one of them is there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RunFiles {
+#[derive(Clone, PartialEq, Eq)]
+pub struct RunFiles {
     /// What the reader calls it.
-    pub(super) label: String,
-    pub(super) record: Option<PathBuf>,
-    pub(super) series: Option<PathBuf>,
+    pub label: String,
+    pub record: Option<PathBuf>,
+    pub series: Option<PathBuf>,
 }
 
 /// What is to be reported on.
-#[derive(Debug)]
-pub(super) enum Source {
+pub enum Source {
     Comparison(PathBuf),
     Runs(Vec<RunFiles>),
 }
@@ -29,68 +29,67 @@ pub(super) enum Source {
 ///
 /// # Errors
 /// One of them is neither a comparison nor a run; or there is a comparison and something else.
-pub(super) fn find(paths: &[PathBuf]) -> anyhow::Result<Source> {
+pub fn find(paths: &[PathBuf]) -> Result<Source> {
     let mut runs: Vec<RunFiles> = Vec::new();
     for path in paths {
         match one(path)? {
-            Source::Comparison(_) if paths.len() > 1 => {
+            Source::Runs(more) => runs.extend(more),
+            Source::Comparison(folder) if paths.len() == 1 => {
+                return Ok(Source::Comparison(folder));
+            }
+            Source::Comparison(_) => {
+                let path = told(path);
                 return Err(usage(format!(
-                    "{}: this is a comparison; report on it alone",
-                    told(path)
+                    "{path}: this is a comparison; report on it alone"
                 )));
             }
-            Source::Comparison(folder) => return Ok(Source::Comparison(folder)),
-            Source::Runs(more) => runs.extend(more),
         }
     }
     // The same run can be named in two ways.
-    let mut known = std::collections::BTreeSet::new();
+    let mut known = BTreeSet::new();
     runs.retain(|run| {
         let file = run.record.as_ref().or(run.series.as_ref());
-        known.insert(file.map(|file| std::fs::canonicalize(file).unwrap_or_else(|_| file.clone())))
+        match file.and_then(|file| file.canonicalize().ok()) {
+            Some(file) => known.insert(file),
+            None => true,
+        }
     });
     Ok(Source::Runs(runs))
 }
 
-fn one(path: &Path) -> anyhow::Result<Source> {
-    let meta =
-        std::fs::metadata(path).map_err(|error| usage(format!("{}: {error}", told(path))))?;
+fn one(path: &Path) -> Result<Source> {
+    let meta = std::fs::metadata(path).or_usage_in(told(path))?;
     if !meta.is_dir() {
         return file(path);
     }
     if path.join(COMPARISON_FILE).exists() {
         return Ok(Source::Comparison(path.to_owned()));
     }
-    if let Some(run) = folder(path, &name_of(path)) {
+    if let Some(run) = folder(path) {
         return Ok(Source::Runs(vec![run]));
     }
-    let mut below: Vec<PathBuf> = path
-        .read_dir()
-        .with_context(|| format!("reading {}", told(path)))?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.is_dir())
-        .collect();
-    below.sort();
-    let runs: Vec<RunFiles> = below
-        .iter()
-        .filter_map(|path| folder(path, &name_of(path)))
-        .collect();
+    let mut runs: Vec<RunFiles> = Vec::new();
+    let entries = path.read_dir();
+    let entries = entries.with_context(|| format!("reading {}", told(path)))?;
+    for entry in entries.flatten() {
+        runs.extend(folder(&entry.path()));
+    }
     if runs.is_empty() {
+        let path = told(path);
         return Err(usage(format!(
-            "{}: there is no run in this folder, nor in a folder in it; a run has run.json or series.jsonl there, and a \
-             comparison has {COMPARISON_FILE}",
-            told(path)
+            "{path}: no run in this folder: it has no run.json, series.jsonl or {COMPARISON_FILE}, and no folder in it has one"
         )));
     }
+    runs.sort_by(|a, b| a.label.cmp(&b.label));
     Ok(Source::Runs(runs))
 }
 
 /// What a reader calls a folder or file.
 fn name_of(path: &Path) -> String {
-    let whole = crate::input::absolute(path);
-    whole
-        .file_name()
-        .map_or_else(|| told(path), |name| told(Path::new(name)))
+    match crate::input::absolute(path).file_name() {
+        Some(name) => told(Path::new(name)),
+        None => told(path),
+    }
 }
 
 fn file_in(folder: &Path, name: &str) -> Option<PathBuf> {
@@ -98,10 +97,14 @@ fn file_in(folder: &Path, name: &str) -> Option<PathBuf> {
 }
 
 /// The run in a log folder.
-fn folder(path: &Path, label: &str) -> Option<RunFiles> {
-    let (record, series) = (file_in(path, RECORD), file_in(path, SERIES));
-    (record.is_some() || series.is_some()).then(|| RunFiles {
-        label: label.to_owned(),
+fn folder(path: &Path) -> Option<RunFiles> {
+    let record = file_in(path, RECORD);
+    let series = file_in(path, SERIES);
+    if record.is_none() && series.is_none() {
+        return None;
+    }
+    Some(RunFiles {
+        label: name_of(path),
         record,
         series,
     })
@@ -117,15 +120,16 @@ fn record_of(series: &Path) -> Option<PathBuf> {
 
 /// Whether a schema is named near the beginning of a file.
 fn has_schema(begin: &str, schema: &str) -> bool {
-    begin
-        .split_once(schema)
-        .is_some_and(|(before, _)| before.len() < 40)
+    match begin.split_once(schema) {
+        Some((before, _)) => before.len() < 40,
+        None => false,
+    }
 }
 
 /// So much of a file tells what it is.
 const BEGINNING: u64 = 4096;
 
-fn file(path: &Path) -> anyhow::Result<Source> {
+fn file(path: &Path) -> Result<Source> {
     let begin = beginning(path)?;
     let mut files = RunFiles {
         label: name_of(path),
@@ -144,7 +148,7 @@ fn file(path: &Path) -> anyhow::Result<Source> {
     Ok(Source::Runs(vec![files]))
 }
 
-fn beginning(path: &Path) -> anyhow::Result<String> {
+fn beginning(path: &Path) -> Result<String> {
     let mut bytes = Vec::new();
     open_file(path)?
         .take(BEGINNING)
@@ -155,17 +159,17 @@ fn beginning(path: &Path) -> anyhow::Result<String> {
 
 /// The error of a file that is no file of a run.
 fn refused(path: &Path, begin: &str) -> anyhow::Error {
+    let name = told(path);
     if has_schema(begin, "cosched.compare/") || has_schema(begin, "cosched.comparison/") {
-        let folder = path.parent().filter(|folder| *folder != Path::new(""));
-        let folder = told(folder.unwrap_or(Path::new(".")));
+        let folder = match path.parent() {
+            Some(folder) if folder != Path::new("") => told(folder),
+            _ => ".".to_owned(),
+        };
         return usage(format!(
-            "{}: report on the folder of the comparison, {folder}",
-            told(path)
+            "{name}: report on the folder of the comparison, {folder}"
         ));
     }
     usage(format!(
-        "{}: this is no run record ({RECORD_SCHEMA}) and no series ({SERIES_SCHEMA}); name one of them, or a folder that holds \
-         runs or a comparison",
-        told(path)
+        "{name}: this is no run record ({RECORD_SCHEMA}) and no series ({SERIES_SCHEMA})"
     ))
 }

@@ -3,6 +3,7 @@
 use super::args::TableArg;
 use crate::exit::usage;
 use crate::run_files::open_series;
+use anyhow::Result;
 use cosched_report::{
     Form, METRIC_COLUMNS, Record, SeriesError, Tidy, job_columns, job_values, metric_values,
     sample_columns, samples,
@@ -12,21 +13,21 @@ use std::io::{self, Write};
 use std::path::Path;
 
 /// The values before those of a row: which run it is of.
-pub(super) type Prefix = Vec<Value>;
+pub type Prefix = Vec<Value>;
 
 /// Writes a table whose rows say which run they are of.
-pub(super) struct Writer<'a> {
+pub struct Writer<'a> {
     table: TableArg,
     tidy: Tidy<&'a mut dyn Write>,
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(
+    pub fn new(
         form: Form,
         prefix: &[&str],
         table: TableArg,
         out: &'a mut dyn Write,
-    ) -> anyhow::Result<Writer<'a>> {
+    ) -> Result<Writer<'a>> {
         let rest = match table {
             TableArg::Metrics => METRIC_COLUMNS.to_vec(),
             TableArg::Jobs => job_columns(),
@@ -40,7 +41,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes one row.
-    pub(super) fn row(&mut self, prefix: &Prefix, values: Vec<Value>) -> io::Result<()> {
+    pub fn row(&mut self, prefix: &Prefix, values: Vec<Value>) -> io::Result<()> {
         let all: Vec<Value> = prefix.iter().cloned().chain(values).collect();
         self.tidy.row(&all)
     }
@@ -49,12 +50,7 @@ impl<'a> Writer<'a> {
     ///
     /// # Errors
     /// They can't be written, or the series can't be read.
-    pub(super) fn run(
-        &mut self,
-        prefix: &Prefix,
-        record: &Record,
-        series: Option<&Path>,
-    ) -> anyhow::Result<()> {
+    pub fn run(&mut self, prefix: &Prefix, record: &Record, series: Option<&Path>) -> Result<()> {
         match self.table {
             TableArg::Metrics => {
                 for values in metric_values(record) {
@@ -68,32 +64,21 @@ impl<'a> Writer<'a> {
             }
             TableArg::Samples => {
                 let Some(series) = series else { return Ok(()) };
-                let done = samples(&mut open_series(series)?, |values| {
-                    self.row(prefix, values).map_err(Problem::Write)
+                let mut series = open_series(series)?;
+                let done: Result<()> = samples(&mut series, |values| {
+                    self.row(prefix, values)?;
+                    Ok(())
                 });
-                match done {
-                    Ok(()) => {}
-                    Err(Problem::Read(error)) => return Err(usage(error.to_string())),
-                    Err(Problem::Write(error)) => return Err(error.into()),
-                }
+                return match done {
+                    Err(error) if error.is::<SeriesError>() => Err(usage(error.to_string())),
+                    done => done,
+                };
             }
         }
         Ok(())
     }
 
-    pub(super) fn finish(self) -> anyhow::Result<()> {
+    pub fn finish(self) -> Result<()> {
         Ok(self.tidy.finish()?)
-    }
-}
-
-/// What went wrong while a series became rows.
-enum Problem {
-    Read(SeriesError),
-    Write(io::Error),
-}
-
-impl From<SeriesError> for Problem {
-    fn from(error: SeriesError) -> Problem {
-        Problem::Read(error)
     }
 }

@@ -4,6 +4,7 @@ use super::parse::{Offered, duration, name_value, seed, solo, time_limit, words}
 use crate::exit::{self, usage};
 use crate::history::HistoryArgs;
 use crate::input::{Reading, Separator, spec, told};
+use anyhow::Result;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
 use cosched_core::{Actuation, Halt, Nanos, Order, TimeLimit};
@@ -34,20 +35,20 @@ const EXAMPLES: &str = "cosched run gzip -k {} ::: *.txt     cosched run -f comm
 ///   cosched run gzip -k {} ::: *.txt
 ///   ls | cosched run gzip -k {}
 ///   cosched run jobs.toml --on xeon-e5645
-#[derive(Args, Debug)]
+#[derive(Args)]
 #[command(verbatim_doc_comment, after_help = EXAMPLES, after_long_help = exit::TABLE)]
-pub(crate) struct RunArgs {
+pub struct RunArgs {
     /// Mix file (TOML); `cosched man mix-file` explains it
     #[arg(hide_short_help = true)]
-    pub(crate) mix: Option<PathBuf>,
+    pub mix: Option<PathBuf>,
 
     /// A command and its arguments; with `::: A B C`, or values on standard input, one job for each value
     #[arg(last = true, value_name = "CMD", hide_short_help = true)]
-    pub(crate) command: Vec<OsString>,
+    pub command: Vec<OsString>,
 
     /// Read a shell command from each line; `-`: stdin
     #[arg(short = 'f', long = "file", value_name = "FILE")]
-    pub(crate) list: Option<PathBuf>,
+    pub list: Option<PathBuf>,
 
     /// Solo times for slowdowns: measured first, or from an earlier run
     ///
@@ -56,11 +57,10 @@ pub(crate) struct RunArgs {
     #[arg(
         long,
         value_name = "measure|only|FILE",
-        env = "COSCHED_SOLO",
         hide_short_help = true,
         value_parser = solo
     )]
-    pub(crate) solo: Option<SoloSource>,
+    pub solo: Option<SoloSource>,
 
     /// Shell for lines, as in bash: a path, or a name in PATH
     ///
@@ -72,51 +72,57 @@ pub(crate) struct RunArgs {
         env = "COSCHED_SHELL",
         hide_short_help = true
     )]
-    pub(crate) shell: Option<OsString>,
+    pub shell: Option<OsString>,
 
     /// Skip jobs that succeeded before, by the --joblog
     #[arg(long, requires = "joblog")]
-    pub(crate) resume: bool,
+    pub resume: bool,
 
     /// What --resume does with live jobs of a killed run
-    #[arg(long, value_parser = words::<Orphans>(), default_value = "refuse", value_name = "HOW", requires = "resume")]
+    #[arg(
+        long,
+        value_parser = words::<Orphans>(),
+        default_value = "refuse",
+        value_name = "HOW",
+        requires = "resume"
+    )]
     #[arg(hide_short_help = true)]
-    pub(crate) orphans: Orphans,
+    pub orphans: Orphans,
 
     /// Start nothing; print the plan
     #[arg(long, visible_alias = "explain")]
-    pub(crate) dry_run: bool,
+    pub dry_run: bool,
 
     // A group's heading also covers what follows it.
     #[command(flatten)]
-    pub(crate) values: ValueArgs,
+    pub values: ValueArgs,
 
     #[command(flatten)]
-    pub(crate) policy: PolicyArgs,
+    pub policy: PolicyArgs,
 
     #[command(flatten)]
-    pub(crate) limits: LimitArgs,
+    pub limits: LimitArgs,
 
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub output: OutputArgs,
 
     #[command(flatten)]
-    pub(crate) history: HistoryArgs,
+    pub history: HistoryArgs,
 }
 
 /// Where the values of a command come from.
-#[derive(Args, Debug)]
+#[derive(Args)]
 #[command(next_help_heading = "Values")]
-pub(crate) struct ValueArgs {
+pub struct ValueArgs {
     /// Read values from FILE, one a line; `-`: stdin
     ///
     /// Repeatable: as with `:::`, each value of one file is combined with each of the others.
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) arg_file: Vec<PathBuf>,
+    pub arg_file: Vec<PathBuf>,
 
     /// Values in files and on standard input end with a zero byte, as `find -print0` writes them
     #[arg(short = '0', long, hide_short_help = true)]
-    pub(crate) null: bool,
+    pub null: bool,
 
     /// Split each value into columns {1}, {2} and so on, at this text; '\\s+' means blanks
     #[arg(
@@ -126,7 +132,7 @@ pub(crate) struct ValueArgs {
         allow_hyphen_values = true,
         hide_short_help = true
     )]
-    pub(crate) colsep: Option<Separator>,
+    pub colsep: Option<Separator>,
 
     /// Put N values into each job
     #[arg(
@@ -136,21 +142,21 @@ pub(crate) struct ValueArgs {
         conflicts_with = "max_replace_args"
     )]
     #[arg(value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
-    pub(crate) max_args: Option<u32>,
+    pub max_args: Option<u32>,
 
     /// Put N values into each job, and repeat the word around a replacement string, as GNU parallel does
     #[arg(short = 'N', long, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..), hide_short_help = true)]
-    pub(crate) max_replace_args: Option<u32>,
+    pub max_replace_args: Option<u32>,
 
     /// Skip empty values; no value at all is no error
     #[arg(short = 'r', long, hide_short_help = true)]
-    pub(crate) no_run_if_empty: bool,
+    pub no_run_if_empty: bool,
 }
 
 impl ValueArgs {
     /// The same for the reader of values.
-    pub(crate) fn reading(&self) -> Reading {
+    pub fn reading(&self) -> Reading {
         Reading {
             files: self.arg_file.clone(),
             zero: self.null,
@@ -163,9 +169,9 @@ impl ValueArgs {
 }
 
 /// The policy, its parameters and the machine.
-#[derive(Args, Debug)]
+#[derive(Args)]
 #[command(next_help_heading = "Policy and machine")]
-pub(crate) struct PolicyArgs {
+pub struct PolicyArgs {
     /// Simulate this machine; `host` is the real one
     ///
     /// `host` runs real processes. The name of a built-in machine (see `cosched list machines`) or a machine file (with
@@ -177,7 +183,7 @@ pub(crate) struct PolicyArgs {
         value_name = "NAME|FILE"
     )]
     #[arg(value_parser = Offered(spec::machine_names), hide_possible_values = true)]
-    pub(crate) on: String,
+    pub on: String,
 
     /// Policy: see `cosched list policies`
     ///
@@ -190,11 +196,16 @@ pub(crate) struct PolicyArgs {
         value_name = "P"
     )]
     #[arg(value_parser = Offered(spec::policy_names), hide_possible_values = true)]
-    pub(crate) policy: String,
+    pub policy: String,
 
     /// Set a parameter of the policy, as in quantum_s=0.1; repeatable
-    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = name_value, hide_short_help = true)]
-    pub(crate) params: Vec<(String, String)>,
+    #[arg(
+        long = "param",
+        value_name = "NAME=VALUE",
+        value_parser = name_value,
+        hide_short_help = true
+    )]
+    pub params: Vec<(String, String)>,
 
     /// Machine profile with parameters for this machine (TOML with a table `params`)
     #[arg(
@@ -203,7 +214,7 @@ pub(crate) struct PolicyArgs {
         env = "COSCHED_PROFILE",
         hide_short_help = true
     )]
-    pub(crate) profile: Option<PathBuf>,
+    pub profile: Option<PathBuf>,
 
     /// Seed of everything random
     #[arg(
@@ -215,7 +226,7 @@ pub(crate) struct PolicyArgs {
         allow_negative_numbers = true,
         value_parser = seed
     )]
-    pub(crate) seed: u64,
+    pub seed: u64,
 
     /// Use only these CPUs, as in 0-3,8
     ///
@@ -226,7 +237,7 @@ pub(crate) struct PolicyArgs {
         env = "COSCHED_CPUS",
         hide_short_help = true
     )]
-    pub(crate) cpus: Option<CpuChoice>,
+    pub cpus: Option<CpuChoice>,
 
     /// CPUs of each job
     ///
@@ -237,7 +248,7 @@ pub(crate) struct PolicyArgs {
         default_value = "auto",
         hide_short_help = true
     )]
-    pub(crate) cpus_per_job: CpusPerJob,
+    pub cpus_per_job: CpusPerJob,
 
     /// Count another event, as in mm=0x4844; repeatable
     #[arg(
@@ -246,30 +257,47 @@ pub(crate) struct PolicyArgs {
         value_name = "NAME=RAW",
         hide_short_help = true
     )]
-    pub(crate) events: Vec<String>,
+    pub events: Vec<String>,
 
     /// How jobs are frozen: by the cgroup freezer where it works, else by signals
-    #[arg(long, value_parser = words::<Freeze>(), default_value = "auto", env = "COSCHED_FREEZE", value_name = "HOW", hide_short_help = true)]
-    pub(crate) freeze: Freeze,
+    #[arg(
+        long,
+        value_parser = words::<Freeze>(),
+        default_value = "auto",
+        value_name = "HOW",
+        hide_short_help = true
+    )]
+    pub freeze: Freeze,
 
     /// How jobs are scheduled on this machine; `sched-ext` is a scheduler in the kernel
     ///
     /// `freezer` freezes and binds jobs. `sched-ext` loads a scheduler into the kernel, which carries out plans: nothing
     /// is frozen, and a CPU whose job sleeps goes to the next one at once. It needs Linux 6.13 with sched_ext, root, and a
     /// cosched that was built with it: see `cosched doctor`.
-    #[arg(long, value_parser = words::<Actuator>(), default_value = "freezer", value_name = "HOW", hide_short_help = true)]
-    #[arg(env = "COSCHED_ACTUATOR")]
-    pub(crate) actuator: Actuator,
+    #[arg(
+        long,
+        value_parser = words::<Actuator>(),
+        default_value = "freezer",
+        value_name = "HOW",
+        hide_short_help = true
+    )]
+    pub actuator: Actuator,
 
     /// How decisions are carried out; `plans` needs a simulated machine or --actuator sched-ext
-    #[arg(long, value_parser = words::<Actuation>(), default_value = "decisions", value_name = "HOW", hide_short_help = true)]
-    pub(crate) actuation: Actuation,
+    #[arg(
+        long,
+        value_parser = words::<Actuation>(),
+        default_value = "decisions",
+        value_name = "HOW",
+        hide_short_help = true
+    )]
+    pub actuation: Actuation,
 }
 
 /// Limits on the run and its jobs.
-#[derive(Args, Debug)]
+#[derive(Args)]
 #[command(next_help_heading = "Limits")]
-pub(crate) struct LimitArgs {
+pub struct LimitArgs {
     /// Limit on live jobs; 0 for all
     ///
     /// A number, 0 for all, +N or -N relative to the CPUs, or N% of the CPUs; the rest wait in a queue [default: number of CPUs for fifo, else four times that]
@@ -281,57 +309,85 @@ pub(crate) struct LimitArgs {
         allow_hyphen_values = true
     )]
     #[arg(short_alias = 'P', alias = "max-procs")]
-    pub(crate) jobs: Option<JobLimit>,
+    pub jobs: Option<JobLimit>,
 
     /// Which jobs start first
     ///
     /// Jobs of equal or unknown length keep the given order.
-    #[arg(long, value_parser = words::<Order>(), default_value = "longest", value_name = "ORDER", hide_short_help = true)]
-    pub(crate) order: Order,
+    #[arg(
+        long,
+        value_parser = words::<Order>(),
+        default_value = "longest",
+        value_name = "ORDER",
+        hide_short_help = true
+    )]
+    pub order: Order,
 
     /// Start no job while less memory than this is available, as in 2G
-    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse_size, env = "COSCHED_MEM_KEEP", hide_short_help = true)]
-    pub(crate) mem_keep: Option<u64>,
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = crate::size::parse_size,
+        hide_short_help = true
+    )]
+    pub mem_keep: Option<u64>,
 
     /// Start no job while the load average is above this: a number, or N% of the CPUs
     #[arg(long, value_name = "N", hide_short_help = true)]
-    pub(crate) load: Option<LoadLimit>,
+    pub load: Option<LoadLimit>,
 
     /// Time between the starts of two jobs
     #[arg(long, value_name = "DURATION", value_parser = duration, hide_short_help = true)]
-    pub(crate) delay: Option<Nanos>,
+    pub delay: Option<Nanos>,
 
     /// End a job that runs for longer, as in 90s
     ///
     /// Paused time does not count. As in 90s or 2h, or 200% for twice the median of the successful jobs.
     #[arg(long, value_name = "DURATION", value_parser = time_limit)]
-    pub(crate) timeout: Option<TimeLimit>,
+    pub timeout: Option<TimeLimit>,
 
     /// Retry a failed job, up to N attempts in all
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 1)]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..),
+        default_value_t = 1
+    )]
     #[arg(hide_short_help = true)]
-    pub(crate) retries: u32,
+    pub retries: u32,
 
     /// Time from SIGTERM to SIGKILL
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5s", hide_short_help = true)]
-    pub(crate) grace: Nanos,
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = duration,
+        default_value = "5s",
+        hide_short_help = true
+    )]
+    pub grace: Nanos,
 
     /// Longest pause of a started job, approximately
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s", env = "COSCHED_MAX_PAUSE")]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = duration,
+        default_value = "30s",
+        env = "COSCHED_MAX_PAUSE"
+    )]
     #[arg(hide_short_help = true)]
-    pub(crate) max_pause: Nanos,
+    pub max_pause: Nanos,
 
     /// When to give up early, as in now,fail=1
     ///
     /// `never`, or `now` or `soon` with fail=N, success=N or done=N; also with N%.
     #[arg(long, value_name = "RULE", default_value = "never")]
-    pub(crate) halt: Halt,
+    pub halt: Halt,
 }
 
 /// What is printed and which files are written.
-#[derive(Args, Debug)]
+#[derive(Args)]
 #[command(next_help_heading = "Output")]
-pub(crate) struct OutputArgs {
+pub struct OutputArgs {
     /// Folder for output and record
     ///
     /// Each job's output and error output get files of their own in it, beside the run's record and series [default:
@@ -342,62 +398,68 @@ pub(crate) struct OutputArgs {
         env = "COSCHED_LOGS",
         visible_alias = "results"
     )]
-    pub(crate) logs: Option<PathBuf>,
+    pub logs: Option<PathBuf>,
 
     /// Keep no log folder, as GNU parallel does
     ///
     /// Each job's output is shown when it ends, unless --output says otherwise. A record is written only with --record.
     #[arg(long, hide_short_help = true)]
-    pub(crate) no_logs: bool,
+    pub no_logs: bool,
 
     /// Show the jobs' output: group, tag or live
     ///
     /// Each job's output when it ends, or its lines as they come, with or without its name.
     #[arg(long, value_parser = words::<Show>(), value_name = "HOW")]
-    pub(crate) output: Option<Show>,
+    pub output: Option<Show>,
 
     /// The same as --output tag
     #[arg(long, conflicts_with = "output", hide_short_help = true)]
-    pub(crate) tag: bool,
+    pub tag: bool,
 
     /// Show the jobs' output in the order of the jobs, each job's in one piece
     #[arg(short, long, hide_short_help = true)]
-    pub(crate) keep_order: bool,
+    pub keep_order: bool,
 
     /// Print a summary for people, or the run record
-    #[arg(long, value_enum, default_value_t = Format::Text, value_name = "FORMAT", hide_short_help = true)]
-    pub(crate) format: Format,
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = Format::Text,
+        value_name = "FORMAT",
+        hide_short_help = true
+    )]
+    pub format: Format,
 
     /// Write the run record (JSON) here as well, and the series beside it
     #[arg(long, value_name = "FILE", hide_short_help = true)]
-    pub(crate) record: Option<PathBuf>,
+    pub record: Option<PathBuf>,
 
     /// Write metrics of the run here once a second, in the text format of Prometheus
     #[arg(long, value_name = "FILE", hide_short_help = true)]
-    pub(crate) metrics: Option<PathBuf>,
+    pub metrics: Option<PathBuf>,
 
     /// Write every decision with its snapshot here, a JSON object a line, for `cosched decide`
     #[arg(long, value_name = "FILE", hide_short_help = true)]
-    pub(crate) events: Option<PathBuf>,
+    pub events: Option<PathBuf>,
 
     /// Keep a log of ended jobs, as GNU parallel does
     #[arg(long, value_name = "FILE")]
-    pub(crate) joblog: Option<PathBuf>,
+    pub joblog: Option<PathBuf>,
 
     /// Print no progress, no warnings and no summary
     #[arg(short, long)]
-    pub(crate) quiet: bool,
+    pub quiet: bool,
 
     /// Report each job's start, and more at the end
     ///
     /// Also report each job's end, the figures that are missing and why, and cosched's own CPU time.
     #[arg(short, long, conflicts_with = "quiet")]
-    pub(crate) verbose: bool,
+    pub verbose: bool,
 }
 
 /// What standard output is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
     /// Text for people
     Text,
     /// One JSON object
@@ -412,28 +474,13 @@ impl RunArgs {
 
     /// Drops settings from the environment that an option overrides, or that mean nothing in a simulation. They are meant
     /// for other runs, so they are no error.
-    pub(crate) fn forget_habits(&mut self, matches: &ArgMatches) {
+    pub fn forget_habits(&mut self, matches: &ArgMatches) {
         let habit = |id: &str| matches.value_source(id) == Some(ValueSource::EnvVariable);
         if self.output.no_logs && habit("logs") {
             self.output.logs = None;
         }
-        if !self.is_simulated() {
-            return;
-        }
-        if habit("freeze") {
-            self.policy.freeze = Freeze::Auto;
-        }
-        if habit("actuator") {
-            self.policy.actuator = Actuator::Freezer;
-        }
-        if habit("mem_keep") {
-            self.limits.mem_keep = None;
-        }
-        if habit("shell") {
+        if self.is_simulated() && habit("shell") {
             self.shell = None;
-        }
-        if habit("history") {
-            self.history.history = None;
         }
     }
 
@@ -441,13 +488,8 @@ impl RunArgs {
     ///
     /// # Errors
     /// Options contradict each other, or nothing would heed one of them.
-    pub(crate) fn options(self) -> anyhow::Result<RunOptions> {
+    pub fn options(self) -> Result<RunOptions> {
         let history = self.history.place().filter(|_| !self.is_simulated());
-        if self.is_simulated() && self.history.is_file() {
-            return Err(usage(
-                "--history has no meaning in a simulation: no command is run; leave it out, or use --on host",
-            ));
-        }
         let (machine, policy) = self.policy.options();
         Ok(RunOptions {
             jobs: source(self.mix, self.list, self.command, &self.values)?,
@@ -471,7 +513,7 @@ fn source(
     list: Option<PathBuf>,
     command: Vec<OsString>,
     values: &ValueArgs,
-) -> anyhow::Result<Source> {
+) -> Result<Source> {
     let reading = values.reading();
     let is_list = mix.is_some() || list.is_some();
     if reading.wants_values() && command.is_empty() {
@@ -533,7 +575,7 @@ impl LimitArgs {
 }
 
 impl OutputArgs {
-    fn options(self) -> anyhow::Result<OutputOptions> {
+    fn options(self) -> Result<OutputOptions> {
         let logs = match self.logs {
             Some(_) if self.no_logs => {
                 return Err(usage(
@@ -549,9 +591,7 @@ impl OutputArgs {
         }
         let in_one_piece = matches!(self.output, None | Some(Show::Group));
         if self.keep_order && !in_one_piece {
-            return Err(usage(
-                "--keep-order shows each job's output in one piece; use it with --output group, or without --output",
-            ));
+            return Err(usage("--keep-order needs --output group, or no --output"));
         }
         Ok(OutputOptions {
             logs,
@@ -569,13 +609,12 @@ impl OutputArgs {
 }
 
 /// Refuses `--joblog +FILE`, which means something else to GNU parallel.
-fn check_joblog(file: &Path) -> anyhow::Result<()> {
+fn check_joblog(file: &Path) -> Result<()> {
     let Some(name) = file.as_os_str().as_bytes().strip_prefix(b"+") else {
         return Ok(());
     };
     let name = told(OsStr::from_bytes(name));
     Err(usage(format!(
-        "--joblog +{name}: GNU parallel appends to {name} then; here --joblog {name} --resume continues a job log, and leaves \
-         out what succeeded; --joblog ./+{name} is a file of that name"
+        "--joblog +{name}: to continue a job log, use --joblog {name} --resume; to name this file, --joblog ./+{name}"
     )))
 }

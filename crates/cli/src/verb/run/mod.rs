@@ -3,12 +3,13 @@
 mod args;
 mod parse;
 
-pub(crate) use args::{Format, RunArgs};
-pub(crate) use parse::{Offered, duration, moment, name_value, seed};
+pub use args::{Format, RunArgs};
+pub use parse::{Offered, duration, moment, name_value, seed};
 
+use anyhow::Result;
 use std::process::ExitCode;
 
-pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: RunArgs) -> Result<ExitCode> {
     let outcome = cosched_run::run(&args.options()?)?;
     Ok(outcome.exit.into())
 }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use strum::{EnumMessage, IntoEnumIterator};
 
 /// A parser of words, each with its comment as help.
-pub(crate) fn words<T>() -> impl TypedValueParser<Value = T>
+pub fn words<T>() -> impl TypedValueParser<Value = T>
 where
     T: IntoEnumIterator + EnumMessage + Into<&'static str> + FromStr,
     T: Clone + Send + Sync + 'static,
@@ -26,7 +26,7 @@ where
 /// Accepts any word, which may be the name of a file or is refused later with better words, and offers these names for
 /// completion.
 #[derive(Clone)]
-pub(crate) struct Offered(pub(crate) fn() -> Vec<&'static str>);
+pub struct Offered(pub fn() -> Vec<&'static str>);
 
 impl TypedValueParser for Offered {
     type Value = String;
@@ -46,7 +46,7 @@ impl TypedValueParser for Offered {
 }
 
 /// Reads where solo times come from.
-pub(crate) fn solo(text: &str) -> Result<SoloSource, String> {
+pub fn solo(text: &str) -> Result<SoloSource, String> {
     Ok(match text {
         "measure" => SoloSource::Measured,
         "only" => SoloSource::OnlyMeasured,
@@ -55,7 +55,7 @@ pub(crate) fn solo(text: &str) -> Result<SoloSource, String> {
 }
 
 /// Reads the limit of a job's time: a duration, or per cent of the median time of the jobs that have ended.
-pub(crate) fn time_limit(text: &str) -> Result<TimeLimit, String> {
+pub fn time_limit(text: &str) -> Result<TimeLimit, String> {
     match text.strip_suffix('%') {
         None => duration(text).map(TimeLimit::Fixed),
         Some(share) => match share.parse::<u32>() {
@@ -66,7 +66,7 @@ pub(crate) fn time_limit(text: &str) -> Result<TimeLimit, String> {
 }
 
 /// Reads a duration above zero: `90s`, `5m`, `1h 30m`, or plain seconds.
-pub(crate) fn duration(text: &str) -> Result<Nanos, String> {
+pub fn duration(text: &str) -> Result<Nanos, String> {
     let expected = || "expected a duration above zero, as in 90s, 5m or 1.5".to_owned();
     if let Ok(seconds) = text.parse::<f64>() {
         return if seconds > 0.0 && seconds < 1e9 {
@@ -81,7 +81,7 @@ pub(crate) fn duration(text: &str) -> Result<Nanos, String> {
 }
 
 /// Reads a time since the start of a run: as a duration, or 0.
-pub(crate) fn moment(text: &str) -> Result<Nanos, String> {
+pub fn moment(text: &str) -> Result<Nanos, String> {
     let zero = ["0", "0s", "0ms"].contains(&text);
     if zero {
         Ok(Nanos::ZERO)
@@ -91,13 +91,13 @@ pub(crate) fn moment(text: &str) -> Result<Nanos, String> {
 }
 
 /// Reads a seed.
-pub(crate) fn seed(text: &str) -> Result<u64, String> {
+pub fn seed(text: &str) -> Result<u64, String> {
     text.parse()
         .map_err(|_| format!("expected a whole number from 0 to {}, as in 42", u64::MAX))
 }
 
 /// Reads `NAME=VALUE`.
-pub(crate) fn name_value(text: &str) -> Result<(String, String), String> {
+pub fn name_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => {
             Ok((name.trim().to_owned(), value.trim().to_owned()))

@@ -1,6 +1,5 @@
 //! Reads the state of a run in intervals, and shows it.
 
-use super::LEFT;
 use super::terminal::Screen;
 use crate::exit::Exit;
 use crate::live::{add_memory, state_of};
@@ -20,7 +19,7 @@ const ESCAPE: Duration = Duration::from_millis(50);
 const INTERVAL: Duration = Duration::from_millis(500);
 
 /// A run that is watched.
-pub(super) struct App {
+pub struct App {
     root: Root,
     run: LiveRun,
     status: Box<Status>,
@@ -41,7 +40,7 @@ struct Came {
 }
 
 impl App {
-    pub(super) fn new(root: Root, run: LiveRun, status: Box<Status>) -> App {
+    pub fn new(root: Root, run: LiveRun, status: Box<Status>) -> App {
         let has_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         App {
             root,
@@ -60,7 +59,7 @@ impl App {
     ///
     /// # Errors
     /// The terminal has gone.
-    pub(super) fn run(mut self, screen: &mut Screen, signals: &ScreenSignals) -> io::Result<Exit> {
+    pub fn run(mut self, screen: &mut Screen, signals: &ScreenSignals) -> io::Result<Exit> {
         let mut is_new = true;
         loop {
             if !self.has_ended && Instant::now() >= self.next {
@@ -88,7 +87,7 @@ impl App {
                 // A key is about what the one before it has led to, also where that was not shown yet.
                 let page = self.arrange(screen.size());
                 match self.view.press(key, &self.status, &self.rows, page) {
-                    Effect::Quit => return Ok(LEFT),
+                    Effect::Quit => return Ok(Exit::Success),
                     Effect::Suspend => suspend(screen, signals)?,
                     Effect::Redraw => screen.forget(),
                     Effect::End(job) => self.end(job),

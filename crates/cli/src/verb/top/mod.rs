@@ -3,8 +3,9 @@
 mod app;
 mod terminal;
 
-use crate::exit::{Exit, usage};
+use crate::exit::usage;
 use crate::live::{Known, known, meant};
+use anyhow::Result;
 use app::App;
 use clap::Args;
 use cosched_linux::ScreenSignals;
@@ -17,14 +18,14 @@ use terminal::Screen;
 ///
 /// It shows totals, CPUs, and jobs with state, time, progress and reason to wait, once a second. Keys: arrows choose a job,
 /// s sorts, / filters, space pauses the view, w explains why the chosen job waits, e ends it, ? shows all keys, q leaves.
-#[derive(Args, Debug)]
-pub(crate) struct TopArgs {
-    /// The run: its process number, its identity or the start of that, or its log folder [default: the only live run]
+#[derive(Args)]
+pub struct TopArgs {
+    /// The run: its process number, its identity, or its log folder [default: the only live run]
     #[arg(value_name = "RUN")]
     run: Option<String>,
 }
 
-pub(crate) fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
+pub fn run(args: TopArgs) -> Result<ExitCode> {
     if !std::io::stdout().is_terminal() {
         return Err(no_terminal("standard output is none"));
     }
@@ -46,7 +47,7 @@ pub(crate) fn run(args: TopArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// The run of this name, or the only one; `None` if there is none.
-fn chosen(root: &Root, name: Option<&str>) -> anyhow::Result<Option<Known>> {
+fn chosen(root: &Root, name: Option<&str>) -> Result<Option<Known>> {
     if let Some(name) = name {
         return meant(root, name).map(Some);
     }
@@ -67,6 +68,3 @@ fn no_terminal(why: &str) -> anyhow::Error {
         "cosched top needs a terminal ({why}); `cosched status` shows the same once, anywhere"
     ))
 }
-
-/// The end by the user.
-const LEFT: Exit = Exit::Success;

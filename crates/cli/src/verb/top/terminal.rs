@@ -24,7 +24,7 @@ const USUAL: (u16, u16) = (80, 24);
 const LARGEST: u16 = 1_000;
 
 /// The terminal. It is left as it was when this is dropped.
-pub(crate) struct Screen {
+pub struct Screen {
     tty: File,
     before: Termios,
     /// What it shows; `None` if that is not known.
@@ -38,7 +38,7 @@ impl Screen {
     ///
     /// # Errors
     /// There is none.
-    pub(crate) fn take() -> io::Result<Screen> {
+    pub fn take() -> io::Result<Screen> {
         // Opened anew, so that nobody else's reads and writes become ones that do not wait.
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let tty = File::from(rustix::fs::open("/dev/tty", flags, Mode::empty())?);
@@ -59,7 +59,7 @@ impl Screen {
     }
 
     /// Makes the screen ours, at first and after this process was stopped.
-    pub(crate) fn enter(&mut self) -> io::Result<()> {
+    pub fn enter(&mut self) -> io::Result<()> {
         *BEFORE
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(self.before.clone());
@@ -73,13 +73,13 @@ impl Screen {
     }
 
     /// Leaves the terminal as it was.
-    pub(crate) fn leave(&mut self) {
+    pub fn leave(&mut self) {
         self.left.clear();
         give_back();
     }
 
     /// Its size, in columns and lines.
-    pub(crate) fn size(&self) -> (u16, u16) {
+    pub fn size(&self) -> (u16, u16) {
         let size = tcgetwinsize(&self.tty).map_or(USUAL, |size| (size.ws_col, size.ws_row));
         let size = if size.0 == 0 || size.1 == 0 {
             USUAL
@@ -90,12 +90,12 @@ impl Screen {
     }
 
     /// Whether it still has to take something. A new screen is not worth making then.
-    pub(crate) fn is_behind(&self) -> bool {
+    pub fn is_behind(&self) -> bool {
         !self.left.is_empty()
     }
 
     /// What it shows is not known any more.
-    pub(crate) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.shown = None;
     }
 
@@ -103,7 +103,7 @@ impl Screen {
     ///
     /// # Errors
     /// The terminal has gone.
-    pub(crate) fn show(&mut self, draw: impl FnOnce(&mut Buffer)) -> io::Result<()> {
+    pub fn show(&mut self, draw: impl FnOnce(&mut Buffer)) -> io::Result<()> {
         let (width, height) = self.size();
         let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
         draw(&mut buffer);
@@ -122,7 +122,7 @@ impl Screen {
     ///
     /// # Errors
     /// The terminal has gone.
-    pub(crate) fn send(&mut self) -> io::Result<()> {
+    pub fn send(&mut self) -> io::Result<()> {
         while !self.left.is_empty() {
             match self.tty.write(&self.left) {
                 Ok(written) => drop(self.left.drain(..written)),
@@ -138,7 +138,7 @@ impl Screen {
     ///
     /// # Errors
     /// The terminal has gone.
-    pub(crate) fn pressed(&mut self) -> io::Result<Vec<u8>> {
+    pub fn pressed(&mut self) -> io::Result<Vec<u8>> {
         let mut bytes = [0; 256];
         match self.tty.read(&mut bytes) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
