@@ -303,7 +303,7 @@ fn given_demands_keep_jobs_off_the_memory_bus() {
     for part in [
         "wrong.toml:3",
         "bus_use is 1.5",
-        "from 0 to 1",
+        "expected 0.0 to 1.0",
         "bus_use = 0.4",
     ] {
         assert!(err(&wrong).contains(part), "{part}: {}", err(&wrong));
