@@ -186,21 +186,20 @@ fn open_journal(
 }
 
 /// The files that describe the run.
-fn inputs(options: &RunOptions) -> impl Iterator<Item = PathBuf> {
-    let jobs = match &options.jobs {
+fn inputs(options: &RunOptions) -> Vec<PathBuf> {
+    let mut files = match &options.jobs {
         Source::Mix(file) | Source::List(file) => vec![file.clone()],
-        Source::Command(words, reading) => value_files(words)
-            .map(Path::to_owned)
-            .chain(reading.files.iter().cloned())
-            .collect(),
+        Source::Command(words, reading) => {
+            let mut files = value_files(words);
+            files.extend(reading.files.iter().cloned());
+            files
+        }
     };
-    let solo = match &options.solo {
-        SoloSource::File(file) => Some(file.clone()),
-        _ => None,
-    };
-    jobs.into_iter()
-        .chain(solo)
-        .chain(options.policy.profile.clone())
+    if let SoloSource::File(file) = &options.solo {
+        files.push(file.clone());
+    }
+    files.extend(options.policy.profile.clone());
+    files
 }
 
 /// An open job log, and its expected place.

@@ -3,8 +3,8 @@
 use super::options::{RunOptions, SoloSource};
 use super::platform::View;
 use super::policy::Origin;
-use crate::input::quote;
 use crate::input::spec::AUTO;
+use crate::input::{absolute, path_text, quote};
 use crate::sha256::sha256;
 use cosched_core::{Absence, Params, RunConfig, TimeLimit, auto_shortfall};
 use cosched_linux::identity::{host_name, kernel_release};
@@ -27,9 +27,7 @@ pub(crate) fn input(kind: &str, file: Option<(&Path, &[u8])>, simulated: bool) -
         None => Err(no_file),
         Some(_) if simulated => Err(Absence::Simulated.text()),
         Some((path, _)) if path == Path::new("-") => Err("standard input"),
-        Some((path, _)) => Ok(shown(
-            &std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
-        )),
+        Some((path, _)) => Ok(path_text(&absolute(path))),
     };
     let hash = file.map(|(_, bytes)| sha256(bytes));
     RunInput {
@@ -44,15 +42,9 @@ pub(crate) fn input(kind: &str, file: Option<(&Path, &[u8])>, simulated: bool) -
 pub(crate) fn file(kind: &str, name: &Path, content: &[u8]) -> SettingFile {
     SettingFile {
         kind: kind.to_owned(),
-        name: shown(name),
+        name: path_text(name),
         sha256: sha256(content),
     }
-}
-
-/// A path as text: as it is, or as a shell reads it if it is no UTF-8.
-fn shown(path: &Path) -> String {
-    path.to_str()
-        .map_or_else(|| quote(path.as_os_str().as_bytes()), str::to_owned)
 }
 
 /// How a run with these parameters and this configuration was started, with its jobs from there and with these files.
@@ -105,7 +97,7 @@ impl Process {
         let words = std::env::args_os().map(|word| quote(word.as_bytes()));
         Process {
             command_line: Some(words.collect()),
-            cwd: std::env::current_dir().ok().as_deref().map(shown),
+            cwd: std::env::current_dir().ok().as_deref().map(path_text),
             host: host_name(&root),
             kernel: kernel_release(&root),
         }

@@ -365,10 +365,7 @@ mod tests {
         );
         check("", &["mix.toml", "[[job]]"]);
         check("[[job]]\ncommand = \"x\n", &["mix.toml:2"]);
-        check(
-            "\nx = [[[[[[[[[[[[",
-            &["mix.toml:2", "[[job]]"],
-        );
+        check("\nx = [[[[[[[[[[[[", &["mix.toml:2", "[[job]]"]);
         check("jobs = 1\n", &["mix.toml:1", "`jobs`"]);
         check(
             "restart = \"always\"\n[[job]]\ncommand = \"x\"\n",
