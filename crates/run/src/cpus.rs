@@ -1,7 +1,7 @@
 //! Which CPUs a run uses, and how many of them a job: `--cpus` and `--cpus-per-job`.
 
 use crate::exit::incapable;
-use crate::input::Job;
+use crate::input::{Job, JobInput};
 use cosched_core::{CpuSet, TaskSpec, Width};
 use std::fmt;
 use std::str::FromStr;
@@ -37,6 +37,12 @@ impl FromStr for CpuChoice {
             },
         }
     }
+}
+
+/// What to give to `--cpus`, where these can be used.
+pub(crate) fn usable_text(cpus: &CpuSet) -> String {
+    let first = cpus.first().map_or(0, |cpu| cpu.0);
+    format!("{cpus} can be used, as in --cpus {first}")
 }
 
 /// How many CPUs a job without `cpus` in a mix file gets.
@@ -104,13 +110,12 @@ impl CpusPerJob {
         }
         let have = format!("{} can be used here ({cpus})", cpus.len());
         Err(incapable(match input.cpus {
-            Some(_) => format!(
-                "{}: job `{}` needs cpus = {wanted}, and {have}; use a smaller number, as in cpus = 1",
-                input.place, job.name,
-            ),
-            None => format!(
-                "--cpus-per-job {wanted}: {have}; use a smaller number, or all, as in --cpus-per-job all",
-            ),
+            Some(_) => {
+                let JobInput { place, .. } = input;
+                let name = &job.name;
+                format!("{place}: job `{name}` needs cpus = {wanted}, and {have}")
+            }
+            None => format!("--cpus-per-job {wanted}: {have}; as in --cpus-per-job all"),
         }))
     }
 

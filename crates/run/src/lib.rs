@@ -10,7 +10,7 @@
 //! - `input`: jobs, and the files and names that users give
 //! - `limits`, `cpus`, `options`: the options of a run
 //! - `terminal`, `console`, `screen`: progress, messages, and the jobs' output; `watch`: the files for `cosched status`
-//! - `platform`: what a machine must do for a run; `host` (with `kernel`) and `simulated` (with `interruptible`) do it
+//! - `platform`: what a machine must do for a run; `host` (with `kernel`) and `simulated` do it
 //! - `policy`: the choice of the policy; `setting`: what the record says of the options; `shell`: the shell for lines
 //! - `folder`, `runs`: log folders, and the list of runs beside a job log; `killed`, `resume`: earlier runs of a job log
 //! - `keys`, `memory`: the history of commands; `named`, `files`: the files that a run writes
@@ -33,7 +33,6 @@ mod folder;
 mod gauge;
 mod host;
 pub mod input;
-mod interruptible;
 mod kernel;
 mod keys;
 mod killed;

@@ -85,6 +85,16 @@ pub(crate) enum KernelPart {
     },
 }
 
+impl KernelPart {
+    /// Whether it measures the demands of jobs.
+    pub(crate) fn measures(self) -> bool {
+        match self {
+            KernelPart::Efs { lines_per_us, .. } => lines_per_us.is_some(),
+            KernelPart::None | KernelPart::Plans => false,
+        }
+    }
+}
+
 /// A machine on which jobs can run.
 pub(crate) trait Platform {
     /// A job in the platform's own form.

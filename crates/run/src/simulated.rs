@@ -1,14 +1,13 @@
 //! A simulated machine as the platform of a run. It simulates the jobs' programs by their profiles.
 
-use super::cpus::CpuChoice;
+use super::cpus::{CpuChoice, usable_text};
 use super::gauge::Gauge;
-use super::interruptible::Interruptible;
 use super::options::{Actuator, Freeze, RunOptions, Source};
 use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
 use super::screen::Screen;
 use super::setting::file;
 use crate::exit::{Exit, Failure, usage};
-use crate::input::{Job, spec, told};
+use crate::input::{Job, spec, told, wrong};
 use anyhow::Context as _;
 use cosched_core::{Absence, Capabilities, Capability, Counter, CpuSet, Nanos, SoloProfile};
 use cosched_linux::{Interrupt, Interrupts, Requests};
@@ -41,36 +40,23 @@ struct Made {
     alone: Alone,
 }
 
-/// The longest that a job may take alone: a year of simulated time. Simulating that takes minutes, and whoever asks for
-/// more has most likely mistyped a figure.
-const LONGEST_S: f64 = 365.0 * 86_400.0;
+/// The longest that a job may take alone, in years of simulated time. That takes minutes to simulate.
+const MOST_YEARS: f64 = 1.0;
 
 /// Refuses a job that would take longer alone than can be waited for.
 fn check_length(machine: &MachineSpec, job: &Job, simulated: &SimJob) -> anyhow::Result<()> {
-    let Some(instructions) = job.input.work_instructions else {
-        return Ok(());
-    };
-    let least_s = least_solo_s(machine, simulated);
-    if least_s <= LONGEST_S {
+    let years = least_solo_s(machine, simulated) / (365.0 * 86_400.0);
+    if years <= MOST_YEARS {
         return Ok(());
     }
-    // Rounded down to two digits, as people write such figures.
-    let most = instructions as f64 * (LONGEST_S / least_s);
-    let mut unit = 1.0;
-    while most / unit >= 100.0 {
-        unit *= 10.0;
-    }
-    Err(usage(format!(
-        "{}: job `{}` has {:e} instructions, and {} executes at most {:.2e} of them a second for it: alone it would take \
-         {:.1} years; expected at most one, as in work_instructions = {:e}; nothing was started",
-        job.input.place,
-        job.name,
-        instructions as f64,
-        machine.name,
-        instructions as f64 / least_s,
-        least_s / LONGEST_S,
-        (most / unit).floor() * unit,
-    )))
+    Err(wrong(
+        job,
+        format_args!(
+            "alone on {} it would take {years:.1} years; expected at most {MOST_YEARS}; give fewer \
+             work_instructions; nothing was started",
+            machine.name
+        ),
+    ))
 }
 
 /// The user's view of the jobs' solo runs, which are simulated before the run: progress, and Ctrl-C to end them.
@@ -107,29 +93,32 @@ impl Alone {
             self.screen
                 .progress(|_| format!("simulating {} jobs alone: {done} done", self.jobs));
         }
-        let interrupt = self
-            .interrupts
-            .borrow()
-            .as_ref()
-            .and_then(Interrupts::next_signal);
-        match interrupt {
-            Some(Interrupt::End(signal)) => self.signal.set(Some(signal)),
-            // It is not held back, and does what it always does.
-            Some(Interrupt::Suspend) | None => {}
+        let interrupts = self.interrupts.borrow();
+        let signal = interrupts.as_ref().and_then(next_signal);
+        if signal.is_some() {
+            self.signal.set(signal);
         }
-        matches!(interrupt, Some(Interrupt::End(_)))
+        signal.is_some()
     }
 
     /// The error of a solo run, worded for the user; `on` is the machine.
     fn failure(&self, on: &str, error: &SimError) -> anyhow::Error {
-        match self.signal.get() {
-            Some(signal) => Failure {
-                exit: Exit::Signal(signal),
-                message: error.to_string(),
-            }
-            .into(),
-            None => refused(on, error),
-        }
+        let Some(signal) = self.signal.get() else {
+            return refused(on, error);
+        };
+        let failure = Failure {
+            exit: Exit::Signal(signal),
+            message: error.to_string(),
+        };
+        failure.into()
+    }
+}
+
+/// The next signal that ends the run. Others are not held back, and do what they always do.
+fn next_signal(interrupts: &Interrupts) -> Option<i32> {
+    match interrupts.next_signal()? {
+        Interrupt::End(signal) => Some(signal),
+        Interrupt::Suspend => None,
     }
 }
 
@@ -164,7 +153,7 @@ pub(crate) fn check_options(options: &RunOptions, on: &str) -> anyhow::Result<()
     let on = told(on);
     if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
         return Err(usage(format!(
-            "{option} has no meaning in a simulation (--on {on}); leave it out, or use --on host"
+            "{option} has no meaning in a simulation (--on {on}); leave it out"
         )));
     }
     let has_commands = match &options.jobs {
@@ -174,8 +163,7 @@ pub(crate) fn check_options(options: &RunOptions, on: &str) -> anyhow::Result<()
     };
     if has_commands {
         return Err(usage(format!(
-            "--on {on}: commands can't be simulated; give a mix file whose jobs have a `program`, as in `cosched run \
-             mix.toml --on {on}` with program = \"{}\"",
+            "--on {on}: commands can't be simulated; give a mix file whose jobs have a `program`, as in program = \"{}\"",
             spec::example_program()
         )));
     }
@@ -201,13 +189,13 @@ impl Files {
     fn program(&mut self, job: &Job, folder: &Path) -> anyhow::Result<Arc<ProgramSpec>> {
         let input = &job.input;
         let Some(name) = &input.program else {
-            return Err(usage(format!(
-                "{}: job `{}` has a command to run but no program to simulate; add one, as in program = \"{}\" \
-                 (`cosched list programs` shows them all)",
-                input.place,
-                job.name,
-                spec::example_program()
-            )));
+            return Err(wrong(
+                job,
+                format_args!(
+                    "has no program to simulate; add one, as in program = \"{}\" (`cosched list programs`)",
+                    spec::example_program()
+                ),
+            ));
         };
         if let Some(known) = self.programs.get(name) {
             return Ok(known.clone());
@@ -228,10 +216,12 @@ fn usable_cpus(
     all: &CpuSet,
 ) -> anyhow::Result<Option<CpuSet>> {
     let listed = options.machine.cpus.as_ref().and_then(CpuChoice::list);
-    if let Some(cpus) = listed.filter(|cpus| cpus.is_empty() || !cpus.is_subset(all)) {
+    if let Some(cpus) = listed
+        && (cpus.is_empty() || !cpus.is_subset(all))
+    {
+        let usable = usable_text(all);
         return Err(usage(format!(
-            "--cpus {cpus}: not all of them exist on {machine}; {all} can be used, as in --cpus {}",
-            all.first().map_or(0, |cpu| cpu.0)
+            "--cpus {cpus}: not all of them exist on {machine}; {usable}"
         )));
     }
     Ok(listed.cloned())
@@ -317,7 +307,7 @@ impl SimPlatform {
 impl Platform for SimPlatform {
     /// The simulation was made with its jobs.
     type Job = ();
-    type Backend = Interruptible<Sim>;
+    type Backend = Sim;
 
     /// Solo runs in a simulation take almost no time.
     const SOLO_BY_DEFAULT: bool = true;
@@ -329,7 +319,7 @@ impl Platform for SimPlatform {
         Given::default()
     }
 
-    fn identity(_backend: &mut Interruptible<Sim>) -> RunIdentity {
+    fn identity(_backend: &mut Sim) -> RunIdentity {
         RunIdentity::default()
     }
 
@@ -388,11 +378,13 @@ impl Platform for SimPlatform {
         _jobs: Vec<()>,
         _screen: &Screen,
         _requests: Option<Requests>,
-    ) -> anyhow::Result<Interruptible<Sim>> {
+    ) -> anyhow::Result<Sim> {
         let made = self.made()?;
-        let sim = made.sim.take().context("a simulation runs only once")?;
-        let interrupts = made.alone.interrupts.take();
-        Ok(Interruptible::new(sim, interrupts))
+        let mut sim = made.sim.take().context("a simulation runs only once")?;
+        if let Some(interrupts) = made.alone.interrupts.take() {
+            sim.take_signals(move || next_signal(&interrupts));
+        }
+        Ok(sim)
     }
 
     fn solo_work(&self, trace_step: Option<Nanos>) -> anyhow::Result<SoloWork> {
@@ -406,12 +398,13 @@ impl Platform for SimPlatform {
             .why_missing(Capability::Counter(Counter::MmReads))
             .is_none();
         // Traces need the solo runs once more, so they are made only for policies that need them.
-        let traces = trace_step
-            .map(|step| sim.solo_traces(step, &mut |done| alone.look(done)))
-            .transpose();
-        alone.screen.clear();
-        let traces = traces.map_err(|error| alone.failure(&self.view.machine.name, &error))?;
-        let mut traces = traces.into_iter().flatten();
+        let mut traces = Vec::new();
+        if let Some(step) = trace_step {
+            let made = sim.solo_traces(step, &mut |done| alone.look(done));
+            alone.screen.clear();
+            traces = made.map_err(|error| alone.failure(&self.view.machine.name, &error))?;
+        }
+        let mut traces = traces.into_iter();
         let mut profiles = Vec::new();
         for solo in sim.solo_runs() {
             profiles.push(SoloProfile {

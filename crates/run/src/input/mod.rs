@@ -30,7 +30,7 @@ pub(crate) use command::path_text;
 pub(crate) use command::{Command, Shell};
 pub use command::{quote, told};
 pub use job::absolute;
-pub(crate) use job::{Job, JobInput};
+pub(crate) use job::{Job, JobInput, wrong};
 pub(crate) use names::{expand, program_words};
 pub(crate) use read::{read_bytes, read_text};
 pub use read::{read_mix, read_spec};
