@@ -17,6 +17,7 @@ use crate::Outcome;
 use crate::exit::Exit;
 use crate::input::told;
 use crate::stderr;
+use anyhow::Result;
 use cosched_core::{Counter, RunResult, TaskResult};
 use cosched_report::{JobInfo, RunInfo, RunWarning, record, visible};
 use std::cell::RefCell;
@@ -27,7 +28,7 @@ pub(crate) fn execute<P: Platform>(
     options: &RunOptions,
     platform: &P,
     mut plan: Plan<P>,
-) -> anyhow::Result<Outcome> {
+) -> Result<Outcome> {
     let at_once = plan.config.jobs.min(plan.jobs.len());
     // A file that can't be written is an error before anything is started.
     let (mut folder, mut files) = open_files(options, &mut plan)?;
@@ -93,7 +94,7 @@ pub(crate) fn execute<P: Platform>(
 fn open_files<P: Platform>(
     options: &RunOptions,
     plan: &mut Plan<P>,
-) -> anyhow::Result<(Option<Folder>, Files)> {
+) -> Result<(Option<Folder>, Files)> {
     let output = &options.output;
     let named = [&output.record, &output.events, &output.joblog];
     let is_kept = output.keeps_logs() || named.iter().any(|file| file.is_some());
@@ -167,7 +168,7 @@ fn run_together<P: Platform>(
     plan: Plan<P>,
     infos: Vec<JobInfo>,
     files: Files,
-) -> anyhow::Result<BatchResult> {
+) -> Result<BatchResult> {
     let choice = &plan.choice;
     let record_as = setting(
         session.options,

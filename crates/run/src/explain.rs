@@ -7,30 +7,30 @@ use super::platform::{Platform, View};
 use super::setting::auto_lacks;
 use crate::input::{Command, told};
 use cosched_core::{
-    Actuation, Change, Decision, Expected, ExpectedFrom, Nanos, Order, Snapshot, Start,
-    TaskEstimator, TaskView, Trigger, Width, first_in_order, spare_cpus,
+    Actuation, Change, Decision, Expected, ExpectedFrom, Nanos, Order, PolicyEntry, Snapshot,
+    Start, TaskEstimator, TaskView, Trigger, Width, first_in_order, spare_cpus,
 };
 use cosched_report::{
-    ExpectedOfJob, RunWarning, count, seconds, shortfall_text, visible, visible_lines, wait_text,
+    ExpectedOfJob, RunWarning, bytes, count, seconds, shortfall_text, visible, visible_lines,
+    wait_text,
 };
 use std::io::{self, IsTerminal as _, Write};
 
 /// The snapshot for the first decision: all jobs that may be live have arrived, and none has been started.
 fn first_snapshot<P: Platform>(view: &View, plan: &Plan<P>) -> Snapshot {
-    let live = first_in_order(&plan.specs, &plan.config)
-        .into_iter()
-        .take(plan.config.jobs);
-    let mut tasks: Vec<TaskView> = (0..)
-        .zip(live)
-        .map(|(turn, id)| {
-            let spec = &plan.specs[id.0 as usize];
-            let estimator = TaskEstimator::new(spec, plan.config.quantum, Start::default());
-            TaskView {
-                turn,
-                ..TaskView::arriving(spec, Nanos::ZERO, estimator.initial(&spec.solo))
-            }
-        })
-        .collect();
+    let config = &plan.config;
+    let mut live = first_in_order(&plan.specs, config);
+    live.truncate(config.jobs);
+    let mut tasks = Vec::new();
+    for (turn, id) in (0..).zip(live) {
+        let spec = &plan.specs[id.0 as usize];
+        let estimator = TaskEstimator::new(spec, config.quantum, Start::default());
+        let estimate = estimator.initial(&spec.solo);
+        tasks.push(TaskView {
+            turn,
+            ..TaskView::arriving(spec, Nanos::ZERO, estimate)
+        });
+    }
     tasks.sort_by_key(|task| task.id);
     Snapshot {
         machine: view.machine.clone(),
@@ -45,36 +45,23 @@ fn first_snapshot<P: Platform>(view: &View, plan: &Plan<P>) -> Snapshot {
 
 /// What is expected of a job, and where that comes from.
 fn expected_text(expected: &Expected) -> String {
-    let Expected {
-        time,
-        least,
-        greatest,
-        memory,
-        from,
-        runs,
-    } = expected;
-    let range = if least == greatest {
-        String::new()
-    } else {
-        format!(
-            " ({} to {})",
-            seconds(least.as_s()),
-            seconds(greatest.as_s())
-        )
-    };
-    let memory = memory
-        .map(|bytes| format!(", {} of memory", cosched_report::bytes(bytes as f64)))
-        .unwrap_or_default();
-    let from = match from {
+    let mut text = format!("expected: {}", seconds(expected.time.as_s()));
+    if expected.least != expected.greatest {
+        let least = seconds(expected.least.as_s());
+        let greatest = seconds(expected.greatest.as_s());
+        text.push_str(&format!(" ({least} to {greatest})"));
+    }
+    if let Some(memory) = expected.memory {
+        let memory = bytes(memory as f64);
+        text.push_str(&format!(", {memory} of memory"));
+    }
+    let runs = count(expected.runs.into(), "run");
+    let from = match expected.from {
         ExpectedFrom::Same => "of this command",
         ExpectedFrom::Changed => "of this command in another folder, or before its program changed",
         ExpectedFrom::Program => "of other commands with this program",
     };
-    format!(
-        "expected: {}{range}{memory}, from {} {from}",
-        seconds(time.as_s()),
-        count(u64::from(*runs), "run")
-    )
+    format!("{text}, from {runs} {from}")
 }
 
 /// The first decision of the policy, and the snapshot that it is made for.
@@ -114,16 +101,17 @@ pub(crate) fn explain<P: Platform>(
         let machine = visible(&view.machine.name);
         writeln!(out, "SIMULATED on {machine}: no command would be started")?;
     }
-    let mut rows = policy_rows(options, view, plan)?;
-    rows.extend(machine_rows(options, view, plan));
-    rows.extend(file_rows(options, view, plan));
-    rows.extend(job_rows(platform, plan));
-    for (label, text) in rows {
-        writeln!(out, "{label:<10}{text}")?;
-    }
-    writeln!(out, "first")?;
+    let mut rows = Rows::default();
+    rows.policy(options, view, plan)?;
+    rows.machine(options, view, plan);
+    rows.files(options, view, plan);
+    rows.jobs(platform, plan);
+    rows.add("first", String::new());
     for text in first.lines(plan) {
-        writeln!(out, "{:<10}{text}", "")?;
+        rows.more(text);
+    }
+    for (label, text) in rows.0 {
+        writeln!(out, "{}", format!("{label:<10}{text}").trim_end())?;
     }
     writeln!(out, "nothing was started")?;
     Ok(out.flush()?)
@@ -153,18 +141,22 @@ fn as_json<P: Platform>(
     decision: &Decision,
 ) -> serde_json::Value {
     let mut jobs = Vec::new();
-    for (((seq, job), spec), known) in plan.jobs.iter().zip(&plan.specs).zip(&plan.known) {
+    for (ix, (seq, job)) in plan.jobs.iter().enumerate() {
+        let spec = &plan.specs[ix];
         jobs.push(serde_json::json!({
             "seq": seq,
             "name": job.name,
             "program": job.input.program,
             "command": job.input.command.as_ref().map(Command::line),
             "cpus": spec.cpus,
-            "identity": known.as_ref().map(Known::identity),
+            "identity": plan.known[ix].as_ref().map(Known::identity),
             "width": spec.width,
             "expected": spec.expected.as_ref().map(ExpectedOfJob::of),
         }));
     }
+    let history = options.history.as_deref();
+    let without: Vec<String> = plan.choice.shortfalls.iter().map(shortfall_text).collect();
+    let warnings: Vec<String> = plan.warnings.iter().map(RunWarning::text).collect();
     serde_json::json!({
         "policy": plan.choice.entry.name,
         "policy_lacks": auto_lacks(options, view),
@@ -175,99 +167,120 @@ fn as_json<P: Platform>(
         "cpus": view.machine.all_cpus(),
         "live_jobs": plan.config.jobs,
         "order": plan.config.order,
-        "history": options.history.as_deref().map(|path| path.display().to_string()),
+        "history": history.map(|path| path.display().to_string()),
         "actuation": plan.config.actuation,
         "refused": view.refused.as_ref().map(ToString::to_string),
-        "without": plan.choice.shortfalls.iter().map(shortfall_text).collect::<Vec<_>>(),
+        "without": without,
         "skipped": plan.earlier.len(),
-        "warnings": plan.warnings.iter().map(RunWarning::text).collect::<Vec<_>>(),
+        "warnings": warnings,
         "jobs": jobs,
         "first_decision": decision,
     })
 }
 
-/// A line of the plan: its label, which is empty if it continues the line before, and its text.
-type Row = (&'static str, String);
+/// The lines of the plan, each with its label.
+#[derive(Default)]
+struct Rows(Vec<(&'static str, String)>);
 
-fn policy_rows<P: Platform>(
-    options: &RunOptions,
-    view: &View,
-    plan: &Plan<P>,
-) -> anyhow::Result<Vec<Row>> {
-    let choice = &plan.choice;
-    let entry = choice.entry;
-    let mut rows = vec![("policy", format!("{} - {}", entry.name, entry.gist))];
-    if options.policy.name.is_none() {
-        let why = auto_lacks(options, view);
-        let why = why.unwrap_or("the machine has all that it needs".to_owned());
-        rows.push(("", format!("chosen by auto: {}", visible(&why))));
+impl Rows {
+    fn add(&mut self, label: &'static str, text: impl Into<String>) {
+        self.0.push((label, text.into()));
     }
-    for (name, value) in choice.params.iter() {
-        let value = serde_json::to_string(value)?;
-        let origin = match choice.origins.get(name) {
-            Some(origin) => format!(" ({})", origin.text()),
-            None => String::new(),
-        };
-        rows.push(("", format!("{name} = {value}{origin}")));
-    }
-    for shortfall in &choice.shortfalls {
-        rows.push(("without", shortfall_text(shortfall)));
-    }
-    Ok(rows)
-}
 
-fn machine_rows<P: Platform>(options: &RunOptions, view: &View, plan: &Plan<P>) -> Vec<Row> {
-    let (name, cpus) = (visible(&view.machine.name), view.machine.all_cpus());
-    let mut rows = vec![("machine", format!("{name}, CPUs {cpus}"))];
-    for warning in view.warnings.iter().chain(&plan.warnings) {
-        rows.push(("warning", visible(&warning.text())));
+    /// Adds a line that continues the one before.
+    fn more(&mut self, text: String) {
+        self.add("", text);
     }
-    rows.push(("freezing", view.freezing.clone()));
-    if let Some(shell) = &options.shell {
-        rows.push(("shell", told(shell)));
-    }
-    if plan.config.actuation == Actuation::Plans {
-        let text = "plans: a CPU whose job sleeps or ends goes to the next job at once";
-        rows.push(("actuation", text.to_owned()));
-    }
-    if let Some(why) = &view.refused {
-        rows.push(("refused", visible(&why.message)));
-    }
-    rows
-}
 
-fn file_rows<P: Platform>(options: &RunOptions, view: &View, plan: &Plan<P>) -> Vec<Row> {
-    let mut rows = vec![("logs", told(&plan.logs))];
-    if !view.is_simulated() {
-        let history = options.history.as_ref().map_or("off".to_owned(), told);
-        rows.push(("history", history));
+    fn policy<P: Platform>(
+        &mut self,
+        options: &RunOptions,
+        view: &View,
+        plan: &Plan<P>,
+    ) -> anyhow::Result<()> {
+        let choice = &plan.choice;
+        let PolicyEntry { name, gist, .. } = choice.entry;
+        self.add("policy", format!("{name} - {gist}"));
+        if options.policy.name.is_none() {
+            let lacks = auto_lacks(options, view);
+            let why = match &lacks {
+                Some(why) => visible(why),
+                None => "the machine has all that it needs".into(),
+            };
+            self.more(format!("chosen by auto: {why}"));
+        }
+        for (name, value) in choice.params.iter() {
+            let mut text = format!("{name} = {}", serde_json::to_string(value)?);
+            if let Some(origin) = choice.origins.get(name) {
+                let origin = origin.text();
+                text.push_str(&format!(" ({origin})"));
+            }
+            self.more(text);
+        }
+        for shortfall in &choice.shortfalls {
+            self.add("without", shortfall_text(shortfall));
+        }
+        Ok(())
     }
-    rows
-}
 
-fn job_rows<P: Platform>(platform: &P, plan: &Plan<P>) -> Vec<Row> {
-    let skipped = match plan.earlier.len() {
-        0 => String::new(),
-        earlier => format!(", {earlier} done before"),
-    };
-    let (jobs, live) = (plan.jobs.len(), plan.config.jobs);
-    let mut rows = vec![(
-        "jobs",
-        format!("{jobs} (at most {live} live at once){skipped}"),
-    )];
-    for ((_, job), spec) in plan.jobs.iter().zip(&plan.specs) {
-        let shown = visible(&platform.shown(job));
-        rows.push(("", format!("{:<20} {shown}", job.name)));
-        if let Some(expected) = &spec.expected {
-            rows.push(("", format!("{:<20}   {}", "", expected_text(expected))));
+    fn machine<P: Platform>(&mut self, options: &RunOptions, view: &View, plan: &Plan<P>) {
+        let name = visible(&view.machine.name);
+        let cpus = view.machine.all_cpus();
+        self.add("machine", format!("{name}, CPUs {cpus}"));
+        for warning in view.warnings.iter().chain(&plan.warnings) {
+            self.add("warning", visible(&warning.text()));
+        }
+        self.add("freezing", &view.freezing);
+        if let Some(shell) = &options.shell {
+            self.add("shell", told(shell));
+        }
+        if plan.config.actuation == Actuation::Plans {
+            self.add(
+                "actuation",
+                "plans: a CPU whose job sleeps or ends goes to the next job at once",
+            );
+        }
+        if let Some(why) = &view.refused {
+            self.add("refused", visible(&why.message));
         }
     }
-    let some_expected = plan.specs.iter().any(|spec| spec.expected.is_some());
-    if plan.config.order == Order::Longest && some_expected {
-        let text = "the longest first, by the times of earlier runs (--order given: as given)";
-        rows.push(("order", text.to_owned()));
+
+    fn files<P: Platform>(&mut self, options: &RunOptions, view: &View, plan: &Plan<P>) {
+        self.add("logs", told(&plan.logs));
+        match &options.history {
+            _ if view.is_simulated() => {}
+            Some(history) => self.add("history", told(history)),
+            None => self.add("history", "off"),
+        }
     }
-    rows
+
+    fn jobs<P: Platform>(&mut self, platform: &P, plan: &Plan<P>) {
+        let jobs = plan.jobs.len();
+        let live = plan.config.jobs;
+        let mut text = format!("{jobs} (at most {live} live at once)");
+        if !plan.earlier.is_empty() {
+            let earlier = plan.earlier.len();
+            text.push_str(&format!(", {earlier} done before"));
+        }
+        self.add("jobs", text);
+        let mut some_expected = false;
+        for ((_, job), spec) in plan.jobs.iter().zip(&plan.specs) {
+            let name = &job.name;
+            let shown = visible(&platform.shown(job));
+            self.more(format!("{name:<20} {shown}"));
+            if let Some(expected) = &spec.expected {
+                some_expected = true;
+                let expected = expected_text(expected);
+                self.more(format!("{:<23}{expected}", ""));
+            }
+        }
+        if plan.config.order == Order::Longest && some_expected {
+            self.add(
+                "order",
+                "the longest first, by the times of earlier runs (--order given: as given)",
+            );
+        }
+    }
 }
 
 impl First {
@@ -283,17 +296,18 @@ impl First {
                 continue;
             };
             let spec = &plan.specs[task.0 as usize];
-            let more = if spec.width == Width::Measured && !spare.is_empty() {
-                format!(", and may use {spare} while they are idle")
-            } else {
-                String::new()
-            };
-            let (name, cpus) = (&spec.name, placement.cpus());
-            lines.push(format!("{name:<20} starts on CPU {cpus}{more}"));
+            let name = &spec.name;
+            let cpus = placement.cpus();
+            let mut line = format!("{name:<20} starts on CPU {cpus}");
+            if spec.width == Width::Measured && !spare.is_empty() {
+                line.push_str(&format!(", and may use {spare} while they are idle"));
+            }
+            lines.push(line);
         }
         for wait in &self.decision.waits {
             let name = &plan.specs[wait.task.0 as usize].name;
-            lines.push(format!("{name:<20} waits: {}", wait_text(&wait.reason)));
+            let why = wait_text(&wait.reason);
+            lines.push(format!("{name:<20} waits: {why}"));
         }
         lines
     }

@@ -9,7 +9,7 @@ use super::runs::{self, Journal};
 use crate::exit::usage;
 use crate::input::{told, value_files};
 use crate::whole_file::{stream_whole, write_whole};
-use anyhow::Context as _;
+use anyhow::{Context as _, Result};
 use cosched_report::{JOBLOG_HEADER, JobLogWriter, Record, RunWarning, append_joblog};
 use std::fs::File;
 use std::io::{Error, Write};
@@ -44,7 +44,7 @@ impl Files {
         writes: Vec<String>,
         reads: impl FnOnce() -> Vec<PathBuf>,
         seen: &Seen,
-    ) -> anyhow::Result<(Folder, Files)> {
+    ) -> Result<(Folder, Files)> {
         let names: Vec<String> = OWN
             .iter()
             .map(|name| (*name).to_owned())
@@ -78,7 +78,7 @@ impl Files {
         (logs, seen): (&Path, &Seen),
         folder: &Folder,
         waiting: &Waiting,
-    ) -> anyhow::Result<Files> {
+    ) -> Result<Files> {
         let mut files = Files::default();
         if let Some(named) = named.record {
             files.record = Some(RecordFile::open(named, waiting)?);
@@ -114,7 +114,7 @@ impl Files {
         Ok(files)
     }
 
-    fn begin_joblog(&mut self, named: &Named, file: File) -> anyhow::Result<()> {
+    fn begin_joblog(&mut self, named: &Named, file: File) -> Result<()> {
         if named.is_special() {
             self.joblog = Some(JobLogWriter::new(Box::new(file), true));
             return Ok(());
@@ -126,13 +126,13 @@ impl Files {
     }
 }
 
-fn create_series(folder: &Folder) -> anyhow::Result<File> {
+fn create_series(folder: &Folder) -> Result<File> {
     let made = folder.create("series.jsonl");
     made.map_err(|error| usage(format!("--logs series.jsonl: {error}; nothing was started")))
 }
 
 /// Makes an empty file of metrics.
-fn begin_metrics(named: Named) -> anyhow::Result<PathBuf> {
+fn begin_metrics(named: Named) -> Result<PathBuf> {
     if named.is_special() {
         let why = "it is replaced once a second, so it must be a regular file";
         return Err(named.fail(&Error::other(why)));
@@ -149,7 +149,7 @@ fn claim_joblog(
     named: &Named,
     seen: &Seen,
     waiting: &Waiting,
-) -> anyhow::Result<File> {
+) -> Result<File> {
     let file = named.open(true, waiting)?;
     named.claim(&file, waiting)?;
     // It can have changed until this run had the lock.
@@ -172,7 +172,7 @@ fn open_journal(
     named: &Named,
     logs: &Path,
     waiting: &Waiting,
-) -> anyhow::Result<Journal> {
+) -> Result<Journal> {
     if options.is_simulated() {
         return Ok(Journal::default());
     }
@@ -250,7 +250,7 @@ pub(crate) struct RecordFile {
 
 impl RecordFile {
     /// Opens the file. An earlier record stays until the new one replaces it.
-    fn open(named: Named, waiting: &Waiting) -> anyhow::Result<RecordFile> {
+    fn open(named: Named, waiting: &Waiting) -> Result<RecordFile> {
         let is_new = named.place.symlink_metadata().is_err();
         let file = named.open(false, waiting)?;
         // An empty file is no record.
@@ -262,7 +262,7 @@ impl RecordFile {
     }
 
     /// Writes the record, and copies the series from the log folder beside it.
-    fn write(self, logs: &Path, text: &str) -> anyhow::Result<()> {
+    fn write(self, logs: &Path, text: &str) -> Result<()> {
         let RecordFile { named, open } = self;
         if let Some(mut file) = open {
             return file
@@ -282,7 +282,7 @@ impl RecordFile {
 ///
 /// # Errors
 /// One of them can't be written. The other is written all the same.
-pub(crate) fn keep(to: Option<RecordFile>, logs: &Path, record: &Record) -> anyhow::Result<()> {
+pub(crate) fn keep(to: Option<RecordFile>, logs: &Path, record: &Record) -> Result<()> {
     let text = record.to_json();
     let in_logs = write_whole(&logs.join("run.json"), text.as_bytes());
     if let Some(to) = to {

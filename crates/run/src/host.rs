@@ -10,7 +10,7 @@ use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
 use super::screen::Screen;
 use crate::exit::{incapable, no_program, usage};
 use crate::input::{COMMAND_LINE, Command, Job, JobInput, told, wrong};
-use anyhow::Context as _;
+use anyhow::{Context as _, Result};
 use cosched_core::{Absence, Backend as _, Capability, CpuSet, Machine, Nanos};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::{EventOverride, MachineEvents};
@@ -53,7 +53,7 @@ impl HostPlatform {
         root: &Root,
         options: &MachineOptions,
         publish: bool,
-    ) -> anyhow::Result<HostPlatform> {
+    ) -> Result<HostPlatform> {
         check_limit_of_files()?;
         let Part {
             machine,
@@ -100,7 +100,7 @@ impl HostPlatform {
     }
 }
 
-fn check_limit_of_files() -> anyhow::Result<()> {
+fn check_limit_of_files() -> Result<()> {
     check_open_files()
         .map_err(|limit| incapable(format!("{limit}; raise it, as in `ulimit -n 1024`")))
 }
@@ -112,11 +112,7 @@ struct Part {
     warnings: Vec<RunWarning>,
 }
 
-fn part_beside_others(
-    root: &Root,
-    options: &MachineOptions,
-    publish: bool,
-) -> anyhow::Result<Part> {
+fn part_beside_others(root: &Root, options: &MachineOptions, publish: bool) -> Result<Part> {
     let affinity =
         cosched_linux::affinity(0).context("reading the CPUs that this process may use")?;
     let listed = options.cpus.as_ref().and_then(CpuChoice::list);
@@ -141,7 +137,7 @@ fn part_beside_others(
 fn read_counters(
     root: &Root,
     options: &MachineOptions,
-) -> anyhow::Result<(CounterSupport, Vec<RunWarning>)> {
+) -> Result<(CounterSupport, Vec<RunWarning>)> {
     let mut overrides = Vec::new();
     for text in &options.events {
         let event: Result<EventOverride, _> = text.parse();
@@ -156,7 +152,7 @@ fn read_counters(
     Ok((counters, warnings))
 }
 
-fn freezing(wish: Freeze, problem: Option<&GroupError>) -> anyhow::Result<Freezing> {
+fn freezing(wish: Freeze, problem: Option<&GroupError>) -> Result<Freezing> {
     match (wish, problem) {
         (Freeze::Signals, _) | (Freeze::Auto, Some(_)) => Ok(Freezing::Signals),
         (Freeze::Auto | Freeze::Cgroup, None) => Ok(Freezing::Cgroup),
@@ -242,11 +238,11 @@ impl Platform for HostPlatform {
         &self.view
     }
 
-    fn prepare(&self) -> anyhow::Result<()> {
+    fn prepare(&self) -> Result<()> {
         Ok(())
     }
 
-    fn job(&self, job: &Job, logs: &Path) -> anyhow::Result<HostJob> {
+    fn job(&self, job: &Job, logs: &Path) -> Result<HostJob> {
         Ok(HostJob {
             name: job.name.clone(),
             program: program(job, logs, &self.env, &self.found)?,
@@ -287,7 +283,7 @@ impl Platform for HostPlatform {
         jobs: Vec<HostJob>,
         screen: &Screen,
         requests: Option<Requests>,
-    ) -> anyhow::Result<Host> {
+    ) -> Result<Host> {
         let tell = screen.clone();
         let machine = &self.view.machine;
         let kernel = if part == KernelPart::None {
@@ -314,7 +310,7 @@ impl Platform for HostPlatform {
         })?)
     }
 
-    fn solo_work(&self, _trace_step: Option<Nanos>) -> anyhow::Result<SoloWork> {
+    fn solo_work(&self, _trace_step: Option<Nanos>) -> Result<SoloWork> {
         // Traces come from the series that every solo run writes.
         Ok(SoloWork::RunEach)
     }
@@ -413,12 +409,7 @@ impl Found {
 }
 
 /// The program to start for a job.
-fn program(
-    job: &Job,
-    logs: &Path,
-    own: &Arc<Environment>,
-    found: &Found,
-) -> anyhow::Result<Program> {
+fn program(job: &Job, logs: &Path, own: &Arc<Environment>, found: &Found) -> Result<Program> {
     let input = &job.input;
     let Some(command) = &input.command else {
         return Err(wrong(
@@ -458,7 +449,7 @@ fn program(
     })
 }
 
-fn working_folder(job: &Job) -> anyhow::Result<Option<PathBuf>> {
+fn working_folder(job: &Job) -> Result<Option<PathBuf>> {
     let cwd = job.input.absolute_cwd();
     if let Some(cwd) = &cwd
         && !cwd.is_dir()
@@ -509,7 +500,7 @@ fn unfit(word: &OsStr, cwd: Option<&Path>) -> Option<String> {
 
 /// Refuses standard input that can't be read, and a named pipe: opening it waits for its writer. The job may wait for that, the
 /// run must not.
-fn check_stdin(job: &Job, file: &Path) -> anyhow::Result<()> {
+fn check_stdin(job: &Job, file: &Path) -> Result<()> {
     let name = told(file);
     let opened = match file.metadata() {
         Ok(meta) if meta.file_type().is_fifo() => {

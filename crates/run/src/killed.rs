@@ -6,6 +6,7 @@ use super::runs::{self, JobLine, RunLine, Runs};
 use crate::exit::{Exit, Failure, usage};
 use crate::stderr;
 use crate::whole_file::{open_own, read_own, write_whole};
+use anyhow::Result;
 use cosched_linux::identity::{boot, host_name};
 use cosched_linux::mend::{Reach, mend};
 use cosched_linux::orphans::{Orphan, await_orphans, end_orphans, orphans_within};
@@ -75,7 +76,7 @@ pub(crate) struct Before {
 /// # Errors
 /// One of the runs still goes on, or can't be seen from here; or jobs still run, and the user has not said what is to be
 /// done with them. Nothing is started then.
-pub(crate) fn settle(options: &RunOptions, how: Orphans, joblog: &Path) -> anyhow::Result<Before> {
+pub(crate) fn settle(options: &RunOptions, how: Orphans, joblog: &Path) -> Result<Before> {
     let root = Root::default();
     let Runs {
         runs,
@@ -116,7 +117,7 @@ pub(crate) fn settle(options: &RunOptions, how: Orphans, joblog: &Path) -> anyho
 }
 
 /// Whether a run that left no record was killed; if not, it is ignored.
-fn is_killed(root: &Root, run: &RunLine, how: Orphans, owner: Option<u32>) -> anyhow::Result<bool> {
+fn is_killed(root: &Root, run: &RunLine, how: Orphans, owner: Option<u32>) -> Result<bool> {
     let id = visible(&run.run_id);
     match fate(root, run) {
         Fate::Dead => Ok(true),
@@ -148,7 +149,7 @@ fn deal(
     how: Orphans,
     (root, reach): (&Root, &Reach),
     orphans: &[Orphan],
-) -> anyhow::Result<Option<OrphansDone>> {
+) -> Result<Option<OrphansDone>> {
     let list = texts(orphans);
     let is_quiet = options.output.quiet;
     if options.dry_run {

@@ -58,6 +58,7 @@ mod terminal;
 mod watch;
 pub mod whole_file;
 
+use anyhow::Result;
 pub use console::main as console;
 pub use cpus::{CpuChoice, CpusPerJob};
 pub use killed::orphan_text;
@@ -100,7 +101,7 @@ impl From<Exit> for Outcome {
 /// # Errors
 /// The options or the jobs are wrong, or the machine lacks something that they need: nothing was started then. Or the run
 /// failed. The error is a [`Failure`](exit::Failure) if it has an exit code of its own.
-pub fn run(options: &RunOptions) -> anyhow::Result<Outcome> {
+pub fn run(options: &RunOptions) -> Result<Outcome> {
     cosched_linux::settle_signals();
     if let Some(on) = &options.machine.on {
         simulated::check_options(options, on)?;
@@ -127,7 +128,7 @@ fn run_on<P: platform::Platform>(
     jobs: Vec<Job>,
     restart: Restart,
     input: RunInput,
-) -> anyhow::Result<Outcome> {
+) -> Result<Outcome> {
     check_actuation(options, platform)?;
     if let Some(refused) = platform
         .view()
@@ -162,7 +163,7 @@ fn nothing_left<P: platform::Platform>(
     options: &RunOptions,
     platform: &P,
     plan: plan::Plan<P>,
-) -> anyhow::Result<Outcome> {
+) -> Result<Outcome> {
     let output = &options.output;
     if !output.quiet {
         let done = plan.earlier.len();
@@ -184,7 +185,7 @@ fn nothing_left<P: platform::Platform>(
 
 /// The jobs, whether jobs that have ended are started again, and where they come from; `None` if there is no value for a
 /// command.
-fn collect(options: &RunOptions) -> anyhow::Result<Option<(Vec<Job>, Restart, RunInput)>> {
+fn collect(options: &RunOptions) -> Result<Option<(Vec<Job>, Restart, RunInput)>> {
     let is_simulated = options.is_simulated();
     let mut restart = Restart::Never;
     let (mut inputs, from) = match &options.jobs {
@@ -216,7 +217,7 @@ fn collect(options: &RunOptions) -> anyhow::Result<Option<(Vec<Job>, Restart, Ru
     Ok(Some((input::expand(inputs)?, restart, from)))
 }
 
-fn read_mix(file: &Path, is_simulated: bool) -> anyhow::Result<(input::mix::Mix, RunInput)> {
+fn read_mix(file: &Path, is_simulated: bool) -> Result<(input::mix::Mix, RunInput)> {
     let text = input::read_mix(file).map_err(|error| {
         usage(format!(
             "{error}; give a mix file that is there, as in `cosched run jobs.toml` (`cosched man mix-file` explains it)"
@@ -226,7 +227,7 @@ fn read_mix(file: &Path, is_simulated: bool) -> anyhow::Result<(input::mix::Mix,
     Ok((input::mix::parse(&text, &input::told(file))?, from))
 }
 
-fn read_list(file: &Path, is_simulated: bool) -> anyhow::Result<(Vec<input::JobInput>, RunInput)> {
+fn read_list(file: &Path, is_simulated: bool) -> Result<(Vec<input::JobInput>, RunInput)> {
     let bytes = input::read_bytes(file).map_err(|error| {
         usage(format!(
             "{error}; give a file with a command on each line, as in `cosched run -f commands.txt`"
@@ -237,10 +238,7 @@ fn read_list(file: &Path, is_simulated: bool) -> anyhow::Result<(Vec<input::JobI
 }
 
 /// Checks that something can carry out plans where `--actuation` asks for them.
-fn check_actuation<P: platform::Platform>(
-    options: &RunOptions,
-    platform: &P,
-) -> anyhow::Result<()> {
+fn check_actuation<P: platform::Platform>(options: &RunOptions, platform: &P) -> Result<()> {
     let view = platform.view();
     match view.capabilities.why_missing(Capability::Plans) {
         Some(why) if options.machine.actuation == Actuation::Plans => Err(incapable(format!(

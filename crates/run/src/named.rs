@@ -7,6 +7,7 @@ use crate::exit::{Exit, Failure, usage};
 use crate::input::told;
 use crate::stderr;
 use crate::whole_file::{is_descriptor, resolve_links};
+use anyhow::Result;
 use cosched_linux::{Interrupt, Interrupts, same_open_file};
 use rustix::fs::{FlockOperation, OFlags, fcntl_getfl, fcntl_setfl, flock};
 use rustix::io::Errno;
@@ -46,7 +47,7 @@ impl AllNamed {
     ///
     /// # Errors
     /// They can't be used as they are. Nothing has been made.
-    pub(crate) fn check(options: &RunOptions) -> anyhow::Result<AllNamed> {
+    pub(crate) fn check(options: &RunOptions) -> Result<AllNamed> {
         let output = &options.output;
         let all = AllNamed {
             record: Named::resolve_given("--record", output.record.as_deref())?,
@@ -74,7 +75,7 @@ impl AllNamed {
     pub(crate) fn check_inputs<I: Iterator<Item = PathBuf>>(
         &self,
         inputs: impl FnOnce() -> I,
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         let mut written = Vec::new();
         for named in self.iter() {
             let beside = named.beside().map(|(_, path)| path);
@@ -93,7 +94,7 @@ impl AllNamed {
         Ok(())
     }
 
-    fn check_apart(&self) -> anyhow::Result<()> {
+    fn check_apart(&self) -> Result<()> {
         let all = self.written();
         for (ix, (option, path)) in all.iter().enumerate() {
             if let Some((other, _)) = all[..ix].iter().find(|(_, earlier)| earlier == path) {
@@ -108,7 +109,7 @@ impl AllNamed {
     ///
     /// # Errors
     /// One of them is such a file.
-    pub(crate) fn check_logs(&self, logs: &Path, names: &[String]) -> anyhow::Result<()> {
+    pub(crate) fn check_logs(&self, logs: &Path, names: &[String]) -> Result<()> {
         let logs = resolve_links(logs).unwrap_or_else(|_| logs.to_owned());
         for (option, path) in &self.written() {
             let name = path.strip_prefix(&logs).ok().and_then(Path::to_str);
@@ -142,11 +143,11 @@ fn id_of_file(path: &Path) -> Option<(u64, u64)> {
 }
 
 impl Named {
-    fn resolve_given(option: &'static str, path: Option<&Path>) -> anyhow::Result<Option<Named>> {
+    fn resolve_given(option: &'static str, path: Option<&Path>) -> Result<Option<Named>> {
         path.map(|path| Named::resolve(option, path)).transpose()
     }
 
-    fn resolve(option: &'static str, path: &Path) -> anyhow::Result<Named> {
+    fn resolve(option: &'static str, path: &Path) -> Result<Named> {
         let place = resolve_links(path).map_err(|error| fail(option, path, &error))?;
         Ok(Named {
             option,
@@ -171,7 +172,7 @@ impl Named {
         }
     }
 
-    fn check_beside(&self) -> anyhow::Result<()> {
+    fn check_beside(&self) -> Result<()> {
         match self.beside() {
             Some((_, path)) if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) => {
                 let why = "it lies beside the file, and is not a regular file; remove it first";
@@ -194,7 +195,7 @@ impl Named {
     ///
     /// # Errors
     /// The file can't be opened, or a signal comes while a pipe has no reader.
-    pub(crate) fn open(&self, reads: bool, waiting: &Waiting) -> anyhow::Result<File> {
+    pub(crate) fn open(&self, reads: bool, waiting: &Waiting) -> Result<File> {
         if let Some(number) = self.descriptor()
             && self.place.is_file()
         {
@@ -225,7 +226,7 @@ impl Named {
     }
 
     /// Opens a pipe as soon as it has a reader.
-    fn await_reader(&self, how: &OpenOptions, waiting: &Waiting) -> anyhow::Result<File> {
+    fn await_reader(&self, how: &OpenOptions, waiting: &Waiting) -> Result<File> {
         let no_reader = Some(Errno::NXIO.raw_os_error());
         let mut tries = 0;
         loop {
@@ -256,7 +257,7 @@ impl Named {
     ///
     /// # Errors
     /// Another run has it, or has removed it.
-    pub(crate) fn claim(&self, file: &File, waiting: &Waiting) -> anyhow::Result<()> {
+    pub(crate) fn claim(&self, file: &File, waiting: &Waiting) -> Result<()> {
         if self.is_special() {
             return Ok(());
         }
@@ -284,7 +285,7 @@ impl Named {
     ///
     /// # Errors
     /// An error of the system.
-    pub(crate) fn empty(&self, file: &File) -> anyhow::Result<()> {
+    pub(crate) fn empty(&self, file: &File) -> Result<()> {
         if self.is_special() {
             return Ok(());
         }
@@ -349,7 +350,7 @@ impl Waiting {
     ///
     /// # Errors
     /// One of them ends the run.
-    pub(crate) fn look(&self) -> anyhow::Result<()> {
+    pub(crate) fn look(&self) -> Result<()> {
         while let Some(interrupt) = self.interrupts.next_signal() {
             if let Interrupt::End(signal) = interrupt {
                 let message = format!("signal {signal} came before anything was started");
@@ -360,7 +361,7 @@ impl Waiting {
         Ok(())
     }
 
-    fn sleep(&self) -> anyhow::Result<()> {
+    fn sleep(&self) -> Result<()> {
         self.look()?;
         std::thread::sleep(RETRY);
         Ok(())

@@ -9,6 +9,7 @@ use super::resume::{Resumed, Seen};
 use super::setting;
 use crate::exit::{incapable, usage};
 use crate::input::{Command, Job, absolute, told};
+use anyhow::Result;
 use cosched_core::{
     Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, SoloProfile, TaskSpec,
 };
@@ -64,7 +65,7 @@ pub(crate) struct SoloWish {
 impl SoloWish {
     /// The sources that the command line asks for, for a run on `machine`. With `by_default` jobs run alone first even if
     /// it asks for nothing.
-    fn new(given: &SoloSource, by_default: bool, machine: &str) -> anyhow::Result<SoloWish> {
+    fn new(given: &SoloSource, by_default: bool, machine: &str) -> Result<SoloWish> {
         let is_measured = matches!(given, SoloSource::Measured | SoloSource::OnlyMeasured);
         let alone = by_default || is_measured;
         let SoloSource::File(name) = given else {
@@ -155,7 +156,7 @@ fn read_solo(text: &str) -> Result<SoloFile, String> {
 }
 
 /// Checks that the solo profile of each job has what the policy needs.
-pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> anyhow::Result<()> {
+pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> Result<()> {
     for need in (choice.entry.needs)(&choice.params) {
         let lacks = |spec: &&TaskSpec| match need.capability {
             Capability::SoloBandwidth => spec.solo.mm_reads.is_none(),
@@ -192,7 +193,7 @@ pub(crate) fn policy<P: Platform>(
     options: &RunOptions,
     platform: &P,
     crowded: bool,
-) -> anyhow::Result<(SoloWish, Capabilities, Choice)> {
+) -> Result<(SoloWish, Capabilities, Choice)> {
     let view = platform.view();
     let solo = SoloWish::new(&options.solo, P::SOLO_BY_DEFAULT, &view.machine.name)?;
     let mut capabilities = view.capabilities.clone();
@@ -207,7 +208,7 @@ impl<P: Platform> Plan<P> {
         platform: &P,
         resumed: Resumed,
         input: RunInput,
-    ) -> anyhow::Result<Plan<P>> {
+    ) -> Result<Plan<P>> {
         let Resumed {
             left: jobs,
             earlier,
@@ -279,7 +280,7 @@ impl<P: Platform> Plan<P> {
 }
 
 /// The jobs as tasks of the loop.
-fn specs(options: &RunOptions, view: &View, jobs: &[(u64, Job)]) -> anyhow::Result<Vec<TaskSpec>> {
+fn specs(options: &RunOptions, view: &View, jobs: &[(u64, Job)]) -> Result<Vec<TaskSpec>> {
     let cpus = view.machine.all_cpus();
     let per_job = options.machine.cpus_per_job;
     let mut specs = Vec::new();
@@ -324,7 +325,7 @@ fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: usize) -> Ru
 }
 
 /// The absolute path of the run's log folder.
-fn log_folder(options: &RunOptions) -> anyhow::Result<PathBuf> {
+fn log_folder(options: &RunOptions) -> Result<PathBuf> {
     let stamp = stamp();
     let logs = match &options.output.logs {
         Logs::At(folder) => folder.clone(),
@@ -357,7 +358,7 @@ pub(crate) fn note_files<P: Platform>(info: &mut JobInfo, folder: &Path) {
 const DEFAULT_LOGS: &str = "cosched-logs";
 
 /// The temporary directory. It is not made if it is missing.
-fn temporary() -> anyhow::Result<PathBuf> {
+fn temporary() -> Result<PathBuf> {
     let folder = std::env::temp_dir();
     if folder.is_dir() {
         return Ok(folder);

@@ -4,6 +4,7 @@ use super::options::RunOptions;
 use crate::exit::{incapable, usage};
 use crate::input::near::unknown;
 use crate::input::{spec, told};
+use anyhow::Result;
 use cosched_core::{
     Capabilities, Capability, Importance, POLICIES, ParamError, ParamKind, Params, PolicyEntry,
     Shortfall, auto_policy, find_policy,
@@ -63,7 +64,7 @@ pub(crate) fn choose(
     capabilities: &Capabilities,
     machine: &[(String, String)],
     crowd: bool,
-) -> anyhow::Result<Choice> {
+) -> Result<Choice> {
     let entry = match options.policy.name.as_deref() {
         None => auto_policy(capabilities, crowd),
         Some(name) => find_policy(name).ok_or_else(|| {
@@ -114,7 +115,7 @@ pub(crate) fn choose(
 }
 
 /// Refuses a parameter that is given twice: nobody means the first value, and which one counts is a guess.
-pub fn once_each(params: &[(String, String)]) -> anyhow::Result<()> {
+pub fn once_each(params: &[(String, String)]) -> Result<()> {
     for (ix, (name, value)) in params.iter().enumerate() {
         if let Some((_, first)) = params[..ix].iter().find(|(other, _)| other == name) {
             return Err(usage(format!(
@@ -159,7 +160,7 @@ pub fn unmet(entry: &PolicyEntry, shortfall: &Shortfall, machine: &str) -> anyho
 }
 
 /// The settings in a machine profile for this policy. Settings for other policies are checked and left out.
-fn profile(path: &Path, text: &str, entry: &PolicyEntry) -> anyhow::Result<Vec<(String, String)>> {
+fn profile(path: &Path, text: &str, entry: &PolicyEntry) -> Result<Vec<(String, String)>> {
     #[derive(serde::Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Profile {

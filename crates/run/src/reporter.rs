@@ -1,5 +1,6 @@
 //! Reports on a running batch: to the screen, the history, the journal of starts, and those who watch it.
 
+use super::console::Order;
 use super::folder::output_files;
 use super::memory::{Known, Memory};
 use super::options::OutputOptions;
@@ -63,26 +64,30 @@ impl Reporter<'_> {
 
     fn started(&self, task: &TaskSpec, info: Option<&JobInfo>) {
         let tag = info.and_then(|info| info.tag.as_ref());
-        let tag = tag.unwrap_or(&task.name);
-        self.screen.started(task.id.0, tag, &task.name);
+        self.screen.send(Order::Started {
+            job: task.id.0,
+            tag: tag.unwrap_or(&task.name).clone(),
+            name: task.name.clone(),
+        });
         if self.options.verbose {
-            self.screen
-                .say(&format!("{}started {}", self.mark, what(task, info)));
+            let what = what(task, info);
+            self.screen.say(&format!("{}started {what}", self.mark));
         }
     }
 
     fn retried(&self, result: &TaskResult, info: Option<&JobInfo>) {
         let task = &result.spec;
+        let job = task.id.0;
         let lengths = output_files(&self.folder, &task.name)
             .map(|file| file.metadata().map_or(0, |meta| meta.len()));
-        self.screen.started_again(task.id.0, lengths);
+        self.screen.send(Order::Again { job, lengths });
+        let mark = self.mark;
+        let what = what(task, info);
         let exit = result.exit.as_ref().map(Exit::to_string);
+        let exit = exit.unwrap_or_default();
+        let attempt = result.runs;
         self.screen.say(&format!(
-            "{}{}: {} in attempt {}; retrying",
-            self.mark,
-            what(task, info),
-            exit.unwrap_or_default(),
-            result.runs
+            "{mark}{what}: {exit} in attempt {attempt}; retrying"
         ));
     }
 
@@ -92,7 +97,7 @@ impl Reporter<'_> {
             self.memory.borrow_mut().ended(known, result);
         }
         let failed = result.timed_out || !result.exit.as_ref().is_some_and(Exit::ok);
-        self.screen.ended(job, failed);
+        self.screen.send(Order::Ended { job, failed });
         let line = ended_line(progress, result, info);
         // A job that did not start cannot report that itself.
         if self.options.quiet && matches!(result.exit, Some(Exit::NotStarted(_))) {
@@ -101,8 +106,8 @@ impl Reporter<'_> {
         if failed || self.options.verbose || !self.screen.is_terminal() {
             self.screen.say(&line);
         }
-        if failed {
-            self.screen.last_error(job);
+        if failed && !self.options.quiet {
+            self.screen.send(Order::LastError { job });
         }
     }
 

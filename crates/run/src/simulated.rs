@@ -8,7 +8,7 @@ use super::screen::Screen;
 use super::setting::file;
 use crate::exit::{Exit, Failure, usage};
 use crate::input::{Job, spec, told, wrong};
-use anyhow::Context as _;
+use anyhow::{Context as _, Result};
 use cosched_core::{Absence, Capabilities, Capability, Counter, CpuSet, Nanos, SoloProfile};
 use cosched_linux::{Interrupt, Interrupts, Requests};
 use cosched_memory::Key;
@@ -44,7 +44,7 @@ struct Made {
 const MOST_YEARS: f64 = 1.0;
 
 /// Refuses a job that would take longer alone than can be waited for.
-fn check_length(machine: &MachineSpec, job: &Job, simulated: &SimJob) -> anyhow::Result<()> {
+fn check_length(machine: &MachineSpec, job: &Job, simulated: &SimJob) -> Result<()> {
     let years = least_solo_s(machine, simulated) / (365.0 * 86_400.0);
     if years <= MOST_YEARS {
         return Ok(());
@@ -72,7 +72,7 @@ struct Alone {
 
 impl Alone {
     /// From now on signals such as Ctrl-C are held back until they are asked for, unless they are left to the caller.
-    fn new(platform: &SimPlatform) -> anyhow::Result<Alone> {
+    fn new(platform: &SimPlatform) -> Result<Alone> {
         let interrupts = if platform.leaves_signals {
             None
         } else {
@@ -131,7 +131,7 @@ fn refused(on: &str, error: &SimError) -> anyhow::Error {
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Refuses what has no meaning in a simulation.
-pub(crate) fn check_options(options: &RunOptions, on: &str) -> anyhow::Result<()> {
+pub(crate) fn check_options(options: &RunOptions, on: &str) -> Result<()> {
     let RunOptions {
         machine,
         limits,
@@ -186,7 +186,7 @@ impl Files {
     }
 
     /// The program that a job simulates; paths count from `folder`.
-    fn program(&mut self, job: &Job, folder: &Path) -> anyhow::Result<Arc<ProgramSpec>> {
+    fn program(&mut self, job: &Job, folder: &Path) -> Result<Arc<ProgramSpec>> {
         let input = &job.input;
         let Some(name) = &input.program else {
             return Err(wrong(
@@ -210,11 +210,7 @@ impl Files {
 }
 
 /// The CPUs of `--cpus`; `None` without it.
-fn usable_cpus(
-    options: &RunOptions,
-    machine: &str,
-    all: &CpuSet,
-) -> anyhow::Result<Option<CpuSet>> {
+fn usable_cpus(options: &RunOptions, machine: &str, all: &CpuSet) -> Result<Option<CpuSet>> {
     let listed = options.machine.cpus.as_ref().and_then(CpuChoice::list);
     if let Some(cpus) = listed
         && (cpus.is_empty() || !cpus.is_subset(all))
@@ -241,11 +237,7 @@ fn counted(capabilities: &Capabilities) -> Option<String> {
 
 impl SimPlatform {
     /// Reads the machine and the jobs' programs.
-    pub(crate) fn open(
-        options: &RunOptions,
-        on: &str,
-        jobs: &[Job],
-    ) -> anyhow::Result<SimPlatform> {
+    pub(crate) fn open(options: &RunOptions, on: &str, jobs: &[Job]) -> Result<SimPlatform> {
         let mut files = Files::default();
         let described = spec::machine(on)?;
         files.note("machine", on, described.text);
@@ -297,7 +289,7 @@ impl SimPlatform {
         })
     }
 
-    fn made(&self) -> anyhow::Result<&Made> {
+    fn made(&self) -> Result<&Made> {
         self.made
             .get()
             .context("a simulation is prepared before it runs")
@@ -331,7 +323,7 @@ impl Platform for SimPlatform {
         &self.view
     }
 
-    fn prepare(&self) -> anyhow::Result<()> {
+    fn prepare(&self) -> Result<()> {
         let alone = Alone::new(self)?;
         let sim = Sim::watched(self.config.clone(), &mut |done| alone.look(done));
         alone.screen.clear();
@@ -345,7 +337,7 @@ impl Platform for SimPlatform {
             .map_err(|_| anyhow::anyhow!("a simulation is prepared only once"))
     }
 
-    fn job(&self, _job: &Job, _logs: &Path) -> anyhow::Result<()> {
+    fn job(&self, _job: &Job, _logs: &Path) -> Result<()> {
         Ok(())
     }
 
@@ -378,7 +370,7 @@ impl Platform for SimPlatform {
         _jobs: Vec<()>,
         _screen: &Screen,
         _requests: Option<Requests>,
-    ) -> anyhow::Result<Sim> {
+    ) -> Result<Sim> {
         let made = self.made()?;
         let mut sim = made.sim.take().context("a simulation runs only once")?;
         if let Some(interrupts) = made.alone.interrupts.take() {
@@ -387,7 +379,7 @@ impl Platform for SimPlatform {
         Ok(sim)
     }
 
-    fn solo_work(&self, trace_step: Option<Nanos>) -> anyhow::Result<SoloWork> {
+    fn solo_work(&self, trace_step: Option<Nanos>) -> Result<SoloWork> {
         let Made { sim, alone } = self.made()?;
         let sim = sim.borrow();
         let sim = sim.as_ref().context("a simulation runs only once")?;

@@ -11,7 +11,7 @@ use super::setting::setting;
 use crate::exit::Exit;
 use crate::input::told;
 use crate::whole_file::write_whole;
-use anyhow::Context as _;
+use anyhow::{Context as _, Result};
 use cosched_core::{
     Actuation, Capability, Counter, EndedBy, Halt, Nanos, POLICIES, Params, PolicyEntry, Rate,
     Restart, RunConfig, SoloProfile, TaskResult, TaskSpec,
@@ -34,7 +34,7 @@ pub(crate) fn learn<P: Platform>(
     session: &Session<'_, P>,
     plan: &mut Plan<P>,
     infos: &mut [JobInfo],
-) -> anyhow::Result<Option<Exit>> {
+) -> Result<Option<Exit>> {
     if plan.solo.alone {
         match session.platform.solo_work(trace_step(plan))? {
             SoloWork::Known { profiles, source } => {
@@ -115,7 +115,7 @@ impl<J> SoloJobs<J> {
         infos: &[JobInfo],
         positions: Vec<usize>,
         folder: &Path,
-    ) -> anyhow::Result<SoloJobs<J>> {
+    ) -> Result<SoloJobs<J>> {
         let mut all = SoloJobs {
             positions,
             jobs: Vec::new(),
@@ -144,7 +144,7 @@ fn measure<P: Platform>(
     session: &Session<'_, P>,
     plan: &mut Plan<P>,
     infos: &mut [JobInfo],
-) -> anyhow::Result<Option<Exit>> {
+) -> Result<Option<Exit>> {
     let folder = plan.logs.join("solo");
     std::fs::create_dir_all(&folder).with_context(|| told(&folder))?;
     // Copies of a job share its solo time.
@@ -193,7 +193,7 @@ fn run_alone<P: Platform>(
     plan: &Plan<P>,
     solo: SoloJobs<P::Job>,
     series: &Path,
-) -> anyhow::Result<BatchResult> {
+) -> Result<BatchResult> {
     let view = session.platform.view();
     let entry = run_to_completion()?;
     let params = Params::resolve(entry.name, entry.params, &[])?;
@@ -236,7 +236,7 @@ fn run_alone<P: Platform>(
 }
 
 /// The policy that lets each job run to its end.
-fn run_to_completion() -> anyhow::Result<&'static PolicyEntry> {
+fn run_to_completion() -> Result<&'static PolicyEntry> {
     let entry = POLICIES.iter().find(|entry| !entry.time_shares);
     entry.context("each policy of the table shares time")
 }
@@ -264,7 +264,7 @@ fn note(profile: &SoloProfile, spec: &mut TaskSpec, info: &mut JobInfo) {
 }
 
 /// The solo profiles, from the series of the solo runs.
-fn profiles(record: &Record, series: &Path) -> anyhow::Result<SoloFile> {
+fn profiles(record: &Record, series: &Path) -> Result<SoloFile> {
     let name = told(series);
     let file = File::open(series).with_context(|| name.clone())?;
     Ok(SoloFile::of_run(

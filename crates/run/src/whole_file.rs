@@ -2,6 +2,7 @@
 
 use crate::exit::Failure;
 use crate::input::told;
+use anyhow::Result;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions, Permissions};
@@ -82,7 +83,7 @@ pub(crate) fn is_descriptor(path: &Path) -> bool {
 ///
 /// # Errors
 /// The file can't be written.
-pub fn write_whole(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+pub fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
     stream_whole(path, |mut file| Ok(file.write_all(content)?))
 }
 
@@ -90,10 +91,7 @@ pub fn write_whole(path: &Path, content: &[u8]) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// The file can't be written, or `write` fails. The user's mistakes are returned without the file's name.
-pub fn stream_whole<T>(
-    path: &Path,
-    write: impl FnOnce(&File) -> anyhow::Result<T>,
-) -> anyhow::Result<T> {
+pub fn stream_whole<T>(path: &Path, write: impl FnOnce(&File) -> Result<T>) -> Result<T> {
     match replace(path, write) {
         Err(error) if !error.is::<Failure>() => {
             Err(error.context(format!("can't write {}", told(path))))
@@ -102,7 +100,7 @@ pub fn stream_whole<T>(
     }
 }
 
-fn replace<T>(path: &Path, write: impl FnOnce(&File) -> anyhow::Result<T>) -> anyhow::Result<T> {
+fn replace<T>(path: &Path, write: impl FnOnce(&File) -> Result<T>) -> Result<T> {
     let name = path.file_name().unwrap_or_default();
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -151,7 +149,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         std::fs::write(&file, "before").unwrap();
-        let failed = stream_whole(&file, |mut out| -> anyhow::Result<()> {
+        let failed = stream_whole(&file, |mut out| -> Result<()> {
             out.write_all(b"half")?;
             Err(std::io::Error::other("the disk is full").into())
         });
@@ -161,7 +159,7 @@ mod tests {
             "{told}"
         );
         assert_eq!(std::fs::read(&file).unwrap(), b"before");
-        let refused = stream_whole(&file, |_| -> anyhow::Result<()> {
+        let refused = stream_whole(&file, |_| -> Result<()> {
             Err(crate::exit::usage("line 3"))
         });
         assert_eq!(crate::exit::one_line(&refused.unwrap_err()), "line 3");

@@ -4,6 +4,7 @@ use super::command::Command;
 use super::job::JobInput;
 use super::names::is_name;
 use crate::exit::usage;
+use anyhow::Result;
 use cosched_core::Restart;
 use cosched_report::visible;
 use serde::Deserialize;
@@ -94,7 +95,7 @@ impl Mix {
 ///
 /// # Errors
 /// What is wrong, with file, line and key, and what to write instead.
-pub fn parse(text: &str, file: &str) -> anyhow::Result<Mix> {
+pub fn parse(text: &str, file: &str) -> Result<Mix> {
     let line_ends = text.match_indices('\n').map(|(at, _)| at);
     let source = Source {
         file,
@@ -123,7 +124,7 @@ pub fn parse(text: &str, file: &str) -> anyhow::Result<Mix> {
     })
 }
 
-fn job(entry: Spanned<Entry>, source: &Source) -> anyhow::Result<JobInput> {
+fn job(entry: Spanned<Entry>, source: &Source) -> Result<JobInput> {
     let place = source.at(entry.span());
     let entry = entry.into_inner();
     if entry.command.is_none() && entry.program.is_none() {
@@ -160,7 +161,7 @@ fn job(entry: Spanned<Entry>, source: &Source) -> anyhow::Result<JobInput> {
 }
 
 /// Checks the names of variables.
-fn check_variables(env: &BTreeMap<String, String>, place: &str) -> anyhow::Result<()> {
+fn check_variables(env: &BTreeMap<String, String>, place: &str) -> Result<()> {
     for name in env.keys() {
         if name.is_empty() || name.contains(['=', '\0']) {
             let name = visible(name);
@@ -200,7 +201,7 @@ impl Source<'_> {
         number: Option<Spanned<T>>,
         range: RangeInclusive<T>,
         example: T,
-    ) -> anyhow::Result<Option<T>> {
+    ) -> Result<Option<T>> {
         let Some(number) = number else {
             return Ok(None);
         };
@@ -215,7 +216,7 @@ impl Source<'_> {
         )))
     }
 
-    fn name(&self, name: Option<Spanned<String>>) -> anyhow::Result<Option<String>> {
+    fn name(&self, name: Option<Spanned<String>>) -> Result<Option<String>> {
         let Some(name) = name else {
             return Ok(None);
         };
@@ -229,7 +230,7 @@ impl Source<'_> {
         )))
     }
 
-    fn command(&self, words: Option<Spanned<Words>>) -> anyhow::Result<Option<Command>> {
+    fn command(&self, words: Option<Spanned<Words>>) -> Result<Option<Command>> {
         let Some(words) = words else {
             return Ok(None);
         };

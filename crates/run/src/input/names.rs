@@ -4,6 +4,7 @@ use super::command::Command;
 use super::job::{Job, JobInput};
 use super::values::MOST_JOBS;
 use crate::exit::usage;
+use anyhow::Result;
 use std::collections::{HashMap, HashSet};
 
 /// The longest name that is made here, in characters; users can give longer ones.
@@ -17,7 +18,7 @@ const LONGEST: usize = 48;
 ///
 /// # Errors
 /// There is no job, or two jobs were given the same name.
-pub(crate) fn expand(inputs: Vec<JobInput>) -> anyhow::Result<Vec<Job>> {
+pub(crate) fn expand(inputs: Vec<JobInput>) -> Result<Vec<Job>> {
     Namer::default().expand(inputs)
 }
 
@@ -31,7 +32,7 @@ struct Namer {
 }
 
 impl Namer {
-    fn expand(&mut self, inputs: Vec<JobInput>) -> anyhow::Result<Vec<Job>> {
+    fn expand(&mut self, inputs: Vec<JobInput>) -> Result<Vec<Job>> {
         check_names(&inputs)?;
         let total: u64 = inputs.iter().map(|input| u64::from(input.copies)).sum();
         if total > MOST_JOBS as u64 {
@@ -103,7 +104,7 @@ impl Namer {
 }
 
 /// Checks that no two jobs were given the same name.
-fn check_names(inputs: &[JobInput]) -> anyhow::Result<()> {
+fn check_names(inputs: &[JobInput]) -> Result<()> {
     let mut named: HashMap<&str, &str> = HashMap::new();
     for input in inputs {
         let Some(name) = &input.name else { continue };

@@ -2,6 +2,7 @@
 
 use super::command::told;
 use crate::exit::usage;
+use anyhow::Result;
 use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::fs::MetadataExt as _;
@@ -17,26 +18,26 @@ const MOST_MIX_MIB: u64 = 32;
 const MOST_SPEC_MIB: u64 = 16;
 
 /// Reads a whole file, or standard input for `-`.
-pub(crate) fn read_bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
+pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     read_at_most(path, MOST_MIB)
 }
 
 /// Reads a whole text file, or standard input for `-`.
-pub(crate) fn read_text(path: &Path) -> anyhow::Result<String> {
+pub(crate) fn read_text(path: &Path) -> Result<String> {
     text(path, read_at_most(path, MOST_MIB)?)
 }
 
 /// Reads a mix file, or standard input for `-`.
-pub fn read_mix(path: &Path) -> anyhow::Result<String> {
+pub fn read_mix(path: &Path) -> Result<String> {
     text(path, read_at_most(path, MOST_MIX_MIB)?)
 }
 
 /// Reads a small file that describes a machine, a program or a profile.
-pub fn read_spec(path: &Path) -> anyhow::Result<String> {
+pub fn read_spec(path: &Path) -> Result<String> {
     text(path, read_at_most(path, MOST_SPEC_MIB)?)
 }
 
-fn text(path: &Path, bytes: Vec<u8>) -> anyhow::Result<String> {
+fn text(path: &Path, bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| unreadable(path, "it is not UTF-8 text"))
 }
 
@@ -45,7 +46,7 @@ fn unreadable(path: &Path, why: &str) -> anyhow::Error {
 }
 
 /// Reads only plain files and pipes, up to `most_mib`: a device or a mistyped path must not fill the memory.
-fn read_at_most(path: &Path, most_mib: u64) -> anyhow::Result<Vec<u8>> {
+fn read_at_most(path: &Path, most_mib: u64) -> Result<Vec<u8>> {
     let input: Box<dyn Read> = if path == Path::new("-") {
         Box::new(std::io::stdin())
     } else {

@@ -8,6 +8,7 @@ use super::command::{Command, is_bare, is_plain_byte, os, quote_for_sh};
 use super::replacement::{Replacement, Row};
 use super::word::Word;
 use crate::exit::usage;
+use anyhow::Result;
 use cosched_report::visible_bytes;
 use std::ops::Range;
 
@@ -24,7 +25,7 @@ impl ShellTemplate {
     ///
     /// # Errors
     /// A replacement string stands where the shell reads no plain word.
-    pub(crate) fn new(line: &[u8]) -> anyhow::Result<ShellTemplate> {
+    pub(crate) fn new(line: &[u8]) -> Result<ShellTemplate> {
         let mut words = vec![Word::default()];
         let mut in_word = false;
         let mut at = 0;
@@ -56,7 +57,7 @@ impl ShellTemplate {
     ///
     /// # Errors
     /// The line is more than a program with plain arguments.
-    pub(crate) fn with_values_at_end(self) -> anyhow::Result<ShellTemplate> {
+    pub(crate) fn with_values_at_end(self) -> Result<ShellTemplate> {
         let is_plain = self
             .line
             .iter()
@@ -91,7 +92,7 @@ impl ShellTemplate {
 }
 
 /// The end of a construct, or of the plain byte, that begins at `at`.
-fn end_of_text(line: &[u8], at: usize, starts_word: bool) -> anyhow::Result<usize> {
+fn end_of_text(line: &[u8], at: usize, starts_word: bool) -> Result<usize> {
     if line[at..].starts_with(b"<<<") {
         return Ok(at + 3);
     }
@@ -224,12 +225,7 @@ impl Construct {
     }
 
     /// Refuses a replacement string in a part of the line that this construct takes. `has_end` says that its end is known.
-    fn refuse_replacement(
-        &self,
-        line: &[u8],
-        part: Range<usize>,
-        has_end: bool,
-    ) -> anyhow::Result<()> {
+    fn refuse_replacement(&self, line: &[u8], part: Range<usize>, has_end: bool) -> Result<()> {
         for at in part {
             let Some((what, length)) = Replacement::at(&line[at..])? else {
                 continue;

@@ -4,6 +4,7 @@ use super::command::told;
 use super::near::unknown;
 use super::read::read_spec;
 use crate::exit::usage;
+use anyhow::Result;
 use cosched_core::POLICIES;
 use cosched_sim::{
     MACHINES, MachineSpec, PROGRAMS, ProgramSpec, builtin_machine, builtin_program, parse_machine,
@@ -32,7 +33,7 @@ impl<T> Described<T> {
         text: String,
         name: &str,
         parse: fn(&str, &str) -> Result<T, E>,
-    ) -> anyhow::Result<Described<T>> {
+    ) -> Result<Described<T>> {
         let spec = parse(&text, name).map_err(|error| usage(error.to_string()))?;
         let text = Some(text);
         Ok(Described { spec, text })
@@ -76,7 +77,7 @@ fn has_core_types(name: &str) -> bool {
 ///
 /// # Errors
 /// There is no such machine, or its file can't be read. The message says what to write instead.
-pub fn machine(name: &str) -> anyhow::Result<Described<MachineSpec>> {
+pub fn machine(name: &str) -> Result<Described<MachineSpec>> {
     if is_path(name) {
         let text = read_spec(Path::new(name)).map_err(|error| usage(format!("--on: {error}")))?;
         return Described::parse(text, &told(name), parse_machine);
@@ -95,7 +96,7 @@ pub fn machine(name: &str) -> anyhow::Result<Described<MachineSpec>> {
 ///
 /// # Errors
 /// There is no such program, or its file can't be read. The message says what to write instead.
-pub fn program(name: &str, folder: &Path, place: &str) -> anyhow::Result<Described<ProgramSpec>> {
+pub fn program(name: &str, folder: &Path, place: &str) -> Result<Described<ProgramSpec>> {
     if let Some(path) = program_file(name, folder) {
         let text = read_spec(&path).map_err(|error| usage(format!("{place}: program {error}")))?;
         return Described::parse(text, &told(&path), parse_program);

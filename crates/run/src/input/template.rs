@@ -8,6 +8,7 @@ use super::shell_line::ShellTemplate;
 use super::values::{self, Reading, Rows, rows};
 use super::word::Word;
 use crate::exit::usage;
+use anyhow::Result;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -22,7 +23,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 ///
 /// # Errors
 /// There is no command or no value, a file can't be read, or a value can't be put where it should go.
-pub(crate) fn parse(words: &[OsString], reading: &Reading) -> anyhow::Result<Vec<JobInput>> {
+pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Vec<JobInput>> {
     let command = values::template(words);
     if command.is_empty() {
         let first = words.first().map(told);
@@ -98,7 +99,7 @@ enum Template {
 }
 
 impl Template {
-    fn new(words: &[OsString]) -> anyhow::Result<Template> {
+    fn new(words: &[OsString]) -> Result<Template> {
         let mut parsed = Vec::new();
         for word in words {
             parsed.push(Word::parse(word.as_bytes())?);
@@ -124,7 +125,7 @@ impl Template {
     }
 
     /// The same command with the values at its end, if it has no replacement string.
-    fn or_at_end(self) -> anyhow::Result<Template> {
+    fn or_at_end(self) -> Result<Template> {
         if self.has_replacement() {
             return Ok(self);
         }
@@ -138,7 +139,7 @@ impl Template {
     }
 
     /// Checks that `{3}` has a third list, where the number of lists is known.
-    fn check_positions(&self, columns: Option<usize>) -> anyhow::Result<()> {
+    fn check_positions(&self, columns: Option<usize>) -> Result<()> {
         let Some(columns) = columns else {
             return Ok(());
         };
@@ -161,7 +162,7 @@ impl Template {
     }
 
     /// The command of one job. With `repeats` the text around a string is written for each of several values.
-    fn fill(&self, row: &Row, repeats: bool) -> anyhow::Result<Command> {
+    fn fill(&self, row: &Row, repeats: bool) -> Result<Command> {
         let words = match self {
             Template::Shell(line) => return Ok(line.fill(row, repeats)),
             Template::Words(words) => words,

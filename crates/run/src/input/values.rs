@@ -4,6 +4,7 @@ use super::command::{os, told};
 use super::read::read_bytes;
 use super::replacement::Row;
 use crate::exit::usage;
+use anyhow::Result;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -108,7 +109,7 @@ struct List {
 }
 
 impl List {
-    fn read(file: &Path, linked: bool, reading: &Reading) -> anyhow::Result<List> {
+    fn read(file: &Path, linked: bool, reading: &Reading) -> Result<List> {
         let values = read_values(file, reading)?;
         Ok(List { values, linked })
     }
@@ -175,11 +176,7 @@ pub(crate) struct Rows {
 ///
 /// # Errors
 /// A file can't be read, or the lists make no sense.
-pub(crate) fn rows(
-    words: &[OsString],
-    reading: &Reading,
-    from_stdin: bool,
-) -> anyhow::Result<Rows> {
+pub(crate) fn rows(words: &[OsString], reading: &Reading, from_stdin: bool) -> Result<Rows> {
     let lists = lists(words, reading, from_stdin)?;
     let can_differ = reading.columns.is_some() || reading.per_job.is_some();
     let columns = (!can_differ).then_some(lists.len());
@@ -195,7 +192,7 @@ pub(crate) fn rows(
     Ok(Rows { rows, columns })
 }
 
-fn lists(words: &[OsString], reading: &Reading, from_stdin: bool) -> anyhow::Result<Vec<List>> {
+fn lists(words: &[OsString], reading: &Reading, from_stdin: bool) -> Result<Vec<List>> {
     let mut lists = Vec::new();
     for file in &reading.files {
         lists.push(List::read(file, false, reading)?);
@@ -218,7 +215,7 @@ fn push_lists(
     word: &OsString,
     values: &[OsString],
     reading: &Reading,
-) -> anyhow::Result<()> {
+) -> Result<()> {
     let Some(Section { in_files, linked }) = Section::of(word) else {
         return Ok(());
     };
@@ -250,7 +247,7 @@ const LINKED_LISTS: &str = "as in `cosched run echo {1} {2} ::: a b :::+ 1 2`";
 
 /// The combinations of all lists; the last list changes fastest. Linked lists go together, as far as the shorter one
 /// reaches.
-fn combine(lists: Vec<List>, reading: &Reading) -> anyhow::Result<Vec<Vec<OsString>>> {
+fn combine(lists: Vec<List>, reading: &Reading) -> Result<Vec<Vec<OsString>>> {
     if let Some(per_job) = reading.per_job {
         let [list] = &lists[..] else {
             let lists = lists.len();
@@ -307,7 +304,7 @@ fn without_empty(mut values: Vec<OsString>, reading: &Reading) -> Vec<OsString> 
 }
 
 /// The values in a file, one a line; `-` is standard input.
-fn read_values(file: &Path, reading: &Reading) -> anyhow::Result<Vec<OsString>> {
+fn read_values(file: &Path, reading: &Reading) -> Result<Vec<OsString>> {
     let bytes = read_bytes(file)?;
     if bytes.is_empty() {
         return Ok(Vec::new());
