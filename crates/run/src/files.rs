@@ -12,7 +12,7 @@ use crate::whole_file::{stream_whole, write_whole};
 use anyhow::{Context as _, Result};
 use cosched_report::{JOBLOG_HEADER, JobLogWriter, Record, RunWarning, append_joblog};
 use std::fs::File;
-use std::io::{Error, Write};
+use std::io::Write;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -45,20 +45,17 @@ impl Files {
         reads: impl FnOnce() -> Vec<PathBuf>,
         seen: &Seen,
     ) -> Result<(Folder, Files)> {
-        let names: Vec<String> = OWN
-            .iter()
-            .map(|name| (*name).to_owned())
-            .chain(writes)
-            .collect();
+        let mut names = OWN.map(str::to_owned).to_vec();
+        names.extend(writes);
         let named = AllNamed::check(options)?;
         named.check_logs(logs, &names)?;
-        named.check_inputs(|| reads().into_iter().chain(inputs(options)))?;
+        named.check_inputs(|| [reads(), inputs(options)].concat())?;
         // New files are removed if a signal comes.
         let waiting = Waiting::new(options.output.quiet).context("cannot hold signals back")?;
-        let readers = if !options.output.keeps_logs() {
-            Readers::Owner
-        } else {
+        let readers = if options.output.keeps_logs() {
             Readers::Everybody
+        } else {
+            Readers::Owner
         };
         let folder = Folder::claim(logs, &names, readers)?;
         let opened = Files::open_in(options, named, (logs, seen), &folder, &waiting);
@@ -119,9 +116,11 @@ impl Files {
             self.joblog = Some(JobLogWriter::new(Box::new(file), true));
             return Ok(());
         }
-        let open = file.try_clone().map_err(|error| named.fail(&error))?;
-        self.joblog = Some(append_joblog(file).map_err(|error| named.fail(&error))?);
-        self.watched = Some(Watched::new(named, open).map_err(|error| named.fail(&error))?);
+        let open = file.try_clone().map_err(|error| named.fail(error))?;
+        let joblog = append_joblog(file).map_err(|error| named.fail(error))?;
+        self.joblog = Some(joblog);
+        let watched = Watched::new(named, open).map_err(|error| named.fail(error))?;
+        self.watched = Some(watched);
         Ok(())
     }
 }
@@ -134,12 +133,11 @@ fn create_series(folder: &Folder) -> Result<File> {
 /// Makes an empty file of metrics.
 fn begin_metrics(named: Named) -> Result<PathBuf> {
     if named.is_special() {
-        let why = "it is replaced once a second, so it must be a regular file";
-        return Err(named.fail(&Error::other(why)));
+        return Err(named.fail("it is replaced once a second, so it must be a regular file"));
     }
     match write_whole(&named.place, b"") {
         Ok(()) => Ok(named.place),
-        Err(error) => Err(named.fail(&Error::other(format!("{error:#}")))),
+        Err(error) => Err(named.fail(format_args!("{error:#}"))),
     }
 }
 
@@ -161,7 +159,7 @@ fn claim_joblog(
         None
     };
     match problem {
-        Some(why) => Err(named.fail(&Error::other(why))),
+        Some(why) => Err(named.fail(why)),
         None => Ok(file),
     }
 }
@@ -182,7 +180,7 @@ fn open_journal(
     }
     let entered = runs::enter(joblog, logs, options.resume.is_none());
     let journal = entered.and_then(|()| Journal::open(joblog));
-    journal.map_err(|error| named.fail(&error))
+    journal.map_err(|error| named.fail(error))
 }
 
 /// The files that describe the run.
@@ -228,14 +226,18 @@ impl Watched {
     /// The warning that the file was moved, removed or emptied.
     pub(crate) fn moved(&self) -> Option<RunWarning> {
         let open = self.file.metadata().ok()?;
+        let id = (open.dev(), open.ino());
         let now = std::fs::metadata(&self.place).ok();
-        let stays = now.is_some_and(|now| (now.dev(), now.ino()) == (open.dev(), open.ino()));
+        let stays = now.is_some_and(|now| (now.dev(), now.ino()) == id);
         // `logrotate` may copy a file and empty it, so its first line is gone.
         let mut first = vec![0; self.first.len()];
-        let is_cut = self.file.read_exact_at(&mut first, 0).is_err() || first != self.first;
-        let file = self.name.clone();
-        (!stays || is_cut).then(|| RunWarning::JobLogMoved {
-            file,
+        let read = self.file.read_exact_at(&mut first, 0);
+        let is_cut = read.is_err() || first != self.first;
+        if stays && !is_cut {
+            return None;
+        }
+        Some(RunWarning::JobLogMoved {
+            file: self.name.clone(),
             removed: is_cut || open.nlink() == 0,
         })
     }

@@ -12,6 +12,7 @@ use cosched_linux::{Interrupt, Interrupts, same_open_file};
 use rustix::fs::{FlockOperation, OFlags, fcntl_getfl, fcntl_setfl, flock};
 use rustix::io::Errno;
 use std::cell::RefCell;
+use std::fmt::Display;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -72,35 +73,34 @@ impl AllNamed {
     ///
     /// # Errors
     /// One of them is such a file, by whichever name.
-    pub(crate) fn check_inputs<I: Iterator<Item = PathBuf>>(
-        &self,
-        inputs: impl FnOnce() -> I,
-    ) -> Result<()> {
+    pub(crate) fn check_inputs(&self, inputs: impl FnOnce() -> Vec<PathBuf>) -> Result<()> {
         let mut written = Vec::new();
         for named in self.iter() {
-            let beside = named.beside().map(|(_, path)| path);
-            let files = beside.into_iter().chain([named.path.clone()]);
-            written.extend(files.filter_map(|file| Some((named, id_of_file(&file)?))));
+            let mut ids = vec![id_of_file(&named.path)];
+            if let Some((_, path)) = named.beside() {
+                ids.push(id_of_file(&path));
+            }
+            written.extend(ids.into_iter().flatten().map(|id| (named, id)));
         }
         if written.is_empty() {
             return Ok(());
         }
-        for input in inputs().filter_map(|input| id_of_file(&input)) {
+        for input in inputs().iter().filter_map(|input| id_of_file(input)) {
             if let Some((named, _)) = written.iter().find(|(_, id)| *id == input) {
-                let why = "this run reads this file, which would be overwritten; choose another";
-                return Err(named.fail(&io::Error::other(why)));
+                return Err(named.fail("this run reads this file, which would be overwritten"));
             }
         }
         Ok(())
     }
 
     fn check_apart(&self) -> Result<()> {
-        let all = self.written();
-        for (ix, (option, path)) in all.iter().enumerate() {
-            if let Some((other, _)) = all[..ix].iter().find(|(_, earlier)| earlier == path) {
-                let why = io::Error::other(format!("{other} is the same file; choose another"));
-                return Err(fail(option, path, &why));
+        let mut seen: Vec<Written> = Vec::new();
+        for one in self.written() {
+            if let Some(other) = seen.iter().find(|other| other.place == one.place) {
+                let why = format!("{} is the same file; choose another", other.option);
+                return Err(fail(one.option, &one.place, why));
             }
+            seen.push(one);
         }
         Ok(())
     }
@@ -111,29 +111,41 @@ impl AllNamed {
     /// One of them is such a file.
     pub(crate) fn check_logs(&self, logs: &Path, names: &[String]) -> Result<()> {
         let logs = resolve_links(logs).unwrap_or_else(|_| logs.to_owned());
-        for (option, path) in &self.written() {
-            let name = path.strip_prefix(&logs).ok().and_then(Path::to_str);
-            if let Some(name) = name.filter(|name| names.iter().any(|one| one == name)) {
-                let why = io::Error::other(format!(
-                    "the run writes {name} in its log folder, too; choose another"
-                ));
-                return Err(fail(option, path, &why));
+        for Written { option, place } in self.written() {
+            let Ok(name) = place.strip_prefix(&logs) else {
+                continue;
+            };
+            if names.iter().any(|one| Path::new(one) == name) {
+                let name = told(name);
+                let why = format!("the run writes {name} in its log folder, too; choose another");
+                return Err(fail(option, &place, why));
             }
         }
         Ok(())
     }
 
-    /// What is written, and where its links lead.
-    fn written(&self) -> Vec<(&'static str, PathBuf)> {
+    /// What is written.
+    fn written(&self) -> Vec<Written> {
         let mut all = Vec::new();
         for named in self.iter().filter(|named| !named.is_special()) {
-            all.push((named.option, named.place.clone()));
-            if let Some((what, path)) = named.beside() {
-                all.push((what, resolve_links(&path).unwrap_or(path)));
+            all.push(Written {
+                option: named.option,
+                place: named.place.clone(),
+            });
+            if let Some((option, path)) = named.beside() {
+                let place = resolve_links(&path).unwrap_or(path);
+                all.push(Written { option, place });
             }
         }
         all
     }
+}
+
+/// A file that the run writes.
+struct Written {
+    option: &'static str,
+    /// Where its links lead.
+    place: PathBuf,
 }
 
 /// The device and inode of a regular file.
@@ -148,7 +160,7 @@ impl Named {
     }
 
     fn resolve(option: &'static str, path: &Path) -> Result<Named> {
-        let place = resolve_links(path).map_err(|error| fail(option, path, &error))?;
+        let place = resolve_links(path).map_err(|error| fail(option, path, error))?;
         Ok(Named {
             option,
             path: path.to_owned(),
@@ -173,13 +185,13 @@ impl Named {
     }
 
     fn check_beside(&self) -> Result<()> {
-        match self.beside() {
-            Some((_, path)) if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) => {
-                let why = "it lies beside the file, and is not a regular file; remove it first";
-                Err(fail(self.option, &path, &io::Error::other(why)))
-            }
-            _ => Ok(()),
+        if let Some((_, path)) = self.beside()
+            && path.symlink_metadata().is_ok_and(|meta| !meta.is_file())
+        {
+            let why = "it lies beside the file, and is not a regular file; remove it first";
+            return Err(fail(self.option, &path, why));
         }
+        Ok(())
     }
 
     /// The series beside a record.
@@ -187,8 +199,8 @@ impl Named {
         self.path.with_extension("series.jsonl")
     }
 
-    pub(crate) fn fail(&self, error: &io::Error) -> anyhow::Error {
-        fail(self.option, &self.path, error)
+    pub(crate) fn fail(&self, why: impl Display) -> anyhow::Error {
+        fail(self.option, &self.path, why)
     }
 
     /// Opens the file for writing at its end, and makes it if it is not there. With `reads`, a regular file can be read, too.
@@ -199,13 +211,11 @@ impl Named {
         if let Some(number) = self.descriptor()
             && self.place.is_file()
         {
-            return open_descriptor(number).map_err(|error| self.fail(&error));
+            return same_descriptor(number).map_err(|error| self.fail(error));
         }
         let mut how = OpenOptions::new();
-        let is_pipe = self
-            .place
-            .metadata()
-            .is_ok_and(|meta| meta.file_type().is_fifo());
+        let metadata = self.place.metadata();
+        let is_pipe = metadata.is_ok_and(|meta| meta.file_type().is_fifo());
         // A pipe that is open for reading as well has a reader always.
         how.write(true).read(reads && !is_pipe);
         let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -216,12 +226,12 @@ impl Named {
                 waiting.made(&self.place);
                 file
             }
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(self.fail(&error)),
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(self.fail(error)),
             Err(_) if is_pipe => self.await_reader(&how, waiting)?,
-            Err(_) => how.open(&self.place).map_err(|error| self.fail(&error))?,
+            Err(_) => how.open(&self.place).map_err(|error| self.fail(error))?,
         };
         // From now on it blocks. A second run may write to it, too.
-        fcntl_setfl(&file, OFlags::APPEND).map_err(|error| self.fail(&error.into()))?;
+        fcntl_setfl(&file, OFlags::APPEND).map_err(|error| self.fail(io::Error::from(error)))?;
         Ok(file)
     }
 
@@ -232,15 +242,13 @@ impl Named {
         loop {
             match how.open(&self.place) {
                 Err(error) if error.raw_os_error() == no_reader => {}
-                opened => return opened.map_err(|error| self.fail(&error)),
+                opened => return opened.map_err(|error| self.fail(error)),
             }
             tries += 1;
             if tries == TRIES_BEFORE_MESSAGE {
-                let path = told(&self.path);
-                waiting.say(&format!(
-                    "waiting until somebody reads {} {path}",
-                    self.option
-                ));
+                let Named { option, path, .. } = self;
+                let path = told(path);
+                waiting.say(&format!("waiting until somebody reads {option} {path}"));
             }
             waiting.sleep()?;
         }
@@ -268,17 +276,15 @@ impl Named {
             waiting.not_made(&self.place);
             tries += 1;
             if tries > TRIES_TO_LOCK {
-                let why = "another run still goes on and writes to it; wait for its end, or choose another file";
-                return Err(self.fail(&io::Error::other(why)));
+                return Err(self.fail("another run still goes on and writes to it"));
             }
             waiting.sleep()?;
         }
-        let opened = file.metadata().map_err(|error| self.fail(&error))?;
+        let opened = file.metadata().map_err(|error| self.fail(error))?;
         if id_of_file(&self.place) == Some((opened.dev(), opened.ino())) {
             return Ok(());
         }
-        let why = "it was removed or replaced just now; try again";
-        Err(self.fail(&io::Error::other(why)))
+        Err(self.fail("it was removed or replaced just now; try again"))
     }
 
     /// Empties the file, unless it is a pipe, a device or a descriptor.
@@ -289,12 +295,12 @@ impl Named {
         if self.is_special() {
             return Ok(());
         }
-        file.set_len(0).map_err(|error| self.fail(&error))
+        file.set_len(0).map_err(|error| self.fail(error))
     }
 }
 
 /// Duplicates a descriptor of this process, which shares its position in the file.
-fn open_descriptor(number: i32) -> io::Result<File> {
+fn same_descriptor(number: i32) -> io::Result<File> {
     let file = File::from(same_open_file(number)?);
     if fcntl_getfl(&file)? & OFlags::RWMODE == OFlags::RDONLY {
         return Err(io::Error::other("it is not open for writing"));
@@ -302,11 +308,9 @@ fn open_descriptor(number: i32) -> io::Result<File> {
     Ok(file)
 }
 
-fn fail(option: &str, path: &Path, error: &io::Error) -> anyhow::Error {
-    usage(format!(
-        "{option} {}: {error}; nothing was started",
-        told(path)
-    ))
+fn fail(option: &str, path: &Path, why: impl Display) -> anyhow::Error {
+    let path = told(path);
+    usage(format!("{option} {path}: {why}; nothing was started"))
 }
 
 /// Holds signals back while files are opened, to remove new files if one ends the run.
