@@ -173,8 +173,10 @@ fn run_together<P: Platform>(
     let record_as = setting(
         session.options,
         session.platform.view(),
-        (&plan.input, &plan.files),
-        (&choice.params, &choice.origins),
+        &plan.input,
+        &plan.files,
+        &choice.params,
+        &choice.origins,
         &plan.config,
     );
     let batch = Batch {

@@ -21,19 +21,23 @@ const NOT_GIVEN: &str = "not given";
 
 /// Where the jobs of a run come from, as it is noted when they are read. A simulation notes no path.
 pub(crate) fn input(kind: &str, file: Option<(&Path, &[u8])>, simulated: bool) -> RunInput {
+    const NO_FILE: &str = "the jobs were given on the command line";
     let mut absent = Absences::default();
-    let no_file = "the jobs were given on the command line";
-    let path = match file {
-        None => Err(no_file),
-        Some(_) if simulated => Err(Absence::Simulated.text()),
-        Some((path, _)) if path == Path::new("-") => Err("standard input"),
-        Some((path, _)) => Ok(path_text(&absolute(path))),
+    let mut path = None;
+    let why = match file {
+        None => NO_FILE,
+        Some(_) if simulated => Absence::Simulated.text(),
+        Some((name, _)) if name == Path::new("-") => "standard input",
+        Some((name, _)) => {
+            path = Some(path_text(&absolute(name)));
+            ""
+        }
     };
     let hash = file.map(|(_, bytes)| sha256(bytes));
     RunInput {
         kind: kind.to_owned(),
-        path: absent.note_option("path", path.clone().ok(), path.err().unwrap_or_default()),
-        sha256: absent.note_option("sha256", hash, no_file),
+        path: absent.note_option("path", path, why),
+        sha256: absent.note_option("sha256", hash, NO_FILE),
         absent,
     }
 }
@@ -47,22 +51,26 @@ pub(crate) fn file(kind: &str, name: &Path, content: &[u8]) -> SettingFile {
     }
 }
 
-/// How a run with these parameters and this configuration was started, with its jobs from there and with these files.
+/// How a run with these parameters and this configuration was started.
 pub(crate) fn setting(
     options: &RunOptions,
     view: &View,
-    from: (&RunInput, &[SettingFile]),
-    params: (&Params, &BTreeMap<String, Origin>),
+    input: &RunInput,
+    files: &[SettingFile],
+    params: &Params,
+    origins: &BTreeMap<String, Origin>,
     config: &RunConfig,
 ) -> RunSetting {
     let mut absent = Absences::default();
-    let (process, why) = match view.is_simulated() {
-        true => (Process::default(), Absence::Simulated.text()),
-        false => (Process::this(), Absence::NotTold.text()),
+    let (process, why) = if view.is_simulated() {
+        (Process::default(), Absence::Simulated)
+    } else {
+        (Process::this(), Absence::NotTold)
     };
+    let why = why.text();
     let mut settings = Vec::new();
-    for (name, value) in params.0.iter() {
-        let origin = params.1.get(name).map_or("default", |origin| origin.code());
+    for (name, value) in params.iter() {
+        let origin = origins.get(name).map_or("default", Into::into);
         settings.push(ParamSetting {
             name: name.to_owned(),
             value: value.clone(),
@@ -72,8 +80,8 @@ pub(crate) fn setting(
     RunSetting {
         command_line: absent.note_option("command_line", process.command_line, why),
         cwd: absent.note_option("cwd", process.cwd, why),
-        input: from.0.clone(),
-        files: from.1.to_vec(),
+        input: input.clone(),
+        files: files.to_vec(),
         host: absent.note_option("host", process.host, why),
         kernel: absent.note_option("kernel", process.kernel, why),
         params: settings,
@@ -130,10 +138,8 @@ fn recorded_options(options: &RunOptions, view: &View, config: &RunConfig) -> Re
         _ => Some("measure".to_owned()),
     };
     let shell = options.shell.as_ref().map(|shell| quote(shell.as_bytes()));
-    let load = options
-        .limits
-        .load
-        .map(|load| load.on(view.machine.cpus.len()));
+    let cpus = view.machine.cpus.len();
+    let load = options.limits.load.map(|load| load.on(cpus));
     let lacks = auto_lacks(options, view);
     let why_nothing = match &options.policy.name {
         None => "nothing is lacking",

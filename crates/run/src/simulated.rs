@@ -7,7 +7,8 @@ use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
 use super::screen::Screen;
 use super::setting::file;
 use crate::exit::{Exit, Failure, usage};
-use crate::input::{Job, spec, told, wrong};
+use crate::input::spec::{self, EXAMPLE_PROGRAM};
+use crate::input::{Job, told, wrong};
 use anyhow::{Context as _, Result};
 use cosched_core::{Absence, Capabilities, Capability, Counter, CpuSet, Nanos, SoloProfile};
 use cosched_linux::{Interrupt, Interrupts, Requests};
@@ -163,8 +164,7 @@ pub(crate) fn check_options(options: &RunOptions, on: &str) -> Result<()> {
     };
     if has_commands {
         return Err(usage(format!(
-            "--on {on}: commands can't be simulated; give a mix file whose jobs have a `program`, as in program = \"{}\"",
-            spec::example_program()
+            "--on {on}: commands can't be simulated; give a mix file whose jobs have a `program`, as in program = \"{EXAMPLE_PROGRAM}\""
         )));
     }
     Ok(())
@@ -192,8 +192,7 @@ impl Files {
             return Err(wrong(
                 job,
                 format_args!(
-                    "has no program to simulate; add one, as in program = \"{}\" (`cosched list programs`)",
-                    spec::example_program()
+                    "has no program to simulate; add one, as in program = \"{EXAMPLE_PROGRAM}\" (`cosched list programs`)"
                 ),
             ));
         };
@@ -225,14 +224,19 @@ fn usable_cpus(options: &RunOptions, machine: &str, all: &CpuSet) -> Result<Opti
 
 /// What can be counted, in words; `None` if nothing can.
 fn counted(capabilities: &Capabilities) -> Option<String> {
-    let all = Counter::ALL.into_iter().map(Capability::of);
-    let mut counted: Vec<&str> = all
-        .filter(|&capability| capabilities.why_missing(capability).is_none())
-        .map(Capability::text)
-        .collect();
+    let mut counted = Vec::new();
+    for capability in Counter::ALL.into_iter().map(Capability::of) {
+        if capabilities.why_missing(capability).is_none() {
+            counted.push(capability.text());
+        }
+    }
     // Several counters can be one capability.
     counted.dedup();
-    (!counted.is_empty()).then(|| format!("simulated ({})", counted.join(", ")))
+    if counted.is_empty() {
+        return None;
+    }
+    let counted = counted.join(", ");
+    Some(format!("simulated ({counted})"))
 }
 
 impl SimPlatform {
@@ -343,12 +347,12 @@ impl Platform for SimPlatform {
 
     fn reads(options: &RunOptions, jobs: &[(u64, Job)], _tasks: &[()]) -> Vec<PathBuf> {
         let folder = options.mix_folder();
-        let programs = jobs
-            .iter()
-            .filter_map(|(_, job)| job.input.program.as_ref())
-            .map(|name| folder.join(name));
-        let machine = options.machine.on.as_ref().map(PathBuf::from);
-        programs.chain(machine).collect()
+        let mut files = Vec::new();
+        for (_, job) in jobs {
+            files.extend(job.input.program.as_ref().map(|name| folder.join(name)));
+        }
+        files.extend(options.machine.on.as_ref().map(PathBuf::from));
+        files
     }
 
     fn key(&self, _job: &Job, _task: &()) -> Option<Key> {

@@ -216,8 +216,10 @@ fn run_alone<P: Platform>(
         record_as: setting(
             session.options,
             view,
-            (&plan.input, &plan.files),
-            (&params, &BTreeMap::new()),
+            &plan.input,
+            &plan.files,
+            &params,
+            &BTreeMap::new(),
             &config,
         ),
         jobs: solo.jobs,
