@@ -75,7 +75,7 @@ pub use terminal::{terminal_width, width_of};
 
 use cosched_core::{Actuation, Capability, Restart};
 use cosched_linux::root::Root;
-use cosched_report::{Record, RunInput, visible_lines};
+use cosched_report::{Record, RunInput};
 use exit::{Exit, incapable, usage};
 use input::Job;
 use std::path::Path;
@@ -130,17 +130,12 @@ fn run_on<P: platform::Platform>(
     input: RunInput,
 ) -> Result<Outcome> {
     check_actuation(options, platform)?;
-    if let Some(refused) = platform
-        .view()
-        .refused
-        .as_ref()
-        .filter(|_| !options.dry_run)
-    {
-        // A wrong command line is reported first.
-        plan::policy(options, platform, false)?;
-        return Err(refused.clone().into());
-    }
     if !options.dry_run {
+        if let Some(refused) = &platform.view().refused {
+            // A wrong command line is reported first.
+            plan::policy(options, platform, false)?;
+            return Err(refused.clone().into());
+        }
         // Resuming writes beside the job log.
         named::AllNamed::check(options)?;
     }
@@ -165,20 +160,17 @@ fn nothing_left<P: platform::Platform>(
     plan: plan::Plan<P>,
 ) -> Result<Outcome> {
     let output = &options.output;
-    if !output.quiet {
-        let done = plan.earlier.len();
-        stderr::say(format_args!(
-            "cosched: all {done} jobs succeeded before; nothing is left to run"
-        ));
-    }
+    let screen = Screen::new(output.quiet);
+    let done = plan.earlier.len();
+    screen.say(&format!(
+        "cosched: all {done} jobs succeeded before; nothing is left to run"
+    ));
     if output.record.is_some() || output.json {
         platform.prepare()?;
         return execute::execute(options, platform, plan);
     }
-    if !output.quiet {
-        for warning in &plan.warnings {
-            stderr::say(format_args!("cosched: {}", visible_lines(&warning.text())));
-        }
+    for warning in plan.warnings {
+        screen.warn(warning);
     }
     Ok(Exit::Success.into())
 }
@@ -196,12 +188,12 @@ fn collect(options: &RunOptions) -> Result<Option<(Vec<Job>, Restart, RunInput)>
         }
         Source::List(file) => read_list(file, is_simulated)?,
         Source::Command(words, reading) => {
-            let inputs = match words.is_empty() {
-                true => Vec::new(),
-                false => input::template::parse(words, reading)?,
-            };
-            if inputs.is_empty() && !words.is_empty() {
-                return Ok(None);
+            let mut inputs = Vec::new();
+            if !words.is_empty() {
+                inputs = input::template::parse(words, reading)?;
+                if inputs.is_empty() {
+                    return Ok(None);
+                }
             }
             (inputs, setting::input("command", None, is_simulated))
         }
@@ -220,7 +212,7 @@ fn collect(options: &RunOptions) -> Result<Option<(Vec<Job>, Restart, RunInput)>
 fn read_mix(file: &Path, is_simulated: bool) -> Result<(input::mix::Mix, RunInput)> {
     let text = input::read_mix(file).map_err(|error| {
         usage(format!(
-            "{error}; give a mix file that is there, as in `cosched run jobs.toml` (`cosched man mix-file` explains it)"
+            "{error}; give a mix file, as in `cosched run jobs.toml` (`cosched man mix-file`)"
         ))
     })?;
     let from = setting::input("mix", Some((file, text.as_bytes())), is_simulated);
@@ -230,7 +222,7 @@ fn read_mix(file: &Path, is_simulated: bool) -> Result<(input::mix::Mix, RunInpu
 fn read_list(file: &Path, is_simulated: bool) -> Result<(Vec<input::JobInput>, RunInput)> {
     let bytes = input::read_bytes(file).map_err(|error| {
         usage(format!(
-            "{error}; give a file with a command on each line, as in `cosched run -f commands.txt`"
+            "{error}; give a list of commands, as in `cosched run -f commands.txt`"
         ))
     })?;
     let from = setting::input("list", Some((file, &bytes)), is_simulated);
@@ -240,11 +232,12 @@ fn read_list(file: &Path, is_simulated: bool) -> Result<(Vec<input::JobInput>, R
 /// Checks that something can carry out plans where `--actuation` asks for them.
 fn check_actuation<P: platform::Platform>(options: &RunOptions, platform: &P) -> Result<()> {
     let view = platform.view();
-    match view.capabilities.why_missing(Capability::Plans) {
-        Some(why) if options.machine.actuation == Actuation::Plans => Err(incapable(format!(
-            "--actuation plans: nothing here can carry out plans ({why}); nothing was started; use --actuator sched-ext, \
-                 simulate the jobs (--on MACHINE), or leave it out"
-        ))),
-        _ => Ok(()),
+    if options.machine.actuation == Actuation::Plans
+        && let Some(why) = view.capabilities.why_missing(Capability::Plans)
+    {
+        return Err(incapable(format!(
+            "--actuation plans: nothing here can carry out plans ({why}); use --actuator sched-ext or --on MACHINE"
+        )));
     }
+    Ok(())
 }
