@@ -103,33 +103,32 @@ impl SoloWish {
     /// profiles will supply them; whether they do so for every job is checked later.
     fn capabilities(&self, capabilities: &mut Capabilities) {
         // A backend knows nothing about earlier runs.
-        capabilities
-            .missing
+        let missing = &mut capabilities.missing;
+        missing
             .entry(Capability::SoloTrace)
             .or_insert(Absence::NoSoloTrace);
         let is_profiled = self.known.as_ref().is_some_and(SoloFile::has_counters);
-        for (capability, counted) in [
-            (
-                Capability::SoloBandwidth,
-                Capability::Counter(Counter::MmReads),
-            ),
-            (Capability::SoloTrace, Capability::Ipc),
-        ] {
-            match capabilities.why_missing(counted) {
-                _ if is_profiled => {
-                    capabilities.missing.remove(&capability);
-                }
-                None if self.alone => {
-                    capabilities.missing.remove(&capability);
-                }
-                Some(why) if self.alone => {
-                    capabilities.missing.insert(capability, why);
-                }
-                _ => {}
+        for (solo, counted) in SOLO_CAPABILITIES {
+            let lack = missing.get(&counted).copied();
+            if is_profiled || self.alone && lack.is_none() {
+                missing.remove(&solo);
+            } else if self.alone
+                && let Some(why) = lack
+            {
+                missing.insert(solo, why);
             }
         }
     }
 }
+
+/// What is measured alone, and what must be counted for it.
+const SOLO_CAPABILITIES: [(Capability, Capability); 2] = [
+    (
+        Capability::SoloBandwidth,
+        Capability::Counter(Counter::MmReads),
+    ),
+    (Capability::SoloTrace, Capability::Ipc),
+];
 
 /// Parses solo profiles, or a record for the solo times that it has.
 fn read_solo(text: &str) -> Result<SoloFile, String> {
@@ -146,11 +145,7 @@ fn read_solo(text: &str) -> Result<SoloFile, String> {
     };
     let known = known.map_err(|error| error.to_string())?;
     if known.jobs.is_empty() {
-        return Err(
-            "it has no solo time; make one with `cosched run --solo measure`, or by running the jobs with `--policy fifo \
-             --jobs 1`"
-                .to_owned(),
-        );
+        return Err("it has no solo time; make one with `cosched run --solo measure`".to_owned());
     }
     Ok(known)
 }
@@ -158,29 +153,30 @@ fn read_solo(text: &str) -> Result<SoloFile, String> {
 /// Checks that the solo profile of each job has what the policy needs.
 pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> Result<()> {
     for need in (choice.entry.needs)(&choice.params) {
-        let lacks = |spec: &&TaskSpec| match need.capability {
-            Capability::SoloBandwidth => spec.solo.mm_reads.is_none(),
-            Capability::SoloTrace => spec.solo.trace.is_none(),
-            _ => false,
-        };
-        let lacking: Vec<&str> = specs
-            .iter()
-            .filter(lacks)
-            .map(|spec| spec.name.as_str())
-            .collect();
+        let mut lacking = Vec::new();
+        for spec in specs {
+            let has = match need.capability {
+                Capability::SoloBandwidth => spec.solo.mm_reads.is_some(),
+                Capability::SoloTrace => spec.solo.trace.is_some(),
+                _ => true,
+            };
+            if !has {
+                lacking.push(spec.name.as_str());
+            }
+        }
         if need.importance == Importance::Required && !lacking.is_empty() {
-            let shown = lacking[..lacking.len().min(5)].join(", ");
-            let more = if lacking.len() > 5 {
-                format!(" and {} more", lacking.len() - 5)
-            } else {
-                String::new()
+            let policy = choice.entry.name;
+            let need = need.capability.text();
+            let more = lacking.len().saturating_sub(5);
+            lacking.truncate(5);
+            let jobs = lacking.join(", ");
+            let more = match more {
+                0 => String::new(),
+                more => format!(" and {more} more"),
             };
             return Err(incapable(format!(
-                "policy {} needs the {}, and {shown}{more} {} none; make them with `cosched run --solo measure`, or give a \
-                 solo-profiles.json of an earlier run, as in --solo cosched-logs/RUN/solo-profiles.json",
-                choice.entry.name,
-                need.capability.text(),
-                if lacking.len() == 1 { "has" } else { "have" }
+                "policy {policy} needs the {need}, which {jobs}{more} lack; make them with `cosched run --solo measure`, or \
+                 give the solo-profiles.json of an earlier run (--solo FILE)"
             )));
         }
     }
@@ -243,7 +239,9 @@ impl<P: Platform> Plan<P> {
         let (memory, known, no_history) = Memory::recall(options.history.clone(), keys);
         warnings.extend(no_history);
         for (spec, known) in specs.iter_mut().zip(&known) {
-            known.iter().for_each(|known| known.tell(spec));
+            if let Some(known) = known {
+                known.tell(spec);
+            }
         }
         let config = config(options, &choice, cpus, jobs.len());
         Ok(Plan {
@@ -363,20 +361,18 @@ fn temporary() -> Result<PathBuf> {
     if folder.is_dir() {
         return Ok(folder);
     }
+    let folder = told(&folder);
     Err(usage(format!(
-        "--no-logs: the temporary directory {} does not exist; nothing was started; make it, or set TMPDIR to another",
-        told(&folder)
+        "--no-logs: the temporary directory {folder} does not exist; make it, or set TMPDIR"
     )))
 }
 
 /// A name for a new folder that no other process uses: the time (UTC) and the number of the process.
 pub fn stamp() -> String {
-    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let digits: String = now
-        .chars()
-        .filter(|c| c.is_ascii_digit() || *c == 'T')
-        .collect();
-    format!("{}-{}", digits.replace('T', "-"), std::process::id())
+    let now = humantime::format_rfc3339_seconds(SystemTime::now());
+    let digits = now.to_string().replace(['-', ':', 'Z'], "");
+    let time = digits.replace('T', "-");
+    format!("{time}-{}", std::process::id())
 }
 
 #[cfg(test)]
