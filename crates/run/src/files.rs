@@ -175,11 +175,12 @@ fn open_journal(
         return Ok(Journal::default());
     }
     let joblog = &named.path;
-    if let Some(runs) = runs::beside(joblog).filter(|runs| !runs.exists()) {
+    if let Some(runs) = runs::beside(joblog)
+        && !runs.exists()
+    {
         waiting.made(&runs);
     }
-    let entered = runs::enter(joblog, logs, options.resume.is_none());
-    let journal = entered.and_then(|()| Journal::open(joblog));
+    let journal = Journal::begin(joblog, logs, options.resume.is_none());
     journal.map_err(|error| named.fail(error))
 }
 

@@ -101,8 +101,11 @@ impl HostPlatform {
 }
 
 fn check_limit_of_files() -> Result<()> {
-    check_open_files()
-        .map_err(|limit| incapable(format!("{limit}; raise it, as in `ulimit -n 1024`")))
+    check_open_files().map_err(|limit| {
+        incapable(format!(
+            "{limit}; nothing was started; raise it, as in `ulimit -n 1024`"
+        ))
+    })
 }
 
 /// The part of the machine that this run uses.

@@ -236,7 +236,7 @@ fn check_actuation<P: platform::Platform>(options: &RunOptions, platform: &P) ->
         && let Some(why) = view.capabilities.why_missing(Capability::Plans)
     {
         return Err(incapable(format!(
-            "--actuation plans: nothing here can carry out plans ({why}); use --actuator sched-ext or --on MACHINE"
+            "--actuation plans: nothing here can carry out plans ({why}); nothing was started; use --actuator sched-ext or --on MACHINE"
         )));
     }
     Ok(())

@@ -363,7 +363,7 @@ fn temporary() -> Result<PathBuf> {
     }
     let folder = told(&folder);
     Err(usage(format!(
-        "--no-logs: the temporary directory {folder} does not exist; make it, or set TMPDIR"
+        "--no-logs: the temporary directory {folder} does not exist; nothing was started; set TMPDIR to another"
     )))
 }
 

@@ -74,7 +74,7 @@ pub fn machine(name: &str) -> Result<Described<MachineSpec>> {
         None => {
             let problem = unknown("machine", name, &machine_names());
             Err(usage(format!(
-                "--on: {problem}, and files as ./{name}.toml"
+                "--on: {problem}, or a file, as in --on ./{name}.toml"
             )))
         }
     }
@@ -94,7 +94,7 @@ pub fn program(name: &str, folder: &Path, place: &str) -> Result<Described<Progr
         None => {
             let problem = unknown("program", name, &program_names());
             Err(usage(format!(
-                "{place}: {problem}, and files as ./{name}.toml"
+                "{place}: {problem}, or a file, as in program = \"./{name}.toml\""
             )))
         }
     }
