@@ -72,8 +72,10 @@ fn exit_of_batch(result: &RunResult, halt: &Halt) -> Exit {
         EndedBy::Halt if halt.is_on_successes() => return Exit::Success,
         _ if result.tasks.iter().any(|task| task.timed_out) => return Exit::TimedOut,
         // Jobs that the rule left out or ended did not fail.
-        EndedBy::Halt => tasks.any(|task| task.exit.is_some() && !ok(task) && !task.told_to_end),
-        EndedBy::Completion => tasks.any(|task| !ok(task)),
+        EndedBy::Halt => {
+            tasks.any(|task| task.exit.is_some() && !exited_ok(task) && !task.told_to_end)
+        }
+        EndedBy::Completion => tasks.any(|task| !exited_ok(task)),
     };
     if some_failed {
         Exit::Failure
@@ -82,6 +84,7 @@ fn exit_of_batch(result: &RunResult, halt: &Halt) -> Exit {
     }
 }
 
-fn ok(task: &TaskResult) -> bool {
+/// Whether the last process of a job exited with code 0.
+pub(crate) fn exited_ok(task: &TaskResult) -> bool {
     task.exit.as_ref().is_some_and(JobExit::ok)
 }

@@ -1,6 +1,6 @@
 //! Carries out a plan: solo runs if wanted, the run itself, and the report.
 
-use super::answer::{exit_of, print};
+use super::answer::{exit_of, exited_ok, print};
 use super::batch::{Batch, BatchResult};
 use super::files::{Files, keep};
 use super::folder::Folder;
@@ -18,8 +18,10 @@ use crate::exit::Exit;
 use crate::input::told;
 use crate::stderr;
 use anyhow::Result;
-use cosched_core::{Counter, RunResult, TaskResult};
+use cosched_core::{Counter, RunResult, TaskResult, TaskSpec};
 use cosched_report::{JobInfo, RunInfo, RunWarning, record, visible};
+use rustix::fs::{FileType, fstat};
+use rustix::io::ioctl_fionread;
 use std::cell::RefCell;
 use std::path::Path;
 
@@ -66,15 +68,13 @@ pub(crate) fn execute<P: Platform>(
     }
     info.warnings.extend(screen.take_warnings());
     let record = record(&result, &info);
-    let kept = match &mut folder {
-        Some(folder) => {
-            if info.warnings.iter().any(is_output_lost) {
-                folder.keep();
-            }
-            keep(record_file, &logs, &record)
+    let mut kept = Ok(());
+    if let Some(folder) = &mut folder {
+        if info.warnings.iter().any(is_output_lost) {
+            folder.keep();
         }
-        None => Ok(()),
-    };
+        kept = keep(record_file, &logs, &record);
+    }
     screen.clear();
     // A full disk does not hide the result.
     print(options, &record)?;
@@ -102,8 +102,11 @@ fn open_files<P: Platform>(
         return Ok((None, Files::default()));
     }
     let mut writes = Vec::new();
-    for spec in plan.specs.iter().filter(|_| P::HAS_OUTPUT) {
-        writes.extend(["out", "err"].map(|end| format!("{}.{end}", spec.name)));
+    if P::HAS_OUTPUT {
+        for TaskSpec { name, .. } in &plan.specs {
+            writes.push(format!("{name}.out"));
+            writes.push(format!("{name}.err"));
+        }
     }
     let reads = || P::reads(options, &plan.jobs, &plan.tasks);
     let (folder, files) = Files::open(options, &plan.logs, writes, reads, &plan.seen)?;
@@ -150,11 +153,9 @@ fn early_warnings<P: Platform>(
 }
 
 fn end_of_solo_runs(screen: &Screen, logs: &Path, infos: &[JobInfo]) -> Exit {
+    let file = told(logs.join("solo-profiles.json"));
     screen.clear();
-    screen.say(&format!(
-        "cosched: the solo profiles are in {}",
-        told(logs.join("solo-profiles.json"))
-    ));
+    screen.say(&format!("cosched: the solo profiles are in {file}"));
     if infos.iter().any(|info| info.solo_failed) {
         Exit::Failure
     } else {
@@ -200,9 +201,12 @@ fn run_together<P: Platform>(
 
 /// The warnings that follow from the result.
 fn late_warnings(result: &RunResult, info: &RunInfo, unread_input: bool) -> Vec<RunWarning> {
-    let mut warnings: Vec<RunWarning> = result.tasks.iter().filter_map(odd_trace).collect();
+    let mut warnings = Vec::new();
+    warnings.extend(result.tasks.iter().filter_map(odd_trace));
     warnings.extend(info.disturbances(false));
-    warnings.extend(unread_input.then_some(RunWarning::InputUnread));
+    if unread_input {
+        warnings.push(RunWarning::InputUnread);
+    }
     warnings
 }
 
@@ -220,7 +224,8 @@ fn report_lost_files(options: &RunOptions, info: &RunInfo) -> bool {
     {
         is_complete = false;
         if options.output.quiet {
-            stderr::say(format_args!("cosched: {}", visible(&warning.text())));
+            let text = visible(&warning.text());
+            stderr::say(format_args!("cosched: {text}"));
         }
     }
     is_complete
@@ -229,18 +234,15 @@ fn report_lost_files(options: &RunOptions, info: &RunInfo) -> bool {
 /// Whether standard input is a pipe with unread data.
 fn unread_input() -> bool {
     let input = std::io::stdin();
-    let is_pipe = rustix::fs::fstat(&input).is_ok_and(|stat| {
-        rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Fifo
-    });
-    is_pipe && rustix::io::ioctl_fionread(&input).is_ok_and(|bytes| bytes > 0)
+    let is_pipe = fstat(&input).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_fifo());
+    is_pipe && ioctl_fionread(&input).is_ok_and(|bytes| bytes > 0)
 }
 
 /// The warning that a solo trace belongs to other work: its instructions differ by more than a tenth.
 fn odd_trace(task: &TaskResult) -> Option<RunWarning> {
     let alone = task.spec.solo.trace.as_ref()?.instructions();
     let retired = task.counts[Counter::Instructions].value()?;
-    let succeeded = task.exit.as_ref().is_some_and(cosched_core::Exit::ok);
-    let is_odd = succeeded && alone.abs_diff(retired) > alone / 10;
+    let is_odd = exited_ok(task) && alone.abs_diff(retired) > alone / 10;
     is_odd.then(|| RunWarning::SoloTraceOdd {
         job: task.spec.name.clone(),
         retired,

@@ -1,6 +1,6 @@
 //! Solo profiles, learned before the run itself: from solo runs, from the platform, or from a file.
 
-use super::answer::exit_of;
+use super::answer::{exit_of, exited_ok};
 use super::batch::{Batch, BatchResult};
 use super::files::Files;
 use super::plan::{Plan, note_files, require_solo};
@@ -80,23 +80,22 @@ fn use_known(screen: &Screen, known: &SoloFile, spec: &mut TaskSpec, info: &mut 
 
 /// The interval between the points of a solo trace; `None` if the policy needs no traces.
 fn trace_step<P: Platform>(plan: &Plan<P>) -> Option<Nanos> {
-    let needs = (plan.choice.entry.needs)(&plan.choice.params);
-    let traced = needs
-        .iter()
-        .any(|need| need.capability == Capability::SoloTrace);
-    traced.then_some(plan.config.quantum)
+    let choice = &plan.choice;
+    let mut needs = (choice.entry.needs)(&choice.params).into_iter();
+    let is_traced = needs.any(|need| need.capability == Capability::SoloTrace);
+    is_traced.then_some(plan.config.quantum)
 }
 
 /// The position of each job's first copy, by the position of the job.
 fn first_copies<P: Platform>(plan: &Plan<P>) -> Vec<usize> {
     let mut known = HashMap::new();
-    let jobs = plan.jobs.iter().enumerate();
-    jobs.map(|(ix, (_, job))| {
+    let mut first_of = Vec::new();
+    for (ix, (_, job)) in plan.jobs.iter().enumerate() {
         let job = &job.input;
         let same = (&job.command, &job.env, &job.cwd, &job.stdin, job.cpus);
-        *known.entry(same).or_insert(ix)
-    })
-    .collect()
+        first_of.push(*known.entry(same).or_insert(ix));
+    }
+    first_of
 }
 
 /// Jobs that run alone, one after the other.
@@ -152,9 +151,9 @@ fn measure<P: Platform>(
     let positions: Vec<usize> = (0..first_of.len())
         .filter(|&ix| first_of[ix] == ix)
         .collect();
+    let runs = positions.len();
     session.screen.say(&format!(
-        "cosched: {} solo runs first, one after the other",
-        positions.len()
+        "cosched: {runs} solo runs first, one after the other"
     ));
     let solo = SoloJobs::new(session.platform, plan, infos, positions.clone(), &folder)?;
     let series = plan.logs.join("solo.series.jsonl");
@@ -177,10 +176,13 @@ fn measure<P: Platform>(
             let job = infos[first].name.clone();
             session.screen.warn(RunWarning::SoloFailed { job });
         }
-        for ix in (first..first_of.len()).filter(|&ix| first_of[ix] == first) {
+        for (ix, info) in infos.iter_mut().enumerate() {
+            if first_of[ix] != first {
+                continue;
+            }
             match &profile {
-                Some(profile) => note(profile, &mut plan.specs[ix], &mut infos[ix]),
-                None => infos[ix].solo_failed = true,
+                Some(profile) => note(profile, &mut plan.specs[ix], info),
+                None => info.solo_failed = true,
             }
         }
     }
@@ -245,7 +247,7 @@ fn run_to_completion() -> Result<&'static PolicyEntry> {
 
 /// The solo profile of a job that ran alone; `None` if it failed.
 fn profile_of(task: &TaskResult, profiles: &SoloFile) -> Option<SoloProfile> {
-    let succeeded = task.exit.as_ref().is_some_and(cosched_core::Exit::ok) && !task.timed_out;
+    let succeeded = exited_ok(task) && !task.timed_out;
     let time = task.finished.filter(|_| succeeded)? - task.started?;
     let reads = task.counts[Counter::MmReads].value();
     let jobs = &profiles.jobs;

@@ -111,14 +111,12 @@ impl ShellLine {
 }
 
 /// Words that mean something else than a program's name at the beginning of a command.
-const RESERVED: &[&str] = &[
-    "!", "{", "}", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
-    "function", "if", "in", "select", "then", "time", "until", "while",
-];
+const RESERVED: &str = "! { } [[ ]] case coproc do done elif else esac fi for function if in select then time until while";
 
 /// Whether the shell would read this word, as the first of a command, as its own and not as a program's name.
 fn is_special_first(word: &[u8]) -> bool {
-    word.contains(&b'=') || RESERVED.iter().any(|reserved| reserved.as_bytes() == word)
+    let mut reserved = RESERVED.split(' ').map(str::as_bytes);
+    word.contains(&b'=') || reserved.any(|reserved| reserved == word)
 }
 
 /// Whether a shell takes this byte for itself everywhere.

@@ -154,10 +154,7 @@ fn last_part(path: &str) -> &str {
 }
 
 /// Words of the shell that say nothing about what a line does.
-const GRAMMAR: &[&str] = &[
-    "!", "{", "}", "do", "done", "elif", "else", "fi", "if", "then", "time", "until", "while",
-    "exec", ";", "|", "&", "(", ")", "<", ">",
-];
+const GRAMMAR: &str = "! { } do done elif else fi if then time until while exec ; | & ( ) < >";
 
 /// As [`program_words`], with the program's name alone.
 fn words_of(command: &Command) -> Vec<String> {
@@ -194,7 +191,7 @@ pub(crate) fn program_words(command: &Command) -> Vec<String> {
             "for" if words.is_empty() => until = Some("do"),
             "case" if words.is_empty() => until = Some("in"),
             "cd" | "export" | "set" | "ulimit" | "umask" if words.is_empty() => until = Some(""),
-            _ if GRAMMAR.contains(&word) => {}
+            _ if GRAMMAR.split(' ').any(|known| known == word) => {}
             _ if words.is_empty() && word.contains('=') => {}
             _ => words.push(word.to_owned()),
         }
@@ -228,8 +225,8 @@ fn lossy(word: &std::ffi::OsStr) -> String {
 }
 
 fn is_shell(word: &std::ffi::OsString) -> bool {
-    word.to_str()
-        .is_some_and(|word| ["sh", "bash", "dash", "ksh", "zsh"].contains(&last_part(word)))
+    let word = word.to_string_lossy();
+    matches!(last_part(&word), "sh" | "bash" | "dash" | "ksh" | "zsh")
 }
 
 /// The text as a name: other characters become dashes, and of a long text the beginning is left, or the end. `None` if

@@ -3,7 +3,10 @@
 use super::command::told;
 use crate::exit::usage;
 use anyhow::Result;
-use std::io::Read;
+use rustix::fs::makedev;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -41,39 +44,41 @@ fn text(path: &Path, bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| unreadable(path, "it is not UTF-8 text"))
 }
 
-fn unreadable(path: &Path, why: &str) -> anyhow::Error {
-    usage(format!("{}: can't be read: {why}", told(path.as_os_str())))
+fn unreadable(path: &Path, why: impl Display) -> anyhow::Error {
+    let path = told(path);
+    usage(format!("{path}: can't be read: {why}"))
 }
 
 /// Reads only plain files and pipes, up to `most_mib`: a device or a mistyped path must not fill the memory.
 fn read_at_most(path: &Path, most_mib: u64) -> Result<Vec<u8>> {
-    let input: Box<dyn Read> = if path == Path::new("-") {
-        Box::new(std::io::stdin())
-    } else {
-        let metadata =
-            std::fs::metadata(path).map_err(|error| unreadable(path, &error.to_string()))?;
-        let kind = metadata.file_type();
-        if kind.is_dir() {
-            return Err(unreadable(path, "it is a folder"));
-        }
-        // The one device that ends at once: people give it where a file has nothing in it.
-        let is_null =
-            metadata.file_type().is_char_device() && metadata.rdev() == rustix::fs::makedev(1, 3);
-        if !kind.is_file() && !kind.is_fifo() && !is_null {
-            return Err(unreadable(path, "it is neither a plain file nor a pipe"));
-        }
-        Box::new(std::fs::File::open(path).map_err(|error| unreadable(path, &error.to_string()))?)
-    };
+    let input = open(path).map_err(|error| unreadable(path, error))?;
+    let most = most_mib << 20;
     let mut bytes = Vec::new();
-    let read = input.take((most_mib << 20) + 1).read_to_end(&mut bytes);
-    read.map_err(|error| unreadable(path, &error.to_string()))?;
-    if bytes.len() as u64 > most_mib << 20 {
-        return Err(unreadable(
-            path,
-            &format!("it is larger than {most_mib} MiB"),
-        ));
+    let read = input.take(most + 1).read_to_end(&mut bytes);
+    read.map_err(|error| unreadable(path, error))?;
+    if bytes.len() as u64 > most {
+        let why = format!("it is larger than {most_mib} MiB");
+        return Err(unreadable(path, why));
     }
     Ok(bytes)
+}
+
+fn open(path: &Path) -> io::Result<Box<dyn Read>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(io::stdin()));
+    }
+    let meta = path.metadata()?;
+    let kind = meta.file_type();
+    if kind.is_dir() {
+        return Err(io::Error::other("it is a folder"));
+    }
+    // The one device that ends at once: people give it where a file has nothing in it.
+    let is_null = kind.is_char_device() && meta.rdev() == makedev(1, 3);
+    if !kind.is_file() && !kind.is_fifo() && !is_null {
+        let why = "it is neither a plain file nor a pipe";
+        return Err(io::Error::other(why));
+    }
+    Ok(Box::new(File::open(path)?))
 }
 
 #[cfg(test)]
