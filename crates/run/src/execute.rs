@@ -53,15 +53,14 @@ pub(crate) fn execute<P: Platform>(
         watch: watch.as_ref(),
         logs: &logs,
     };
-    let mut infos = plan.infos(options.output.keeps_logs());
-    if let Some(exit) = solo::learn(&session, &mut plan, &mut infos)? {
+    if let Some(exit) = solo::learn(&session, &mut plan)? {
         return Ok(exit.into());
     }
     if options.solo == SoloSource::OnlyMeasured {
-        return Ok(end_of_solo_runs(&screen, &plan.logs, &infos).into());
+        return Ok(end_of_solo_runs(&screen, &plan.logs, &plan.infos).into());
     }
     let halt = plan.config.halt;
-    let BatchResult { result, mut info } = run_together(&session, plan, infos, files)?;
+    let BatchResult { result, mut info } = run_together(&session, plan, files)?;
     let unread = takes_no_values && unread_input();
     for warning in late_warnings(&result, &info, unread) {
         screen.warn(warning);
@@ -167,7 +166,6 @@ fn end_of_solo_runs(screen: &Screen, logs: &Path, infos: &[JobInfo]) -> Exit {
 fn run_together<P: Platform>(
     session: &Session<'_, P>,
     plan: Plan<P>,
-    infos: Vec<JobInfo>,
     files: Files,
 ) -> Result<BatchResult> {
     let choice = &plan.choice;
@@ -189,7 +187,7 @@ fn run_together<P: Platform>(
         jobs: plan.tasks,
         folder: plan.logs,
         specs: &plan.specs,
-        infos,
+        infos: plan.infos,
         known: plan.known,
         earlier: plan.earlier,
         files,

@@ -417,7 +417,7 @@ fn program(job: &Job, logs: &Path, own: &Arc<Environment>, found: &Found) -> Res
     let Some(command) = &input.command else {
         return Err(wrong(
             job,
-            "has no command to run; add one, as in command = [\"gzip\", \"a\"], or simulate it (--on MACHINE)",
+            "has no command to run; add one, or simulate it (--on MACHINE)",
         ));
     };
     let env = if input.env.is_empty() {
@@ -509,9 +509,7 @@ fn check_stdin(job: &Job, file: &Path) -> Result<()> {
         Ok(meta) if meta.file_type().is_fifo() => {
             return Err(wrong(
                 job,
-                format_args!(
-                    "stdin {name} is a named pipe; let a shell read it, as in command = \"sort < {name}\""
-                ),
+                format_args!("stdin {name} is a named pipe; let a shell read it"),
             ));
         }
         Ok(_) => std::fs::File::open(file).map(drop),

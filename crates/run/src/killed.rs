@@ -156,7 +156,7 @@ fn deal(
     Ok(Some(match how {
         Orphans::Refuse => {
             return Err(refused(&format!(
-                "jobs of a killed run still run, and would run a second time: {list}; choose --orphans wait, kill or ignore"
+                "jobs of a killed run still run, and would run a second time: {list}; choose with --orphans: `wait`, `kill` or `ignore`"
             )));
         }
         Orphans::Wait => {

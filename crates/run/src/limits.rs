@@ -51,7 +51,7 @@ impl FromStr for JobLimit {
 }
 
 fn no_job_limit() -> String {
-    "expected a number of jobs, 0 for all, more or fewer than CPUs, or a share of them, as in 8, +2, -1 or 50%".to_owned()
+    "expected a number of jobs, 0 for all, +N or -N from the CPUs, or a share of them, as in 8, +2, -1 or 50%".to_owned()
 }
 
 /// The load average above which no further job is started.

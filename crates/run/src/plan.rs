@@ -31,6 +31,8 @@ pub(crate) struct Plan<P: Platform> {
     /// The jobs in the platform's own form.
     pub(crate) tasks: Vec<P::Job>,
     pub(crate) specs: Vec<TaskSpec>,
+    /// What is known about the jobs before the run.
+    pub(crate) infos: Vec<JobInfo>,
     /// What is known of each job from earlier runs; `None` where nothing is kept of it.
     pub(crate) known: Vec<Option<Known>>,
     /// Takes what is to be kept of them.
@@ -175,8 +177,8 @@ pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> Result<()> {
                 more => format!(" and {more} more"),
             };
             return Err(incapable(format!(
-                "policy {policy} needs the {need}, which {jobs}{more} lack; make them with `cosched run --solo measure`, or \
-                 give the solo-profiles.json of an earlier run (--solo FILE)"
+                "policy {policy} needs the {need}, which {jobs}{more} lack; give --solo measure, or the solo-profiles.json of an \
+                 earlier run"
             )));
         }
     }
@@ -243,6 +245,14 @@ impl<P: Platform> Plan<P> {
                 known.tell(spec);
             }
         }
+        let mut infos = Vec::new();
+        for ((seq, job), spec) in jobs.iter().zip(&specs) {
+            let mut info = info_of::<P>(*seq, job, spec);
+            if options.output.keeps_logs() {
+                note_files::<P>(&mut info, &logs);
+            }
+            infos.push(info);
+        }
         let config = config(options, &choice, cpus, jobs.len());
         Ok(Plan {
             choice,
@@ -251,6 +261,7 @@ impl<P: Platform> Plan<P> {
             jobs,
             tasks,
             specs,
+            infos,
             known,
             memory,
             logs,
@@ -261,19 +272,6 @@ impl<P: Platform> Plan<P> {
             input,
             files,
         })
-    }
-
-    /// What is known about the jobs before the run; with `has_logs` also the files of their output.
-    pub(crate) fn infos(&self, has_logs: bool) -> Vec<JobInfo> {
-        let mut infos = Vec::new();
-        for ((seq, job), spec) in self.jobs.iter().zip(&self.specs) {
-            let mut info = info_of::<P>(*seq, job, spec);
-            if has_logs {
-                note_files::<P>(&mut info, &self.logs);
-            }
-            infos.push(info);
-        }
-        infos
     }
 }
 

@@ -25,37 +25,35 @@ use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Learns the solo profile of each job and notes it in the plan and in `infos`. Returns an exit if the user interrupted
-/// it.
+/// Learns the solo profile of each job and notes it in the plan. Returns an exit if the user interrupted it.
 ///
 /// # Errors
 /// A solo run could not be made, or the policy needs more than could be learned.
 pub(crate) fn learn<P: Platform>(
     session: &Session<'_, P>,
     plan: &mut Plan<P>,
-    infos: &mut [JobInfo],
 ) -> Result<Option<Exit>> {
     if plan.solo.alone {
         match session.platform.solo_work(trace_step(plan))? {
             SoloWork::Known { profiles, source } => {
                 for (ix, profile) in profiles.into_iter().enumerate() {
-                    infos[ix].solo = profile.time.map(|time| Solo { time, source });
+                    plan.infos[ix].solo = profile.time.map(|time| Solo { time, source });
                     plan.specs[ix].solo = profile;
                 }
             }
             SoloWork::RunEach => {
-                if let Some(exit) = measure(session, plan, infos)? {
+                if let Some(exit) = measure(session, plan)? {
                     return Ok(Some(exit));
                 }
             }
         }
     }
     if let Some(known) = &plan.solo.known {
-        for (spec, info) in plan.specs.iter_mut().zip(infos.iter_mut()) {
+        for (spec, info) in plan.specs.iter_mut().zip(&mut plan.infos) {
             use_known(session.screen, known, spec, info);
         }
     }
-    for (spec, info) in plan.specs.iter_mut().zip(&*infos) {
+    for (spec, info) in plan.specs.iter_mut().zip(&plan.infos) {
         spec.solo.time = info.solo.map(|solo| solo.time);
     }
     require_solo(&plan.choice, &plan.specs)?;
@@ -111,7 +109,6 @@ impl<J> SoloJobs<J> {
     fn new<P: Platform<Job = J>>(
         platform: &P,
         plan: &Plan<P>,
-        infos: &[JobInfo],
         positions: Vec<usize>,
         folder: &Path,
     ) -> Result<SoloJobs<J>> {
@@ -123,7 +120,7 @@ impl<J> SoloJobs<J> {
         };
         for (number, &ix) in all.positions.iter().enumerate() {
             let job = platform.job(&plan.jobs[ix].1, folder)?;
-            let mut info = infos[ix].clone();
+            let mut info = plan.infos[ix].clone();
             note_files::<P>(&mut info, folder);
             all.infos.push(info);
             let spec = &plan.specs[ix];
@@ -139,11 +136,7 @@ impl<J> SoloJobs<J> {
 }
 
 /// Runs each distinct job alone and notes its solo profile. Returns an exit if the user interrupted it.
-fn measure<P: Platform>(
-    session: &Session<'_, P>,
-    plan: &mut Plan<P>,
-    infos: &mut [JobInfo],
-) -> Result<Option<Exit>> {
+fn measure<P: Platform>(session: &Session<'_, P>, plan: &mut Plan<P>) -> Result<Option<Exit>> {
     let folder = plan.logs.join("solo");
     std::fs::create_dir_all(&folder).with_context(|| told(&folder))?;
     // Copies of a job share its solo time.
@@ -155,7 +148,7 @@ fn measure<P: Platform>(
     session.screen.say(&format!(
         "cosched: {runs} solo runs first, one after the other"
     ));
-    let solo = SoloJobs::new(session.platform, plan, infos, positions.clone(), &folder)?;
+    let solo = SoloJobs::new(session.platform, plan, positions.clone(), &folder)?;
     let series = plan.logs.join("solo.series.jsonl");
     let BatchResult { result, mut info } = run_alone(session, plan, solo, &series)?;
     for disturbed in info.disturbances(true) {
@@ -173,10 +166,10 @@ fn measure<P: Platform>(
     for (task, &first) in result.tasks.iter().zip(&positions) {
         let profile = profile_of(task, &profiles);
         if profile.is_none() {
-            let job = infos[first].name.clone();
+            let job = task.spec.name.clone();
             session.screen.warn(RunWarning::SoloFailed { job });
         }
-        for (ix, info) in infos.iter_mut().enumerate() {
+        for (ix, info) in plan.infos.iter_mut().enumerate() {
             if first_of[ix] != first {
                 continue;
             }

@@ -55,7 +55,7 @@ const LATEST_S: f64 = 1e9;
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "a list of words, as in [\"gzip\", \"-k\", \"a.txt\"], or a line for the shell"
+    expecting = "expected a list of words or a line for the shell"
 )]
 enum Words {
     Line(String),
@@ -133,15 +133,14 @@ fn job(entry: Spanned<Entry>, source: &Source) -> Result<JobInput> {
         )));
     }
     check_variables(&entry.env, &place)?;
-    let copies = source.number("copies", entry.copies, 1..=100_000, 1)?;
-    let start_s = source.number("start_s", entry.start_s, 0.0..=LATEST_S, 2.5)?;
+    let copies = source.number("copies", entry.copies, 1..=100_000)?;
+    let start_s = source.number("start_s", entry.start_s, 0.0..=LATEST_S)?;
     let instructions = source.number(
         "work_instructions",
         entry.work_instructions,
         1.0..=MOST_INSTRUCTIONS,
-        2e9,
     )?;
-    let bus_use = source.number("bus_use", entry.bus_use, 0.0..=1.0, 0.4)?;
+    let bus_use = source.number("bus_use", entry.bus_use, 0.0..=1.0)?;
     Ok(JobInput {
         name: source.name(entry.name)?,
         command: source.command(entry.command)?,
@@ -152,7 +151,7 @@ fn job(entry: Spanned<Entry>, source: &Source) -> Result<JobInput> {
         cwd: entry.cwd,
         stdin: entry.stdin,
         start_s: start_s.unwrap_or(0.0),
-        cpus: source.number("cpus", entry.cpus, 1..=65_536, 1)?,
+        cpus: source.number("cpus", entry.cpus, 1..=65_536)?,
         work_instructions: instructions.map(|count| count as u64),
         bus_use_milli: bus_use.map(|share| (share * 1e3).round() as u16),
         place,
@@ -200,7 +199,6 @@ impl Source<'_> {
         key: &str,
         number: Option<Spanned<T>>,
         range: RangeInclusive<T>,
-        example: T,
     ) -> Result<Option<T>> {
         let Some(number) = number else {
             return Ok(None);
@@ -212,7 +210,7 @@ impl Source<'_> {
         let place = self.at(number.span());
         let (least, greatest) = range.into_inner();
         Err(usage(format!(
-            "{place}: {key} is {value:?}; expected {least:?} to {greatest:?}, as in {key} = {example:?}"
+            "{place}: {key} is {value:?}; expected {least:?} to {greatest:?}"
         )))
     }
 
@@ -226,7 +224,7 @@ impl Source<'_> {
             return Ok(Some(name));
         }
         Err(usage(format!(
-            "{place}: name is `{name}`; expected at most 100 letters, digits and ._+-, as in name = \"sort-1\""
+            "{place}: name is `{name}`; expected at most 100 letters, digits and ._+-"
         )))
     }
 
@@ -241,9 +239,7 @@ impl Source<'_> {
                 let words = words.into_iter().map(OsString::from);
                 Ok(Some(Command::Argv(words.collect())))
             }
-            _ => Err(usage(format!(
-                "{place}: command is empty; expected, as in command = [\"gzip\", \"-k\", \"a.txt\"]"
-            ))),
+            _ => Err(usage(format!("{place}: command is empty; {EXAMPLE}"))),
         }
     }
 }

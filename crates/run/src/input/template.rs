@@ -29,8 +29,7 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Vec<JobInpu
         let first = words.first().map(told);
         let first = first.unwrap_or_default();
         return Err(usage(format!(
-            "there is no command before `{first}`; as in `cosched run gzip -k {{}} ::: a.txt b.txt`, or with a list of \
-             commands `cosched run -f commands.txt`"
+            "there is no command before `{first}`; as in `cosched run gzip ::: a.txt`, or in a list, as in -f commands.txt"
         )));
     }
     let has_lists = command.len() < words.len() || !reading.files.is_empty();
@@ -82,8 +81,8 @@ fn whole_command(words: &[OsString]) -> Command {
 
 fn no_value(problem: &str) -> anyhow::Error {
     usage(format!(
-        "{problem}; give values, as in `cosched run gzip -k {{}} ::: a.txt`, or -r if there may be none; to keep {{}} as \
-         it is, give the command in a file (-f)"
+        "{problem}; give values, as in `cosched run gzip ::: a.txt`, or -r if there may be none; a command in a list (-f) \
+         keeps its {{}}"
     ))
 }
 
