@@ -77,8 +77,7 @@ use cosched_core::{Actuation, Capability, Restart};
 use cosched_linux::root::Root;
 use cosched_report::{Record, RunInput};
 use exit::{Exit, incapable, usage};
-use input::Job;
-use std::path::Path;
+use input::{Command, Job, list, mix, template, told};
 use std::rc::Rc;
 
 /// The end of a run.
@@ -180,53 +179,41 @@ fn nothing_left<P: platform::Platform>(
 fn collect(options: &RunOptions) -> Result<Option<(Vec<Job>, Restart, RunInput)>> {
     let is_simulated = options.is_simulated();
     let mut restart = Restart::Never;
-    let (mut inputs, from) = match &options.jobs {
+    let mut inputs = Vec::new();
+    let from = match &options.jobs {
         Source::Mix(file) => {
-            let (mix, from) = read_mix(file, is_simulated)?;
+            let text = input::read_mix(file)
+                .map_err(|error| usage(format!("{error}; as in `cosched run jobs.toml`")))?;
+            let mix = mix::parse(&text, &told(file))?;
             restart = mix.restart;
-            (mix.jobs, from)
+            inputs = mix.jobs;
+            setting::input("mix", Some((file, text.as_bytes())), is_simulated)
         }
-        Source::List(file) => read_list(file, is_simulated)?,
+        Source::List(file) => {
+            let bytes = input::read_bytes(file)
+                .map_err(|error| usage(format!("{error}; as in `cosched run -f commands.txt`")))?;
+            inputs = list::parse(&bytes, &told(file))?;
+            setting::input("list", Some((file, &bytes)), is_simulated)
+        }
         Source::Command(words, reading) => {
-            let mut inputs = Vec::new();
             if !words.is_empty() {
-                inputs = input::template::parse(words, reading)?;
+                inputs = template::parse(words, reading)?;
                 if inputs.is_empty() {
                     return Ok(None);
                 }
             }
-            (inputs, setting::input("command", None, is_simulated))
+            setting::input("command", None, is_simulated)
         }
     };
     if let Some(name) = &options.shell {
         let shell = Rc::new(shell::find(name)?);
         for input in &mut inputs {
-            if let Some(input::Command::Shell(line)) = &mut input.command {
+            if let Some(Command::Shell(line)) = &mut input.command {
                 line.shell = Some(shell.clone());
             }
         }
     }
     Ok(Some((input::expand(inputs)?, restart, from)))
-}
-
-fn read_mix(file: &Path, is_simulated: bool) -> Result<(input::mix::Mix, RunInput)> {
-    let text = input::read_mix(file).map_err(|error| {
-        usage(format!(
-            "{error}; give a mix file, as in `cosched run jobs.toml` (`cosched man mix-file`)"
-        ))
-    })?;
-    let from = setting::input("mix", Some((file, text.as_bytes())), is_simulated);
-    Ok((input::mix::parse(&text, &input::told(file))?, from))
-}
-
-fn read_list(file: &Path, is_simulated: bool) -> Result<(Vec<input::JobInput>, RunInput)> {
-    let bytes = input::read_bytes(file).map_err(|error| {
-        usage(format!(
-            "{error}; give a list of commands, as in `cosched run -f commands.txt`"
-        ))
-    })?;
-    let from = setting::input("list", Some((file, &bytes)), is_simulated);
-    Ok((input::list::parse(&bytes, &input::told(file))?, from))
 }
 
 /// Checks that something can carry out plans where `--actuation` asks for them.

@@ -15,7 +15,7 @@ use cosched_linux::{Interrupt, Interrupts, Requests};
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, Given, SettingFile, SoloSource};
 use cosched_sim::{MachineSpec, ProgramSpec, Sim, SimConfig, SimError, SimJob, Work, least_solo_s};
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,13 +31,12 @@ pub(crate) struct SimPlatform {
     quiet: bool,
     leaves_signals: bool,
     /// Empty until it is prepared: making it costs the jobs' solo runs, so it is made once, and never for a dry run.
-    made: OnceCell<Made>,
+    made: RefCell<Option<Made>>,
 }
 
 /// The simulation, once the jobs' solo runs have been simulated.
 struct Made {
-    /// `None` once the run has begun.
-    sim: RefCell<Option<Sim>>,
+    sim: Sim,
     alone: Alone,
 }
 
@@ -65,8 +64,8 @@ struct Alone {
     screen: Screen,
     jobs: usize,
     since: Instant,
-    /// `None` if the caller takes signals, or once the run has taken them over.
-    interrupts: RefCell<Option<Interrupts>>,
+    /// `None` if the caller takes signals.
+    interrupts: Option<Interrupts>,
     /// The signal that ended the solo runs.
     signal: Cell<Option<i32>>,
 }
@@ -83,7 +82,7 @@ impl Alone {
             screen: Screen::new(platform.quiet),
             jobs: platform.config.jobs.len(),
             since: Instant::now(),
-            interrupts: RefCell::new(interrupts),
+            interrupts,
             signal: Cell::new(None),
         })
     }
@@ -94,8 +93,7 @@ impl Alone {
             self.screen
                 .progress(|_| format!("simulating {} jobs alone: {done} done", self.jobs));
         }
-        let interrupts = self.interrupts.borrow();
-        let signal = interrupts.as_ref().and_then(next_signal);
+        let signal = self.interrupts.as_ref().and_then(next_signal);
         if signal.is_some() {
             self.signal.set(signal);
         }
@@ -289,16 +287,13 @@ impl SimPlatform {
             config,
             quiet: options.output.quiet,
             leaves_signals: options.leaves_signals,
-            made: OnceCell::new(),
+            made: RefCell::new(None),
         })
     }
-
-    fn made(&self) -> Result<&Made> {
-        self.made
-            .get()
-            .context("a simulation is prepared before it runs")
-    }
 }
+
+/// Why a simulation has nothing to run.
+const PREPARED: &str = "a simulation is prepared before it runs, and runs only once";
 
 impl Platform for SimPlatform {
     /// The simulation was made with its jobs.
@@ -332,13 +327,8 @@ impl Platform for SimPlatform {
         let sim = Sim::watched(self.config.clone(), &mut |done| alone.look(done));
         alone.screen.clear();
         let sim = sim.map_err(|error| alone.failure(&self.view.machine.name, &error))?;
-        let made = Made {
-            sim: RefCell::new(Some(sim)),
-            alone,
-        };
-        self.made
-            .set(made)
-            .map_err(|_| anyhow::anyhow!("a simulation is prepared only once"))
+        self.made.replace(Some(Made { sim, alone }));
+        Ok(())
     }
 
     fn job(&self, _job: &Job, _logs: &Path) -> Result<()> {
@@ -375,18 +365,16 @@ impl Platform for SimPlatform {
         _screen: &Screen,
         _requests: Option<Requests>,
     ) -> Result<Sim> {
-        let made = self.made()?;
-        let mut sim = made.sim.take().context("a simulation runs only once")?;
-        if let Some(interrupts) = made.alone.interrupts.take() {
+        let Made { mut sim, alone } = self.made.take().context(PREPARED)?;
+        if let Some(interrupts) = alone.interrupts {
             sim.take_signals(move || next_signal(&interrupts));
         }
         Ok(sim)
     }
 
     fn solo_work(&self, trace_step: Option<Nanos>) -> Result<SoloWork> {
-        let Made { sim, alone } = self.made()?;
-        let sim = sim.borrow();
-        let sim = sim.as_ref().context("a simulation runs only once")?;
+        let made = self.made.borrow();
+        let Made { sim, alone } = made.as_ref().context(PREPARED)?;
         // If reads can't be counted, a real solo run would not have measured the bandwidth either.
         let counted = self
             .view
@@ -396,9 +384,9 @@ impl Platform for SimPlatform {
         // Traces need the solo runs once more, so they are made only for policies that need them.
         let mut traces = Vec::new();
         if let Some(step) = trace_step {
-            let made = sim.solo_traces(step, &mut |done| alone.look(done));
+            let found = sim.solo_traces(step, &mut |done| alone.look(done));
             alone.screen.clear();
-            traces = made.map_err(|error| alone.failure(&self.view.machine.name, &error))?;
+            traces = found.map_err(|error| alone.failure(&self.view.machine.name, &error))?;
         }
         let mut traces = traces.into_iter();
         let mut profiles = Vec::new();
