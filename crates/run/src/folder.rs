@@ -73,7 +73,7 @@ impl Folder {
                 remove_made(&made);
                 let path = told(path);
                 Err(usage(format!(
-                    "--logs {path}: {error}; choose another folder; nothing was started"
+                    "--logs {path}: {error}; choose another, as in --logs /tmp/run1; nothing was started"
                 )))
             }
         }

@@ -62,7 +62,7 @@ impl std::str::FromStr for Separator {
         };
         let is_pattern = plain.chars().count() > 1 && plain.contains(is_sign_of_patterns);
         if plain.is_empty() || is_pattern {
-            return Err(r"expected plain text, as in --colsep , or --colsep '\t'; blanks are --colsep '\s+'".to_owned());
+            return Err(r"expected plain text, not a pattern, as in --colsep , or --colsep '\t'; blanks are --colsep '\s+'".to_owned());
         }
         Ok(Separator::Text(plain.as_bytes().to_vec()))
     }
