@@ -116,11 +116,9 @@ impl Files {
             self.joblog = Some(JobLogWriter::new(Box::new(file), true));
             return Ok(());
         }
-        let open = file.try_clone().map_err(|error| named.fail(error))?;
-        let joblog = append_joblog(file).map_err(|error| named.fail(error))?;
-        self.joblog = Some(joblog);
-        let watched = Watched::new(named, open).map_err(|error| named.fail(error))?;
-        self.watched = Some(watched);
+        let open = named.with_name(file.try_clone())?;
+        self.joblog = Some(named.with_name(append_joblog(file))?);
+        self.watched = Some(named.with_name(Watched::new(named, open))?);
         Ok(())
     }
 }
@@ -180,8 +178,8 @@ fn open_journal(
     {
         waiting.made(&runs);
     }
-    let journal = Journal::begin(joblog, logs, options.resume.is_none());
-    journal.map_err(|error| named.fail(error))
+    let is_fresh = options.resume.is_none();
+    named.with_name(Journal::begin(joblog, logs, is_fresh))
 }
 
 /// The files that describe the run.

@@ -272,7 +272,8 @@ fn series_of(line: &RunLine) -> Option<(PathBuf, SeriesReader<BufReader<File>>)>
             continue;
         };
         let header = series.header();
-        if header.run_id.as_ref() == Some(&line.run_id) && header.setting.host == line.host {
+        let is_its = header.run_id.as_ref() == Some(&line.run_id);
+        if is_its && header.setting.host == line.host {
             return Some((folder, series));
         }
     }

@@ -15,8 +15,8 @@
 //! - `folder`, `runs`: log folders, and the list of runs beside a job log; `killed`, `resume`: earlier runs of a job log
 //! - `keys`, `memory`: the history of commands; `named`, `files`: the files that a run writes
 //! - `plan`: a run that is ready to start; `explain`: the plan as text, for `--dry-run`
-//! - `facts`, `gauge`, `reporter`: what watchers see, the machine's load, and the progress of a batch
-//! - `batch`: one run of the loop; `answer`: summary and exit code; `solo`: solo runs; `execute`: the whole plan
+//! - `answer`: summary and exit code; `facts`, `gauge`, `reporter`: what watchers see, the machine's load, and the progress of a batch
+//! - `batch`: one run of the loop; `solo`: solo runs; `execute`: the whole plan
 //!
 //! A run of real jobs also starts its own program with the word `console`. That process calls [`console`](fn@console).
 

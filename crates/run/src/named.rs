@@ -150,8 +150,12 @@ struct Written {
 
 /// The device and inode of a regular file.
 fn id_of_file(path: &Path) -> Option<(u64, u64)> {
-    let meta = path.metadata().ok().filter(Metadata::is_file)?;
-    Some((meta.dev(), meta.ino()))
+    let meta = path.metadata().ok()?;
+    meta.is_file().then(|| id_of(&meta))
+}
+
+fn id_of(meta: &Metadata) -> (u64, u64) {
+    (meta.dev(), meta.ino())
 }
 
 impl Named {
@@ -176,9 +180,11 @@ impl Named {
     /// The file that is written beside it, and what that is.
     fn beside(&self) -> Option<(&'static str, PathBuf)> {
         match self.option {
-            "--record" if !self.is_special() => Some(("the series beside --record", self.series())),
+            "--record" if self.is_special() => None,
+            "--record" => Some(("the series beside --record", self.series())),
             "--joblog" => {
-                runs::beside(&self.path).map(|path| ("the list of runs beside --joblog", path))
+                let runs = runs::beside(&self.path)?;
+                Some(("the list of runs beside --joblog", runs))
             }
             _ => None,
         }
@@ -203,6 +209,11 @@ impl Named {
         fail(self.option, &self.path, why)
     }
 
+    /// Adds the option and the file's name to an error.
+    pub(crate) fn with_name<T, E: Display>(&self, done: Result<T, E>) -> Result<T> {
+        done.map_err(|error| self.fail(error))
+    }
+
     /// Opens the file for writing at its end, and makes it if it is not there. With `reads`, a regular file can be read, too.
     ///
     /// # Errors
@@ -211,15 +222,16 @@ impl Named {
         if let Some(number) = self.descriptor()
             && self.place.is_file()
         {
-            return same_descriptor(number).map_err(|error| self.fail(error));
+            return self.with_name(same_descriptor(number));
         }
+        let is_descriptor = is_descriptor(&self.place);
         let mut how = OpenOptions::new();
         let metadata = self.place.metadata();
         let is_pipe = metadata.is_ok_and(|meta| meta.file_type().is_fifo());
         // A pipe that is open for reading as well has a reader always.
         how.write(true).read(reads && !is_pipe);
         let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-        flags.set(OFlags::NOFOLLOW, !is_descriptor(&self.place));
+        flags.set(OFlags::NOFOLLOW, !is_descriptor);
         how.custom_flags(flags.bits() as i32);
         let file = match how.clone().create_new(true).open(&self.place) {
             Ok(file) => {
@@ -228,10 +240,10 @@ impl Named {
             }
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(self.fail(error)),
             Err(_) if is_pipe => self.await_reader(&how, waiting)?,
-            Err(_) => how.open(&self.place).map_err(|error| self.fail(error))?,
+            Err(_) => self.with_name(how.open(&self.place))?,
         };
         // From now on it blocks. A second run may write to it, too.
-        fcntl_setfl(&file, OFlags::APPEND).map_err(|error| self.fail(io::Error::from(error)))?;
+        self.with_name(fcntl_setfl(&file, OFlags::APPEND))?;
         Ok(file)
     }
 
@@ -242,7 +254,7 @@ impl Named {
         loop {
             match how.open(&self.place) {
                 Err(error) if error.raw_os_error() == no_reader => {}
-                opened => return opened.map_err(|error| self.fail(error)),
+                opened => return self.with_name(opened),
             }
             tries += 1;
             if tries == TRIES_BEFORE_MESSAGE {
@@ -280,8 +292,8 @@ impl Named {
             }
             waiting.sleep()?;
         }
-        let opened = file.metadata().map_err(|error| self.fail(error))?;
-        if id_of_file(&self.place) == Some((opened.dev(), opened.ino())) {
+        let opened = id_of(&self.with_name(file.metadata())?);
+        if id_of_file(&self.place) == Some(opened) {
             return Ok(());
         }
         Err(self.fail("it was removed or replaced just now; try again"))
@@ -295,7 +307,7 @@ impl Named {
         if self.is_special() {
             return Ok(());
         }
-        file.set_len(0).map_err(|error| self.fail(error))
+        self.with_name(file.set_len(0))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reports on a running batch: to the screen, the history, the journal of starts, and those who watch it.
 
+use super::answer::exited_ok;
 use super::console::Order;
 use super::folder::output_files;
 use super::memory::{Known, Memory};
@@ -50,14 +51,17 @@ impl Reporter<'_> {
                     watch.write(status, self.screen);
                 }
             }
-            Notice::Warning(warning) => self.screen.say(&format!("cosched: {}", warning.text())),
+            Notice::Warning(warning) => {
+                let text = warning.text();
+                self.screen.say(&format!("cosched: {text}"));
+            }
         }
     }
 
     fn starting(&mut self, info: Option<&JobInfo>, at: Nanos) {
         if let (Some(info), Some(began)) = (info, self.started_at) {
-            self.journal
-                .starting(info, began + Duration::from_nanos(at.0));
+            let at = began + Duration::from_nanos(at.0);
+            self.journal.starting(info, at);
             self.warn_of_journal();
         }
     }
@@ -93,10 +97,10 @@ impl Reporter<'_> {
 
     fn ended(&self, result: &TaskResult, info: Option<&JobInfo>, progress: &LiveProgress) {
         let job = result.spec.id.0;
-        if let Some(Some(known)) = self.known.get(job as usize) {
+        if let Some(known) = &self.known[job as usize] {
             self.memory.borrow_mut().ended(known, result);
         }
-        let failed = result.timed_out || !result.exit.as_ref().is_some_and(Exit::ok);
+        let failed = result.timed_out || !exited_ok(result);
         self.screen.send(Order::Ended { job, failed });
         let line = ended_line(progress, result, info);
         // A job that did not start cannot report that itself.
@@ -117,39 +121,43 @@ impl Reporter<'_> {
         self.screen
             .sign_of_life(|| self.progress_line(progress, 200));
         let problem = self.memory.borrow_mut().pass();
-        self.warn_all(problem);
+        self.warn_of(problem);
     }
 
     /// The progress line. A simulation's also has its speed relative to real time.
     fn progress_line(&self, progress: &LiveProgress, width: usize) -> String {
-        let mut line = progress_line(progress, width);
-        let real = self.began.elapsed().as_secs_f64();
-        if progress.simulated && real > 0.0 {
-            let speed = format!(", {:.0} x real time", progress.elapsed.as_s() / real);
-            if line.chars().count() + speed.chars().count() <= width {
-                line.push_str(&speed);
-            }
+        let line = progress_line(progress, width);
+        if !progress.simulated {
+            return line;
         }
-        line
+        let real = self.began.elapsed().as_secs_f64();
+        let speed = progress.elapsed.as_s() / real;
+        let longer = format!("{line}, {speed:.0} x real time");
+        if longer.chars().count() <= width {
+            longer
+        } else {
+            line
+        }
     }
 
-    fn warn_all(&self, warnings: impl IntoIterator<Item = RunWarning>) {
-        for warning in warnings {
+    fn warn_of(&self, problem: Option<RunWarning>) {
+        if let Some(warning) = problem {
             self.screen.warn(warning);
         }
     }
 
     fn warn_of_journal(&mut self) {
         let problem = self.journal.take_warning();
-        self.warn_all(problem);
+        self.warn_of(problem);
     }
 
     /// Warns about output that was rewritten or not shown, after the last job.
     pub(super) fn leave_console(&self, specs: &[TaskSpec]) {
         let shown = self.screen.leave_console();
         for (job, file) in shown.rewritten {
+            let job = &specs[job as usize].name;
             let end = if file == 0 { "out" } else { "err" };
-            let file = format!("{}.{end}", specs[job as usize].name);
+            let file = format!("{job}.{end}");
             self.screen.warn(RunWarning::LogRewritten { file });
         }
         if let Some(why) = shown.lost {
@@ -167,5 +175,8 @@ impl Reporter<'_> {
 
 /// What a job runs, in words.
 fn what(task: &TaskSpec, info: Option<&JobInfo>) -> String {
-    info.map_or_else(|| task.name.clone(), JobInfo::what)
+    match info {
+        Some(info) => info.what(),
+        None => task.name.clone(),
+    }
 }

@@ -167,8 +167,12 @@ struct Recorded<'a> {
     used: bool,
 }
 
-/// A success, and its start if that was noted.
-type Success<'a> = (&'a Entry, Option<&'a JobLine>);
+/// A job that succeeded.
+struct Success<'a> {
+    entry: &'a Entry,
+    /// Its start, if that was noted.
+    start: Option<&'a JobLine>,
+}
 
 /// The jobs that succeeded before, by their commands.
 struct Done<'a> {
@@ -179,17 +183,16 @@ struct Done<'a> {
 
 impl<'a> Done<'a> {
     fn new(log: &'a JobLog, before: &'a Before) -> Done<'a> {
-        let mut starts: BTreeMap<u64, Vec<(f64, &JobLine)>> = BTreeMap::new();
+        let mut starts: BTreeMap<u64, Vec<&JobLine>> = BTreeMap::new();
         for line in &before.started {
-            let start = seconds(&line.started_at).map(|at| (at, line));
-            starts.entry(line.seq).or_default().extend(start);
+            starts.entry(line.seq).or_default().push(line);
         }
-        let mut successes: BTreeMap<&str, VecDeque<Success<'_>>> = BTreeMap::new();
+        let mut successes: BTreeMap<&str, VecDeque<Success>> = BTreeMap::new();
         for entry in log.successes() {
             let starts = starts.get(&entry.seq);
             let start = starts.and_then(|starts| start_of(entry, starts));
             let same = successes.entry(&entry.command).or_default();
-            same.push_back((entry, start));
+            same.push_back(Success { entry, start });
         }
         Done {
             successes,
@@ -202,17 +205,19 @@ impl<'a> Done<'a> {
         let command = job.command.as_deref()?;
         let entries = self.successes.get_mut(command)?;
         let mut fitting = None;
-        for (at, &(entry, start)) in entries.iter().enumerate() {
-            let is_own = entry.seq == job.seq;
-            let is_given = start.is_none_or(|start| start.given == job.given);
-            if is_given && (is_own || fitting.is_none() && alike.is_only(command, job, start)) {
+        for (at, Success { entry, start }) in entries.iter().enumerate() {
+            if start.is_some_and(|start| start.given != job.given) {
+                continue;
+            }
+            if entry.seq == job.seq {
                 fitting = Some(at);
-                if is_own {
-                    break;
-                }
+                break;
+            }
+            if fitting.is_none() && alike.is_only(command, job, *start) {
+                fitting = Some(at);
             }
         }
-        let (entry, start) = entries.remove(fitting?)?;
+        let Success { entry, start } = entries.remove(fitting?)?;
         let all = self.recorded.get_mut(command);
         let found = all.and_then(|all| recorded_as(all, entry, start));
         Some(earlier_job(job, entry, found))
@@ -221,8 +226,11 @@ impl<'a> Done<'a> {
 
 /// The start of a success among the starts of its number: it is noted just before it, and a number is not started twice at a
 /// time.
-fn start_of<'a>(entry: &Entry, starts: &[(f64, &'a JobLine)]) -> Option<&'a JobLine> {
-    for &(at, line) in starts.iter().rev() {
+fn start_of<'a>(entry: &Entry, starts: &[&'a JobLine]) -> Option<&'a JobLine> {
+    for line in starts.iter().rev() {
+        let Some(at) = seconds(&line.started_at) else {
+            continue;
+        };
         let since = entry.start_s - at;
         if line.command == entry.command && since > -SAME_START && since < LONGEST_START {
             return Some(line);
@@ -241,8 +249,11 @@ fn recorded(before: &Before) -> BTreeMap<&str, Vec<Recorded<'_>>> {
         let Some(began) = record.started_at.as_deref().and_then(seconds) else {
             continue;
         };
-        for job in record.jobs.iter().filter(|job| job.exit == Some(0)) {
-            let (Some(command), Some(start)) = (&job.command, job.start_s) else {
+        for job in &record.jobs {
+            let Some(command) = &job.command else {
+                continue;
+            };
+            let Some(start) = job.start_s.filter(|_| job.exit == Some(0)) else {
                 continue;
             };
             recorded.entry(command).or_default().push(Recorded {

@@ -115,9 +115,11 @@ impl Process {
 /// Why `auto` does not take the policy that it would take where nothing is lacking; `None` if another policy was named, or
 /// nothing is lacking.
 pub(crate) fn auto_lacks(options: &RunOptions, view: &View) -> Option<String> {
-    auto_shortfall(&view.capabilities)
-        .filter(|_| options.policy.name.is_none())
-        .map(|lack| lack.why.to_string())
+    if options.policy.name.is_some() {
+        return None;
+    }
+    let lack = auto_shortfall(&view.capabilities)?;
+    Some(lack.why.to_string())
 }
 
 /// The word of an option's value.
@@ -127,10 +129,11 @@ fn word(value: impl Into<&'static str>) -> String {
 
 fn recorded_options(options: &RunOptions, view: &View, config: &RunConfig) -> RecordedOptions {
     let mut absent = Absences::default();
-    let timeout = config.timeout.map(|limit| match limit {
-        TimeLimit::Fixed(time) => format!("{}s", time.as_s()),
-        TimeLimit::PercentOfMedian(share) => format!("{share}%"),
-    });
+    let timeout = match config.timeout {
+        None => None,
+        Some(TimeLimit::Fixed(time)) => Some(format!("{}s", time.as_s())),
+        Some(TimeLimit::PercentOfMedian(share)) => Some(format!("{share}%")),
+    };
     let solo = match options.solo {
         // A simulation always measures them.
         SoloSource::Nothing if !view.is_simulated() => None,

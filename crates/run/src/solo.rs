@@ -202,7 +202,10 @@ fn run_alone<P: Platform>(
     };
     // What an earlier run left has been put aside.
     let file = File::create_new(series).with_context(|| told(series))?;
-    let known = solo.positions.iter().map(|&ix| plan.known[ix].clone());
+    let mut known = Vec::new();
+    for &ix in &solo.positions {
+        known.push(plan.known[ix].clone());
+    }
     let batch = Batch {
         policy: entry.name,
         params: &params,
@@ -221,7 +224,7 @@ fn run_alone<P: Platform>(
         folder: plan.logs.join("solo"),
         specs: &solo.specs,
         infos: solo.infos,
-        known: known.collect(),
+        known,
         earlier: Vec::new(),
         files: Files {
             series: Some(file),
@@ -241,14 +244,18 @@ fn run_to_completion() -> Result<&'static PolicyEntry> {
 /// The solo profile of a job that ran alone; `None` if it failed.
 fn profile_of(task: &TaskResult, profiles: &SoloFile) -> Option<SoloProfile> {
     let succeeded = exited_ok(task) && !task.timed_out;
-    let time = task.finished.filter(|_| succeeded)? - task.started?;
+    if !succeeded {
+        return None;
+    }
+    let time = task.finished? - task.started?;
     let reads = task.counts[Counter::MmReads].value();
-    let jobs = &profiles.jobs;
-    let found = jobs.iter().find(|job| job.name == task.spec.name);
+    let name = &task.spec.name;
+    let found = profiles.jobs.iter().find(|job| job.name == *name);
+    let trace = found.and_then(|job| job.trace.clone());
     Some(SoloProfile {
         time: Some(time),
         mm_reads: reads.and_then(|reads| Rate::from_count(reads, time)),
-        trace: found.and_then(|job| job.trace.clone()).map(Arc::new),
+        trace: trace.map(Arc::new),
     })
 }
 
@@ -264,8 +271,6 @@ fn note(profile: &SoloProfile, spec: &mut TaskSpec, info: &mut JobInfo) {
 fn profiles(record: &Record, series: &Path) -> Result<SoloFile> {
     let name = told(series);
     let file = File::open(series).with_context(|| name.clone())?;
-    Ok(SoloFile::of_run(
-        record,
-        SeriesReader::new(BufReader::new(file), &name)?,
-    )?)
+    let series = SeriesReader::new(BufReader::new(file), &name)?;
+    Ok(SoloFile::of_run(record, series)?)
 }

@@ -5,8 +5,9 @@ use crate::input::told;
 use anyhow::Result;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use rustix::process::geteuid;
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -21,8 +22,10 @@ pub fn open_regular(path: &Path) -> Option<File> {
 /// Opens a file of the caller's runs. Root opens only its own.
 pub(crate) fn open_own(path: &Path) -> Option<File> {
     let file = open_regular(path)?;
-    let owner = file.metadata().ok()?.uid();
-    (owner == 0 || !rustix::process::geteuid().is_root()).then_some(file)
+    if geteuid().is_root() && file.metadata().ok()?.uid() != 0 {
+        return None;
+    }
+    Some(file)
 }
 
 /// Reads such a file.
@@ -36,19 +39,21 @@ pub fn read_own(path: &Path) -> Option<Vec<u8>> {
 ///
 /// # Errors
 /// The file can't be opened, or is not a regular file.
-pub(crate) fn append_regular(path: &Path) -> std::io::Result<File> {
+pub(crate) fn append_regular(path: &Path) -> io::Result<File> {
     open(path, OpenOptions::new().append(true).create(true))
 }
 
-fn open(path: &Path, how: &mut OpenOptions) -> std::io::Result<File> {
+fn open(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
     let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits() as i32;
     let opened = how.custom_flags(flags).open(path);
-    let (link, pipe) = (Errno::LOOP.raw_os_error(), Errno::NXIO.raw_os_error());
-    match &opened {
-        Ok(file) if file.metadata()?.is_file() => opened,
-        Err(error) if ![Some(link), Some(pipe)].contains(&error.raw_os_error()) => opened,
-        _ => Err(std::io::Error::other("it is not a regular file")),
+    let is_other = match &opened {
+        Ok(file) => !file.metadata()?.is_file(),
+        Err(error) => matches!(Errno::from_io_error(error), Some(Errno::LOOP | Errno::NXIO)),
+    };
+    if is_other {
+        return Err(io::Error::other("it is not a regular file"));
     }
+    opened
 }
 
 /// Finds where the links of a name lead, whether a file is there or not.
@@ -57,7 +62,7 @@ fn open(path: &Path, how: &mut OpenOptions) -> std::io::Result<File> {
 ///
 /// # Errors
 /// Links lead in a circle, or the current folder is gone.
-pub(crate) fn resolve_links(path: &Path) -> std::io::Result<PathBuf> {
+pub(crate) fn resolve_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = std::path::absolute(path)?;
     for _ in 0..MOST_LINKS {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
@@ -94,7 +99,8 @@ pub fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
 pub fn stream_whole<T>(path: &Path, write: impl FnOnce(&File) -> Result<T>) -> Result<T> {
     match replace(path, write) {
         Err(error) if !error.is::<Failure>() => {
-            Err(error.context(format!("can't write {}", told(path))))
+            let path = told(path);
+            Err(error.context(format!("can't write {path}")))
         }
         done => done,
     }

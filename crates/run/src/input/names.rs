@@ -6,6 +6,7 @@ use super::values::MOST_JOBS;
 use crate::exit::usage;
 use anyhow::Result;
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 
 /// The longest name that is made here, in characters; users can give longer ones.
 const LONGEST: usize = 48;
@@ -133,8 +134,8 @@ fn bases(inputs: &[JobInput]) -> Vec<String> {
 
 /// The name of a job from its values, or from the program that it runs or simulates.
 fn short_name(input: &JobInput) -> String {
-    let values: Vec<String> = input.values.iter().map(|value| lossy(value)).collect();
-    clean(&values.join("-"), true)
+    let values = lossy(&input.values.join(OsStr::new("-")));
+    clean(&values, true)
         .or_else(|| program_name(input))
         .unwrap_or_else(|| "job".to_owned())
 }
@@ -182,17 +183,22 @@ pub(crate) fn program_words(command: &Command) -> Vec<String> {
     let mut until: Option<&str> = None;
     for word in divided(&line).split_whitespace() {
         if let Some(end) = until {
-            if word == end || end.is_empty() && matches!(word, ";" | "&") {
+            let is_end = match end {
+                "" => word == ";" || word == "&",
+                end => word == end,
+            };
+            if is_end {
                 until = None;
             }
             continue;
         }
         match word {
-            "for" if words.is_empty() => until = Some("do"),
-            "case" if words.is_empty() => until = Some("in"),
-            "cd" | "export" | "set" | "ulimit" | "umask" if words.is_empty() => until = Some(""),
             _ if GRAMMAR.split(' ').any(|known| known == word) => {}
-            _ if words.is_empty() && word.contains('=') => {}
+            _ if !words.is_empty() => words.push(word.to_owned()),
+            "for" => until = Some("do"),
+            "case" => until = Some("in"),
+            "cd" | "export" | "set" | "ulimit" | "umask" => until = Some(""),
+            _ if word.contains('=') => {}
             _ => words.push(word.to_owned()),
         }
         if words.len() == MOST {
@@ -220,11 +226,11 @@ fn divided(line: &str) -> String {
     divided
 }
 
-fn lossy(word: &std::ffi::OsStr) -> String {
+fn lossy(word: &OsStr) -> String {
     word.to_string_lossy().into_owned()
 }
 
-fn is_shell(word: &std::ffi::OsString) -> bool {
+fn is_shell(word: &OsStr) -> bool {
     let word = word.to_string_lossy();
     matches!(last_part(&word), "sh" | "bash" | "dash" | "ksh" | "zsh")
 }
