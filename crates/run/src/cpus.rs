@@ -77,10 +77,7 @@ impl FromStr for CpusPerJob {
             "all" => Ok(CpusPerJob::All),
             number => match number.parse() {
                 Ok(n @ 1..=65_536) => Ok(CpusPerJob::Count(n)),
-                _ => Err(
-                    "expected a number of CPUs from 1 to 65536, `auto` or `all`, as in 2"
-                        .to_owned(),
-                ),
+                _ => Err("expected 1 to 65536 CPUs, `auto` or `all`, as in 2".to_owned()),
             },
         }
     }

@@ -127,7 +127,7 @@ fn is_killed(root: &Root, run: &RunLine, how: Orphans, owner: Option<u32>) -> Re
             let why = if is_of_other {
                 "was another user's; resume as that user"
             } else {
-                "left no record and can't be seen from here, so its jobs may still run; look there with `cosched thaw`"
+                "left no record and can't be seen from here, so its jobs may still run"
             };
             Err(refused(&format!(
                 "run {id} on {host} {why}, or continue with --orphans ignore"

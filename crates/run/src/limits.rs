@@ -34,8 +34,7 @@ impl FromStr for JobLimit {
         if let Some(share) = text.strip_suffix('%') {
             return match share.parse() {
                 Ok(share @ 1..=1_000_000) => Ok(JobLimit::Percent(share)),
-                Ok(_) => Err("expected 1 to 1000000 per cent, as in 50%".to_owned()),
-                Err(_) => Err(no_job_limit()),
+                _ => Err(no_job_limit()),
             };
         }
         if text.starts_with(['+', '-']) {

@@ -81,11 +81,9 @@ impl SoloWish {
             .map_err(|problem| usage(format!("--solo {}: {problem}", told(name))))?;
         let mut warnings = Vec::new();
         if known.disturbed {
-            let why =
-                "others used the CPUs, or heat slowed them down, when the --solo file was made";
-            warnings.push(RunWarning::SoloDisturbed {
-                why: why.to_owned(),
-            });
+            let why = "others used the CPUs, or heat slowed them, when the --solo file was made";
+            let why = why.to_owned();
+            warnings.push(RunWarning::SoloDisturbed { why });
         }
         if known.machine != machine {
             warnings.push(RunWarning::SoloOtherMachine {
@@ -177,8 +175,7 @@ pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> Result<()> {
                 more => format!(" and {more} more"),
             };
             return Err(incapable(format!(
-                "policy {policy} needs the {need}, which {jobs}{more} lack; give --solo measure, or the solo-profiles.json of an \
-                 earlier run"
+                "policy {policy} needs the {need}, which is missing for {jobs}{more}; give --solo measure"
             )));
         }
     }
@@ -408,14 +405,14 @@ mod tests {
             .expect_err("job-5 lacks it")
             .to_string();
         assert!(
-            error.contains("solo trace of each job, and job-5 has none"),
+            error.contains("solo trace of each job, which is missing for job-5;"),
             "{error}"
         );
         specs.iter_mut().for_each(|spec| spec.solo.trace = None);
         let error = require_solo(&choice("oracle"), &specs)
             .expect_err("all lack it")
             .to_string();
-        assert!(error.contains("job-4 and 3 more have none"), "{error}");
+        assert!(error.contains("job-4 and 3 more;"), "{error}");
         // Another policy needs no trace.
         assert!(require_solo(&choice("perf-fair"), &specs).is_ok());
     }

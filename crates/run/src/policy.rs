@@ -160,7 +160,7 @@ pub fn unmet(entry: &PolicyEntry, shortfall: &Shortfall, machine: &str) -> anyho
     let need = shortfall.capability.text();
     let why = &shortfall.why;
     incapable(format!(
-        "policy {policy} needs {need}, and {machine} has none: {why}; `cosched list policies` shows what each policy needs"
+        "policy {policy} needs {need}, and {machine} has none: {why}; see `cosched list policies`"
     ))
 }
 

@@ -52,8 +52,7 @@ fn check_length(machine: &MachineSpec, job: &Job, simulated: &SimJob) -> Result<
     Err(wrong(
         job,
         format_args!(
-            "alone on {} it would take {years:.1} years; expected at most {MOST_YEARS}; give fewer \
-             work_instructions; nothing was started",
+            "alone on {} it would take {years:.1} years; expected at most {MOST_YEARS}; nothing was started",
             machine.name
         ),
     ))

@@ -62,12 +62,7 @@ enum Words {
     Argv(Vec<String>),
 }
 
-const EXAMPLE: &str = "a job looks like this:
-
-    [[job]]
-    name = \"compress\"
-    command = [\"gzip\", \"-k\", \"a.txt\"]
-    copies = 2";
+const EXAMPLE: &str = include_str!("mix_example.txt");
 
 /// A mix file, for the places in messages.
 struct Source<'a> {

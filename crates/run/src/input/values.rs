@@ -316,7 +316,7 @@ fn read_values(file: &Path, reading: &Reading) -> Result<Vec<OsString>> {
         if value.contains(&0) {
             let file = told(file);
             return Err(usage(format!(
-                "{file}:{line}: the value holds a zero byte; give -0 if zero bytes divide values"
+                "{file}:{line}: the value holds a zero byte; give -0 if these divide values"
             )));
         }
         values.push(os(value));
