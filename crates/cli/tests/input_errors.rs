@@ -72,7 +72,7 @@ fn mix_files() {
         (
             "[[job]]\ncommand = \"touch m\"\ncpus = 60000\n",
             3,
-            &["mix.toml:1", "60000", "cpus = 1"],
+            &["mix.toml:1", "cpus = 60000", "can be used here"],
         ),
         (
             "[[job]]\ncommand = \"touch m\"\ncwd = \"nowhere\"\n",
@@ -138,7 +138,7 @@ fn options_of_run() {
             &[
                 "--param",
                 "`quantum_s` is given twice, as 0.1 and as 0.3",
-                "as in --param quantum_s=0.3",
+                "leave one of them out",
             ],
         ),
         (
@@ -361,7 +361,7 @@ fn sources_of_jobs() {
         &[],
         &["run", "touch", ":::"],
         2,
-        &["`cosched run gzip -k {} ::: a.txt b.txt`"],
+        &["`cosched run gzip ::: a.txt`"],
     );
     check(
         &[],
@@ -465,7 +465,7 @@ fn a_mix_of_nothing_but_brackets_is_refused() {
         &[("mix.toml", &text)],
         &["run", "mix.toml"],
         2,
-        &["mix.toml:1", "nested too deeply", "[[job]]"],
+        &["mix.toml:1", "[[job]]"],
     );
 }
 

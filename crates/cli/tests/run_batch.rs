@@ -299,12 +299,7 @@ fn given_demands_keep_jobs_off_the_memory_bus() {
     }
     let wrong = write_mix(&folder, &job.replace("bus_use = 1\n", "bus_use = 1.5\n"));
     assert_eq!(wrong.status.code(), Some(2));
-    for part in [
-        "wrong.toml:3",
-        "bus_use is 1.5",
-        "from 0 to 1",
-        "bus_use = 0.4",
-    ] {
+    for part in ["wrong.toml:3", "bus_use is 1.5", "expected 0.0 to 1.0"] {
         assert!(err(&wrong).contains(part), "{part}: {}", err(&wrong));
     }
 }

@@ -41,7 +41,6 @@ fn plans_are_refused_on_this_machine() {
         "does not offer it",
         "nothing was started",
         "--on MACHINE",
-        "leave it out",
     ] {
         assert!(err(&output).contains(part), "{part}: {}", err(&output));
     }
@@ -244,17 +243,12 @@ fn a_job_of_more_than_a_year_is_refused_with_the_figure() {
             "{told}"
         );
         for part in [
-            "mix.toml:1: job `mcf` has 1e18 instructions, and i5-2500 executes at most ",
-            " of them a second for it: alone it would take ",
-            " years; expected at most one, as in work_instructions = ",
+            "mix.toml:1: job `mcf`: alone on i5-2500 it would take ",
+            " years; expected at most 1; ",
             "nothing was started",
         ] {
             assert!(told.contains(part), "{part}: {told}");
         }
         assert!(!folder.path().join("L").exists());
-        // The remedy is one.
-        let (_, rest) = told.split_once("work_instructions = ").expect("an example");
-        let (most, _) = rest.split_once(';').expect("its end");
-        assert_eq!(run(most, &["--dry-run"]).status.code(), Some(0), "{most}");
     }
 }

@@ -1,7 +1,7 @@
 //! Which CPUs a run uses, and how many of them a job: `--cpus` and `--cpus-per-job`.
 
 use crate::exit::incapable;
-use crate::input::Job;
+use crate::input::{Job, JobInput};
 use cosched_core::{CpuSet, TaskSpec, Width};
 use std::fmt;
 use std::str::FromStr;
@@ -39,6 +39,12 @@ impl FromStr for CpuChoice {
     }
 }
 
+/// What to give to `--cpus`, where these can be used.
+pub(crate) fn usable_text(cpus: &CpuSet) -> String {
+    let first = cpus.first().map_or(0, |cpu| cpu.0);
+    format!("{cpus} can be used, as in --cpus {first}")
+}
+
 /// How many CPUs a job without `cpus` in a mix file gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CpusPerJob {
@@ -71,10 +77,7 @@ impl FromStr for CpusPerJob {
             "all" => Ok(CpusPerJob::All),
             number => match number.parse() {
                 Ok(n @ 1..=65_536) => Ok(CpusPerJob::Count(n)),
-                _ => Err(
-                    "expected a number of CPUs from 1 to 65536, `auto` or `all`, as in 2"
-                        .to_owned(),
-                ),
+                _ => Err("expected 1 to 65536 CPUs, `auto` or `all`, as in 2".to_owned()),
             },
         }
     }
@@ -104,13 +107,12 @@ impl CpusPerJob {
         }
         let have = format!("{} can be used here ({cpus})", cpus.len());
         Err(incapable(match input.cpus {
-            Some(_) => format!(
-                "{}: job `{}` needs cpus = {wanted}, and {have}; use a smaller number, as in cpus = 1",
-                input.place, job.name,
-            ),
-            None => format!(
-                "--cpus-per-job {wanted}: {have}; use a smaller number, or all, as in --cpus-per-job all",
-            ),
+            Some(_) => {
+                let JobInput { place, .. } = input;
+                let name = &job.name;
+                format!("{place}: job `{name}` needs cpus = {wanted}, and {have}")
+            }
+            None => format!("--cpus-per-job {wanted}: {have}; as in --cpus-per-job all"),
         }))
     }
 

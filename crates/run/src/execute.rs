@@ -1,6 +1,6 @@
 //! Carries out a plan: solo runs if wanted, the run itself, and the report.
 
-use super::answer::{exit_of, print};
+use super::answer::{exit_of, exited_ok, print};
 use super::batch::{Batch, BatchResult};
 use super::files::{Files, keep};
 use super::folder::Folder;
@@ -17,8 +17,11 @@ use crate::Outcome;
 use crate::exit::Exit;
 use crate::input::told;
 use crate::stderr;
-use cosched_core::{Counter, RunResult, TaskResult};
+use anyhow::Result;
+use cosched_core::{Counter, RunResult, TaskResult, TaskSpec};
 use cosched_report::{JobInfo, RunInfo, RunWarning, record, visible};
+use rustix::fs::{FileType, fstat};
+use rustix::io::ioctl_fionread;
 use std::cell::RefCell;
 use std::path::Path;
 
@@ -27,7 +30,7 @@ pub(crate) fn execute<P: Platform>(
     options: &RunOptions,
     platform: &P,
     mut plan: Plan<P>,
-) -> anyhow::Result<Outcome> {
+) -> Result<Outcome> {
     let at_once = plan.config.jobs.min(plan.jobs.len());
     // A file that can't be written is an error before anything is started.
     let (mut folder, mut files) = open_files(options, &mut plan)?;
@@ -50,30 +53,27 @@ pub(crate) fn execute<P: Platform>(
         watch: watch.as_ref(),
         logs: &logs,
     };
-    let mut infos = plan.infos(options.output.keeps_logs());
-    if let Some(exit) = solo::learn(&session, &mut plan, &mut infos)? {
+    if let Some(exit) = solo::learn(&session, &mut plan)? {
         return Ok(exit.into());
     }
     if options.solo == SoloSource::OnlyMeasured {
-        return Ok(end_of_solo_runs(&screen, &plan.logs, &infos).into());
+        return Ok(end_of_solo_runs(&screen, &plan.logs, &plan.infos).into());
     }
     let halt = plan.config.halt;
-    let BatchResult { result, mut info } = run_together(&session, plan, infos, files)?;
+    let BatchResult { result, mut info } = run_together(&session, plan, files)?;
     let unread = takes_no_values && unread_input();
     for warning in late_warnings(&result, &info, unread) {
         screen.warn(warning);
     }
     info.warnings.extend(screen.take_warnings());
     let record = record(&result, &info);
-    let kept = match &mut folder {
-        Some(folder) => {
-            if info.warnings.iter().any(is_output_lost) {
-                folder.keep();
-            }
-            keep(record_file, &logs, &record)
+    let mut kept = Ok(());
+    if let Some(folder) = &mut folder {
+        if info.warnings.iter().any(is_output_lost) {
+            folder.keep();
         }
-        None => Ok(()),
-    };
+        kept = keep(record_file, &logs, &record);
+    }
     screen.clear();
     // A full disk does not hide the result.
     print(options, &record)?;
@@ -93,7 +93,7 @@ pub(crate) fn execute<P: Platform>(
 fn open_files<P: Platform>(
     options: &RunOptions,
     plan: &mut Plan<P>,
-) -> anyhow::Result<(Option<Folder>, Files)> {
+) -> Result<(Option<Folder>, Files)> {
     let output = &options.output;
     let named = [&output.record, &output.events, &output.joblog];
     let is_kept = output.keeps_logs() || named.iter().any(|file| file.is_some());
@@ -101,8 +101,11 @@ fn open_files<P: Platform>(
         return Ok((None, Files::default()));
     }
     let mut writes = Vec::new();
-    for spec in plan.specs.iter().filter(|_| P::HAS_OUTPUT) {
-        writes.extend(["out", "err"].map(|end| format!("{}.{end}", spec.name)));
+    if P::HAS_OUTPUT {
+        for TaskSpec { name, .. } in &plan.specs {
+            writes.push(format!("{name}.out"));
+            writes.push(format!("{name}.err"));
+        }
     }
     let reads = || P::reads(options, &plan.jobs, &plan.tasks);
     let (folder, files) = Files::open(options, &plan.logs, writes, reads, &plan.seen)?;
@@ -149,11 +152,9 @@ fn early_warnings<P: Platform>(
 }
 
 fn end_of_solo_runs(screen: &Screen, logs: &Path, infos: &[JobInfo]) -> Exit {
+    let file = told(logs.join("solo-profiles.json"));
     screen.clear();
-    screen.say(&format!(
-        "cosched: the solo profiles are in {}",
-        told(logs.join("solo-profiles.json"))
-    ));
+    screen.say(&format!("cosched: the solo profiles are in {file}"));
     if infos.iter().any(|info| info.solo_failed) {
         Exit::Failure
     } else {
@@ -165,15 +166,16 @@ fn end_of_solo_runs(screen: &Screen, logs: &Path, infos: &[JobInfo]) -> Exit {
 fn run_together<P: Platform>(
     session: &Session<'_, P>,
     plan: Plan<P>,
-    infos: Vec<JobInfo>,
     files: Files,
-) -> anyhow::Result<BatchResult> {
+) -> Result<BatchResult> {
     let choice = &plan.choice;
     let record_as = setting(
         session.options,
         session.platform.view(),
-        (&plan.input, &plan.files),
-        (&choice.params, &choice.origins),
+        &plan.input,
+        &plan.files,
+        &choice.params,
+        &choice.origins,
         &plan.config,
     );
     let batch = Batch {
@@ -185,7 +187,7 @@ fn run_together<P: Platform>(
         jobs: plan.tasks,
         folder: plan.logs,
         specs: &plan.specs,
-        infos,
+        infos: plan.infos,
         known: plan.known,
         earlier: plan.earlier,
         files,
@@ -197,9 +199,12 @@ fn run_together<P: Platform>(
 
 /// The warnings that follow from the result.
 fn late_warnings(result: &RunResult, info: &RunInfo, unread_input: bool) -> Vec<RunWarning> {
-    let mut warnings: Vec<RunWarning> = result.tasks.iter().filter_map(odd_trace).collect();
+    let mut warnings = Vec::new();
+    warnings.extend(result.tasks.iter().filter_map(odd_trace));
     warnings.extend(info.disturbances(false));
-    warnings.extend(unread_input.then_some(RunWarning::InputUnread));
+    if unread_input {
+        warnings.push(RunWarning::InputUnread);
+    }
     warnings
 }
 
@@ -217,7 +222,8 @@ fn report_lost_files(options: &RunOptions, info: &RunInfo) -> bool {
     {
         is_complete = false;
         if options.output.quiet {
-            stderr::say(format_args!("cosched: {}", visible(&warning.text())));
+            let text = visible(&warning.text());
+            stderr::say(format_args!("cosched: {text}"));
         }
     }
     is_complete
@@ -226,18 +232,15 @@ fn report_lost_files(options: &RunOptions, info: &RunInfo) -> bool {
 /// Whether standard input is a pipe with unread data.
 fn unread_input() -> bool {
     let input = std::io::stdin();
-    let is_pipe = rustix::fs::fstat(&input).is_ok_and(|stat| {
-        rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Fifo
-    });
-    is_pipe && rustix::io::ioctl_fionread(&input).is_ok_and(|bytes| bytes > 0)
+    let is_pipe = fstat(&input).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_fifo());
+    is_pipe && ioctl_fionread(&input).is_ok_and(|bytes| bytes > 0)
 }
 
 /// The warning that a solo trace belongs to other work: its instructions differ by more than a tenth.
 fn odd_trace(task: &TaskResult) -> Option<RunWarning> {
     let alone = task.spec.solo.trace.as_ref()?.instructions();
     let retired = task.counts[Counter::Instructions].value()?;
-    let succeeded = task.exit.as_ref().is_some_and(cosched_core::Exit::ok);
-    let is_odd = succeeded && alone.abs_diff(retired) > alone / 10;
+    let is_odd = exited_ok(task) && alone.abs_diff(retired) > alone / 10;
     is_odd.then(|| RunWarning::SoloTraceOdd {
         job: task.spec.name.clone(),
         retired,

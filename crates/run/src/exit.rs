@@ -67,11 +67,8 @@ impl std::error::Error for Failure {}
 /// An error and its causes, in one line. Some errors show their cause themselves; it is not shown twice.
 pub fn one_line(error: &anyhow::Error) -> String {
     let mut text = String::new();
-    for cause in error
-        .chain()
-        .map(ToString::to_string)
-        .filter(|cause| !cause.is_empty())
-    {
+    for cause in error.chain() {
+        let cause = cause.to_string();
         if text.is_empty() {
             text = cause;
         } else if !text.ends_with(&cause) {
@@ -138,17 +135,7 @@ pub(crate) fn incapable(message: impl Into<String>) -> anyhow::Error {
 }
 
 /// The table for `--help` and the manual.
-pub const TABLE: &str = "\
-Exit codes:
-  0      every job succeeded
-  1      some job failed, or cosched could not continue
-  2      the command line or an input file is wrong; nothing was started
-  3      this machine can't do what was required; nothing was started
-  4      permission is lacking; nothing was started
-  124    some job exceeded its --timeout
-  128+n  signal n ended the run (130 for Ctrl-C, 143 for SIGTERM)
-With one job, `cosched run -- CMD` exits as CMD did: its code, 128+n if signal n
-ended it, 126 if it can't be executed, 127 if there is no such program.";
+pub const TABLE: &str = include_str!("exit_codes.txt");
 
 #[cfg(test)]
 mod tests {

@@ -43,10 +43,10 @@ fn named_record(output: &OutputOptions) -> Option<String> {
 impl<P> Session<'_, P> {
     /// The path of a file in the log folder, or of the folder itself; `None` with `--no-logs`.
     fn kept(&self, name: &str) -> Option<String> {
+        if !self.options.output.keeps_logs() {
+            return None;
+        }
         let path: PathBuf = self.logs.iter().chain(Path::new(name)).collect();
-        self.options
-            .output
-            .keeps_logs()
-            .then(|| path.display().to_string())
+        Some(path.display().to_string())
     }
 }

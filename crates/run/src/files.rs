@@ -9,10 +9,10 @@ use super::runs::{self, Journal};
 use crate::exit::usage;
 use crate::input::{told, value_files};
 use crate::whole_file::{stream_whole, write_whole};
-use anyhow::Context as _;
+use anyhow::{Context as _, Result};
 use cosched_report::{JOBLOG_HEADER, JobLogWriter, Record, RunWarning, append_joblog};
 use std::fs::File;
-use std::io::{Error, Write};
+use std::io::Write;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -44,21 +44,18 @@ impl Files {
         writes: Vec<String>,
         reads: impl FnOnce() -> Vec<PathBuf>,
         seen: &Seen,
-    ) -> anyhow::Result<(Folder, Files)> {
-        let names: Vec<String> = OWN
-            .iter()
-            .map(|name| (*name).to_owned())
-            .chain(writes)
-            .collect();
+    ) -> Result<(Folder, Files)> {
+        let mut names = OWN.map(str::to_owned).to_vec();
+        names.extend(writes);
         let named = AllNamed::check(options)?;
         named.check_logs(logs, &names)?;
-        named.check_inputs(|| reads().into_iter().chain(inputs(options)))?;
+        named.check_inputs(|| [reads(), inputs(options)].concat())?;
         // New files are removed if a signal comes.
         let waiting = Waiting::new(options.output.quiet).context("cannot hold signals back")?;
-        let readers = if !options.output.keeps_logs() {
-            Readers::Owner
-        } else {
+        let readers = if options.output.keeps_logs() {
             Readers::Everybody
+        } else {
+            Readers::Owner
         };
         let folder = Folder::claim(logs, &names, readers)?;
         let opened = Files::open_in(options, named, (logs, seen), &folder, &waiting);
@@ -78,7 +75,7 @@ impl Files {
         (logs, seen): (&Path, &Seen),
         folder: &Folder,
         waiting: &Waiting,
-    ) -> anyhow::Result<Files> {
+    ) -> Result<Files> {
         let mut files = Files::default();
         if let Some(named) = named.record {
             files.record = Some(RecordFile::open(named, waiting)?);
@@ -114,32 +111,31 @@ impl Files {
         Ok(files)
     }
 
-    fn begin_joblog(&mut self, named: &Named, file: File) -> anyhow::Result<()> {
+    fn begin_joblog(&mut self, named: &Named, file: File) -> Result<()> {
         if named.is_special() {
             self.joblog = Some(JobLogWriter::new(Box::new(file), true));
             return Ok(());
         }
-        let open = file.try_clone().map_err(|error| named.fail(&error))?;
-        self.joblog = Some(append_joblog(file).map_err(|error| named.fail(&error))?);
-        self.watched = Some(Watched::new(named, open).map_err(|error| named.fail(&error))?);
+        let open = named.with_name(file.try_clone())?;
+        self.joblog = Some(named.with_name(append_joblog(file))?);
+        self.watched = Some(named.with_name(Watched::new(named, open))?);
         Ok(())
     }
 }
 
-fn create_series(folder: &Folder) -> anyhow::Result<File> {
+fn create_series(folder: &Folder) -> Result<File> {
     let made = folder.create("series.jsonl");
     made.map_err(|error| usage(format!("--logs series.jsonl: {error}; nothing was started")))
 }
 
 /// Makes an empty file of metrics.
-fn begin_metrics(named: Named) -> anyhow::Result<PathBuf> {
+fn begin_metrics(named: Named) -> Result<PathBuf> {
     if named.is_special() {
-        let why = "it is replaced once a second, so it must be a regular file";
-        return Err(named.fail(&Error::other(why)));
+        return Err(named.fail("it is replaced once a second, so it must be a regular file"));
     }
     match write_whole(&named.place, b"") {
         Ok(()) => Ok(named.place),
-        Err(error) => Err(named.fail(&Error::other(format!("{error:#}")))),
+        Err(error) => Err(named.fail(format_args!("{error:#}"))),
     }
 }
 
@@ -149,7 +145,7 @@ fn claim_joblog(
     named: &Named,
     seen: &Seen,
     waiting: &Waiting,
-) -> anyhow::Result<File> {
+) -> Result<File> {
     let file = named.open(true, waiting)?;
     named.claim(&file, waiting)?;
     // It can have changed until this run had the lock.
@@ -161,7 +157,7 @@ fn claim_joblog(
         None
     };
     match problem {
-        Some(why) => Err(named.fail(&Error::other(why))),
+        Some(why) => Err(named.fail(why)),
         None => Ok(file),
     }
 }
@@ -172,35 +168,35 @@ fn open_journal(
     named: &Named,
     logs: &Path,
     waiting: &Waiting,
-) -> anyhow::Result<Journal> {
+) -> Result<Journal> {
     if options.is_simulated() {
         return Ok(Journal::default());
     }
     let joblog = &named.path;
-    if let Some(runs) = runs::beside(joblog).filter(|runs| !runs.exists()) {
+    if let Some(runs) = runs::beside(joblog)
+        && !runs.exists()
+    {
         waiting.made(&runs);
     }
-    let entered = runs::enter(joblog, logs, options.resume.is_none());
-    let journal = entered.and_then(|()| Journal::open(joblog));
-    journal.map_err(|error| named.fail(&error))
+    let is_fresh = options.resume.is_none();
+    named.with_name(Journal::begin(joblog, logs, is_fresh))
 }
 
 /// The files that describe the run.
-fn inputs(options: &RunOptions) -> impl Iterator<Item = PathBuf> {
-    let jobs = match &options.jobs {
+fn inputs(options: &RunOptions) -> Vec<PathBuf> {
+    let mut files = match &options.jobs {
         Source::Mix(file) | Source::List(file) => vec![file.clone()],
-        Source::Command(words, reading) => value_files(words)
-            .map(Path::to_owned)
-            .chain(reading.files.iter().cloned())
-            .collect(),
+        Source::Command(words, reading) => {
+            let mut files = value_files(words);
+            files.extend(reading.files.iter().cloned());
+            files
+        }
     };
-    let solo = match &options.solo {
-        SoloSource::File(file) => Some(file.clone()),
-        _ => None,
-    };
-    jobs.into_iter()
-        .chain(solo)
-        .chain(options.policy.profile.clone())
+    if let SoloSource::File(file) = &options.solo {
+        files.push(file.clone());
+    }
+    files.extend(options.policy.profile.clone());
+    files
 }
 
 /// An open job log, and its expected place.
@@ -229,14 +225,18 @@ impl Watched {
     /// The warning that the file was moved, removed or emptied.
     pub(crate) fn moved(&self) -> Option<RunWarning> {
         let open = self.file.metadata().ok()?;
+        let id = (open.dev(), open.ino());
         let now = std::fs::metadata(&self.place).ok();
-        let stays = now.is_some_and(|now| (now.dev(), now.ino()) == (open.dev(), open.ino()));
+        let stays = now.is_some_and(|now| (now.dev(), now.ino()) == id);
         // `logrotate` may copy a file and empty it, so its first line is gone.
         let mut first = vec![0; self.first.len()];
-        let is_cut = self.file.read_exact_at(&mut first, 0).is_err() || first != self.first;
-        let file = self.name.clone();
-        (!stays || is_cut).then(|| RunWarning::JobLogMoved {
-            file,
+        let read = self.file.read_exact_at(&mut first, 0);
+        let is_cut = read.is_err() || first != self.first;
+        if stays && !is_cut {
+            return None;
+        }
+        Some(RunWarning::JobLogMoved {
+            file: self.name.clone(),
             removed: is_cut || open.nlink() == 0,
         })
     }
@@ -251,7 +251,7 @@ pub(crate) struct RecordFile {
 
 impl RecordFile {
     /// Opens the file. An earlier record stays until the new one replaces it.
-    fn open(named: Named, waiting: &Waiting) -> anyhow::Result<RecordFile> {
+    fn open(named: Named, waiting: &Waiting) -> Result<RecordFile> {
         let is_new = named.place.symlink_metadata().is_err();
         let file = named.open(false, waiting)?;
         // An empty file is no record.
@@ -263,7 +263,7 @@ impl RecordFile {
     }
 
     /// Writes the record, and copies the series from the log folder beside it.
-    fn write(self, logs: &Path, text: &str) -> anyhow::Result<()> {
+    fn write(self, logs: &Path, text: &str) -> Result<()> {
         let RecordFile { named, open } = self;
         if let Some(mut file) = open {
             return file
@@ -283,7 +283,7 @@ impl RecordFile {
 ///
 /// # Errors
 /// One of them can't be written. The other is written all the same.
-pub(crate) fn keep(to: Option<RecordFile>, logs: &Path, record: &Record) -> anyhow::Result<()> {
+pub(crate) fn keep(to: Option<RecordFile>, logs: &Path, record: &Record) -> Result<()> {
     let text = record.to_json();
     let in_logs = write_whole(&logs.join("run.json"), text.as_bytes());
     if let Some(to) = to {

@@ -73,7 +73,7 @@ impl Folder {
                 remove_made(&made);
                 let path = told(path);
                 Err(usage(format!(
-                    "--logs {path}: {error}; choose another folder, as in --logs /tmp/run1; nothing was started"
+                    "--logs {path}: {error}; choose another, as in --logs /tmp/run1; nothing was started"
                 )))
             }
         }
@@ -135,12 +135,9 @@ fn take_over(path: &Path, names: &[String]) -> Result<(Option<PathBuf>, File)> {
         return Err(Error::other("another run is using it"));
     }
     let old = read_names(&mut manifest)?;
-    let taken: Vec<&str> = names
-        .iter()
-        .map(String::as_str)
-        .filter(|name| !old.contains(*name) && is_there(&path.join(name)))
-        .take(3)
-        .collect();
+    let mut taken: Vec<&str> = names.iter().map(String::as_str).collect();
+    taken.retain(|&name| !old.contains(name) && is_there(&path.join(name)));
+    taken.truncate(3);
     if !taken.is_empty() {
         let taken = taken.join(", ");
         return Err(Error::other(format!(
@@ -163,9 +160,11 @@ fn put_aside(path: &Path, names: &HashSet<String>) -> Result<Option<PathBuf>> {
     }
     let aside = make_aside(path)?;
     for name in names {
-        match std::fs::rename(path.join(name), aside.join(name)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
+        let moved = std::fs::rename(path.join(name), aside.join(name));
+        if let Err(error) = moved
+            && error.kind() != ErrorKind::NotFound
+        {
+            return Err(error);
         }
     }
     Ok(Some(aside))

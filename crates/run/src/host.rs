@@ -1,6 +1,6 @@
 //! This machine as the platform of a run: real processes.
 
-use super::cpus::CpuChoice;
+use super::cpus::{CpuChoice, usable_text};
 use super::folder::output_files;
 use super::gauge::Gauge;
 use super::kernel;
@@ -9,8 +9,8 @@ use super::options::{Actuator, Freeze, MachineOptions, RunOptions};
 use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
 use super::screen::Screen;
 use crate::exit::{incapable, no_program, usage};
-use crate::input::{COMMAND_LINE, Command, Job, told};
-use anyhow::Context as _;
+use crate::input::{COMMAND_LINE, Command, Job, JobInput, told, wrong};
+use anyhow::{Context as _, Result};
 use cosched_core::{Absence, Backend as _, Capability, CpuSet, Machine, Nanos};
 use cosched_linux::counters::{CounterSupport, probe};
 use cosched_linux::events::{EventOverride, MachineEvents};
@@ -18,8 +18,8 @@ use cosched_linux::identity::machine_kind;
 use cosched_linux::root::Root;
 use cosched_linux::topology;
 use cosched_linux::{
-    Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Notice, Program,
-    Requests, Seat, Share, check_open_files, find_program, own_run,
+    Chosen, Environment, Freezing, GroupError, Host, HostConfig, HostError, HostJob, Notice,
+    Program, Requests, Seat, Share, check_open_files, choose_cpus, find_program, own_run,
 };
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, Given, RunWarning};
@@ -27,6 +27,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,9 +53,13 @@ impl HostPlatform {
         root: &Root,
         options: &MachineOptions,
         publish: bool,
-    ) -> anyhow::Result<HostPlatform> {
+    ) -> Result<HostPlatform> {
         check_limit_of_files()?;
-        let (machine, chosen, mut warnings) = machine_beside_others(root, options, publish)?;
+        let Part {
+            machine,
+            chosen,
+            mut warnings,
+        } = part_beside_others(root, options, publish)?;
         let (counters, event_warnings) = read_counters(root, options)?;
         warnings.extend(event_warnings);
         let freezer_problem = cosched_linux::freezer_problem(root);
@@ -95,62 +100,67 @@ impl HostPlatform {
     }
 }
 
-fn check_limit_of_files() -> anyhow::Result<()> {
+fn check_limit_of_files() -> Result<()> {
     check_open_files().map_err(|limit| {
         incapable(format!(
-            "{limit}; nothing was started; raise the limit, as in `ulimit -n 1024`, or have it raised"
+            "{limit}; nothing was started; raise it, as in `ulimit -n 1024`"
         ))
     })
 }
 
-/// Reads the part of the machine that this run uses.
-fn machine_beside_others(
-    root: &Root,
-    options: &MachineOptions,
-    publish: bool,
-) -> anyhow::Result<(Machine, cosched_linux::Chosen, Vec<RunWarning>)> {
+/// The part of the machine that this run uses.
+struct Part {
+    machine: Machine,
+    chosen: Chosen,
+    warnings: Vec<RunWarning>,
+}
+
+fn part_beside_others(root: &Root, options: &MachineOptions, publish: bool) -> Result<Part> {
     let affinity =
         cosched_linux::affinity(0).context("reading the CPUs that this process may use")?;
     let listed = options.cpus.as_ref().and_then(CpuChoice::list);
     let whole = topology::read(root, &affinity, listed).map_err(|error| match listed {
-        Some(_) => usage(format!(
-            "--cpus: {error}; {affinity} can be used, as in --cpus {}",
-            affinity.first().map_or(0, |cpu| cpu.0)
-        )),
-        None => anyhow::Error::new(error),
+        Some(_) => usage(format!("--cpus: {error}; {}", usable_text(&affinity))),
+        None => error.into(),
     })?;
-    let cpus = whole.machine.all_cpus();
+    let mut machine = whole.machine;
+    let cpus = machine.all_cpus();
     let (chosen, warnings) = beside_others(root, &cpus, options.cpus.as_ref(), publish);
-    if chosen.cpus == cpus {
-        return Ok((whole.machine, chosen, warnings));
+    if chosen.cpus != cpus {
+        machine = topology::read(root, &affinity, Some(&chosen.cpus))?.machine;
     }
-    let part = topology::read(root, &affinity, Some(&chosen.cpus))?;
-    Ok((part.machine, chosen, warnings))
+    Ok(Part {
+        machine,
+        chosen,
+        warnings,
+    })
 }
 
 /// Reads what the counters can count, with the events that the user gave.
 fn read_counters(
     root: &Root,
     options: &MachineOptions,
-) -> anyhow::Result<(CounterSupport, Vec<RunWarning>)> {
-    let mut overrides: Vec<EventOverride> = Vec::new();
+) -> Result<(CounterSupport, Vec<RunWarning>)> {
+    let mut overrides = Vec::new();
     for text in &options.events {
-        let event = text.parse();
+        let event: Result<EventOverride, _> = text.parse();
         overrides.push(event.map_err(|error| usage(format!("--event {text}: {error}")))?);
     }
     let events = MachineEvents::detect(root, &overrides)
         .map_err(|error| usage(format!("--event: {error}")))?;
     let counters = probe(root, &events)?;
-    let warnings = event_warnings(&overrides, &events, &counters);
+    let mut warnings = Vec::new();
+    warnings.extend(stand_ins(&events, &counters));
+    warnings.extend(not_counted(&overrides, &counters));
     Ok((counters, warnings))
 }
 
-fn freezing(wish: Freeze, problem: Option<&GroupError>) -> anyhow::Result<Freezing> {
+fn freezing(wish: Freeze, problem: Option<&GroupError>) -> Result<Freezing> {
     match (wish, problem) {
         (Freeze::Signals, _) | (Freeze::Auto, Some(_)) => Ok(Freezing::Signals),
         (Freeze::Auto | Freeze::Cgroup, None) => Ok(Freezing::Cgroup),
         (Freeze::Cgroup, Some(why)) => Err(incapable(format!(
-            "--freeze cgroup: {why}; --freeze signals works everywhere"
+            "--freeze cgroup: {why}; use --freeze signals"
         ))),
     }
 }
@@ -164,8 +174,12 @@ fn freezing_text(freezing: Freezing) -> &'static str {
 
 /// The names of the events that are counted; `None` without any.
 fn counted(counters: &CounterSupport) -> Option<String> {
-    let counted = counters.events.iter().filter(|(_, state)| state.is_value());
-    let names: Vec<&str> = counted.map(|(kind, _)| kind.name()).collect();
+    let mut names = Vec::new();
+    for (kind, state) in counters.events.iter() {
+        if state.is_value() {
+            names.push(kind.name());
+        }
+    }
     (!names.is_empty()).then(|| names.join(", "))
 }
 
@@ -175,27 +189,27 @@ fn beside_others(
     given: &CpuSet,
     choice: Option<&CpuChoice>,
     publish: bool,
-) -> (cosched_linux::Chosen, Vec<RunWarning>) {
+) -> (Chosen, Vec<RunWarning>) {
     let share = if choice.is_none() {
         Share::Free
     } else {
         Share::All
     };
-    let chosen = cosched_linux::choose_cpus(root, given, share, publish);
-    let others = chosen.others.iter();
-    let others = others
-        .map(|other| (other.pid, other.cpus.to_string()))
-        .collect();
-    let warning = if chosen.others.is_empty() || choice == Some(&CpuChoice::All) {
-        None
-    } else if chosen.cpus == *given {
-        let cpus = given.to_string();
-        Some(RunWarning::CpusCollide { cpus, others })
-    } else {
+    let chosen = choose_cpus(root, given, share, publish);
+    let mut warnings = Vec::new();
+    if !chosen.others.is_empty() && choice != Some(&CpuChoice::All) {
         let cpus = chosen.cpus.to_string();
-        Some(RunWarning::CpusShared { cpus, others })
-    };
-    (chosen, warning.into_iter().collect())
+        let others = chosen.others.iter();
+        let others = others
+            .map(|other| (other.pid, other.cpus.to_string()))
+            .collect();
+        warnings.push(if chosen.cpus == *given {
+            RunWarning::CpusCollide { cpus, others }
+        } else {
+            RunWarning::CpusShared { cpus, others }
+        });
+    }
+    (chosen, warnings)
 }
 
 impl Platform for HostPlatform {
@@ -227,11 +241,11 @@ impl Platform for HostPlatform {
         &self.view
     }
 
-    fn prepare(&self) -> anyhow::Result<()> {
+    fn prepare(&self) -> Result<()> {
         Ok(())
     }
 
-    fn job(&self, job: &Job, logs: &Path) -> anyhow::Result<HostJob> {
+    fn job(&self, job: &Job, logs: &Path) -> Result<HostJob> {
         Ok(HostJob {
             name: job.name.clone(),
             program: program(job, logs, &self.env, &self.found)?,
@@ -239,14 +253,13 @@ impl Platform for HostPlatform {
     }
 
     fn reads(_options: &RunOptions, _jobs: &[(u64, Job)], tasks: &[HostJob]) -> Vec<PathBuf> {
-        let mut all: Vec<PathBuf> = Vec::new();
+        let mut all = Vec::new();
         for HostJob { program, .. } in tasks {
-            let from = program.cwd.as_deref().unwrap_or(Path::new(""));
-            let its = [Some(&program.path), program.stdin.as_ref()]
-                .into_iter()
-                .flatten()
-                .map(|path| from.join(path));
-            all.extend(its);
+            let cwd = program.cwd.as_deref().unwrap_or(Path::new(""));
+            all.push(cwd.join(&program.path));
+            if let Some(stdin) = &program.stdin {
+                all.push(cwd.join(stdin));
+            }
         }
         all.sort_unstable();
         all.dedup();
@@ -254,21 +267,16 @@ impl Platform for HostPlatform {
     }
 
     fn key(&self, job: &Job, task: &HostJob) -> Option<Key> {
-        let HostJob { program, .. } = task;
-        let find = |name: &OsStr| match name {
-            name if name == "cosched" => std::env::current_exe().ok(),
-            name => self
-                .found
-                .program(name, program.cwd.as_deref(), program.env.get("PATH")),
-        };
-        self.keys.of(job, program.cwd.as_deref(), find)
+        let Program { cwd, env, .. } = &task.program;
+        let cwd = cwd.as_deref();
+        let path = env.get("PATH");
+        self.keys
+            .of(job, cwd, |name| self.found.program(name, cwd, path))
     }
 
     fn shown(&self, job: &Job) -> String {
-        job.input
-            .command
-            .as_ref()
-            .map_or_else(String::new, Command::line)
+        let command = job.input.command.as_ref();
+        command.map(Command::line).unwrap_or_default()
     }
 
     fn backend(
@@ -278,40 +286,34 @@ impl Platform for HostPlatform {
         jobs: Vec<HostJob>,
         screen: &Screen,
         requests: Option<Requests>,
-    ) -> anyhow::Result<Host> {
+    ) -> Result<Host> {
         let tell = screen.clone();
-        let kernel = match part {
-            KernelPart::None => None,
-            part => Some(kernel::load(
-                &self.view.machine,
-                &self.counters,
-                jobs.len(),
-                options.machine.actuator == Actuator::SchedExtAll,
-                part,
-                |warning| {
-                    screen.warn(warning);
-                },
-            )?),
+        let machine = &self.view.machine;
+        let kernel = if part == KernelPart::None {
+            None
+        } else {
+            let all = options.machine.actuator == Actuator::SchedExtAll;
+            let loaded = kernel::load(machine, &self.counters, jobs.len(), all, part, screen);
+            Some(loaded?)
         };
+        let limits = &options.limits;
+        let load = limits.load.map(|load| load.on(machine.cpus.len()));
         Ok(Host::new(HostConfig {
             root: Root::default(),
-            machine: (*self.view.machine).clone(),
+            machine: (**machine).clone(),
             jobs,
             freezing: self.freezing,
             counters: self.counters.clone(),
-            mem_keep: options.limits.mem_keep,
-            most_load: options
-                .limits
-                .load
-                .map(|load| load.on(self.view.machine.cpus.len())),
-            max_pause: options.limits.max_pause,
+            mem_keep: limits.mem_keep,
+            most_load: load,
+            max_pause: limits.max_pause,
             kernel,
             requests,
             notice: Box::new(move |notice| tell.warn(warning(notice))),
         })?)
     }
 
-    fn solo_work(&self, _trace_step: Option<Nanos>) -> anyhow::Result<SoloWork> {
+    fn solo_work(&self, _trace_step: Option<Nanos>) -> Result<SoloWork> {
         // Traces come from the series that every solo run writes.
         Ok(SoloWork::RunEach)
     }
@@ -324,23 +326,26 @@ impl Platform for HostPlatform {
     }
 }
 
-/// What is to be known of the events that the user gave.
-fn event_warnings(
-    given: &[EventOverride],
-    events: &MachineEvents,
-    counters: &CounterSupport,
-) -> Vec<RunWarning> {
+/// The warning that the kernel's own events stand in for those of the processor.
+fn stand_ins(events: &MachineEvents, counters: &CounterSupport) -> Vec<RunWarning> {
     let mut warnings = Vec::new();
     for entry in events.pmus.iter().filter(|entry| entry.is_of_kernel()) {
-        let events = entry.table.events.iter();
-        let told: Vec<String> = events
-            .filter(|(counter, _)| counters.of(**counter).is_value())
-            .map(|(counter, event)| format!("{counter}: {}", event.name()))
-            .collect();
-        if !told.is_empty() {
-            warnings.push(RunWarning::StandIn { events: told });
+        let mut events = Vec::new();
+        for (counter, event) in &entry.table.events {
+            if counters.of(*counter).is_value() {
+                events.push(format!("{counter}: {}", event.name()));
+            }
+        }
+        if !events.is_empty() {
+            warnings.push(RunWarning::StandIn { events });
         }
     }
+    warnings
+}
+
+/// The warnings that events of `--event` can't be counted.
+fn not_counted(given: &[EventOverride], counters: &CounterSupport) -> Vec<RunWarning> {
+    let mut warnings = Vec::new();
     for problem in &counters.problems {
         let is_given = given.iter().any(|own| own.counter == problem.counter);
         if is_given && !counters.of(problem.counter).is_value() {
@@ -359,19 +364,29 @@ struct Found {
     environments: RefCell<HashMap<BTreeMap<String, String>, Arc<Environment>>>,
 }
 
-/// A name, the working directory and the value of `PATH`.
-type Search = (OsString, Option<PathBuf>, Option<OsString>);
+/// All that a search for a program depends on.
+#[derive(PartialEq, Eq, Hash)]
+struct Search {
+    name: OsString,
+    cwd: Option<PathBuf>,
+    /// The value of `PATH`.
+    path: Option<OsString>,
+}
 
 impl Found {
+    /// The program of this name. `cosched` means this same binary.
     fn program(&self, name: &OsStr, cwd: Option<&Path>, path: Option<&OsStr>) -> Option<PathBuf> {
-        let key = (
-            name.to_owned(),
-            cwd.map(Path::to_owned),
-            path.map(OsStr::to_owned),
-        );
-        self.programs
-            .borrow_mut()
-            .entry(key)
+        if name == "cosched" {
+            return std::env::current_exe().ok();
+        }
+        let search = Search {
+            name: name.to_owned(),
+            cwd: cwd.map(Path::to_owned),
+            path: path.map(OsStr::to_owned),
+        };
+        let mut programs = self.programs.borrow_mut();
+        let found = programs.entry(search);
+        found
             .or_insert_with(|| find_program(name, cwd, path))
             .clone()
     }
@@ -396,40 +411,31 @@ impl Found {
     }
 }
 
-/// The program to start for a job. The name `cosched` means this same binary.
-fn program(
-    job: &Job,
-    logs: &Path,
-    own: &Arc<Environment>,
-    found: &Found,
-) -> anyhow::Result<Program> {
+/// The program to start for a job.
+fn program(job: &Job, logs: &Path, own: &Arc<Environment>, found: &Found) -> Result<Program> {
     let input = &job.input;
     let Some(command) = &input.command else {
         return Err(wrong(
             job,
-            "has a program to simulate but no command to run; add one, as in command = [\"gzip\", \"a\"], or simulate it \
-             with --on MACHINE (`cosched list machines`)",
+            "has no command to run; add one, or simulate it (--on MACHINE)",
         ));
     };
-    let env = match input.env.is_empty() {
-        true => own.clone(),
-        false => found
-            .environment(&input.env)
-            .map_err(|error| wrong(job, format_args!("env {error}")))?,
+    let env = if input.env.is_empty() {
+        own.clone()
+    } else {
+        let env = found.environment(&input.env);
+        env.map_err(|error| wrong(job, format_args!("env {error}")))?
     };
     let cwd = working_folder(job)?;
-    let stdin = input.absolute_stdin();
     let (path, args) = match command {
         Command::Shell(line) => (line.program().to_owned(), line.words()),
         Command::Argv(words) => {
-            let path = match words[0].as_os_str() {
-                name if name == "cosched" => std::env::current_exe().ok(),
-                name => found.program(name, cwd.as_deref(), env.get("PATH")),
-            };
+            let path = found.program(&words[0], cwd.as_deref(), env.get("PATH"));
             let path = path.ok_or_else(|| missing_program(job, &words[0], cwd.as_deref()))?;
             (path, words.clone())
         }
     };
+    let stdin = input.absolute_stdin();
     if let Some(file) = &stdin {
         check_stdin(job, file)?;
     }
@@ -446,71 +452,70 @@ fn program(
     })
 }
 
-/// An error of the input about a job.
-fn wrong(job: &Job, what: impl std::fmt::Display) -> anyhow::Error {
-    usage(format!("{}: job `{}`: {what}", job.input.place, job.name))
-}
-
-fn working_folder(job: &Job) -> anyhow::Result<Option<PathBuf>> {
-    match job.input.absolute_cwd() {
-        Some(cwd) if !cwd.is_dir() => {
-            let name = told(cwd.as_os_str());
-            Err(wrong(job, format_args!("cwd {name} is not a folder")))
-        }
-        cwd => Ok(cwd),
+fn working_folder(job: &Job) -> Result<Option<PathBuf>> {
+    let cwd = job.input.absolute_cwd();
+    if let Some(cwd) = &cwd
+        && !cwd.is_dir()
+    {
+        let name = told(cwd);
+        return Err(wrong(job, format_args!("cwd {name} is not a folder")));
     }
+    Ok(cwd)
 }
 
 /// The error for a program that cannot be started, with the exit code of the shell, `nice` and `time`.
 fn missing_program(job: &Job, word: &OsStr, cwd: Option<&Path>) -> anyhow::Error {
-    let input = &job.input;
+    let JobInput { place, is_only, .. } = &job.input;
     let name = told(word);
-    let is_path = word.as_encoded_bytes().contains(&b'/');
-    if let Some(why) = unfit(word, cwd).filter(|_| is_path) {
-        let why = format!("{}: job `{}`: {why}", input.place, job.name);
-        return no_program(126, input.is_only, why);
+    let is_path = word.as_bytes().contains(&b'/');
+    if is_path && let Some(why) = unfit(word, cwd) {
+        let why = wrong(job, format_args!("{name} {why}"));
+        return no_program(126, *is_only, why.to_string());
     }
     let within = if is_path { "" } else { " in PATH" };
-    let remedy = if input.place == COMMAND_LINE {
-        "check the name, or give its path, as in ./tool; a line for the shell is one word, as in 'wc -l {}', and several \
-         commands are given with -f FILE"
+    let example = if place == COMMAND_LINE {
+        "./tool; a line for the shell is one word, as in 'wc -l {}'"
     } else {
-        "check the name, or give its path, as in command = [\"./tool\"]"
+        "command = [\"./tool\"]"
     };
-    let why = format!(
-        "{}: job `{}`: there is no program `{name}`{within}; {remedy}",
-        input.place, job.name
+    let why = wrong(
+        job,
+        format_args!(
+            "there is no program `{name}`{within}; check the name, or give its path, as in {example}"
+        ),
     );
-    no_program(127, input.is_only, why)
+    no_program(127, *is_only, why.to_string())
 }
 
 /// Why a file that is there is no program.
 fn unfit(word: &OsStr, cwd: Option<&Path>) -> Option<String> {
-    let name = told(word);
-    match cwd.unwrap_or(Path::new("")).join(word).metadata() {
-        Ok(there) if there.is_file() => Some(format!("{name} is not executable (chmod +x {name})")),
-        Ok(_) => Some(format!(
-            "{name} is a folder or a device, no program; check the name"
-        )),
+    let path = cwd.unwrap_or(Path::new("")).join(word);
+    match path.metadata() {
+        Ok(there) if there.is_file() => {
+            let name = told(word);
+            Some(format!("is not executable (chmod +x {name})"))
+        }
+        Ok(_) => Some("is a folder or a device, no program".to_owned()),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
-        Err(error) => Some(format!("{name}: {error}; check the path")),
+        Err(error) => Some(format!("can't be executed: {error}")),
     }
 }
 
 /// Refuses standard input that can't be read, and a named pipe: opening it waits for its writer. The job may wait for that, the
 /// run must not.
-fn check_stdin(job: &Job, file: &Path) -> anyhow::Result<()> {
+fn check_stdin(job: &Job, file: &Path) -> Result<()> {
     let name = told(file);
-    let fail = |error: std::io::Error| wrong(job, format_args!("stdin {name}: {error}"));
-    if file.metadata().map_err(fail)?.file_type().is_fifo() {
-        return Err(wrong(
-            job,
-            format_args!(
-                "stdin {name} is a named pipe; let a shell read it, as in command = \"sort < {name}\""
-            ),
-        ));
-    }
-    std::fs::File::open(file).map(drop).map_err(fail)
+    let opened = match file.metadata() {
+        Ok(meta) if meta.file_type().is_fifo() => {
+            return Err(wrong(
+                job,
+                format_args!("stdin {name} is a named pipe; let a shell read it"),
+            ));
+        }
+        Ok(_) => std::fs::File::open(file).map(drop),
+        Err(error) => Err(error),
+    };
+    opened.map_err(|error| wrong(job, format_args!("stdin {name}: {error}")))
 }
 
 /// The warning for a notice of the backend.

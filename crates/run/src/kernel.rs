@@ -1,6 +1,7 @@
 //! The scheduler that a run has in the kernel with `--actuator sched-ext`.
 
 use super::platform::KernelPart;
+use super::screen::Screen;
 use crate::exit::{Exit, Failure, incapable};
 use cosched_core::{Counter, Machine};
 use cosched_linux::KernelScheduler;
@@ -16,60 +17,50 @@ pub(super) fn refused(root: &Root) -> Option<Failure> {
     } else {
         Exit::Incapable
     };
-    Some(Failure {
-        exit,
-        message: format!(
-            "--actuator sched-ext: {lack}; nothing was started; {}",
-            lack.remedy()
-        ),
-    })
+    let remedy = lack.remedy();
+    let message = format!("--actuator sched-ext: {lack}; nothing was started; {remedy}");
+    Some(Failure { exit, message })
 }
 
-/// Loads it. If it can't read the counters, it goes without, and `tell` is told: then they are read as everywhere, and EFS, if
-/// it was to measure, decides by plans.
+/// Loads it. If it can't read the counters, it goes without, and the user is warned: then they are read as everywhere, and
+/// EFS, if it was to measure, decides by plans.
 pub(super) fn load(
     machine: &Machine,
     counters: &CounterSupport,
     jobs: usize,
     all: bool,
     part: KernelPart,
-    tell: impl Fn(RunWarning),
+    screen: &Screen,
 ) -> anyhow::Result<Box<dyn KernelScheduler>> {
-    let measures = matches!(
-        part,
-        KernelPart::Efs {
-            lines_per_us: Some(_),
-            ..
-        }
-    );
+    let measures = part.measures();
     let uncounted = if measures { KernelPart::Plans } else { part };
-    let (loaded, why) = match CpuEvents::open(machine, &counters.usable) {
+    let mut why = None;
+    let mut loaded = None;
+    match CpuEvents::open(machine, &counters.usable) {
         Ok(events) => {
             let has_lines = events.counters().any(|counter| counter == Counter::MmReads);
-            let (part, why) = if measures && !has_lines {
-                let why = "lines of memory can't be counted on each CPU";
-                (uncounted, Some(why.to_owned()))
-            } else {
-                (part, None)
-            };
+            let mut part = part;
+            if measures && !has_lines {
+                why = Some("lines of memory can't be counted on each CPU".to_owned());
+                part = uncounted;
+            }
             match scheduler(machine, jobs, all, part, Some(events)) {
-                Ok(loaded) => (Ok(loaded), why),
-                Err(why) => (scheduler(machine, jobs, all, uncounted, None), Some(why)),
+                Ok(scheduler) => loaded = Some(scheduler),
+                Err(problem) => why = Some(problem),
             }
         }
-        Err(problem) => (
-            scheduler(machine, jobs, all, uncounted, None),
-            problem.map(|problem| problem.to_string()),
-        ),
+        Err(problem) => why = problem.map(|problem| problem.to_string()),
+    }
+    let loaded = match loaded {
+        Some(loaded) => loaded,
+        None => scheduler(machine, jobs, all, uncounted, None).map_err(|why| {
+            incapable(format!(
+                "--actuator sched-ext: {why}; nothing was started; use --actuator freezer"
+            ))
+        })?,
     };
-    let loaded = loaded.map_err(|why| {
-        incapable(format!(
-            "--actuator sched-ext: {why}; nothing was started; this kernel and the scheduler may not fit each other, and \
-             --actuator freezer works everywhere"
-        ))
-    })?;
     if let Some(why) = why {
-        tell(RunWarning::CountedOutside {
+        screen.warn(RunWarning::CountedOutside {
             why,
             plans: measures,
         });

@@ -10,10 +10,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Programs whose first argument without a dash is the program that matters.
-const INTERPRETERS: &[&str] = &[
-    "sh", "bash", "dash", "ksh", "zsh", "python", "perl", "ruby", "node", "lua", "julia",
-    "Rscript", "php", "java",
-];
+const INTERPRETERS: &str = "sh bash dash ksh zsh python perl ruby node lua julia Rscript php java";
 
 /// Makes the keys of jobs that run on this machine. Each file is looked at once.
 pub(crate) struct Keys {
@@ -55,40 +52,44 @@ impl Keys {
         let command = job.input.command.as_ref()?;
         let words = program_words(command);
         let first = words.first().map(String::as_str).unwrap_or_default();
-        // Of a line for the shell that begins with the shell's own words, nothing but the shell can be told.
         let main = find(OsStr::new(first)).and_then(|path| self.file(&path));
+        let mut program = match &main {
+            Some(file) => file.path.clone(),
+            None => first.to_owned(),
+        };
+        // Of a line for the shell that begins with the shell's own words, nothing but the shell can be told.
         let shell = match command {
             Command::Shell(line) if main.is_none() => self.file(line.program()),
             _ => None,
         };
-        let script = script(&words)
-            .map(|word| cwd.unwrap_or(Path::new("")).join(word))
-            .and_then(|path| self.file(&path));
-        let mut program = main
-            .as_ref()
-            .map_or_else(|| first.to_owned(), |file| file.path.clone());
+        let script = script(&words).and_then(|word| match cwd {
+            Some(cwd) => self.file(&cwd.join(word)),
+            None => self.file(Path::new(word)),
+        });
         if let Some(script) = &script {
             program = format!("{program} {}", script.path);
         }
-        let files = [main, shell, script];
-        let identity = files
-            .iter()
-            .flatten()
-            .map(|file| file.identity.as_str())
-            .collect::<Vec<_>>()
-            .join(", ");
+        let mut identities = Vec::new();
+        for file in [main, shell, script].into_iter().flatten() {
+            identities.push(file.identity);
+        }
+        let folder = match cwd {
+            Some(cwd) => path_text(cwd).into(),
+            None => self.folder.clone(),
+        };
         let given = job.input.given();
+        let given = if given.is_empty() {
+            String::new()
+        } else {
+            serde_json::to_string(&given).unwrap_or_default()
+        };
         Some(Key {
             machine: self.machine.clone(),
             program: program.into(),
             command: command.line(),
-            folder: cwd.map_or_else(|| self.folder.clone(), |cwd| path_text(cwd).into()),
-            given: if given.is_empty() {
-                "".into()
-            } else {
-                serde_json::to_string(&given).unwrap_or_default().into()
-            },
-            identity: identity.into(),
+            folder,
+            given: given.into(),
+            identity: identities.join(", ").into(),
         })
     }
 
@@ -105,7 +106,9 @@ impl File {
         let full = path.canonicalize().ok()?;
         let meta = full.metadata().ok().filter(std::fs::Metadata::is_file)?;
         let path = path_text(&full);
-        let (size, changed, nanos) = (meta.len(), meta.mtime(), meta.mtime_nsec());
+        let size = meta.len();
+        let changed = meta.mtime();
+        let nanos = meta.mtime_nsec();
         let identity = format!("{path} {size} {changed}.{nanos:09}");
         Some(File { path, identity })
     }
@@ -115,10 +118,11 @@ impl File {
 fn script(words: &[String]) -> Option<&str> {
     let name = Path::new(words.first()?).file_name()?.to_str()?;
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    INTERPRETERS
-        .contains(&name)
-        .then(|| words[1..].iter().find(|word| !word.starts_with('-')))?
-        .map(String::as_str)
+    if !INTERPRETERS.split(' ').any(|known| known == name) {
+        return None;
+    }
+    let mut arguments = words[1..].iter().map(String::as_str);
+    arguments.find(|word| !word.starts_with('-'))
 }
 
 #[cfg(test)]

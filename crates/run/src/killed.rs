@@ -6,6 +6,7 @@ use super::runs::{self, JobLine, RunLine, Runs};
 use crate::exit::{Exit, Failure, usage};
 use crate::stderr;
 use crate::whole_file::{open_own, read_own, write_whole};
+use anyhow::Result;
 use cosched_linux::identity::{boot, host_name};
 use cosched_linux::mend::{Reach, mend};
 use cosched_linux::orphans::{Orphan, await_orphans, end_orphans, orphans_within};
@@ -32,30 +33,26 @@ impl EarlierRun {
             line,
         }
     }
-
-    /// It did not write its own record; a later run may have written one for it. So it was killed, or goes on.
-    fn has_not_ended(&self) -> bool {
-        self.record
-            .as_ref()
-            .is_none_or(|(_, record)| record.rebuilt.is_some())
-    }
 }
 
 /// What reaches the runs among these that did not end by themselves; `None` if there are none on this host. An identity
 /// holds since the start of the machine only.
 fn reach_of(root: &Root, runs: &[EarlierRun], owner: Option<u32>) -> Option<Reach> {
-    let (this_host, this_boot) = (host_name(root), boot(root));
-    let here = runs
-        .iter()
-        .filter(|run| run.line.host == this_host && run.line.boot == this_boot);
-    let ids: Vec<String> = here
-        .filter(|run| run.has_not_ended())
-        .map(|run| run.line.run_id.clone())
-        .collect();
+    let this_host = host_name(root);
+    let this_boot = boot(root);
+    let mut ids = Vec::new();
+    for EarlierRun { line, record } in runs {
+        // A run that did not write its own record was killed, or goes on.
+        let has_ended = matches!(record, Some((_, record)) if record.rebuilt.is_none());
+        if !has_ended && line.host == this_host && line.boot == this_boot {
+            ids.push(line.run_id.clone());
+        }
+    }
+    if ids.is_empty() {
+        return None;
+    }
     // All lines are from one file, whoever may have written into it.
-    owner
-        .filter(|_| !ids.is_empty())
-        .map(|user| Reach::Runs(ids, user))
+    Some(Reach::Runs(ids, owner?))
 }
 
 /// What was found of earlier runs, and done about it.
@@ -75,7 +72,7 @@ pub(crate) struct Before {
 /// # Errors
 /// One of the runs still goes on, or can't be seen from here; or jobs still run, and the user has not said what is to be
 /// done with them. Nothing is started then.
-pub(crate) fn settle(options: &RunOptions, how: Orphans, joblog: &Path) -> anyhow::Result<Before> {
+pub(crate) fn settle(options: &RunOptions, how: Orphans, joblog: &Path) -> Result<Before> {
     let root = Root::default();
     let Runs {
         runs,
@@ -116,24 +113,25 @@ pub(crate) fn settle(options: &RunOptions, how: Orphans, joblog: &Path) -> anyho
 }
 
 /// Whether a run that left no record was killed; if not, it is ignored.
-fn is_killed(root: &Root, run: &RunLine, how: Orphans, owner: Option<u32>) -> anyhow::Result<bool> {
+fn is_killed(root: &Root, run: &RunLine, how: Orphans, owner: Option<u32>) -> Result<bool> {
     let id = visible(&run.run_id);
     match fate(root, run) {
         Fate::Dead => Ok(true),
         Fate::Alive => Err(refused(&format!(
-            "run {id} still goes on and writes to this job log; wait for its end, or end it, and then resume"
+            "run {id} still goes on and writes to this job log; wait for its end"
         ))),
         Fate::Unknown if how == Orphans::Ignore => Ok(false),
         Fate::Unknown => {
             let host = visible(run.host.as_deref().unwrap_or("another host"));
-            let why = if owner.is_some_and(|owner| owner != 0) && geteuid().is_root() {
-                "was another user's, of whom root reads no records; resume as that user, or go on all the same with --orphans \
-                 ignore"
+            let is_of_other = owner.is_some_and(|owner| owner != 0) && geteuid().is_root();
+            let why = if is_of_other {
+                "was another user's; resume as that user"
             } else {
-                "left no record and can't be seen from here, so its jobs may still run; look there with `cosched thaw`, or go \
-                 on all the same with --orphans ignore"
+                "left no record and can't be seen from here, so its jobs may still run"
             };
-            Err(refused(&format!("run {id} on {host} {why}")))
+            Err(refused(&format!(
+                "run {id} on {host} {why}, or continue with --orphans ignore"
+            )))
         }
     }
 }
@@ -148,7 +146,7 @@ fn deal(
     how: Orphans,
     (root, reach): (&Root, &Reach),
     orphans: &[Orphan],
-) -> anyhow::Result<Option<OrphansDone>> {
+) -> Result<Option<OrphansDone>> {
     let list = texts(orphans);
     let is_quiet = options.output.quiet;
     if options.dry_run {
@@ -158,8 +156,7 @@ fn deal(
     Ok(Some(match how {
         Orphans::Refuse => {
             return Err(refused(&format!(
-                "jobs of a killed run still run, and would run a second time: {list}; choose with --orphans: `wait` for them \
-                 and run them again, `kill` them and run them again, or `ignore` them"
+                "jobs of a killed run still run, and would run a second time: {list}; choose with --orphans: `wait`, `kill` or `ignore`"
             )));
         }
         Orphans::Wait => {
@@ -202,28 +199,24 @@ pub(super) fn still_used(joblog: &Path) -> Option<String> {
     if let Some(run) = unended.find(|run| fate(&root, &run.line) == Fate::Alive) {
         let run = visible(&run.line.run_id);
         return Some(format!(
-            "run {run} still goes on and writes to it; wait for its end, or choose another file"
+            "run {run} still goes on and writes to it; choose another file"
         ));
     }
     let left = orphans_within(&root, &reach_of(&root, &runs, owner)?);
+    let first = orphan_text(left.first()?);
     let more = if left.len() > 1 { ", and more" } else { "" };
-    left.first().map(|first| {
-        format!(
-            "jobs of a killed run that wrote to it still run ({}{more}); give --resume, or end them with `cosched thaw \
-             --kill`, or choose another file",
-            orphan_text(first)
-        )
-    })
+    Some(format!(
+        "jobs of a killed run that wrote to it still run ({first}{more}); give --resume, or end them with `cosched thaw --kill`"
+    ))
 }
 
 /// Whether a run that left no record goes on.
 fn fate(root: &Root, line: &RunLine) -> Fate {
     if line.host != host_name(root) {
         // Hosts can share a file system, and no other can be seen from here.
-        return Fate::Unknown;
-    }
-    // Nothing outlives the machine.
-    if line.boot != boot(root) {
+        Fate::Unknown
+    } else if line.boot != boot(root) {
+        // Nothing outlives the machine.
         Fate::Dead
     } else {
         fate_of(root, &line.run_id)
@@ -232,26 +225,39 @@ fn fate(root: &Root, line: &RunLine) -> Fate {
 
 /// The folders in which files of a run can be: its log folder, and where a later run has put them aside.
 fn places(line: &RunLine) -> Vec<PathBuf> {
-    let Some(logs) = line.logs.as_ref().map(PathBuf::from) else {
+    let Some(logs) = &line.logs else {
         return Vec::new();
     };
-    let earlier = (1..)
-        .map(|number| logs.join(format!("{EARLIER}{number}")))
-        .take_while(|folder| folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()));
-    std::iter::once(logs.clone()).chain(earlier).collect()
+    let logs = Path::new(logs);
+    let mut places = vec![logs.to_owned()];
+    for number in 1.. {
+        let earlier = logs.join(format!("{EARLIER}{number}"));
+        let meta = earlier.symlink_metadata();
+        if !meta.is_ok_and(|meta| meta.is_dir()) {
+            break;
+        }
+        places.push(earlier);
+    }
+    places
 }
 
 /// The record that a run wrote, or that was written for it.
 fn record_of(line: &RunLine) -> Option<(PathBuf, Record)> {
-    places(line)
-        .into_iter()
-        .map(|folder| folder.join("run.json"))
-        .find_map(|file| {
-            let record = Record::from_json(&String::from_utf8(read_own(&file)?).ok()?).ok()?;
-            let same =
-                record.run_id.as_ref() == Some(&line.run_id) && record.setting.host == line.host;
-            same.then_some((file, record))
-        })
+    for folder in places(line) {
+        let file = folder.join("run.json");
+        if let Some(record) = read_record(&file)
+            && record.run_id.as_ref() == Some(&line.run_id)
+            && record.setting.host == line.host
+        {
+            return Some((file, record));
+        }
+    }
+    None
+}
+
+fn read_record(file: &Path) -> Option<Record> {
+    let text = String::from_utf8(read_own(file)?).ok()?;
+    Record::from_json(&text).ok()
 }
 
 /// The series of a run, and the folder that it is in.
@@ -266,7 +272,8 @@ fn series_of(line: &RunLine) -> Option<(PathBuf, SeriesReader<BufReader<File>>)>
             continue;
         };
         let header = series.header();
-        if header.run_id.as_ref() == Some(&line.run_id) && header.setting.host == line.host {
+        let is_its = header.run_id.as_ref() == Some(&line.run_id);
+        if is_its && header.setting.host == line.host {
             return Some((folder, series));
         }
     }
@@ -286,11 +293,12 @@ fn write_back(before: &mut Before, ix: usize) {
     let Some((folder, series)) = series_of(line) else {
         return;
     };
-    let found = before.found.iter();
-    let running: Vec<&str> = found
-        .filter(|orphan| orphan.run == line.run_id)
-        .map(|orphan| &*orphan.job)
-        .collect();
+    let mut running = Vec::new();
+    for orphan in &before.found {
+        if orphan.run == line.run_id {
+            running.push(&*orphan.job);
+        }
+    }
     let rebuilt = rebuild(
         series,
         NoRecord::Killed,
@@ -301,47 +309,39 @@ fn write_back(before: &mut Before, ix: usize) {
         return;
     };
     let logs = Path::new(line.logs.as_deref().unwrap_or_default());
-    let own = lock(logs);
-    if own
-        .as_ref()
-        .is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
-    {
-        // A run that has begun to use the folder puts aside what it finds there.
-        return;
-    }
     let file = folder.join("run.json");
-    // Another user's folder is left alone, and a disk may be full. The record is of use all the same.
-    if own.is_ok() && write_whole(&file, record.to_json().as_bytes()).is_ok() {
-        let lost = record.jobs.iter().filter(|job| job.lost).count();
-        before.warnings.push(RunWarning::Rebuilt {
-            file: file.display().to_string(),
-            lost,
-        });
+    match lock(logs) {
+        // A run that has begun to use the folder puts aside what it finds there.
+        Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+        // Another user's folder is left alone. The record is of use all the same.
+        Err(_) => {}
+        Ok(_lock) => {
+            // A disk may be full.
+            if write_whole(&file, record.to_json().as_bytes()).is_ok() {
+                let lost = record.jobs.iter().filter(|job| job.lost).count();
+                let file = file.display().to_string();
+                before.warnings.push(RunWarning::Rebuilt { file, lost });
+            }
+        }
     }
     before.runs[ix].record = Some((file, record));
 }
 
 /// A job that outlived its run, in words.
 pub fn orphan_text(orphan: &Orphan) -> String {
-    let name = if orphan.job.is_empty() {
-        "a job".to_owned()
-    } else {
-        visible(&orphan.job)
+    const MOST: usize = 8;
+    let name = match &*orphan.job {
+        "" => "a job".to_owned(),
+        job => visible(job),
     };
-    let processes: Vec<String> = orphan
-        .processes
-        .iter()
-        .take(8)
-        .map(ToString::to_string)
-        .collect();
-    let more = if orphan.processes.len() > 8 {
+    let shown = orphan.processes.iter().take(MOST);
+    let shown: Vec<String> = shown.map(ToString::to_string).collect();
+    let shown = shown.join(" ");
+    let more = if orphan.processes.len() > MOST {
         " and more"
     } else {
         ""
     };
-    format!(
-        "{name} of run {}, processes {}{more}",
-        visible(&orphan.run),
-        processes.join(" ")
-    )
+    let run = visible(&orphan.run);
+    format!("{name} of run {run}, processes {shown}{more}")
 }

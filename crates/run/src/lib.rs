@@ -10,13 +10,13 @@
 //! - `input`: jobs, and the files and names that users give
 //! - `limits`, `cpus`, `options`: the options of a run
 //! - `terminal`, `console`, `screen`: progress, messages, and the jobs' output; `watch`: the files for `cosched status`
-//! - `platform`: what a machine must do for a run; `host` (with `kernel`) and `simulated` (with `interruptible`) do it
+//! - `platform`: what a machine must do for a run; `host` (with `kernel`) and `simulated` do it
 //! - `policy`: the choice of the policy; `setting`: what the record says of the options; `shell`: the shell for lines
 //! - `folder`, `runs`: log folders, and the list of runs beside a job log; `killed`, `resume`: earlier runs of a job log
 //! - `keys`, `memory`: the history of commands; `named`, `files`: the files that a run writes
 //! - `plan`: a run that is ready to start; `explain`: the plan as text, for `--dry-run`
-//! - `facts`, `gauge`, `reporter`: what watchers see, the machine's load, and the progress of a batch
-//! - `batch`: one run of the loop; `answer`: summary and exit code; `solo`: solo runs; `execute`: the whole plan
+//! - `answer`: summary and exit code; `facts`, `gauge`, `reporter`: what watchers see, the machine's load, and the progress of a batch
+//! - `batch`: one run of the loop; `solo`: solo runs; `execute`: the whole plan
 //!
 //! A run of real jobs also starts its own program with the word `console`. That process calls [`console`](fn@console).
 
@@ -33,7 +33,6 @@ mod folder;
 mod gauge;
 mod host;
 pub mod input;
-mod interruptible;
 mod kernel;
 mod keys;
 mod killed;
@@ -59,6 +58,7 @@ mod terminal;
 mod watch;
 pub mod whole_file;
 
+use anyhow::Result;
 pub use console::main as console;
 pub use cpus::{CpuChoice, CpusPerJob};
 pub use killed::orphan_text;
@@ -75,10 +75,9 @@ pub use terminal::{terminal_width, width_of};
 
 use cosched_core::{Actuation, Capability, Restart};
 use cosched_linux::root::Root;
-use cosched_report::{Record, RunInput, visible_lines};
+use cosched_report::{Record, RunInput};
 use exit::{Exit, incapable, usage};
-use input::Job;
-use std::path::Path;
+use input::{Command, Job, list, mix, template, told};
 use std::rc::Rc;
 
 /// The end of a run.
@@ -101,7 +100,7 @@ impl From<Exit> for Outcome {
 /// # Errors
 /// The options or the jobs are wrong, or the machine lacks something that they need: nothing was started then. Or the run
 /// failed. The error is a [`Failure`](exit::Failure) if it has an exit code of its own.
-pub fn run(options: &RunOptions) -> anyhow::Result<Outcome> {
+pub fn run(options: &RunOptions) -> Result<Outcome> {
     cosched_linux::settle_signals();
     if let Some(on) = &options.machine.on {
         simulated::check_options(options, on)?;
@@ -128,19 +127,14 @@ fn run_on<P: platform::Platform>(
     jobs: Vec<Job>,
     restart: Restart,
     input: RunInput,
-) -> anyhow::Result<Outcome> {
+) -> Result<Outcome> {
     check_actuation(options, platform)?;
-    if let Some(refused) = platform
-        .view()
-        .refused
-        .as_ref()
-        .filter(|_| !options.dry_run)
-    {
-        // A wrong command line is reported first.
-        plan::policy(options, platform, false)?;
-        return Err(refused.clone().into());
-    }
     if !options.dry_run {
+        if let Some(refused) = &platform.view().refused {
+            // A wrong command line is reported first.
+            plan::policy(options, platform, false)?;
+            return Err(refused.clone().into());
+        }
         // Resuming writes beside the job log.
         named::AllNamed::check(options)?;
     }
@@ -163,53 +157,58 @@ fn nothing_left<P: platform::Platform>(
     options: &RunOptions,
     platform: &P,
     plan: plan::Plan<P>,
-) -> anyhow::Result<Outcome> {
+) -> Result<Outcome> {
     let output = &options.output;
-    if !output.quiet {
-        let done = plan.earlier.len();
-        stderr::say(format_args!(
-            "cosched: all {done} jobs succeeded before; nothing is left to run"
-        ));
-    }
+    let screen = Screen::new(output.quiet);
+    let done = plan.earlier.len();
+    screen.say(&format!(
+        "cosched: all {done} jobs succeeded before; nothing is left to run"
+    ));
     if output.record.is_some() || output.json {
         platform.prepare()?;
         return execute::execute(options, platform, plan);
     }
-    if !output.quiet {
-        for warning in &plan.warnings {
-            stderr::say(format_args!("cosched: {}", visible_lines(&warning.text())));
-        }
+    for warning in plan.warnings {
+        screen.warn(warning);
     }
     Ok(Exit::Success.into())
 }
 
 /// The jobs, whether jobs that have ended are started again, and where they come from; `None` if there is no value for a
 /// command.
-fn collect(options: &RunOptions) -> anyhow::Result<Option<(Vec<Job>, Restart, RunInput)>> {
+fn collect(options: &RunOptions) -> Result<Option<(Vec<Job>, Restart, RunInput)>> {
     let is_simulated = options.is_simulated();
     let mut restart = Restart::Never;
-    let (mut inputs, from) = match &options.jobs {
+    let mut inputs = Vec::new();
+    let from = match &options.jobs {
         Source::Mix(file) => {
-            let (mix, from) = read_mix(file, is_simulated)?;
+            let text = input::read_mix(file)
+                .map_err(|error| usage(format!("{error}; as in `cosched run jobs.toml`")))?;
+            let mix = mix::parse(&text, &told(file))?;
             restart = mix.restart;
-            (mix.jobs, from)
+            inputs = mix.jobs;
+            setting::input("mix", Some((file, text.as_bytes())), is_simulated)
         }
-        Source::List(file) => read_list(file, is_simulated)?,
+        Source::List(file) => {
+            let bytes = input::read_bytes(file)
+                .map_err(|error| usage(format!("{error}; as in `cosched run -f commands.txt`")))?;
+            inputs = list::parse(&bytes, &told(file))?;
+            setting::input("list", Some((file, &bytes)), is_simulated)
+        }
         Source::Command(words, reading) => {
-            let inputs = match words.is_empty() {
-                true => Vec::new(),
-                false => input::template::parse(words, reading)?,
-            };
-            if inputs.is_empty() && !words.is_empty() {
-                return Ok(None);
+            if !words.is_empty() {
+                inputs = template::parse(words, reading)?;
+                if inputs.is_empty() {
+                    return Ok(None);
+                }
             }
-            (inputs, setting::input("command", None, is_simulated))
+            setting::input("command", None, is_simulated)
         }
     };
     if let Some(name) = &options.shell {
         let shell = Rc::new(shell::find(name)?);
         for input in &mut inputs {
-            if let Some(input::Command::Shell(line)) = &mut input.command {
+            if let Some(Command::Shell(line)) = &mut input.command {
                 line.shell = Some(shell.clone());
             }
         }
@@ -217,37 +216,15 @@ fn collect(options: &RunOptions) -> anyhow::Result<Option<(Vec<Job>, Restart, Ru
     Ok(Some((input::expand(inputs)?, restart, from)))
 }
 
-fn read_mix(file: &Path, is_simulated: bool) -> anyhow::Result<(input::mix::Mix, RunInput)> {
-    let text = input::read_mix(file).map_err(|error| {
-        usage(format!(
-            "{error}; give a mix file that is there, as in `cosched run jobs.toml` (`cosched man mix-file` explains it)"
-        ))
-    })?;
-    let from = setting::input("mix", Some((file, text.as_bytes())), is_simulated);
-    Ok((input::mix::parse(&text, &input::told(file))?, from))
-}
-
-fn read_list(file: &Path, is_simulated: bool) -> anyhow::Result<(Vec<input::JobInput>, RunInput)> {
-    let bytes = input::read_bytes(file).map_err(|error| {
-        usage(format!(
-            "{error}; give a file with a command on each line, as in `cosched run -f commands.txt`"
-        ))
-    })?;
-    let from = setting::input("list", Some((file, &bytes)), is_simulated);
-    Ok((input::list::parse(&bytes, &input::told(file))?, from))
-}
-
 /// Checks that something can carry out plans where `--actuation` asks for them.
-fn check_actuation<P: platform::Platform>(
-    options: &RunOptions,
-    platform: &P,
-) -> anyhow::Result<()> {
+fn check_actuation<P: platform::Platform>(options: &RunOptions, platform: &P) -> Result<()> {
     let view = platform.view();
-    match view.capabilities.why_missing(Capability::Plans) {
-        Some(why) if options.machine.actuation == Actuation::Plans => Err(incapable(format!(
-            "--actuation plans: nothing here can carry out plans ({why}); nothing was started; use --actuator sched-ext, \
-                 simulate the jobs (--on MACHINE), or leave it out"
-        ))),
-        _ => Ok(()),
+    if options.machine.actuation == Actuation::Plans
+        && let Some(why) = view.capabilities.why_missing(Capability::Plans)
+    {
+        return Err(incapable(format!(
+            "--actuation plans: nothing here can carry out plans ({why}); nothing was started; use --actuator sched-ext or --on MACHINE"
+        )));
     }
+    Ok(())
 }

@@ -31,25 +31,26 @@ impl FromStr for JobLimit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<JobLimit, String> {
-        let bad = |_| {
-            "expected a number of jobs, 0 for all, +N or -N for more or fewer than CPUs, or a share of the CPUs, \
-                       as in 8, +2, -1 or 50%"
-                .to_owned()
-        };
         if let Some(share) = text.strip_suffix('%') {
-            return match share.parse::<u32>().map_err(bad)? {
-                share @ 1..=1_000_000 => Ok(JobLimit::Percent(share)),
-                _ => Err("expected 1 to 1000000 per cent, as in 50%".to_owned()),
+            return match share.parse() {
+                Ok(share @ 1..=1_000_000) => Ok(JobLimit::Percent(share)),
+                _ => Err(no_job_limit()),
             };
         }
         if text.starts_with(['+', '-']) {
-            return Ok(JobLimit::Relative(text.parse().map_err(bad)?));
+            let more = text.parse().map_err(|_| no_job_limit())?;
+            return Ok(JobLimit::Relative(more));
         }
-        Ok(match text.parse().map_err(bad)? {
-            0 => JobLimit::All,
-            n => JobLimit::Count(n),
-        })
+        match text.parse() {
+            Ok(0) => Ok(JobLimit::All),
+            Ok(n) => Ok(JobLimit::Count(n)),
+            Err(_) => Err(no_job_limit()),
+        }
     }
+}
+
+fn no_job_limit() -> String {
+    "expected a number of jobs, 0 for all, +N or -N from the CPUs, or a share of them, as in 8, +2, -1 or 50%".to_owned()
 }
 
 /// The load average above which no further job is started.
@@ -75,14 +76,11 @@ impl FromStr for LoadLimit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<LoadLimit, String> {
-        let (number, is_share) = text
-            .strip_suffix('%')
-            .map_or((text, false), |share| (share, true));
-        match number.parse::<f64>() {
-            Ok(number) if number > 0.0 && number < 1e6 => Ok(if is_share {
-                LoadLimit::Percent(number)
-            } else {
-                LoadLimit::Count(number)
+        let share = text.strip_suffix('%');
+        match share.unwrap_or(text).parse() {
+            Ok(number) if number > 0.0 && number < 1e6 => Ok(match share {
+                Some(_) => LoadLimit::Percent(number),
+                None => LoadLimit::Count(number),
             }),
             _ => Err(
                 "expected a load average above zero, or a share of the CPUs, as in 4 or 80%"

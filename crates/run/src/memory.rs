@@ -50,9 +50,7 @@ impl Known {
             identity,
             ..
         } = &self.key;
-        [folder, given, identity]
-            .map(|part| part.to_string())
-            .join(" ")
+        format!("{folder} {given} {identity}")
     }
 
     /// Lets a task begin with what is known of it.
@@ -73,16 +71,14 @@ impl Memory {
             ..Memory::default()
         };
         let mut warning = None;
-        let looked = memory.path.as_deref().map(|path| recalled(path, &keys));
-        let recalled = match looked {
-            None => Vec::new(),
-            Some(Ok(recalled)) => recalled,
-            Some(Err(error)) => {
-                warning = Some(memory.problem(&error, false));
-                Vec::new()
+        let mut found = Vec::new();
+        if let Some(path) = &memory.path {
+            match recalled(path, &keys) {
+                Ok(recalled) => found = recalled,
+                Err(error) => warning = Some(memory.problem(&error, false)),
             }
-        };
-        let mut recalled = recalled.into_iter();
+        }
+        let mut recalled = found.into_iter();
         let mut known = Vec::new();
         for key in keys {
             let recalled = recalled.next().unwrap_or_default();
@@ -103,47 +99,44 @@ impl Memory {
 
     /// A job has ended.
     pub(crate) fn ended(&mut self, known: &Known, result: &TaskResult) {
+        let Some(exit) = &result.exit else {
+            return;
+        };
         // What we ended ourselves, and what never began, tells nothing of the command.
-        if self.path.is_none()
-            || result.told_to_end
-            || matches!(result.exit, Some(Exit::NotStarted(_)) | None)
-        {
+        if self.path.is_none() || result.told_to_end || matches!(exit, Exit::NotStarted(_)) {
             return;
         }
-        let at = SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .map_or(0, |since| since.as_millis() as u64);
-        let is_whole = result.exit.as_ref().is_some_and(Exit::ok) && !result.timed_out;
-        let run = run(result, at).filter(|_| is_whole);
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let at = since.map_or(0, |since| since.as_millis() as u64);
+        let is_whole = exit.ok() && !result.timed_out;
         let is_short = result.ran.as_s() < SHORT_S;
-        let expects = known
-            .recalled
-            .expected
-            .filter(|expected| expected.from != ExpectedFrom::Program);
-        let is_known = expects.is_some_and(|expected| expected.time.as_s() >= SHORT_S);
-        let is_own = is_known || !is_short;
+        let expects_longer = known.recalled.expected.is_some_and(|expected| {
+            expected.from != ExpectedFrom::Program && expected.time.as_s() >= SHORT_S
+        });
+        let is_own = expects_longer || !is_short;
         let key = if is_own {
             known.key.clone()
         } else {
             known.key.of_program()
         };
-        // What one command asks for tells nothing of the others with its program.
-        let learnt = result.learnt.clone().filter(|_| is_whole && is_own);
-        let mut exit = result
-            .exit
-            .as_ref()
-            .map(ToString::to_string)
-            .unwrap_or_default();
-        if result.timed_out {
-            exit.push_str(" (ran out of its time)");
-        }
-        self.noted.push(Ended {
+        let mut ended = Ended {
             key,
             at,
-            exit,
-            run,
-            learnt,
-        });
+            exit: exit.to_string(),
+            run: None,
+            learnt: None,
+        };
+        if result.timed_out {
+            ended.exit.push_str(" (ran out of its time)");
+        }
+        if is_whole {
+            ended.run = run(result, at);
+        }
+        // What one command asks for tells nothing of the others with its program.
+        if is_whole && is_own {
+            ended.learnt.clone_from(&result.learnt);
+        }
+        self.noted.push(ended);
     }
 
     /// Writes what was noted, if it is time. Jobs run meanwhile, so nobody is waited for.
@@ -179,8 +172,10 @@ impl Memory {
 
 /// What the file tells of each of these commands; nothing if there is no file.
 fn recalled(path: &Path, keys: &[Option<Key>]) -> Result<Vec<Recalled>, Error> {
-    Store::open_existing(path, Patience::Some)?
-        .map_or_else(|| Ok(Vec::new()), |store| store.recall(keys))
+    match Store::open_existing(path, Patience::Some)? {
+        Some(store) => store.recall(keys),
+        None => Ok(Vec::new()),
+    }
 }
 
 /// What a run of a job was like.

@@ -7,10 +7,12 @@ use crate::exit::{Exit, Failure, usage};
 use crate::input::told;
 use crate::stderr;
 use crate::whole_file::{is_descriptor, resolve_links};
+use anyhow::Result;
 use cosched_linux::{Interrupt, Interrupts, same_open_file};
 use rustix::fs::{FlockOperation, OFlags, fcntl_getfl, fcntl_setfl, flock};
 use rustix::io::Errno;
 use std::cell::RefCell;
+use std::fmt::Display;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -46,7 +48,7 @@ impl AllNamed {
     ///
     /// # Errors
     /// They can't be used as they are. Nothing has been made.
-    pub(crate) fn check(options: &RunOptions) -> anyhow::Result<AllNamed> {
+    pub(crate) fn check(options: &RunOptions) -> Result<AllNamed> {
         let output = &options.output;
         let all = AllNamed {
             record: Named::resolve_given("--record", output.record.as_deref())?,
@@ -71,35 +73,34 @@ impl AllNamed {
     ///
     /// # Errors
     /// One of them is such a file, by whichever name.
-    pub(crate) fn check_inputs<I: Iterator<Item = PathBuf>>(
-        &self,
-        inputs: impl FnOnce() -> I,
-    ) -> anyhow::Result<()> {
+    pub(crate) fn check_inputs(&self, inputs: impl FnOnce() -> Vec<PathBuf>) -> Result<()> {
         let mut written = Vec::new();
         for named in self.iter() {
-            let beside = named.beside().map(|(_, path)| path);
-            let files = beside.into_iter().chain([named.path.clone()]);
-            written.extend(files.filter_map(|file| Some((named, id_of_file(&file)?))));
+            let mut ids = vec![id_of_file(&named.path)];
+            if let Some((_, path)) = named.beside() {
+                ids.push(id_of_file(&path));
+            }
+            written.extend(ids.into_iter().flatten().map(|id| (named, id)));
         }
         if written.is_empty() {
             return Ok(());
         }
-        for input in inputs().filter_map(|input| id_of_file(&input)) {
+        for input in inputs().iter().filter_map(|input| id_of_file(input)) {
             if let Some((named, _)) = written.iter().find(|(_, id)| *id == input) {
-                let why = "this run reads this file, which would be overwritten; choose another";
-                return Err(named.fail(&io::Error::other(why)));
+                return Err(named.fail("this run reads this file, which would be overwritten"));
             }
         }
         Ok(())
     }
 
-    fn check_apart(&self) -> anyhow::Result<()> {
-        let all = self.written();
-        for (ix, (option, path)) in all.iter().enumerate() {
-            if let Some((other, _)) = all[..ix].iter().find(|(_, earlier)| earlier == path) {
-                let why = io::Error::other(format!("{other} is the same file; choose another"));
-                return Err(fail(option, path, &why));
+    fn check_apart(&self) -> Result<()> {
+        let mut seen: Vec<Written> = Vec::new();
+        for one in self.written() {
+            if let Some(other) = seen.iter().find(|other| other.place == one.place) {
+                let why = format!("{} is the same file; choose another", other.option);
+                return Err(fail(one.option, &one.place, why));
             }
+            seen.push(one);
         }
         Ok(())
     }
@@ -108,46 +109,62 @@ impl AllNamed {
     ///
     /// # Errors
     /// One of them is such a file.
-    pub(crate) fn check_logs(&self, logs: &Path, names: &[String]) -> anyhow::Result<()> {
+    pub(crate) fn check_logs(&self, logs: &Path, names: &[String]) -> Result<()> {
         let logs = resolve_links(logs).unwrap_or_else(|_| logs.to_owned());
-        for (option, path) in &self.written() {
-            let name = path.strip_prefix(&logs).ok().and_then(Path::to_str);
-            if let Some(name) = name.filter(|name| names.iter().any(|one| one == name)) {
-                let why = io::Error::other(format!(
-                    "the run writes {name} in its log folder, too; choose another"
-                ));
-                return Err(fail(option, path, &why));
+        for Written { option, place } in self.written() {
+            let Ok(name) = place.strip_prefix(&logs) else {
+                continue;
+            };
+            if names.iter().any(|one| Path::new(one) == name) {
+                let name = told(name);
+                let why = format!("the run writes {name} in its log folder, too; choose another");
+                return Err(fail(option, &place, why));
             }
         }
         Ok(())
     }
 
-    /// What is written, and where its links lead.
-    fn written(&self) -> Vec<(&'static str, PathBuf)> {
+    /// What is written.
+    fn written(&self) -> Vec<Written> {
         let mut all = Vec::new();
         for named in self.iter().filter(|named| !named.is_special()) {
-            all.push((named.option, named.place.clone()));
-            if let Some((what, path)) = named.beside() {
-                all.push((what, resolve_links(&path).unwrap_or(path)));
+            all.push(Written {
+                option: named.option,
+                place: named.place.clone(),
+            });
+            if let Some((option, path)) = named.beside() {
+                let place = resolve_links(&path).unwrap_or(path);
+                all.push(Written { option, place });
             }
         }
         all
     }
 }
 
+/// A file that the run writes.
+struct Written {
+    option: &'static str,
+    /// Where its links lead.
+    place: PathBuf,
+}
+
 /// The device and inode of a regular file.
 fn id_of_file(path: &Path) -> Option<(u64, u64)> {
-    let meta = path.metadata().ok().filter(Metadata::is_file)?;
-    Some((meta.dev(), meta.ino()))
+    let meta = path.metadata().ok()?;
+    meta.is_file().then(|| id_of(&meta))
+}
+
+fn id_of(meta: &Metadata) -> (u64, u64) {
+    (meta.dev(), meta.ino())
 }
 
 impl Named {
-    fn resolve_given(option: &'static str, path: Option<&Path>) -> anyhow::Result<Option<Named>> {
+    fn resolve_given(option: &'static str, path: Option<&Path>) -> Result<Option<Named>> {
         path.map(|path| Named::resolve(option, path)).transpose()
     }
 
-    fn resolve(option: &'static str, path: &Path) -> anyhow::Result<Named> {
-        let place = resolve_links(path).map_err(|error| fail(option, path, &error))?;
+    fn resolve(option: &'static str, path: &Path) -> Result<Named> {
+        let place = resolve_links(path).map_err(|error| fail(option, path, error))?;
         Ok(Named {
             option,
             path: path.to_owned(),
@@ -163,22 +180,24 @@ impl Named {
     /// The file that is written beside it, and what that is.
     fn beside(&self) -> Option<(&'static str, PathBuf)> {
         match self.option {
-            "--record" if !self.is_special() => Some(("the series beside --record", self.series())),
+            "--record" if self.is_special() => None,
+            "--record" => Some(("the series beside --record", self.series())),
             "--joblog" => {
-                runs::beside(&self.path).map(|path| ("the list of runs beside --joblog", path))
+                let runs = runs::beside(&self.path)?;
+                Some(("the list of runs beside --joblog", runs))
             }
             _ => None,
         }
     }
 
-    fn check_beside(&self) -> anyhow::Result<()> {
-        match self.beside() {
-            Some((_, path)) if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) => {
-                let why = "it lies beside the file, and is not a regular file; remove it first";
-                Err(fail(self.option, &path, &io::Error::other(why)))
-            }
-            _ => Ok(()),
+    fn check_beside(&self) -> Result<()> {
+        if let Some((_, path)) = self.beside()
+            && path.symlink_metadata().is_ok_and(|meta| !meta.is_file())
+        {
+            let why = "it lies beside the file, and is not a regular file; remove it first";
+            return Err(fail(self.option, &path, why));
         }
+        Ok(())
     }
 
     /// The series beside a record.
@@ -186,60 +205,62 @@ impl Named {
         self.path.with_extension("series.jsonl")
     }
 
-    pub(crate) fn fail(&self, error: &io::Error) -> anyhow::Error {
-        fail(self.option, &self.path, error)
+    pub(crate) fn fail(&self, why: impl Display) -> anyhow::Error {
+        fail(self.option, &self.path, why)
+    }
+
+    /// Adds the option and the file's name to an error.
+    pub(crate) fn with_name<T, E: Display>(&self, done: Result<T, E>) -> Result<T> {
+        done.map_err(|error| self.fail(error))
     }
 
     /// Opens the file for writing at its end, and makes it if it is not there. With `reads`, a regular file can be read, too.
     ///
     /// # Errors
     /// The file can't be opened, or a signal comes while a pipe has no reader.
-    pub(crate) fn open(&self, reads: bool, waiting: &Waiting) -> anyhow::Result<File> {
+    pub(crate) fn open(&self, reads: bool, waiting: &Waiting) -> Result<File> {
         if let Some(number) = self.descriptor()
             && self.place.is_file()
         {
-            return open_descriptor(number).map_err(|error| self.fail(&error));
+            return self.with_name(same_descriptor(number));
         }
+        let is_descriptor = is_descriptor(&self.place);
         let mut how = OpenOptions::new();
-        let is_pipe = self
-            .place
-            .metadata()
-            .is_ok_and(|meta| meta.file_type().is_fifo());
+        let metadata = self.place.metadata();
+        let is_pipe = metadata.is_ok_and(|meta| meta.file_type().is_fifo());
         // A pipe that is open for reading as well has a reader always.
         how.write(true).read(reads && !is_pipe);
         let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-        flags.set(OFlags::NOFOLLOW, !is_descriptor(&self.place));
+        flags.set(OFlags::NOFOLLOW, !is_descriptor);
         how.custom_flags(flags.bits() as i32);
         let file = match how.clone().create_new(true).open(&self.place) {
             Ok(file) => {
                 waiting.made(&self.place);
                 file
             }
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(self.fail(&error)),
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(self.fail(error)),
             Err(_) if is_pipe => self.await_reader(&how, waiting)?,
-            Err(_) => how.open(&self.place).map_err(|error| self.fail(&error))?,
+            Err(_) => self.with_name(how.open(&self.place))?,
         };
         // From now on it blocks. A second run may write to it, too.
-        fcntl_setfl(&file, OFlags::APPEND).map_err(|error| self.fail(&error.into()))?;
+        self.with_name(fcntl_setfl(&file, OFlags::APPEND))?;
         Ok(file)
     }
 
     /// Opens a pipe as soon as it has a reader.
-    fn await_reader(&self, how: &OpenOptions, waiting: &Waiting) -> anyhow::Result<File> {
+    fn await_reader(&self, how: &OpenOptions, waiting: &Waiting) -> Result<File> {
         let no_reader = Some(Errno::NXIO.raw_os_error());
         let mut tries = 0;
         loop {
             match how.open(&self.place) {
                 Err(error) if error.raw_os_error() == no_reader => {}
-                opened => return opened.map_err(|error| self.fail(&error)),
+                opened => return self.with_name(opened),
             }
             tries += 1;
             if tries == TRIES_BEFORE_MESSAGE {
-                let path = told(&self.path);
-                waiting.say(&format!(
-                    "waiting until somebody reads {} {path}",
-                    self.option
-                ));
+                let Named { option, path, .. } = self;
+                let path = told(path);
+                waiting.say(&format!("waiting until somebody reads {option} {path}"));
             }
             waiting.sleep()?;
         }
@@ -256,7 +277,7 @@ impl Named {
     ///
     /// # Errors
     /// Another run has it, or has removed it.
-    pub(crate) fn claim(&self, file: &File, waiting: &Waiting) -> anyhow::Result<()> {
+    pub(crate) fn claim(&self, file: &File, waiting: &Waiting) -> Result<()> {
         if self.is_special() {
             return Ok(());
         }
@@ -267,33 +288,31 @@ impl Named {
             waiting.not_made(&self.place);
             tries += 1;
             if tries > TRIES_TO_LOCK {
-                let why = "another run still goes on and writes to it; wait for its end, or choose another file";
-                return Err(self.fail(&io::Error::other(why)));
+                return Err(self.fail("another run still goes on and writes to it"));
             }
             waiting.sleep()?;
         }
-        let opened = file.metadata().map_err(|error| self.fail(&error))?;
-        if id_of_file(&self.place) == Some((opened.dev(), opened.ino())) {
+        let opened = id_of(&self.with_name(file.metadata())?);
+        if id_of_file(&self.place) == Some(opened) {
             return Ok(());
         }
-        let why = "it was removed or replaced just now; try again";
-        Err(self.fail(&io::Error::other(why)))
+        Err(self.fail("it was removed or replaced just now; try again"))
     }
 
     /// Empties the file, unless it is a pipe, a device or a descriptor.
     ///
     /// # Errors
     /// An error of the system.
-    pub(crate) fn empty(&self, file: &File) -> anyhow::Result<()> {
+    pub(crate) fn empty(&self, file: &File) -> Result<()> {
         if self.is_special() {
             return Ok(());
         }
-        file.set_len(0).map_err(|error| self.fail(&error))
+        self.with_name(file.set_len(0))
     }
 }
 
 /// Duplicates a descriptor of this process, which shares its position in the file.
-fn open_descriptor(number: i32) -> io::Result<File> {
+fn same_descriptor(number: i32) -> io::Result<File> {
     let file = File::from(same_open_file(number)?);
     if fcntl_getfl(&file)? & OFlags::RWMODE == OFlags::RDONLY {
         return Err(io::Error::other("it is not open for writing"));
@@ -301,11 +320,9 @@ fn open_descriptor(number: i32) -> io::Result<File> {
     Ok(file)
 }
 
-fn fail(option: &str, path: &Path, error: &io::Error) -> anyhow::Error {
-    usage(format!(
-        "{option} {}: {error}; nothing was started",
-        told(path)
-    ))
+fn fail(option: &str, path: &Path, why: impl Display) -> anyhow::Error {
+    let path = told(path);
+    usage(format!("{option} {path}: {why}; nothing was started"))
 }
 
 /// Holds signals back while files are opened, to remove new files if one ends the run.
@@ -349,7 +366,7 @@ impl Waiting {
     ///
     /// # Errors
     /// One of them ends the run.
-    pub(crate) fn look(&self) -> anyhow::Result<()> {
+    pub(crate) fn look(&self) -> Result<()> {
         while let Some(interrupt) = self.interrupts.next_signal() {
             if let Interrupt::End(signal) = interrupt {
                 let message = format!("signal {signal} came before anything was started");
@@ -360,7 +377,7 @@ impl Waiting {
         Ok(())
     }
 
-    fn sleep(&self) -> anyhow::Result<()> {
+    fn sleep(&self) -> Result<()> {
         self.look()?;
         std::thread::sleep(RETRY);
         Ok(())

@@ -9,6 +9,7 @@ use super::resume::{Resumed, Seen};
 use super::setting;
 use crate::exit::{incapable, usage};
 use crate::input::{Command, Job, absolute, told};
+use anyhow::Result;
 use cosched_core::{
     Absence, Capabilities, Capability, Counter, Importance, Nanos, RunConfig, SoloProfile, TaskSpec,
 };
@@ -30,6 +31,8 @@ pub(crate) struct Plan<P: Platform> {
     /// The jobs in the platform's own form.
     pub(crate) tasks: Vec<P::Job>,
     pub(crate) specs: Vec<TaskSpec>,
+    /// What is known about the jobs before the run.
+    pub(crate) infos: Vec<JobInfo>,
     /// What is known of each job from earlier runs; `None` where nothing is kept of it.
     pub(crate) known: Vec<Option<Known>>,
     /// Takes what is to be kept of them.
@@ -64,7 +67,7 @@ pub(crate) struct SoloWish {
 impl SoloWish {
     /// The sources that the command line asks for, for a run on `machine`. With `by_default` jobs run alone first even if
     /// it asks for nothing.
-    fn new(given: &SoloSource, by_default: bool, machine: &str) -> anyhow::Result<SoloWish> {
+    fn new(given: &SoloSource, by_default: bool, machine: &str) -> Result<SoloWish> {
         let is_measured = matches!(given, SoloSource::Measured | SoloSource::OnlyMeasured);
         let alone = by_default || is_measured;
         let SoloSource::File(name) = given else {
@@ -78,11 +81,9 @@ impl SoloWish {
             .map_err(|problem| usage(format!("--solo {}: {problem}", told(name))))?;
         let mut warnings = Vec::new();
         if known.disturbed {
-            let why =
-                "others used the CPUs, or heat slowed them down, when the --solo file was made";
-            warnings.push(RunWarning::SoloDisturbed {
-                why: why.to_owned(),
-            });
+            let why = "others used the CPUs, or heat slowed them, when the --solo file was made";
+            let why = why.to_owned();
+            warnings.push(RunWarning::SoloDisturbed { why });
         }
         if known.machine != machine {
             warnings.push(RunWarning::SoloOtherMachine {
@@ -102,33 +103,32 @@ impl SoloWish {
     /// profiles will supply them; whether they do so for every job is checked later.
     fn capabilities(&self, capabilities: &mut Capabilities) {
         // A backend knows nothing about earlier runs.
-        capabilities
-            .missing
+        let missing = &mut capabilities.missing;
+        missing
             .entry(Capability::SoloTrace)
             .or_insert(Absence::NoSoloTrace);
         let is_profiled = self.known.as_ref().is_some_and(SoloFile::has_counters);
-        for (capability, counted) in [
-            (
-                Capability::SoloBandwidth,
-                Capability::Counter(Counter::MmReads),
-            ),
-            (Capability::SoloTrace, Capability::Ipc),
-        ] {
-            match capabilities.why_missing(counted) {
-                _ if is_profiled => {
-                    capabilities.missing.remove(&capability);
-                }
-                None if self.alone => {
-                    capabilities.missing.remove(&capability);
-                }
-                Some(why) if self.alone => {
-                    capabilities.missing.insert(capability, why);
-                }
-                _ => {}
+        for (solo, counted) in SOLO_CAPABILITIES {
+            let lack = missing.get(&counted).copied();
+            if is_profiled || self.alone && lack.is_none() {
+                missing.remove(&solo);
+            } else if self.alone
+                && let Some(why) = lack
+            {
+                missing.insert(solo, why);
             }
         }
     }
 }
+
+/// What is measured alone, and what must be counted for it.
+const SOLO_CAPABILITIES: [(Capability, Capability); 2] = [
+    (
+        Capability::SoloBandwidth,
+        Capability::Counter(Counter::MmReads),
+    ),
+    (Capability::SoloTrace, Capability::Ipc),
+];
 
 /// Parses solo profiles, or a record for the solo times that it has.
 fn read_solo(text: &str) -> Result<SoloFile, String> {
@@ -145,41 +145,37 @@ fn read_solo(text: &str) -> Result<SoloFile, String> {
     };
     let known = known.map_err(|error| error.to_string())?;
     if known.jobs.is_empty() {
-        return Err(
-            "it has no solo time; make one with `cosched run --solo measure`, or by running the jobs with `--policy fifo \
-             --jobs 1`"
-                .to_owned(),
-        );
+        return Err("it has no solo time; make one with `cosched run --solo measure`".to_owned());
     }
     Ok(known)
 }
 
 /// Checks that the solo profile of each job has what the policy needs.
-pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> anyhow::Result<()> {
+pub(crate) fn require_solo(choice: &Choice, specs: &[TaskSpec]) -> Result<()> {
     for need in (choice.entry.needs)(&choice.params) {
-        let lacks = |spec: &&TaskSpec| match need.capability {
-            Capability::SoloBandwidth => spec.solo.mm_reads.is_none(),
-            Capability::SoloTrace => spec.solo.trace.is_none(),
-            _ => false,
-        };
-        let lacking: Vec<&str> = specs
-            .iter()
-            .filter(lacks)
-            .map(|spec| spec.name.as_str())
-            .collect();
+        let mut lacking = Vec::new();
+        for spec in specs {
+            let has = match need.capability {
+                Capability::SoloBandwidth => spec.solo.mm_reads.is_some(),
+                Capability::SoloTrace => spec.solo.trace.is_some(),
+                _ => true,
+            };
+            if !has {
+                lacking.push(spec.name.as_str());
+            }
+        }
         if need.importance == Importance::Required && !lacking.is_empty() {
-            let shown = lacking[..lacking.len().min(5)].join(", ");
-            let more = if lacking.len() > 5 {
-                format!(" and {} more", lacking.len() - 5)
-            } else {
-                String::new()
+            let policy = choice.entry.name;
+            let need = need.capability.text();
+            let more = lacking.len().saturating_sub(5);
+            lacking.truncate(5);
+            let jobs = lacking.join(", ");
+            let more = match more {
+                0 => String::new(),
+                more => format!(" and {more} more"),
             };
             return Err(incapable(format!(
-                "policy {} needs the {}, and {shown}{more} {} none; make them with `cosched run --solo measure`, or give a \
-                 solo-profiles.json of an earlier run, as in --solo cosched-logs/RUN/solo-profiles.json",
-                choice.entry.name,
-                need.capability.text(),
-                if lacking.len() == 1 { "has" } else { "have" }
+                "policy {policy} needs the {need}, which is missing for {jobs}{more}; give --solo measure"
             )));
         }
     }
@@ -192,7 +188,7 @@ pub(crate) fn policy<P: Platform>(
     options: &RunOptions,
     platform: &P,
     crowded: bool,
-) -> anyhow::Result<(SoloWish, Capabilities, Choice)> {
+) -> Result<(SoloWish, Capabilities, Choice)> {
     let view = platform.view();
     let solo = SoloWish::new(&options.solo, P::SOLO_BY_DEFAULT, &view.machine.name)?;
     let mut capabilities = view.capabilities.clone();
@@ -207,7 +203,7 @@ impl<P: Platform> Plan<P> {
         platform: &P,
         resumed: Resumed,
         input: RunInput,
-    ) -> anyhow::Result<Plan<P>> {
+    ) -> Result<Plan<P>> {
         let Resumed {
             left: jobs,
             earlier,
@@ -242,7 +238,17 @@ impl<P: Platform> Plan<P> {
         let (memory, known, no_history) = Memory::recall(options.history.clone(), keys);
         warnings.extend(no_history);
         for (spec, known) in specs.iter_mut().zip(&known) {
-            known.iter().for_each(|known| known.tell(spec));
+            if let Some(known) = known {
+                known.tell(spec);
+            }
+        }
+        let mut infos = Vec::new();
+        for ((seq, job), spec) in jobs.iter().zip(&specs) {
+            let mut info = info_of::<P>(*seq, job, spec);
+            if options.output.keeps_logs() {
+                note_files::<P>(&mut info, &logs);
+            }
+            infos.push(info);
         }
         let config = config(options, &choice, cpus, jobs.len());
         Ok(Plan {
@@ -252,6 +258,7 @@ impl<P: Platform> Plan<P> {
             jobs,
             tasks,
             specs,
+            infos,
             known,
             memory,
             logs,
@@ -263,23 +270,10 @@ impl<P: Platform> Plan<P> {
             files,
         })
     }
-
-    /// What is known about the jobs before the run; with `has_logs` also the files of their output.
-    pub(crate) fn infos(&self, has_logs: bool) -> Vec<JobInfo> {
-        let mut infos = Vec::new();
-        for ((seq, job), spec) in self.jobs.iter().zip(&self.specs) {
-            let mut info = info_of::<P>(*seq, job, spec);
-            if has_logs {
-                note_files::<P>(&mut info, &self.logs);
-            }
-            infos.push(info);
-        }
-        infos
-    }
 }
 
 /// The jobs as tasks of the loop.
-fn specs(options: &RunOptions, view: &View, jobs: &[(u64, Job)]) -> anyhow::Result<Vec<TaskSpec>> {
+fn specs(options: &RunOptions, view: &View, jobs: &[(u64, Job)]) -> Result<Vec<TaskSpec>> {
     let cpus = view.machine.all_cpus();
     let per_job = options.machine.cpus_per_job;
     let mut specs = Vec::new();
@@ -324,7 +318,7 @@ fn config(options: &RunOptions, choice: &Choice, cpus: usize, jobs: usize) -> Ru
 }
 
 /// The absolute path of the run's log folder.
-fn log_folder(options: &RunOptions) -> anyhow::Result<PathBuf> {
+fn log_folder(options: &RunOptions) -> Result<PathBuf> {
     let stamp = stamp();
     let logs = match &options.output.logs {
         Logs::At(folder) => folder.clone(),
@@ -357,25 +351,23 @@ pub(crate) fn note_files<P: Platform>(info: &mut JobInfo, folder: &Path) {
 const DEFAULT_LOGS: &str = "cosched-logs";
 
 /// The temporary directory. It is not made if it is missing.
-fn temporary() -> anyhow::Result<PathBuf> {
+fn temporary() -> Result<PathBuf> {
     let folder = std::env::temp_dir();
     if folder.is_dir() {
         return Ok(folder);
     }
+    let folder = told(&folder);
     Err(usage(format!(
-        "--no-logs: the temporary directory {} does not exist; nothing was started; make it, or set TMPDIR to another",
-        told(&folder)
+        "--no-logs: the temporary directory {folder} does not exist; nothing was started; set TMPDIR to another"
     )))
 }
 
 /// A name for a new folder that no other process uses: the time (UTC) and the number of the process.
 pub fn stamp() -> String {
-    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-    let digits: String = now
-        .chars()
-        .filter(|c| c.is_ascii_digit() || *c == 'T')
-        .collect();
-    format!("{}-{}", digits.replace('T', "-"), std::process::id())
+    let now = humantime::format_rfc3339_seconds(SystemTime::now());
+    let digits = now.to_string().replace(['-', ':', 'Z'], "");
+    let time = digits.replace('T', "-");
+    format!("{time}-{}", std::process::id())
 }
 
 #[cfg(test)]
@@ -413,14 +405,14 @@ mod tests {
             .expect_err("job-5 lacks it")
             .to_string();
         assert!(
-            error.contains("solo trace of each job, and job-5 has none"),
+            error.contains("solo trace of each job, which is missing for job-5;"),
             "{error}"
         );
         specs.iter_mut().for_each(|spec| spec.solo.trace = None);
         let error = require_solo(&choice("oracle"), &specs)
             .expect_err("all lack it")
             .to_string();
-        assert!(error.contains("job-4 and 3 more have none"), "{error}");
+        assert!(error.contains("job-4 and 3 more;"), "{error}");
         // Another policy needs no trace.
         assert!(require_solo(&choice("perf-fair"), &specs).is_ok());
     }

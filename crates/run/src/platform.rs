@@ -6,6 +6,7 @@ use super::options::RunOptions;
 use super::screen::Screen;
 use crate::exit::Failure;
 use crate::input::Job;
+use anyhow::Result;
 use cosched_core::{Absence, Backend, Capabilities, Machine, Nanos, SoloProfile};
 use cosched_linux::Requests;
 use cosched_memory::Key;
@@ -85,6 +86,16 @@ pub(crate) enum KernelPart {
     },
 }
 
+impl KernelPart {
+    /// Whether it measures the demands of jobs.
+    pub(crate) fn measures(self) -> bool {
+        match self {
+            KernelPart::Efs { lines_per_us, .. } => lines_per_us.is_some(),
+            KernelPart::None | KernelPart::Plans => false,
+        }
+    }
+}
+
 /// A machine on which jobs can run.
 pub(crate) trait Platform {
     /// A job in the platform's own form.
@@ -109,14 +120,14 @@ pub(crate) trait Platform {
     ///
     /// # Errors
     /// The user interrupted it.
-    fn prepare(&self) -> anyhow::Result<()>;
+    fn prepare(&self) -> Result<()>;
 
     /// Makes the platform's own form of a job, and checks it as far as possible before anything is started. The job's
     /// output goes to files in `logs`.
     ///
     /// # Errors
     /// The job can't run here.
-    fn job(&self, job: &Job, logs: &Path) -> anyhow::Result<Self::Job>;
+    fn job(&self, job: &Job, logs: &Path) -> Result<Self::Job>;
 
     /// The files that the jobs read, as far as that is known: programs, and what they have as standard input. Of a
     /// simulation, the machine and the programs. Paths that do not exist may be among them.
@@ -148,14 +159,14 @@ pub(crate) trait Platform {
         jobs: Vec<Self::Job>,
         screen: &Screen,
         requests: Option<Requests>,
-    ) -> anyhow::Result<Self::Backend>;
+    ) -> Result<Self::Backend>;
 
     /// What has to be done to learn how each job does alone. With `trace_step` solo traces are made as well, with one
     /// point for each interval of this length.
     ///
     /// # Errors
     /// The platform could not make the solo profiles, or the user interrupted it.
-    fn solo_work(&self, trace_step: Option<Nanos>) -> anyhow::Result<SoloWork>;
+    fn solo_work(&self, trace_step: Option<Nanos>) -> Result<SoloWork>;
 
     /// An error of its backend, worded for the user.
     fn failure(error: <Self::Backend as Backend>::Error) -> anyhow::Error;

@@ -3,13 +3,17 @@
 use super::options::RunOptions;
 use crate::exit::{incapable, usage};
 use crate::input::near::unknown;
-use crate::input::{spec, told};
+use crate::input::{read_spec, spec, told};
+use anyhow::Result;
 use cosched_core::{
-    Capabilities, Capability, Importance, POLICIES, ParamError, ParamKind, Params, PolicyEntry,
-    Shortfall, auto_policy, find_policy,
+    Capabilities, Importance, POLICIES, ParamError, ParamKind, Params, PolicyEntry, Shortfall,
+    auto_policy, find_policy,
 };
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
+use strum::IntoStaticStr;
 
 /// The policy of a run.
 pub(crate) struct Choice {
@@ -24,8 +28,9 @@ pub(crate) struct Choice {
 }
 
 /// Where a parameter's value comes from. A later variant overrides an earlier one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[derive(Clone, Copy, Serialize, IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub(crate) enum Origin {
     /// The simulated machine's file.
     Machine,
@@ -36,15 +41,6 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// The word for it in the run record.
-    pub(crate) fn code(self) -> &'static str {
-        match self {
-            Origin::Machine => "machine",
-            Origin::Profile => "profile",
-            Origin::Param => "param",
-        }
-    }
-
     /// The origin in words, for `--dry-run`.
     pub(crate) fn text(self) -> &'static str {
         match self {
@@ -55,6 +51,24 @@ impl Origin {
     }
 }
 
+/// Values of parameters. A later one overrides an earlier one.
+#[derive(Default)]
+struct Settings {
+    values: Vec<(String, String)>,
+    origins: BTreeMap<String, Origin>,
+}
+
+impl Settings {
+    fn set(&mut self, name: &str, value: &str, origin: Origin) {
+        self.values.push((name.to_owned(), value.to_owned()));
+        self.origins.insert(name.to_owned(), origin);
+    }
+}
+
+fn has_param(entry: &PolicyEntry, name: &str) -> bool {
+    entry.params.iter().any(|spec| spec.name == name)
+}
+
 /// Chooses the policy by its name, sets its parameters, and checks its needs against what the machine can do. `machine`
 /// has the parameters that belong to the machine, including those of other policies; they have been checked. `crowd` says
 /// that the user wants more jobs at once than there are CPUs.
@@ -63,7 +77,7 @@ pub(crate) fn choose(
     capabilities: &Capabilities,
     machine: &[(String, String)],
     crowd: bool,
-) -> anyhow::Result<Choice> {
+) -> Result<Choice> {
     let entry = match options.policy.name.as_deref() {
         None => auto_policy(capabilities, crowd),
         Some(name) => find_policy(name).ok_or_else(|| {
@@ -71,29 +85,28 @@ pub(crate) fn choose(
             usage(format!("--policy: {problem}, as in --policy fair"))
         })?,
     };
-    let has = |(name, _): &&(String, String)| entry.params.iter().any(|spec| spec.name == *name);
-    let mut settings: Vec<(String, String)> = machine.iter().filter(has).cloned().collect();
-    let mut origins = vec![Origin::Machine; settings.len()];
-    let content = options
-        .policy
-        .profile
-        .as_deref()
-        .map(crate::input::read_spec)
-        .transpose()?;
-    if let (Some(path), Some(text)) = (&options.policy.profile, &content) {
-        settings.extend(profile(path, text, entry)?);
-        origins.resize(settings.len(), Origin::Profile);
+    let given = &options.policy;
+    let mut settings = Settings::default();
+    for (name, value) in machine {
+        if has_param(entry, name) {
+            settings.set(name, value, Origin::Machine);
+        }
     }
-    once_each(&options.policy.params)?;
-    settings.extend(options.policy.params.iter().cloned());
-    origins.resize(settings.len(), Origin::Param);
-    let params = Params::resolve(entry.name, entry.params, &settings)
+    let mut content = None;
+    if let Some(path) = &given.profile {
+        let text = read_spec(path)?;
+        for (name, value) in profile(path, &text, entry)? {
+            settings.set(&name, &value, Origin::Profile);
+        }
+        content = Some(text);
+    }
+    once_each(&given.params)?;
+    for (name, value) in &given.params {
+        settings.set(name, value, Origin::Param);
+    }
+    let Settings { values, origins } = settings;
+    let params = Params::resolve(entry.name, entry.params, &values)
         .map_err(|error| refused(&error, entry))?;
-    let origins = settings
-        .into_iter()
-        .map(|(name, _)| name)
-        .zip(origins)
-        .collect();
     let mut shortfalls = Vec::new();
     for shortfall in entry.shortfalls(&params, capabilities) {
         match shortfall.importance {
@@ -114,12 +127,11 @@ pub(crate) fn choose(
 }
 
 /// Refuses a parameter that is given twice: nobody means the first value, and which one counts is a guess.
-pub fn once_each(params: &[(String, String)]) -> anyhow::Result<()> {
+pub fn once_each(params: &[(String, String)]) -> Result<()> {
     for (ix, (name, value)) in params.iter().enumerate() {
         if let Some((_, first)) = params[..ix].iter().find(|(other, _)| other == name) {
             return Err(usage(format!(
-                "--param: `{name}` is given twice, as {first} and as {value}; leave one of them out, as in --param \
-                 {name}={value}"
+                "--param: `{name}` is given twice, as {first} and as {value}; leave one of them out"
             )));
         }
     }
@@ -144,60 +156,55 @@ fn refused(error: &ParamError, entry: &PolicyEntry) -> anyhow::Error {
 
 /// The error that a policy can't run without something that a machine lacks.
 pub fn unmet(entry: &PolicyEntry, shortfall: &Shortfall, machine: &str) -> anyhow::Error {
-    let hint = match spec::machine_with_core_types() {
-        Some(other) if shortfall.capability == Capability::CoreTypes => {
-            format!("; simulate the jobs on one that has several, as in --on {other}")
-        }
-        _ => String::new(),
-    };
+    let policy = entry.name;
+    let need = shortfall.capability.text();
+    let why = &shortfall.why;
     incapable(format!(
-        "policy {} needs {}, and {machine} has none: {}{hint}; `cosched list policies` shows what each policy needs",
-        entry.name,
-        shortfall.capability.text(),
-        shortfall.why
+        "policy {policy} needs {need}, and {machine} has none: {why}; see `cosched list policies`"
     ))
 }
 
 /// The settings in a machine profile for this policy. Settings for other policies are checked and left out.
-fn profile(path: &Path, text: &str, entry: &PolicyEntry) -> anyhow::Result<Vec<(String, String)>> {
-    #[derive(serde::Deserialize)]
+fn profile(path: &Path, text: &str, entry: &PolicyEntry) -> Result<Vec<(String, String)>> {
+    #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Profile {
         #[serde(default)]
         params: BTreeMap<String, toml::Spanned<toml::Value>>,
     }
     let file = told(path);
-    let line =
-        |span: std::ops::Range<usize>| text[..span.start.min(text.len())].matches('\n').count() + 1;
-    let example = "a profile looks like this: [params] with light_mm_trans_per_us = 3.5 below it";
     let parsed: Profile = toml::from_str(text).map_err(|error| {
-        let line = error.span().map_or(1, line);
-        usage(format!(
-            "{file}:{line}: {}; {example}",
-            error.message().trim()
-        ))
+        let line = line_of(text, error.span());
+        let problem = error.message().trim();
+        usage(format!("{file}:{line}: {problem}; {PROFILE_EXAMPLE}"))
     })?;
     let mut settings = Vec::new();
     for (name, value) in parsed.params {
-        let line = line(value.span());
-        let text = match value.into_inner() {
+        let line = line_of(text, Some(value.span()));
+        let value = match value.into_inner() {
             toml::Value::String(word) => word,
             other => other.to_string(),
         };
-        let owner = POLICIES
-            .iter()
-            .find(|policy| policy.params.iter().any(|spec| spec.name == name));
-        let Some(owner) = owner else {
+        let Some(owner) = POLICIES.iter().find(|policy| has_param(policy, &name)) else {
             return Err(usage(format!(
-                "{file}:{line}: no policy has a parameter `{name}`; {example}"
+                "{file}:{line}: no policy has a parameter `{name}`; {PROFILE_EXAMPLE}"
             )));
         };
-        let setting = (name.clone(), text);
+        let setting = (name, value);
         Params::resolve(owner.name, owner.params, std::slice::from_ref(&setting))
             .map_err(|error| usage(format!("{file}:{line}: {error}")))?;
-        if entry.params.iter().any(|spec| spec.name == name) {
+        if has_param(entry, &setting.0) {
             settings.push(setting);
         }
     }
     Ok(settings)
+}
+
+const PROFILE_EXAMPLE: &str =
+    "a profile looks like this: [params] with light_mm_trans_per_us = 3.5 below it";
+
+/// The line of a text on which a span begins.
+fn line_of(text: &str, span: Option<Range<usize>>) -> usize {
+    let start = span.map_or(0, |span| span.start.min(text.len()));
+    text[..start].matches('\n').count() + 1
 }

@@ -1,5 +1,7 @@
 //! Reports on a running batch: to the screen, the history, the journal of starts, and those who watch it.
 
+use super::answer::exited_ok;
+use super::console::Order;
 use super::folder::output_files;
 use super::memory::{Known, Memory};
 use super::options::OutputOptions;
@@ -49,50 +51,57 @@ impl Reporter<'_> {
                     watch.write(status, self.screen);
                 }
             }
-            Notice::Warning(warning) => self.screen.say(&format!("cosched: {}", warning.text())),
+            Notice::Warning(warning) => {
+                let text = warning.text();
+                self.screen.say(&format!("cosched: {text}"));
+            }
         }
     }
 
     fn starting(&mut self, info: Option<&JobInfo>, at: Nanos) {
         if let (Some(info), Some(began)) = (info, self.started_at) {
-            self.journal
-                .starting(info, began + Duration::from_nanos(at.0));
+            let at = began + Duration::from_nanos(at.0);
+            self.journal.starting(info, at);
             self.warn_of_journal();
         }
     }
 
     fn started(&self, task: &TaskSpec, info: Option<&JobInfo>) {
         let tag = info.and_then(|info| info.tag.as_ref());
-        let tag = tag.unwrap_or(&task.name);
-        self.screen.started(task.id.0, tag, &task.name);
+        self.screen.send(Order::Started {
+            job: task.id.0,
+            tag: tag.unwrap_or(&task.name).clone(),
+            name: task.name.clone(),
+        });
         if self.options.verbose {
-            self.screen
-                .say(&format!("{}started {}", self.mark, what(task, info)));
+            let what = what(task, info);
+            self.screen.say(&format!("{}started {what}", self.mark));
         }
     }
 
     fn retried(&self, result: &TaskResult, info: Option<&JobInfo>) {
         let task = &result.spec;
+        let job = task.id.0;
         let lengths = output_files(&self.folder, &task.name)
             .map(|file| file.metadata().map_or(0, |meta| meta.len()));
-        self.screen.started_again(task.id.0, lengths);
+        self.screen.send(Order::Again { job, lengths });
+        let mark = self.mark;
+        let what = what(task, info);
         let exit = result.exit.as_ref().map(Exit::to_string);
+        let exit = exit.unwrap_or_default();
+        let attempt = result.runs;
         self.screen.say(&format!(
-            "{}{}: {} in attempt {}; retrying",
-            self.mark,
-            what(task, info),
-            exit.unwrap_or_default(),
-            result.runs
+            "{mark}{what}: {exit} in attempt {attempt}; retrying"
         ));
     }
 
     fn ended(&self, result: &TaskResult, info: Option<&JobInfo>, progress: &LiveProgress) {
         let job = result.spec.id.0;
-        if let Some(Some(known)) = self.known.get(job as usize) {
+        if let Some(known) = &self.known[job as usize] {
             self.memory.borrow_mut().ended(known, result);
         }
-        let failed = result.timed_out || !result.exit.as_ref().is_some_and(Exit::ok);
-        self.screen.ended(job, failed);
+        let failed = result.timed_out || !exited_ok(result);
+        self.screen.send(Order::Ended { job, failed });
         let line = ended_line(progress, result, info);
         // A job that did not start cannot report that itself.
         if self.options.quiet && matches!(result.exit, Some(Exit::NotStarted(_))) {
@@ -101,8 +110,8 @@ impl Reporter<'_> {
         if failed || self.options.verbose || !self.screen.is_terminal() {
             self.screen.say(&line);
         }
-        if failed {
-            self.screen.last_error(job);
+        if failed && !self.options.quiet {
+            self.screen.send(Order::LastError { job });
         }
     }
 
@@ -112,39 +121,43 @@ impl Reporter<'_> {
         self.screen
             .sign_of_life(|| self.progress_line(progress, 200));
         let problem = self.memory.borrow_mut().pass();
-        self.warn_all(problem);
+        self.warn_of(problem);
     }
 
     /// The progress line. A simulation's also has its speed relative to real time.
     fn progress_line(&self, progress: &LiveProgress, width: usize) -> String {
-        let mut line = progress_line(progress, width);
-        let real = self.began.elapsed().as_secs_f64();
-        if progress.simulated && real > 0.0 {
-            let speed = format!(", {:.0} x real time", progress.elapsed.as_s() / real);
-            if line.chars().count() + speed.chars().count() <= width {
-                line.push_str(&speed);
-            }
+        let line = progress_line(progress, width);
+        if !progress.simulated {
+            return line;
         }
-        line
+        let real = self.began.elapsed().as_secs_f64();
+        let speed = progress.elapsed.as_s() / real;
+        let longer = format!("{line}, {speed:.0} x real time");
+        if longer.chars().count() <= width {
+            longer
+        } else {
+            line
+        }
     }
 
-    fn warn_all(&self, warnings: impl IntoIterator<Item = RunWarning>) {
-        for warning in warnings {
+    fn warn_of(&self, problem: Option<RunWarning>) {
+        if let Some(warning) = problem {
             self.screen.warn(warning);
         }
     }
 
     fn warn_of_journal(&mut self) {
         let problem = self.journal.take_warning();
-        self.warn_all(problem);
+        self.warn_of(problem);
     }
 
     /// Warns about output that was rewritten or not shown, after the last job.
     pub(super) fn leave_console(&self, specs: &[TaskSpec]) {
         let shown = self.screen.leave_console();
         for (job, file) in shown.rewritten {
+            let job = &specs[job as usize].name;
             let end = if file == 0 { "out" } else { "err" };
-            let file = format!("{}.{end}", specs[job as usize].name);
+            let file = format!("{job}.{end}");
             self.screen.warn(RunWarning::LogRewritten { file });
         }
         if let Some(why) = shown.lost {
@@ -162,5 +175,8 @@ impl Reporter<'_> {
 
 /// What a job runs, in words.
 fn what(task: &TaskSpec, info: Option<&JobInfo>) -> String {
-    info.map_or_else(|| task.name.clone(), JobInfo::what)
+    match info {
+        Some(info) => info.what(),
+        None => task.name.clone(),
+    }
 }

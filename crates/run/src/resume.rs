@@ -1,7 +1,7 @@
 //! `--resume`: the jobs that succeeded in earlier runs, with their records.
 
 use super::killed::{Before, settle};
-use super::options::RunOptions;
+use super::options::{Orphans, RunOptions};
 use super::runs::{self, JobLine};
 use crate::exit::usage;
 use crate::input::{Command, Job, told};
@@ -9,7 +9,8 @@ use cosched_report::{
     Absences, EarlierJob, Entry, Given, Job as JobRecord, JobLog, RunWarning, read_joblog,
 };
 use std::collections::{BTreeMap, VecDeque};
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{BufReader, ErrorKind};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -38,13 +39,10 @@ impl Seen {
     /// What it is now.
     pub(crate) fn now(joblog: &Path) -> Seen {
         let length = std::fs::metadata(joblog).map_or(0, |meta| meta.len());
+        let entered = runs::read(joblog).runs.into_iter();
         Seen {
             length,
-            runs: runs::read(joblog)
-                .runs
-                .into_iter()
-                .map(|run| run.run_id)
-                .collect(),
+            runs: entered.map(|run| run.run_id).collect(),
         }
     }
 }
@@ -65,30 +63,20 @@ const NO_RECORD: &str = "no record of its run was found";
 /// # Errors
 /// The job log can't be read; or as [`settle`].
 pub(crate) fn resume(options: &RunOptions, jobs: Vec<Job>) -> anyhow::Result<Resumed> {
-    let numbered = (1u64..).zip(jobs);
-    let wanted = options.resume.zip(options.output.joblog.as_deref());
-    let Some((how, path)) = wanted.filter(|(_, log)| was_begun(log)) else {
-        return Ok(Resumed {
-            left: numbered.collect(),
-            ..Resumed::default()
-        });
+    let mut resumed = Resumed::default();
+    let numbered = (1..).zip(jobs);
+    let Some((how, path)) = begun_log(options) else {
+        resumed.left = numbered.collect();
+        return Ok(resumed);
     };
-    let length = std::fs::metadata(path).map_or(0, |meta| meta.len());
+    resumed.seen = Seen::now(path);
     let log = read_log(path)?;
     let mut before = settle(options, how, path)?;
-    let runs = before.runs.iter().map(|run| run.line.run_id.clone());
-    let mut resumed = Resumed {
-        seen: Seen {
-            length,
-            runs: runs.collect(),
-        },
-        warnings: std::mem::take(&mut before.warnings),
-        ..Resumed::default()
-    };
+    resumed.warnings = std::mem::take(&mut before.warnings);
     let sought: Vec<Sought> = numbered.map(|(seq, job)| Sought::new(seq, job)).collect();
     let alike = Alike::count(&sought);
     let mut done = Done::new(&log, &before);
-    for job in sought.iter() {
+    for job in &sought {
         if let Some(known) = done.take(job, &alike) {
             resumed.earlier.push(known);
         } else {
@@ -102,18 +90,24 @@ pub(crate) fn resume(options: &RunOptions, jobs: Vec<Job>) -> anyhow::Result<Res
     Ok(resumed)
 }
 
-fn read_log(path: &Path) -> anyhow::Result<JobLog> {
-    match std::fs::File::open(path) {
-        Ok(file) => read_joblog(std::io::BufReader::new(file), &told(path))
-            .map_err(|error| usage(error.to_string())),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(JobLog::default()),
-        Err(error) => Err(usage(format!("{}: {error}", told(path)))),
-    }
+/// The job log to resume, if runs wrote to it. Where it was removed, jobs of a killed run may still be known.
+fn begun_log(options: &RunOptions) -> Option<(Orphans, &Path)> {
+    let how = options.resume?;
+    let log = options.output.joblog.as_deref()?;
+    let is_begun = log.exists() || runs::beside(log).is_some_and(|runs| runs.exists());
+    is_begun.then_some((how, log))
 }
 
-/// Whether runs wrote to a job log. Where it was removed, jobs of a killed run may still be known.
-fn was_begun(joblog: &Path) -> bool {
-    joblog.exists() || runs::beside(joblog).is_some_and(|runs| runs.exists())
+fn read_log(path: &Path) -> anyhow::Result<JobLog> {
+    let name = told(path);
+    match File::open(path) {
+        Ok(file) => {
+            let log = read_joblog(BufReader::new(file), &name);
+            log.map_err(|error| usage(error.to_string()))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(JobLog::default()),
+        Err(error) => Err(usage(format!("{name}: {error}"))),
+    }
 }
 
 /// A job of the batch.
@@ -173,8 +167,12 @@ struct Recorded<'a> {
     used: bool,
 }
 
-/// A success, and its start if that was noted.
-type Success<'a> = (&'a Entry, Option<&'a JobLine>);
+/// A job that succeeded.
+struct Success<'a> {
+    entry: &'a Entry,
+    /// Its start, if that was noted.
+    start: Option<&'a JobLine>,
+}
 
 /// The jobs that succeeded before, by their commands.
 struct Done<'a> {
@@ -185,18 +183,16 @@ struct Done<'a> {
 
 impl<'a> Done<'a> {
     fn new(log: &'a JobLog, before: &'a Before) -> Done<'a> {
-        let mut starts: BTreeMap<u64, Vec<(f64, &JobLine)>> = BTreeMap::new();
+        let mut starts: BTreeMap<u64, Vec<&JobLine>> = BTreeMap::new();
         for line in &before.started {
-            let start = seconds(&line.started_at).map(|at| (at, line));
-            starts.entry(line.seq).or_default().extend(start);
+            starts.entry(line.seq).or_default().push(line);
         }
-        let mut successes: BTreeMap<&str, VecDeque<Success<'_>>> = BTreeMap::new();
+        let mut successes: BTreeMap<&str, VecDeque<Success>> = BTreeMap::new();
         for entry in log.successes() {
-            let start = starts
-                .get(&entry.seq)
-                .and_then(|starts| start_of(entry, starts));
+            let starts = starts.get(&entry.seq);
+            let start = starts.and_then(|starts| start_of(entry, starts));
             let same = successes.entry(&entry.command).or_default();
-            same.push_back((entry, start));
+            same.push_back(Success { entry, start });
         }
         Done {
             successes,
@@ -209,17 +205,19 @@ impl<'a> Done<'a> {
         let command = job.command.as_deref()?;
         let entries = self.successes.get_mut(command)?;
         let mut fitting = None;
-        for (at, &(entry, start)) in entries.iter().enumerate() {
-            let is_own = entry.seq == job.seq;
-            let is_given = start.is_none_or(|start| start.given == job.given);
-            if is_given && (is_own || fitting.is_none() && alike.is_only(command, job, start)) {
+        for (at, Success { entry, start }) in entries.iter().enumerate() {
+            if start.is_some_and(|start| start.given != job.given) {
+                continue;
+            }
+            if entry.seq == job.seq {
                 fitting = Some(at);
-                if is_own {
-                    break;
-                }
+                break;
+            }
+            if fitting.is_none() && alike.is_only(command, job, *start) {
+                fitting = Some(at);
             }
         }
-        let (entry, start) = entries.remove(fitting?)?;
+        let Success { entry, start } = entries.remove(fitting?)?;
         let all = self.recorded.get_mut(command);
         let found = all.and_then(|all| recorded_as(all, entry, start));
         Some(earlier_job(job, entry, found))
@@ -228,8 +226,11 @@ impl<'a> Done<'a> {
 
 /// The start of a success among the starts of its number: it is noted just before it, and a number is not started twice at a
 /// time.
-fn start_of<'a>(entry: &Entry, starts: &[(f64, &'a JobLine)]) -> Option<&'a JobLine> {
-    for &(at, line) in starts.iter().rev() {
+fn start_of<'a>(entry: &Entry, starts: &[&'a JobLine]) -> Option<&'a JobLine> {
+    for line in starts.iter().rev() {
+        let Some(at) = seconds(&line.started_at) else {
+            continue;
+        };
         let since = entry.start_s - at;
         if line.command == entry.command && since > -SAME_START && since < LONGEST_START {
             return Some(line);
@@ -248,8 +249,11 @@ fn recorded(before: &Before) -> BTreeMap<&str, Vec<Recorded<'_>>> {
         let Some(began) = record.started_at.as_deref().and_then(seconds) else {
             continue;
         };
-        for job in record.jobs.iter().filter(|job| job.exit == Some(0)) {
-            let (Some(command), Some(start)) = (&job.command, job.start_s) else {
+        for job in &record.jobs {
+            let Some(command) = &job.command else {
+                continue;
+            };
+            let Some(start) = job.start_s.filter(|_| job.exit == Some(0)) else {
                 continue;
             };
             recorded.entry(command).or_default().push(Recorded {
@@ -274,24 +278,26 @@ fn recorded_as<'a, 'b>(
     start: Option<&JobLine>,
 ) -> Option<&'b Recorded<'a>> {
     let from = all.partition_point(|found| found.started <= entry.start_s - SAME_START);
-    let found = all[from..]
-        .iter_mut()
-        .take_while(|found| found.started < entry.start_s + SAME_START)
-        .find(|found| !found.used && start.is_none_or(|start| start.given == found.job.given))?;
-    found.used = true;
-    Some(found)
+    for found in &mut all[from..] {
+        if found.started >= entry.start_s + SAME_START {
+            return None;
+        }
+        let is_same = start.is_none_or(|start| start.given == found.job.given);
+        if is_same && !found.used {
+            found.used = true;
+            return Some(found);
+        }
+    }
+    None
 }
 
 fn earlier_job(job: &Sought, entry: &Entry, found: Option<&Recorded<'_>>) -> EarlierJob {
     let mut absent = Absences::default();
-    let started_at = instant(entry.start_s).map(humantime::format_rfc3339_millis);
-    let started_at = started_at.map(|at| at.to_string());
+    let started_at = instant(entry.start_s);
+    let started_at = started_at.map(|at| humantime::format_rfc3339_millis(at).to_string());
     let run_id = found.map(|found| found.run.to_owned());
     let record = found.map(|found| found.file.display().to_string());
-    let recorded = found.map(|found| {
-        let folder = found.file.parent().unwrap_or(Path::new(""));
-        beside(found.job, folder)
-    });
+    let recorded = found.map(|found| beside(found.job, found.file));
     EarlierJob {
         seq: job.seq,
         name: job.job.name.clone(),
@@ -307,13 +313,14 @@ fn earlier_job(job: &Sought, entry: &Entry, found: Option<&Recorded<'_>>) -> Ear
 }
 
 /// A job with its files where its record is now: they may have been put aside together.
-fn beside(job: &JobRecord, folder: &Path) -> JobRecord {
+fn beside(job: &JobRecord, record: &Path) -> JobRecord {
     let mut job = job.clone();
     for file in [&mut job.log, &mut job.log_stderr].into_iter().flatten() {
-        let now = Path::new(file.as_str())
-            .file_name()
-            .map(|name| folder.join(name));
-        if let Some(now) = now.filter(|now| now.exists()) {
+        let name = Path::new(file.as_str()).file_name();
+        let now = name.map(|name| record.with_file_name(name));
+        if let Some(now) = now
+            && now.exists()
+        {
             *file = now.display().to_string();
         }
     }
@@ -321,17 +328,14 @@ fn beside(job: &JobRecord, folder: &Path) -> JobRecord {
 }
 
 /// Notes that the files of a job were moved from one folder to another.
-pub(crate) fn moved(job: &mut EarlierJob, from: &Path, to: &Path) {
-    let files = job
-        .job
-        .as_mut()
-        .map(|job| [job.log.as_mut(), job.log_stderr.as_mut()]);
-    let files = files.into_iter().flatten().flatten();
-    job.record
-        .as_mut()
-        .into_iter()
-        .chain(files)
-        .for_each(|file| move_file(file, from, to));
+pub(crate) fn moved(earlier: &mut EarlierJob, from: &Path, to: &Path) {
+    let mut files = vec![&mut earlier.record];
+    if let Some(job) = &mut earlier.job {
+        files.extend([&mut job.log, &mut job.log_stderr]);
+    }
+    for file in files.into_iter().flatten() {
+        move_file(file, from, to);
+    }
 }
 
 /// The name of a file after everything in one folder has been moved to another.
@@ -352,7 +356,6 @@ fn instant(seconds: f64) -> Option<SystemTime> {
 /// An instant since the epoch, in seconds.
 fn seconds(at: &str) -> Option<f64> {
     let at = humantime::parse_rfc3339(at).ok()?;
-    at.duration_since(SystemTime::UNIX_EPOCH)
-        .ok()
-        .map(|time| time.as_secs_f64())
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    Some(since.as_secs_f64())
 }

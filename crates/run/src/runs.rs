@@ -5,11 +5,13 @@
 use crate::input::told;
 use crate::whole_file::{append_regular, is_descriptor, open_regular, resolve_links};
 use cosched_linux::identity::{boot, host_name};
+use cosched_linux::own_run;
 use cosched_linux::root::Root;
 use cosched_report::{Given, JobInfo, LineSink, RunFile, RunWarning};
+use humantime::format_rfc3339_millis;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -76,19 +78,33 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Goes on with the file beside a job log, in which this run has entered itself.
+    /// Enters this run beside a job log, before it starts anything. With `fresh` the job log is begun anew, and so is this.
     ///
     /// # Errors
-    /// It can't be opened.
-    pub(crate) fn open(joblog: &Path) -> std::io::Result<Journal> {
-        let (Some(path), Some(run_id)) = (beside(joblog), cosched_linux::own_run(&Root::default()))
-        else {
-            return Ok(Journal::default());
-        };
-        let file = append_regular(&path).map_err(named(&path))?;
-        Ok(Journal {
-            file: Some((LineSink::lasting(file, RunFile::Runs), run_id)),
-        })
+    /// The file can't be written.
+    pub(crate) fn begin(joblog: &Path, logs: &Path, fresh: bool) -> io::Result<Journal> {
+        let root = Root::default();
+        let mut journal = Journal::default();
+        // Where this process can't be identified, nothing will be started.
+        if let Some(path) = beside(joblog)
+            && let Some(run_id) = own_run(&root)
+        {
+            let line = RunLine {
+                run_id: run_id.clone(),
+                host: host_name(&root),
+                boot: boot(&root),
+                started_at: format_rfc3339_millis(SystemTime::now()).to_string(),
+                logs: logs.to_str().map(str::to_owned),
+            };
+            let file = begin_file(&path, &Line::Run(line), fresh);
+            let file = file.map_err(|error| {
+                let path = told(&path);
+                io::Error::new(error.kind(), format!("{path}: {error}"))
+            })?;
+            let sink = LineSink::lasting(file, RunFile::Runs);
+            journal.file = Some((sink, run_id));
+        }
+        Ok(journal)
     }
 
     /// Notes that a job is about to be started. Noted afterwards, a run that is killed would leave jobs that nobody knows.
@@ -102,7 +118,7 @@ impl Journal {
             job: job.name.clone(),
             command: job.command_or_name().to_owned(),
             given: job.given.clone(),
-            started_at: humantime::format_rfc3339_millis(at).to_string(),
+            started_at: format_rfc3339_millis(at).to_string(),
         };
         sink.write(text(&Line::Started(line)).as_bytes());
     }
@@ -135,48 +151,20 @@ pub(super) fn beside(joblog: &Path) -> Option<PathBuf> {
     Some(place.with_file_name(name))
 }
 
-/// Enters this run, before it starts anything. With `fresh` the job log is begun anew, and so is this.
-///
-/// # Errors
-/// The file can't be written.
-pub(crate) fn enter(joblog: &Path, logs: &Path, fresh: bool) -> std::io::Result<()> {
-    let root = Root::default();
-    // Where this process can't be identified, nothing will be started.
-    let (Some(path), Some(run_id)) = (beside(joblog), cosched_linux::own_run(&root)) else {
-        return Ok(());
-    };
-    let line = RunLine {
-        run_id,
-        host: host_name(&root),
-        boot: boot(&root),
-        started_at: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
-        logs: logs.to_str().map(str::to_owned),
-    };
-    write(&path, &Line::Run(line), fresh)
-}
-
-/// Writes a line to a file, at its end unless it is begun anew.
-fn write(path: &Path, line: &Line, fresh: bool) -> std::io::Result<()> {
-    let text = text(line);
-    let written = append_regular(path).and_then(|mut file| {
-        if fresh {
-            file.set_len(0)?;
-        }
-        file.write_all(text.as_bytes())
-    });
-    written.map_err(named(path))
+/// Opens a file, and writes a line at its end.
+fn begin_file(path: &Path, line: &Line, fresh: bool) -> io::Result<File> {
+    let mut file = append_regular(path)?;
+    if fresh {
+        file.set_len(0)?;
+    }
+    file.write_all(text(line).as_bytes())?;
+    Ok(file)
 }
 
 /// A line with its end. It begins with a line end as well: the line before can have been cut off.
 fn text(line: &Line) -> String {
     // Plain data with text keys can't fail to serialise.
     format!("\n{}\n", serde_json::to_string(line).unwrap_or_default())
-}
-
-/// An error with the file's name.
-fn named(path: &Path) -> impl Fn(std::io::Error) -> std::io::Error {
-    let path = told(path);
-    move |error| std::io::Error::new(error.kind(), format!("{path}: {error}"))
 }
 
 /// Reads what stands beside a job log. Lines that are not whole, or of no known kind, are left out.
@@ -190,13 +178,11 @@ pub(crate) fn read(joblog: &Path) -> Runs {
     if file.read_to_end(&mut text).is_err() {
         return all;
     }
-    for line in String::from_utf8_lossy(&text)
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok())
-    {
-        match line {
-            Line::Run(run) => all.runs.push(run),
-            Line::Started(job) => all.started.push(job),
+    for line in String::from_utf8_lossy(&text).lines() {
+        match serde_json::from_str(line) {
+            Ok(Line::Run(run)) => all.runs.push(run),
+            Ok(Line::Started(job)) => all.started.push(job),
+            Err(_) => {}
         }
     }
     all
@@ -211,8 +197,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let joblog = dir.path().join("log");
         assert!(read(&joblog).runs.is_empty());
-        enter(&joblog, Path::new("/a"), true).unwrap();
-        enter(&joblog, Path::new("/b"), false).unwrap();
+        Journal::begin(&joblog, Path::new("/a"), true).unwrap();
+        Journal::begin(&joblog, Path::new("/b"), false).unwrap();
         let folders = |joblog: &Path| {
             read(joblog)
                 .runs
@@ -221,7 +207,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(folders(&joblog), ["/a", "/b"]);
-        let own = cosched_linux::own_run(&Root::default()).unwrap();
+        let own = own_run(&Root::default()).unwrap();
         assert_eq!(
             read(&joblog).owner,
             Some(rustix::process::geteuid().as_raw())
@@ -243,9 +229,8 @@ mod tests {
             .concat(),
         )
         .unwrap();
-        enter(&joblog, Path::new("/c"), false).unwrap();
+        let mut journal = Journal::begin(&joblog, Path::new("/c"), false).unwrap();
         assert_eq!(folders(&joblog), ["/a", "/b", "/c"]);
-        let mut journal = Journal::open(&joblog).unwrap();
         let info = JobInfo {
             command: Some("sleep 1".to_owned()),
             ..JobInfo::of(&cosched_core::TaskSpec::new(2, "a"))
@@ -259,9 +244,9 @@ mod tests {
             (&*own, 3, "a", "sleep 1")
         );
         assert_eq!(job.started_at, "1970-01-01T00:00:00.000Z");
-        enter(&joblog, Path::new("/d"), true).unwrap();
+        Journal::begin(&joblog, Path::new("/d"), true).unwrap();
         assert_eq!(folders(&joblog), ["/d"]);
-        enter(Path::new("/dev/null"), Path::new("/e"), true).unwrap();
+        Journal::begin(Path::new("/dev/null"), Path::new("/e"), true).unwrap();
         assert!(!Path::new("/dev/null.runs").exists());
     }
 }

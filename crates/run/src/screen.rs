@@ -1,9 +1,9 @@
 //! What a run shows: a progress line, lines that stay, and the jobs' output. It goes to a console of its own while jobs run,
 //! else straight to the terminal.
 
-use super::console::{Console, Finished, Showing};
+use super::console::{Console, Finished, Order, Showing, show_message};
 use super::terminal::{Terminal, width_of};
-use cosched_report::RunWarning;
+use cosched_report::{RunWarning, visible_lines};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
@@ -64,9 +64,10 @@ impl Screen {
         self.clear();
         match Console::start(showing, folder) {
             Ok(console) => self.inner.borrow_mut().to = To::Console(Box::new(console)),
-            Err(error) => self.warn(RunWarning::NoConsole {
-                why: error.to_string(),
-            }),
+            Err(error) => {
+                let why = error.to_string();
+                self.warn(RunWarning::NoConsole { why });
+            }
         }
     }
 
@@ -89,24 +90,16 @@ impl Screen {
         self.inner.borrow().is_terminal
     }
 
-    /// Columns that a line may have.
-    pub(crate) fn width(&self) -> usize {
-        width_of(std::io::stderr())
-    }
-
     /// Redraws the progress line.
     pub fn progress(&self, line: impl FnOnce(usize) -> String) {
         if !self.inner.borrow().is_due() {
             return;
         }
-        let width = self.width();
+        let width = width_of(std::io::stderr());
         let mut inner = self.inner.borrow_mut();
         inner.last = Some(Instant::now());
-        let line = line(width.saturating_sub(1));
-        match &mut inner.to {
-            To::Terminal(terminal) => terminal.progress(&line),
-            To::Console(console) => console.progress(line),
-        }
+        drop(inner);
+        self.send(Order::Progress(line(width.saturating_sub(1))));
     }
 
     /// Where no progress line can be drawn, writes it now and then while nothing else is written: whoever looks into a
@@ -123,12 +116,8 @@ impl Screen {
 
     /// Removes the progress line, so that something else can be written.
     pub fn clear(&self) {
-        let mut inner = self.inner.borrow_mut();
-        inner.last = None;
-        match &mut inner.to {
-            To::Terminal(terminal) => terminal.clear(),
-            To::Console(console) => console.clear(),
-        }
+        self.inner.borrow_mut().last = None;
+        self.send(Order::Clear);
     }
 
     /// Writes a line that stays.
@@ -143,42 +132,15 @@ impl Screen {
         let mut inner = self.inner.borrow_mut();
         inner.last = None;
         inner.said = Instant::now();
-        let line = &cosched_report::visible_lines(line);
-        match &mut inner.to {
-            To::Terminal(terminal) => terminal.say(line),
-            To::Console(console) => console.say(line),
-        }
+        drop(inner);
+        self.send(Order::Say(visible_lines(line)));
     }
 
-    /// A job has started: its output is shown, if that was asked for.
-    pub(crate) fn started(&self, job: u32, tag: &str, name: &str) {
-        if let To::Console(console) = &mut self.inner.borrow_mut().to {
-            console.started(job, tag, name);
-        }
-    }
-
-    /// A job that failed is started again: where whole jobs are shown, its next attempt is.
-    pub(crate) fn started_again(&self, job: u32, lengths: [u64; 2]) {
-        if let To::Console(console) = &mut self.inner.borrow_mut().to {
-            console.started_again(job, lengths);
-        }
-    }
-
-    /// A job has ended: the rest of its output is shown.
-    pub(crate) fn ended(&self, job: u32, failed: bool) {
-        if let To::Console(console) = &mut self.inner.borrow_mut().to {
-            console.ended(job, failed);
-        }
-    }
-
-    /// Shows the last line that a failed job wrote to its error output.
-    pub(crate) fn last_error(&self, job: u32) {
-        let mut inner = self.inner.borrow_mut();
-        if inner.quiet {
-            return;
-        }
-        if let To::Console(console) = &mut inner.to {
-            console.last_error(job);
+    /// Sends an order to the console. Without one, orders about messages are carried out here.
+    pub(crate) fn send(&self, order: Order) {
+        match &mut self.inner.borrow_mut().to {
+            To::Terminal(terminal) => show_message(terminal, order),
+            To::Console(console) => console.send(&order),
         }
     }
 

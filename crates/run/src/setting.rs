@@ -3,8 +3,8 @@
 use super::options::{RunOptions, SoloSource};
 use super::platform::View;
 use super::policy::Origin;
-use crate::input::quote;
 use crate::input::spec::AUTO;
+use crate::input::{absolute, path_text, quote};
 use crate::sha256::sha256;
 use cosched_core::{Absence, Params, RunConfig, TimeLimit, auto_shortfall};
 use cosched_linux::identity::{host_name, kernel_release};
@@ -21,21 +21,23 @@ const NOT_GIVEN: &str = "not given";
 
 /// Where the jobs of a run come from, as it is noted when they are read. A simulation notes no path.
 pub(crate) fn input(kind: &str, file: Option<(&Path, &[u8])>, simulated: bool) -> RunInput {
+    const NO_FILE: &str = "the jobs were given on the command line";
     let mut absent = Absences::default();
-    let no_file = "the jobs were given on the command line";
-    let path = match file {
-        None => Err(no_file),
-        Some(_) if simulated => Err(Absence::Simulated.text()),
-        Some((path, _)) if path == Path::new("-") => Err("standard input"),
-        Some((path, _)) => Ok(shown(
-            &std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
-        )),
+    let mut path = None;
+    let why = match file {
+        None => NO_FILE,
+        Some(_) if simulated => Absence::Simulated.text(),
+        Some((name, _)) if name == Path::new("-") => "standard input",
+        Some((name, _)) => {
+            path = Some(path_text(&absolute(name)));
+            ""
+        }
     };
     let hash = file.map(|(_, bytes)| sha256(bytes));
     RunInput {
         kind: kind.to_owned(),
-        path: absent.note_option("path", path.clone().ok(), path.err().unwrap_or_default()),
-        sha256: absent.note_option("sha256", hash, no_file),
+        path: absent.note_option("path", path, why),
+        sha256: absent.note_option("sha256", hash, NO_FILE),
         absent,
     }
 }
@@ -44,33 +46,31 @@ pub(crate) fn input(kind: &str, file: Option<(&Path, &[u8])>, simulated: bool) -
 pub(crate) fn file(kind: &str, name: &Path, content: &[u8]) -> SettingFile {
     SettingFile {
         kind: kind.to_owned(),
-        name: shown(name),
+        name: path_text(name),
         sha256: sha256(content),
     }
 }
 
-/// A path as text: as it is, or as a shell reads it if it is no UTF-8.
-fn shown(path: &Path) -> String {
-    path.to_str()
-        .map_or_else(|| quote(path.as_os_str().as_bytes()), str::to_owned)
-}
-
-/// How a run with these parameters and this configuration was started, with its jobs from there and with these files.
+/// How a run with these parameters and this configuration was started.
 pub(crate) fn setting(
     options: &RunOptions,
     view: &View,
-    from: (&RunInput, &[SettingFile]),
-    params: (&Params, &BTreeMap<String, Origin>),
+    input: &RunInput,
+    files: &[SettingFile],
+    params: &Params,
+    origins: &BTreeMap<String, Origin>,
     config: &RunConfig,
 ) -> RunSetting {
     let mut absent = Absences::default();
-    let (process, why) = match view.is_simulated() {
-        true => (Process::default(), Absence::Simulated.text()),
-        false => (Process::this(), Absence::NotTold.text()),
+    let (process, why) = if view.is_simulated() {
+        (Process::default(), Absence::Simulated)
+    } else {
+        (Process::this(), Absence::NotTold)
     };
+    let why = why.text();
     let mut settings = Vec::new();
-    for (name, value) in params.0.iter() {
-        let origin = params.1.get(name).map_or("default", |origin| origin.code());
+    for (name, value) in params.iter() {
+        let origin = origins.get(name).map_or("default", Into::into);
         settings.push(ParamSetting {
             name: name.to_owned(),
             value: value.clone(),
@@ -80,8 +80,8 @@ pub(crate) fn setting(
     RunSetting {
         command_line: absent.note_option("command_line", process.command_line, why),
         cwd: absent.note_option("cwd", process.cwd, why),
-        input: from.0.clone(),
-        files: from.1.to_vec(),
+        input: input.clone(),
+        files: files.to_vec(),
         host: absent.note_option("host", process.host, why),
         kernel: absent.note_option("kernel", process.kernel, why),
         params: settings,
@@ -105,7 +105,7 @@ impl Process {
         let words = std::env::args_os().map(|word| quote(word.as_bytes()));
         Process {
             command_line: Some(words.collect()),
-            cwd: std::env::current_dir().ok().as_deref().map(shown),
+            cwd: std::env::current_dir().ok().as_deref().map(path_text),
             host: host_name(&root),
             kernel: kernel_release(&root),
         }
@@ -115,9 +115,11 @@ impl Process {
 /// Why `auto` does not take the policy that it would take where nothing is lacking; `None` if another policy was named, or
 /// nothing is lacking.
 pub(crate) fn auto_lacks(options: &RunOptions, view: &View) -> Option<String> {
-    auto_shortfall(&view.capabilities)
-        .filter(|_| options.policy.name.is_none())
-        .map(|lack| lack.why.to_string())
+    if options.policy.name.is_some() {
+        return None;
+    }
+    let lack = auto_shortfall(&view.capabilities)?;
+    Some(lack.why.to_string())
 }
 
 /// The word of an option's value.
@@ -127,10 +129,11 @@ fn word(value: impl Into<&'static str>) -> String {
 
 fn recorded_options(options: &RunOptions, view: &View, config: &RunConfig) -> RecordedOptions {
     let mut absent = Absences::default();
-    let timeout = config.timeout.map(|limit| match limit {
-        TimeLimit::Fixed(time) => format!("{}s", time.as_s()),
-        TimeLimit::PercentOfMedian(share) => format!("{share}%"),
-    });
+    let timeout = match config.timeout {
+        None => None,
+        Some(TimeLimit::Fixed(time)) => Some(format!("{}s", time.as_s())),
+        Some(TimeLimit::PercentOfMedian(share)) => Some(format!("{share}%")),
+    };
     let solo = match options.solo {
         // A simulation always measures them.
         SoloSource::Nothing if !view.is_simulated() => None,
@@ -138,10 +141,8 @@ fn recorded_options(options: &RunOptions, view: &View, config: &RunConfig) -> Re
         _ => Some("measure".to_owned()),
     };
     let shell = options.shell.as_ref().map(|shell| quote(shell.as_bytes()));
-    let load = options
-        .limits
-        .load
-        .map(|load| load.on(view.machine.cpus.len()));
+    let cpus = view.machine.cpus.len();
+    let load = options.limits.load.map(|load| load.on(cpus));
     let lacks = auto_lacks(options, view);
     let why_nothing = match &options.policy.name {
         None => "nothing is lacking",

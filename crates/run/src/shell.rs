@@ -8,9 +8,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 /// Shells that read quotes or variables in their own way, so that a value would not stay in one piece.
-const OTHERS: &[&str] = &[
-    "csh", "elvish", "es", "fish", "nu", "pwsh", "rc", "tcsh", "xonsh",
-];
+const OTHERS: &str = "csh elvish es fish nu pwsh rc tcsh xonsh";
 
 /// The shell that is named, by a path or a name in `PATH`.
 ///
@@ -18,16 +16,13 @@ const OTHERS: &[&str] = &[
 /// It is not there, or it is no POSIX shell.
 pub(crate) fn find(name: &OsStr) -> anyhow::Result<Shell> {
     check(name, Path::new(name))?;
-    let Some(path) = find_program(name, None, std::env::var_os("PATH").as_deref()) else {
-        let within = if name.as_bytes().contains(&b'/') {
-            ""
-        } else {
-            " in PATH"
-        };
+    let search = std::env::var_os("PATH");
+    let Some(path) = find_program(name, None, search.as_deref()) else {
+        let is_path = name.as_bytes().contains(&b'/');
+        let within = if is_path { "" } else { " in PATH" };
+        let name = told(name);
         return Err(usage(format!(
-            "--shell {}: there is no such program{within}; give a shell that is there, as in --shell bash or --shell \
-             /bin/dash, or leave the option (and COSCHED_SHELL) out for /bin/sh",
-            told(name)
+            "--shell {name}: there is no such program{within}; give a shell that is there, as in --shell bash"
         )));
     };
     // `mysh` can be a link to fish.
@@ -42,13 +37,12 @@ pub(crate) fn find(name: &OsStr) -> anyhow::Result<Shell> {
 fn check(given: &OsStr, path: &Path) -> anyhow::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || ".-".contains(c));
-    if !OTHERS.contains(&stem) {
+    if !OTHERS.split(' ').any(|known| known == stem) {
         return Ok(());
     }
+    let given = told(given);
     Err(usage(format!(
-        "--shell {}: {stem} is no POSIX shell, and reads quotes in another way, so that values would not stay in one \
-         piece; give a POSIX shell, as in --shell bash, and start {stem} from its line, as in `{stem} script {{}}`",
-        told(given)
+        "--shell {given}: {stem} is no POSIX shell, so values would not stay in one piece; give one, as in --shell bash"
     )))
 }
 

@@ -1,21 +1,21 @@
 //! A simulated machine as the platform of a run. It simulates the jobs' programs by their profiles.
 
-use super::cpus::CpuChoice;
+use super::cpus::{CpuChoice, usable_text};
 use super::gauge::Gauge;
-use super::interruptible::Interruptible;
 use super::options::{Actuator, Freeze, RunOptions, Source};
 use super::platform::{KernelPart, Platform, RunIdentity, SoloWork, View};
 use super::screen::Screen;
 use super::setting::file;
 use crate::exit::{Exit, Failure, usage};
-use crate::input::{Job, spec, told};
-use anyhow::Context as _;
+use crate::input::spec::{self, EXAMPLE_PROGRAM};
+use crate::input::{Job, told, wrong};
+use anyhow::{Context as _, Result};
 use cosched_core::{Absence, Capabilities, Capability, Counter, CpuSet, Nanos, SoloProfile};
 use cosched_linux::{Interrupt, Interrupts, Requests};
 use cosched_memory::Key;
 use cosched_report::{BackendKind, EnergySource, Given, SettingFile, SoloSource};
 use cosched_sim::{MachineSpec, ProgramSpec, Sim, SimConfig, SimError, SimJob, Work, least_solo_s};
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,46 +31,31 @@ pub(crate) struct SimPlatform {
     quiet: bool,
     leaves_signals: bool,
     /// Empty until it is prepared: making it costs the jobs' solo runs, so it is made once, and never for a dry run.
-    made: OnceCell<Made>,
+    made: RefCell<Option<Made>>,
 }
 
 /// The simulation, once the jobs' solo runs have been simulated.
 struct Made {
-    /// `None` once the run has begun.
-    sim: RefCell<Option<Sim>>,
+    sim: Sim,
     alone: Alone,
 }
 
-/// The longest that a job may take alone: a year of simulated time. Simulating that takes minutes, and whoever asks for
-/// more has most likely mistyped a figure.
-const LONGEST_S: f64 = 365.0 * 86_400.0;
+/// The longest that a job may take alone, in years of simulated time. That takes minutes to simulate.
+const MOST_YEARS: f64 = 1.0;
 
 /// Refuses a job that would take longer alone than can be waited for.
-fn check_length(machine: &MachineSpec, job: &Job, simulated: &SimJob) -> anyhow::Result<()> {
-    let Some(instructions) = job.input.work_instructions else {
-        return Ok(());
-    };
-    let least_s = least_solo_s(machine, simulated);
-    if least_s <= LONGEST_S {
+fn check_length(machine: &MachineSpec, job: &Job, simulated: &SimJob) -> Result<()> {
+    let years = least_solo_s(machine, simulated) / (365.0 * 86_400.0);
+    if years <= MOST_YEARS {
         return Ok(());
     }
-    // Rounded down to two digits, as people write such figures.
-    let most = instructions as f64 * (LONGEST_S / least_s);
-    let mut unit = 1.0;
-    while most / unit >= 100.0 {
-        unit *= 10.0;
-    }
-    Err(usage(format!(
-        "{}: job `{}` has {:e} instructions, and {} executes at most {:.2e} of them a second for it: alone it would take \
-         {:.1} years; expected at most one, as in work_instructions = {:e}; nothing was started",
-        job.input.place,
-        job.name,
-        instructions as f64,
-        machine.name,
-        instructions as f64 / least_s,
-        least_s / LONGEST_S,
-        (most / unit).floor() * unit,
-    )))
+    Err(wrong(
+        job,
+        format_args!(
+            "alone on {} it would take {years:.1} years; expected at most {MOST_YEARS}; nothing was started",
+            machine.name
+        ),
+    ))
 }
 
 /// The user's view of the jobs' solo runs, which are simulated before the run: progress, and Ctrl-C to end them.
@@ -78,15 +63,15 @@ struct Alone {
     screen: Screen,
     jobs: usize,
     since: Instant,
-    /// `None` if the caller takes signals, or once the run has taken them over.
-    interrupts: RefCell<Option<Interrupts>>,
+    /// `None` if the caller takes signals.
+    interrupts: Option<Interrupts>,
     /// The signal that ended the solo runs.
     signal: Cell<Option<i32>>,
 }
 
 impl Alone {
     /// From now on signals such as Ctrl-C are held back until they are asked for, unless they are left to the caller.
-    fn new(platform: &SimPlatform) -> anyhow::Result<Alone> {
+    fn new(platform: &SimPlatform) -> Result<Alone> {
         let interrupts = if platform.leaves_signals {
             None
         } else {
@@ -96,7 +81,7 @@ impl Alone {
             screen: Screen::new(platform.quiet),
             jobs: platform.config.jobs.len(),
             since: Instant::now(),
-            interrupts: RefCell::new(interrupts),
+            interrupts,
             signal: Cell::new(None),
         })
     }
@@ -107,29 +92,31 @@ impl Alone {
             self.screen
                 .progress(|_| format!("simulating {} jobs alone: {done} done", self.jobs));
         }
-        let interrupt = self
-            .interrupts
-            .borrow()
-            .as_ref()
-            .and_then(Interrupts::next_signal);
-        match interrupt {
-            Some(Interrupt::End(signal)) => self.signal.set(Some(signal)),
-            // It is not held back, and does what it always does.
-            Some(Interrupt::Suspend) | None => {}
+        let signal = self.interrupts.as_ref().and_then(next_signal);
+        if signal.is_some() {
+            self.signal.set(signal);
         }
-        matches!(interrupt, Some(Interrupt::End(_)))
+        signal.is_some()
     }
 
     /// The error of a solo run, worded for the user; `on` is the machine.
     fn failure(&self, on: &str, error: &SimError) -> anyhow::Error {
-        match self.signal.get() {
-            Some(signal) => Failure {
-                exit: Exit::Signal(signal),
-                message: error.to_string(),
-            }
-            .into(),
-            None => refused(on, error),
-        }
+        let Some(signal) = self.signal.get() else {
+            return refused(on, error);
+        };
+        let failure = Failure {
+            exit: Exit::Signal(signal),
+            message: error.to_string(),
+        };
+        failure.into()
+    }
+}
+
+/// The next signal that ends the run. Others are not held back, and do what they always do.
+fn next_signal(interrupts: &Interrupts) -> Option<i32> {
+    match interrupts.next_signal()? {
+        Interrupt::End(signal) => Some(signal),
+        Interrupt::Suspend => None,
     }
 }
 
@@ -142,7 +129,7 @@ fn refused(on: &str, error: &SimError) -> anyhow::Error {
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Refuses what has no meaning in a simulation.
-pub(crate) fn check_options(options: &RunOptions, on: &str) -> anyhow::Result<()> {
+pub(crate) fn check_options(options: &RunOptions, on: &str) -> Result<()> {
     let RunOptions {
         machine,
         limits,
@@ -164,7 +151,7 @@ pub(crate) fn check_options(options: &RunOptions, on: &str) -> anyhow::Result<()
     let on = told(on);
     if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
         return Err(usage(format!(
-            "{option} has no meaning in a simulation (--on {on}); leave it out, or use --on host"
+            "{option} has no meaning in a simulation (--on {on}); leave it out"
         )));
     }
     let has_commands = match &options.jobs {
@@ -174,9 +161,7 @@ pub(crate) fn check_options(options: &RunOptions, on: &str) -> anyhow::Result<()
     };
     if has_commands {
         return Err(usage(format!(
-            "--on {on}: commands can't be simulated; give a mix file whose jobs have a `program`, as in `cosched run \
-             mix.toml --on {on}` with program = \"{}\"",
-            spec::example_program()
+            "--on {on}: commands can't be simulated; give a mix file whose jobs have a `program`, as in program = \"{EXAMPLE_PROGRAM}\""
         )));
     }
     Ok(())
@@ -198,16 +183,15 @@ impl Files {
     }
 
     /// The program that a job simulates; paths count from `folder`.
-    fn program(&mut self, job: &Job, folder: &Path) -> anyhow::Result<Arc<ProgramSpec>> {
+    fn program(&mut self, job: &Job, folder: &Path) -> Result<Arc<ProgramSpec>> {
         let input = &job.input;
         let Some(name) = &input.program else {
-            return Err(usage(format!(
-                "{}: job `{}` has a command to run but no program to simulate; add one, as in program = \"{}\" \
-                 (`cosched list programs` shows them all)",
-                input.place,
-                job.name,
-                spec::example_program()
-            )));
+            return Err(wrong(
+                job,
+                format_args!(
+                    "has no program to simulate; add one, as in program = \"{EXAMPLE_PROGRAM}\" (`cosched list programs`)"
+                ),
+            ));
         };
         if let Some(known) = self.programs.get(name) {
             return Ok(known.clone());
@@ -222,16 +206,14 @@ impl Files {
 }
 
 /// The CPUs of `--cpus`; `None` without it.
-fn usable_cpus(
-    options: &RunOptions,
-    machine: &str,
-    all: &CpuSet,
-) -> anyhow::Result<Option<CpuSet>> {
+fn usable_cpus(options: &RunOptions, machine: &str, all: &CpuSet) -> Result<Option<CpuSet>> {
     let listed = options.machine.cpus.as_ref().and_then(CpuChoice::list);
-    if let Some(cpus) = listed.filter(|cpus| cpus.is_empty() || !cpus.is_subset(all)) {
+    if let Some(cpus) = listed
+        && (cpus.is_empty() || !cpus.is_subset(all))
+    {
+        let usable = usable_text(all);
         return Err(usage(format!(
-            "--cpus {cpus}: not all of them exist on {machine}; {all} can be used, as in --cpus {}",
-            all.first().map_or(0, |cpu| cpu.0)
+            "--cpus {cpus}: not all of them exist on {machine}; {usable}"
         )));
     }
     Ok(listed.cloned())
@@ -239,23 +221,24 @@ fn usable_cpus(
 
 /// What can be counted, in words; `None` if nothing can.
 fn counted(capabilities: &Capabilities) -> Option<String> {
-    let all = Counter::ALL.into_iter().map(Capability::of);
-    let mut counted: Vec<&str> = all
-        .filter(|&capability| capabilities.why_missing(capability).is_none())
-        .map(Capability::text)
-        .collect();
+    let mut counted = Vec::new();
+    for capability in Counter::ALL.into_iter().map(Capability::of) {
+        if capabilities.why_missing(capability).is_none() {
+            counted.push(capability.text());
+        }
+    }
     // Several counters can be one capability.
     counted.dedup();
-    (!counted.is_empty()).then(|| format!("simulated ({})", counted.join(", ")))
+    if counted.is_empty() {
+        return None;
+    }
+    let counted = counted.join(", ");
+    Some(format!("simulated ({counted})"))
 }
 
 impl SimPlatform {
     /// Reads the machine and the jobs' programs.
-    pub(crate) fn open(
-        options: &RunOptions,
-        on: &str,
-        jobs: &[Job],
-    ) -> anyhow::Result<SimPlatform> {
+    pub(crate) fn open(options: &RunOptions, on: &str, jobs: &[Job]) -> Result<SimPlatform> {
         let mut files = Files::default();
         let described = spec::machine(on)?;
         files.note("machine", on, described.text);
@@ -303,21 +286,18 @@ impl SimPlatform {
             config,
             quiet: options.output.quiet,
             leaves_signals: options.leaves_signals,
-            made: OnceCell::new(),
+            made: RefCell::new(None),
         })
     }
-
-    fn made(&self) -> anyhow::Result<&Made> {
-        self.made
-            .get()
-            .context("a simulation is prepared before it runs")
-    }
 }
+
+/// Why a simulation has nothing to run.
+const PREPARED: &str = "a simulation is prepared before it runs, and runs only once";
 
 impl Platform for SimPlatform {
     /// The simulation was made with its jobs.
     type Job = ();
-    type Backend = Interruptible<Sim>;
+    type Backend = Sim;
 
     /// Solo runs in a simulation take almost no time.
     const SOLO_BY_DEFAULT: bool = true;
@@ -329,7 +309,7 @@ impl Platform for SimPlatform {
         Given::default()
     }
 
-    fn identity(_backend: &mut Interruptible<Sim>) -> RunIdentity {
+    fn identity(_backend: &mut Sim) -> RunIdentity {
         RunIdentity::default()
     }
 
@@ -341,32 +321,27 @@ impl Platform for SimPlatform {
         &self.view
     }
 
-    fn prepare(&self) -> anyhow::Result<()> {
+    fn prepare(&self) -> Result<()> {
         let alone = Alone::new(self)?;
         let sim = Sim::watched(self.config.clone(), &mut |done| alone.look(done));
         alone.screen.clear();
         let sim = sim.map_err(|error| alone.failure(&self.view.machine.name, &error))?;
-        let made = Made {
-            sim: RefCell::new(Some(sim)),
-            alone,
-        };
-        self.made
-            .set(made)
-            .map_err(|_| anyhow::anyhow!("a simulation is prepared only once"))
+        self.made.replace(Some(Made { sim, alone }));
+        Ok(())
     }
 
-    fn job(&self, _job: &Job, _logs: &Path) -> anyhow::Result<()> {
+    fn job(&self, _job: &Job, _logs: &Path) -> Result<()> {
         Ok(())
     }
 
     fn reads(options: &RunOptions, jobs: &[(u64, Job)], _tasks: &[()]) -> Vec<PathBuf> {
         let folder = options.mix_folder();
-        let programs = jobs
-            .iter()
-            .filter_map(|(_, job)| job.input.program.as_ref())
-            .map(|name| folder.join(name));
-        let machine = options.machine.on.as_ref().map(PathBuf::from);
-        programs.chain(machine).collect()
+        let mut files = Vec::new();
+        for (_, job) in jobs {
+            files.extend(job.input.program.as_ref().map(|name| folder.join(name)));
+        }
+        files.extend(options.machine.on.as_ref().map(PathBuf::from));
+        files
     }
 
     fn key(&self, _job: &Job, _task: &()) -> Option<Key> {
@@ -388,17 +363,17 @@ impl Platform for SimPlatform {
         _jobs: Vec<()>,
         _screen: &Screen,
         _requests: Option<Requests>,
-    ) -> anyhow::Result<Interruptible<Sim>> {
-        let made = self.made()?;
-        let sim = made.sim.take().context("a simulation runs only once")?;
-        let interrupts = made.alone.interrupts.take();
-        Ok(Interruptible::new(sim, interrupts))
+    ) -> Result<Sim> {
+        let Made { mut sim, alone } = self.made.take().context(PREPARED)?;
+        if let Some(interrupts) = alone.interrupts {
+            sim.take_signals(move || next_signal(&interrupts));
+        }
+        Ok(sim)
     }
 
-    fn solo_work(&self, trace_step: Option<Nanos>) -> anyhow::Result<SoloWork> {
-        let Made { sim, alone } = self.made()?;
-        let sim = sim.borrow();
-        let sim = sim.as_ref().context("a simulation runs only once")?;
+    fn solo_work(&self, trace_step: Option<Nanos>) -> Result<SoloWork> {
+        let made = self.made.borrow();
+        let Made { sim, alone } = made.as_ref().context(PREPARED)?;
         // If reads can't be counted, a real solo run would not have measured the bandwidth either.
         let counted = self
             .view
@@ -406,12 +381,13 @@ impl Platform for SimPlatform {
             .why_missing(Capability::Counter(Counter::MmReads))
             .is_none();
         // Traces need the solo runs once more, so they are made only for policies that need them.
-        let traces = trace_step
-            .map(|step| sim.solo_traces(step, &mut |done| alone.look(done)))
-            .transpose();
-        alone.screen.clear();
-        let traces = traces.map_err(|error| alone.failure(&self.view.machine.name, &error))?;
-        let mut traces = traces.into_iter().flatten();
+        let mut traces = Vec::new();
+        if let Some(step) = trace_step {
+            let found = sim.solo_traces(step, &mut |done| alone.look(done));
+            alone.screen.clear();
+            traces = found.map_err(|error| alone.failure(&self.view.machine.name, &error))?;
+        }
+        let mut traces = traces.into_iter();
         let mut profiles = Vec::new();
         for solo in sim.solo_runs() {
             profiles.push(SoloProfile {

@@ -1,6 +1,6 @@
 //! Solo profiles, learned before the run itself: from solo runs, from the platform, or from a file.
 
-use super::answer::exit_of;
+use super::answer::{exit_of, exited_ok};
 use super::batch::{Batch, BatchResult};
 use super::files::Files;
 use super::plan::{Plan, note_files, require_solo};
@@ -11,7 +11,7 @@ use super::setting::setting;
 use crate::exit::Exit;
 use crate::input::told;
 use crate::whole_file::write_whole;
-use anyhow::Context as _;
+use anyhow::{Context as _, Result};
 use cosched_core::{
     Actuation, Capability, Counter, EndedBy, Halt, Nanos, POLICIES, Params, PolicyEntry, Rate,
     Restart, RunConfig, SoloProfile, TaskResult, TaskSpec,
@@ -25,37 +25,35 @@ use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Learns the solo profile of each job and notes it in the plan and in `infos`. Returns an exit if the user interrupted
-/// it.
+/// Learns the solo profile of each job and notes it in the plan. Returns an exit if the user interrupted it.
 ///
 /// # Errors
 /// A solo run could not be made, or the policy needs more than could be learned.
 pub(crate) fn learn<P: Platform>(
     session: &Session<'_, P>,
     plan: &mut Plan<P>,
-    infos: &mut [JobInfo],
-) -> anyhow::Result<Option<Exit>> {
+) -> Result<Option<Exit>> {
     if plan.solo.alone {
         match session.platform.solo_work(trace_step(plan))? {
             SoloWork::Known { profiles, source } => {
                 for (ix, profile) in profiles.into_iter().enumerate() {
-                    infos[ix].solo = profile.time.map(|time| Solo { time, source });
+                    plan.infos[ix].solo = profile.time.map(|time| Solo { time, source });
                     plan.specs[ix].solo = profile;
                 }
             }
             SoloWork::RunEach => {
-                if let Some(exit) = measure(session, plan, infos)? {
+                if let Some(exit) = measure(session, plan)? {
                     return Ok(Some(exit));
                 }
             }
         }
     }
     if let Some(known) = &plan.solo.known {
-        for (spec, info) in plan.specs.iter_mut().zip(infos.iter_mut()) {
+        for (spec, info) in plan.specs.iter_mut().zip(&mut plan.infos) {
             use_known(session.screen, known, spec, info);
         }
     }
-    for (spec, info) in plan.specs.iter_mut().zip(&*infos) {
+    for (spec, info) in plan.specs.iter_mut().zip(&plan.infos) {
         spec.solo.time = info.solo.map(|solo| solo.time);
     }
     require_solo(&plan.choice, &plan.specs)?;
@@ -80,23 +78,22 @@ fn use_known(screen: &Screen, known: &SoloFile, spec: &mut TaskSpec, info: &mut 
 
 /// The interval between the points of a solo trace; `None` if the policy needs no traces.
 fn trace_step<P: Platform>(plan: &Plan<P>) -> Option<Nanos> {
-    let needs = (plan.choice.entry.needs)(&plan.choice.params);
-    let traced = needs
-        .iter()
-        .any(|need| need.capability == Capability::SoloTrace);
-    traced.then_some(plan.config.quantum)
+    let choice = &plan.choice;
+    let mut needs = (choice.entry.needs)(&choice.params).into_iter();
+    let is_traced = needs.any(|need| need.capability == Capability::SoloTrace);
+    is_traced.then_some(plan.config.quantum)
 }
 
 /// The position of each job's first copy, by the position of the job.
 fn first_copies<P: Platform>(plan: &Plan<P>) -> Vec<usize> {
     let mut known = HashMap::new();
-    let jobs = plan.jobs.iter().enumerate();
-    jobs.map(|(ix, (_, job))| {
+    let mut first_of = Vec::new();
+    for (ix, (_, job)) in plan.jobs.iter().enumerate() {
         let job = &job.input;
         let same = (&job.command, &job.env, &job.cwd, &job.stdin, job.cpus);
-        *known.entry(same).or_insert(ix)
-    })
-    .collect()
+        first_of.push(*known.entry(same).or_insert(ix));
+    }
+    first_of
 }
 
 /// Jobs that run alone, one after the other.
@@ -112,10 +109,9 @@ impl<J> SoloJobs<J> {
     fn new<P: Platform<Job = J>>(
         platform: &P,
         plan: &Plan<P>,
-        infos: &[JobInfo],
         positions: Vec<usize>,
         folder: &Path,
-    ) -> anyhow::Result<SoloJobs<J>> {
+    ) -> Result<SoloJobs<J>> {
         let mut all = SoloJobs {
             positions,
             jobs: Vec::new(),
@@ -124,7 +120,7 @@ impl<J> SoloJobs<J> {
         };
         for (number, &ix) in all.positions.iter().enumerate() {
             let job = platform.job(&plan.jobs[ix].1, folder)?;
-            let mut info = infos[ix].clone();
+            let mut info = plan.infos[ix].clone();
             note_files::<P>(&mut info, folder);
             all.infos.push(info);
             let spec = &plan.specs[ix];
@@ -140,11 +136,7 @@ impl<J> SoloJobs<J> {
 }
 
 /// Runs each distinct job alone and notes its solo profile. Returns an exit if the user interrupted it.
-fn measure<P: Platform>(
-    session: &Session<'_, P>,
-    plan: &mut Plan<P>,
-    infos: &mut [JobInfo],
-) -> anyhow::Result<Option<Exit>> {
+fn measure<P: Platform>(session: &Session<'_, P>, plan: &mut Plan<P>) -> Result<Option<Exit>> {
     let folder = plan.logs.join("solo");
     std::fs::create_dir_all(&folder).with_context(|| told(&folder))?;
     // Copies of a job share its solo time.
@@ -152,11 +144,11 @@ fn measure<P: Platform>(
     let positions: Vec<usize> = (0..first_of.len())
         .filter(|&ix| first_of[ix] == ix)
         .collect();
+    let runs = positions.len();
     session.screen.say(&format!(
-        "cosched: {} solo runs first, one after the other",
-        positions.len()
+        "cosched: {runs} solo runs first, one after the other"
     ));
-    let solo = SoloJobs::new(session.platform, plan, infos, positions.clone(), &folder)?;
+    let solo = SoloJobs::new(session.platform, plan, positions.clone(), &folder)?;
     let series = plan.logs.join("solo.series.jsonl");
     let BatchResult { result, mut info } = run_alone(session, plan, solo, &series)?;
     for disturbed in info.disturbances(true) {
@@ -174,13 +166,16 @@ fn measure<P: Platform>(
     for (task, &first) in result.tasks.iter().zip(&positions) {
         let profile = profile_of(task, &profiles);
         if profile.is_none() {
-            let job = infos[first].name.clone();
+            let job = task.spec.name.clone();
             session.screen.warn(RunWarning::SoloFailed { job });
         }
-        for ix in (first..first_of.len()).filter(|&ix| first_of[ix] == first) {
+        for (ix, info) in plan.infos.iter_mut().enumerate() {
+            if first_of[ix] != first {
+                continue;
+            }
             match &profile {
-                Some(profile) => note(profile, &mut plan.specs[ix], &mut infos[ix]),
-                None => infos[ix].solo_failed = true,
+                Some(profile) => note(profile, &mut plan.specs[ix], info),
+                None => info.solo_failed = true,
             }
         }
     }
@@ -193,7 +188,7 @@ fn run_alone<P: Platform>(
     plan: &Plan<P>,
     solo: SoloJobs<P::Job>,
     series: &Path,
-) -> anyhow::Result<BatchResult> {
+) -> Result<BatchResult> {
     let view = session.platform.view();
     let entry = run_to_completion()?;
     let params = Params::resolve(entry.name, entry.params, &[])?;
@@ -207,7 +202,10 @@ fn run_alone<P: Platform>(
     };
     // What an earlier run left has been put aside.
     let file = File::create_new(series).with_context(|| told(series))?;
-    let known = solo.positions.iter().map(|&ix| plan.known[ix].clone());
+    let mut known = Vec::new();
+    for &ix in &solo.positions {
+        known.push(plan.known[ix].clone());
+    }
     let batch = Batch {
         policy: entry.name,
         params: &params,
@@ -216,15 +214,17 @@ fn run_alone<P: Platform>(
         record_as: setting(
             session.options,
             view,
-            (&plan.input, &plan.files),
-            (&params, &BTreeMap::new()),
+            &plan.input,
+            &plan.files,
+            &params,
+            &BTreeMap::new(),
             &config,
         ),
         jobs: solo.jobs,
         folder: plan.logs.join("solo"),
         specs: &solo.specs,
         infos: solo.infos,
-        known: known.collect(),
+        known,
         earlier: Vec::new(),
         files: Files {
             series: Some(file),
@@ -236,22 +236,26 @@ fn run_alone<P: Platform>(
 }
 
 /// The policy that lets each job run to its end.
-fn run_to_completion() -> anyhow::Result<&'static PolicyEntry> {
+fn run_to_completion() -> Result<&'static PolicyEntry> {
     let entry = POLICIES.iter().find(|entry| !entry.time_shares);
     entry.context("each policy of the table shares time")
 }
 
 /// The solo profile of a job that ran alone; `None` if it failed.
 fn profile_of(task: &TaskResult, profiles: &SoloFile) -> Option<SoloProfile> {
-    let succeeded = task.exit.as_ref().is_some_and(cosched_core::Exit::ok) && !task.timed_out;
-    let time = task.finished.filter(|_| succeeded)? - task.started?;
+    let succeeded = exited_ok(task) && !task.timed_out;
+    if !succeeded {
+        return None;
+    }
+    let time = task.finished? - task.started?;
     let reads = task.counts[Counter::MmReads].value();
-    let jobs = &profiles.jobs;
-    let found = jobs.iter().find(|job| job.name == task.spec.name);
+    let name = &task.spec.name;
+    let found = profiles.jobs.iter().find(|job| job.name == *name);
+    let trace = found.and_then(|job| job.trace.clone());
     Some(SoloProfile {
         time: Some(time),
         mm_reads: reads.and_then(|reads| Rate::from_count(reads, time)),
-        trace: found.and_then(|job| job.trace.clone()).map(Arc::new),
+        trace: trace.map(Arc::new),
     })
 }
 
@@ -264,11 +268,9 @@ fn note(profile: &SoloProfile, spec: &mut TaskSpec, info: &mut JobInfo) {
 }
 
 /// The solo profiles, from the series of the solo runs.
-fn profiles(record: &Record, series: &Path) -> anyhow::Result<SoloFile> {
+fn profiles(record: &Record, series: &Path) -> Result<SoloFile> {
     let name = told(series);
     let file = File::open(series).with_context(|| name.clone())?;
-    Ok(SoloFile::of_run(
-        record,
-        SeriesReader::new(BufReader::new(file), &name)?,
-    )?)
+    let series = SeriesReader::new(BufReader::new(file), &name)?;
+    Ok(SoloFile::of_run(record, series)?)
 }

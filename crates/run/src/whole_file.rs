@@ -2,10 +2,12 @@
 
 use crate::exit::Failure;
 use crate::input::told;
+use anyhow::Result;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use rustix::process::geteuid;
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -20,8 +22,10 @@ pub fn open_regular(path: &Path) -> Option<File> {
 /// Opens a file of the caller's runs. Root opens only its own.
 pub(crate) fn open_own(path: &Path) -> Option<File> {
     let file = open_regular(path)?;
-    let owner = file.metadata().ok()?.uid();
-    (owner == 0 || !rustix::process::geteuid().is_root()).then_some(file)
+    if geteuid().is_root() && file.metadata().ok()?.uid() != 0 {
+        return None;
+    }
+    Some(file)
 }
 
 /// Reads such a file.
@@ -35,19 +39,21 @@ pub fn read_own(path: &Path) -> Option<Vec<u8>> {
 ///
 /// # Errors
 /// The file can't be opened, or is not a regular file.
-pub(crate) fn append_regular(path: &Path) -> std::io::Result<File> {
+pub(crate) fn append_regular(path: &Path) -> io::Result<File> {
     open(path, OpenOptions::new().append(true).create(true))
 }
 
-fn open(path: &Path, how: &mut OpenOptions) -> std::io::Result<File> {
+fn open(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
     let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits() as i32;
     let opened = how.custom_flags(flags).open(path);
-    let (link, pipe) = (Errno::LOOP.raw_os_error(), Errno::NXIO.raw_os_error());
-    match &opened {
-        Ok(file) if file.metadata()?.is_file() => opened,
-        Err(error) if ![Some(link), Some(pipe)].contains(&error.raw_os_error()) => opened,
-        _ => Err(std::io::Error::other("it is not a regular file")),
+    let is_other = match &opened {
+        Ok(file) => !file.metadata()?.is_file(),
+        Err(error) => matches!(Errno::from_io_error(error), Some(Errno::LOOP | Errno::NXIO)),
+    };
+    if is_other {
+        return Err(io::Error::other("it is not a regular file"));
     }
+    opened
 }
 
 /// Finds where the links of a name lead, whether a file is there or not.
@@ -56,7 +62,7 @@ fn open(path: &Path, how: &mut OpenOptions) -> std::io::Result<File> {
 ///
 /// # Errors
 /// Links lead in a circle, or the current folder is gone.
-pub(crate) fn resolve_links(path: &Path) -> std::io::Result<PathBuf> {
+pub(crate) fn resolve_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = std::path::absolute(path)?;
     for _ in 0..MOST_LINKS {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
@@ -82,7 +88,7 @@ pub(crate) fn is_descriptor(path: &Path) -> bool {
 ///
 /// # Errors
 /// The file can't be written.
-pub fn write_whole(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+pub fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
     stream_whole(path, |mut file| Ok(file.write_all(content)?))
 }
 
@@ -90,19 +96,17 @@ pub fn write_whole(path: &Path, content: &[u8]) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// The file can't be written, or `write` fails. The user's mistakes are returned without the file's name.
-pub fn stream_whole<T>(
-    path: &Path,
-    write: impl FnOnce(&File) -> anyhow::Result<T>,
-) -> anyhow::Result<T> {
+pub fn stream_whole<T>(path: &Path, write: impl FnOnce(&File) -> Result<T>) -> Result<T> {
     match replace(path, write) {
         Err(error) if !error.is::<Failure>() => {
-            Err(error.context(format!("can't write {}", told(path))))
+            let path = told(path);
+            Err(error.context(format!("can't write {path}")))
         }
         done => done,
     }
 }
 
-fn replace<T>(path: &Path, write: impl FnOnce(&File) -> anyhow::Result<T>) -> anyhow::Result<T> {
+fn replace<T>(path: &Path, write: impl FnOnce(&File) -> Result<T>) -> Result<T> {
     let name = path.file_name().unwrap_or_default();
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -151,7 +155,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         std::fs::write(&file, "before").unwrap();
-        let failed = stream_whole(&file, |mut out| -> anyhow::Result<()> {
+        let failed = stream_whole(&file, |mut out| -> Result<()> {
             out.write_all(b"half")?;
             Err(std::io::Error::other("the disk is full").into())
         });
@@ -161,7 +165,7 @@ mod tests {
             "{told}"
         );
         assert_eq!(std::fs::read(&file).unwrap(), b"before");
-        let refused = stream_whole(&file, |_| -> anyhow::Result<()> {
+        let refused = stream_whole(&file, |_| -> Result<()> {
             Err(crate::exit::usage("line 3"))
         });
         assert_eq!(crate::exit::one_line(&refused.unwrap_err()), "line 3");

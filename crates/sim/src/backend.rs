@@ -36,6 +36,10 @@ impl Backend for Sim {
     }
 
     fn wait(&mut self, until: Option<Nanos>, events: &mut Vec<Event>) -> Result<(), SimError> {
+        if let Some(signal) = (self.next_signal)() {
+            events.push(Event::Interrupt { signal });
+            return Ok(());
+        }
         let limit = until.map_or(u64::MAX, |until| until.0.max(self.world.now));
         loop {
             self.world.settle();

@@ -43,6 +43,8 @@ pub struct Sim {
     pub(crate) ejected: Option<String>,
     /// Present from the first plan on.
     pub(crate) residencies: Option<Residencies>,
+    /// The next signal that ends the run.
+    pub(crate) next_signal: Box<dyn FnMut() -> Option<i32>>,
 }
 
 pub(crate) struct TaskState {
@@ -180,8 +182,14 @@ impl Sim {
             generation: 0,
             ejected: None,
             residencies: None,
+            next_signal: Box::new(|| None),
             config,
         })
+    }
+
+    /// Lets signals end the run. `next` is asked before simulated time moves on.
+    pub fn take_signals(&mut self, next: impl FnMut() -> Option<i32> + 'static) {
+        self.next_signal = Box::new(next);
     }
 
     /// The run of each job alone on the machine, on the fastest type of core.

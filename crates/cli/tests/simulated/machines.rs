@@ -116,7 +116,7 @@ fn policies_for_two_types_of_core_run_where_there_are_two() {
         assert_eq!(output.status.code(), Some(3), "{policy}: {}", err(&output));
         let told = err(&output);
         assert!(
-            told.contains(MACHINE) && told.contains("as in --on big1-small3"),
+            told.contains(MACHINE) && told.contains("cosched list policies"),
             "{told}"
         );
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// From the run to its console.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(super) enum Order {
+pub(crate) enum Order {
     /// Redraw the progress line.
     Progress(String),
     /// Remove the progress line.

@@ -9,10 +9,12 @@ mod message;
 mod output;
 mod process;
 
+pub(crate) use message::Order;
 pub use process::main;
+pub(crate) use process::show_message;
 
 use super::options::Show;
-use message::{Order, Report, line};
+use message::{Report, line};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Read, Write};
@@ -95,62 +97,21 @@ impl Console {
         }
     }
 
-    /// Redraws the progress line. While older orders wait, this one is not worth keeping.
-    pub(crate) fn progress(&mut self, text: String) {
-        self.flush();
-        if self.kept.is_empty() {
-            self.send(&Order::Progress(text));
-        }
-    }
-
-    /// Removes the progress line.
-    pub(crate) fn clear(&mut self) {
-        self.send(&Order::Clear);
-    }
-
-    /// Writes a line that stays.
-    pub(crate) fn say(&mut self, text: &str) {
-        self.send(&Order::Say(text.to_owned()));
-    }
-
-    /// A job has started.
-    pub(crate) fn started(&mut self, job: u32, tag: &str, name: &str) {
-        self.must_send(&Order::Started {
-            job,
-            tag: tag.to_owned(),
-            name: name.to_owned(),
-        });
-    }
-
-    /// A job that failed is started again, when its files have these lengths.
-    pub(crate) fn started_again(&mut self, job: u32, lengths: [u64; 2]) {
-        self.must_send(&Order::Again { job, lengths });
-    }
-
-    /// A job has ended.
-    pub(crate) fn ended(&mut self, job: u32, failed: bool) {
-        self.must_send(&Order::Ended { job, failed });
-    }
-
-    /// Shows the last error of a failed job.
-    pub(crate) fn last_error(&mut self, job: u32) {
-        self.send(&Order::LastError { job });
-    }
-
-    fn send(&mut self, order: &Order) {
+    /// Sends an order. While older orders wait, a progress line is not worth keeping; what the jobs' output depends on is
+    /// kept beyond the limit: some ten bytes for each job.
+    pub(crate) fn send(&mut self, order: &Order) {
         self.flush();
         let bytes = line(order);
-        if self.kept_bytes + bytes.len() > MOST_KEPT {
-            self.left_out += 1;
-            return;
+        match order {
+            Order::Progress(_) if !self.kept.is_empty() => return,
+            Order::Started { .. } | Order::Again { .. } | Order::Ended { .. } => {}
+            _ if self.kept_bytes + bytes.len() > MOST_KEPT => {
+                self.left_out += 1;
+                return;
+            }
+            _ => {}
         }
         self.keep(bytes);
-        self.flush();
-    }
-
-    /// Sends an order that is never dropped: some ten bytes for each job.
-    fn must_send(&mut self, order: &Order) {
-        self.keep(line(order));
         self.flush();
     }
 
@@ -187,10 +148,8 @@ impl Console {
     /// delays none.
     pub(crate) fn finish(mut self) -> Finished {
         if self.left_out > 0 {
-            let text = format!(
-                "cosched: {} lines are missing here: the terminal did not take them in time",
-                self.left_out
-            );
+            let lines = self.left_out;
+            let text = format!("cosched: {lines} lines are missing: the terminal was too slow");
             self.keep(line(&Order::Say(text)));
         }
         let _ = self.line.set_nonblocking(false);
@@ -252,8 +211,8 @@ mod tests {
         let text = "x".repeat(1 << 10);
         let lines = 3 * (MOST_KEPT >> 10) as u64;
         for _ in 0..lines {
-            console.say(&text);
-            console.progress("50 %".to_owned());
+            console.send(&Order::Say(text.clone()));
+            console.send(&Order::Progress("50 %".to_owned()));
             assert!(console.kept_bytes <= MOST_KEPT);
         }
         assert!(console.left_out > 0 && console.left_out < lines);
@@ -278,12 +237,16 @@ mod tests {
     fn jobs_are_never_left_out() {
         let (mut console, theirs) = deaf();
         let text = "x".repeat(1 << 10);
-        (0..2 * (MOST_KEPT >> 10)).for_each(|_| console.say(&text));
+        (0..2 * (MOST_KEPT >> 10)).for_each(|_| console.send(&Order::Say(text.clone())));
         assert!(console.left_out > 0);
         let before = console.kept_bytes;
         for job in 0..1_000 {
-            console.started(job, "t", "name");
-            console.ended(job, false);
+            console.send(&Order::Started {
+                job,
+                tag: "t".to_owned(),
+                name: "name".to_owned(),
+            });
+            console.send(&Order::Ended { job, failed: false });
         }
         assert!(
             console.kept_bytes < before + 200 * 1_000,
@@ -307,7 +270,7 @@ mod tests {
         let (mut console, theirs) = deaf();
         drop(theirs);
         for _ in 0..100 {
-            console.say("x");
+            console.send(&Order::Say("x".to_owned()));
             assert_eq!(console.kept_bytes, 0);
         }
         console.shows_output = true;

@@ -117,8 +117,9 @@ impl Output {
             return Ok(());
         }
         for (&number, job) in &mut self.jobs {
-            self.rewritten
-                .extend(job.rewritten().map(|file| (number, file)));
+            for file in job.rewritten() {
+                self.rewritten.insert((number, file));
+            }
             job.show(self.how, TURN, &mut self.piece, to)?;
         }
         Ok(())
@@ -156,13 +157,13 @@ impl Output {
     /// # Errors
     /// The target takes nothing more.
     pub(super) fn finish_all(&mut self, to: &mut Target<'_>) -> io::Result<()> {
-        let left: Vec<u32> = self
-            .jobs
-            .iter()
-            .filter(|(_, job)| job.ended)
-            .map(|(number, _)| *number)
-            .collect();
-        left.into_iter().try_for_each(|job| self.finish(job, to))
+        let numbers: Vec<u32> = self.jobs.keys().copied().collect();
+        for job in numbers {
+            if self.jobs[&job].ended {
+                self.finish(job, to)?;
+            }
+        }
+        Ok(())
     }
 
     /// Jobs are shown when they have ended. An order can be kept in no other way.
@@ -174,19 +175,23 @@ impl Output {
         let Some(mut followed) = self.jobs.remove(&job) else {
             return Ok(());
         };
-        self.rewritten
-            .extend(followed.rewritten().map(|file| (job, file)));
+        for file in followed.rewritten() {
+            self.rewritten.insert((job, file));
+        }
         followed.show(self.how, usize::MAX, &mut self.piece, to)
     }
 }
 
 impl Followed {
     /// The numbers of the files that the job has cut off since they were shown.
-    fn rewritten(&mut self) -> impl Iterator<Item = usize> {
-        self.files
-            .iter_mut()
-            .enumerate()
-            .filter_map(|(number, file)| file.is_rewritten().then_some(number))
+    fn rewritten(&mut self) -> Vec<usize> {
+        let mut rewritten = Vec::new();
+        for (number, file) in self.files.iter_mut().enumerate() {
+            if file.is_rewritten() {
+                rewritten.push(number);
+            }
+        }
+        rewritten
     }
 
     /// Shows at most so many pieces of each file.
@@ -247,7 +252,9 @@ impl FollowedFile {
         let rewritten =
             self.position > 0 && (meta.len() < self.position || tail[..got] != self.tail);
         if rewritten {
-            (self.position, self.searched, self.in_line) = (0, 0, false);
+            self.position = 0;
+            self.searched = 0;
+            self.in_line = false;
             self.tail.clear();
         }
         rewritten
@@ -300,9 +307,10 @@ impl FollowedFile {
 
     /// Reads what is at a position. A file that can't be read is shown as far as it could be.
     fn read(&mut self, piece: &mut [u8], position: u64) -> usize {
-        self.open()
-            .and_then(|file| file.read_at(piece, position).ok())
-            .unwrap_or(0)
+        match self.open() {
+            Some(file) => file.read_at(piece, position).unwrap_or(0),
+            None => 0,
+        }
     }
 
     /// Whether the line at the position has an end. Nothing of it is kept in memory, however long it is.

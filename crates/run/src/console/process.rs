@@ -76,6 +76,16 @@ const PASSING: [io::ErrorKind; 3] = [
     io::ErrorKind::Interrupted,
 ];
 
+/// Carries out an order about messages. Without a console the run does so itself.
+pub(crate) fn show_message(terminal: &mut Terminal, order: Order) {
+    match order {
+        Order::Progress(line) => terminal.progress(&line),
+        Order::Clear => terminal.clear(),
+        Order::Say(line) => terminal.say(&line),
+        _ => {}
+    }
+}
+
 struct Console {
     showing: Showing,
     terminal: RefCell<Terminal>,
@@ -114,9 +124,6 @@ impl Console {
 
     fn obey(&mut self, order: Order) {
         match order {
-            Order::Progress(line) => self.terminal.get_mut().progress(&line),
-            Order::Clear => self.terminal.get_mut().clear(),
-            Order::Say(line) => self.terminal.get_mut().say(&line),
             Order::Started { job, tag, name } => {
                 let files = output_files(&self.folder, &name);
                 self.errors.insert(job, files[1].clone());
@@ -136,16 +143,13 @@ impl Console {
                 self.show(|output, to| output.ended(job, to));
             }
             Order::LastError { job } => {
-                let line = self
-                    .errors
-                    .remove(&job)
-                    .and_then(|path| last_line(&path, MOST_OF_ERROR));
-                if let Some(line) = line {
-                    self.terminal
-                        .get_mut()
-                        .say(&format!("    {}", visible(&line)));
+                let file = self.errors.remove(&job);
+                if let Some(line) = file.and_then(|file| last_line(&file, MOST_OF_ERROR)) {
+                    let line = visible(&line);
+                    self.terminal.get_mut().say(&format!("    {line}"));
                 }
             }
+            message => show_message(self.terminal.get_mut(), message),
         }
     }
 
@@ -161,25 +165,20 @@ impl Console {
         let Some(output) = &mut self.output else {
             return;
         };
-        let (mut stdout, mut stderr, mut other) = (io::stdout().lock(), io::stderr(), io::stderr());
         let terminal = &self.terminal;
-        let out: &mut dyn Write = if self.showing.to_stderr {
-            &mut other
+        let to: Box<dyn Write> = if self.showing.to_stderr {
+            Box::new(io::stderr())
         } else {
-            &mut stdout
+            Box::new(io::stdout().lock())
         };
-        let mut out = Beside { terminal, to: out };
-        let mut err = Beside {
-            terminal,
-            to: &mut stderr,
+        let mut out = Beside { terminal, to };
+        let to = Box::new(io::stderr());
+        let mut err = Beside { terminal, to };
+        let mut target = Target {
+            out: &mut out,
+            err: &mut err,
         };
-        if let Err(error) = call(
-            output,
-            &mut Target {
-                out: &mut out,
-                err: &mut err,
-            },
-        ) {
+        if let Err(error) = call(output, &mut target) {
             self.output = None;
             if error.kind() == io::ErrorKind::BrokenPipe {
                 self.tell_that_nobody_reads();
@@ -209,8 +208,9 @@ impl Console {
 
     /// Sends SIGPIPE to the run, as the kernel does to a process that writes to a pipe without a reader.
     fn tell_that_nobody_reads(&self) {
-        if let Some(run) =
-            Pid::from_raw(self.showing.run.cast_signed()).filter(|run| getppid() == Some(*run))
+        let run = Pid::from_raw(self.showing.run.cast_signed());
+        if let Some(run) = run
+            && getppid() == Some(run)
         {
             let _ = kill_process(run, Signal::PIPE);
         }
@@ -220,7 +220,7 @@ impl Console {
 /// A stream beside the progress line, which makes room for it.
 struct Beside<'a> {
     terminal: &'a RefCell<Terminal>,
-    to: &'a mut dyn Write,
+    to: Box<dyn Write>,
 }
 
 impl Write for Beside<'_> {

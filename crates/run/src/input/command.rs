@@ -50,87 +50,73 @@ impl Command {
     pub(crate) fn line(&self) -> String {
         match self {
             Command::Argv(words) => {
-                let quoted = words
-                    .iter()
-                    .enumerate()
-                    .map(|(ix, word)| match word.as_bytes() {
-                        bytes if ix == 0 && is_special_first(bytes) => quote_always(bytes),
-                        bytes => quote(bytes),
-                    });
-                quoted.collect::<Vec<_>>().join(" ")
+                let mut quoted = Vec::new();
+                for (ix, word) in words.iter().enumerate() {
+                    let word = word.as_bytes();
+                    if ix == 0 && is_special_first(word) {
+                        quoted.push(quote_always(word));
+                    } else {
+                        quoted.push(quote(word));
+                    }
+                }
+                quoted.join(" ")
             }
-            Command::Shell(line) => match line
-                .script
-                .to_str()
-                .filter(|text| !text.contains(is_hidden))
-            {
-                Some(text) => text.to_owned(),
-                None => {
+            Command::Shell(line) => match line.script.to_str() {
+                Some(text) if !text.contains(is_hidden) => text.to_owned(),
+                _ => {
                     let words = line.words();
-                    words
-                        .iter()
-                        .map(|word| quote(word.as_bytes()))
-                        .collect::<Vec<_>>()
-                        .join(" ")
+                    let words = words.iter().map(|word| quote(word.as_bytes()));
+                    words.collect::<Vec<_>>().join(" ")
                 }
             },
         }
     }
-}
 
-impl Command {
     /// The command as one line that any POSIX shell reads in the same way, and nobody else: bytes stay as they are.
     pub(crate) fn line_for_sh(&self) -> Vec<u8> {
-        let line = self.line();
-        if !line.contains("$'") {
-            return line.into_bytes();
-        }
         let words = match self {
             Command::Argv(words) => words,
             Command::Shell(line) => return line.script.as_bytes().to_vec(),
         };
-        let mut bytes = Vec::new();
-        for (ix, word) in words.iter().map(|word| word.as_bytes()).enumerate() {
-            if ix > 0 {
-                bytes.push(b' ');
-            }
+        let mut quoted = Vec::new();
+        for (ix, word) in words.iter().enumerate() {
+            let word = word.as_bytes();
             if is_plain(word) && (ix > 0 || !is_special_first(word)) {
-                bytes.extend_from_slice(word);
+                quoted.push(word.to_vec());
             } else {
-                bytes.extend(quote_for_sh(word));
+                quoted.push(quote_for_sh(word));
             }
         }
-        bytes
+        quoted.join(&b' ')
     }
 }
 
 impl ShellLine {
     /// The program of the shell.
     pub(crate) fn program(&self) -> &Path {
-        self.shell
-            .as_ref()
-            .map_or(Path::new("/bin/sh"), |shell| &shell.path)
+        match &self.shell {
+            Some(shell) => &shell.path,
+            None => Path::new("/bin/sh"),
+        }
     }
 
     /// The words with which the shell is called.
     pub(crate) fn words(&self) -> Vec<OsString> {
-        let name = self
-            .shell
-            .as_ref()
-            .map_or_else(|| OsString::from("sh"), |shell| shell.name.clone());
+        let name = match &self.shell {
+            Some(shell) => shell.name.clone(),
+            None => "sh".into(),
+        };
         vec![name, "-c".into(), self.script.clone()]
     }
 }
 
 /// Words that mean something else than a program's name at the beginning of a command.
-const RESERVED: &[&str] = &[
-    "!", "{", "}", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
-    "function", "if", "in", "select", "then", "time", "until", "while",
-];
+const RESERVED: &str = "! { } [[ ]] case coproc do done elif else esac fi for function if in select then time until while";
 
 /// Whether the shell would read this word, as the first of a command, as its own and not as a program's name.
 fn is_special_first(word: &[u8]) -> bool {
-    word.contains(&b'=') || RESERVED.iter().any(|reserved| reserved.as_bytes() == word)
+    let mut reserved = RESERVED.split(' ').map(str::as_bytes);
+    word.contains(&b'=') || reserved.any(|reserved| reserved == word)
 }
 
 /// Whether a shell takes this byte for itself everywhere.
@@ -158,8 +144,10 @@ pub fn quote(word: &[u8]) -> String {
 
 /// A path as text: as it is, or quoted for a shell if it is no UTF-8.
 pub(crate) fn path_text(path: &Path) -> String {
-    path.to_str()
-        .map_or_else(|| quote(path.as_os_str().as_bytes()), str::to_owned)
+    match path.to_str() {
+        Some(text) => text.to_owned(),
+        None => quote(path.as_os_str().as_bytes()),
+    }
 }
 
 /// Quotes a word for the shell.
@@ -196,25 +184,23 @@ pub(crate) fn quote_in_a_line(word: &[u8]) -> String {
                 '\'' | '\\' => quoted.extend(['\\', c]),
                 c if is_hidden(c) => {
                     let mut bytes = [0; 4];
-                    c.encode_utf8(&mut bytes)
-                        .bytes()
-                        .for_each(|byte| quoted.push_str(&octal(byte)));
+                    c.encode_utf8(&mut bytes);
+                    push_octal(&mut quoted, &bytes[..c.len_utf8()]);
                 }
                 c => quoted.push(c),
             }
         }
-        chunk
-            .invalid()
-            .iter()
-            .for_each(|&byte| quoted.push_str(&octal(byte)));
+        push_octal(&mut quoted, chunk.invalid());
     }
     quoted.push('\'');
     quoted
 }
 
-/// Three digits: with fewer, or in hexadecimal, a digit that follows could be taken for a part of it.
-fn octal(byte: u8) -> String {
-    format!("\\{byte:03o}")
+/// Writes three digits for each byte: with fewer, or in hexadecimal, a digit that follows could be taken for a part of it.
+fn push_octal(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        text.push_str(&format!("\\{byte:03o}"));
+    }
 }
 
 /// Bytes as an owned system string.

@@ -1,10 +1,12 @@
 //! One job, as it was given and as it is run.
 
 use super::command::{Command, quote_in_a_line, told};
+use crate::exit::usage;
 use crate::sha256::sha256;
 use cosched_report::{Given, is_hidden};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -122,6 +124,11 @@ impl Job {
         });
         values.collect::<Vec<_>>().join(" ")
     }
+}
+
+/// An error of the input about a job.
+pub(crate) fn wrong(job: &Job, what: impl Display) -> anyhow::Error {
+    usage(format!("{}: job `{}`: {what}", job.input.place, job.name))
 }
 
 #[cfg(test)]

@@ -18,9 +18,7 @@ pub(crate) fn parse(bytes: &[u8], file: &str) -> anyhow::Result<Vec<JobInput>> {
         }
         let place = format!("{file}:{number}");
         if line.contains(&0) {
-            return Err(usage(format!(
-                "{place}: the command holds a zero byte; a list has one command on each line"
-            )));
+            return Err(usage(format!("{place}: the command holds a zero byte")));
         }
         jobs.push(JobInput::command(Command::shell(os(line)), place));
     }

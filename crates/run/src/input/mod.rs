@@ -6,14 +6,13 @@
 //!   `job`: a job as it was given;
 //! - `replacement`: `{}` and the like; `word`: words with them; `values`: where values come from;
 //!   `shell_line`: lines for the shell; `template`: a command and its values;
-//! - `names`: the names of jobs, and their copies; `list`: a list of commands; `mix_bounds` and `mix`: mix files;
+//! - `names`: the names of jobs, and their copies; `list`: a list of commands; `mix`: mix files;
 //! - `spec`: machines and programs to simulate.
 
 mod command;
 mod job;
 pub(crate) mod list;
 pub mod mix;
-mod mix_bounds;
 mod names;
 pub mod near;
 mod read;
@@ -31,7 +30,7 @@ pub(crate) use command::path_text;
 pub(crate) use command::{Command, Shell};
 pub use command::{quote, told};
 pub use job::absolute;
-pub(crate) use job::{Job, JobInput};
+pub(crate) use job::{Job, JobInput, wrong};
 pub(crate) use names::{expand, program_words};
 pub(crate) use read::{read_bytes, read_text};
 pub use read::{read_mix, read_spec};

@@ -4,7 +4,9 @@ use super::command::Command;
 use super::job::{Job, JobInput};
 use super::values::MOST_JOBS;
 use crate::exit::usage;
+use anyhow::Result;
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 
 /// The longest name that is made here, in characters; users can give longer ones.
 const LONGEST: usize = 48;
@@ -17,7 +19,7 @@ const LONGEST: usize = 48;
 ///
 /// # Errors
 /// There is no job, or two jobs were given the same name.
-pub(crate) fn expand(inputs: Vec<JobInput>) -> anyhow::Result<Vec<Job>> {
+pub(crate) fn expand(inputs: Vec<JobInput>) -> Result<Vec<Job>> {
     Namer::default().expand(inputs)
 }
 
@@ -31,56 +33,47 @@ struct Namer {
 }
 
 impl Namer {
-    fn expand(&mut self, inputs: Vec<JobInput>) -> anyhow::Result<Vec<Job>> {
+    fn expand(&mut self, inputs: Vec<JobInput>) -> Result<Vec<Job>> {
         check_names(&inputs)?;
         let total: u64 = inputs.iter().map(|input| u64::from(input.copies)).sum();
         if total > MOST_JOBS as u64 {
             return Err(usage(format!(
-                "there are {total} jobs with their copies; cosched runs at most {MOST_JOBS} at once, so write fewer copies, or \
-                 divide the batch"
+                "there are {total} jobs with their copies; cosched runs at most {MOST_JOBS} at once"
             )));
         }
-        let bases = bases(&inputs);
-        let mut uses: HashMap<&str, u32> = HashMap::new();
-        for (input, base) in inputs
-            .iter()
-            .zip(&bases)
-            .filter(|(input, _)| input.name.is_none())
-        {
-            *uses.entry(base).or_default() += input.copies;
+        if inputs.is_empty() {
+            return Err(usage(
+                "there is no job to run; give a mix file, a list (-f FILE) or a command, as in `cosched run gzip a.txt`",
+            ));
         }
-        let several: Vec<bool> = inputs
-            .iter()
-            .zip(&bases)
-            .map(|(input, base)| {
-                input.copies > 1 || input.name.is_none() && uses[base.as_str()] > 1
-            })
-            .collect();
-        // Names that were given are not numbered, so the others make way for them.
-        for (input, several) in inputs.iter().zip(&several) {
-            if let (Some(name), false) = (&input.name, several) {
-                self.taken.insert(name.clone());
+        let bases = bases(&inputs);
+        let mut unnamed: HashMap<&str, u32> = HashMap::new();
+        for (input, base) in inputs.iter().zip(&bases) {
+            if input.name.is_none() {
+                *unnamed.entry(base).or_default() += input.copies;
             }
+        }
+        let mut is_unique = Vec::new();
+        for base in &bases {
+            is_unique.push(unnamed.get(base.as_str()) == Some(&1));
+        }
+        // Names that were given are not numbered, so the others make way for them.
+        for input in inputs.iter().filter(|input| input.copies == 1) {
+            self.taken.extend(input.name.clone());
         }
         let mut jobs = Vec::with_capacity(total as usize);
-        for ((input, base), several) in inputs.into_iter().zip(bases).zip(several) {
+        for ((input, base), is_unique) in inputs.into_iter().zip(bases).zip(is_unique) {
             for _ in 1..input.copies {
-                jobs.push(Job {
-                    name: self.number(&base),
-                    input: input.clone(),
-                });
+                let name = self.number(&base);
+                let input = input.clone();
+                jobs.push(Job { name, input });
             }
-            let name = match (&input.name, several) {
-                (Some(name), false) => name.clone(),
-                (None, false) if self.taken.insert(base.clone()) => base,
+            let name = match &input.name {
+                Some(name) if input.copies == 1 => name.clone(),
+                None if is_unique && self.taken.insert(base.clone()) => base,
                 _ => self.number(&base),
             };
             jobs.push(Job { name, input });
-        }
-        if jobs.is_empty() {
-            return Err(usage(
-                "there is no job to run; give a mix file, `-f FILE`, or a command, as in `cosched run gzip -k {} ::: *.txt`",
-            ));
         }
         Ok(jobs)
     }
@@ -103,15 +96,14 @@ impl Namer {
 }
 
 /// Checks that no two jobs were given the same name.
-fn check_names(inputs: &[JobInput]) -> anyhow::Result<()> {
+fn check_names(inputs: &[JobInput]) -> Result<()> {
     let mut named: HashMap<&str, &str> = HashMap::new();
     for input in inputs {
         let Some(name) = &input.name else { continue };
         if let Some(first) = named.insert(name, &input.place) {
+            let place = &input.place;
             return Err(usage(format!(
-                "{}: the name `{name}` is taken by another job ({first}); names must be unique, for several of one \
-                 job write copies = 2",
-                input.place
+                "{place}: another job has the name `{name}` ({first}); for several of one job write copies = 2"
             )));
         }
     }
@@ -120,42 +112,30 @@ fn check_names(inputs: &[JobInput]) -> anyhow::Result<()> {
 
 /// For each job the name that it was given, or one that is made of what it does.
 fn bases(inputs: &[JobInput]) -> Vec<String> {
-    let short: Vec<String> = inputs
-        .iter()
-        .map(|input| input.name.clone().unwrap_or_else(|| short_name(input)))
-        .collect();
-    let mut users: HashMap<&str, u32> = HashMap::new();
-    for name in &short {
-        *users.entry(name).or_default() += 1;
-    }
     let mut bases = Vec::new();
-    for (input, name) in inputs.iter().zip(&short) {
-        let longer = match &input.command {
-            Some(command)
-                if input.name.is_none() && input.values.is_empty() && users[name.as_str()] > 1 =>
-            {
-                clean(&words_of(command).join("-"), false)
-            }
-            _ => None,
-        };
-        bases.push(longer.unwrap_or_else(|| name.clone()));
+    let mut users: HashMap<String, u32> = HashMap::new();
+    for input in inputs {
+        let base = input.name.clone().unwrap_or_else(|| short_name(input));
+        *users.entry(base.clone()).or_default() += 1;
+        bases.push(base);
+    }
+    for (input, base) in inputs.iter().zip(&mut bases) {
+        let can_be_longer = input.name.is_none() && input.values.is_empty();
+        if can_be_longer
+            && users[base] > 1
+            && let Some(command) = &input.command
+            && let Some(longer) = clean(&words_of(command).join("-"), false)
+        {
+            *base = longer;
+        }
     }
     bases
 }
 
 /// The name of a job from its values, or from the program that it runs or simulates.
 fn short_name(input: &JobInput) -> String {
-    let values: Vec<String> = input
-        .values
-        .iter()
-        .map(|value| value.to_string_lossy().into_owned())
-        .collect();
-    let of_values = if values.is_empty() {
-        None
-    } else {
-        clean(&values.join("-"), true)
-    };
-    of_values
+    let values = lossy(&input.values.join(OsStr::new("-")));
+    clean(&values, true)
         .or_else(|| program_name(input))
         .unwrap_or_else(|| "job".to_owned())
 }
@@ -175,10 +155,7 @@ fn last_part(path: &str) -> &str {
 }
 
 /// Words of the shell that say nothing about what a line does.
-const GRAMMAR: &[&str] = &[
-    "!", "{", "}", "do", "done", "elif", "else", "fi", "if", "then", "time", "until", "while",
-    "exec",
-];
+const GRAMMAR: &str = "! { } do done elif else fi if then time until while exec ; | & ( ) < >";
 
 /// As [`program_words`], with the program's name alone.
 fn words_of(command: &Command) -> Vec<String> {
@@ -193,8 +170,6 @@ fn words_of(command: &Command) -> Vec<String> {
 /// the shell's grammar, and without the shell itself.
 pub(crate) fn program_words(command: &Command) -> Vec<String> {
     const MOST: usize = 8;
-    /// Characters of a line that are looked at.
-    const MOST_READ: usize = 2_000;
     let line = match command {
         Command::Argv(words) => match &words[..] {
             [shell, option, line, ..] if is_shell(shell) && option == "-c" => lossy(line),
@@ -206,30 +181,24 @@ pub(crate) fn program_words(command: &Command) -> Vec<String> {
     let mut words = Vec::new();
     // `for x in ...` and `cd x &&` come before what the line does.
     let mut until: Option<&str> = None;
-    let mut divided = String::new();
-    for c in line.chars().take(MOST_READ) {
-        if ";|&()<>\n".contains(c) {
-            divided.extend([' ', c, ' ']);
-        } else {
-            divided.push(c);
-        }
-    }
-    for word in divided.split_whitespace() {
-        let is_divider = word.len() == 1 && ";|&()<>\n".contains(word);
+    for word in divided(&line).split_whitespace() {
         if let Some(end) = until {
-            if word == end || end.is_empty() && matches!(word, ";" | "&") {
+            let is_end = match end {
+                "" => word == ";" || word == "&",
+                end => word == end,
+            };
+            if is_end {
                 until = None;
             }
             continue;
         }
         match word {
-            "for" | "case" if words.is_empty() => {
-                until = Some(if word == "for" { "do" } else { "in" })
-            }
-            "cd" | "export" | "set" | "ulimit" | "umask" if words.is_empty() => until = Some(""),
-            _ if is_divider
-                || GRAMMAR.contains(&word)
-                || words.is_empty() && word.contains('=') => {}
+            _ if GRAMMAR.split(' ').any(|known| known == word) => {}
+            _ if !words.is_empty() => words.push(word.to_owned()),
+            "for" => until = Some("do"),
+            "case" => until = Some("in"),
+            "cd" | "export" | "set" | "ulimit" | "umask" => until = Some(""),
+            _ if word.contains('=') => {}
             _ => words.push(word.to_owned()),
         }
         if words.len() == MOST {
@@ -243,13 +212,27 @@ pub(crate) fn program_words(command: &Command) -> Vec<String> {
     words
 }
 
-fn lossy(word: &std::ffi::OsStr) -> String {
+/// The beginning of a line, with blanks around the signs of the shell.
+fn divided(line: &str) -> String {
+    const MOST_READ: usize = 2_000;
+    let mut divided = String::new();
+    for c in line.chars().take(MOST_READ) {
+        if ";|&()<>".contains(c) {
+            divided.extend([' ', c, ' ']);
+        } else {
+            divided.push(c);
+        }
+    }
+    divided
+}
+
+fn lossy(word: &OsStr) -> String {
     word.to_string_lossy().into_owned()
 }
 
-fn is_shell(word: &std::ffi::OsString) -> bool {
-    word.to_str()
-        .is_some_and(|word| ["sh", "bash", "dash", "ksh", "zsh"].contains(&last_part(word)))
+fn is_shell(word: &OsStr) -> bool {
+    let word = word.to_string_lossy();
+    matches!(last_part(&word), "sh" | "bash" | "dash" | "ksh" | "zsh")
 }
 
 /// The text as a name: other characters become dashes, and of a long text the beginning is left, or the end. `None` if
@@ -263,13 +246,12 @@ fn clean(text: &str, keep_end: bool) -> Option<String> {
             name.push('-');
         }
     }
-    let length = name.chars().count();
-    let from = if keep_end {
-        length.saturating_sub(LONGEST)
-    } else {
-        0
-    };
-    let name: String = name.chars().skip(from).take(LONGEST).collect();
+    if keep_end {
+        let length = name.chars().count();
+        let surplus = length.saturating_sub(LONGEST);
+        name = name.chars().skip(surplus).collect();
+    }
+    let name: String = name.chars().take(LONGEST).collect();
     let name = name.trim_start_matches(['.', '-']).trim_end_matches(['-']);
     let has_substance = name.contains(char::is_alphanumeric);
     has_substance.then(|| name.to_owned())

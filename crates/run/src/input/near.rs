@@ -5,36 +5,32 @@
 pub fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let known: Vec<&str> = known.into_iter().collect();
     let lower = word.to_lowercase();
-    let most = (lower.chars().count() / 3).min(2);
-    let nearest = known
-        .iter()
-        .map(|candidate| (distance(&lower, candidate), *candidate))
-        .min_by_key(|(apart, _)| *apart);
-    if let Some((_, candidate)) = nearest.filter(|(apart, _)| *apart <= most) {
-        return Some(candidate);
+    let length = lower.chars().count();
+    let most = (length / 3).min(2);
+    let nearest = known.iter().min_by_key(|known| distance(&lower, known))?;
+    if distance(&lower, nearest) <= most {
+        return Some(nearest);
     }
-    let mut begun = known
-        .iter()
-        .filter(|candidate| lower.chars().count() >= 3 && candidate.starts_with(&lower));
+    let mut begun = known.iter().filter(|known| known.starts_with(&lower));
     match (begun.next(), begun.next()) {
-        (Some(only), None) => Some(only),
+        (Some(only), None) if length >= 3 => Some(only),
         _ => None,
     }
 }
 
 /// ` (did you mean X?)` for a message, or nothing.
 pub fn did_you_mean(word: &str, known: &[&str]) -> String {
-    let meant = near(word, known.iter().copied());
-    meant.map_or_else(String::new, |meant| format!(" (did you mean `{meant}`?)"))
+    match near(word, known.iter().copied()) {
+        Some(meant) => format!(" (did you mean `{meant}`?)"),
+        None => String::new(),
+    }
 }
 
 /// The message that nothing of this kind has this name, with the names that there are.
 pub fn unknown(kind: &str, name: &str, known: &[&str]) -> String {
     let hint = did_you_mean(name, known);
-    format!(
-        "there is no {kind} `{name}`{hint}; there are {}",
-        known.join(", ")
-    )
+    let known = known.join(", ");
+    format!("there is no {kind} `{name}`{hint}; there are {known}")
 }
 
 /// The least number of characters to insert, delete or change to turn one word into the other (Levenshtein's distance).

@@ -2,7 +2,11 @@
 
 use super::command::told;
 use crate::exit::usage;
-use std::io::Read;
+use anyhow::Result;
+use rustix::fs::makedev;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -17,62 +21,64 @@ const MOST_MIX_MIB: u64 = 32;
 const MOST_SPEC_MIB: u64 = 16;
 
 /// Reads a whole file, or standard input for `-`.
-pub(crate) fn read_bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
+pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     read_at_most(path, MOST_MIB)
 }
 
 /// Reads a whole text file, or standard input for `-`.
-pub(crate) fn read_text(path: &Path) -> anyhow::Result<String> {
+pub(crate) fn read_text(path: &Path) -> Result<String> {
     text(path, read_at_most(path, MOST_MIB)?)
 }
 
 /// Reads a mix file, or standard input for `-`.
-pub fn read_mix(path: &Path) -> anyhow::Result<String> {
+pub fn read_mix(path: &Path) -> Result<String> {
     text(path, read_at_most(path, MOST_MIX_MIB)?)
 }
 
 /// Reads a small file that describes a machine, a program or a profile.
-pub fn read_spec(path: &Path) -> anyhow::Result<String> {
+pub fn read_spec(path: &Path) -> Result<String> {
     text(path, read_at_most(path, MOST_SPEC_MIB)?)
 }
 
-fn text(path: &Path, bytes: Vec<u8>) -> anyhow::Result<String> {
+fn text(path: &Path, bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| unreadable(path, "it is not UTF-8 text"))
 }
 
-fn unreadable(path: &Path, why: &str) -> anyhow::Error {
-    usage(format!("{}: can't be read: {why}", told(path.as_os_str())))
+fn unreadable(path: &Path, why: impl Display) -> anyhow::Error {
+    let path = told(path);
+    usage(format!("{path}: can't be read: {why}"))
 }
 
 /// Reads only plain files and pipes, up to `most_mib`: a device or a mistyped path must not fill the memory.
-fn read_at_most(path: &Path, most_mib: u64) -> anyhow::Result<Vec<u8>> {
-    let input: Box<dyn Read> = if path == Path::new("-") {
-        Box::new(std::io::stdin())
-    } else {
-        let metadata =
-            std::fs::metadata(path).map_err(|error| unreadable(path, &error.to_string()))?;
-        let kind = metadata.file_type();
-        if kind.is_dir() {
-            return Err(unreadable(path, "it is a folder"));
-        }
-        // The one device that ends at once: people give it where a file has nothing in it.
-        let is_null =
-            metadata.file_type().is_char_device() && metadata.rdev() == rustix::fs::makedev(1, 3);
-        if !kind.is_file() && !kind.is_fifo() && !is_null {
-            return Err(unreadable(path, "it is neither a plain file nor a pipe"));
-        }
-        Box::new(std::fs::File::open(path).map_err(|error| unreadable(path, &error.to_string()))?)
-    };
+fn read_at_most(path: &Path, most_mib: u64) -> Result<Vec<u8>> {
+    let input = open(path).map_err(|error| unreadable(path, error))?;
+    let most = most_mib << 20;
     let mut bytes = Vec::new();
-    let read = input.take((most_mib << 20) + 1).read_to_end(&mut bytes);
-    read.map_err(|error| unreadable(path, &error.to_string()))?;
-    if bytes.len() as u64 > most_mib << 20 {
-        return Err(unreadable(
-            path,
-            &format!("it is larger than {most_mib} MiB"),
-        ));
+    let read = input.take(most + 1).read_to_end(&mut bytes);
+    read.map_err(|error| unreadable(path, error))?;
+    if bytes.len() as u64 > most {
+        let why = format!("it is larger than {most_mib} MiB");
+        return Err(unreadable(path, why));
     }
     Ok(bytes)
+}
+
+fn open(path: &Path) -> io::Result<Box<dyn Read>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(io::stdin()));
+    }
+    let meta = path.metadata()?;
+    let kind = meta.file_type();
+    if kind.is_dir() {
+        return Err(io::Error::other("it is a folder"));
+    }
+    // The one device that ends at once: people give it where a file has nothing in it.
+    let is_null = kind.is_char_device() && meta.rdev() == makedev(1, 3);
+    if !kind.is_file() && !kind.is_fifo() && !is_null {
+        let why = "it is neither a plain file nor a pipe";
+        return Err(io::Error::other(why));
+    }
+    Ok(Box::new(File::open(path)?))
 }
 
 #[cfg(test)]

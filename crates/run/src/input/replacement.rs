@@ -63,8 +63,7 @@ impl Replacement {
         }
         if text.starts_with(b"{=") && text.windows(2).any(|pair| pair == b"=}") {
             return Err(usage(
-                "{= ... =} is a program in Perl, which cosched does not run; change the values beforehand, as in \
-                 `sed 's/a/b/' values | cosched run gzip {}`",
+                "{= ... =} is a program in Perl, which cosched does not run; change the values beforehand",
             ));
         }
         // The longest is a sign, some digits and two more.
@@ -72,50 +71,52 @@ impl Replacement {
             return Ok(None);
         };
         let inside = &text[1..length];
-        let found = match inside {
-            b"#" => Some(Replacement::Number),
-            b"%" => {
-                return Err(usage(
-                    "{%} has no meaning here: jobs have no slots, since a job can be paused while others run; {#} is the \
-                     job's number, and the variable COSCHED_JOB holds its name",
-                ));
-            }
-            _ => {
-                let digits = inside
-                    .iter()
-                    .take_while(|byte| byte.is_ascii_digit() || **byte == b'-')
-                    .count();
-                let (number, part) = inside.split_at(digits);
-                let part = match part {
-                    b"" => Some(Part::Whole),
-                    b"." => Some(Part::NoExtension),
-                    b"/" => Some(Part::Name),
-                    b"//" => Some(Part::Folder),
-                    b"/." => Some(Part::Stem),
-                    _ => None,
-                };
-                let number = std::str::from_utf8(number).unwrap_or_default();
-                match (number, number.parse::<i32>()) {
-                    ("", _) => part.map(Replacement::All),
-                    (_, Ok(n)) if n != 0 => part.map(|part| Replacement::Nth(n, part)),
-                    _ => None,
-                }
-            }
-        };
+        if inside == b"%" {
+            return Err(usage(
+                "{%} has no meaning here: jobs have no slots; {#} is the job's number, and COSCHED_JOB holds its name",
+            ));
+        }
+        let found = Replacement::inside(inside);
         Ok(found.map(|found| (found, length + 1)))
+    }
+
+    /// The replacement string with this text between its braces.
+    fn inside(text: &[u8]) -> Option<Replacement> {
+        let text = std::str::from_utf8(text).ok()?;
+        if text == "#" {
+            return Some(Replacement::Number);
+        }
+        let part = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '-');
+        let number = &text[..text.len() - part.len()];
+        let part = match part {
+            "" => Part::Whole,
+            "." => Part::NoExtension,
+            "/" => Part::Name,
+            "//" => Part::Folder,
+            "/." => Part::Stem,
+            _ => return None,
+        };
+        if number.is_empty() {
+            return Some(Replacement::All(part));
+        }
+        match number.parse() {
+            Ok(0) | Err(_) => None,
+            Ok(n) => Some(Replacement::Nth(n, part)),
+        }
     }
 
     /// Its values in a job: none, one, or all; with `nth` only that one where it stands for all.
     pub(crate) fn values(self, row: &Row, nth: Option<usize>) -> Vec<OsString> {
-        let (part, values) = match (self, nth) {
-            (Replacement::All(part), None) => (part, &row.values[..]),
-            (Replacement::All(part), Some(nth)) => (part, &row.values[nth..=nth]),
-            (Replacement::Nth(n, part), _) => {
-                (part, row.nth(n).map_or(&[][..], std::slice::from_ref))
-            }
-            (Replacement::Number, _) => return vec![row.number.to_string().into()],
+        let (part, values) = match self {
+            Replacement::Number => return vec![row.number.to_string().into()],
+            Replacement::Nth(n, part) => (part, row.nth(n).into_iter().collect()),
+            Replacement::All(part) => match nth {
+                None => (part, row.values.iter().collect()),
+                Some(nth) => (part, vec![&row.values[nth]]),
+            },
         };
-        values.iter().map(|value| part.of(value)).collect()
+        let values: Vec<&OsString> = values;
+        values.into_iter().map(|value| part.of(value)).collect()
     }
 
     /// Whether it is a parameter of the shell's own after a `$`: `${1}` or `${#}`.

@@ -8,6 +8,8 @@ use super::command::{Command, is_bare, is_plain_byte, os, quote_for_sh};
 use super::replacement::{Replacement, Row};
 use super::word::Word;
 use crate::exit::usage;
+use anyhow::Result;
+use cosched_report::visible_bytes;
 use std::ops::Range;
 
 /// A shell line with replacement strings.
@@ -23,7 +25,7 @@ impl ShellTemplate {
     ///
     /// # Errors
     /// A replacement string stands where the shell reads no plain word.
-    pub(crate) fn new(line: &[u8]) -> anyhow::Result<ShellTemplate> {
+    pub(crate) fn new(line: &[u8]) -> Result<ShellTemplate> {
         let mut words = vec![Word::default()];
         let mut in_word = false;
         let mut at = 0;
@@ -55,7 +57,7 @@ impl ShellTemplate {
     ///
     /// # Errors
     /// The line is more than a program with plain arguments.
-    pub(crate) fn with_values_at_end(self) -> anyhow::Result<ShellTemplate> {
+    pub(crate) fn with_values_at_end(self) -> Result<ShellTemplate> {
         let is_plain = self
             .line
             .iter()
@@ -66,7 +68,7 @@ impl ShellTemplate {
         }
         Err(usage(format!(
             "the shell line has no {{}}: {}; write {{}} where the value belongs, as in `sort {{}} > {{}}.out`",
-            cosched_report::visible_bytes(&self.line)
+            visible_bytes(&self.line)
         )))
     }
 
@@ -90,56 +92,140 @@ impl ShellTemplate {
 }
 
 /// The end of a construct, or of the plain byte, that begins at `at`.
-fn end_of_text(line: &[u8], at: usize, starts_word: bool) -> anyhow::Result<usize> {
+fn end_of_text(line: &[u8], at: usize, starts_word: bool) -> Result<usize> {
+    if line[at..].starts_with(b"<<<") {
+        return Ok(at + 3);
+    }
     let Some(construct) = Construct::at(line, at, starts_word) else {
-        let is_here_string = line[at..].starts_with(b"<<<");
-        return Ok(at + if is_here_string { 3 } else { 1 });
+        return Ok(at + 1);
     };
-    let end = construct.length.map_or(line.len(), |length| at + length);
-    construct.refuse_replacement(line, at..end)?;
+    let length = construct.length_at(line, at);
+    let end = length.map_or(line.len(), |length| at + length);
+    construct.refuse_replacement(line, at..end, length.is_some())?;
     Ok(end)
 }
 
 /// A part of a line in which no value can stand.
 struct Construct {
+    opening: &'static [u8],
     name: &'static str,
-    /// In bytes; `None` where shells may find different ends.
-    length: Option<usize>,
+    /// The length of the construct that begins a text; `None` where shells may find different ends.
+    length: fn(&[u8]) -> Option<usize>,
 }
+
+/// All constructs. The first whose opening fits is meant.
+const CONSTRUCTS: &[Construct] = &[
+    Construct {
+        opening: b"'",
+        name: "single quotes",
+        length: single_quotes,
+    },
+    Construct {
+        opening: b"\"",
+        name: "double quotes",
+        length: double_quotes,
+    },
+    Construct {
+        opening: b"`",
+        name: "backquotes",
+        length: backquotes,
+    },
+    Construct {
+        opening: b"$$",
+        name: "$$",
+        length: two_bytes,
+    },
+    Construct {
+        opening: b"$(",
+        name: "$(...)",
+        length: parentheses,
+    },
+    Construct {
+        opening: b"${",
+        name: "${...}",
+        length: braces,
+    },
+    Construct {
+        opening: b"$'",
+        name: "$'...'",
+        length: unknown,
+    },
+    Construct {
+        opening: b"$[",
+        name: "$[...]",
+        length: unknown,
+    },
+    Construct {
+        opening: b"((",
+        name: "((...))",
+        length: unknown,
+    },
+    Construct {
+        opening: b"=(",
+        name: "an array",
+        length: unknown,
+    },
+    Construct {
+        opening: b"<<",
+        name: "a here-document",
+        length: unknown,
+    },
+    Construct {
+        opening: b"[",
+        name: "[...]",
+        length: brackets,
+    },
+    Construct {
+        opening: b"#",
+        name: "a comment",
+        length: comment,
+    },
+    Construct {
+        opening: b"\\\n",
+        name: "a continued line",
+        length: unknown,
+    },
+    Construct {
+        opening: b"\\",
+        name: "text after a backslash",
+        length: two_bytes,
+    },
+];
 
 impl Construct {
     /// The construct that begins at this byte; `None` for plain text.
-    fn at(line: &[u8], at: usize, starts_word: bool) -> Option<Construct> {
+    fn at(line: &[u8], at: usize, starts_word: bool) -> Option<&'static Construct> {
         let text = &line[at..];
-        let before = line[..at].last();
-        let (name, length) = match text {
-            [b'\'', ..] => ("single quotes", length_to(text, 1, b'\'', b"")),
-            [b'"', ..] => ("double quotes", double_quotes(text)),
-            [b'`', ..] => ("backquotes", substitution(text)),
-            [b'$', b'$', ..] => ("$$", Some(2)),
-            [b'$', b'(', ..] => ("$(...)", substitution(text)),
-            [b'$', b'{', ..] => ("${...}", substitution(text)),
-            [b'$', b'\'', ..] => ("$'...'", None),
-            [b'$', b'[', ..] => ("$[...]", None),
-            [b'(', b'(', ..] => ("((...))", None),
-            [b'=', b'(', ..] => ("an array", None),
-            [b'<', b'<', b'<', ..] => return None,
-            [b'<', b'<', ..] => ("a here-document", None),
-            [b'[', b' ' | b'\t', ..] if starts_word => return None,
-            [b'[', ..] => ("[...]", length_to(text, 1, b']', b" \t\n;&|()<>'\"\\`$[#")),
-            [b'#', ..] if starts_word => ("a comment", comment(text, before)),
-            [b'\\', b'\n', rest @ ..] => {
-                let is_apart = matches!(before, Some(b' ' | b'\t')) && !rest.starts_with(b"#");
-                ("a continued line", is_apart.then_some(2))
-            }
-            [b'\\', _, ..] => ("text after a backslash", Some(2)),
-            _ => return None,
+        let is_plain = match text {
+            [b'[', b' ' | b'\t', ..] => starts_word,
+            [b'#', ..] => !starts_word,
+            // Between blanks it divides words as a blank does.
+            [b'\\', b'\n', next, ..] => *next != b'#' && line[..at].ends_with(b" "),
+            [b'\\'] => true,
+            _ => false,
         };
-        Some(Construct { name, length })
+        if is_plain {
+            return None;
+        }
+        Construct::opened_by(text)
     }
 
-    /// Refuses a replacement string within this construct, which takes a part of the line.
-    fn refuse_replacement(&self, line: &[u8], part: Range<usize>) -> anyhow::Result<()> {
+    fn opened_by(text: &[u8]) -> Option<&'static Construct> {
+        let mut all = CONSTRUCTS.iter();
+        all.find(|construct| text.starts_with(construct.opening))
+    }
+
+    fn length_at(&self, line: &[u8], at: usize) -> Option<usize> {
+        // Not every shell sees a comment here.
+        let is_after_sign = matches!(line[..at].last(), Some(b'(' | b')' | b'<' | b'>'));
+        if self.opening == b"#" && is_after_sign {
+            return None;
+        }
+        (self.length)(&line[at..])
+    }
+
+    /// Refuses a replacement string in a part of the line that this construct takes. `has_end` says that its end is known.
+    fn refuse_replacement(&self, line: &[u8], part: Range<usize>, has_end: bool) -> Result<()> {
         for at in part {
             let Some((what, length)) = Replacement::at(&line[at..])? else {
                 continue;
@@ -147,17 +233,14 @@ impl Construct {
             if what.is_shell_parameter() && follows_lone_dollar(&line[..at]) {
                 continue;
             }
-            let place = if self.length.is_some() {
-                "in"
-            } else {
-                "in or after"
-            };
+            let before = String::from_utf8_lossy(&line[..at]);
+            let column = before.chars().count() + 1;
+            let what = visible_bytes(&line[at..at + length]);
+            let place = if has_end { "in" } else { "in or after" };
+            let name = self.name;
             return Err(usage(format!(
-                "column {} of the shell line: {} stands {place} {}; write it outside, where each value is one word, as \
-                 in 'v={{}}; echo \"$v\"', or give lines that need {{}} as it is in a file (-f)",
-                String::from_utf8_lossy(&line[..at]).chars().count() + 1,
-                cosched_report::visible_bytes(&line[at..at + length]),
-                self.name,
+                "column {column} of the shell line: {what} stands {place} {name}; write it outside, as in \
+                 'v={{}}; echo \"$v\"', or give the line in a file (-f) to keep {{}} as it is"
             )));
         }
         Ok(())
@@ -175,41 +258,63 @@ fn follows_lone_dollar(before: &[u8]) -> bool {
 
 /// The length up to and with the first `close`; `None` where one of the `odd` bytes comes before.
 fn length_to(text: &[u8], from: usize, close: u8, odd: &[u8]) -> Option<usize> {
-    let inside = text[from..].iter().position(|&byte| byte == close)?;
-    let has_odd = text[from..from + inside]
-        .iter()
-        .any(|byte| odd.contains(byte));
-    (!has_odd).then_some(from + inside + 1)
+    for (at, byte) in text.iter().enumerate().skip(from) {
+        if *byte == close {
+            return Some(at + 1);
+        }
+        if odd.contains(byte) {
+            return None;
+        }
+    }
+    None
 }
 
-/// The length of a comment; `None` where a shell may not see one.
-fn comment(text: &[u8], before: Option<&u8>) -> Option<usize> {
-    let is_certain = before.is_none_or(|byte| b" \t\n;&|".contains(byte));
-    let length = text.iter().position(|&byte| byte == b'\n');
-    is_certain.then_some(length.unwrap_or(text.len()))
+fn unknown(_: &[u8]) -> Option<usize> {
+    None
 }
 
-/// The length of a text in double quotes.
+fn two_bytes(_: &[u8]) -> Option<usize> {
+    Some(2)
+}
+
+fn single_quotes(text: &[u8]) -> Option<usize> {
+    length_to(text, 1, b'\'', b"")
+}
+
 fn double_quotes(text: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {
-        match text.get(at..)? {
+        let rest = &text[at..];
+        at += match rest {
+            [] | [b'\\', b'\n', ..] => return None,
             [b'"', ..] => return Some(at + 1),
-            [b'\\', b'\n', ..] | [b'$', b'[', ..] | [] => return None,
-            [b'\\', _, ..] | [b'$', b'$', ..] => at += 2,
-            rest @ ([b'`', ..] | [b'$', b'(' | b'{', ..]) => at += substitution(rest)?,
-            _ => at += 1,
-        }
+            [b'\\', _, ..] => 2,
+            [b'`' | b'$', ..] => match Construct::opened_by(rest) {
+                Some(inner) => (inner.length)(rest)?,
+                None => 1,
+            },
+            _ => 1,
+        };
     }
 }
 
-/// The length of a `` `...` ``, `${...}` or `$(...)` that holds no quotes or the like.
-fn substitution(text: &[u8]) -> Option<usize> {
-    match text {
-        [b'`', ..] => length_to(text, 1, b'`', b"'\"\\#"),
-        [b'$', b'{', b' ' | b'\t' | b'\n' | b'|', ..] => None,
-        [b'$', b'{', ..] => length_to(text, 2, b'}', b"'\"\\`{(\n"),
-        _ => parentheses(text),
+fn comment(text: &[u8]) -> Option<usize> {
+    let end = text.iter().position(|&byte| byte == b'\n');
+    Some(end.unwrap_or(text.len()))
+}
+
+fn backquotes(text: &[u8]) -> Option<usize> {
+    length_to(text, 1, b'`', b"'\"\\#")
+}
+
+fn brackets(text: &[u8]) -> Option<usize> {
+    length_to(text, 1, b']', b" \t\n;&|()<>'\"\\`$[#")
+}
+
+fn braces(text: &[u8]) -> Option<usize> {
+    match text.get(2) {
+        Some(b' ' | b'\t' | b'|') => None,
+        _ => length_to(text, 2, b'}', b"'\"\\`{(\n"),
     }
 }
 
@@ -226,8 +331,10 @@ fn parentheses(text: &[u8]) -> Option<usize> {
         if depth == 0 {
             let inside = &text[..ix];
             // A pattern of `case` ends with a parenthesis that has no partner.
-            let is_odd = contains(inside, b"case") || contains(inside, b"<<");
-            return (!is_odd).then_some(ix + 1);
+            if contains(inside, b"case") || contains(inside, b"<<") {
+                return None;
+            }
+            return Some(ix + 1);
         }
     }
     None

@@ -4,6 +4,7 @@ use super::command::told;
 use super::near::unknown;
 use super::read::read_spec;
 use crate::exit::usage;
+use anyhow::Result;
 use cosched_core::POLICIES;
 use cosched_sim::{
     MACHINES, MachineSpec, PROGRAMS, ProgramSpec, builtin_machine, builtin_program, parse_machine,
@@ -32,7 +33,7 @@ impl<T> Described<T> {
         text: String,
         name: &str,
         parse: fn(&str, &str) -> Result<T, E>,
-    ) -> anyhow::Result<Described<T>> {
+    ) -> Result<Described<T>> {
         let spec = parse(&text, name).map_err(|error| usage(error.to_string()))?;
         let text = Some(text);
         Ok(Described { spec, text })
@@ -46,66 +47,57 @@ pub fn is_path(name: &str) -> bool {
 
 /// The file that a program is in, if it is not built in; its path counts from `folder`.
 pub(crate) fn program_file(name: &str, folder: &Path) -> Option<PathBuf> {
-    is_path(name).then(|| {
-        folder.join(
-            name.strip_prefix("./")
-                .filter(|rest| !rest.is_empty())
-                .unwrap_or(name),
-        )
-    })
+    if !is_path(name) {
+        return None;
+    }
+    let plain = match name.strip_prefix("./") {
+        Some("") | None => name,
+        Some(rest) => rest,
+    };
+    Some(folder.join(plain))
 }
 
-/// The name of a built-in program, as an example in messages.
-pub(crate) fn example_program() -> &'static str {
-    PROGRAMS.first().map_or("mcf", |program| program.name)
-}
-
-/// The name of a machine with several types of core, as an example in messages.
-pub(crate) fn machine_with_core_types() -> Option<&'static str> {
-    MACHINES
-        .iter()
-        .map(|machine| machine.name)
-        .find(|name| has_core_types(name))
-}
-
-fn has_core_types(name: &str) -> bool {
-    builtin_machine(name).is_some_and(|machine| machine.machine().core_types.len() > 1)
-}
+/// A built-in program, as an example in messages.
+pub(crate) const EXAMPLE_PROGRAM: &str = "mcf";
 
 /// The machine of `--on`.
 ///
 /// # Errors
 /// There is no such machine, or its file can't be read. The message says what to write instead.
-pub fn machine(name: &str) -> anyhow::Result<Described<MachineSpec>> {
+pub fn machine(name: &str) -> Result<Described<MachineSpec>> {
     if is_path(name) {
         let text = read_spec(Path::new(name)).map_err(|error| usage(format!("--on: {error}")))?;
         return Described::parse(text, &told(name), parse_machine);
     }
-    builtin_machine(name)
-        .map(Described::built_in)
-        .ok_or_else(|| {
-            usage(format!(
-                "--on: {}; a machine file is given by its path, as in --on ./{name}.toml",
-                unknown("machine", name, &machine_names()),
-            ))
-        })
+    match builtin_machine(name) {
+        Some(machine) => Ok(Described::built_in(machine)),
+        None => {
+            let problem = unknown("machine", name, &machine_names());
+            Err(usage(format!(
+                "--on: {problem}, or a file, as in --on ./{name}.toml"
+            )))
+        }
+    }
 }
 
 /// The program of a job. The path of a file counts from `folder`; `place` says where the job was given, for messages.
 ///
 /// # Errors
 /// There is no such program, or its file can't be read. The message says what to write instead.
-pub fn program(name: &str, folder: &Path, place: &str) -> anyhow::Result<Described<ProgramSpec>> {
+pub fn program(name: &str, folder: &Path, place: &str) -> Result<Described<ProgramSpec>> {
     if let Some(path) = program_file(name, folder) {
         let text = read_spec(&path).map_err(|error| usage(format!("{place}: program {error}")))?;
         return Described::parse(text, &told(&path), parse_program);
     }
-    builtin_program(name).map(Described::built_in).ok_or_else(|| {
-        usage(format!(
-            "{place}: {}; a program file is given by its path from the mix file, as in program = \"./{name}.toml\"",
-            unknown("program", name, &program_names()),
-        ))
-    })
+    match builtin_program(name) {
+        Some(program) => Ok(Described::built_in(program)),
+        None => {
+            let problem = unknown("program", name, &program_names());
+            Err(usage(format!(
+                "{place}: {problem}, or a file, as in program = \"./{name}.toml\""
+            )))
+        }
+    }
 }
 
 /// The built-in machines, and this one.

@@ -1,12 +1,14 @@
 //! A command with replacement strings and the values to put there: `gzip -k {} ::: a b c`.
 
+use super::COMMAND_LINE;
 use super::command::{Command, told};
 use super::job::JobInput;
 use super::replacement::{Replacement, Row};
 use super::shell_line::ShellTemplate;
-use super::values::{self, Reading, rows};
+use super::values::{self, Reading, Rows, rows};
 use super::word::Word;
 use crate::exit::usage;
+use anyhow::Result;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -21,47 +23,34 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 ///
 /// # Errors
 /// There is no command or no value, a file can't be read, or a value can't be put where it should go.
-pub(crate) fn parse(words: &[OsString], reading: &Reading) -> anyhow::Result<Vec<JobInput>> {
-    let place = super::COMMAND_LINE.to_owned();
+pub(crate) fn parse(words: &[OsString], reading: &Reading) -> Result<Vec<JobInput>> {
     let command = values::template(words);
     if command.is_empty() {
+        let first = words.first().map(told);
+        let first = first.unwrap_or_default();
         return Err(usage(format!(
-            "there is no command before `{}`; as in `cosched run gzip -k {{}} ::: a.txt b.txt`; for values that are whole \
-             commands give a list of them, as in `cosched run -f commands.txt`",
-            words.first().map_or_else(|| ":::".to_owned(), told)
+            "there is no command before `{first}`; as in `cosched run gzip ::: a.txt`, or in a list, as in -f commands.txt"
         )));
     }
     let has_lists = command.len() < words.len() || !reading.files.is_empty();
     let template = Template::new(command)?;
     let from_stdin = !has_lists && (template.has_replacement() || reading.wants_values());
     if !has_lists && !from_stdin {
-        let command = match command {
-            [line] if is_shell_line(line.as_bytes()) => Command::shell(line.clone()),
-            words => Command::Argv(words.to_vec()),
-        };
         return Ok(vec![JobInput {
             is_only: true,
-            ..JobInput::command(command, place)
+            ..on_command_line(whole_command(command))
         }]);
     }
     if from_stdin && std::io::stdin().is_terminal() {
-        return Err(usage(
-            "the command wants values, and none are given; give them after `:::`, as in `cosched run gzip -k {} ::: a.txt`, \
-             or on standard input, as in `ls | cosched run gzip -k {}`; a command that needs {} as it is can stand in a file, as in \
-             `cosched run -f commands.txt`",
-        ));
+        return Err(no_value("the command wants values"));
     }
-    let (rows, columns) = rows(words, reading, from_stdin)?;
+    let Rows { rows, columns } = rows(words, reading, from_stdin)?;
     if rows.is_empty() && !reading.skip_empty {
-        let source = if from_stdin {
-            "standard input holds"
+        return Err(no_value(if from_stdin {
+            "standard input holds no value"
         } else {
-            "the lists hold"
-        };
-        return Err(usage(format!(
-            "{source} no value; give values after `:::`, as in `cosched run gzip -k {{}} ::: a.txt`; with -r it is no error \
-             to have none; a command that needs {{}} as it is can stand in a file, as in `cosched run -f commands.txt`"
-        )));
+            "the lists hold no value"
+        }));
     }
     let template = template.or_at_end()?;
     template.check_positions(columns)?;
@@ -72,10 +61,29 @@ pub(crate) fn parse(words: &[OsString], reading: &Reading) -> anyhow::Result<Vec
         jobs.push(JobInput {
             values: row.values,
             is_only,
-            ..JobInput::command(command, place.clone())
+            ..on_command_line(command)
         });
     }
     Ok(jobs)
+}
+
+fn on_command_line(command: Command) -> JobInput {
+    JobInput::command(command, COMMAND_LINE.to_owned())
+}
+
+/// A command without values.
+fn whole_command(words: &[OsString]) -> Command {
+    match words {
+        [line] if is_shell_line(line.as_bytes()) => Command::shell(line.clone()),
+        words => Command::Argv(words.to_vec()),
+    }
+}
+
+fn no_value(problem: &str) -> anyhow::Error {
+    usage(format!(
+        "{problem}; give values, as in `cosched run gzip ::: a.txt`, or -r if there may be none; a command in a list (-f) \
+         keeps its {{}}"
+    ))
 }
 
 fn is_shell_line(word: &[u8]) -> bool {
@@ -90,7 +98,7 @@ enum Template {
 }
 
 impl Template {
-    fn new(words: &[OsString]) -> anyhow::Result<Template> {
+    fn new(words: &[OsString]) -> Result<Template> {
         let mut parsed = Vec::new();
         for word in words {
             parsed.push(Word::parse(word.as_bytes())?);
@@ -116,7 +124,7 @@ impl Template {
     }
 
     /// The same command with the values at its end, if it has no replacement string.
-    fn or_at_end(self) -> anyhow::Result<Template> {
+    fn or_at_end(self) -> Result<Template> {
         if self.has_replacement() {
             return Ok(self);
         }
@@ -130,44 +138,44 @@ impl Template {
     }
 
     /// Checks that `{3}` has a third list, where the number of lists is known.
-    fn check_positions(&self, columns: Option<usize>) -> anyhow::Result<()> {
+    fn check_positions(&self, columns: Option<usize>) -> Result<()> {
         let Some(columns) = columns else {
             return Ok(());
         };
-        let beyond = self.replacements().iter().find_map(|what| match what {
-            Replacement::Nth(n, _) if n.unsigned_abs() as usize > columns => Some(*n),
-            _ => None,
-        });
-        let Some(n) = beyond else {
-            return Ok(());
-        };
-        let lists = match columns {
-            1 => "is one list".to_owned(),
-            _ => format!("are {columns} lists"),
-        };
-        Err(usage(format!(
-            "{{{n}}} is the value of list {}, and there {lists}; {{1}} is the first, and for braces that are meant as they \
-             are write a line for the shell, as in 'grep -E a\\{{{n}\\}} file'",
-            n.unsigned_abs(),
-        )))
+        for what in self.replacements() {
+            let Replacement::Nth(n, _) = what else {
+                continue;
+            };
+            let number = n.unsigned_abs() as usize;
+            if number > columns {
+                let lists = match columns {
+                    1 => "is one list".to_owned(),
+                    _ => format!("are {columns} lists"),
+                };
+                return Err(usage(format!(
+                    "{{{n}}} is the value of list {number}, and there {lists}; {{1}} is the first"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// The command of one job. With `repeats` the text around a string is written for each of several values.
-    fn fill(&self, row: &Row, repeats: bool) -> anyhow::Result<Command> {
+    fn fill(&self, row: &Row, repeats: bool) -> Result<Command> {
         let words = match self {
             Template::Shell(line) => return Ok(line.fill(row, repeats)),
             Template::Words(words) => words,
         };
-        let argv: Vec<OsString> = words
-            .iter()
-            .flat_map(|word| word.fill(row, repeats, <[u8]>::to_vec))
-            .map(OsString::from_vec)
-            .collect();
+        let mut argv = Vec::new();
+        for word in words {
+            let filled = word.fill(row, repeats, <[u8]>::to_vec);
+            argv.extend(filled.into_iter().map(OsString::from_vec));
+        }
         if argv.is_empty() {
             let values: Vec<String> = row.values.iter().map(told).collect();
+            let values = values.join(" ");
             return Err(usage(format!(
-                "with the values `{}` nothing is left of the command, not even its program; give each job its program's name",
-                values.join(" ")
+                "with the values `{values}` nothing is left of the command"
             )));
         }
         Ok(Command::Argv(argv))

@@ -4,14 +4,16 @@ use super::command::{os, told};
 use super::read::read_bytes;
 use super::replacement::Row;
 use crate::exit::usage;
+use anyhow::Result;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 /// How values are read and grouped.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     /// `-a`: files of values, each a list of its own.
-    pub files: Vec<std::path::PathBuf>,
+    pub files: Vec<PathBuf>,
     /// `-0`: values in files end with a zero byte instead of a line end.
     pub zero: bool,
     /// `--colsep`: divides a value into columns.
@@ -50,30 +52,24 @@ impl std::str::FromStr for Separator {
     /// Reads a text, `\t`, `\s+`, or a backslash and the character that is meant.
     fn from_str(text: &str) -> Result<Separator, String> {
         match text {
-            r"\s+" | " +" | r"[ \t]+" => return Ok(Separator::Blanks),
+            r"\s+" => return Ok(Separator::Blanks),
             r"\t" => return Ok(Separator::Text(b"\t".to_vec())),
             _ => {}
         }
         let plain = match text.strip_prefix('\\') {
-            Some(rest)
-                if rest.len() == 1 && rest.starts_with(|c: char| c.is_ascii_punctuation()) =>
-            {
-                rest
-            }
-            _ if text.chars().count() == 1 => text,
-            _ if !text.is_empty() && !text.contains(|c: char| r"\[](){}*+?|^$.".contains(c)) => {
-                text
-            }
-            _ => {
-                return Err(
-                    "expected a character or a plain text, not a pattern, as in --colsep , or --colsep '\\t'; blanks \
-                            are --colsep '\\s+'"
-                        .to_owned(),
-                );
-            }
+            Some(sign) if sign.len() == 1 && !sign.contains(char::is_alphanumeric) => sign,
+            _ => text,
         };
+        let is_pattern = plain.chars().count() > 1 && plain.contains(is_sign_of_patterns);
+        if plain.is_empty() || is_pattern {
+            return Err(r"expected plain text, not a pattern, as in --colsep , or --colsep '\t'; blanks are --colsep '\s+'".to_owned());
+        }
         Ok(Separator::Text(plain.as_bytes().to_vec()))
     }
+}
+
+fn is_sign_of_patterns(c: char) -> bool {
+    r"\[](){}*+?|^$.".contains(c)
 }
 
 impl Separator {
@@ -113,59 +109,90 @@ struct List {
 }
 
 impl List {
-    fn read(file: &Path, linked: bool, reading: &Reading) -> anyhow::Result<List> {
-        Ok(List {
-            values: read_values(file, reading)?,
-            linked,
-        })
+    fn read(file: &Path, linked: bool, reading: &Reading) -> Result<List> {
+        let values = read_values(file, reading)?;
+        Ok(List { values, linked })
     }
 }
 
-/// The words that introduce values: whether they name files, and whether the list is linked to the one before.
-fn separator(word: &OsStr) -> Option<(bool, bool)> {
-    match word.to_str()? {
-        ":::" => Some((false, false)),
-        ":::+" => Some((false, true)),
-        "::::" => Some((true, false)),
-        "::::+" => Some((true, true)),
-        _ => None,
+/// What follows a word that introduces values, such as `::::+`.
+#[derive(Clone, Copy)]
+struct Section {
+    /// Files with the values, not the values themselves.
+    in_files: bool,
+    /// Its list is linked to the one before.
+    linked: bool,
+}
+
+impl Section {
+    fn of(word: &OsStr) -> Option<Section> {
+        let word = word.to_str()?;
+        let plain = word.strip_suffix('+');
+        let linked = plain.is_some();
+        let in_files = match plain.unwrap_or(word) {
+            ":::" => false,
+            "::::" => true,
+            _ => return None,
+        };
+        Some(Section { in_files, linked })
     }
 }
 
-/// The words of the command, before the first `:::` or the like.
+/// The words before the first that introduces values.
 pub(crate) fn template(words: &[OsString]) -> &[OsString] {
-    let end = words
-        .iter()
-        .position(|word| separator(word).is_some())
-        .unwrap_or(words.len());
-    &words[..end]
+    let mut sections = words.iter().map(|word| Section::of(word));
+    match sections.position(|section| section.is_some()) {
+        Some(end) => &words[..end],
+        None => words,
+    }
 }
 
 /// The files of values that a command line names.
-pub(crate) fn files(words: &[OsString]) -> impl Iterator<Item = &Path> {
+pub(crate) fn files(words: &[OsString]) -> Vec<PathBuf> {
+    let mut files = Vec::new();
     let mut in_files = false;
-    words.iter().filter_map(move |word| {
-        if let Some((of_files, _)) = separator(word) {
-            in_files = of_files;
-            return None;
+    for word in words {
+        match Section::of(word) {
+            Some(section) => in_files = section.in_files,
+            None if in_files => files.push(word.into()),
+            None => {}
         }
-        in_files.then_some(Path::new(word))
-    })
+    }
+    files
 }
 
 /// More jobs than this are taken for a mistake: each costs memory from the beginning.
 pub(crate) const MOST_JOBS: usize = 5_000_000;
 
-/// The rows of values of a command line, each of which is a job. `from_stdin` tells that standard input holds values, if
-/// nothing else does. Returns the number of columns that each row has; `None` if rows can differ.
+/// The rows of values of a command line.
+pub(crate) struct Rows {
+    /// Each is a job.
+    pub(crate) rows: Vec<Row>,
+    /// The number of values in each row; `None` if rows can differ.
+    pub(crate) columns: Option<usize>,
+}
+
+/// Reads and combines the values of a command line. With `from_stdin` standard input holds values, if nothing else does.
 ///
 /// # Errors
 /// A file can't be read, or the lists make no sense.
-pub(crate) fn rows(
-    words: &[OsString],
-    reading: &Reading,
-    from_stdin: bool,
-) -> anyhow::Result<(Vec<Row>, Option<usize>)> {
+pub(crate) fn rows(words: &[OsString], reading: &Reading, from_stdin: bool) -> Result<Rows> {
+    let lists = lists(words, reading, from_stdin)?;
+    let can_differ = reading.columns.is_some() || reading.per_job.is_some();
+    let columns = (!can_differ).then_some(lists.len());
+    let mut rows = Vec::new();
+    for (number, mut values) in (1..).zip(combine(lists, reading)?) {
+        if let Some(separator) = &reading.columns {
+            let divided = values.iter();
+            let divided = divided.flat_map(|value| separator.split(value.as_bytes()));
+            values = divided.collect();
+        }
+        rows.push(Row { values, number });
+    }
+    Ok(Rows { rows, columns })
+}
+
+fn lists(words: &[OsString], reading: &Reading, from_stdin: bool) -> Result<Vec<List>> {
     let mut lists = Vec::new();
     for file in &reading.files {
         lists.push(List::read(file, false, reading)?);
@@ -175,158 +202,126 @@ pub(crate) fn rows(
         lists.push(List::read(Path::new("-"), false, reading)?);
     }
     while let Some((word, others)) = rest.split_first() {
-        let length = others
-            .iter()
-            .take_while(|word| separator(word).is_none())
-            .count();
-        let (section, others) = others.split_at(length);
-        push_lists(&mut lists, word, section, reading)?;
-        rest = others;
+        let values = template(others);
+        push_lists(&mut lists, word, values, reading)?;
+        rest = &others[values.len()..];
     }
-    let columns = (reading.columns.is_none() && reading.per_job.is_none()).then_some(lists.len());
-    let mut combined = combine(lists, reading)?;
-    if let Some(separator) = &reading.columns {
-        for row in &mut combined {
-            *row = row
-                .iter()
-                .flat_map(|value| separator.split(value.as_encoded_bytes()))
-                .collect();
-        }
-    }
-    let rows = (1..)
-        .zip(combined)
-        .map(|(number, values)| Row { values, number });
-    Ok((rows.collect(), columns))
+    Ok(lists)
 }
 
-/// Adds the lists of a section: `word` is its separator, as `:::`.
+/// Adds the lists of a section that `word` introduces.
 fn push_lists(
     lists: &mut Vec<List>,
     word: &OsString,
-    section: &[OsString],
+    values: &[OsString],
     reading: &Reading,
-) -> anyhow::Result<()> {
-    let (in_files, linked) = separator(word).unwrap_or_default();
-    if section.is_empty() && (in_files || !reading.skip_empty) {
-        return Err(empty_section(&told(word), in_files));
+) -> Result<()> {
+    let Some(Section { in_files, linked }) = Section::of(word) else {
+        return Ok(());
+    };
+    let word = told(word);
+    if values.is_empty() && (in_files || !reading.skip_empty) {
+        let what = if in_files { "file" } else { "value" };
+        return Err(usage(format!(
+            "there is no {what} after `{word}`; as in `cosched run gzip {word} a.txt`"
+        )));
     }
     if linked && lists.is_empty() {
         return Err(usage(format!(
-            "`{}` links a list to the one before it, and there is none; as in `cosched run echo {{1}} {{2}} ::: a b \
-             :::+ 1 2`",
-            told(word)
+            "`{word}` links a list to the one before it, and there is none; {LINKED_LISTS}"
         )));
     }
     if !in_files {
-        lists.push(List {
-            values: kept(section.to_vec(), reading),
-            linked,
-        });
+        let values = without_empty(values.to_vec(), reading);
+        lists.push(List { values, linked });
         return Ok(());
     }
-    for (number, file) in section.iter().enumerate() {
+    for (number, file) in values.iter().enumerate() {
         // Only the first of the files is linked.
         lists.push(List::read(Path::new(file), linked && number == 0, reading)?);
     }
     Ok(())
 }
 
-fn empty_section(word: &str, in_files: bool) -> anyhow::Error {
-    let (what, example, with_r) = if in_files {
-        ("file", "gzip -k {} :::: names.txt", "")
-    } else {
-        (
-            "value",
-            "gzip -k {} ::: a.txt b.txt",
-            "; with -r it is no error to have none",
-        )
-    };
-    usage(format!(
-        "there is no {what} after `{word}`; as in `cosched run {example}`{with_r}"
-    ))
-}
+const LINKED_LISTS: &str = "as in `cosched run echo {1} {2} ::: a b :::+ 1 2`";
 
 /// The combinations of all lists; the last list changes fastest. Linked lists go together, as far as the shorter one
 /// reaches.
-fn combine(lists: Vec<List>, reading: &Reading) -> anyhow::Result<Vec<Vec<OsString>>> {
+fn combine(lists: Vec<List>, reading: &Reading) -> Result<Vec<Vec<OsString>>> {
     if let Some(per_job) = reading.per_job {
-        let [List { values, .. }] = &lists[..] else {
+        let [list] = &lists[..] else {
+            let lists = lists.len();
             return Err(usage(format!(
-                "-n {per_job} takes its values from one list, and there are {}; give one, as in `cosched run -n 2 cp {{1}} \
-                 {{2}} ::: a a.bak b b.bak`",
-                lists.len()
+                "-n {per_job} needs one list of values, and there are {lists}"
             )));
         };
-        return Ok(values.chunks(per_job).map(<[_]>::to_vec).collect());
+        let rows = list.values.chunks(per_job);
+        return Ok(rows.map(<[_]>::to_vec).collect());
     }
-    let mut groups: Vec<Vec<Vec<OsString>>> = Vec::new();
-    for List { values, linked } in lists {
-        match groups.last_mut().filter(|_| linked) {
-            Some(group) => {
-                group.truncate(values.len());
-                group
-                    .iter_mut()
-                    .zip(values)
-                    .for_each(|(row, value)| row.push(value));
-            }
-            None => groups.push(values.into_iter().map(|value| vec![value]).collect()),
-        }
+    let groups = linked_groups(lists);
+    let mut total = Some(1usize);
+    for group in &groups {
+        total = total.and_then(|total| total.checked_mul(group.len()));
     }
-    let total = groups
-        .iter()
-        .try_fold(1usize, |product, group| product.checked_mul(group.len()));
     if total.is_none_or(|total| total > MOST_JOBS) {
         return Err(usage(format!(
-            "the lists of values make more than {MOST_JOBS} jobs; link lists that belong together, as in `cosched run echo \
-             {{1}} {{2}} ::: a b :::+ 1 2`"
+            "the lists make more than {MOST_JOBS} jobs; link lists that belong together, {LINKED_LISTS}"
         )));
     }
     let mut rows: Vec<Vec<OsString>> = vec![Vec::new()];
     for group in groups {
-        rows = rows
-            .iter()
-            .flat_map(|row| group.iter().map(|more| [&row[..], &more[..]].concat()))
-            .collect();
+        let mut longer = Vec::new();
+        for row in &rows {
+            longer.extend(group.iter().map(|more| [&row[..], &more[..]].concat()));
+        }
+        rows = longer;
     }
     Ok(rows)
 }
 
-/// Without the empty values, if they are to be left out.
-fn kept(mut values: Vec<OsString>, reading: &Reading) -> Vec<OsString> {
+/// The rows of each group of linked lists.
+fn linked_groups(lists: Vec<List>) -> Vec<Vec<Vec<OsString>>> {
+    let mut groups: Vec<Vec<Vec<OsString>>> = Vec::new();
+    for List { values, linked } in lists {
+        if linked && let Some(group) = groups.last_mut() {
+            group.truncate(values.len());
+            for (row, value) in group.iter_mut().zip(values) {
+                row.push(value);
+            }
+        } else {
+            groups.push(values.into_iter().map(|value| vec![value]).collect());
+        }
+    }
+    groups
+}
+
+/// Leaves out empty values if the user wants that.
+fn without_empty(mut values: Vec<OsString>, reading: &Reading) -> Vec<OsString> {
     if reading.skip_empty {
-        values.retain(|value| {
-            value
-                .as_encoded_bytes()
-                .iter()
-                .any(|byte| !byte.is_ascii_whitespace())
-        });
+        values.retain(|value| !value.as_bytes().trim_ascii().is_empty());
     }
     values
 }
 
 /// The values in a file, one a line; `-` is standard input.
-fn read_values(file: &Path, reading: &Reading) -> anyhow::Result<Vec<OsString>> {
+fn read_values(file: &Path, reading: &Reading) -> Result<Vec<OsString>> {
     let bytes = read_bytes(file)?;
-    let end = if reading.zero { b'\0' } else { b'\n' };
     if bytes.is_empty() {
         return Ok(Vec::new());
     }
+    let end = if reading.zero { b'\0' } else { b'\n' };
     let bytes = bytes.strip_suffix(&[end]).unwrap_or(&bytes);
-    let shown = told(file.as_os_str());
-    if let Some(at) = bytes
-        .iter()
-        .position(|&byte| byte == 0)
-        .filter(|_| !reading.zero)
-    {
-        let line = bytes[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
-        return Err(usage(format!(
-            "{shown}:{line}: the value holds a zero byte; where zero bytes divide values, give -0"
-        )));
+    let mut values = Vec::new();
+    for (line, value) in (1..).zip(bytes.split(|&byte| byte == end)) {
+        if value.contains(&0) {
+            let file = told(file);
+            return Err(usage(format!(
+                "{file}:{line}: the value holds a zero byte; give -0 if these divide values"
+            )));
+        }
+        values.push(os(value));
     }
-    Ok(kept(
-        bytes.split(|&byte| byte == end).map(os).collect(),
-        reading,
-    ))
+    Ok(without_empty(values, reading))
 }
 
 #[cfg(test)]
@@ -335,7 +330,7 @@ mod tests {
 
     fn rows_of(words: &str, reading: &Reading) -> Result<Vec<String>, String> {
         let words: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
-        let (rows, _) = rows(&words, reading, false).map_err(|error| error.to_string())?;
+        let found = rows(&words, reading, false).map_err(|error| error.to_string())?;
         let text = |row: &Row| {
             row.values
                 .iter()
@@ -343,7 +338,7 @@ mod tests {
                 .collect::<Vec<_>>()
                 .join(",")
         };
-        Ok(rows.iter().map(text).collect())
+        Ok(found.rows.iter().map(text).collect())
     }
 
     fn lists(words: &str) -> Vec<String> {
@@ -396,7 +391,7 @@ mod tests {
             zero: true,
             ..Reading::default()
         };
-        let found = rows(&[], &reading, false).unwrap().0;
+        let found = rows(&[], &reading, false).unwrap().rows;
         assert_eq!(
             found
                 .iter()
@@ -455,7 +450,6 @@ mod tests {
     fn mistakes_are_told() {
         let error = |words: &str| rows_of(words, &Reading::default()).unwrap_err();
         assert!(error("x :::").contains("no value after `:::`; as in `cosched run"));
-        assert!(error("x :::").ends_with("with -r it is no error to have none"));
         assert!(error("x ::::").contains("no file after `::::`"));
         assert!(error("x :::+ a").contains("there is none"));
         let many = vec!["a"; 300].join(" ");
