@@ -506,7 +506,7 @@ fn a_decision_that_is_not_in_the_file() {
     let text: String = (5..8).map(numbered).collect();
     let told = [
         "s: there is no decision with number 99999",
-        "the file holds 3, with numbers from 5 to 7",
+        "the last one has 7",
     ];
     check(
         &[("s", &text)],

@@ -16,15 +16,15 @@ pub(crate) const JOB_VARIABLE: &str = "COSCHED_JOB";
 /// One process, as read from `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
-    pub(crate) pid: RawPid,
+    pub pid: RawPid,
     /// State letter: R, S, D, T (stopped), Z (zombie) and so on.
-    pub(crate) state: char,
-    pub(crate) parent: RawPid,
-    pub(crate) group: RawPid,
-    pub(crate) session: RawPid,
-    pub(crate) threads: u32,
+    pub state: char,
+    pub parent: RawPid,
+    pub group: RawPid,
+    pub session: RawPid,
+    pub threads: u32,
     /// When it started, in clock ticks since boot. A later process of the same number has another start.
-    pub(crate) start: u64,
+    pub start: u64,
 }
 
 /// Space for the fields of `/proc/PID/stat` that are read here, and more.

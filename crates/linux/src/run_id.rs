@@ -13,8 +13,8 @@ use std::fmt;
 /// of another container is not taken for a dead one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RunId {
-    pub(crate) pid: RawPid,
-    pub(crate) start: u64,
+    pub pid: RawPid,
+    pub start: u64,
     namespace: u64,
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Folder {
     /// Its device and its number there: it may have several names.
     id: (u64, u64),
     /// The user that it belongs to.
-    pub(crate) owner: u32,
+    pub owner: u32,
     /// Others may read it, and what is in it.
     is_public: bool,
 }

@@ -75,8 +75,8 @@ impl Environment {
 /// What a child restores: the signal mask and the limit on open files of the run's caller.
 #[derive(Clone, Copy)]
 pub(crate) struct Surroundings {
-    pub(crate) mask: SignalMask,
-    pub(crate) files: Option<rustix::process::Rlimit>,
+    pub mask: SignalMask,
+    pub files: Option<rustix::process::Rlimit>,
 }
 
 /// Finds a program as a shell would: a name with a slash is a path relative to `cwd`; any other name is looked up in
@@ -217,7 +217,7 @@ struct Image {
 pub(crate) struct Waiting {
     pid: RawPid,
     /// Whether it was born in the given cgroup.
-    pub(crate) is_in_group: bool,
+    pub is_in_group: bool,
     /// Written to when the process is to go on; closing it ends the process.
     go: Option<File>,
     /// Closes when the process has become its program or has ended. Until then it uses all that is below.

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashSet};
 /// A task that has a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Holder {
-    pub(crate) task: TaskId,
-    pub(crate) since: Nanos,
+    pub task: TaskId,
+    pub since: Nanos,
 }
 
 /// The CPUs that tasks have.

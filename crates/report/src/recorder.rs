@@ -13,7 +13,6 @@ use cosched_core::{
     TaskSpec, Warning,
 };
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::Write;
 use std::time::{Duration, SystemTime};
 
@@ -79,14 +78,6 @@ pub struct FileRecorder<'a> {
     live: Live,
     warnings: Vec<RunWarning>,
     policy_fault_shown: bool,
-}
-
-impl fmt::Debug for FileRecorder<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FileRecorder")
-            .field("warnings", &self.warnings)
-            .finish_non_exhaustive()
-    }
 }
 
 impl<'a> FileRecorder<'a> {
@@ -167,10 +158,9 @@ impl<'a> FileRecorder<'a> {
             self.events.as_mut().and_then(EventWriter::take_warning),
             self.joblog.as_mut().and_then(JobLogWriter::take_warning),
         ];
-        problems
-            .into_iter()
-            .flatten()
-            .for_each(|problem| self.tell(problem));
+        for problem in problems.into_iter().flatten() {
+            self.tell(problem);
+        }
     }
 
     /// Writes a line of the job log.
@@ -185,8 +175,11 @@ impl<'a> FileRecorder<'a> {
         joblog.ended(&Entry::of(result, seq, command, self.run_start));
     }
 
-    fn job(&self, task: TaskId) -> Option<&JobInfo> {
-        self.jobs.get(task.0 as usize)
+    fn name(&self, task: TaskId) -> String {
+        match self.jobs.get(task.0 as usize) {
+            Some(info) => info.name.clone(),
+            None => format!("job {task}"),
+        }
     }
 }
 
@@ -195,8 +188,12 @@ fn solo_times(info: &RunInfo, tasks: &[TaskSpec]) -> BTreeMap<TaskId, f64> {
     let mut times = BTreeMap::new();
     for task in tasks {
         let job = info.jobs.get(task.id.0 as usize);
-        let measured = job.and_then(|job| job.solo).map(|solo| solo.time);
-        if let Some(time) = measured.or(task.solo.time) {
+        let measured = job.and_then(|job| job.solo);
+        let time = match measured {
+            Some(solo) => Some(solo.time),
+            None => task.solo.time,
+        };
+        if let Some(time) = time {
             times.insert(task.id, time.as_s());
         }
     }
@@ -316,10 +313,7 @@ impl Recorder for FileRecorder<'_> {
     }
 
     fn warn(&mut self, now: Nanos, warning: &Warning) {
-        let told = RunWarning::of_loop(warning, |task| {
-            self.job(task)
-                .map_or_else(|| format!("job {task}"), |info| info.name.clone())
-        });
+        let told = RunWarning::of_loop(warning, |task| self.name(task));
         if let Some(series) = &mut self.series {
             series.warned(now, &told);
         }

@@ -19,8 +19,8 @@ use std::time::{Duration, SystemTime};
 /// A writer with room for a number of bytes, then an error.
 #[derive(Debug)]
 pub(crate) struct FullDisk {
-    pub(crate) written: Vec<u8>,
-    pub(crate) room: usize,
+    pub written: Vec<u8>,
+    pub room: usize,
 }
 
 impl FullDisk {

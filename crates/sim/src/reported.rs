@@ -42,9 +42,9 @@ pub(crate) struct Reported {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trouble {
     /// No counter answers any more.
-    pub(crate) vanished: bool,
+    pub vanished: bool,
     /// Events reported for each event that happened; 1 when the counters are right.
-    pub(crate) factor: f64,
+    pub factor: f64,
 }
 
 impl Trouble {

@@ -15,7 +15,7 @@ static TABLE: OnceLock<AdmissionTable> = OnceLock::new();
 
 /// A schedule that was adopted, and its present state.
 pub(crate) struct InForce {
-    pub(crate) plan: Schedule,
+    pub plan: Schedule,
     machine: Arc<Machine>,
     /// CPUs of seats whose time is up.
     open: Vec<CpuId>,

@@ -46,10 +46,10 @@ pub struct Sim {
 }
 
 pub(crate) struct TaskState {
-    pub(crate) started: bool,
-    pub(crate) placement: Option<Placement>,
-    pub(crate) ended: bool,
-    pub(crate) reported: Reported,
+    pub started: bool,
+    pub placement: Option<Placement>,
+    pub ended: bool,
+    pub reported: Reported,
 }
 
 fn has_no_work(job: &SimJob) -> bool {

@@ -162,9 +162,9 @@ pub(crate) struct JobGroup {
 /// CPU time of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CpuTimes {
-    pub(crate) total: Nanos,
-    pub(crate) user: Nanos,
-    pub(crate) system: Nanos,
+    pub total: Nanos,
+    pub user: Nanos,
+    pub system: Nanos,
 }
 
 fn not_writable(dir: &Path, source: io::Error) -> GroupError {

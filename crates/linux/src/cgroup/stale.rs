@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 /// A group of a run that does not go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stale {
-    pub(crate) dir: PathBuf,
-    pub(crate) run: RunId,
+    pub dir: PathBuf,
+    pub run: RunId,
     /// The run is dead for certain, and not only out of sight.
-    pub(crate) dead: bool,
+    pub dead: bool,
 }
 
 /// The groups of dead runs in a directory, with those inside them, and of runs that can't be judged. When `deep`, all

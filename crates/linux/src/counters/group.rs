@@ -45,7 +45,7 @@ pub(crate) struct Total {
     last: Vec<Counted>,
     total: u64,
     /// Whether some interval was scaled by more than a hundredth.
-    pub(crate) multiplexed: bool,
+    pub multiplexed: bool,
 }
 
 impl Total {

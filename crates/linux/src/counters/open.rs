@@ -116,10 +116,10 @@ pub(crate) type Group<H> = Vec<(Counter, H)>;
 /// What could be opened, and what could not.
 #[derive(Debug)]
 pub(crate) struct Opened<H> {
-    pub(crate) groups: Vec<Group<H>>,
-    pub(crate) problems: Vec<CounterProblem>,
+    pub groups: Vec<Group<H>>,
+    pub problems: Vec<CounterProblem>,
     /// Number of core PMUs of the machine.
-    pub(super) pmus: usize,
+    pub pmus: usize,
 }
 
 /// An event's place: the index of its group, and its index in the group.

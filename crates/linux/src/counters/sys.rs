@@ -23,19 +23,19 @@ pub enum Start {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attributes {
     /// Number of the PMU or of the class of events.
-    pub(crate) type_id: u32,
+    pub type_id: u32,
     /// The event's number within it.
-    pub(crate) config: u64,
+    pub config: u64,
     /// A further register, for example Intel's off-core response.
-    pub(crate) config1: u64,
+    pub config1: u64,
     /// A second further register.
-    pub(crate) config2: u64,
+    pub config2: u64,
     /// What is counted.
-    pub(crate) scope: Scope,
+    pub scope: Scope,
     /// When to begin. The members of a group follow their leader, so only a leader needs it.
-    pub(crate) start: Option<Start>,
+    pub start: Option<Start>,
     /// What a read returns.
-    pub(crate) read: ReadFormat,
+    pub read: ReadFormat,
 }
 
 /// What an event counts.

@@ -30,27 +30,27 @@ use std::time::Duration;
 
 /// A job that has no process left.
 pub(crate) struct Ended {
-    pub(crate) task: TaskId,
-    pub(crate) exit: Exit,
+    pub task: TaskId,
+    pub exit: Exit,
     /// Its CPU time, see [`Lifecycle::cpu_time`].
-    pub(crate) cpu_time: Option<CpuAccount>,
-    pub(crate) resources: Resources,
+    pub cpu_time: Option<CpuAccount>,
+    pub resources: Resources,
 }
 
 /// CPU time by the kernel's own accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CpuAccount {
-    pub(crate) time: Nanos,
+    pub time: Nanos,
     /// It is that of all processes of the job, and not only of those that were waited for.
-    pub(crate) is_whole: bool,
+    pub is_whole: bool,
 }
 
 /// What came while a run waited.
 #[derive(Debug, Default)]
 pub(crate) struct News {
-    pub(crate) signals: Vec<i32>,
+    pub signals: Vec<i32>,
     /// Something came on what was watched beside them, or it was closed.
-    pub(crate) from_outside: bool,
+    pub from_outside: bool,
 }
 
 /// All jobs, started or not.

@@ -39,24 +39,24 @@ pub(crate) enum Status {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waited {
     /// The child.
-    pub(crate) pid: RawPid,
+    pub pid: RawPid,
     /// Its new state.
-    pub(crate) status: Status,
+    pub status: Status,
     /// What it and the descendants that it waited for have used; meaningful only if the child has ended.
-    pub(crate) used: Used,
+    pub used: Used,
 }
 
 /// What a process and the descendants that it waited for have used, by the kernel's accounts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Used {
-    pub(crate) user: Nanos,
-    pub(crate) system: Nanos,
+    pub user: Nanos,
+    pub system: Nanos,
     /// The greatest resident memory of one of them, in bytes. The kernel counts it from the fork on, so it can be that of
     /// this process when it forked.
-    pub(crate) max_rss: u64,
+    pub max_rss: u64,
     /// Bytes fetched from storage, and written for it.
-    pub(crate) read_bytes: u64,
-    pub(crate) written_bytes: u64,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
 }
 
 impl Used {

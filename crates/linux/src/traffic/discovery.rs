@@ -85,20 +85,20 @@ pub(super) enum Direction {
 /// An event to open.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PlannedEvent {
-    pub(super) direction: Direction,
-    pub(super) registers: Registers,
-    pub(super) lines_per_count: f64,
+    pub direction: Direction,
+    pub registers: Registers,
+    pub lines_per_count: f64,
 }
 
 /// The events of one PMU, to be opened as a group on a CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Planned {
     /// The PMU's name.
-    pub(super) pmu: String,
-    pub(super) type_id: u32,
-    pub(super) cpu: CpuId,
+    pub pmu: String,
+    pub type_id: u32,
+    pub cpu: CpuId,
     /// At least one event of either direction.
-    pub(super) events: Vec<PlannedEvent>,
+    pub events: Vec<PlannedEvent>,
 }
 
 /// What to open for each memory domain of the machine, or why it can't be counted.

@@ -9,7 +9,7 @@ use crate::root::{ReadError, Root};
 
 /// The registers `config`, `config1` and `config2` of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Registers(pub(super) [u64; 3]);
+pub(super) struct Registers(pub [u64; 3]);
 
 /// The registers for an event of the PMU whose folder is `pmu`. `None`: the text is not a list of terms.
 ///

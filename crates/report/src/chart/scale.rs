@@ -44,7 +44,7 @@ pub(super) fn range(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Scale {
     /// The ticks, ascending; two at least.
-    pub(super) ticks: Vec<f64>,
+    pub ticks: Vec<f64>,
 }
 
 impl Scale {

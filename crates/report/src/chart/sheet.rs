@@ -32,9 +32,9 @@ const BETWEEN: f64 = 14.0;
 #[derive(Debug)]
 pub(super) struct Sheet {
     /// The SVG elements.
-    pub(super) svg: String,
+    pub svg: String,
     /// Top of the next part.
-    pub(super) y: f64,
+    pub y: f64,
 }
 
 /// The sign before a name in the legend.

@@ -5,7 +5,6 @@ use crate::json::{self, JsonError};
 use cosched_core::Nanos;
 use serde_json::Deserializer;
 use serde_json::de::IoRead;
-use std::fmt;
 use std::io::{self, BufRead};
 
 /// An event that can't be read.
@@ -29,14 +28,14 @@ pub enum EventError {
     },
     /// There is no event in the file.
     #[error(
-        "{file}: expected an event, as in {{\"schema\": \"{EVENT_SCHEMA}\", \"snapshot\": {{...}}}}; found nothing"
+        "{file}: found nothing; expected an event, an object with `\"schema\": \"{EVENT_SCHEMA}\"`"
     )]
     Empty {
         /// The file, as the caller named it.
         file: String,
     },
     /// All events of the file are later.
-    #[error("{file}: there is no decision at that time or before; the first is at {first_s:.3} s")]
+    #[error("{file}: the first decision is at {first_s:.3} s")]
     TooEarly {
         /// The file, as the caller named it.
         file: String,
@@ -44,27 +43,15 @@ pub enum EventError {
         first_s: f64,
     },
     /// The file has no event with this number.
-    #[error("{file}: there is no decision with number {seq}; the file holds {}", held(*.count, *.least, *.greatest))]
+    #[error("{file}: there is no decision with number {seq}; the last one has {last}")]
     NoSuch {
         /// The file, as the caller named it.
         file: String,
         /// The number that was asked for.
         seq: u64,
-        /// How many events there are.
-        count: u64,
-        /// The least of their numbers.
-        least: u64,
-        /// The greatest of their numbers.
-        greatest: u64,
+        /// The number of the last event.
+        last: u64,
     },
-}
-
-/// The number of events with their least and greatest numbers, in words.
-fn held(count: u64, least: u64, greatest: u64) -> String {
-    match count {
-        1 => format!("1, with number {least}"),
-        count => format!("{count}, with numbers from {least} to {greatest}"),
-    }
 }
 
 /// Reads events one by one, in constant memory; each may be on one line or on several.
@@ -76,14 +63,6 @@ pub struct EventReader<R: BufRead> {
     is_first: bool,
     cut_off: bool,
     done: bool,
-}
-
-impl<R: BufRead> fmt::Debug for EventReader<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventReader")
-            .field("file", &self.file)
-            .finish_non_exhaustive()
-    }
 }
 
 impl<R: BufRead> EventReader<R> {
@@ -162,8 +141,9 @@ pub enum Pick {
 /// The file can't be read, or has no such event. The error names file, line, key and what was expected, or which events
 /// there are.
 pub fn read_event(input: impl BufRead, file: &str, pick: Pick) -> Result<Event, EventError> {
-    let (mut count, mut least, mut greatest) = (0, u64::MAX, 0);
-    let (mut first, mut held) = (None, None);
+    let mut last = None;
+    let mut first = None;
+    let mut held = None;
     for event in EventReader::new(input, file) {
         let event = event?;
         match pick {
@@ -179,23 +159,18 @@ pub fn read_event(input: impl BufRead, file: &str, pick: Pick) -> Result<Event, 
                 continue;
             }
         }
-        count += 1;
-        (least, greatest) = (least.min(event.seq), greatest.max(event.seq));
+        last = Some(event.seq);
     }
     let file = file.to_owned();
-    match (pick, held, first) {
-        (_, Some(event), _) => Ok(event),
-        (_, None, Some(first)) => Err(EventError::TooEarly {
+    if let Some(event) = held {
+        return Ok(event);
+    }
+    Err(match (pick, first, last) {
+        (Pick::At(_), Some(first), _) => EventError::TooEarly {
             file,
             first_s: first.as_s(),
-        }),
-        (Pick::Seq(seq), ..) if count > 0 => Err(EventError::NoSuch {
-            file,
-            seq,
-            count,
-            least,
-            greatest,
-        }),
-        _ => Err(EventError::Empty { file }),
-    }
+        },
+        (Pick::Seq(seq), _, Some(last)) => EventError::NoSuch { file, seq, last },
+        _ => EventError::Empty { file },
+    })
 }

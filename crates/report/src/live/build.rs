@@ -33,7 +33,7 @@ const MIN_PROGRESS_S: f64 = 0.05;
 /// What a run keeps for its state.
 pub(crate) struct Live {
     /// The constants of the run, if its state is wanted.
-    pub(crate) facts: Option<RunFacts>,
+    pub facts: Option<RunFacts>,
     energy_source: EnergySource,
     earlier: usize,
     /// The jobs that ended last, the latest first.

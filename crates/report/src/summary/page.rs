@@ -34,8 +34,8 @@ pub(super) enum Style {
 }
 
 pub(super) struct Page {
-    pub(super) options: SummaryOptions,
-    pub(super) text: String,
+    pub options: SummaryOptions,
+    pub text: String,
 }
 
 impl Page {

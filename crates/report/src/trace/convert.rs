@@ -12,7 +12,7 @@ use crate::series::replay::{Activity, Replay, Span};
 use crate::series::{EndedRow, Mode, Row, SampleRow, SeriesHeader};
 use crate::text::visible;
 use cosched_core::{Basis, Counter, Nanos, Rate, TaskId, Trigger};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::{self, Write};
 
 /// Values of a job that go into its next slice or instant.
@@ -83,9 +83,9 @@ impl<'a, W: Write> Converter<'a, W> {
             Row::Ended(row) => self.end(row),
             Row::Warned { code, text } => {
                 let title = Title::new(visible(code), "warning");
-                let args = args([("text", json!(visible(text)))]);
-                self.trace
-                    .instant(Track::Warnings, self.replay.now, &title, &args)
+                let args = args(json!({ "text": visible(text) }));
+                let now = self.replay.now;
+                self.trace.instant(Track::Warnings, now, &title, &args)
             }
             Row::Placed { .. } | Row::Switched(_) => Ok(()),
         }
@@ -145,7 +145,7 @@ impl<'a, W: Write> Converter<'a, W> {
     fn start(&mut self, job: usize) -> io::Result<()> {
         let starts = self.replay.jobs[job].starts;
         if starts > 1 {
-            let args = args([("run", json!(starts))]);
+            let args = args(json!({ "run": starts }));
             return self.job_instant(job, "started again", "start", &args);
         }
         let args = start_args(self.header.tasks[job].command.as_deref());
@@ -219,16 +219,13 @@ impl<'a, W: Write> Converter<'a, W> {
         for trigger in triggers {
             reasons.push(trigger_text(trigger, |task| self.task_name(task)));
         }
-        let args = args([
-            ("because", json!(reasons.join(", "))),
-            ("next_wake_ns", json!(next_wake)),
-            ("target_bytes_per_s", bandwidth(basis.target)),
-            ("predicted_bytes_per_s", bandwidth(basis.predicted)),
-            (
-                "measures",
-                json!(basis.measures.map(|task| self.task_name(task))),
-            ),
-        ]);
+        let args = args(json!({
+            "because": reasons.join(", "),
+            "next_wake_ns": next_wake,
+            "target_bytes_per_s": basis.target.map(bandwidth),
+            "predicted_bytes_per_s": basis.predicted.map(bandwidth),
+            "measures": basis.measures.map(|task| self.task_name(task)),
+        }));
         let title = match reasons.first() {
             _ if stood_in => Title::new("round-robin stood in", "stood-in"),
             Some(first) => Title::new(first, "decision"),
@@ -240,7 +237,7 @@ impl<'a, W: Write> Converter<'a, W> {
             (Meter::Predicted, basis.predicted),
         ];
         for (meter, rate) in meters {
-            if rate.is_some() {
+            if let Some(rate) = rate {
                 self.trace.count(meter, now, bandwidth(rate))?;
             }
         }
@@ -267,11 +264,8 @@ impl<'a, W: Write> Converter<'a, W> {
 }
 
 /// Convert transactions per millisecond to bytes per second.
-fn bandwidth(rate: Option<Rate>) -> Value {
-    match rate {
-        Some(rate) => json!(rate.0.saturating_mul(1_000 * LINE)),
-        None => Value::Null,
-    }
+fn bandwidth(rate: Rate) -> u64 {
+    rate.0.saturating_mul(1_000 * LINE)
 }
 
 /// Return the CPU time over time, in millionths of a CPU.

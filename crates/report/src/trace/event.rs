@@ -84,8 +84,8 @@ impl Meter {
 /// The name and the category of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Title {
-    pub(super) name: String,
-    pub(super) category: &'static str,
+    pub name: String,
+    pub category: &'static str,
 }
 
 impl Title {

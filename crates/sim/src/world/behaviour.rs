@@ -31,24 +31,24 @@ const LEAST_FITTED: f64 = 1e-9;
 #[derive(Clone, Debug)]
 pub(crate) struct Behaviour {
     /// Cycles in the core, without any hit of the last level.
-    pub(crate) cpi: f64,
+    pub cpi: f64,
     /// Accesses to the first-level cache.
-    pub(crate) l1: f64,
+    pub l1: f64,
     /// Accesses to the last-level cache, prefetches included: the lines read if nothing is held there.
-    pub(crate) llc: f64,
+    pub llc: f64,
     /// Cycles that a hit of the last level costs.
-    pub(crate) hit: f64,
+    pub hit: f64,
     /// Lines written for each line read.
-    pub(crate) writes: f64,
+    pub writes: f64,
     /// Cycles that a miss costs.
-    pub(crate) penalty: Penalty,
+    pub penalty: Penalty,
     /// (lines held, lines read per instruction), linear in between, constant before the first and after the last. Lines
     /// in the private caches count as held in the last level.
     reads: Vec<(f64, f64)>,
     /// The greatest change of `reads` for each line held.
-    pub(crate) steepest: f64,
+    pub steepest: f64,
     /// Its phases; never empty.
-    pub(crate) phases: Vec<Phase>,
+    pub phases: Vec<Phase>,
 }
 
 /// Cycles that a miss costs by latency: a line through 0 up to a knee, and another line from there.

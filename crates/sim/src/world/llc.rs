@@ -25,15 +25,15 @@ const LEAST_SHARE: f64 = 1e-200;
 pub(crate) struct Llc {
     replacement: Replacement,
     /// Its capacity in lines.
-    pub(crate) size: f64,
+    pub size: f64,
     /// Lines per ns that each core of the machine reads into it.
     fills: Vec<f64>,
     /// The sum of `fills`.
     fill: f64,
     /// The cores that share it.
-    pub(crate) cores: Vec<usize>,
+    pub cores: Vec<usize>,
     /// How many times its content has been replaced since the start, while it was full.
-    pub(crate) turnover: f64,
+    pub turnover: f64,
     /// Empty lines, and lines of threads that do not run. Below 0 when running threads count as having slightly more than
     /// all: their rates are solved again only after a step.
     unused: f64,

@@ -26,9 +26,9 @@ pub(crate) struct Domain {
     /// What streams take at most, as a share of the bandwidth.
     most_lost: f64,
     /// Latency now, in ns.
-    pub(crate) latency: f64,
+    pub latency: f64,
     /// The latency that each core was last solved with.
-    pub(crate) used: Vec<f64>,
+    pub used: Vec<f64>,
     asks: Vec<Asks>,
     /// Sum of `asks`.
     all: Asks,
@@ -41,13 +41,13 @@ pub(crate) struct Domain {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Asks {
     /// Lines per ns.
-    pub(crate) lines: f64,
+    pub lines: f64,
     /// The part of them that is read.
-    pub(crate) reads: f64,
+    pub reads: f64,
     /// Decrease of `lines` for each ns by which the latency grows.
-    pub(crate) yields: f64,
+    pub yields: f64,
     /// The squares of its threads' lines, summed up.
-    pub(crate) squares: f64,
+    pub squares: f64,
 }
 
 impl Asks {

@@ -41,10 +41,10 @@ pub(crate) enum Happening {
 }
 
 pub(crate) struct World {
-    pub(crate) spec: Arc<MachineSpec>,
-    pub(crate) machine: Arc<Machine>,
-    pub(crate) now: u64,
-    pub(crate) cpus: Vec<CpuState>,
+    pub spec: Arc<MachineSpec>,
+    pub machine: Arc<Machine>,
+    pub now: u64,
+    pub cpus: Vec<CpuState>,
     cores: Vec<Core>,
     /// When the next event on each core is due, and behind them those of the last-level caches. Kept apart from the cores, because every event scans it.
     next: Vec<u64>,
@@ -52,9 +52,9 @@ pub(crate) struct World {
     domains: Vec<Domain>,
     /// Lines read from and written to each memory domain, without the counters' noise.
     moved: Vec<(f64, f64)>,
-    pub(crate) threads: Vec<Thread>,
+    pub threads: Vec<Thread>,
     /// The threads of each task.
-    pub(crate) tasks: Vec<std::ops::Range<usize>>,
+    pub tasks: Vec<std::ops::Range<usize>>,
     /// By program and core type.
     behaviours: Vec<Vec<Behaviour>>,
     times: Times,
@@ -67,9 +67,9 @@ pub(crate) struct World {
     dirty: Vec<usize>,
     scratch: Vec<Sibling>,
     active_since: Vec<(usize, u64, u64)>,
-    pub(crate) happened: Vec<Happening>,
+    pub happened: Vec<Happening>,
     /// Share by which a thread's cycles per instruction may change before its rates are solved again.
-    pub(crate) step: f64,
+    pub step: f64,
 }
 
 fn indices_of(cpus: &CpuSet, machine: &Machine) -> Vec<usize> {

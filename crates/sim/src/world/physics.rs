@@ -28,23 +28,23 @@ const PACE_TOLERANCE: f64 = 0.05;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Core {
-    pub(crate) cpus: Vec<usize>,
-    pub(crate) core_type: usize,
-    pub(crate) llc: usize,
-    pub(crate) domain: usize,
+    pub cpus: Vec<usize>,
+    pub core_type: usize,
+    pub llc: usize,
+    pub domain: usize,
     /// The instant up to which its threads' figures are computed, in ns.
-    pub(crate) at: u64,
+    pub at: u64,
     /// The turnover of its last-level cache at that instant.
-    pub(crate) turnover: f64,
+    pub turnover: f64,
     /// When its rates are to be solved again, or a phase ends, in ns.
-    pub(crate) changes: u64,
+    pub changes: u64,
     /// The pace of its last-level cache that `changes` was planned with.
-    pub(crate) planned_pace: f64,
-    pub(crate) dirty: bool,
-    pub(crate) active: bool,
-    pub(crate) active_ns: u64,
-    pub(crate) instructions: f64,
-    pub(crate) lines: f64,
+    pub planned_pace: f64,
+    pub dirty: bool,
+    pub active: bool,
+    pub active_ns: u64,
+    pub instructions: f64,
+    pub lines: f64,
 }
 
 impl Core {
