@@ -28,7 +28,7 @@ pub(crate) fn wait_text_naming(reason: &WaitReason, name: impl Fn(TaskId) -> Str
         WaitReason::Fitness { bandwidth, wanted } => {
             let (bandwidth, wanted) = (per_us(bandwidth), per_us(wanted));
             format!(
-                "Other jobs fit the remaining bandwidth better: it reads {bandwidth} transactions/us per CPU, not {wanted}."
+                "Other jobs fit the remaining bandwidth better: it reads {bandwidth} transactions/us per CPU, wanted are {wanted}."
             )
         }
         WaitReason::Ahead {
@@ -112,7 +112,7 @@ fn outweighed(worth_milli: u64, loss_milli: u64, power_milli: u64) -> String {
     let loss = thousandths(loss_milli);
     let power = match power_milli {
         0 => String::new(),
-        _ => format!(", its power is worth {:.2}", thousandths(power_milli)),
+        _ => format!("; its power is worth {:.2}", thousandths(power_milli)),
     };
     format!(
         "Others are worth more: it would add {worth:.2} of weight x speed, and they would lose {loss:.2}{power}."

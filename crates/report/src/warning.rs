@@ -95,7 +95,10 @@ pub enum RunWarning {
     SoloMissing { job: String, simulated: bool },
     #[error("do not trust the solo times: {why}")]
     SoloDisturbed { why: String },
-    #[error("the --solo file is from machine {}; this run is on {here}", visible(there))]
+    #[error(
+        "the --solo file is from machine {}; this run is on {here}",
+        visible(there)
+    )]
     SoloOtherMachine { there: String, here: String },
     #[error(
         "job {job} retired {retired} instructions, but {alone} alone: its solo trace is of other work"
