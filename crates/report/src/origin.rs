@@ -19,12 +19,10 @@ impl Origin {
     pub fn of(record: &Record) -> Origin {
         let mut machine = record.machine.clone();
         if record.backend == BackendKind::Host {
-            machine = format!(
-                "{machine} with {}",
-                count(record.machine_details.cpus as u64, "CPU")
-            );
+            let cpus = count(record.machine_details.cpus as u64, "CPU");
+            machine += &format!(" with {cpus}");
             if let Some(host) = &record.setting.host {
-                machine = format!("{machine} ({host})");
+                machine += &format!(" ({host})");
             }
         }
         Origin {
@@ -45,12 +43,12 @@ pub fn origin_doubts<'a>(origins: impl IntoIterator<Item = &'a Origin>) -> Vec<S
     let mut doubts = Vec::new();
     for (what, runs_of) in [("machines", machines), ("versions of cosched", versions)] {
         if runs_of.len() > 1 {
-            let each = runs_of.iter();
-            let each = each.map(|(name, runs)| format!("{name}, {}", count(*runs, "run")));
-            doubts.push(format!(
-                "these runs are of different {what}, and differences may be theirs: {}",
-                each.collect::<Vec<_>>().join("; ")
-            ));
+            let mut each = Vec::new();
+            for (name, runs) in runs_of {
+                each.push(format!("{name}, {}", count(runs, "run")));
+            }
+            let each = each.join("; ");
+            doubts.push(format!("these runs are of different {what}: {each}"));
         }
     }
     doubts

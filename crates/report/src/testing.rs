@@ -394,9 +394,9 @@ pub(crate) fn simulated() -> (RunResult, RunInfo) {
 pub(crate) fn setting() -> RunSetting {
     let mut absent = Absences::default();
     for name in ["timeout", "mem_keep_bytes", "load", "solo", "shell"] {
-        absent.note_option(name, None::<()>, "not given");
+        absent.lack(name, "not given");
     }
-    absent.note_option("policy_lacks", None::<()>, "the policy was named");
+    absent.lack("policy_lacks", "the policy was named");
     RunSetting {
         command_line: Some(["cosched", "run", "'a b.toml'"].map(str::to_owned).to_vec()),
         cwd: Some("/home/u".to_owned()),

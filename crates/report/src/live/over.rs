@@ -17,9 +17,7 @@ impl Status {
             ..LiveTotals::default()
         };
         for name in ["left_s", "left_from"] {
-            totals
-                .absent
-                .note_option(name, None::<()>, "the run has ended");
+            totals.absent.lack(name, "the run has ended");
         }
         self.totals = totals;
         for job in &record.jobs {

@@ -114,8 +114,8 @@ struct Event<'a> {
     /// Scope of an instant: its thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     s: Option<&'static str>,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    args: &'a Args,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args: Option<&'a Args>,
 }
 
 fn micros(time: Nanos) -> Option<f64> {
@@ -141,14 +141,11 @@ impl<W: Write> Trace<W> {
         out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
         let machine = &header.machine;
         let cpus = machine.cpus.iter().enumerate();
+        let tasks = header.tasks.iter();
         let mut trace = Trace {
             out,
             cpus: cpus.map(|(ix, cpu)| (cpu.id, ix)).collect(),
-            names: header
-                .tasks
-                .iter()
-                .map(|task| visible(&task.name))
-                .collect(),
+            names: tasks.map(|task| visible(&task.name)).collect(),
             is_empty: true,
         };
         trace.name_groups(header)?;
@@ -169,38 +166,29 @@ impl<W: Write> Trace<W> {
             BackendKind::Sim => " (simulated)",
             BackendKind::Host => "",
         };
+        let machine = visible(&header.machine.name);
+        let policy = visible(&header.policy);
         let groups = [
-            (
-                Group::Cpus,
-                format!("CPUs of {}", visible(&header.machine.name)),
-            ),
-            (
-                Group::Decisions,
-                format!("Decisions of {}", visible(&header.policy)),
-            ),
+            (Group::Cpus, format!("CPUs of {machine}")),
+            (Group::Decisions, format!("Decisions of {policy}")),
             (Group::Jobs, "Jobs".to_owned()),
             (Group::JobCounters, "Counters of jobs".to_owned()),
             (Group::Machine, "Machine".to_owned()),
         ];
         for (group, name) in groups {
             let name = format!("{name}{simulated}");
-            self.describe("process_name", group, None, "name", json!(name))?;
-            let rank = json!(group as u32);
-            self.describe("process_sort_index", group, None, "sort_index", rank)?;
+            self.describe("process_name", group, None, json!({ "name": name }))?;
+            let rank = json!({ "sort_index": group as u32 });
+            self.describe("process_sort_index", group, None, rank)?;
         }
         Ok(())
     }
 
     fn name_track(&mut self, track: Track, name: &str) -> io::Result<()> {
         let (group, tid) = self.place(track);
-        self.describe("thread_name", group, Some(tid), "name", json!(name))?;
-        self.describe(
-            "thread_sort_index",
-            group,
-            Some(tid),
-            "sort_index",
-            json!(tid),
-        )
+        self.describe("thread_name", group, Some(tid), json!({ "name": name }))?;
+        let rank = json!({ "sort_index": tid });
+        self.describe("thread_sort_index", group, Some(tid), rank)
     }
 
     /// Write metadata of a group or of a track.
@@ -209,8 +197,7 @@ impl<W: Write> Trace<W> {
         name: &str,
         group: Group,
         tid: Option<usize>,
-        key: &str,
-        value: Value,
+        args: Value,
     ) -> io::Result<()> {
         self.write(&Event {
             ph: "M",
@@ -221,7 +208,7 @@ impl<W: Write> Trace<W> {
             ts: None,
             dur: None,
             s: None,
-            args: &Map::from_iter([(key.to_owned(), value)]),
+            args: args.as_object(),
         })
     }
 
@@ -266,7 +253,7 @@ impl<W: Write> Trace<W> {
             ts: micros(from),
             dur: micros(to - from),
             s: None,
-            args,
+            args: Some(args).filter(|args| !args.is_empty()),
         })
     }
 
@@ -291,7 +278,7 @@ impl<W: Write> Trace<W> {
             ts: micros(at),
             dur: None,
             s: Some("t"),
-            args,
+            args: Some(args).filter(|args| !args.is_empty()),
         })
     }
 
@@ -319,7 +306,7 @@ impl<W: Write> Trace<W> {
             ts: micros(at),
             dur: None,
             s: None,
-            args: &Map::from_iter([(unit.to_owned(), value.into())]),
+            args: json!({ unit: value.into() }).as_object(),
         })
     }
 
