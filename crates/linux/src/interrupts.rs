@@ -67,7 +67,7 @@ pub struct Interrupts {
 }
 
 /// What a signal means to a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Interrupt {
     /// The run is to end; the signal's number.
     End(i32),

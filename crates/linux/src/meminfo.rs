@@ -4,7 +4,7 @@ use crate::cgroup;
 use crate::root::{ReadError, Root};
 
 /// Memory that can be used without swapping, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Memory {
     /// Total memory of the machine.
     pub total: u64,

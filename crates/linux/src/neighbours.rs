@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const BETWEEN_TRIES: Duration = Duration::from_millis(2);
 
 /// Another run that goes on, and is none of those that this one is a job of.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct Neighbour {
     /// Its process, as it is numbered in its own PID namespace.
     pub pid: i32,
@@ -37,7 +37,7 @@ pub struct Neighbour {
 }
 
 /// How a run chooses its CPUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Share {
     /// Those that nobody else uses, if there are any; else all.
     Free,

@@ -11,7 +11,7 @@ use std::fmt;
 ///
 /// Another process with the same number has another start time. A number means nothing in another namespace, so a run
 /// of another container is not taken for a dead one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RunId {
     pub pid: RawPid,
     pub start: u64,
@@ -19,7 +19,7 @@ pub(crate) struct RunId {
 }
 
 /// Whether a run goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fate {
     /// Its process lives.
     Alive,

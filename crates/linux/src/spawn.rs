@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What to start.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Program {
     /// Path of the program, found already.
     pub path: PathBuf,
@@ -38,7 +38,7 @@ pub struct Program {
 }
 
 /// Names and values of variables.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Environment {
     /// As `NAME=VALUE`.
     entries: Vec<CString>,

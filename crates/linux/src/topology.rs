@@ -9,7 +9,7 @@ const CPU_DIR: &str = "/sys/devices/system/cpu";
 const NODE_DIR: &str = "/sys/devices/system/node";
 
 /// The machine, and why some of its CPUs are left out.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Topology {
     /// The CPUs that are used, with the cores, caches and domains that they belong to.
     pub machine: Machine,

@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 const SUFFIX: &str = "_absent";
 
 /// The reasons of absence in one JSON object, by the name of the value that is null.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Absences {
     reasons: BTreeMap<String, String>,
 }

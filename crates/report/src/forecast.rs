@@ -6,7 +6,7 @@
 use cosched_core::{Nanos, TaskId};
 
 /// An estimator of the time left of a run.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Forecast {
     /// By the tasks' numbers.
     jobs: Vec<Job>,

@@ -5,14 +5,14 @@ use cosched_core::{CpuId, Nanos, Switched, TaskId};
 use std::collections::{BTreeMap, HashSet};
 
 /// A task that has a CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(crate) struct Holder {
     pub task: TaskId,
     pub since: Nanos,
 }
 
 /// The CPUs that tasks have.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Holders {
     /// Time of the first report; `None` before.
     told: Option<Nanos>,

@@ -28,7 +28,7 @@ const COLUMNS: usize = 9;
 const LATEST_S: f64 = 253_402_300_800.0;
 
 /// One line of a job log.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Entry {
     /// The job's number, from 1.
     pub seq: u64,
@@ -208,7 +208,7 @@ pub enum JobLogError {
 }
 
 /// The content of a job log.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub struct JobLog {
     /// Its lines in their order.
     pub entries: Vec<Entry>,

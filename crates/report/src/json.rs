@@ -7,7 +7,7 @@ use serde_json::de::Read;
 use std::fmt;
 
 /// An error in a JSON text, and its place.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct JsonError {
     /// The line, from 1; `None` if it is not known.
     pub line: Option<usize>,

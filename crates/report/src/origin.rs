@@ -6,7 +6,7 @@ use crate::text::count;
 use std::collections::BTreeMap;
 
 /// Where a run is from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Origin {
     /// The machine, with what distinguishes it from others.
     pub machine: String,
@@ -68,8 +68,8 @@ mod tests {
         assert_eq!(
             origin_doubts(&[of("a", "1"), of("b", "1"), of("b", "2")]),
             [
-                "these runs are of different machines, and differences may be theirs: a, 1 run; b, 2 runs",
-                "these runs are of different versions of cosched, and differences may be theirs: 1, 2 runs; 2, 1 run",
+                "these runs are of different machines: a, 1 run; b, 2 runs",
+                "these runs are of different versions of cosched: 1, 2 runs; 2, 1 run",
             ]
         );
     }

@@ -38,7 +38,7 @@ pub struct LiveProgress {
 pub(crate) const OVERDUE: &str = "longer than expected";
 
 /// Source of an estimate of the time left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftFrom {
     /// Solo times of the jobs.
@@ -154,7 +154,7 @@ pub fn ended_line(progress: &LiveProgress, result: &TaskResult, info: Option<&Jo
 }
 
 /// Counts jobs and work during a run.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ProgressTracker {
     progress: LiveProgress,
     /// Solo times in seconds, as far as they are known.

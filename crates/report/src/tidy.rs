@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::io::{self, BufRead, Write};
 
 /// How a table is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Form {
     /// Fields separated by commas, with the names of the columns in the first line. An absent value is empty.
     Csv,

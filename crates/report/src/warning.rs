@@ -4,7 +4,7 @@ use crate::text::{count, visible};
 use cosched_core::{Exit, Importance, InvalidDecision, Shortfall, TaskId, Warning, signal_name};
 
 /// A file that is written during a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RunFile {
     /// The series, which every run writes.
     Series,
@@ -29,7 +29,7 @@ impl RunFile {
 }
 
 /// What happened to jobs of a killed run that still ran.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OrphansDone {
     /// This run waited for their end, and starts them again.
     Waited,

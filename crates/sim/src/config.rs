@@ -86,7 +86,7 @@ pub struct SimJob {
 }
 
 /// How much a job has to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Work {
     /// This many instructions.
     Instructions(u64),

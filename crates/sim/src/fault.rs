@@ -3,7 +3,7 @@
 use cosched_core::{CpuId, Exit, Nanos, TaskId};
 
 /// One fault and its moment.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Fault {
     /// When it happens, in simulated time.
     pub at: Nanos,

@@ -85,7 +85,7 @@ pub struct LlcSpec {
 }
 
 /// Which line of a last-level cache gives way to one that is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Replacement {
     /// Lines of threads that do not run and empty ones; when there are none left, any.
     UnusedFirst,

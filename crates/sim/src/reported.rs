@@ -5,7 +5,7 @@ use crate::world::Tally;
 use cosched_core::{Absence, Counter, Counts, PerCounter, Reading, Rng, Traffic};
 
 /// One cumulative count as it is reported.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 struct Count {
     /// What had happened when it was read last.
     seen: f64,
@@ -32,14 +32,13 @@ impl Count {
 }
 
 /// The counters of one task.
-#[derive(Clone, Debug)]
 pub(crate) struct Reported {
     rng: Rng,
     counts: PerCounter<Count>,
 }
 
 /// A fault of all counters.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Trouble {
     /// No counter answers any more.
     pub vanished: bool,
@@ -93,7 +92,6 @@ impl Reported {
 }
 
 /// The meters of the memory domains: lines read and written.
-#[derive(Clone, Debug)]
 pub(crate) struct ReportedTraffic {
     rng: Rng,
     domains: Vec<[Count; 2]>,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 const LOOK_UP: u64 = 4096;
 
 /// What a job does when it has the machine, and its fastest cores, to itself.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub struct SoloRun {
     /// Time from its start to its end.
     pub time: Nanos,

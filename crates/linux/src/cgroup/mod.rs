@@ -148,7 +148,6 @@ pub fn freezer_problem(root: &Root) -> Option<GroupError> {
 }
 
 /// The group of one run. Dropping it removes it if it is empty.
-#[derive(Debug)]
 pub(crate) struct RunGroup {
     dir: PathBuf,
 }
@@ -160,7 +159,7 @@ pub(crate) struct JobGroup {
 }
 
 /// CPU time of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CpuTimes {
     pub total: Nanos,
     pub user: Nanos,

@@ -10,7 +10,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// A group of a run that does not go on.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stale {
     pub dir: PathBuf,
     pub run: RunId,

@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 
 /// A counter that is not counted, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct CounterProblem {
     /// The counter that is not counted.
     pub counter: Counter,
@@ -114,7 +114,6 @@ pub(crate) fn attributes(
 pub(crate) type Group<H> = Vec<(Counter, H)>;
 
 /// What could be opened, and what could not.
-#[derive(Debug)]
 pub(crate) struct Opened<H> {
     pub groups: Vec<Group<H>>,
     pub problems: Vec<CounterProblem>,

@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// When an event begins to count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Start {
     /// At the process's next `execve`, so that nothing before the job's own program is counted.
     OnExec,
@@ -20,7 +20,7 @@ pub enum Start {
 }
 
 /// An event to request; registers that are not named here stay zero.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub(crate) struct Attributes {
     /// Number of the PMU or of the class of events.
     pub type_id: u32,
@@ -39,7 +39,7 @@ pub(crate) struct Attributes {
 }
 
 /// What an event counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Scope {
     /// A process and its children, in user mode: what an ordinary user may request at `perf_event_paranoid` 2.
     Job,
@@ -50,7 +50,7 @@ pub(crate) enum Scope {
 }
 
 /// What a read returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ReadFormat {
     /// The count alone.
     Count,
@@ -88,7 +88,7 @@ impl Attributes {
 }
 
 /// What an event is counted for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Target {
     /// The calling thread, and if inherited its future threads and processes.
     Itself,

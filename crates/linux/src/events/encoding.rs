@@ -17,7 +17,7 @@ pub fn short_name(counter: Counter) -> &'static str {
 }
 
 /// An event that the kernel knows by a name of its own, on every processor that has a similar event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KernelEvent {
     /// The name, as in `perf list`.
     pub name: &'static str,
@@ -66,7 +66,7 @@ const fn loads(name: &'static str, cache: u64, result: u64) -> KernelEvent {
 /// assert_eq!("r4844".parse::<Encoding>().unwrap().to_string(), "0x4844");
 /// assert!("cache-references".parse::<Encoding>().is_ok());
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Encoding {
     /// By the kernel's own name.
@@ -118,7 +118,7 @@ impl fmt::Display for Encoding {
 }
 
 /// An event that can't be understood.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, thiserror::Error)]
 pub enum EventError {
     /// An override has no `=`.
     #[error("`{text}` does not say which event it replaces; write for example `mm=0x4844`")]
@@ -261,7 +261,7 @@ fn parse_terms(pmu: Option<String>, terms: &str) -> Result<Encoding, String> {
 /// let own: EventOverride = "llc=r412e".parse().unwrap();
 /// assert_eq!((own.counter, own.encoding.to_string().as_str()), (Counter::LlcAccesses, "0x412e"));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct EventOverride {
     /// The counter whose event is replaced.
     pub counter: Counter,

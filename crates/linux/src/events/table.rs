@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// One event of a microarchitecture.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
     /// How it is described to the kernel.
@@ -34,7 +34,7 @@ impl Event {
 }
 
 /// Why a counter has no event.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(from = "String")]
 pub struct AbsentEvent {
     /// The reason in its readings.
@@ -53,7 +53,7 @@ impl From<String> for AbsentEvent {
 }
 
 /// The events of one microarchitecture. Each counter has an event, or is absent.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventTable {
     /// Short name, for example `zen5`.
@@ -72,7 +72,7 @@ pub struct EventTable {
 }
 
 /// The processors, and their PMUs, that a table is for.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Match {
     vendor: String,
@@ -88,7 +88,7 @@ struct Match {
 }
 
 /// First and last number, both included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 struct Range(u32, u32);
 

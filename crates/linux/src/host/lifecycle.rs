@@ -38,7 +38,7 @@ pub(crate) struct Ended {
 }
 
 /// CPU time by the kernel's own accounts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(crate) struct CpuAccount {
     pub time: Nanos,
     /// It is that of all processes of the job, and not only of those that were waited for.
@@ -46,7 +46,7 @@ pub(crate) struct CpuAccount {
 }
 
 /// What came while a run waited.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct News {
     pub signals: Vec<i32>,
     /// Something came on what was watched beside them, or it was closed.

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Something about a job, or about the backend, that the user should know.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Notice {
     /// An earlier run died and left things frozen; they were set free.
     Mended(Mended),

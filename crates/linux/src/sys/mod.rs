@@ -23,7 +23,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 pub(crate) type RawPid = i32;
 
 /// What `wait_any` reports of a child.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Status {
     /// It exited with this code.
     Exited(i32),
@@ -36,7 +36,7 @@ pub(crate) enum Status {
 }
 
 /// A child whose state has changed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Waited {
     /// The child.
     pub pid: RawPid,
@@ -47,7 +47,7 @@ pub(crate) struct Waited {
 }
 
 /// What a process and the descendants that it waited for have used, by the kernel's accounts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Used {
     pub user: Nanos,
     pub system: Nanos,

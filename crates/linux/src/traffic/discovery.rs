@@ -22,7 +22,7 @@ struct Family {
 }
 
 /// The unit of a count.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 enum Unit {
     /// A line, unless a file `.scale` says otherwise. The command CAS moves a line.
     Line,
@@ -76,7 +76,7 @@ const FAMILIES: [Family; 5] = [
 ];
 
 /// What a controller does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Direction {
     Reads,
     Writes,
@@ -91,7 +91,7 @@ pub(super) struct PlannedEvent {
 }
 
 /// The events of one PMU, to be opened as a group on a CPU.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) struct Planned {
     /// The PMU's name.
     pub pmu: String,

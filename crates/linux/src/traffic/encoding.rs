@@ -8,7 +8,7 @@ use crate::events::parse_value;
 use crate::root::{ReadError, Root};
 
 /// The registers `config`, `config1` and `config2` of an event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Registers(pub [u64; 3]);
 
 /// The registers for an event of the PMU whose folder is `pmu`. `None`: the text is not a list of terms.

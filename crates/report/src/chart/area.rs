@@ -3,7 +3,7 @@
 use super::scale::Scale;
 
 /// A rectangle, in the units of the drawing; y grows downwards.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy)]
 pub(super) struct Area {
     pub left: f64,
     pub top: f64,

@@ -30,7 +30,6 @@ const KEY: f64 = 26.0;
 const BETWEEN: f64 = 14.0;
 
 /// A drawing that grows downwards.
-#[derive(Debug)]
 pub(super) struct Sheet {
     /// The SVG elements.
     pub svg: String,
@@ -39,7 +38,7 @@ pub(super) struct Sheet {
 }
 
 /// The sign before a name in the legend.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) enum Key {
     /// A piece of the series' bars.
     Bar,

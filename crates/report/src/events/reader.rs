@@ -125,7 +125,7 @@ impl<R: BufRead> Iterator for EventReader<R> {
 }
 
 /// Which event of a file is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Pick {
     /// The first.
     First,

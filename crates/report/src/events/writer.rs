@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 /// What all events of a run have in common.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct EventContext {
     /// Real processes, or a simulation.
     pub backend: BackendKind,

@@ -4,7 +4,6 @@ use super::SampleRow;
 use cosched_core::{Counter, Nanos, PerCounter};
 
 /// The measurements of a job over several intervals. A value is absent if any interval lacks it.
-#[derive(Clone, Debug)]
 pub(crate) struct Measured {
     /// Length of the intervals together.
     pub interval: Nanos,

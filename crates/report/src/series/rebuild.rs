@@ -19,7 +19,7 @@ use std::io::BufRead;
 use std::sync::Arc;
 
 /// Why a run has no record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NoRecord {
     /// It was killed, or it could not write one, as on a full disk. Its series does not say which.
     Killed,

@@ -9,7 +9,7 @@ use cosched_core::{CpuId, CpuSet, Nanos, Purpose, Switched, TaskId, Trigger, Wai
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A placement, as the policy chose it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub(crate) struct Placed {
     pub cpus: CpuSet,
     pub mode: Mode,
@@ -17,7 +17,7 @@ pub(crate) struct Placed {
 }
 
 /// The activity of a job.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub(crate) enum Activity {
     /// It has not arrived, or has ended.
     #[default]
@@ -33,7 +33,6 @@ pub(crate) enum Activity {
 }
 
 /// A time during which a job had the same activity.
-#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Span {
     pub job: usize,
     pub from: Nanos,
@@ -44,7 +43,7 @@ pub(crate) struct Span {
 }
 
 /// A job at one moment of a series.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct JobReplay {
     pub arrival: Nanos,
     /// Number of starts so far.
@@ -134,7 +133,6 @@ impl JobReplay {
 }
 
 /// A run at one moment of its series.
-#[derive(Debug)]
 pub(crate) struct Replay {
     /// The time of the last row.
     pub now: Nanos,

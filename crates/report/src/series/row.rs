@@ -117,7 +117,7 @@ const SAMPLE_COLUMNS: [&str; BEFORE_COUNTERS.len() + Counter::COUNT + 1] = {
 };
 
 /// A task's share in its CPUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// The CPUs are its own.
@@ -156,7 +156,7 @@ pub struct SampleRow {
 }
 
 /// The end of a task, and its use of resources; null where absent, as in the run record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EndedRow {
     /// The task that ended.
     pub task: TaskId,

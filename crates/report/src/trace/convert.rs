@@ -1,9 +1,9 @@
 //! From the rows of a series to the events of a trace.
 
-use super::event::{Args, Meter, Title, Trace, Track};
+use super::event::{Args, Meter, Title, Trace, Track, args};
 use super::names::{
-    LINE, activity_args, activity_title, args, bytes_per_s, cpu_title, end_args, ipc, quanta,
-    run_args, start_args,
+    LINE, activity_args, activity_title, bytes_per_s, cpu_title, end_args, ipc, quanta, run_args,
+    start_args,
 };
 use super::sums::Sums;
 use crate::reason::trigger_text;
@@ -16,7 +16,7 @@ use serde_json::json;
 use std::io::{self, Write};
 
 /// Values of a job that go into its next slice or instant.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Pending {
     /// Measurements since its last slice.
     measured: Measured,
@@ -27,7 +27,6 @@ struct Pending {
 }
 
 /// A converter of rows, one by one.
-#[derive(Debug)]
 pub(super) struct Converter<'a, W> {
     header: &'a SeriesHeader,
     trace: Trace<W>,

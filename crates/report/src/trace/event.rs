@@ -6,23 +6,25 @@ use crate::series::SeriesHeader;
 use crate::source::BackendKind;
 use crate::text::visible;
 use cosched_core::{CpuId, Machine, Nanos};
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+
+/// The text before the first event.
+const HEAD: &str = r#"{"displayTimeUnit":"ns","traceEvents":["#;
 
 /// The begin of every trace.
 pub(super) const BEGIN: &str = concat!(
     r#"{"displayTimeUnit":"ns","traceEvents":["#,
     "\n",
-    r#"{"ph":"M","name":"process_name","pid":1,"args":{"name":"CPUs of "#
+    r#"{"args":{"name":"CPUs of "#
 );
 
 /// Values beside an event, by their names.
 pub(super) type Args = Map<String, Value>;
 
 /// A group of tracks; its number is the process in the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Group {
     Cpus = 1,
     Decisions = 2,
@@ -32,7 +34,7 @@ enum Group {
 }
 
 /// A track. Its numbers are unique in the whole trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) enum Track {
     /// The decisions and their triggers.
     Decisions,
@@ -45,7 +47,7 @@ pub(super) enum Track {
 }
 
 /// What a counter counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy)]
 pub(super) enum Meter {
     /// CPU time of all jobs over time.
     Busy,
@@ -82,7 +84,6 @@ impl Meter {
 }
 
 /// The name and the category of an event.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Title {
     pub name: String,
     pub category: &'static str,
@@ -97,33 +98,21 @@ impl Title {
     }
 }
 
-/// An event as the file has it; times are in microseconds.
-#[derive(Serialize)]
-struct Event<'a> {
-    ph: &'static str,
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cat: Option<&'static str>,
-    pid: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tid: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ts: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dur: Option<f64>,
-    /// Scope of an instant: its thread.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    s: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    args: Option<&'a Args>,
+/// Return the members of a JSON object that are present.
+pub(super) fn args(values: Value) -> Args {
+    let Value::Object(mut args) = values else {
+        return Args::new();
+    };
+    args.retain(|_, value| !value.is_null());
+    args
 }
 
-fn micros(time: Nanos) -> Option<f64> {
-    Some(time.0 as f64 / 1e3)
+/// Convert to the unit of the file.
+fn micros(time: Nanos) -> f64 {
+    time.0 as f64 / 1e3
 }
 
 /// A trace that is being written.
-#[derive(Debug)]
 pub(super) struct Trace<W> {
     out: W,
     cpus: BTreeMap<CpuId, usize>,
@@ -138,7 +127,7 @@ impl<W: Write> Trace<W> {
     /// # Errors
     /// An error of the system.
     pub(super) fn new(mut out: W, header: &SeriesHeader) -> io::Result<Trace<W>> {
-        out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+        out.write_all(HEAD.as_bytes())?;
         let machine = &header.machine;
         let cpus = machine.cpus.iter().enumerate();
         let tasks = header.tasks.iter();
@@ -199,17 +188,13 @@ impl<W: Write> Trace<W> {
         tid: Option<usize>,
         args: Value,
     ) -> io::Result<()> {
-        self.write(&Event {
-            ph: "M",
-            name,
-            cat: None,
-            pid: group as u32,
-            tid,
-            ts: None,
-            dur: None,
-            s: None,
-            args: args.as_object(),
-        })
+        self.write(json!({
+            "ph": "M",
+            "name": name,
+            "pid": group as u32,
+            "tid": tid,
+            "args": args,
+        }))
     }
 
     /// Return the group of a track and its number.
@@ -244,17 +229,16 @@ impl<W: Write> Trace<W> {
         args: &Args,
     ) -> io::Result<()> {
         let (group, tid) = self.place(track);
-        self.write(&Event {
-            ph: "X",
-            name: &title.name,
-            cat: Some(title.category),
-            pid: group as u32,
-            tid: Some(tid),
-            ts: micros(from),
-            dur: micros(to - from),
-            s: None,
-            args: Some(args).filter(|args| !args.is_empty()),
-        })
+        self.write(json!({
+            "ph": "X",
+            "name": title.name,
+            "cat": title.category,
+            "pid": group as u32,
+            "tid": tid,
+            "ts": micros(from),
+            "dur": micros(to - from),
+            "args": args,
+        }))
     }
 
     /// Write something that happened.
@@ -269,17 +253,17 @@ impl<W: Write> Trace<W> {
         args: &Args,
     ) -> io::Result<()> {
         let (group, tid) = self.place(track);
-        self.write(&Event {
-            ph: "i",
-            name: &title.name,
-            cat: Some(title.category),
-            pid: group as u32,
-            tid: Some(tid),
-            ts: micros(at),
-            dur: None,
-            s: Some("t"),
-            args: Some(args).filter(|args| !args.is_empty()),
-        })
+        // The scope of an instant is its thread.
+        self.write(json!({
+            "ph": "i",
+            "s": "t",
+            "name": title.name,
+            "cat": title.category,
+            "pid": group as u32,
+            "tid": tid,
+            "ts": micros(at),
+            "args": args,
+        }))
     }
 
     /// Write the value of a counter from a time on.
@@ -297,17 +281,13 @@ impl<W: Write> Trace<W> {
             Some(job) => format!("{} {name}", self.names[job]),
             None => name.to_owned(),
         };
-        self.write(&Event {
-            ph: "C",
-            name: &name,
-            cat: None,
-            pid: group as u32,
-            tid: None,
-            ts: micros(at),
-            dur: None,
-            s: None,
-            args: json!({ unit: value.into() }).as_object(),
-        })
+        self.write(json!({
+            "ph": "C",
+            "name": name,
+            "pid": group as u32,
+            "ts": micros(at),
+            "args": { unit: value.into() },
+        }))
     }
 
     /// End the trace.
@@ -319,11 +299,11 @@ impl<W: Write> Trace<W> {
         self.out.flush()
     }
 
-    fn write(&mut self, event: &Event<'_>) -> io::Result<()> {
+    fn write(&mut self, event: Value) -> io::Result<()> {
         let separator = if self.is_empty { "\n" } else { ",\n" };
         self.is_empty = false;
         self.out.write_all(separator.as_bytes())?;
-        Ok(serde_json::to_writer(&mut self.out, event)?)
+        Ok(serde_json::to_writer(&mut self.out, &args(event))?)
     }
 }
 

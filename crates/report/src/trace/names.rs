@@ -1,6 +1,6 @@
 //! Names and values of the events of a trace.
 
-use super::event::{Args, Title};
+use super::event::{Args, Title, args};
 use crate::reason::{wait_code, wait_text};
 use crate::series::measured::Measured;
 use crate::series::replay::{Activity, Placed};
@@ -13,15 +13,6 @@ use serde_json::{Value, json};
 pub(super) const LINE: u64 = 64;
 /// Maximum number of characters of a job's command.
 const MAX_COMMAND: usize = 500;
-
-/// Return the members of a JSON object that are present.
-pub(super) fn args(values: Value) -> Args {
-    let Value::Object(mut args) = values else {
-        return Args::new();
-    };
-    args.retain(|_, value| !value.is_null());
-    args
-}
 
 fn purpose_category(purpose: Purpose) -> &'static str {
     match purpose {

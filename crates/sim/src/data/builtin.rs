@@ -1,7 +1,7 @@
 //! The machines, programs and latency curves that come with the simulator.
 
 /// A file that comes with the simulator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct BuiltIn {
     /// Its name on the command line and in mix files; the file says the same.
     pub name: &'static str,

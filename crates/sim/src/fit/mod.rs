@@ -25,7 +25,7 @@ const MICRO_BENCHMARK: &str = "bus-100";
 pub const FIT_LENGTH: Nanos = Nanos::from_ms(20_000);
 
 /// The parameters that a fit found for a machine.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct MachineFit {
     /// The rate at which one memory domain moves lines when each of its cores asks for as much as it can, per microsecond
     /// (EFS, section 5.1).
@@ -245,7 +245,7 @@ fn first_of_type(machine: &Machine, core_type: usize) -> Option<CpuId> {
 }
 
 /// What copies of a program do together on a machine.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Rates {
     /// Instructions of all copies per ns.
     pub instructions_per_ns: f64,

@@ -28,7 +28,6 @@ const MOST_ON_HITS: f64 = 0.8;
 const LEAST_FITTED: f64 = 1e-9;
 
 /// A program on a type of core. Counts are per instruction.
-#[derive(Clone, Debug)]
 pub(crate) struct Behaviour {
     /// Cycles in the core, without any hit of the last level.
     pub cpi: f64,
@@ -52,7 +51,7 @@ pub(crate) struct Behaviour {
 }
 
 /// Cycles that a miss costs by latency: a line through 0 up to a knee, and another line from there.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy)]
 pub(crate) struct Penalty {
     knee: f64,
     low: f64,

@@ -3,7 +3,7 @@
 use super::World;
 
 /// Energy since the start, by its parts, in joules.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Energy {
     /// Idle power of the machine and its cores, all the time.
     pub idle: f64,

@@ -21,7 +21,6 @@ const FILLING: f64 = 1e-2;
 /// Below this a survivor's share is as good as nothing. It keeps the shares from being rounded to 0.
 const LEAST_SHARE: f64 = 1e-200;
 
-#[derive(Clone, Debug)]
 pub(crate) struct Llc {
     replacement: Replacement,
     /// Its capacity in lines.
@@ -49,7 +48,7 @@ pub(crate) struct Llc {
 }
 
 /// A moment in the life of unused lines: what is left of them later follows from the moment at which they became unused.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Mark {
     /// How often all unused lines have been replaced.
     generation: u64,

@@ -15,7 +15,7 @@ const TOLERANCE: f64 = 0.004;
 const FRESH_SUM: u32 = 4_096;
 
 /// The memory of one socket. It keeps what each core asks for, so that a change of one core only updates the sum.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Domain {
     curve: Arc<LatencyCurve>,
     idle: f64,
@@ -38,7 +38,7 @@ pub(crate) struct Domain {
 }
 
 /// What a core asks of a domain.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Default, PartialEq)]
 pub(crate) struct Asks {
     /// Lines per ns.
     pub lines: f64,

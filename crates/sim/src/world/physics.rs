@@ -26,7 +26,6 @@ const SMT_TOLERANCE: f64 = 1e-4;
 /// When the pace of a cache has changed by this share, its cores check whether they must be solved earlier.
 const PACE_TOLERANCE: f64 = 0.05;
 
-#[derive(Clone, Debug)]
 pub(crate) struct Core {
     pub cpus: Vec<usize>,
     pub core_type: usize,
@@ -455,7 +454,6 @@ fn both(one: &Sibling, two: &Sibling, share: f64, waits: f64) -> Option<[f64; 2]
 }
 
 /// A thread of the core that is being solved.
-#[derive(Clone, Debug)]
 pub(crate) struct Sibling {
     thread: usize,
     home: usize,

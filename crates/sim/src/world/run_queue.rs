@@ -18,7 +18,7 @@ pub(crate) const NICE_0: u64 = 1_024;
 const ORIGIN: u64 = 1 << 40;
 
 /// The scheduler's times in ns.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Times {
     pub period: u64,
     pub min_slice: u64,
@@ -46,7 +46,7 @@ fn ns(ms: f64) -> u64 {
 }
 
 /// Threads that wait, by (run time, thread). Mostly they are few, and whoever comes joins near the end.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Queue(VecDeque<(u64, usize)>);
 
 impl Queue {
@@ -86,7 +86,6 @@ impl Queue {
 }
 
 /// A CPU and its queue.
-#[derive(Clone, Debug)]
 pub(crate) struct CpuState {
     pub core: usize,
     pub online: bool,

@@ -6,7 +6,7 @@ use cosched_core::Counter;
 use std::sync::Arc;
 
 /// What a thread is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) enum State {
     /// It is frozen, or not started.
     Off,
@@ -21,7 +21,7 @@ pub(crate) enum State {
 }
 
 /// What was executed and moved, without the counters' noise.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Tally {
     pub cycles: f64,
     pub instructions: f64,
@@ -55,7 +55,7 @@ impl Tally {
 }
 
 /// How one instance of a program differs from its profile: factors near 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy)]
 pub(crate) struct Instance {
     /// On the cycles per instruction in the core.
     pub cpi: f64,
@@ -65,7 +65,7 @@ pub(crate) struct Instance {
     pub length: f64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Thread {
     pub task: u32,
     /// Index of its program's behaviours.
@@ -112,7 +112,7 @@ pub(crate) struct Thread {
 }
 
 /// What an instruction of a running thread uses, and how its reads change with the lines that it holds.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Uses {
     pub l1: f64,
     pub llc: f64,
