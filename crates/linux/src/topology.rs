@@ -104,9 +104,11 @@ fn choose(
     asked: Option<&CpuSet>,
 ) -> Result<(CpuSet, Used), TopologyError> {
     let path = format!("{CPU_DIR}/online");
-    let online = root.cpus(&path, "online CPUs")?;
-    let online = online
-        .ok_or_else(|| root.missing(&path, "online CPUs", "a list of CPUs, as in `0-3,8`"))?;
+    let Some(online) = root.cpus(&path, "online CPUs")? else {
+        return Err(root
+            .missing(&path, "online CPUs", "a list of CPUs, as in `0-3,8`")
+            .into());
+    };
     let present = root.cpus(&format!("{CPU_DIR}/present"), "CPUs")?;
     let present = present.unwrap_or_else(|| online.clone());
     let allowed = online.intersection(affinity);
@@ -156,12 +158,12 @@ fn number(used: &[CpuId], sets: &[CpuSet]) -> (Vec<usize>, Vec<CpuSet>) {
 
 /// The CPUs of each CPU's core.
 fn core_sets(root: &Root, used: &[CpuId]) -> Result<Vec<CpuSet>, ReadError> {
-    used.iter()
-        .map(|&cpu| {
-            let siblings = cpu_list(root, cpu, "topology/core_cpus_list", "SMT siblings")?;
-            Ok(siblings.unwrap_or_else(|| CpuSet::from_iter([cpu])))
-        })
-        .collect()
+    let mut sets = Vec::new();
+    for &cpu in used {
+        let siblings = cpu_list(root, cpu, "topology/core_cpus_list", "SMT siblings")?;
+        sets.push(siblings.unwrap_or_else(|| CpuSet::from_iter([cpu])));
+    }
+    Ok(sets)
 }
 
 /// The CPUs of a CPU's package.
@@ -283,16 +285,18 @@ pub(crate) fn node_of(nodes: &[CpuSet], cpu: CpuId) -> Option<usize> {
 /// The members of each used CPU's memory domain.
 fn node_sets(root: &Root, used: &[CpuId]) -> Result<Vec<CpuSet>, ReadError> {
     let nodes = nodes(root, "CPUs of a memory domain")?;
-    let homeless: CpuSet = used
-        .iter()
-        .copied()
-        .filter(|&cpu| node_of(&nodes, cpu).is_none())
-        .collect();
-    Ok(used
-        .iter()
-        .map(|&cpu| node_of(&nodes, cpu).map_or(&homeless, |node| &nodes[node]))
-        .cloned()
-        .collect())
+    let mut homeless: CpuSet = used.iter().copied().collect();
+    for cpu in nodes.iter().flat_map(CpuSet::iter) {
+        homeless.remove(cpu);
+    }
+    let mut sets = Vec::new();
+    for &cpu in used {
+        sets.push(match node_of(&nodes, cpu) {
+            Some(node) => nodes[node].clone(),
+            None => homeless.clone(),
+        });
+    }
+    Ok(sets)
 }
 
 /// What distinguishes core types: the rank of the hybrid kind, and the capacity, negated so that the fastest sorts first.
@@ -320,15 +324,10 @@ impl Kind {
     /// `hybrid` are the CPUs of each hybrid kind, the fastest first.
     fn read(root: &Root, cpu: CpuId, hybrid: &[CpuSet]) -> Result<Kind, ReadError> {
         let dir = format!("{CPU_DIR}/cpu{}", cpu.0);
-        let capacity = root.parse::<u32>(
-            &format!("{dir}/cpu_capacity"),
-            "CPU capacity",
-            "a whole number",
-        )?;
-        let max_khz = root.number(
-            &format!("{dir}/cpufreq/cpuinfo_max_freq"),
-            "highest frequency",
-        )?;
+        let file = format!("{dir}/cpu_capacity");
+        let capacity: Option<u32> = root.parse(&file, "CPU capacity", "a whole number")?;
+        let file = format!("{dir}/cpufreq/cpuinfo_max_freq");
+        let max_khz = root.number(&file, "highest frequency")?;
         let rank = hybrid.iter().position(|kind| kind.contains(cpu));
         // Where the kernel lists hybrid kinds, capacities within a kind differ only by favoured cores.
         let slowness = if hybrid.is_empty() {

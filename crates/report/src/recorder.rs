@@ -61,6 +61,9 @@ pub enum Notice<'a> {
     Warning(&'a RunWarning),
 }
 
+/// A file that a run writes.
+pub type Output<'a> = Box<dyn Write + 'a>;
+
 /// The function that gets the notices.
 type Listener<'a> = Box<dyn FnMut(Notice<'_>) + 'a>;
 
@@ -70,9 +73,12 @@ type Listener<'a> = Box<dyn FnMut(Notice<'_>) + 'a>;
 pub struct FileRecorder<'a> {
     jobs: Vec<JobInfo>,
     run_start: Option<Duration>,
-    series: Option<SeriesWriter<Box<dyn Write + 'a>>>,
-    events: Option<EventWriter<Box<dyn Write + 'a>>>,
-    joblog: Option<JobLogWriter<Box<dyn Write + 'a>>>,
+    /// The series, if it is written.
+    pub series: Option<SeriesWriter<Output<'a>>>,
+    /// The events, if they are written.
+    pub events: Option<EventWriter<Output<'a>>>,
+    /// The job log, if it is written.
+    pub joblog: Option<JobLogWriter<Output<'a>>>,
     listener: Option<Listener<'a>>,
     tracker: ProgressTracker,
     live: Live,
@@ -99,24 +105,6 @@ impl<'a> FileRecorder<'a> {
             warnings: Vec::new(),
             policy_fault_shown: false,
         }
-    }
-
-    /// Writes a series.
-    pub fn with_series(mut self, series: SeriesWriter<Box<dyn Write + 'a>>) -> FileRecorder<'a> {
-        self.series = Some(series);
-        self
-    }
-
-    /// Writes events.
-    pub fn with_events(mut self, events: EventWriter<Box<dyn Write + 'a>>) -> FileRecorder<'a> {
-        self.events = Some(events);
-        self
-    }
-
-    /// Writes a job log.
-    pub fn with_joblog(mut self, joblog: JobLogWriter<Box<dyn Write + 'a>>) -> FileRecorder<'a> {
-        self.joblog = Some(joblog);
-        self
     }
 
     /// Calls `listener` with everything that happens.
@@ -392,32 +380,32 @@ mod tests {
         let mut told = Vec::new();
         {
             let header = SeriesHeader::new(&info, &tasks);
-            let mut recorder = FileRecorder::new(&info, &tasks)
-                .with_series(SeriesWriter::new(Box::new(&mut series), &header))
-                .with_events(EventWriter::new(Box::new(&mut events), event_context()))
-                .with_joblog(JobLogWriter::new(Box::new(&mut joblog), true))
-                .with_listener(|notice| {
-                    told.push(match notice {
-                        Notice::Started { task, .. } => format!("started {}", task.name),
-                        Notice::Starting { info, at } => {
-                            format!("{} starts at {}", info.unwrap().name, at.0)
-                        }
-                        Notice::Retried { result, info } => {
-                            format!("{} failed in attempt {}", info.unwrap().name, result.runs)
-                        }
-                        Notice::Ended { progress, info, .. } => {
-                            format!(
-                                "{}/{} {}",
-                                progress.done,
-                                progress.total,
-                                info.unwrap().command_or_name()
-                            )
-                        }
-                        Notice::Progress(progress) => crate::progress_line(progress, 80),
-                        Notice::Status(status) => format!("{} s", status.elapsed_s),
-                        Notice::Warning(warning) => format!("warning: {}", warning.text()),
-                    });
+            let mut recorder = FileRecorder::new(&info, &tasks);
+            recorder.series = Some(SeriesWriter::new(Box::new(&mut series), &header));
+            recorder.events = Some(EventWriter::new(Box::new(&mut events), event_context()));
+            recorder.joblog = Some(JobLogWriter::new(Box::new(&mut joblog), true));
+            let mut recorder = recorder.with_listener(|notice| {
+                told.push(match notice {
+                    Notice::Started { task, .. } => format!("started {}", task.name),
+                    Notice::Starting { info, at } => {
+                        format!("{} starts at {}", info.unwrap().name, at.0)
+                    }
+                    Notice::Retried { result, info } => {
+                        format!("{} failed in attempt {}", info.unwrap().name, result.runs)
+                    }
+                    Notice::Ended { progress, info, .. } => {
+                        format!(
+                            "{}/{} {}",
+                            progress.done,
+                            progress.total,
+                            info.unwrap().command_or_name()
+                        )
+                    }
+                    Notice::Progress(progress) => crate::progress_line(progress, 80),
+                    Notice::Status(status) => format!("{} s", status.elapsed_s),
+                    Notice::Warning(warning) => format!("warning: {}", warning.text()),
                 });
+            });
             drive(&mut recorder, &result);
             let warnings = recorder.into_warnings();
             assert!(!warnings.iter().any(RunWarning::is_lost_file));
@@ -459,13 +447,13 @@ mod tests {
         let mut result = result();
         let (info, tasks) = (info(&result), specs(&result));
         let (mut joblog, mut told) = (Vec::new(), Vec::new());
-        let mut recorder = FileRecorder::new(&info, &tasks)
-            .with_joblog(JobLogWriter::new(Box::new(&mut joblog), true))
-            .with_listener(|notice| {
-                if let Notice::Retried { result, info } = notice {
-                    told.push((info.unwrap().name.clone(), result.runs));
-                }
-            });
+        let mut recorder = FileRecorder::new(&info, &tasks);
+        recorder.joblog = Some(JobLogWriter::new(Box::new(&mut joblog), true));
+        let mut recorder = recorder.with_listener(|notice| {
+            if let Notice::Retried { result, info } = notice {
+                told.push((info.unwrap().name.clone(), result.runs));
+            }
+        });
         let task = &mut result.tasks[0];
         (task.exit, task.runs) = (Some(cosched_core::Exit::Code(3)), 1);
         recorder.retried(Nanos::from_s(1.0), task);
@@ -490,10 +478,10 @@ mod tests {
         let (info, tasks) = (info(&result), specs(&result));
         let header = SeriesHeader::new(&info, &tasks);
         let full = || Box::new(FullDisk::after(3));
-        let mut recorder = FileRecorder::new(&info, &tasks)
-            .with_series(SeriesWriter::new(full(), &header))
-            .with_events(EventWriter::new(full(), event_context()))
-            .with_joblog(JobLogWriter::new(full(), true));
+        let mut recorder = FileRecorder::new(&info, &tasks);
+        recorder.series = Some(SeriesWriter::new(full(), &header));
+        recorder.events = Some(EventWriter::new(full(), event_context()));
+        recorder.joblog = Some(JobLogWriter::new(full(), true));
         drive(&mut recorder, &result);
         drive(&mut recorder, &result);
         let warnings = recorder.into_warnings();
@@ -515,8 +503,8 @@ mod tests {
     fn a_simulated_job_log_says_so() {
         let (result, info) = simulated();
         let mut joblog = Vec::new();
-        let mut recorder = FileRecorder::new(&info, &specs(&result))
-            .with_joblog(JobLogWriter::new(Box::new(&mut joblog), true));
+        let mut recorder = FileRecorder::new(&info, &specs(&result));
+        recorder.joblog = Some(JobLogWriter::new(Box::new(&mut joblog), true));
         assert!(!recorder.wants_policy_state());
         recorder.ended(Nanos::from_s(15.0), &result.tasks[0]);
         assert!(result.tasks[0].exit.as_ref().is_some_and(Exit::ok));

@@ -201,24 +201,23 @@ const FILES: [&str; 30] = [
     include_str!("tables/generic.toml"),
 ];
 
+fn parsed(text: &str) -> EventTable {
+    toml::from_str(text).expect("a bundled table is valid")
+}
+
 /// All event tables. The last one, `generic`, is for processors that no other table knows.
 pub fn tables() -> &'static [EventTable] {
     static TABLES: OnceLock<Vec<EventTable>> = OnceLock::new();
     // The files are part of the program, and a test reads each of them. So this can't fail in a tested build.
-    TABLES.get_or_init(|| {
-        FILES
-            .iter()
-            .map(|text| toml::from_str(text).expect("a bundled table is valid"))
-            .collect()
-    })
+    TABLES.get_or_init(|| FILES.map(parsed).into())
 }
 
 /// The table for the PMU called `pmu` of a processor; `generic` if no other table is for it.
 pub fn table_for(processor: Option<&Processor>, pmu: &str) -> &'static EventTable {
     let all = tables();
-    processor
-        .and_then(|processor| all.iter().find(|table| table.is_for(processor, pmu)))
-        .unwrap_or(&all[all.len() - 1])
+    let mut own = all.iter();
+    let own = processor.and_then(|processor| own.find(|table| table.is_for(processor, pmu)));
+    own.unwrap_or(&all[all.len() - 1])
 }
 
 #[cfg(test)]
