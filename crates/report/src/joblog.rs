@@ -179,7 +179,8 @@ impl<W: Write> JobLogWriter<W> {
     }
 
     /// Returns the writer.
-    pub fn into_inner(self) -> W {
+    #[cfg(test)]
+    pub(crate) fn into_inner(self) -> W {
         self.sink.into_inner()
     }
 }

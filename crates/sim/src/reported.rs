@@ -68,9 +68,9 @@ impl Reported {
 
     /// All counters start again from zero.
     pub(crate) fn wrap(&mut self) {
-        Counter::ALL
-            .into_iter()
-            .for_each(|counter| self.counts[counter].wrap());
+        for counter in Counter::ALL {
+            self.counts[counter].wrap();
+        }
     }
 
     /// Reads the cumulative counts. What was added since the last reading is off by the counters' noise.

@@ -14,21 +14,13 @@ pub(super) const LINE: u64 = 64;
 /// Maximum number of characters of a job's command.
 const MAX_COMMAND: usize = 500;
 
-fn purpose_category(purpose: Purpose) -> &'static str {
-    match purpose {
-        Purpose::Run => "run",
-        Purpose::MeasureAlone => "measure-alone",
-        Purpose::LowContention => "low-contention",
-    }
-}
-
 /// Return the title of an activity on the track of its job; `None` for a job that is absent.
 pub(super) fn activity_title(activity: &Activity) -> Option<Title> {
     Some(match activity {
         Activity::Absent => return None,
         Activity::Queued => Title::new("queued", "queued"),
         Activity::Waits(reason) => Title::new(format!("waits: {}", wait_code(reason)), "wait"),
-        Activity::Runs(placed) => Title::new(placed_name(placed), purpose_category(placed.purpose)),
+        Activity::Runs(placed) => Title::new(placed_name(placed), placed.purpose.into()),
         Activity::OffCpu => Title::new("off CPU", "off"),
     })
 }
@@ -58,7 +50,7 @@ pub(super) fn cpu_title(placed: &Placed, job: &str) -> Title {
         Purpose::MeasureAlone => format!("{job} (measured alone)"),
         Purpose::LowContention => format!("{job} (low contention)"),
     };
-    Title::new(name, purpose_category(placed.purpose))
+    Title::new(name, placed.purpose.into())
 }
 
 /// Return the values of a slice: its activity, and the measurements in it.
@@ -166,7 +158,8 @@ mod tests {
     #[test]
     fn categories_are_codes() {
         for purpose in Purpose::ALL {
-            assert_eq!(json!(purpose), purpose_category(purpose));
+            let category: &str = purpose.into();
+            assert_eq!(json!(purpose), category);
         }
     }
 

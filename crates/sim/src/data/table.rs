@@ -105,13 +105,13 @@ impl<'a> Table<'a> {
 
     /// The table itself, if it says where its figures come from.
     pub(super) fn with_source(self) -> Result<Table<'a>, SpecError> {
-        let key = if self.has("source") {
-            "source"
-        } else {
+        let key = if self.has("assumed") {
             "assumed"
+        } else {
+            "source"
         };
         if self.has("source") == self.has("assumed") {
-            let expected = "exactly one of `source` (who measured or published the figures) and `assumed` (why they were chosen)";
+            let expected = "exactly one of `source` and `assumed`";
             return Err(self.error(key, expected));
         }
         self.words(key)?;
@@ -236,7 +236,7 @@ impl<'a> Table<'a> {
     pub(super) fn choice(&self, key: &str, words: &[&str]) -> Result<&'a str, SpecError> {
         match self.text_of(key) {
             Some(word) if words.contains(&word) => Ok(word),
-            _ => Err(self.error(key, words.join(" or "))),
+            _ => Err(self.error(key, format_args!("\"{}\"", words.join("\" or \"")))),
         }
     }
 
