@@ -132,7 +132,9 @@ fn choose(
 }
 
 fn minus(all: &CpuSet, without: &CpuSet) -> CpuSet {
-    all.iter().filter(|&cpu| !without.contains(cpu)).collect()
+    let mut rest = all.clone();
+    rest.remove_all(without);
+    rest
 }
 
 /// Numbers groups in the order of their first CPU. `sets[i]` says with whom `used[i]` shares. When two CPUs disagree,

@@ -86,7 +86,10 @@ pub fn progress_line(progress: &LiveProgress, width: usize) -> String {
         ..
     } = *progress;
     let left = match left {
-        Some(left) => format!("{} left", left_clock(left.as_s(), progress.is_about)),
+        Some(left) => {
+            let left = left_clock(left.as_s(), progress.is_about);
+            format!("{left} left")
+        }
         None if progress.is_overdue => OVERDUE.to_owned(),
         None => "--:-- left".to_owned(),
     };

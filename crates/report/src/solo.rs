@@ -466,7 +466,7 @@ mod tests {
             let wrong = text.replacen("\"time_s\":4.0", &format!("\"time_s\":{time}"), 1);
             check(
                 &wrong,
-                &format!("`jobs[0].time_s`: found {found}, expected a number from 1e-9 to 1e9"),
+                &format!("`jobs[0].time_s`: found {found}, expected 1e-9 to 1e9"),
             );
         }
         assert!(

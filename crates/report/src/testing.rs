@@ -163,7 +163,6 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
         },
         RunWarning::CountedOutside {
             why: "lines of memory can't be counted on each CPU".to_owned(),
-            plans: true,
         },
         RunWarning::NotTaken {
             job: job(),

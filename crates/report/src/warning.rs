@@ -133,8 +133,10 @@ pub enum RunWarning {
     StandIn { events: Vec<String> },
     #[error("--event: {why}")]
     NotCounted { why: String },
-    #[error("the scheduler in the kernel can't read counters ({why}): cosched reads them at decisions{}", plans_text(*plans))]
-    CountedOutside { why: String, plans: bool },
+    #[error(
+        "the scheduler in the kernel can't read counters ({why}): cosched reads them at decisions"
+    )]
+    CountedOutside { why: String },
     #[error("job {job} stays with the ordinary scheduler: {why}")]
     NotTaken { job: String, why: String },
     #[error("job {job} could not be frozen or thawed: {why}")]
@@ -292,14 +294,6 @@ fn interrupted_text(signal: i32, again: bool) -> String {
 fn simulated_text(simulated: bool) -> &'static str {
     if simulated {
         "; its simulated solo time is used"
-    } else {
-        ""
-    }
-}
-
-fn plans_text(plans: bool) -> &'static str {
-    if plans {
-        ", and efs decides once a quantum"
     } else {
         ""
     }

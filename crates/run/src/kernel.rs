@@ -69,10 +69,7 @@ pub(super) fn load(
         ))
     })?;
     if let Some(why) = why {
-        tell(RunWarning::CountedOutside {
-            why,
-            plans: measures,
-        });
+        tell(RunWarning::CountedOutside { why });
     }
     Ok(loaded)
 }

@@ -368,12 +368,14 @@ fn ended_row(now: Nanos, result: &TaskResult, info: Option<&JobInfo>) -> JobNow 
     row.exit = result.exit.as_ref().and_then(exit_status);
     row.exit_text = result.exit.as_ref().map(ToString::to_string);
     row.runs = Some(result.runs).filter(|&runs| runs > 1);
+    let finished = result.finished.unwrap_or(now);
     let figures = &mut row.figures;
-    figures.push("finished_s", Ok(result.finished.unwrap_or(now).as_s()));
+    figures.push("finished_s", Ok(finished.as_s()));
     let Some(started) = result.started else {
         return row;
     };
-    figures.push("started_s", Ok(started.max(result.spec.arrives).as_s()));
+    let started = started.max(result.spec.arrives);
+    figures.push("started_s", Ok(started.as_s()));
     figures.push("ran_s", Ok(result.ran.as_s()));
     figures.push_reading("cpu_s", result.cpu_time.map(Nanos::as_s));
     let max_rss = result.resources.max_rss.map(|bytes| bytes as f64);
@@ -385,14 +387,7 @@ fn ended_row(now: Nanos, result: &TaskResult, info: Option<&JobInfo>) -> JobNow 
 fn cpus(now: &RunNow<'_>) -> Vec<CpuNow> {
     let mut cpus = BTreeMap::new();
     for cpu in &now.snapshot.machine.cpus {
-        let idle = CpuNow {
-            cpu: cpu.id.0,
-            job: None,
-            since_s: None,
-            shared: false,
-            jobs: 0,
-        };
-        cpus.insert(cpu.id, idle);
+        cpus.insert(cpu.id, CpuNow::idle(cpu.id.0));
     }
     for task in now.tasks {
         let Some(running) = task.view.and_then(|view| view.running.as_ref()) else {

@@ -141,6 +141,19 @@ pub struct CpuNow {
     pub jobs: u32,
 }
 
+impl CpuNow {
+    /// A CPU without a job.
+    pub(crate) fn idle(cpu: u32) -> CpuNow {
+        CpuNow {
+            cpu,
+            job: None,
+            since_s: None,
+            shared: false,
+            jobs: 0,
+        }
+    }
+}
+
 /// Numbers of jobs that a state leaves out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

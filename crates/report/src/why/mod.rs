@@ -530,7 +530,7 @@ mod tests {
             (Nanos(400_000_000), Some(SeriesEnd::Over))
         );
         assert!(matches!(answer.state, State::Runs { .. }) && answer.next_decision.is_none());
-        assert!(why_text(&answer, 100).contains("its run was killed, or could not write on"));
+        assert!(why_text(&answer, 100).contains("its run was killed, or could not write"));
         let before = ask(&half, 1, Some(300));
         assert_eq!((before.at, before.series_end), (Nanos(300_000_000), None));
     }
