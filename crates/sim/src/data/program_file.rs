@@ -110,7 +110,7 @@ fn read_memory(
         stall: read_stall(&memory, core)?,
     };
     if spec.reads_per_ki > 0.0 && misses_at(cache, spec.at_mb) == 0.0 {
-        let expected = "0, since llc_misses_per_ki has no misses with at_mb of cache";
+        let expected = "0, since with at_mb of cache llc_misses_per_ki has no misses";
         return Err(memory.error("reads_per_ki", expected));
     }
     if spec.writes_per_ki > MOST_WRITES * spec.reads_per_ki {
